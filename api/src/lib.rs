@@ -1,0 +1,1 @@
+//! Every API type of GPU workspaces, and nothing else.

@@ -1,0 +1,3 @@
+//! Composition function: a workspace claim becomes desired resources.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The EC2 API behind a narrow port.

@@ -1,0 +1,3 @@
+//! Crossplane provider that keeps spot GPU pools full.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Spot pools as data: observed and desired in, a plan out.

@@ -1,0 +1,1 @@
+//! The managed-resource contract of Crossplane for kube-rs controllers.

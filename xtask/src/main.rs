@@ -1,0 +1,3 @@
+//! Development commands: code generation, the local cluster, packages.
+
+fn main() {}
