@@ -1,1 +1,38 @@
 //! Every API type of GPU workspaces, and nothing else.
+//!
+//! | group | kinds | who writes them |
+//! |---|---|---|
+//! | [`WORKSPACE_GROUP`] | `GpuDevWorkspace`, by claim `GpuDevWorkspaceClaim` | developers |
+//! | [`POOL_GROUP`] | `SpotPool`, `ProviderConfig`, `ClusterProviderConfig`, `ProviderConfigUsage` | the function, platform teams |
+//! | [`POLICY_GROUP`] | `WorkspacePolicy`, the function's input in a Composition | platform teams |
+//!
+//! `catalogue` types the data of the EnvironmentConfig that the function reads.
+//! XRDs, CRDs and the input's schema under `xrds/` and `package/` are generated
+//! from these types by `cargo xtask codegen`.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        reason = "a test fails by panicking"
+    )
+)]
+
+pub mod catalogue;
+pub mod condition;
+pub mod managed;
+pub mod policy;
+pub mod pool;
+pub mod provider_config;
+pub mod tags;
+pub mod workspace;
+
+/// API group of the composite and its claim.
+pub const WORKSPACE_GROUP: &str = "platform.acme.io";
+/// API group of the managed resources and their configuration.
+pub const POOL_GROUP: &str = "gpu.platform.acme.io";
+/// API group of the function's input; never served by an API server.
+pub const POLICY_GROUP: &str = "workspace.fn.platform.acme.io";
+/// The one version of all groups.
+pub const VERSION: &str = "v1alpha1";

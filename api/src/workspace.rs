@@ -1,0 +1,172 @@
+//! `GpuDevWorkspace`: what a developer asks for, and what comes back.
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::pool::InstanceCapacityType;
+
+/// A GPU machine for one developer.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[kube(
+    group = "platform.acme.io",
+    version = "v1alpha1",
+    kind = "GpuDevWorkspace",
+    plural = "gpudevworkspaces",
+    status = "GpuDevWorkspaceStatus"
+)]
+pub struct GpuDevWorkspaceSpec {
+    /// What the developer asks for.
+    pub parameters: WorkspaceParameters,
+}
+
+/// What the developer asks for. Only `owner` is required.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceParameters {
+    /// Whose workspace it is: lower-case letters, digits, `.`, `_` and `-`.
+    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"))]
+    pub owner: String,
+    /// EC2 instance type, most wanted first choice.
+    #[serde(default = "default_instance_type")]
+    #[schemars(length(max = 32), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))]
+    pub instance_type: String,
+    /// Further types that serve as well, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10), inner(length(max = 32), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$")))]
+    pub instance_types: Vec<String>,
+    /// AWS region. Immutable: an instance cannot move.
+    #[serde(default = "default_region")]
+    #[schemars(length(max = 32), regex(pattern = r"^[a-z]{2}(-[a-z]+)+-[0-9]$"))]
+    #[x_kube(validation = Rule::new("self == oldSelf").message("region is immutable: delete the claim and create another"))]
+    pub region: String,
+    /// OpenCV release, for example `4.8.0`.
+    #[serde(default = "default_opencv_version")]
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+(\.[0-9]+)?$"))]
+    pub opencv_version: String,
+    /// PyTorch release; the image's own when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
+    pub pytorch_version: Option<String>,
+    /// Where the workspace runs.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Which market the instance comes from; the policy's default when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_type: Option<WorkspaceCapacityType>,
+    /// Who may log in, and from where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh: Option<WorkspaceSsh>,
+}
+
+/// Where a workspace runs.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// An EC2 instance.
+    #[default]
+    #[serde(rename = "EC2")]
+    Ec2,
+}
+
+/// Which market a workspace's instance comes from.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WorkspaceCapacityType {
+    /// Spot only: cheap, and AWS may take it back.
+    Spot,
+    /// On demand where no spot offering has capacity.
+    #[default]
+    SpotWithFallback,
+}
+
+/// Who may log in, and from where.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceSsh {
+    /// OpenSSH public keys of the owner.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 10),
+        inner(
+            length(max = 1024),
+            regex(pattern = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+-]+)?$")
+        )
+    )]
+    pub public_keys: Vec<String>,
+    /// IPv4 networks that may connect. None: the policy's, and without those
+    /// nobody can.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(regex(pattern = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$")))]
+    pub allowed_cidrs: Vec<String>,
+}
+
+/// What came of it.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuDevWorkspaceStatus {
+    /// Where the workspace stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// Why it stands there, when it is not `Ready`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The command that logs in. (`status.connectionDetails` of a claim belongs
+    /// to Crossplane, which overrides its schema.)
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh: Option<String>,
+    /// EC2's instance id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_id: Option<String>,
+    /// The type that was granted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_type: Option<String>,
+    /// The market that granted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_type: Option<InstanceCapacityType>,
+    /// The availability zone it runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Public IPv4 address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_ip: Option<String>,
+    /// Private IPv4 address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_ip: Option<String>,
+    /// The image, chosen once from the catalogue and then kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ChosenImage>,
+}
+
+/// Where a workspace stands.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// On its way.
+    Provisioning,
+    /// Its instance runs and has an address.
+    Ready,
+    /// It cannot run; `message` says why.
+    Failed,
+    /// Its instance was lost; another one is on its way.
+    Interrupted,
+}
+
+/// An image of the catalogue, as chosen for this workspace.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ChosenImage {
+    /// AMI id.
+    pub id: String,
+    /// Its key in the catalogue.
+    pub name: String,
+}
+
+fn default_instance_type() -> String {
+    "g4dn.xlarge".into()
+}
+
+fn default_region() -> String {
+    "us-east-1".into()
+}
+
+fn default_opencv_version() -> String {
+    "4.8.0".into()
+}
