@@ -1,0 +1,54 @@
+"""`python -m ec2_emulator --host H --port P`"""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+
+# Read by moto when it is imported. The emulator brings its own images.
+os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
+# moto checks nothing by itself; here for calls that the emulator leaves to it.
+os.environ["MOTO_ENABLE_AMI_VALIDATION"] = "1"
+os.environ["MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION"] = "1"
+
+from .app import build_app  # noqa: E402
+from .clock import Clock  # noqa: E402
+from .emulator import Emulator  # noqa: E402
+from .server import make_server  # noqa: E402
+from .settings import Settings  # noqa: E402
+from .warmup import warm_up  # noqa: E402
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="ec2_emulator", description="EC2 for tests and demonstrations"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="default: %(default)s")
+    parser.add_argument(
+        "--port", type=int, default=5000, help="default: %(default)s; 0: any free one"
+    )
+    arguments = parser.parse_args()
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s"
+    )
+    logging.getLogger("ec2_emulator").setLevel(logging.INFO)
+
+    emulator = Emulator(Settings(), Clock())
+    app = build_app(emulator)
+    # Before anyone can be told that the emulator is ready.
+    warm_up(app)
+    threading.Thread(target=emulator.keep_time, daemon=True).start()
+    server = make_server(app, arguments.host, arguments.port)
+    host, port = server.bind_addr
+    logging.getLogger("ec2_emulator").info("listening on http://%s:%s", host, port)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        server.serve()
+    except (KeyboardInterrupt, SystemExit):
+        server.stop()
+
+
+if __name__ == "__main__":
+    main()

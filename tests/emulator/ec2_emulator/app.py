@@ -1,0 +1,163 @@
+"""The WSGI application: control API, then recorder, throttle, faults, then moto."""
+
+import io
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from moto.iam.models import get_account_id_from
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    create_backend_app,
+)
+
+from .calls import Call, read_call
+from .control import PREFIX, Control
+from .emulator import Emulator
+from .errors import AwsError, error_body
+from .faults import Fault
+from .reply import Reply, reason_phrase
+from .recorder import Answered
+
+log = logging.getLogger("ec2_emulator")
+
+# moto's other services are neither loaded nor right here.
+SERVICES = ("ec2", "sts", "iam", "ssm", "sqs", "events")
+# Long polls of a queue must not keep everyone else waiting.
+UNGUARDED = ("sqs", "sts")
+
+StartResponse = Callable[..., Any]
+# Under this key the server puts a function that cuts the client's connection.
+CUT = "ec2_emulator.cut"
+
+
+class LostReply(Exception):
+    """The reply is to be lost: the call may have taken effect."""
+
+
+@dataclass(frozen=True)
+class App:
+    emulator: Emulator
+    control: Control
+    moto: Any
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: StartResponse
+    ) -> Iterable[bytes]:
+        body = _read_body(environ)
+        path = environ.get("PATH_INFO", "/")
+        if path == PREFIX or path.startswith(PREFIX + "/"):
+            reply = self.control.answer(
+                environ["REQUEST_METHOD"], path, environ.get("QUERY_STRING", ""), body
+            )
+            return _send(reply, start_response)
+        call = read_call(environ, body)
+        began, seconds = time.perf_counter(), self.emulator.clock.seconds()
+        code = "OK"
+        try:
+            reply = self._answer(call, environ, body)
+            code = reply.code
+        except LostReply:
+            reply, code = Reply(500, {}, b""), "(reply lost)"
+            environ.get(CUT, lambda: None)()
+        except AwsError as error:
+            reply, code = _refusal(error, call), error.code
+        spent = (time.perf_counter() - began) * 1000
+        self.emulator.recorder.add(Answered(seconds, call, reply.status, code, spent))
+        log.info("%s %s %s %.0f ms", call.service, call.operation, code, spent)
+        return _send(reply, start_response)
+
+    def _answer(self, call: Call, environ: dict[str, Any], body: bytes) -> Reply:
+        emulator = self.emulator
+        if call.service not in SERVICES:
+            raise AwsError(
+                "NotImplementedByEmulator",
+                f"The service '{call.service}' is not emulated; there are "
+                f"{', '.join(SERVICES)}",
+                501,
+            )
+        if not call.operation:
+            raise AwsError("MissingAction", "The request names no action")
+        account = get_account_id_from(call.access_key)
+        if call.service == "ec2" and emulator.settings.throttle:
+            emulator.throttle.admit(call, account, emulator.clock.seconds())
+        faults = emulator.faults.take_at_front(call)
+        _strike_before(faults)
+        guard = nullcontext() if call.service in UNGUARDED else emulator.held()
+        with guard:
+            if call.service == "ssm":
+                emulator.region(account, call.region)
+            reply = self._ask_moto(call, environ, body)
+        if any(fault.effect == "lose-reply" for fault in faults):
+            raise LostReply
+        return reply
+
+    def _ask_moto(self, call: Call, environ: dict[str, Any], body: bytes) -> Reply:
+        captured: list[Any] = []
+
+        def capture(status: str, headers: list[tuple[str, str]], _: Any = None) -> None:
+            captured[:] = [int(status.split(" ", 1)[0]), headers]
+
+        inner = {**environ, "wsgi.input": io.BytesIO(body)}
+        try:
+            content = b"".join(self.moto(inner, capture))
+        except NotImplementedError as error:
+            raise AwsError("NotImplementedByEmulator", str(error), 501) from error
+        except Exception as error:
+            log.exception("%s failed inside moto", call.operation)
+            message = f"{type(error).__name__}: {error}"
+            raise AwsError("EmulatorFailure", message, 501) from error
+        status, headers = captured
+        if status >= 500 and content.lstrip().startswith(b"<!"):
+            raise AwsError("NotImplementedByEmulator", f"{call.operation} failed", 501)
+        return Reply(status, dict(headers), content)
+
+
+def build_app(emulator: Emulator) -> App:
+    return App(
+        emulator=emulator,
+        control=Control(emulator),
+        moto=DomainDispatcherApplication(create_backend_app),
+    )
+
+
+def _read_body(environ: dict[str, Any]) -> bytes:
+    length = environ.get("CONTENT_LENGTH")
+    stream = environ["wsgi.input"]
+    if length:
+        body: bytes = stream.read(int(length))
+    elif environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
+        body = stream.read()
+        environ["CONTENT_LENGTH"] = str(len(body))
+    else:
+        body = b""
+    return body
+
+
+def _strike_before(faults: list[Fault]) -> None:
+    for fault in faults:
+        if fault.effect == "delay":
+            time.sleep(fault.seconds)
+    for fault in faults:
+        if fault.effect == "refuse":
+            raise fault.error()
+
+
+def _refusal(error: AwsError, call: Call) -> Reply:
+    body = error_body(error, call.protocol, str(uuid.uuid4()))
+    return Reply(error.status, {"Content-Type": body.content_type}, body.content)
+
+
+def _send(reply: Reply, start_response: StartResponse) -> Iterable[bytes]:
+    headers = {
+        name: value
+        for name, value in reply.headers.items()
+        if name.lower() != "content-length"
+    }
+    headers["Content-Length"] = str(len(reply.content))
+    start_response(reason_phrase(reply.status), list(headers.items()))
+    return [reply.content]

@@ -1,0 +1,148 @@
+"""The control API under /_emulator: what a test may do that AWS would not let it."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs
+
+from .ec2.events import REBALANCE
+from .ec2.interruption import interrupt
+from .emulator import Emulator
+from .faults import InvalidFault
+from .reply import Reply
+from .settings import InvalidSetting
+
+PREFIX = "/_emulator"
+
+Query = dict[str, list[str]]
+Handler = Callable[[Any, Query], Any]
+
+
+class Refused(Exception):
+    """A control request that cannot be met; the message names the field."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Control:
+    def __init__(self, emulator: Emulator) -> None:
+        self._emulator = emulator
+        self._routes: dict[tuple[str, str], Handler] = {
+            ("GET", "/health"): lambda *_: {"status": "ok"},
+            ("GET", "/settings"): lambda *_: emulator.settings.as_json(),
+            ("POST", "/settings"): self._change_settings,
+            ("POST", "/visibility"): self._change_visibility,
+            ("GET", "/faults"): lambda *_: {
+                "faults": [fault.as_json() for fault in emulator.faults.all()]
+            },
+            ("POST", "/faults"): lambda document, _: emulator.faults.add(
+                document
+            ).as_json(),
+            ("DELETE", "/faults"): lambda *_: emulator.faults.clear(),
+            ("GET", "/calls"): self._calls,
+            ("DELETE", "/calls"): lambda *_: emulator.recorder.clear(),
+            ("POST", "/interrupt"): self._interrupt,
+            ("POST", "/rebalance"): self._rebalance,
+            ("POST", "/terminate"): self._terminate,
+            ("POST", "/impair"): self._impair,
+            ("POST", "/clock"): self._advance,
+            ("POST", "/reset"): lambda *_: emulator.reset(),
+        }
+
+    def answer(self, method: str, path: str, query: str, body: bytes) -> Reply:
+        route = path.removeprefix(PREFIX).rstrip("/")
+        try:
+            document = json.loads(body) if body else {}
+            result = self._handle(method, route, document, parse_qs(query))
+            return _json(200, result if result is not None else {})
+        except ValueError as error:
+            kind = InvalidSetting | InvalidFault
+            prefix = "" if isinstance(error, kind) else "not JSON: "
+            return _json(400, {"error": f"{prefix}{error}"})
+        except Refused as refused:
+            return _json(refused.status, {"error": str(refused)})
+
+    def _handle(self, method: str, route: str, document: Any, query: Query) -> Any:
+        if method == "DELETE" and route.startswith("/faults/"):
+            fault = route.removeprefix("/faults/")
+            if not self._emulator.faults.remove(fault):
+                raise Refused(404, f"{fault}: no such fault")
+            return None
+        handler = self._routes.get((method, route))
+        if handler is None:
+            known = ", ".join(f"{verb} {PREFIX}{name}" for verb, name in self._routes)
+            raise Refused(404, f"{method} {PREFIX}{route}: no such control; {known}")
+        return handler(document, query)
+
+    def _change_settings(self, document: Any, _: Query) -> Any:
+        with self._emulator.held():
+            self._emulator.settings = self._emulator.settings.changed_by(document)
+            return self._emulator.settings.as_json()
+
+    def _change_visibility(self, document: Any, _: Query) -> Any:
+        seconds = _number(document, "seconds")
+        return self._change_settings({"visibilitySeconds": seconds}, {})
+
+    def _calls(self, _: Any, query: Query) -> Any:
+        since = query.get("since", ["0"])[0]
+        operation = query.get("operation", [None])[0]
+        try:
+            return self._emulator.recorder.as_json(float(since), operation)
+        except ValueError as error:
+            raise Refused(400, "since: expected seconds since the epoch") from error
+
+    def _interrupt(self, document: Any, _: Query) -> None:
+        notice = _number(document, "noticeSeconds", 120.0)
+        with self._emulator.held():
+            instance = self._instance(document)
+            if instance.spot_request is None:
+                raise Refused(400, f"instanceId: {instance.id} is not a spot instance")
+            if instance.spot_request.behavior != "terminate":
+                raise Refused(
+                    501, "only the interruption behavior 'terminate' is emulated"
+                )
+            interrupt(instance, notice)
+
+    def _rebalance(self, document: Any, _: Query) -> None:
+        with self._emulator.held():
+            instance = self._instance(document)
+            instance.region.publish(REBALANCE, instance, {"instance-id": instance.id})
+
+    def _terminate(self, document: Any, _: Query) -> None:
+        with self._emulator.held():
+            self._instance(document).terminate()
+
+    def _impair(self, document: Any, _: Query) -> None:
+        check = document.get("check", "instance")
+        if check not in ("instance", "system", None):
+            raise Refused(400, 'check: expected "instance", "system" or null')
+        with self._emulator.held():
+            self._instance(document).impaired = check
+
+    def _advance(self, document: Any, _: Query) -> Any:
+        self._emulator.clock.advance(_number(document, "advanceSeconds"))
+        with self._emulator.held():
+            return {"seconds": self._emulator.clock.seconds()}
+
+    def _instance(self, document: Any) -> Any:
+        instance_id = document.get("instanceId") if isinstance(document, dict) else None
+        if not isinstance(instance_id, str):
+            raise Refused(400, "instanceId: expected the id of an instance")
+        instance = self._emulator.find_instance(instance_id)
+        if instance is None:
+            raise Refused(404, f"instanceId: there is no instance {instance_id}")
+        return instance
+
+
+def _number(document: Any, name: str, default: float | None = None) -> float:
+    value = document.get(name, default) if isinstance(document, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise Refused(400, f"{name}: expected a number of seconds, 0 or more")
+    return float(value)
+
+
+def _json(status: int, document: Any) -> Reply:
+    content = json.dumps(document, indent=2).encode() + b"\n"
+    return Reply(status, {"Content-Type": "application/json"}, content)

@@ -1,0 +1,150 @@
+"""Security groups: what moto lets through and EC2 does not."""
+
+from collections.abc import Callable
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.ec2.responses.security_groups import SecurityGroups
+
+from ..errors import AwsError
+from .paging import page
+from .region import Region
+
+
+class Groups(SecurityGroups):
+    here: Region
+
+    def create_security_group(self) -> ActionResult:
+        name, vpc = self._get_param("GroupName"), self._get_param("VpcId")
+        vpc = vpc or self.ec2_backend.default_vpc.id
+        if not name:
+            raise AwsError(
+                "MissingParameter", "The request must contain the parameter GroupName"
+            )
+        if name.startswith("sg-") or name == "default":
+            raise AwsError(
+                "InvalidParameterValue",
+                f"Value ({name}) for parameter GroupName is invalid. Group names may "
+                "not be in the format sg-* and may not be 'default'.",
+            )
+        if vpc not in self.ec2_backend.vpcs:
+            raise AwsError(
+                "InvalidVpcID.NotFound", f"The vpc ID '{vpc}' does not exist"
+            )
+        if self.ec2_backend.get_security_group_from_name(name, vpc) is not None:
+            raise AwsError(
+                "InvalidGroup.Duplicate",
+                f"The security group '{name}' already exists for VPC '{vpc}'",
+            )
+        result: ActionResult = super().create_security_group()
+        return result
+
+    def delete_security_group(self) -> ActionResult:
+        group = self._group()
+        self.error_on_dryrun()
+        if group.name == "default":
+            raise AwsError(
+                "CannotDelete",
+                f'the specified group: "{group.id}" name: "default" cannot be deleted '
+                "by a user",
+            )
+        if self._in_use(group):
+            raise AwsError(
+                "DependencyViolation",
+                f"resource {group.id} has a dependent object",
+            )
+        result: ActionResult = super().delete_security_group()
+        return result
+
+    def describe_security_groups(self) -> ActionResult:
+        for one in self._get_param("GroupIds", []):
+            _check_id(one)
+            if self.ec2_backend.get_security_group_from_id(one) is None:
+                raise _no_such_group(one)
+        for one in self._get_param("Filters", []):
+            name = one.get("Name", "")
+            self._check_filter(name)
+        result: ActionResult = super().describe_security_groups()
+        return _paged(result, dict(self.params))
+
+    def authorize_security_group_ingress(self) -> ActionResult:
+        return self._authorize(
+            "ingress_rules", self.ec2_backend.authorize_security_group_ingress
+        )
+
+    def authorize_security_group_egress(self) -> ActionResult:
+        return self._authorize(
+            "egress_rules", self.ec2_backend.authorize_security_group_egress
+        )
+
+    def _authorize(self, direction: str, add: Callable[..., Any]) -> ActionResult:
+        """Adds all of the request's rules or, with the error, none."""
+        group = self._group()
+        self.error_on_dryrun()
+        before = list(getattr(group, direction))
+        added: list[Any] = []
+        try:
+            for rules in self._process_rules_from_querystring():
+                added += add(**rules)[0]
+        except Exception:
+            setattr(group, direction, before)
+            raise
+        return ActionResult({"Return": True, "SecurityGroupRules": added})
+
+    def _group(self) -> Any:
+        group_id, name = self._get_param("GroupId"), self._get_param("GroupName")
+        if group_id:
+            _check_id(group_id)
+            group = self.ec2_backend.get_security_group_from_id(group_id)
+        else:
+            vpc = self.ec2_backend.default_vpc.id
+            group = self.ec2_backend.get_security_group_from_name(name, vpc)
+        if group is None:
+            raise _no_such_group(group_id or name)
+        return group
+
+    def _in_use(self, group: Any) -> bool:
+        """By an instance not terminated yet, an interface, or another group's rule."""
+        backend = self.ec2_backend
+        if any(group in one.security_groups for one in self.here.instances.values()):
+            return True
+        if any(group in nic.group_set for nic in backend.enis.values()):
+            return True
+        return any(
+            (rule.source_group or {}).get("GroupId") == group.id
+            for groups in backend.groups.values()
+            for other in groups.values()
+            if other is not group
+            for rule in (*other.ingress_rules, *other.egress_rules)
+        )
+
+    def _check_filter(self, name: str) -> None:
+        if name.startswith("tag:") or name in ("tag-key", "tag-value"):
+            return
+        sample = next(iter(self.ec2_backend.groups[self.ec2_backend.default_vpc.id]))
+        default = self.ec2_backend.get_security_group_from_id(sample)
+        if name not in default.filters:
+            raise AwsError("InvalidParameterValue", f"The filter '{name}' is invalid")
+
+
+def _check_id(group_id: str) -> None:
+    if not group_id.startswith("sg-"):
+        raise AwsError(
+            "InvalidGroupId.Malformed", f'Invalid id: "{group_id}" (expecting "sg-...")'
+        )
+
+
+def _no_such_group(name: str) -> AwsError:
+    return AwsError(
+        "InvalidGroup.NotFound", f"The security group '{name}' does not exist"
+    )
+
+
+def _paged(result: ActionResult, parameters: dict[str, Any]) -> ActionResult:
+    document: Any = result.result
+    groups = sorted(document["SecurityGroups"], key=lambda group: group.id)
+    pairs = list(enumerate(groups))
+    shown, token = page(pairs, parameters, 5, 1000, None, lambda pair: pair[0])
+    document["SecurityGroups"] = [group for _, group in shown]
+    document["NextToken"] = token
+    return result

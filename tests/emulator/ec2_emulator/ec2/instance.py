@@ -1,0 +1,192 @@
+"""One instance and its life: EC2's states, by elapsed time.
+
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from moto.ec2.models.instances import Instance, InstanceState, StateReason
+
+CODES = {
+    "pending": 0,
+    "running": 16,
+    "shutting-down": 32,
+    "terminated": 48,
+    "stopping": 64,
+    "stopped": 80,
+}
+
+USER_SHUTDOWN = StateReason(
+    "Client.UserInitiatedShutdown: User initiated shutdown",
+    "Client.UserInitiatedShutdown",
+)
+SPOT_TERMINATION = StateReason(
+    "Server.SpotInstanceTermination: Spot instance termination",
+    "Server.SpotInstanceTermination",
+)
+_PENDING = StateReason("pending", "pending")
+_NONE = StateReason()
+
+# A public address exists only while the instance is in one of these.
+_ADDRESSED = ("running", "stopping")
+
+
+class EmulatedInstance(Instance):
+    """A moto instance that takes its time.
+
+    `region` is the Region it lives in; it schedules what comes next and hears of
+    every change of state.
+    """
+
+    def __init__(self, region: Any, image_id: str, **kwargs: Any) -> None:
+        self.region = region
+        self._name = "pending"
+        # Transitions scheduled under an earlier epoch have been overtaken.
+        self._epoch = 0
+        self.sequence = 0
+        self.reservation_id = ""
+        self.spot_request: Any = None
+        self.profile: dict[str, str] | None = None
+        self.running_since: float | None = None
+        self.impaired: str | None = None
+        user_data = kwargs.pop("user_data")
+        groups = kwargs.pop("security_groups")
+        super().__init__(region.backend, image_id, user_data, groups, **kwargs)
+        now = region.clock.now()
+        self.launched = now.timestamp()
+        self.launch_time = now.replace(tzinfo=None)
+        self.state_reason = _PENDING
+        for nic in self.nics.values():
+            nic.stop()
+
+    # moto assigns `_state` in its constructor and reads it everywhere.
+    @property
+    def _state(self) -> InstanceState:
+        return InstanceState(self._name, CODES[self._name])
+
+    @_state.setter
+    def _state(self, _: InstanceState) -> None:
+        """The life of this instance is told by its own transitions only."""
+
+    @property
+    def has_public_address(self) -> bool:
+        return self._name in _ADDRESSED
+
+    @property
+    def is_one_time_spot(self) -> bool:
+        return self.spot_request is not None and self.spot_request.type == "one-time"
+
+    @property
+    def visible(self) -> bool:
+        """Whether Describe calls have caught up with the launch yet."""
+        delay = self.region.settings.visibility_seconds
+        return bool(self.region.clock.seconds() >= self.launched + delay)
+
+    def begin(self) -> None:
+        """Enters `pending`, once, after construction."""
+        self._enter("pending", _PENDING, "")
+        self._schedule(self.region.settings.pending_seconds, self._run)
+
+    def start(self) -> InstanceState:
+        previous = self._state
+        if self._name == "stopped":
+            now = self.region.clock.now()
+            self.launch_time = now.replace(tzinfo=None)
+            self._enter("pending", _PENDING, "")
+            self._schedule(self.region.settings.pending_seconds, self._run)
+        return previous
+
+    def stop(self) -> InstanceState:
+        previous = self._state
+        if self._name == "running":
+            self._enter("stopping", USER_SHUTDOWN, self._initiated("User"))
+            self._schedule(self.region.settings.stopping_seconds, self._halt)
+        return previous
+
+    def terminate(self) -> InstanceState:
+        return self.end(USER_SHUTDOWN, "User")
+
+    def end(self, reason: StateReason, initiator: str) -> InstanceState:
+        """Begins shutting down; a second call changes nothing."""
+        previous = self._state
+        if self._name not in ("shutting-down", "terminated"):
+            self._enter("shutting-down", reason, self._initiated(initiator))
+            self._schedule(self.region.settings.shutting_down_seconds, self._vanish)
+        return previous
+
+    def reboot(self) -> None:
+        """A reboot leaves the state at `running`."""
+
+    def release(self) -> None:
+        """Gives up volumes, interfaces and addresses, as EC2 does on termination."""
+        for device, block in self.get_block_device_mapping:
+            del self.block_device_mapping[device]
+            volume = self.ec2_backend.volumes[block.volume_id]
+            volume.attachment = None
+            if block.delete_on_termination:
+                self.ec2_backend.delete_volume(volume.id)
+                self.ec2_backend.tags.pop(volume.id, None)
+        for nic in list(self.nics.values()):
+            nic.stop()
+            self.detach_eni(nic)
+            if nic.delete_on_termination:
+                nic.delete()
+        if self.subnet_id:
+            subnet = self.ec2_backend.get_subnet(self.subnet_id)
+            for address in self._private_ips:
+                subnet.del_subnet_ip(address)
+        self._private_ips = set()
+        self._subnet_id = None
+        self.security_groups = []
+        self.ec2_backend.iam_instance_profile_associations.pop(self.id, None)
+
+    def _run(self, due: float) -> None:
+        for nic in self.nics.values():
+            nic.start()
+        self.running_since = due
+        self._enter("running", _NONE, "")
+
+    def _halt(self, _: float) -> None:
+        for nic in self.nics.values():
+            nic.stop()
+        self._enter("stopped", self.state_reason, self._reason)
+
+    def _vanish(self, due: float) -> None:
+        self.release()
+        self._enter("terminated", self.state_reason, self._reason)
+        self.region.forget_later(self, due)
+
+    def _enter(self, name: str, reason: StateReason, transition: str) -> None:
+        self._name = name
+        self._epoch += 1
+        self.state_reason = reason
+        self._reason = transition
+        self.region.state_changed(self)
+
+    def _schedule(self, seconds: float, happen: Callable[[float], None]) -> None:
+        epoch = self._epoch
+
+        def unless_overtaken(due: float) -> None:
+            if self._epoch == epoch:
+                happen(due)
+
+        clock, timeline = self.region.clock, self.region.timeline
+        timeline.at(clock.seconds() + seconds, unless_overtaken)
+
+    def _initiated(self, initiator: str) -> str:
+        now: datetime = self.region.clock.now()
+        return f"{initiator} initiated ({now.strftime('%Y-%m-%d %H:%M:%S')} GMT)"
+
+    @property
+    def private_ip(self) -> str | None:
+        return self.nics[0].private_ip_address if 0 in self.nics else None
+
+    @property
+    def public_ip(self) -> str | None:
+        return self.nics[0].public_ip if 0 in self.nics else None
+
+    @property
+    def private_dns_name(self) -> str:
+        return super().private_dns_name if self.private_ip else ""

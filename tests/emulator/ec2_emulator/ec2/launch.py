@@ -1,0 +1,194 @@
+"""From a valid launch request to instances: where, how many, and built of what."""
+
+from typing import Any
+
+from moto.ec2.models.instances import Reservation
+from moto.ec2.utils import random_reservation_id
+
+from ..errors import AwsError
+from ..faults import Faults
+from .block_devices import attach_devices
+from .instance import EmulatedInstance
+from .launch_request import LaunchRequest
+from .offerings import spot_price, zones_offering
+from .region import Region
+from .spot import SpotRequest
+
+
+def place(
+    region: Region, faults: Faults, operation: str, request: LaunchRequest
+) -> tuple[str, int]:
+    """A zone that takes the request, and how many instances it takes.
+
+    Without a zone in the request, EC2 chooses one: here the first that offers the type
+    and that no fault refuses.
+    """
+    offered = zones_offering(region.name, request.instance_type)
+    if request.zone is not None and request.zone not in offered:
+        raise _not_offered(request.instance_type, request.zone, offered)
+    _check_price(region, request, request.zone or offered[0])
+    fault = faults.take_at_placement(
+        operation, request.parameters, request.facts, by_zone=False
+    )
+    candidates = (request.zone,) if request.zone is not None else offered
+    for zone in candidates:
+        in_zone = fault or faults.take_at_placement(
+            operation,
+            request.parameters,
+            {**request.facts, "AvailabilityZone": zone},
+            by_zone=True,
+        )
+        if in_zone is None:
+            return zone, request.maximum
+        granted = min(in_zone.available, request.maximum)
+        if granted >= request.minimum:
+            in_zone.available -= granted
+            return zone, granted
+        refusal = in_zone.error()
+    raise refusal
+
+
+def launch(
+    region: Region,
+    request: LaunchRequest,
+    zone: str,
+    count: int,
+    own_tags: dict[str, str],
+) -> list[EmulatedInstance]:
+    """Builds the instances, in one reservation, in state pending.
+
+    `own_tags` are those that EC2 itself adds (`aws:` prefix).
+    """
+    backend = region.backend
+    booked = Reservation(random_reservation_id(), owner_id=backend.account_id)
+    launched = _build_all(region, request, zone, count)
+    booked.instances = [*launched]
+    backend.reservations[booked.id] = booked
+    for instance in launched:
+        instance.reservation_id = booked.id
+        region.adopt(instance)
+        backend.create_tags([instance.id], request.tags.get("instance", {}))
+        backend.tags[instance.id].update(own_tags)
+        attach_devices(instance, request.devices, request.tags.get("volume", {}))
+        for nic in instance.nics.values():
+            nic.add_tags(request.tags.get("network-interface", {}))
+        if request.market is not None:
+            _request_spot(region, instance, request)
+        instance.begin()
+    return launched
+
+
+def _build_all(
+    region: Region, request: LaunchRequest, zone: str, count: int
+) -> list[EmulatedInstance]:
+    """All of them or, with the error, none."""
+    built: list[EmulatedInstance] = []
+    try:
+        for index in range(count):
+            built.append(_build(region, request, zone, index))
+    except AwsError:
+        for instance in built:
+            instance.release()
+        raise
+    return built
+
+
+def _not_offered(kind: str, zone: str, offered: tuple[str, ...]) -> AwsError:
+    return AwsError(
+        "Unsupported",
+        f"Your requested instance type ({kind}) is not supported in your requested "
+        f"Availability Zone ({zone}). Please retry your request by not specifying an "
+        f"Availability Zone or choosing {', '.join(offered)}.",
+    )
+
+
+def _check_price(region: Region, request: LaunchRequest, zone: str) -> None:
+    limit = (request.market or {}).get("MaxPrice")
+    if limit is None:
+        return
+    price = spot_price(request.instance_type, zone, region.clock.now())
+    if float(limit) < price:
+        raise AwsError(
+            "SpotMaxPriceTooLow",
+            f"Your Spot request price of {limit} is lower than the minimum required "
+            f"Spot request fulfillment price of {price}.",
+        )
+
+
+def _build(
+    region: Region, request: LaunchRequest, zone: str, index: int
+) -> EmulatedInstance:
+    given = request.parameters
+    subnet = request.subnet or region.backend.get_default_subnets().get(zone)
+    if subnet is None:
+        raise AwsError(
+            "MissingInput",
+            f"No default subnet for availability zone: '{zone}'.",
+        )
+    try:
+        instance = EmulatedInstance(  # type: ignore[abstract]  # as moto does
+            region,
+            request.image.id,
+            user_data=request.user_data,
+            security_groups=request.groups,
+            instance_type=request.instance_type,
+            placement=zone,
+            region_name=region.name,
+            subnet_id=subnet.id,
+            key_name=given.get("KeyName"),
+            nics=_interfaces(request, subnet),
+            private_ip=given.get("PrivateIpAddress"),
+            associate_public_ip=None,
+            ebs_optimized=given.get("EbsOptimized") or False,
+            disable_api_stop=given.get("DisableApiStop") or False,
+            disable_api_termination=given.get("DisableApiTermination") or False,
+            instance_initiated_shutdown_behavior=given.get(
+                "InstanceInitiatedShutdownBehavior"
+            ),
+            hibernation_options=given.get("HibernationOptions"),
+            monitoring_state=_monitoring(given),
+            metadata_options=given.get("MetadataOptions") or {},
+            client_token=given.get("ClientToken"),
+            ami_launch_index=index,
+            lifecycle="spot" if request.is_spot else None,
+        )
+    except StopIteration as error:
+        raise AwsError(
+            "InsufficientFreeAddressesInSubnet",
+            f"There are not enough free addresses in subnet '{subnet.id}' to satisfy "
+            "the requested number of instances.",
+        ) from error
+    if request.profile is not None:
+        instance.profile = {"Arn": request.profile.arn, "Id": request.profile.id}
+        instance.iam_instance_profile = instance.profile
+    return instance
+
+
+def _monitoring(given: dict[str, Any]) -> str:
+    enabled = (given.get("Monitoring") or {}).get("Enabled")
+    return "enabled" if enabled else "disabled"
+
+
+def _interfaces(request: LaunchRequest, subnet: Any) -> list[dict[str, Any]]:
+    """Interface specifications with EC2's defaults made explicit.
+
+    An interface that the launch creates goes when the instance goes.
+    """
+    specified = request.interfaces or [{"DeviceIndex": 0}]
+    interfaces: list[dict[str, Any]] = []
+    for one in specified:
+        nic = dict(one)
+        if not nic.get("NetworkInterfaceId"):
+            nic.setdefault("DeleteOnTermination", True)
+            nic.setdefault("SubnetId", subnet.id)
+        interfaces.append(nic)
+    return interfaces
+
+
+def _request_spot(
+    region: Region, instance: EmulatedInstance, request: LaunchRequest
+) -> None:
+    spot = SpotRequest(region, instance, request.market or {})
+    region.backend.spot_instance_requests[spot.id] = spot
+    spot.add_tags(request.tags.get("spot-instances-request", {}))
+    instance.spot_request = spot

@@ -1,0 +1,131 @@
+"""What the emulator knows of one account's EC2 in one region, beside moto's backend."""
+
+import itertools
+from typing import Any
+
+from ..clock import Clock
+from ..errors import AwsError
+from ..settings import Settings
+from ..timeline import Timeline
+from .events import publish
+from .images import load_images, load_parameters
+from .instance import EmulatedInstance
+from .tokens import Tokens
+
+
+class Region:
+    """`world` is the emulator: its clock, its settings, its timeline."""
+
+    def __init__(self, world: Any, account: str, name: str, backends: Any) -> None:
+        self.account = account
+        self.name = name
+        self.backend = backends.ec2(account, name)
+        self.instances: dict[str, EmulatedInstance] = {}
+        self.tokens = Tokens()
+        self._world = world
+        self._backends = backends
+        self._sequence = itertools.count(1)
+        self._ended: dict[str, float] = {}
+        load_images(self.backend)
+        load_parameters(backends.ssm(account, name))
+
+    @property
+    def clock(self) -> Clock:
+        clock: Clock = self._world.clock
+        return clock
+
+    @property
+    def settings(self) -> Settings:
+        settings: Settings = self._world.settings
+        return settings
+
+    @property
+    def timeline(self) -> Timeline:
+        timeline: Timeline = self._world.timeline
+        return timeline
+
+    def adopt(self, instance: EmulatedInstance) -> None:
+        instance.sequence = next(self._sequence)
+        self.instances[instance.id] = instance
+
+    def find(self, ids: list[str]) -> list[EmulatedInstance]:
+        """The instances of these ids, or EC2's error for the first wrong one."""
+        for one in ids:
+            if not is_instance_id(one):
+                raise AwsError("InvalidInstanceID.Malformed", f'Invalid id: "{one}"')
+        missing = [one for one in ids if one not in self.instances]
+        if missing:
+            raise no_such_instance(missing)
+        return [self.instances[one] for one in dict.fromkeys(ids)]
+
+    def find_visible(self, ids: list[str]) -> list[EmulatedInstance]:
+        """As `find`, where an instance not visible yet does not exist yet."""
+        found = self.find(ids)
+        hidden = [one.id for one in found if not one.visible]
+        if hidden:
+            raise no_such_instance(hidden)
+        return found
+
+    def forget_later(self, instance: EmulatedInstance, ended: float) -> None:
+        """A terminated instance stays listed for a while, its token for longer."""
+        self._ended[instance.id] = ended
+        retention = self.settings.terminated_retention_seconds
+        self.timeline.at(ended + retention, lambda _: self._forget(instance))
+        keep = self.settings.token_retention_seconds
+        self.timeline.at(ended + keep + 1, lambda now: self._expire(now - keep))
+
+    def ended_at(self, instances: list[EmulatedInstance]) -> float | None:
+        """When the last of them was terminated; None while one is not."""
+        times = [self._ended.get(one.id) for one in instances]
+        known = [time for time in times if time is not None]
+        return max(known) if known and len(known) == len(times) else None
+
+    def state_changed(self, instance: EmulatedInstance) -> None:
+        if instance.spot_request is not None:
+            instance.spot_request.follow(instance.state)
+        self.publish(
+            "EC2 Instance State-change Notification",
+            instance,
+            {"instance-id": instance.id, "state": instance.state},
+        )
+
+    def publish(
+        self, kind: str, instance: EmulatedInstance, detail: dict[str, Any]
+    ) -> None:
+        events = self._backends.events(self.account, self.name)
+        publish(events, kind, instance, detail, self.clock.now())
+
+    def _forget(self, instance: EmulatedInstance) -> None:
+        self.instances.pop(instance.id, None)
+        self.backend.tags.pop(instance.id, None)
+        reservation = self.backend.reservations.get(instance.reservation_id)
+        if reservation is not None:
+            reservation.instances = [
+                one for one in reservation.instances if one is not instance
+            ]
+            if not reservation.instances:
+                del self.backend.reservations[instance.reservation_id]
+        if instance.spot_request is not None:
+            requests = self.backend.spot_instance_requests
+            requests.pop(instance.spot_request.id, None)
+
+    def _expire(self, ended_before: float) -> None:
+        self.tokens.expire(ended_before)
+        self._ended = {
+            one: ended for one, ended in self._ended.items() if ended >= ended_before
+        }
+
+
+def is_instance_id(text: str) -> bool:
+    body = text.removeprefix("i-")
+    plain = len(body) in (8, 17) and all(c in "0123456789abcdef" for c in body)
+    return text.startswith("i-") and plain
+
+
+def no_such_instance(missing: list[str]) -> AwsError:
+    listed = ", ".join(missing)
+    if len(missing) == 1:
+        text = f"The instance ID '{listed}' does not exist"
+    else:
+        text = f"The instance IDs '{listed}' do not exist"
+    return AwsError("InvalidInstanceID.NotFound", text)

@@ -1,0 +1,103 @@
+"""DescribeInstanceStatus: state and status checks.
+
+"Status checks for Amazon EC2 instances" (EC2 user guide): checks of a new instance are
+`initializing`, then `ok`; an instance that does not run has `not-applicable`.
+"""
+
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.ec2.responses._base_response import EC2BaseResponse
+
+from ..errors import AwsError
+from .filters import select
+from .instance import EmulatedInstance
+from .paging import page
+from .region import Region
+from .wire import Answer
+
+_PASSED = {"initializing": "initializing", "ok": "passed", "impaired": "failed"}
+
+
+def check_status(instance: EmulatedInstance, kind: str) -> str:
+    """The result of the "instance" or the "system" check."""
+    if instance.state != "running" or instance.running_since is None:
+        return "not-applicable"
+    if instance.impaired == kind:
+        return "impaired"
+    age = instance.region.clock.seconds() - instance.running_since
+    waiting = age < instance.region.settings.status_check_seconds
+    return "initializing" if waiting else "ok"
+
+
+_FILTERS = {
+    "availability-zone": lambda one: one.availability_zone,
+    "instance-state-code": lambda one: str(one.state_code),
+    "instance-state-name": lambda one: one.state,
+    "instance-status.status": lambda one: check_status(one, "instance"),
+    "instance-status.reachability": lambda one: _PASSED.get(
+        check_status(one, "instance")
+    ),
+    "system-status.status": lambda one: check_status(one, "system"),
+    "system-status.reachability": lambda one: _PASSED.get(check_status(one, "system")),
+}
+# Scheduled events do not occur here; filters on them match nothing.
+_EVENT_FILTERS = (
+    "event.code",
+    "event.description",
+    "event.instance-event-id",
+    "event.not-after",
+    "event.not-before",
+    "event.not-before-deadline",
+    "attached-ebs-status.status",
+)
+
+
+class Statuses(EC2BaseResponse):
+    here: Region
+
+    def describe_instance_status(self) -> ActionResult:
+        self.error_on_dryrun()
+        parameters = dict(self.params)
+        ids = parameters.get("InstanceIds") or []
+        if ids and parameters.get("MaxResults") is not None:
+            raise AwsError(
+                "InvalidParameterCombination",
+                "The parameter instancesSet cannot be used with the parameter "
+                "maxResults",
+            )
+        instances = (
+            self.here.find_visible(ids)
+            if ids
+            else [one for one in self.here.instances.values() if one.visible]
+        )
+        if not parameters.get("IncludeAllInstances"):
+            instances = [one for one in instances if one.state == "running"]
+        found = select(
+            instances,
+            parameters.get("Filters") or [],
+            {**_FILTERS, **dict.fromkeys(_EVENT_FILTERS, lambda _: None)},
+            lambda one: self.ec2_backend.tags.get(one.id, {}),
+        )
+        shown, token = page(found, parameters, 5, 1000, 100, lambda one: one.sequence)
+        statuses = [_status(one) for one in shown]
+        return Answer({"InstanceStatuses": statuses, "NextToken": token})
+
+
+def _status(instance: EmulatedInstance) -> dict[str, Any]:
+    return {
+        "AvailabilityZone": instance.availability_zone,
+        "InstanceId": instance.id,
+        "InstanceState": {"Code": instance.state_code, "Name": instance.state},
+        "InstanceStatus": _check(check_status(instance, "instance")),
+        "SystemStatus": _check(check_status(instance, "system")),
+    }
+
+
+def _check(status: str) -> dict[str, Any]:
+    if status == "not-applicable":
+        return {"Status": status}
+    return {
+        "Status": status,
+        "Details": [{"Name": "reachability", "Status": _PASSED[status]}],
+    }

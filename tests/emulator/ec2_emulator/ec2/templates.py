@@ -1,0 +1,58 @@
+"""Launch templates as the source of a launch's parameters.
+
+"Launch instances from a launch template" (EC2 user guide): parameters of the request
+override the template's; tags of both are combined.
+"""
+
+from typing import Any
+
+from ..errors import AwsError
+
+AWS_TEMPLATE_ID = "aws:ec2launchtemplate:id"
+AWS_TEMPLATE_VERSION = "aws:ec2launchtemplate:version"
+
+# Of a request that names a template, what is not for the instance itself.
+_ENVELOPE = ("LaunchTemplate", "ClientToken", "DryRun", "MinCount", "MaxCount")
+
+
+def with_template(
+    backend: Any, parameters: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The effective parameters, and the tags that EC2 adds for the template."""
+    named = parameters.get("LaunchTemplate")
+    if not named:
+        return parameters, {}
+    version = template_version(backend, named)
+    merged: dict[str, Any] = dict(version.data)
+    for name, value in parameters.items():
+        if name == "TagSpecifications":
+            merged[name] = [*merged.get(name, []), *value]
+        elif isinstance(value, dict) and isinstance(merged.get(name), dict):
+            merged[name] = {**merged[name], **value}
+        else:
+            merged[name] = value
+    own = {
+        AWS_TEMPLATE_ID: version.template.id,
+        AWS_TEMPLATE_VERSION: str(version.number),
+    }
+    return merged, own
+
+
+def template_version(backend: Any, named: dict[str, Any]) -> Any:
+    """moto's version object for an id or a name, or EC2's error."""
+    template_id, name = named.get("LaunchTemplateId"), named.get("LaunchTemplateName")
+    if bool(template_id) == bool(name):
+        raise AwsError(
+            "InvalidParameterCombination",
+            "Either a launch template ID or a launch template name must be specified, "
+            "but not both.",
+        )
+    if template_id:
+        template = backend.get_launch_template(template_id)
+    else:
+        template = backend.get_launch_template_by_name(name)
+    return template.get_version(named.get("Version") or "$Default")
+
+
+def only_instance_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in parameters.items() if k not in _ENVELOPE}

@@ -1,0 +1,86 @@
+"""Client tokens: one launch for one token, however often it is asked for.
+
+"Ensuring idempotency in Amazon EC2 API requests", EC2 developer guide: a retry with
+the same parameters succeeds without further action and reports the current state; one
+with other parameters fails with IdempotentParameterMismatch; RunInstances tokens are
+valid for at least 24 hours after the termination of the instances.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import AwsError
+
+MISMATCH = (
+    "Arguments on this idempotent request are inconsistent with arguments used in "
+    "previous request(s)."
+)
+MAX_LENGTH = 64
+
+
+@dataclass
+class Use:
+    """What a token was first used for. `result` is None while nothing succeeded.
+
+    A launch that failed for capacity has bound the token to its parameters all the
+    same: EC2 answers a retry with another type by IdempotentParameterMismatch
+    (ubicloud/ubicloud#5898, runs-on/runs-on#251).
+    """
+
+    parameters: dict[str, Any]
+    result: Any = None
+    ended_at: Callable[[], float | None] = field(default=lambda: None)
+
+
+class Tokens:
+    """The tokens of one account in one region.
+
+    `scope` is the operation, with the Availability Zone where the request names one:
+    RunInstances is idempotent by zone then, by region otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._uses: dict[tuple[str, str], Use] = {}
+
+    def find(self, scope: str, token: str | None, parameters: dict[str, Any]) -> Any:
+        """The earlier result for this token, or None; raises on other parameters."""
+        if not token:
+            return None
+        if len(token) > MAX_LENGTH or not token.isascii():
+            raise AwsError(
+                "InvalidParameterValue",
+                f"Value ({token}) for parameter clientToken is invalid. "
+                f"It must be at most {MAX_LENGTH} ASCII characters.",
+            )
+        use = self._uses.get((scope, token))
+        if use is None:
+            return None
+        if use.parameters != compared(parameters):
+            raise AwsError("IdempotentParameterMismatch", MISMATCH)
+        return use.result
+
+    def bind(
+        self,
+        scope: str,
+        token: str | None,
+        parameters: dict[str, Any],
+        result: Any = None,
+        ended_at: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        """Remembers the token; `ended_at` tells when its resources were gone."""
+        if token:
+            use = Use(compared(parameters), result, ended_at)
+            self._uses[(scope, token)] = use
+
+    def expire(self, ended_before: float) -> None:
+        """Forgets tokens whose resources were gone before that time."""
+        for key, use in list(self._uses.items()):
+            ended = use.ended_at()
+            if ended is not None and ended < ended_before:
+                del self._uses[key]
+
+
+def compared(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that must be the same: all but the token and DryRun."""
+    return {k: v for k, v in parameters.items() if k not in ("ClientToken", "DryRun")}

@@ -1,0 +1,84 @@
+"""The emulated world: its time, its settings, its failures, its regions."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .clock import Clock
+from .ec2.endpoint import Ec2Endpoint
+from .ec2.region import Region
+from .faults import Faults
+from .recorder import Recorder
+from .seams import Backends, attach
+from .settings import Settings
+from .throttle import Throttle
+from .timeline import Timeline
+
+
+class Emulator:
+    """All state of one emulator process.
+
+    `held` guards everything but faults, recorder and throttle, which guard themselves.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self.clock = clock
+        self.settings = settings
+        self.timeline = Timeline()
+        self.faults = Faults()
+        self.throttle = Throttle()
+        self.recorder = Recorder()
+        self._defaults = settings
+        self._backends = Backends()
+        self._regions: dict[tuple[str, str], Region] = {}
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        attach(type("BoundEc2Endpoint", (Ec2Endpoint,), {"world": self}))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Exclusive use of the world, brought up to the present first."""
+        with self._lock:
+            self.timeline.settle(self.clock.seconds())
+            yield
+            self._changed.notify_all()
+
+    def region(self, account: str, name: str) -> Region:
+        with self._lock:
+            key = (account, name)
+            if key not in self._regions:
+                self._regions[key] = Region(self, account, name, self._backends)
+            return self._regions[key]
+
+    def find_instance(self, instance_id: str) -> Any:
+        """The instance in whatever account and region, or None."""
+        for region in self._regions.values():
+            if instance_id in region.instances:
+                return region.instances[instance_id]
+        return None
+
+    def reset(self) -> None:
+        """As freshly started, but for calls already under way."""
+        with self._lock:
+            self._backends.reset()
+            self._regions.clear()
+            self.timeline.clear()
+            self.settings = self._defaults
+            self.clock.rewind()
+        self.faults.clear()
+        self.throttle.clear()
+        self.recorder.clear()
+
+    def keep_time(self) -> None:
+        """Lets what is due happen even when nobody asks. Never returns.
+
+        Answers do not depend on it: it is for queues that receive events.
+        """
+        with self._lock:
+            while True:
+                due = self.timeline.next_due()
+                wait = None if due is None else due - self.clock.seconds()
+                if wait is None or wait > 0:
+                    self._changed.wait(wait)
+                self.timeline.settle(self.clock.seconds())

@@ -1,0 +1,146 @@
+"""AWS's error answers: codes, HTTP statuses, texts, and their wire forms."""
+
+import json
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+
+class AwsError(Exception):
+    """An error answer in the service's own words.
+
+    Not one of moto's exceptions on purpose: moto turns its own into HTTP 400, while
+    EC2 tells clients by the status what is worth retrying.
+    """
+
+    def __init__(self, code: str, message: str, status: int | None = None) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.status = status if status is not None else default_status(code)
+
+
+@dataclass(frozen=True)
+class KnownError:
+    status: int
+    message: str
+
+
+# Statuses and texts as EC2 sends them; a fault that names only a code takes these.
+KNOWN_ERRORS = {
+    "InsufficientInstanceCapacity": KnownError(
+        500,
+        "We currently do not have sufficient capacity in the Availability Zone you "
+        "requested. Our system will be working on provisioning additional capacity.",
+    ),
+    "InsufficientHostCapacity": KnownError(
+        500, "There is not enough capacity to fulfill your Dedicated Host request."
+    ),
+    "InsufficientReservedInstanceCapacity": KnownError(
+        500, "Insufficient reserved instance capacity."
+    ),
+    "InsufficientFreeAddressesInSubnet": KnownError(
+        400,
+        "There are not enough free addresses in the subnet to satisfy the requested "
+        "number of instances.",
+    ),
+    "UnfulfillableCapacity": KnownError(
+        500, "Unable to fulfill capacity due to your request configuration."
+    ),
+    "ReservationCapacityExceeded": KnownError(
+        400, "The requested reservation does not have sufficient capacity."
+    ),
+    "MaxSpotInstanceCountExceeded": KnownError(400, "Max spot instance count exceeded"),
+    "VcpuLimitExceeded": KnownError(
+        400,
+        "You have requested more vCPU capacity than your current vCPU limit of 0 "
+        "allows for the instance bucket that the specified instance type belongs to. "
+        "Please visit http://aws.amazon.com/contact-us/ec2-request to request an "
+        "adjustment to this limit.",
+    ),
+    "InstanceLimitExceeded": KnownError(
+        400,
+        "You have requested more instances than your current instance limit allows "
+        "for the specified instance type.",
+    ),
+    "RequestLimitExceeded": KnownError(503, "Request limit exceeded."),
+    "UnauthorizedOperation": KnownError(
+        403, "You are not authorized to perform this operation."
+    ),
+    "AuthFailure": KnownError(
+        401, "AWS was not able to validate the provided access credentials"
+    ),
+    "ExpiredToken": KnownError(
+        403, "The security token included in the request is expired"
+    ),
+    "RequestExpired": KnownError(400, "Request has expired."),
+    "OptInRequired": KnownError(
+        401,
+        "You are not subscribed to this service. Please go to "
+        "http://aws.amazon.com to subscribe.",
+    ),
+    "InternalError": KnownError(500, "An internal error has occurred"),
+    "ServerInternal": KnownError(500, "An internal error has occurred"),
+    "Unavailable": KnownError(
+        503, "The service is unavailable. Please try again shortly."
+    ),
+    "ServiceUnavailable": KnownError(
+        503, "The service is unavailable. Please try again shortly."
+    ),
+}
+
+# Refusals that EC2 gives only once a request is otherwise valid and about to be placed.
+PLACEMENT_CODES = frozenset(
+    {
+        "InsufficientInstanceCapacity",
+        "InsufficientHostCapacity",
+        "InsufficientReservedInstanceCapacity",
+        "InsufficientFreeAddressesInSubnet",
+        "UnfulfillableCapacity",
+        "ReservationCapacityExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "VcpuLimitExceeded",
+        "InstanceLimitExceeded",
+        "Unsupported",
+        "SpotMaxPriceTooLow",
+    }
+)
+
+
+def default_status(code: str) -> int:
+    known = KNOWN_ERRORS.get(code)
+    return known.status if known else 400
+
+
+def default_message(code: str) -> str:
+    known = KNOWN_ERRORS.get(code)
+    return known.message if known else f"{code} (injected)"
+
+
+@dataclass(frozen=True)
+class Body:
+    content_type: str
+    content: bytes
+
+
+def error_body(error: AwsError, protocol: str, request_id: str) -> Body:
+    """The error in the form that clients of this protocol parse."""
+    if protocol == "json":
+        document = json.dumps({"__type": error.code, "message": error.message})
+        return Body("application/x-amz-json-1.0", document.encode())
+    code, message = escape(error.code), escape(error.message)
+    if protocol == "ec2":
+        xml = (
+            f"<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message>"
+            f"</Error></Errors><RequestID>{request_id}</RequestID></Response>"
+        )
+    else:
+        kind = "Sender" if error.status < 500 else "Receiver"
+        xml = (
+            f"<ErrorResponse><Error><Type>{kind}</Type><Code>{code}</Code>"
+            f"<Message>{message}</Message></Error>"
+            f"<RequestId>{request_id}</RequestId></ErrorResponse>"
+        )
+    return Body(
+        "text/xml;charset=UTF-8",
+        b'<?xml version="1.0" encoding="UTF-8"?>' + xml.encode(),
+    )

@@ -1,0 +1,236 @@
+"""Failures on demand: which call fails, how, and how often."""
+
+import itertools
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from threading import Lock
+from typing import Any
+
+from .calls import Call
+from .errors import PLACEMENT_CODES, AwsError, default_message, default_status
+
+EFFECTS = ("refuse", "lose-reply", "delay")
+_FIELDS = {
+    "operation",
+    "match",
+    "code",
+    "status",
+    "message",
+    "times",
+    "effect",
+    "seconds",
+    "available",
+}
+
+
+class InvalidFault(ValueError):
+    """Names the field of the fault document and what it takes."""
+
+
+@dataclass
+class Fault:
+    """One rule. `times` counts down; None is for ever.
+
+    `available` is for capacity: so many instances can still be had, once.
+    """
+
+    id: str
+    operation: str
+    match: dict[str, str]
+    effect: str
+    code: str = ""
+    status: int = 400
+    message: str = ""
+    times: int | None = None
+    seconds: float = 0.0
+    available: int = 0
+    hits: int = field(default=0)
+
+    @property
+    def at_placement(self) -> bool:
+        """Whether EC2 would refuse so only after validation and token lookup."""
+        return self.effect == "refuse" and self.code in PLACEMENT_CODES
+
+    @property
+    def names_zone(self) -> bool:
+        return "AvailabilityZone" in self.match
+
+    def error(self) -> AwsError:
+        return AwsError(self.code, self.message, self.status)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "operation": self.operation,
+            "match": self.match,
+            "effect": self.effect,
+            "code": self.code,
+            "status": self.status,
+            "message": self.message,
+            "times": self.times,
+            "seconds": self.seconds,
+            "available": self.available,
+            "hits": self.hits,
+        }
+
+
+class Faults:
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._rules: list[Fault] = []
+        self._ids = itertools.count(1)
+
+    def add(self, document: Any) -> Fault:
+        fault = parse_fault(document, f"fault-{next(self._ids)}")
+        with self._lock:
+            self._rules.append(fault)
+        return fault
+
+    def all(self) -> list[Fault]:
+        with self._lock:
+            return list(self._rules)
+
+    def remove(self, fault_id: str) -> bool:
+        with self._lock:
+            before = len(self._rules)
+            self._rules = [rule for rule in self._rules if rule.id != fault_id]
+            return len(self._rules) < before
+
+    def clear(self) -> None:
+        with self._lock:
+            self._rules.clear()
+
+    def take_at_front(self, call: Call) -> list[Fault]:
+        """The rules that strike this call before or after it takes effect.
+
+        All delays strike; of the others the first.
+        """
+        taken: list[Fault] = []
+        with self._lock:
+            for rule in self._rules:
+                if rule.at_placement and call.service == "ec2":
+                    continue
+                others = any(one.effect != "delay" for one in taken)
+                if others and rule.effect != "delay":
+                    continue
+                if _strikes(rule, call.operation, call.parameters, call.facts()):
+                    taken.append(_hit(rule))
+        return taken
+
+    def take_at_placement(
+        self,
+        operation: str,
+        parameters: dict[str, Any],
+        facts: dict[str, str],
+        by_zone: bool,
+    ) -> Fault | None:
+        """The rule that refuses this offering, told by its effective facts.
+
+        A rule that names a zone is asked for every zone that the placement tries
+        (`by_zone`); any other once for the whole request.
+        """
+        with self._lock:
+            for rule in self._rules:
+                if not rule.at_placement or rule.names_zone != by_zone:
+                    continue
+                if _strikes(rule, operation, parameters, facts):
+                    return _hit(rule)
+        return None
+
+
+def parse_fault(document: Any, fault_id: str) -> Fault:
+    """A fault from its JSON document, or InvalidFault."""
+    if not isinstance(document, dict):
+        raise InvalidFault("fault: expected a JSON object")
+    unknown = sorted(set(document) - _FIELDS)
+    if unknown:
+        raise InvalidFault(
+            f"{unknown[0]}: no such field; there are {', '.join(sorted(_FIELDS))}"
+        )
+    operation = document.get("operation")
+    if not isinstance(operation, str) or not operation:
+        raise InvalidFault('operation: expected a name such as "RunInstances"')
+    effect = document.get("effect", "refuse")
+    if effect not in EFFECTS:
+        raise InvalidFault(f"effect: expected one of {', '.join(EFFECTS)}")
+    match = document.get("match") or {}
+    if not isinstance(match, dict):
+        raise InvalidFault("match: expected an object of parameter names and values")
+    code = document.get("code", "")
+    if effect == "refuse" and not code:
+        raise InvalidFault('code: expected an error code for effect "refuse"')
+    return Fault(
+        id=fault_id,
+        operation=operation,
+        match={str(name): _text(value) for name, value in match.items()},
+        effect=effect,
+        code=code,
+        status=_number(document, "status", default_status(code), whole=True),
+        message=document.get("message") or default_message(code),
+        times=_times(document),
+        seconds=_number(document, "seconds", 0.0),
+        available=_number(document, "available", 0, whole=True),
+    )
+
+
+def _times(document: dict[str, Any]) -> int | None:
+    if document.get("times") is None:
+        return None
+    times: int = _number(document, "times", 1, whole=True)
+    if times < 1:
+        raise InvalidFault("times: expected 1 or more, or null for ever")
+    return times
+
+
+def _number(
+    document: dict[str, Any], name: str, default: Any, whole: bool = False
+) -> Any:
+    value = document.get(name, default)
+    wanted: Any = int if whole else int | float
+    if isinstance(value, bool) or not isinstance(value, wanted) or value < 0:
+        kind = "a whole number" if whole else "a number"
+        raise InvalidFault(f"{name}: expected {kind}, 0 or more")
+    return value
+
+
+def _hit(rule: Fault) -> Fault:
+    rule.hits += 1
+    if rule.times is not None:
+        rule.times -= 1
+    return rule
+
+
+def _strikes(
+    rule: Fault, operation: str, parameters: dict[str, Any], facts: dict[str, str]
+) -> bool:
+    if rule.times == 0 or not fnmatchcase(operation, rule.operation):
+        return False
+    return all(
+        any(
+            fnmatchcase(value, wanted)
+            for value in ([facts[name]] if name in facts else lookup(parameters, name))
+        )
+        for name, wanted in rule.match.items()
+    )
+
+
+def lookup(parameters: Any, path: str) -> list[str]:
+    """The values at a dotted path; a list on the way stands for each of its items."""
+    found = [parameters]
+    for step in path.split("."):
+        deeper: list[Any] = []
+        for one in found:
+            for item in one if isinstance(one, list) else [one]:
+                if isinstance(item, dict) and step in item:
+                    deeper.append(item[step])
+        found = deeper
+    flat: list[str] = []
+    for one in found:
+        flat += [_text(item) for item in (one if isinstance(one, list) else [one])]
+    return flat
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

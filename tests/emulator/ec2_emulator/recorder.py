@@ -1,0 +1,87 @@
+"""What was asked of the emulator, for tests that assert what was not."""
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from datetime import datetime
+from threading import Lock
+from typing import Any
+
+from .calls import Call
+
+# Enough for a long test; older calls fall out, their counts stay.
+REMEMBERED_CALLS = 20_000
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A call and how it was answered; `code` is "OK" or the error's code."""
+
+    seconds: float
+    call: Call
+    status: int
+    code: str
+    milliseconds: float
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._calls: deque[Answered] = deque(maxlen=REMEMBERED_CALLS)
+        self._counts: Counter[str] = Counter()
+
+    def add(self, answered: Answered) -> None:
+        with self._lock:
+            self._calls.append(answered)
+            self._counts[answered.call.operation] += 1
+
+    def clear(self) -> None:
+        with self._lock:
+            self._calls.clear()
+            self._counts.clear()
+
+    def as_json(self, since: float, operation: str | None) -> dict[str, Any]:
+        """The calls answered at `since` (epoch seconds) or later, and their counts.
+
+        Without a bound in time, counts include calls that have fallen out of memory.
+        """
+        with self._lock:
+            selected = [
+                one
+                for one in self._calls
+                if one.seconds >= since
+                and (operation is None or one.call.operation == operation)
+            ]
+            counts = (
+                Counter(one.call.operation for one in selected)
+                if since > 0 or operation is not None
+                else Counter(self._counts)
+            )
+        return {
+            "counts": dict(sorted(counts.items())),
+            "calls": [_as_json(one) for one in selected],
+        }
+
+
+def _as_json(answered: Answered) -> dict[str, Any]:
+    return {
+        "time": answered.seconds,
+        "service": answered.call.service,
+        "operation": answered.call.operation,
+        "region": answered.call.region,
+        "parameters": _plain(answered.call.parameters),
+        "status": answered.status,
+        "code": answered.code,
+        "milliseconds": round(answered.milliseconds, 1),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value

@@ -1,0 +1,102 @@
+"""Every place where this emulator takes hold of moto, and why.
+
+Pinned to one moto release; `attach` refuses to start when a place has vanished.
+"""
+
+import importlib
+from typing import Any
+
+from moto.ec2.models import EC2Backend, ec2_backends
+from moto.ec2.models.core import TaggedEC2Resource
+from moto.ec2.responses import EC2Response
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix
+from moto.events.models import EventsBackend, events_backends
+from moto.moto_api._internal.models import moto_api_backend
+from moto.ssm.models import SimpleSystemManagerBackend, ssm_backends
+
+ROOT_PATH = "{0}/"
+
+# What the emulator calls or reads without replacing it.
+RELIED_ON: tuple[tuple[Any, str], ...] = (
+    (EC2Backend, "create_volume"),
+    (EC2Backend, "create_network_interface"),
+    (EC2Backend, "get_default_subnets"),
+    (EC2Backend, "get_default_security_group"),
+    (EC2Backend, "create_tags"),
+    (EC2Response, "_process_rules_from_querystring"),
+    (EC2Response, "call_action"),
+    (EC2Response, "setup_class"),
+    (EventsBackend, "put_events"),
+    (SimpleSystemManagerBackend, "put_parameter"),
+)
+
+
+class MissingSeam(RuntimeError):
+    """The installed moto lacks something this emulator is built on."""
+
+
+class Backends:
+    """moto's state, by account and region."""
+
+    def ec2(self, account: str, region: str) -> EC2Backend:
+        backend: EC2Backend = ec2_backends[account][region]
+        return backend
+
+    def ssm(self, account: str, region: str) -> SimpleSystemManagerBackend:
+        backend: SimpleSystemManagerBackend = ssm_backends[account][region]
+        return backend
+
+    def events(self, account: str, region: str) -> EventsBackend:
+        backend: EventsBackend = events_backends[account][region]
+        return backend
+
+    def reset(self) -> None:
+        moto_api_backend.reset()
+
+
+def attach(endpoint: type[EC2Response]) -> None:
+    """Puts the endpoint in place of moto's and mends what no subclass can."""
+    for owner, name in RELIED_ON:
+        _require(owner, name)
+    _serve_ec2_by(endpoint)
+    _look_tags_up_directly()
+
+
+def _serve_ec2_by(endpoint: type[EC2Response]) -> None:
+    """EC2 requests go to the emulator's endpoint, which falls back on moto's."""
+    urls = importlib.import_module("moto.ec2.urls")
+    _require(urls, "url_paths")
+    if urls.url_paths.get(ROOT_PATH) is None:
+        raise MissingSeam(f"moto.ec2.urls.url_paths has no {ROOT_PATH!r}")
+    urls.url_paths[ROOT_PATH] = endpoint.dispatch
+
+
+def _look_tags_up_directly() -> None:
+    """A resource's tags by its id.
+
+    moto scans all tags of the region for each resource, which makes describing
+    n resources take n squared; EC2 answers a page of 1,000 within seconds.
+    """
+    _require(TaggedEC2Resource, "get_tags")
+
+    def get_tags(self: Any) -> list[dict[str, str]]:
+        kind = EC2_PREFIX_TO_RESOURCE.get(get_prefix(self.id), "")
+        return [
+            {
+                "resource_id": self.id,
+                "key": key,
+                "value": value,
+                "resource_type": kind,
+            }
+            for key, value in self.ec2_backend.tags.get(self.id, {}).items()
+        ]
+
+    setattr(TaggedEC2Resource, "get_tags", get_tags)  # noqa: B010
+
+
+def _require(owner: Any, name: str) -> None:
+    if not hasattr(owner, name):
+        raise MissingSeam(
+            f"moto's {getattr(owner, '__name__', owner)}.{name} has vanished: pin the "
+            "moto release of requirements.txt, or move this seam"
+        )

@@ -1,0 +1,36 @@
+"""Threads and sockets: cheroot, with a way to cut a client off."""
+
+import contextlib
+import socket
+from typing import Any
+
+from cheroot import wsgi
+
+from .app import CUT, App
+
+# Long polls and injected delays each hold a thread.
+THREADS = 32
+
+
+class CuttableGateway(wsgi.Gateway_10):
+    # cheroot's stubs say None; it is a dict.
+    def get_environ(self) -> dict[str, Any]:  # type: ignore[override]
+        environ: dict[str, Any] = super().get_environ()  # type: ignore[no-untyped-call]
+        environ[CUT] = self._cut
+        return environ
+
+    def _cut(self) -> None:
+        self.req.close_connection = True
+        with contextlib.suppress(OSError):
+            self.req.conn.socket.shutdown(socket.SHUT_RDWR)
+
+
+def make_server(app: App, host: str, port: int) -> wsgi.Server:
+    """A server that listens already; port 0 takes a free one (`bind_addr`)."""
+    server = wsgi.Server(
+        (host, port), app, numthreads=THREADS, request_queue_size=128, timeout=60
+    )
+    server.gateway = CuttableGateway
+    server.shutdown_timeout = 1
+    server.prepare()
+    return server
