@@ -33,12 +33,12 @@ def main() -> None:
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s"
     )
-    logging.getLogger("ec2_emulator").setLevel(logging.INFO)
 
     emulator = Emulator(Settings(), Clock())
     app = build_app(emulator)
-    # Before anyone can be told that the emulator is ready.
+    # Before anyone can be told that the emulator is ready, and before it logs.
     warm_up(app)
+    logging.getLogger("ec2_emulator").setLevel(logging.INFO)
     threading.Thread(target=emulator.keep_time, daemon=True).start()
     server = make_server(app, arguments.host, arguments.port)
     host, port = server.bind_addr

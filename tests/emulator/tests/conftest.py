@@ -1,0 +1,144 @@
+"""One emulator for all tests, reset before each; clients that do not retry."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+REGION = "us-east-1"
+IMAGE = "ami-00000000000c0de01"
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Control:
+    """The control API, and boto3 clients of the emulator it controls."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def ask(self, method: str, path: str, document: Any = None) -> Any:
+        data = None if document is None else json.dumps(document).encode()
+        request = urllib.request.Request(
+            f"{self.url}/_emulator{path}", data=data, method=method
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return json.load(answer)
+
+    def refusal(self, method: str, path: str, document: Any = None) -> tuple[int, str]:
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            self.ask(method, path, document)
+        return caught.value.code, json.load(caught.value)["error"]
+
+    def fault(self, operation: str, **fields: Any) -> str:
+        fault_id: str = self.ask("POST", "/faults", {"operation": operation, **fields})[
+            "id"
+        ]
+        return fault_id
+
+    def settings(self, **changes: Any) -> None:
+        self.ask("POST", "/settings", changes)
+
+    def advance(self, seconds: float) -> None:
+        self.ask("POST", "/clock", {"advanceSeconds": seconds})
+
+    def calls(self, query: str = "") -> Any:
+        return self.ask("GET", f"/calls{query}")
+
+    def client(self, service: str, region: str = REGION, **config: Any) -> Any:
+        settings = {"retries": {"total_max_attempts": 1}, **config}
+        return boto3.client(
+            service,
+            region_name=region,
+            endpoint_url=self.url,
+            aws_access_key_id="AKIAEXAMPLE000000000",
+            aws_secret_access_key="not-a-secret",
+            config=Config(**settings),
+        )
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Control]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ec2_emulator", "--port", "0"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    control = None
+    for line in process.stderr:
+        found = re.search(r"listening on (http://\S+)", line)
+        if found:
+            control = Control(found.group(1))
+            break
+    assert control is not None, "the emulator ended before it listened"
+    # Keeps the pipe from filling up.
+    drain = subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
+    yield control
+    process.terminate()
+    assert process.wait(timeout=10) == 0
+    drain.wait(timeout=10)
+
+
+@pytest.fixture(scope="session")
+def clients(server: Control) -> dict[str, Any]:
+    services = ("ec2", "ssm", "sts", "sqs", "events", "iam")
+    return {service: server.client(service) for service in services}
+
+
+@pytest.fixture
+def emulator(server: Control) -> Control:
+    server.ask("POST", "/reset")
+    return server
+
+
+@pytest.fixture
+def ec2(emulator: Control, clients: dict[str, Any]) -> Any:
+    return clients["ec2"]
+
+
+@pytest.fixture
+def launch(ec2: Any) -> Callable[..., list[dict[str, Any]]]:
+    """Runs instances, one g5.xlarge unless told otherwise."""
+
+    def run(**changes: Any) -> list[dict[str, Any]]:
+        request = {
+            "ImageId": IMAGE,
+            "InstanceType": "g5.xlarge",
+            "MinCount": 1,
+            "MaxCount": 1,
+            **changes,
+        }
+        instances: list[dict[str, Any]] = ec2.run_instances(**request)["Instances"]
+        return instances
+
+    return run
+
+
+SPOT = {"InstanceMarketOptions": {"MarketType": "spot"}}
+
+
+def shown(ec2: Any, **request: Any) -> list[dict[str, Any]]:
+    """The instances that DescribeInstances shows."""
+    reservations = ec2.describe_instances(**request)["Reservations"]
+    return [instance for one in reservations for instance in one["Instances"]]
+
+
+def refused(call: Callable[..., Any], **request: Any) -> tuple[int, str, str]:
+    """HTTP status, code and message with which the call is refused."""
+    with pytest.raises(ClientError) as caught:
+        call(**request)
+    answer = caught.value.response
+    status = answer["ResponseMetadata"]["HTTPStatusCode"]
+    return status, answer["Error"]["Code"], answer["Error"]["Message"]
