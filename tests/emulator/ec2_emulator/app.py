@@ -89,7 +89,8 @@ class App:
         _strike_before(faults)
         guard = nullcontext() if call.service in UNGUARDED else emulator.held()
         with guard:
-            if call.service == "ssm":
+            if call.service in ("ec2", "ssm"):
+                # Its images and their parameters come with the region.
                 emulator.region(account, call.region)
             reply = self._ask_moto(call, environ, body)
         if any(fault.effect == "lose-reply" for fault in faults):

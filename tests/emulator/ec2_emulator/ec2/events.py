@@ -1,33 +1,61 @@
-"""EC2's events on the account's default EventBridge bus.
+"""EC2's events on the account's default EventBridge bus, to the queues they go to.
 
-Shapes from "Monitor Amazon EC2 events" in the EC2 user guide.
+Shapes from "Monitor Amazon EC2 events" (EC2 user guide) and "Event structure"
+(EventBridge user guide).
 """
 
 import json
+import logging
+import uuid
 from datetime import datetime
 from typing import Any
 
+from moto.sqs.models import sqs_backends
+from moto.utilities.arns import parse_arn
+
 INTERRUPTION = "EC2 Spot Instance Interruption Warning"
 REBALANCE = "EC2 Instance Rebalance Recommendation"
+
+log = logging.getLogger("ec2_emulator")
 
 
 def publish(
     events_backend: Any, kind: str, instance: Any, detail: dict[str, Any], at: datetime
 ) -> None:
-    """Sends one event to the default bus, for its rules to match."""
-    if not events_backend.describe_event_bus("default").rules:
+    """Sends one event to every SQS target of a matching rule.
+
+    moto matches; it does not deliver, because its delivery leaves the account out.
+    """
+    rules = events_backend.describe_event_bus("default").rules
+    if not rules:
         return
     region, account = events_backend.region_name, events_backend.account_id
-    partition = events_backend.partition
-    resource = f"arn:{partition}:ec2:{region}:{account}:instance/{instance.id}"
-    events_backend.put_events(
-        [
-            {
-                "Source": "aws.ec2",
-                "DetailType": kind,
-                "Detail": json.dumps(detail),
-                "Resources": [resource],
-                "Time": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            }
-        ]
+    arn = f"arn:{events_backend.partition}:ec2:{region}:{account}:instance/"
+    event = {
+        "version": "0",
+        "id": str(uuid.uuid4()),
+        "detail-type": kind,
+        "source": "aws.ec2",
+        "account": account,
+        "time": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": region,
+        "resources": [arn + instance.id],
+        "detail": detail,
+    }
+    for rule in rules.values():
+        if rule.state == "ENABLED" and rule.event_pattern.matches_event(event):
+            for target in rule.targets:
+                _deliver(target, event)
+
+
+def _deliver(target: dict[str, Any], event: dict[str, Any]) -> None:
+    arn = parse_arn(target["Arn"])
+    if arn.service != "sqs" or "InputTransformer" in target:
+        log.warning("no delivery to %s: only plain SQS targets are", target["Arn"])
+        return
+    group = target.get("SqsParameters", {}).get("MessageGroupId")
+    sqs_backends[arn.account][arn.region].send_message(
+        queue_name=arn.resource_id,
+        message_body=json.dumps(event, separators=(",", ":")),
+        group_id=group,
     )

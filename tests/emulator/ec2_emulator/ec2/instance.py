@@ -4,7 +4,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
 """
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from moto.ec2.models.instances import Instance, InstanceState, StateReason
@@ -101,19 +101,26 @@ class EmulatedInstance(Instance):
     def stop(self) -> InstanceState:
         previous = self._state
         if self._name == "running":
-            self._enter("stopping", USER_SHUTDOWN, self._initiated("User"))
+            now = self.region.clock.now().strftime("%Y-%m-%d %H:%M:%S")
+            self._enter("stopping", USER_SHUTDOWN, f"User initiated ({now} GMT)")
             self._schedule(self.region.settings.stopping_seconds, self._halt)
         return previous
 
     def terminate(self) -> InstanceState:
         return self.end(USER_SHUTDOWN, "User")
 
-    def end(self, reason: StateReason, initiator: str) -> InstanceState:
-        """Begins shutting down; a second call changes nothing."""
+    def end(
+        self, reason: StateReason, initiator: str, at: float | None = None
+    ) -> InstanceState:
+        """Begins shutting down, at a time if not now; a second call changes nothing."""
         previous = self._state
         if self._name not in ("shutting-down", "terminated"):
-            self._enter("shutting-down", reason, self._initiated(initiator))
-            self._schedule(self.region.settings.shutting_down_seconds, self._vanish)
+            began = self.region.clock.seconds() if at is None else at
+            stamp = datetime.fromtimestamp(began, UTC).strftime("%Y-%m-%d %H:%M:%S")
+            transition = f"{initiator} initiated ({stamp} GMT)"
+            self._enter("shutting-down", reason, transition)
+            lasts = self.region.settings.shutting_down_seconds
+            self._schedule_at(began + lasts, self._vanish)
         return previous
 
     def reboot(self) -> None:
@@ -166,18 +173,16 @@ class EmulatedInstance(Instance):
         self.region.state_changed(self)
 
     def _schedule(self, seconds: float, happen: Callable[[float], None]) -> None:
+        self._schedule_at(self.region.clock.seconds() + seconds, happen)
+
+    def _schedule_at(self, time: float, happen: Callable[[float], None]) -> None:
         epoch = self._epoch
 
         def unless_overtaken(due: float) -> None:
             if self._epoch == epoch:
                 happen(due)
 
-        clock, timeline = self.region.clock, self.region.timeline
-        timeline.at(clock.seconds() + seconds, unless_overtaken)
-
-    def _initiated(self, initiator: str) -> str:
-        now: datetime = self.region.clock.now()
-        return f"{initiator} initiated ({now.strftime('%Y-%m-%d %H:%M:%S')} GMT)"
+        self.region.timeline.at(time, unless_overtaken)
 
     @property
     def private_ip(self) -> str | None:

@@ -23,7 +23,8 @@ def interrupt(instance: EmulatedInstance, notice_seconds: float) -> None:
     if notice_seconds == 0:
         instance.end(SPOT_TERMINATION, "Service")
         return
-    region.timeline.at(
-        region.clock.seconds() + notice_seconds,
-        lambda _: instance.end(SPOT_TERMINATION, "Service") and None,
-    )
+
+    def take_back(due: float) -> None:
+        instance.end(SPOT_TERMINATION, "Service", due)
+
+    region.timeline.at(region.clock.seconds() + notice_seconds, take_back)

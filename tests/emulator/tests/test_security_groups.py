@@ -1,0 +1,136 @@
+"""Security groups: duplicates, dependencies, filters."""
+
+import pytest
+from conftest import refused
+
+SSH = {
+    "IpProtocol": "tcp",
+    "FromPort": 22,
+    "ToPort": 22,
+    "IpRanges": [{"CidrIp": "203.0.113.0/24"}],
+}
+
+
+@pytest.fixture
+def group(ec2):
+    return ec2.create_security_group(
+        GroupName="pool-a",
+        Description="SSH in",
+        TagSpecifications=[
+            {
+                "ResourceType": "security-group",
+                "Tags": [{"Key": "pool", "Value": "a"}],
+            }
+        ],
+    )["GroupId"]
+
+
+def test_a_name_is_taken_once_in_a_network(ec2, group):
+    status, code, message = refused(
+        ec2.create_security_group, GroupName="pool-a", Description="again"
+    )
+    assert (status, code) == (400, "InvalidGroup.Duplicate")
+    assert message.startswith("The security group 'pool-a' already exists for VPC")
+
+
+def test_the_same_name_is_free_in_another_network(ec2, group):
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    other = ec2.create_security_group(GroupName="pool-a", Description="d", VpcId=vpc)
+    assert other["GroupId"] != group
+
+
+def test_a_group_is_found_by_name_id_network_and_tag(ec2, group):
+    (shown,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+    for name, value in {
+        "group-name": "pool-a",
+        "group-id": group,
+        "tag:pool": "a",
+        "tag-key": "pool",
+    }.items():
+        answer = ec2.describe_security_groups(
+            Filters=[
+                {"Name": name, "Values": [value]},
+                {"Name": "vpc-id", "Values": [shown["VpcId"]]},
+            ]
+        )
+        assert [one["GroupId"] for one in answer["SecurityGroups"]] == [group], name
+
+
+def test_an_unknown_filter_and_an_unknown_group(ec2):
+    status, code, _ = refused(
+        ec2.describe_security_groups, Filters=[{"Name": "colour", "Values": ["red"]}]
+    )
+    assert (status, code) == (400, "InvalidParameterValue")
+    unknown = {"GroupId": "sg-0123456789abcdef0"}
+    for call, request in (
+        (ec2.describe_security_groups, {"GroupIds": ["sg-0123456789abcdef0"]}),
+        (ec2.delete_security_group, unknown),
+        (
+            ec2.authorize_security_group_ingress,
+            {**unknown, "IpPermissions": [SSH]},
+        ),
+    ):
+        assert refused(call, **request)[:2] == (400, "InvalidGroup.NotFound")
+
+
+def test_a_rule_is_added_once(ec2, group):
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[SSH])
+    status, code, _ = refused(
+        ec2.authorize_security_group_ingress, GroupId=group, IpPermissions=[SSH]
+    )
+    assert (status, code) == (400, "InvalidPermission.Duplicate")
+
+
+def test_one_duplicate_keeps_all_rules_of_the_request_out(ec2, group):
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[SSH])
+    https = {**SSH, "FromPort": 443, "ToPort": 443}
+    refused(
+        ec2.authorize_security_group_ingress, GroupId=group, IpPermissions=[https, SSH]
+    )
+    (shown,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+    assert [one["FromPort"] for one in shown["IpPermissions"]] == [22]
+
+
+def test_the_answer_lists_every_rule_added(ec2, group):
+    https = {**SSH, "FromPort": 443, "ToPort": 443}
+    within = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
+    rules = ec2.authorize_security_group_ingress(
+        GroupId=group, IpPermissions=[SSH, https, within]
+    )["SecurityGroupRules"]
+    assert len({one["SecurityGroupRuleId"] for one in rules}) == 3
+
+
+def test_a_rule_that_is_not_there_cannot_be_revoked(ec2, group):
+    status, code, _ = refused(
+        ec2.revoke_security_group_ingress, GroupId=group, IpPermissions=[SSH]
+    )
+    assert (status, code) == (400, "InvalidPermission.NotFound")
+
+
+def test_a_group_in_use_cannot_be_deleted(emulator, ec2, launch, group):
+    (instance,) = launch(SecurityGroupIds=[group])
+    assert refused(ec2.delete_security_group, GroupId=group)[:2] == (
+        400,
+        "DependencyViolation",
+    )
+    ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+    # Shutting down is not gone yet.
+    assert refused(ec2.delete_security_group, GroupId=group)[1] == "DependencyViolation"
+    emulator.advance(1)
+    ec2.delete_security_group(GroupId=group)
+    assert refused(ec2.describe_security_groups, GroupIds=[group])[1] == (
+        "InvalidGroup.NotFound"
+    )
+
+
+def test_a_group_that_another_one_names_cannot_be_deleted(ec2, group):
+    other = ec2.create_security_group(GroupName="other", Description="d")["GroupId"]
+    within = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
+    ec2.authorize_security_group_ingress(GroupId=other, IpPermissions=[within])
+    assert refused(ec2.delete_security_group, GroupId=group)[1] == "DependencyViolation"
+
+
+def test_a_group_that_names_itself_can_be_deleted(ec2, group):
+    within = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[within])
+    ec2.delete_security_group(GroupId=group)
