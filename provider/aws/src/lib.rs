@@ -1,1 +1,31 @@
 //! The EC2 API behind a narrow port.
+//!
+//! [`Ec2`] is all that the controller may ask of AWS; [`AwsEc2`] asks it through
+//! aws-sdk-ec2, whose only user this crate is. [`connect`] builds one from
+//! credentials and an endpoint. Every error is an [`Ec2Error`], classified by
+//! one table.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        reason = "a test fails by panicking"
+    )
+)]
+
+mod adapter;
+mod connect;
+mod error;
+mod groups;
+mod instances;
+mod launch;
+mod placement;
+mod port;
+mod profile;
+
+pub use adapter::AwsEc2;
+pub use connect::{Access, AccessError, Credentials, connect};
+pub use error::Ec2Error;
+pub use port::{Ec2, GroupRequest, Image, LaunchRequest, Subnet, TagKeys, Tags};
+pub use profile::{ProfileError, StaticCredentials, parse_profile};

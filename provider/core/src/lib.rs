@@ -1,1 +1,34 @@
 //! Spot pools as data: observed and desired in, a plan out.
+//!
+//! Everything here is synchronous, total and deterministic; the clock is an
+//! argument. Neither Kubernetes nor AWS is known: [`plan`] decides, others act.
+//!
+//! Read in this order: [`Offering`], [`Instance`], [`Desired`], [`Observed`],
+//! [`plan`], [`Plan`].
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        reason = "a test fails by panicking"
+    )
+)]
+
+mod class;
+mod cold;
+mod group;
+mod instance;
+mod offering;
+mod plan;
+mod pool;
+mod token;
+
+pub use class::{ErrorClass, Refusal};
+pub use cold::{Cold, ColdOfferings};
+pub use group::{Group, GroupRules};
+pub use instance::{Instance, InstanceState};
+pub use offering::{Market, Offering, QuotaFamily};
+pub use plan::{Action, Plan, Victim, Wait, plan};
+pub use pool::{Desired, Launch, Observed, SecurityGroups, Size};
+pub use token::client_token;

@@ -1,0 +1,248 @@
+//! Security groups: the pool's own, and the rules in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_ec2::types::{
+    IpPermission, IpRange, ResourceType, SecurityGroup, SecurityGroupRule, UserIdGroupPair,
+};
+use provider_core::{Group, GroupRules};
+
+use crate::adapter::{filter, tag_specification, tag_value};
+use crate::{AwsEc2, Ec2Error, GroupRequest};
+
+/// EC2's largest page.
+const PAGE: i32 = 1000;
+/// EC2's bound on the values of one filter.
+const FILTER_VALUES: usize = 200;
+const SSH: i32 = 22;
+/// EC2's word for every protocol.
+const ALL: &str = "-1";
+
+impl AwsEc2 {
+    pub(crate) async fn list_groups(&self) -> Result<Vec<Group>, Ec2Error> {
+        let mut pages = self
+            .client
+            .describe_security_groups()
+            .filters(self.ours())
+            .into_paginator()
+            .page_size(PAGE)
+            .send();
+        let mut listed = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|e| Ec2Error::of("DescribeSecurityGroups", &e))?;
+            listed.extend(page.security_groups.unwrap_or_default());
+        }
+        let ids: Vec<String> = listed
+            .iter()
+            .filter_map(|g| g.group_id().map(Into::into))
+            .collect();
+        let rules = self.ingress_by_group(&ids).await?;
+        let pool_uid = self.keys.pool_uid;
+        Ok(listed
+            .iter()
+            .filter_map(|g| read(g, pool_uid, &rules))
+            .collect())
+    }
+
+    async fn ingress_by_group(
+        &self,
+        ids: &[String],
+    ) -> Result<BTreeMap<String, Vec<SecurityGroupRule>>, Ec2Error> {
+        let mut by_group: BTreeMap<String, Vec<SecurityGroupRule>> = BTreeMap::new();
+        for some in ids.chunks(FILTER_VALUES) {
+            let mut pages = self
+                .client
+                .describe_security_group_rules()
+                .filters(filter("group-id", some.to_vec()))
+                .into_paginator()
+                .page_size(PAGE)
+                .send();
+            while let Some(page) = pages.next().await {
+                let page = page.map_err(|e| Ec2Error::of("DescribeSecurityGroupRules", &e))?;
+                for rule in page.security_group_rules.unwrap_or_default() {
+                    if let (Some(group), Some(false)) = (rule.group_id(), rule.is_egress()) {
+                        by_group.entry(group.to_owned()).or_default().push(rule);
+                    }
+                }
+            }
+        }
+        Ok(by_group)
+    }
+
+    pub(crate) async fn create_security_group(
+        &self,
+        request: &GroupRequest,
+    ) -> Result<String, Ec2Error> {
+        const OPERATION: &str = "CreateSecurityGroup";
+        let answer = self
+            .client
+            .create_security_group()
+            .group_name(&request.name)
+            .description(&request.description)
+            .vpc_id(&request.vpc_id)
+            .tag_specifications(tag_specification(
+                ResourceType::SecurityGroup,
+                &request.tags,
+            ))
+            .send()
+            .await
+            .map_err(|e| Ec2Error::of(OPERATION, &e))?;
+        answer
+            .group_id
+            .ok_or_else(|| Ec2Error::malformed(OPERATION, "group id"))
+    }
+
+    pub(crate) async fn authorize_ingress(
+        &self,
+        group_id: &str,
+        rules: &GroupRules,
+    ) -> Result<(), Ec2Error> {
+        // One call per permission: EC2 refuses the whole call when one of its
+        // rules exists already.
+        for permission in permissions(group_id, rules) {
+            let answer = self
+                .client
+                .authorize_security_group_ingress()
+                .group_id(group_id)
+                .ip_permissions(permission)
+                .send()
+                .await
+                .map_err(|e| Ec2Error::of("AuthorizeSecurityGroupIngress", &e));
+            match answer {
+                Err(error) if !error.is_duplicate() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn revoke_ingress(
+        &self,
+        group_id: &str,
+        rules: &GroupRules,
+        rule_ids: &BTreeSet<String>,
+    ) -> Result<(), Ec2Error> {
+        const OPERATION: &str = "RevokeSecurityGroupIngress";
+        if !rule_ids.is_empty() {
+            self.client
+                .revoke_security_group_ingress()
+                .group_id(group_id)
+                .set_security_group_rule_ids(Some(rule_ids.iter().cloned().collect()))
+                .send()
+                .await
+                .map_err(|e| Ec2Error::of(OPERATION, &e))?;
+        }
+        for permission in permissions(group_id, rules) {
+            self.client
+                .revoke_security_group_ingress()
+                .group_id(group_id)
+                .ip_permissions(permission)
+                .send()
+                .await
+                .map_err(|e| Ec2Error::of(OPERATION, &e))?;
+        }
+        Ok(())
+    }
+}
+
+fn read(
+    group: &SecurityGroup,
+    pool_uid: &str,
+    rules: &BTreeMap<String, Vec<SecurityGroupRule>>,
+) -> Option<Group> {
+    let id = group.group_id()?.to_owned();
+    let mut found = Group {
+        pool_uid: tag_value(group.tags(), pool_uid)?.to_owned(),
+        vpc_id: group.vpc_id()?.to_owned(),
+        rules: GroupRules::default(),
+        foreign_rule_ids: BTreeSet::new(),
+        id,
+    };
+    for rule in rules.get(&found.id).into_iter().flatten() {
+        sort_rule(rule, &mut found);
+    }
+    Some(found)
+}
+
+/// A rule is one of the two kinds that the provider makes, or somebody else's.
+fn sort_rule(rule: &SecurityGroupRule, group: &mut Group) {
+    let ssh = (rule.ip_protocol(), rule.from_port(), rule.to_port())
+        == (Some("tcp"), Some(SSH), Some(SSH));
+    let referenced = rule.referenced_group_info().and_then(|r| r.group_id());
+    if let (true, Some(cidr)) = (ssh, rule.cidr_ipv4()) {
+        group.rules.ssh_cidrs.insert(cidr.to_owned());
+    } else if rule.ip_protocol() == Some(ALL) && referenced == Some(&group.id) {
+        group.rules.members = true;
+    } else {
+        group
+            .foreign_rule_ids
+            .extend(rule.security_group_rule_id().map(Into::into));
+    }
+}
+
+fn permissions(group_id: &str, rules: &GroupRules) -> Vec<IpPermission> {
+    let ssh = rules.ssh_cidrs.iter().map(|cidr| {
+        IpPermission::builder()
+            .ip_protocol("tcp")
+            .from_port(SSH)
+            .to_port(SSH)
+            .ip_ranges(IpRange::builder().cidr_ip(cidr).build())
+            .build()
+    });
+    let members = rules.members.then(|| {
+        IpPermission::builder()
+            .ip_protocol(ALL)
+            .user_id_group_pairs(UserIdGroupPair::builder().group_id(group_id).build())
+            .build()
+    });
+    ssh.chain(members).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_sdk_ec2::types::ReferencedSecurityGroup;
+
+    fn group() -> Group {
+        Group {
+            id: "sg-1".into(),
+            pool_uid: "uid".into(),
+            vpc_id: "vpc-1".into(),
+            rules: GroupRules::default(),
+            foreign_rule_ids: BTreeSet::new(),
+        }
+    }
+
+    fn rule(
+        id: &str,
+        protocol: &str,
+        port: i32,
+    ) -> aws_sdk_ec2::types::builders::SecurityGroupRuleBuilder {
+        SecurityGroupRule::builder()
+            .security_group_rule_id(id)
+            .ip_protocol(protocol)
+            .from_port(port)
+            .to_port(port)
+    }
+
+    #[test]
+    fn a_rule_that_somebody_added_is_told_from_the_providers_own() {
+        let mut found = group();
+        let own = ReferencedSecurityGroup::builder().group_id("sg-1").build();
+        let other = ReferencedSecurityGroup::builder().group_id("sg-2").build();
+        for rule in [
+            rule("sgr-ssh", "tcp", 22).cidr_ipv4("10.0.0.0/8"),
+            rule("sgr-members", "-1", -1).referenced_group_info(own),
+            rule("sgr-web", "tcp", 80).cidr_ipv4("0.0.0.0/0"),
+            rule("sgr-v6", "tcp", 22).cidr_ipv6("::/0"),
+            rule("sgr-peer", "-1", -1).referenced_group_info(other),
+            rule("sgr-all", "-1", -1).cidr_ipv4("0.0.0.0/0"),
+        ] {
+            sort_rule(&rule.build(), &mut found);
+        }
+        assert_eq!(found.rules.ssh_cidrs, ["10.0.0.0/8".to_owned()].into());
+        assert!(found.rules.members);
+        let foreign: Vec<&str> = found.foreign_rule_ids.iter().map(String::as_str).collect();
+        assert_eq!(foreign, ["sgr-all", "sgr-peer", "sgr-v6", "sgr-web"]);
+    }
+}

@@ -1,0 +1,123 @@
+//! Instances: listing them, and what of EC2's answer matters.
+
+use aws_sdk_ec2::types::{self, Filter, InstanceLifecycleType};
+use jiff::Timestamp;
+use provider_core::{Instance, InstanceState, Market, Offering};
+
+use crate::adapter::tag_value;
+use crate::{AwsEc2, Ec2Error, TagKeys};
+
+/// EC2's largest page. AWS throttles calls without pages harder.
+const PAGE: i32 = 1000;
+
+impl AwsEc2 {
+    pub(crate) async fn list_instances(
+        &self,
+        filters: Vec<Filter>,
+    ) -> Result<Vec<Instance>, Ec2Error> {
+        let mut pages = self
+            .client
+            .describe_instances()
+            .set_filters(Some(filters))
+            .into_paginator()
+            .page_size(PAGE)
+            .send();
+        let mut found = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|e| Ec2Error::of("DescribeInstances", &e))?;
+            let listed = page.reservations().iter().flat_map(|r| r.instances());
+            found.extend(listed.filter_map(|i| read(i, &self.keys)));
+        }
+        Ok(found)
+    }
+}
+
+/// The instance, or nothing when it lacks the tags of a pool: then it is not the
+/// provider's, whatever else it carries.
+pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instance> {
+    let tag = |key| tag_value(instance.tags(), key);
+    let market = match instance.instance_lifecycle() {
+        Some(InstanceLifecycleType::Spot) => Market::Spot,
+        _ => Market::OnDemand,
+    };
+    Some(Instance {
+        id: instance.instance_id()?.to_owned(),
+        pool_uid: tag(keys.pool_uid)?.to_owned(),
+        slot: tag(keys.slot)?.parse().ok()?,
+        launch: tag(keys.launch)?.parse().ok()?,
+        offering: Offering {
+            instance_type: instance.instance_type()?.as_str().to_owned(),
+            zone: instance.placement()?.availability_zone()?.to_owned(),
+            market,
+        },
+        image_id: instance.image_id().unwrap_or_default().to_owned(),
+        state: InstanceState::parse(instance.state()?.name()?.as_str())?,
+        state_reason: instance
+            .state_reason()
+            .and_then(|r| r.code())
+            .filter(|code| !code.is_empty())
+            .map(Into::into),
+        public_ip: address(instance.public_ip_address()),
+        private_ip: address(instance.private_ip_address()),
+        launched_at: instance
+            .launch_time()
+            .and_then(|t| Timestamp::from_second(t.secs()).ok()),
+    })
+}
+
+fn address(address: Option<&str>) -> Option<String> {
+    address.filter(|a| !a.is_empty()).map(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_sdk_ec2::types::{InstanceStateName, InstanceType, Placement, Tag};
+
+    const KEYS: TagKeys = TagKeys {
+        cluster: "cluster",
+        pool_uid: "pool",
+        slot: "slot",
+        launch: "launch",
+    };
+
+    fn tagged(tags: &[(&str, &str)]) -> types::Instance {
+        let tags = tags
+            .iter()
+            .map(|(k, v)| Tag::builder().key(*k).value(*v).build());
+        types::Instance::builder()
+            .instance_id("i-1")
+            .instance_type(InstanceType::G4dnXlarge)
+            .instance_lifecycle(InstanceLifecycleType::Spot)
+            .placement(Placement::builder().availability_zone("us-east-1a").build())
+            .state(
+                types::InstanceState::builder()
+                    .name(InstanceStateName::Running)
+                    .build(),
+            )
+            .set_tags(Some(tags.collect()))
+            .build()
+    }
+
+    #[test]
+    fn an_instance_of_a_pool_is_read() {
+        let instance = tagged(&[("pool", "uid"), ("slot", "2"), ("launch", "7")]);
+        let read = read(&instance, &KEYS).unwrap();
+        assert_eq!((read.slot, read.launch), (2, 7));
+        assert_eq!(read.offering.market, Market::Spot);
+        assert_eq!(read.state, InstanceState::Running);
+    }
+
+    #[test]
+    fn an_instance_without_every_tag_is_nobodys_to_touch() {
+        for tags in [
+            &[("slot", "2"), ("launch", "7")][..],
+            &[("pool", "uid"), ("launch", "7")],
+            &[("pool", "uid"), ("slot", "2")],
+            &[("pool", "uid"), ("slot", "x"), ("launch", "7")],
+            &[],
+        ] {
+            assert!(read(&tagged(tags), &KEYS).is_none(), "{tags:?}");
+        }
+    }
+}

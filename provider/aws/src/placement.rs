@@ -1,0 +1,84 @@
+//! What a launch needs to know of the region: zones that sell a type, subnets,
+//! images.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_ec2::types::LocationType;
+
+use crate::adapter::filter;
+use crate::{AwsEc2, Ec2Error, Image, Subnet};
+
+impl AwsEc2 {
+    pub(crate) async fn list_offerings(
+        &self,
+        types: &[String],
+    ) -> Result<BTreeMap<String, BTreeSet<String>>, Ec2Error> {
+        let mut pages = self
+            .client
+            .describe_instance_type_offerings()
+            .location_type(LocationType::AvailabilityZone)
+            .filters(filter("instance-type", types.to_vec()))
+            .into_paginator()
+            .page_size(1000)
+            .send();
+        let mut zones: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|e| Ec2Error::of("DescribeInstanceTypeOfferings", &e))?;
+            for offering in page.instance_type_offerings() {
+                if let (Some(kind), Some(zone)) = (offering.instance_type(), offering.location()) {
+                    let of_type = zones.entry(kind.as_str().to_owned()).or_default();
+                    of_type.insert(zone.to_owned());
+                }
+            }
+        }
+        Ok(zones)
+    }
+
+    pub(crate) async fn find_image(&self, id: &str) -> Result<Option<Image>, Ec2Error> {
+        let answer = self
+            .client
+            .describe_images()
+            .filters(filter("image-id", [id.to_owned()]))
+            .send()
+            .await
+            .map_err(|e| Ec2Error::of("DescribeImages", &e))?;
+        let root_device = |i: &aws_sdk_ec2::types::Image| i.root_device_name().map(Into::into);
+        Ok(answer
+            .images()
+            .first()
+            .and_then(root_device)
+            .map(|root_device| Image {
+                id: id.to_owned(),
+                root_device,
+            }))
+    }
+
+    pub(crate) async fn list_subnets(
+        &self,
+        ids: Option<&[String]>,
+    ) -> Result<Vec<Subnet>, Ec2Error> {
+        let which = match ids {
+            Some(ids) => filter("subnet-id", ids.to_vec()),
+            None => filter("default-for-az", ["true".to_owned()]),
+        };
+        let mut pages = self
+            .client
+            .describe_subnets()
+            .filters(which)
+            .into_paginator()
+            .page_size(1000)
+            .send();
+        let mut subnets = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|e| Ec2Error::of("DescribeSubnets", &e))?;
+            subnets.extend(page.subnets().iter().filter_map(|s| {
+                Some(Subnet {
+                    id: s.subnet_id()?.to_owned(),
+                    zone: s.availability_zone()?.to_owned(),
+                    vpc_id: s.vpc_id()?.to_owned(),
+                })
+            }));
+        }
+        Ok(subnets)
+    }
+}

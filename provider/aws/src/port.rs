@@ -1,0 +1,137 @@
+//! What the controller may ask of EC2.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use provider_core::{Group, GroupRules, Instance, Offering};
+
+use crate::Ec2Error;
+
+/// EC2 tags by key.
+pub type Tags = BTreeMap<String, String>;
+
+/// The tag keys by which a pool's resources are recognised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagKeys {
+    /// Holds the control plane's identity.
+    pub cluster: &'static str,
+    /// Holds the pool's UID.
+    pub pool_uid: &'static str,
+    /// Holds the slot.
+    pub slot: &'static str,
+    /// Holds the launch's number.
+    pub launch: &'static str,
+}
+
+/// One region of EC2, seen with one set of credentials.
+///
+/// Every method is one logical operation: pages are fetched to their end, and
+/// the SDK repeats what is safe to repeat.
+#[async_trait]
+pub trait Ec2: Send + Sync {
+    /// Every instance that carries this control plane's tag, dead ones too.
+    async fn instances(&self) -> Result<Vec<Instance>, Ec2Error>;
+
+    /// Those of `ids` that exist and carry this control plane's tag, as of now.
+    /// Ids that EC2 does not know are left out.
+    async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error>;
+
+    /// The instance that was launched with this token, if EC2 lists it.
+    async fn instance_by_token(&self, token: &str) -> Result<Option<Instance>, Ec2Error>;
+
+    /// Starts one instance. The same token gives the same instance.
+    async fn launch(&self, request: &LaunchRequest) -> Result<Instance, Ec2Error>;
+
+    /// Terminates instances. Callers check ownership on a fresh describe.
+    async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error>;
+
+    /// Every security group that carries this control plane's tag.
+    async fn groups(&self) -> Result<Vec<Group>, Ec2Error>;
+
+    /// Creates a security group without rules and answers its id.
+    async fn create_group(&self, request: &GroupRequest) -> Result<String, Ec2Error>;
+
+    /// Adds ingress rules.
+    async fn authorize(&self, group_id: &str, rules: &GroupRules) -> Result<(), Ec2Error>;
+
+    /// Takes ingress rules away, those of `rules` and those of the given ids.
+    async fn revoke(
+        &self,
+        group_id: &str,
+        rules: &GroupRules,
+        rule_ids: &BTreeSet<String>,
+    ) -> Result<(), Ec2Error>;
+
+    /// Deletes a security group.
+    async fn delete_group(&self, group_id: &str) -> Result<(), Ec2Error>;
+
+    /// The zones that offer each of `types`; a type that no zone offers is
+    /// missing.
+    async fn zones_by_type(
+        &self,
+        types: &[String],
+    ) -> Result<BTreeMap<String, BTreeSet<String>>, Ec2Error>;
+
+    /// The machine image, where this account can see it.
+    async fn image(&self, id: &str) -> Result<Option<Image>, Ec2Error>;
+
+    /// The subnets of these ids, or the default subnets of the region.
+    async fn subnets(&self, ids: Option<&[String]>) -> Result<Vec<Subnet>, Ec2Error>;
+}
+
+/// A machine image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// AMI id.
+    pub id: String,
+    /// The device name of its root volume, for example `/dev/sda1`.
+    pub root_device: String,
+}
+
+/// A subnet to launch into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subnet {
+    /// EC2's id.
+    pub id: String,
+    /// Its availability zone.
+    pub zone: String,
+    /// Its VPC.
+    pub vpc_id: String,
+}
+
+/// One instance to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchRequest {
+    /// EC2's idempotency token.
+    pub token: String,
+    /// Type, zone and market.
+    pub offering: Offering,
+    /// The subnet, in the offering's zone.
+    pub subnet_id: String,
+    /// Security groups, of the subnet's VPC.
+    pub group_ids: Vec<String>,
+    /// The image to boot.
+    pub image: Image,
+    /// cloud-init user data, not encoded.
+    pub user_data: Option<String>,
+    /// Root volume size in GiB; the image's own when unset.
+    pub root_volume_size_gib: Option<i32>,
+    /// Name of an IAM instance profile.
+    pub iam_instance_profile: Option<String>,
+    /// Tags for the instance and its volumes, set by the launch itself: there
+    /// is no moment in which the instance exists and nobody owns it.
+    pub tags: Tags,
+}
+
+/// A security group to create.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupRequest {
+    /// Unique within the VPC.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// Where.
+    pub vpc_id: String,
+    /// Set by the creation itself.
+    pub tags: Tags,
+}

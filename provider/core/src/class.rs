@@ -1,0 +1,59 @@
+//! What an error of EC2 means for a pool.
+
+use std::fmt;
+
+/// The six classes. Each has its own behaviour; see [`crate::ColdOfferings`] for
+/// how long a refusal lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ErrorClass {
+    /// This offering has no capacity: try the next one, rest this one.
+    Capacity,
+    /// The account's limit for this market and family is reached: rest them all.
+    Quota,
+    /// Too many calls: wait, ask the same again.
+    Throttled,
+    /// The credentials may not do this: tell, retry slowly.
+    Denied,
+    /// The spec cannot work: tell, wait for another spec.
+    Configuration,
+    /// AWS failed, or nobody knows whether it did: ask the same again, with the
+    /// same token.
+    Transient,
+}
+
+impl ErrorClass {
+    /// The word used as a condition's reason.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Capacity => "Capacity",
+            Self::Quota => "Quota",
+            Self::Throttled => "Throttled",
+            Self::Denied => "Denied",
+            Self::Configuration => "Configuration",
+            Self::Transient => "Transient",
+        }
+    }
+
+    /// Whether EC2 certainly did nothing. Where it may have acted, the same
+    /// request must be repeated with the same token.
+    pub fn is_definite(self) -> bool {
+        !matches!(self, Self::Transient | Self::Throttled)
+    }
+}
+
+impl fmt::Display for ErrorClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One error of EC2, classified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its class.
+    pub class: ErrorClass,
+    /// EC2's error code, for example `InsufficientInstanceCapacity`.
+    pub code: String,
+    /// For people, without request ids, so that it is stable.
+    pub message: String,
+}

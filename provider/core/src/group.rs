@@ -1,0 +1,45 @@
+//! The security group that the provider owns for a pool.
+
+use std::collections::BTreeSet;
+
+/// What the group lets in. Everything is let out, which is EC2's own default
+/// for a new group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupRules {
+    /// IPv4 networks that may connect to port 22.
+    pub ssh_cidrs: BTreeSet<String>,
+    /// Whether members reach each other on every port.
+    pub members: bool,
+}
+
+impl GroupRules {
+    /// The rules of `self` that `other` lacks.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        Self {
+            ssh_cidrs: &self.ssh_cidrs - &other.ssh_cidrs,
+            members: self.members && !other.members,
+        }
+    }
+
+    /// Whether nothing is let in.
+    pub fn is_empty(&self) -> bool {
+        self.ssh_cidrs.is_empty() && !self.members
+    }
+}
+
+/// The group as EC2 reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// EC2's id.
+    pub id: String,
+    /// UID of the pool, from its tag.
+    pub pool_uid: String,
+    /// The VPC it belongs to.
+    pub vpc_id: String,
+    /// The rules that the provider manages.
+    pub rules: GroupRules,
+    /// Ingress permissions that are none of the provider's rules: somebody
+    /// widened the group by hand. EC2's security group rule ids (`sgr-…`).
+    pub foreign_rule_ids: BTreeSet<String>,
+}

@@ -1,0 +1,125 @@
+//! What EC2 sells: an instance type in a zone on a market.
+
+use std::fmt;
+
+/// Where an instance is bought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Market {
+    /// Spot: cheap, and AWS may take it back.
+    Spot,
+    /// On demand.
+    OnDemand,
+}
+
+impl Market {
+    /// The word for people and tokens.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Spot => "spot",
+            Self::OnDemand => "on-demand",
+        }
+    }
+}
+
+/// One thing that can be launched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Offering {
+    /// For example `g4dn.xlarge`.
+    pub instance_type: String,
+    /// Availability zone, for example `us-east-1a`.
+    pub zone: String,
+    /// The market.
+    pub market: Market,
+}
+
+impl fmt::Display for Offering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {} in {}",
+            self.instance_type,
+            self.market.as_str(),
+            self.zone
+        )
+    }
+}
+
+impl Offering {
+    /// The limit that this offering counts against.
+    pub fn quota(&self) -> (Market, QuotaFamily) {
+        (self.market, QuotaFamily::of(&self.instance_type))
+    }
+}
+
+/// Families of instance types that share one vCPU limit of EC2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum QuotaFamily {
+    /// G and VT.
+    G,
+    /// P2 to P4, and later ones but P5.
+    P,
+    /// P5, on the spot market a limit of its own.
+    P5,
+    /// A, C, D, H, I, M, R, T, Z.
+    Standard,
+}
+
+impl QuotaFamily {
+    /// The family of an instance type.
+    pub fn of(instance_type: &str) -> Self {
+        let family = instance_type.split('.').next().unwrap_or_default();
+        if family.starts_with("p5") {
+            Self::P5
+        } else if family.starts_with('p') {
+            Self::P
+        } else if family.starts_with('g') || family.starts_with("vt") {
+            Self::G
+        } else {
+            Self::Standard
+        }
+    }
+
+    /// Service Quotas' name and code of the limit, as AWS's console shows them.
+    pub fn limit(self, market: Market) -> (&'static str, &'static str) {
+        match (self, market) {
+            (Self::G, Market::Spot) => ("All G and VT Spot Instance Requests", "L-3819A6DF"),
+            (Self::G, Market::OnDemand) => ("Running On-Demand G and VT instances", "L-DB2E81BA"),
+            (Self::P5, Market::Spot) => ("All P5 Spot Instance Requests", "L-C4BD4855"),
+            (Self::P, Market::Spot) => ("All P4, P3 and P2 Spot Instance Requests", "L-7212CCBC"),
+            (Self::P | Self::P5, Market::OnDemand) => {
+                ("Running On-Demand P instances", "L-417A185B")
+            }
+            (Self::Standard, Market::Spot) => (
+                "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
+                "L-34B43A08",
+            ),
+            (Self::Standard, Market::OnDemand) => (
+                "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
+                "L-1216C47A",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_error_names_the_limit_of_its_own_family_and_market() {
+        for (instance_type, market, code) in [
+            ("g4dn.xlarge", Market::Spot, "L-3819A6DF"),
+            ("g6e.12xlarge", Market::OnDemand, "L-DB2E81BA"),
+            ("p4d.24xlarge", Market::Spot, "L-7212CCBC"),
+            ("p5.48xlarge", Market::Spot, "L-C4BD4855"),
+            ("p5.48xlarge", Market::OnDemand, "L-417A185B"),
+            ("m7i.large", Market::OnDemand, "L-1216C47A"),
+        ] {
+            assert_eq!(
+                QuotaFamily::of(instance_type).limit(market).1,
+                code,
+                "{instance_type}"
+            );
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! What a pool does in each situation, and what it never does.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod world;
+
+use jiff::SignedDuration;
+use provider_core::{
+    Action, ErrorClass, Group, GroupRules, InstanceState, Launch, Market, Refusal, Size, Victim,
+    Wait, plan,
+};
+use world::{NOW, World, desired, instance, launch, offerings};
+
+fn refusal(class: ErrorClass) -> Refusal {
+    Refusal {
+        class,
+        code: "InsufficientInstanceCapacity".into(),
+        message: String::new(),
+    }
+}
+
+fn launches(actions: &[Action]) -> Vec<&Launch> {
+    actions
+        .iter()
+        .filter_map(|a| match a {
+            Action::Launch(l) => Some(l),
+            _ => None,
+        })
+        .collect()
+}
+
+fn terminated(actions: &[Action]) -> Vec<&str> {
+    actions
+        .iter()
+        .filter_map(|a| match a {
+            Action::Terminate { id, .. } => Some(id.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_new_pool_creates_its_group_before_it_launches_into_it() {
+    let mut world = World::default();
+    world.observed.groups.clear();
+    let first = plan(&desired(1), &world.observed, NOW);
+    assert!(matches!(
+        first.actions.as_slice(),
+        [Action::CreateGroup { .. }]
+    ));
+    world.apply(&first);
+    let second = plan(&desired(1), &world.observed, NOW);
+    assert_eq!(launches(&second.actions).len(), 1);
+}
+
+#[test]
+fn a_launch_that_was_persisted_before_a_crash_is_repeated_not_doubled() {
+    let mut world = World::default();
+    let first = plan(&desired(1), &world.observed, NOW);
+    let decided = launches(&first.actions)[0].clone();
+    world.observed.launches = vec![decided.clone()];
+    world.observed.launch_generation = decided.launch;
+    let after_crash = plan(&desired(1), &world.observed, NOW);
+    assert_eq!(launches(&after_crash.actions), [&decided]);
+}
+
+#[test]
+fn an_instance_that_ec2_does_not_list_yet_is_not_launched_again() {
+    let mut world = World::default();
+    world.observed.launches = vec![launch(1, 0, Some("i-1"))];
+    world.observed.launch_generation = 1;
+    let waiting = plan(&desired(1), &world.observed, NOW);
+    assert_eq!(waiting.actions, []);
+    assert_eq!(waiting.waits, [Wait::Instances]);
+}
+
+#[test]
+fn an_instance_that_never_appears_is_forgotten_and_replaced() {
+    let mut world = World::default();
+    world.observed.launches = vec![launch(1, 0, Some("i-1"))];
+    world.observed.launch_generation = 1;
+    let later = NOW.saturating_add(SignedDuration::from_mins(5)).unwrap();
+    let replaced = plan(&desired(1), &world.observed, later);
+    assert!(replaced.actions.contains(&Action::Forget { launch: 1 }));
+    assert_eq!(launches(&replaced.actions)[0].launch, 2);
+}
+
+#[test]
+fn a_reclaimed_instance_is_replaced_in_its_slot_under_a_new_number() {
+    let mut world = World::default();
+    let mut dead = instance("i-1", 0, 1, InstanceState::Terminated);
+    dead.state_reason = Some("Server.SpotInstanceTermination".into());
+    assert!(dead.was_reclaimed());
+    world.observed.instances = vec![dead];
+    world.observed.settle();
+    let replaced = plan(&desired(1), &world.observed, NOW);
+    let [again] = launches(&replaced.actions)[..] else {
+        panic!("one launch expected: {replaced:?}");
+    };
+    assert_eq!((again.slot, again.launch), (0, 2));
+}
+
+#[test]
+fn a_stopped_instance_keeps_its_slot_and_is_named() {
+    let mut world = World::default();
+    world.observed.instances = vec![instance("i-1", 0, 1, InstanceState::Stopped)];
+    world.observed.settle();
+    let held = plan(&desired(1), &world.observed, NOW);
+    assert_eq!(held.actions, []);
+    assert_eq!(
+        held.waits,
+        [Wait::Stopped {
+            ids: vec!["i-1".into()]
+        }]
+    );
+}
+
+#[test]
+fn a_cold_offering_blocks_no_other_and_on_demand_comes_last() {
+    let mut world = World::default();
+    let mut tried = Vec::new();
+    for _ in 0..offerings().len() {
+        let next = plan(&desired(1), &world.observed, NOW);
+        let offering = launches(&next.actions)[0].offering.clone();
+        world
+            .observed
+            .cold
+            .refused(&offering, &refusal(ErrorClass::Capacity), &offerings(), NOW);
+        tried.push(offering);
+    }
+    assert_eq!(tried, offerings());
+    assert_eq!(tried.last().unwrap().market, Market::OnDemand);
+    let none_left = plan(&desired(1), &world.observed, NOW);
+    assert_eq!(none_left.actions, []);
+    assert!(matches!(none_left.waits[..], [Wait::Capacity { .. }]));
+}
+
+#[test]
+fn a_pool_that_was_refused_for_its_spec_does_not_hammer_ec2() {
+    let mut world = World::default();
+    let until = NOW.saturating_add(SignedDuration::from_mins(10)).unwrap();
+    world.observed.hold_launches_until = Some(until);
+    let held = plan(&desired(1), &world.observed, NOW);
+    assert_eq!(held.actions, []);
+    assert_eq!(held.waits, [Wait::Retry { until }]);
+    let over = plan(&desired(1), &world.observed, until);
+    assert_eq!(launches(&over.actions).len(), 1);
+}
+
+#[test]
+fn a_smaller_pool_terminates_doubles_then_on_demand_then_the_newest() {
+    let mut world = World::default();
+    let mut on_demand = instance("i-dear", 1, 2, InstanceState::Running);
+    on_demand.offering.market = Market::OnDemand;
+    world.observed.instances = vec![
+        instance("i-old", 0, 1, InstanceState::Running),
+        on_demand,
+        instance("i-double", 0, 3, InstanceState::Running),
+        instance("i-new", 2, 4, InstanceState::Running),
+    ];
+    world.observed.settle();
+    let smaller = plan(&desired(1), &world.observed, NOW);
+    assert_eq!(
+        terminated(&smaller.actions),
+        ["i-double", "i-dear", "i-new"]
+    );
+}
+
+#[test]
+fn a_deleted_pool_terminates_first_then_deletes_its_group_then_is_released() {
+    let mut world = World::default();
+    world.observed.instances = vec![instance("i-1", 0, 1, InstanceState::Running)];
+    world.observed.settle();
+    let mut gone = desired(1);
+    gone.deleted = true;
+    let first = plan(&gone, &world.observed, NOW);
+    assert_eq!(
+        first.actions,
+        [Action::Terminate {
+            id: "i-1".into(),
+            why: Victim::PoolDeleted
+        }]
+    );
+    world.apply(&first);
+    let shutting_down = plan(&gone, &world.observed, NOW);
+    assert_eq!(shutting_down.actions, []);
+    assert!(!shutting_down.is_released());
+    world.settle_states();
+    let group = plan(&gone, &world.observed, NOW);
+    assert!(matches!(group.actions[..], [Action::DeleteGroup { .. }]));
+    world.apply(&group);
+    assert!(plan(&gone, &world.observed, NOW).is_released());
+}
+
+#[test]
+fn a_deleted_pool_waits_for_a_launch_that_nobody_answered() {
+    let mut world = World::default();
+    world.observed.launches = vec![launch(1, 0, None)];
+    let mut gone = desired(1);
+    gone.deleted = true;
+    let waiting = plan(&gone, &world.observed, NOW);
+    assert_eq!(waiting.actions, [], "it must not launch, nor release");
+    assert!(!waiting.is_released());
+    let later = NOW.saturating_add(SignedDuration::from_mins(2)).unwrap();
+    let forgotten = plan(&gone, &world.observed, later);
+    assert_eq!(forgotten.actions, [Action::Forget { launch: 1 }]);
+}
+
+#[test]
+fn a_group_that_somebody_widened_is_narrowed_again() {
+    let mut world = World::default();
+    world.observed.groups[0]
+        .rules
+        .ssh_cidrs
+        .insert("0.0.0.0/0".into());
+    world.observed.groups[0]
+        .foreign_rule_ids
+        .insert("sgr-1".into());
+    let narrowed = plan(&desired(0), &world.observed, NOW);
+    let [
+        Action::SetGroupRules {
+            authorize,
+            revoke,
+            revoke_ids,
+            ..
+        },
+    ] = &narrowed.actions[..]
+    else {
+        panic!("{narrowed:?}");
+    };
+    assert!(authorize.is_empty());
+    assert!(revoke.ssh_cidrs.contains("0.0.0.0/0"));
+    assert!(revoke_ids.contains("sgr-1"));
+}
+
+#[test]
+fn a_lost_status_never_brings_a_launch_number_back() {
+    let mut world = World::default();
+    world.observed.instances = vec![instance("i-1", 0, 41, InstanceState::Terminated)];
+    world.observed.settle();
+    let next = plan(&desired(1), &world.observed, NOW);
+    assert_eq!(launches(&next.actions)[0].launch, 42);
+}
+
+#[test]
+fn a_pool_in_groups_of_others_owns_none() {
+    let mut world = World::default();
+    world.observed.groups.clear();
+    let mut given = desired(1);
+    given.groups = provider_core::SecurityGroups::Given(vec!["sg-theirs".into()]);
+    let actions = plan(&given, &world.observed, NOW).actions;
+    assert!(matches!(actions[..], [Action::Launch(_)]));
+}
+
+/// Every state of up to three instances and two launches, for every size: a
+/// plan keeps to its bounds and its own instances, and leaves nothing to do
+/// once EC2 has answered.
+#[test]
+fn every_small_pool_reaches_its_size_and_then_rests() {
+    let states = [
+        InstanceState::Pending,
+        InstanceState::Running,
+        InstanceState::Stopped,
+        InstanceState::ShuttingDown,
+        InstanceState::Terminated,
+    ];
+    let mut checked = 0;
+    for combination in 0..6_usize.pow(3) {
+        for (open, maximum) in (0..4).flat_map(|open| (0..4).map(move |max| (open, max))) {
+            for deleted in [false, true] {
+                let mut world = World::default();
+                for slot in 0..3_u32 {
+                    let pick = combination / 6_usize.pow(slot) % 6;
+                    if let Some(state) = states.get(pick) {
+                        let number = u64::from(slot) + 1;
+                        let id = format!("i-{slot}");
+                        world
+                            .observed
+                            .instances
+                            .push(instance(&id, slot, number, *state));
+                    }
+                }
+                for number in 0..(open & 1) + (open >> 1) {
+                    let answered = (open & 1 == 1).then_some("i-open");
+                    world.observed.launches.push(launch(
+                        10 + number,
+                        3 + u32::try_from(number).unwrap(),
+                        answered,
+                    ));
+                }
+                world.observed.settle();
+                let mut want = desired(maximum);
+                want.deleted = deleted;
+                world.run_to_rest(&want);
+                checked += 1;
+            }
+        }
+    }
+    assert_eq!(checked, 216 * 16 * 2);
+}
+
+#[test]
+fn a_group_rule_set_subtracts() {
+    let a = GroupRules {
+        ssh_cidrs: ["10.0.0.0/8".to_owned()].into(),
+        members: true,
+    };
+    assert!(a.without(&a).is_empty());
+    assert_eq!(a.without(&GroupRules::default()), a);
+    let group = Group {
+        id: "sg-1".into(),
+        pool_uid: String::new(),
+        vpc_id: String::new(),
+        rules: a,
+        foreign_rule_ids: [].into(),
+    };
+    assert!(group.rules.members);
+}
+
+#[test]
+fn a_size_is_clamped_to_its_bounds() {
+    let size = Size {
+        minimum: 1,
+        maximum: 4,
+        idle: 2,
+    };
+    assert_eq!((size.target(0), size.target(1), size.target(9)), (2, 3, 4));
+}

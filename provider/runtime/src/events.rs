@@ -1,0 +1,108 @@
+//! Events on transitions.
+//!
+//! Crossplane grants providers `events` of the core group alone, so these are
+//! core/v1 events; kube's own recorder writes `events.k8s.io`.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::api::{Api, PostParams};
+use kube::{Client, Resource};
+
+/// Longest message that the API server accepts.
+const MESSAGE_LIMIT: usize = 1024;
+
+/// Something that happened to a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happened {
+    /// Whether a person should look.
+    pub is_warning: bool,
+    /// A constant word, in `PascalCase`.
+    pub reason: &'static str,
+    /// What happened, to what, and why.
+    pub message: String,
+}
+
+impl Happened {
+    /// As it should be.
+    pub fn normal(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            is_warning: false,
+            reason,
+            message: message.into(),
+        }
+    }
+
+    /// Worth a look.
+    pub fn warning(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            is_warning: true,
+            reason,
+            message: message.into(),
+        }
+    }
+}
+
+/// Writes events of one component.
+#[derive(Clone)]
+pub struct Events {
+    client: Client,
+    component: &'static str,
+}
+
+impl Events {
+    /// For a component, for example a controller.
+    pub fn new(client: Client, component: &'static str) -> Self {
+        Self { client, component }
+    }
+
+    /// Writes what happened to `resource`. An event that cannot be written is
+    /// logged: it must not hold up the work that it tells of.
+    pub async fn publish<K>(&self, resource: &K, happened: &[Happened], now: Timestamp)
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let reference = resource.object_ref(&());
+        let namespace = reference.namespace.as_deref().unwrap_or("default");
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        for one in happened {
+            let event = event(&reference, self.component, one, now);
+            if let Err(error) = api.create(&PostParams::default(), &event).await {
+                tracing::warn!(%error, reason = one.reason, "cannot write an event");
+            }
+        }
+    }
+}
+
+fn event(
+    reference: &ObjectReference,
+    component: &str,
+    happened: &Happened,
+    now: Timestamp,
+) -> Event {
+    let name = reference.name.as_deref().unwrap_or_default();
+    let kind = if happened.is_warning {
+        "Warning"
+    } else {
+        "Normal"
+    };
+    Event {
+        metadata: ObjectMeta {
+            generate_name: Some(format!("{name}.")),
+            namespace: reference.namespace.clone(),
+            ..ObjectMeta::default()
+        },
+        involved_object: reference.clone(),
+        type_: Some(kind.to_owned()),
+        reason: Some(happened.reason.to_owned()),
+        message: Some(happened.message.chars().take(MESSAGE_LIMIT).collect()),
+        source: Some(EventSource {
+            component: Some(component.to_owned()),
+            host: None,
+        }),
+        first_timestamp: Some(Time(now)),
+        last_timestamp: Some(Time(now)),
+        count: Some(1),
+        ..Event::default()
+    }
+}
