@@ -1,6 +1,7 @@
 """`python -m ec2_emulator --host H --port P`"""
 
 import argparse
+import contextlib
 import logging
 import os
 import signal
@@ -44,10 +45,11 @@ def main() -> None:
     host, port = server.bind_addr
     logging.getLogger("ec2_emulator").info("listening on http://%s:%s", host, port)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    try:
+    with contextlib.suppress(KeyboardInterrupt, SystemExit):
         server.serve()
-    except (KeyboardInterrupt, SystemExit):
-        server.stop()
+    # There is nothing to save, and long polls need not be waited for.
+    logging.shutdown()
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,9 @@ class App:
             message = f"{type(error).__name__}: {error}"
             raise AwsError("EmulatorFailure", message, 501) from error
         status, headers = captured
+        # moto and the endpoint leave the place of the id marked.
+        request_id = str(uuid.uuid4()).encode()
+        content = content.replace(b">request-id<", b">" + request_id + b"<", 1)
         if status >= 500 and content.lstrip().startswith(b"<!"):
             raise AwsError("NotImplementedByEmulator", f"{call.operation} failed", 501)
         return Reply(status, dict(headers), content)

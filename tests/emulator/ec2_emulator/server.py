@@ -31,6 +31,5 @@ def make_server(app: App, host: str, port: int) -> wsgi.Server:
         (host, port), app, numthreads=THREADS, request_queue_size=128, timeout=60
     )
     server.gateway = CuttableGateway
-    server.shutdown_timeout = 1
     server.prepare()
     return server

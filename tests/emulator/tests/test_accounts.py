@@ -1,0 +1,50 @@
+"""Accounts are apart, and a role leads from one into another."""
+
+import boto3
+from botocore.config import Config
+from conftest import refused, shown
+
+OTHER = "111122223333"
+
+
+def assume(emulator, clients):
+    credentials = clients["sts"].assume_role(
+        RoleArn=f"arn:aws:iam::{OTHER}:role/pools", RoleSessionName="test"
+    )["Credentials"]
+
+    def client(service):
+        return boto3.client(
+            service,
+            region_name="us-east-1",
+            endpoint_url=emulator.url,
+            aws_access_key_id=credentials["AccessKeyId"],
+            aws_secret_access_key=credentials["SecretAccessKey"],
+            aws_session_token=credentials["SessionToken"],
+            config=Config(retries={"total_max_attempts": 1}),
+        )
+
+    return client
+
+
+def test_an_assumed_role_sees_its_own_account_only(emulator, ec2, clients, launch):
+    there = assume(emulator, clients)
+    assert there("sts").get_caller_identity()["Account"] == OTHER
+    (here,) = launch(ClientToken="t")
+    (elsewhere,) = there("ec2").run_instances(
+        ImageId="ami-00000000000c0de01",
+        InstanceType="g4dn.xlarge",
+        MinCount=1,
+        MaxCount=1,
+        ClientToken="t",
+    )["Instances"]
+    assert [one["InstanceId"] for one in shown(ec2)] == [here["InstanceId"]]
+    assert [one["InstanceId"] for one in shown(there("ec2"))] == [
+        elsewhere["InstanceId"]
+    ]
+    code = refused(ec2.terminate_instances, InstanceIds=[elsewhere["InstanceId"]])[1]
+    assert code == "InvalidInstanceID.NotFound"
+
+
+def test_regions_are_apart(emulator, ec2, launch):
+    launch()
+    assert shown(emulator.client("ec2", region="eu-west-1")) == []
