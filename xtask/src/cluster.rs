@@ -1,18 +1,176 @@
 //! `cargo xtask cluster`: the local cluster's command line.
 
-use std::process::ExitCode;
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use local_cluster::cache::Cache;
+use local_cluster::progress::Progress;
+use local_cluster::report;
+use local_cluster::up::{InitProgram, Options};
+use local_cluster::{Cluster, down, init, up};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    action: Action,
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Action {
+    /// Build what is needed and start the cluster
+    Up {
+        #[command(flatten)]
+        name: Name,
+        /// Install missing Debian packages by apt-get
+        #[arg(long)]
+        install_prerequisites: bool,
+    },
+    /// End the cluster and remove everything of it
+    Down {
+        #[command(flatten)]
+        name: Name,
+    },
+    /// Show every part; fails unless everything is ready
+    Status {
+        #[command(flatten)]
+        name: Name,
+        /// How to show it
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Output,
+    },
+    /// Print shell commands that point kubectl, crossplane and the AWS tools at
+    /// the cluster, for eval
+    Env {
+        #[command(flatten)]
+        name: Name,
+    },
+    /// Print the log of a part
+    Logs {
+        /// The part, as `status` names it
+        part: String,
+        #[command(flatten)]
+        name: Name,
+        /// Keep printing what is added
+        #[arg(short, long)]
+        follow: bool,
+        /// Begin at the last so many lines
+        #[arg(short = 'n', long)]
+        tail: Option<u32>,
+    },
+    /// Run as the first process of a cluster's namespaces
+    #[command(hide = true)]
+    Init { state: PathBuf },
+}
+
+#[derive(Args)]
+struct Name {
+    /// The cluster's name
+    #[arg(long, default_value = "demo")]
+    name: String,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum Output {
+    #[default]
+    Table,
+    Json,
+}
 
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
-    match arguments.command {}
+    match act(arguments.action) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
+    match action {
+        Action::Up {
+            name,
+            install_prerequisites,
+        } => start(name.name, install_prerequisites)?,
+        Action::Down { name } => down::down(
+            &Cache::from_environment()?,
+            &name.name,
+            &mut Progress::to_stderr(),
+        )?,
+        Action::Status { name, output } => return status(&name.name, output),
+        Action::Env { name } => print!("{}", Cluster::open(&name.name)?.environment()),
+        Action::Logs {
+            part,
+            name,
+            follow,
+            tail,
+        } => return logs(&name.name, &part, follow, tail),
+        Action::Init { state } => init::run(&state)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start(name: String, install_prerequisites: bool) -> Result<(), Box<dyn Error>> {
+    let began = std::time::Instant::now();
+    let options = Options {
+        name,
+        install_prerequisites,
+        init: InitProgram {
+            executable: std::env::current_exe()?,
+            arguments: vec!["cluster".to_owned(), "init".to_owned()],
+        },
+    };
+    let cluster = up::up(
+        &Cache::from_environment()?,
+        &options,
+        &mut Progress::to_stderr(),
+    )?;
+    let name = cluster.name();
+    eprintln!(
+        "cluster `{name}` is up after {:.1} s; use it with:\n  \
+         eval \"$(cargo xtask cluster env --name {name})\"",
+        began.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+fn status(name: &str, output: Output) -> Result<ExitCode, Box<dyn Error>> {
+    let report = report::look(&Cluster::find(&Cache::from_environment()?, name)?)?;
+    match output {
+        Output::Table => println!("{report}"),
+        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+    }
+    Ok(if report.up {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn logs(
+    name: &str,
+    part: &str,
+    follow: bool,
+    tail: Option<u32>,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let cluster = Cluster::find(&Cache::from_environment()?, name)?;
+    let known = cluster.logs();
+    if !known.iter().any(|log| log == part) {
+        let known = known.join(", ");
+        return Err(format!("cluster `{name}` has no log of `{part}`: there are {known}").into());
+    }
+    let lines = tail.map_or_else(|| "+1".to_owned(), |lines| lines.to_string());
+    let mut command = Command::new("tail");
+    command.args(["-n", &lines]);
+    if follow {
+        command.arg("-F");
+    }
+    let status = command.arg(cluster.log(part)).status()?;
+    Ok(if status.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

@@ -1,1 +1,47 @@
 //! A real single-node Kubernetes with Crossplane, without Docker.
+//!
+//! [`up::up`] builds pinned binaries once, then starts a cluster in namespaces of
+//! its own; [`down::down`] ends it. Other crates look at a running one through
+//! [`Cluster::open`], and build further binaries by [`binaries::ensure`].
+//!
+//! The order of things: [`prerequisites`], [`pins`] and [`binaries`],
+//! [`certificates`], [`configuration`], [`parts`] and the [`plan`] made of them,
+//! then [`launch`] on the host's side and [`init`] inside.
+
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        reason = "a test that cannot prepare its case fails by panicking"
+    )
+)]
+
+pub mod binaries;
+pub mod cache;
+mod certificates;
+mod cgroups;
+mod cluster;
+mod command;
+mod configuration;
+mod crossplane;
+pub mod down;
+pub mod emulator;
+pub mod images;
+pub mod init;
+mod launch;
+mod layout;
+mod network;
+mod parts;
+pub mod pins;
+mod plan;
+mod prerequisites;
+mod probe;
+mod processes;
+pub mod progress;
+pub mod report;
+pub mod state;
+mod supervisor;
+pub mod up;
+mod wait;
+
+pub use cluster::{Cluster, Error as ClusterError};

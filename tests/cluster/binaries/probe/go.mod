@@ -1,0 +1,3 @@
+module gpu-workspaces.local/cluster/probe
+
+go 1.26.0

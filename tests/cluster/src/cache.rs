@@ -1,0 +1,229 @@
+//! The user's cache folder: where built things live once and for all clusters.
+//!
+//! Everything in it can be deleted at the price of building it again. An entry's
+//! name carries a hash of what it was made from, and an entry appears by a
+//! rename, so a folder that exists is complete.
+
+use std::ffi::OsString;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+/// What can go wrong around the cache folder.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No variable says where the cache folder is.
+    #[error(
+        "no cache folder: set GPU_WORKSPACES_CACHE, XDG_CACHE_HOME or HOME to an absolute path"
+    )]
+    Unknown,
+    /// A file or folder cannot be read or written.
+    #[error("{action} {path}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// Names the action and the path of a failed file operation.
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}
+
+/// The cache folder.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+/// Held while something in the cache is made; released on drop.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Cache {
+    /// The folder that the environment names: `$GPU_WORKSPACES_CACHE`, else
+    /// `$XDG_CACHE_HOME/gpu-workspaces`, else `~/.cache/gpu-workspaces`.
+    pub fn from_environment() -> Result<Self, Error> {
+        Self::locate(|variable| std::env::var_os(variable))
+    }
+
+    fn locate(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
+        // The XDG base directory specification: relative paths are to be ignored.
+        let folder = |name: &str| {
+            variable(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        folder("GPU_WORKSPACES_CACHE")
+            .or_else(|| folder("XDG_CACHE_HOME").map(|path| path.join("gpu-workspaces")))
+            .or_else(|| folder("HOME").map(|path| path.join(".cache/gpu-workspaces")))
+            .map(|root| Self { root })
+            .ok_or(Error::Unknown)
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the clusters' state folders are.
+    pub fn clusters(&self) -> PathBuf {
+        self.root.join("clusters")
+    }
+
+    /// Where the entry of `kind` made from what `key` stands for is, or will be.
+    pub fn entry(&self, kind: &str, name: &str, key: &str) -> PathBuf {
+        self.root.join(kind).join(format!("{name}-{key}"))
+    }
+
+    /// The log of making something, kept until it is made again.
+    pub fn log(&self, name: &str) -> PathBuf {
+        self.root.join("logs").join(format!("{name}.log"))
+    }
+
+    /// Takes the named lock; `waiting` is called once if somebody else holds it.
+    pub fn lock(&self, name: &str, waiting: impl FnOnce(&Path)) -> Result<Lock, Error> {
+        let path = self.root.join("locks").join(name);
+        create_folder(&self.root.join("locks"))?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(Error::io("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                waiting(&path);
+                file.lock().map_err(Error::io("lock", &path))?;
+            }
+            Err(TryLockError::Error(source)) => return Err(Error::io("lock", &path)(source)),
+        }
+        Ok(Lock { _file: file })
+    }
+}
+
+/// Makes `entry` by `make`, which fills a folder beside it; a rename publishes it.
+/// The caller holds the lock that keeps a second maker out.
+pub(crate) fn publish<E: From<Error>>(
+    entry: &Path,
+    make: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut unfinished = entry.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
+    remove_folder(&unfinished)?;
+    create_folder(&unfinished)?;
+    make(&unfinished)?;
+    fs::rename(&unfinished, entry).map_err(Error::io("publish", entry))?;
+    Ok(())
+}
+
+/// Sixteen hexadecimal digits that stand for the named contents.
+pub(crate) fn key<'a>(contents: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> String {
+    let mut hash = Sha256::new();
+    for (name, bytes) in contents {
+        // Lengths keep ("ab", "c") apart from ("a", "bc").
+        hash.update((name.len() as u64).to_be_bytes());
+        hash.update(name);
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    }
+    let digest = hash.finalize();
+    digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).map_err(Error::io("create folder", path))
+}
+
+pub(crate) fn remove_folder(path: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::io("remove folder", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn read(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(Error::io("read", path))
+}
+
+pub(crate) fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
+    fs::write(path, contents).map_err(Error::io("write", path))
+}
+
+/// Writes by a rename: a reader sees the old contents or the new, never half.
+pub(crate) fn write_whole(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(".fresh");
+    let fresh = PathBuf::from(fresh);
+    write(&fresh, contents)?;
+    fs::rename(&fresh, path).map_err(Error::io("publish", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn located(variables: &[(&str, &str)]) -> Option<PathBuf> {
+        let find = |name: &str| {
+            variables
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| OsString::from(value))
+        };
+        Cache::locate(find).ok().map(|cache| cache.root)
+    }
+
+    #[test]
+    fn the_most_specific_variable_names_the_cache() {
+        let all = [
+            ("HOME", "/h"),
+            ("XDG_CACHE_HOME", "/x"),
+            ("GPU_WORKSPACES_CACHE", "/g"),
+        ];
+        assert_eq!(located(&all), Some("/g".into()));
+        assert_eq!(located(&all[..2]), Some("/x/gpu-workspaces".into()));
+        assert_eq!(located(&all[..1]), Some("/h/.cache/gpu-workspaces".into()));
+    }
+
+    #[test]
+    fn a_relative_path_does_not_scatter_caches_over_the_working_folders() {
+        assert_eq!(
+            located(&[("XDG_CACHE_HOME", "cache"), ("HOME", "/h")]),
+            Some("/h/.cache/gpu-workspaces".into())
+        );
+        assert_eq!(located(&[]), None);
+    }
+
+    #[test]
+    fn moving_a_byte_between_name_and_contents_changes_the_key() {
+        let one = key([("ab", b"c".as_slice())]);
+        assert_ne!(one, key([("a", b"bc".as_slice())]));
+        assert_eq!(one, key([("ab", b"c".as_slice())]));
+        assert_eq!(one.len(), 16);
+    }
+}

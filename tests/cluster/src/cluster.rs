@@ -1,0 +1,238 @@
+//! A cluster, as its users see it: where it is, and how it does.
+
+use std::path::{Path, PathBuf};
+
+use crate::cache::{self, Cache};
+use crate::layout::cgroup;
+use crate::network::Addresses;
+use crate::state::{self, Record, StateFolder, Verdict, verdict};
+use crate::supervisor::PartStatus;
+
+/// What can go wrong while a cluster is looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The cache folder is unknown.
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    /// The state folder cannot be read.
+    #[error(transparent)]
+    State(#[from] state::Error),
+    /// There is no such cluster.
+    #[error("there is no cluster `{name}`: start it with `cargo xtask cluster up --name {name}`")]
+    Absent {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// It is there and not in order.
+    #[error("cluster `{name}` is not up ({how}): see `cargo xtask cluster status --name {name}`")]
+    NotUp {
+        /// The name that was asked for.
+        name: String,
+        /// How it does.
+        how: String,
+    },
+    /// There is no such program.
+    #[error("cluster has no program `{name}`: there are {known}")]
+    NoProgram {
+        /// The name that was asked for.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+}
+
+/// A cluster that exists.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    record: Record,
+    state: StateFolder,
+}
+
+impl Cluster {
+    /// The cluster with that name, in whatever condition.
+    pub fn find(cache: &Cache, name: &str) -> Result<Self, Error> {
+        let state = StateFolder::of(cache, name)?;
+        match state.record()? {
+            Some(record) => Ok(Self { record, state }),
+            None => Err(Error::Absent {
+                name: name.to_owned(),
+            }),
+        }
+    }
+
+    /// The cluster with that name in the environment's cache folder, if it is up.
+    pub fn open(name: &str) -> Result<Self, Error> {
+        let cluster = Self::find(&Cache::from_environment()?, name)?;
+        match cluster.verdict()? {
+            Verdict::Up => Ok(cluster),
+            other => Err(Error::NotUp {
+                name: name.to_owned(),
+                how: other.to_string(),
+            }),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.record.name
+    }
+
+    /// What it is.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Its state folder.
+    pub fn state(&self) -> &StateFolder {
+        &self.state
+    }
+
+    /// Its addresses.
+    pub fn addresses(&self) -> Addresses {
+        Addresses::new(self.record.index)
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.state.kubeconfig()
+    }
+
+    /// The registry, as host and port: plain HTTP, for everybody on this machine.
+    pub fn registry(&self) -> String {
+        self.addresses().registry()
+    }
+
+    /// The EC2 emulator's URL.
+    pub fn emulator_url(&self) -> String {
+        self.addresses().emulator()
+    }
+
+    /// A program of the cluster: `kubectl`, `crossplane`, `crossplane-core`, `helm`,
+    /// `crane` and what else it runs.
+    pub fn program(&self, name: &str) -> Result<PathBuf, Error> {
+        let path = self.state.bin().join(name);
+        if path.exists() {
+            return Ok(path);
+        }
+        Err(Error::NoProgram {
+            name: name.to_owned(),
+            known: names_in(&self.state.bin()).join(", "),
+        })
+    }
+
+    /// The log of a part.
+    pub fn log(&self, part: &str) -> PathBuf {
+        self.state.log(part)
+    }
+
+    /// The names of all logs.
+    pub fn logs(&self) -> Vec<String> {
+        names_in(&self.state.logs())
+            .iter()
+            .filter_map(|name| name.strip_suffix(".log"))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Its parts.
+    pub fn parts(&self) -> Result<Vec<PartStatus>, Error> {
+        Ok(self.state.parts()?)
+    }
+
+    /// How it does.
+    pub fn verdict(&self) -> Result<Verdict, Error> {
+        let alive = self.state.init()?.is_some_and(|init| init.is_alive());
+        Ok(verdict(Some(&self.record), alive, &self.state.parts()?))
+    }
+
+    /// The cgroup below which its containers are.
+    pub fn cgroup(&self) -> String {
+        cgroup(&self.record.name)
+    }
+
+    /// Shell commands that make this cluster the one that tools talk to.
+    pub fn environment(&self) -> String {
+        let bin = self.state.bin();
+        let variables = [
+            ("KUBECONFIG", self.kubeconfig().display().to_string()),
+            (
+                "CROSSPLANE_CORE",
+                bin.join("crossplane-core").display().to_string(),
+            ),
+            ("AWS_ENDPOINT_URL", self.emulator_url()),
+            ("AWS_ACCESS_KEY_ID", "test".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "test".to_owned()),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_DEFAULT_REGION", "us-east-1".to_owned()),
+            ("GPU_WORKSPACES_REGISTRY", self.registry()),
+        ];
+        let mut text: String = variables
+            .iter()
+            .map(|(name, value)| format!("export {name}={}\n", quoted(value)))
+            .collect();
+        text += &format!(
+            "export PATH={}:\"$PATH\"\n",
+            quoted(&bin.display().to_string())
+        );
+        text
+    }
+}
+
+/// Quotes for a POSIX shell, where needed.
+fn quoted(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:@+%".contains(&byte);
+    if text.bytes().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Stage;
+    use jiff::Timestamp;
+
+    #[test]
+    fn a_shell_that_evaluates_the_environment_talks_to_this_cluster() {
+        let cluster = Cluster {
+            record: Record {
+                name: "test".to_owned(),
+                index: 1,
+                created: Timestamp::UNIX_EPOCH,
+                stage: Stage::Ready,
+                kubernetes: String::new(),
+                crossplane: String::new(),
+            },
+            state: StateFolder::at("/cache/clusters/test".into()),
+        };
+        let text = cluster.environment();
+        for line in [
+            "export KUBECONFIG=/cache/clusters/test/kubeconfigs/admin\n",
+            "export AWS_ENDPOINT_URL=http://10.244.1.1:4566\n",
+            "export GPU_WORKSPACES_REGISTRY=10.244.1.1:5000\n",
+            "export CROSSPLANE_CORE=/cache/clusters/test/bin/crossplane-core\n",
+            "export PATH=/cache/clusters/test/bin:\"$PATH\"\n",
+        ] {
+            assert!(text.contains(line), "{line} is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_cannot_smuggle_commands_into_the_shell() {
+        assert_eq!(quoted("/a b;rm"), "'/a b;rm'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

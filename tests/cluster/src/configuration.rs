@@ -1,0 +1,295 @@
+//! The parts' configuration files.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::cache::{self, create_folder, write};
+use crate::layout::Layout;
+use crate::network::DNS_SERVICE;
+
+/// The containerd socket, in the cluster's own /run.
+pub const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
+/// Where Debian installs the CNI plugins.
+pub const CNI_PLUGINS: &str = "/usr/lib/cni";
+
+/// The clients that get a kubeconfig, named as their certificates are.
+const KUBECONFIGS: &[&str] = &[
+    "admin",
+    "controller-manager",
+    "scheduler",
+    "kubelet",
+    "proxy",
+];
+
+/// What the kubelet wants of the kernel (`setupKernelTunables`), and would write
+/// there for the whole machine. It is shown these values instead.
+const KERNEL_SETTINGS: &[(&str, &str)] = &[
+    ("kernel/keys/root_maxbytes", "25000000"),
+    ("kernel/keys/root_maxkeys", "1000000"),
+    ("kernel/panic", "10"),
+    ("kernel/panic_on_oops", "1"),
+    ("vm/overcommit_memory", "1"),
+    ("vm/panic_on_oom", "0"),
+];
+
+/// Writes all of them.
+pub fn write_all(layout: &Layout) -> Result<(), cache::Error> {
+    let folder = layout.state.configuration();
+    for (path, text) in files(layout) {
+        write_into(&folder.join(path), &text)?;
+    }
+    for client in KUBECONFIGS {
+        let text = format!("{:#}\n", kubeconfig(layout, client));
+        write_into(&layout.state.kubeconfig_of(client), &text)?;
+    }
+    Ok(())
+}
+
+fn write_into(path: &Path, text: &str) -> Result<(), cache::Error> {
+    if let Some(folder) = path.parent() {
+        create_folder(folder)?;
+    }
+    write(path, text)
+}
+
+/// Files below the configuration folder.
+fn files(layout: &Layout) -> Vec<(PathBuf, String)> {
+    let registry = layout.addresses.registry();
+    let mut files: Vec<(PathBuf, String)> = vec![
+        ("containerd.toml".into(), containerd(layout)),
+        (
+            format!("registries/{registry}/hosts.toml").into(),
+            format!("server = \"http://{registry}\"\n"),
+        ),
+        (
+            "cni/pods.conflist".into(),
+            format!("{:#}\n", pod_network(layout)),
+        ),
+        ("kubelet.json".into(), format!("{:#}\n", kubelet(layout))),
+        ("kube-proxy.json".into(), format!("{:#}\n", proxy(layout))),
+        ("Corefile".into(), corefile(layout)),
+        ("resolv.conf".into(), format!("nameserver {DNS_SERVICE}\n")),
+    ];
+    for (name, value) in KERNEL_SETTINGS {
+        files.push((kernel_setting(name), format!("{value}\n")));
+    }
+    files
+}
+
+/// The files that stand in for kernel settings: ours, and where they are shown.
+pub fn kernel_settings(layout: &Layout) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+    let folder = layout.state.configuration();
+    KERNEL_SETTINGS.iter().map(move |(name, _)| {
+        let shown = Path::new("/proc/sys").join(name);
+        (folder.join(kernel_setting(name)), shown)
+    })
+}
+
+fn kernel_setting(name: &str) -> PathBuf {
+    Path::new("kernel").join(name.replace('/', "."))
+}
+
+fn kubeconfig(layout: &Layout, client: &str) -> Value {
+    let certificates = layout.state.certificates();
+    let files = certificates.files(client);
+    let name = format!("gpu-workspaces-{}", layout.name);
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {
+            "server": layout.addresses.apiserver(),
+            "certificate-authority": certificates.authority(),
+        }}],
+        "users": [{"name": client, "user": {
+            "client-certificate": files.certificate,
+            "client-key": files.key,
+        }}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": client}}],
+        "current-context": name,
+    })
+}
+
+fn containerd(layout: &Layout) -> String {
+    let data = layout.state.data("containerd");
+    let configuration = layout.state.configuration();
+    format!(
+        r#"version = 3
+root = '{data}'
+state = '/run/containerd'
+
+[grpc]
+address = '{CONTAINERD_SOCKET}'
+
+[plugins.'io.containerd.cri.v1.runtime']
+disable_apparmor = true
+# The cluster may run where a lower score than its own is not allowed; pods then
+# fail with "can't get final child's PID".
+restrict_oom_score_adj = true
+
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+bin_dirs = ['{CNI_PLUGINS}']
+conf_dir = '{configuration}/cni'
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+runtime_type = 'io.containerd.runc.v2'
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+SystemdCgroup = false
+
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+sandbox = '{pause}'
+
+[plugins.'io.containerd.cri.v1.images'.registry]
+config_path = '{configuration}/registries'
+"#,
+        data = data.display(),
+        configuration = configuration.display(),
+        pause = layout.pause_image(),
+    )
+}
+
+fn pod_network(layout: &Layout) -> Value {
+    json!({
+        "cniVersion": "1.0.0",
+        "name": "pods",
+        "plugins": [
+            {
+                "type": "ptp",
+                "ipMasq": true,
+                "ipam": {
+                    "type": "host-local",
+                    "dataDir": layout.state.data("cni"),
+                    "ranges": [[{
+                        "subnet": layout.addresses.pods().to_string(),
+                        "gateway": layout.addresses.gateway(),
+                    }]],
+                    "routes": [{"dst": "0.0.0.0/0"}],
+                },
+            },
+            {"type": "portmap", "capabilities": {"portMappings": true}},
+        ],
+    })
+}
+
+fn kubelet(layout: &Layout) -> Value {
+    let certificates = layout.state.certificates();
+    let serving = certificates.files("kubelet-serving");
+    // Disk and memory are the developer's: nothing is evicted for their sake.
+    let never = json!({
+        "imagefs.available": "0%", "memory.available": "0%",
+        "nodefs.available": "0%", "nodefs.inodesFree": "0%",
+    });
+    json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": layout.addresses.node(),
+        "authentication": {
+            "anonymous": {"enabled": false},
+            "webhook": {"enabled": true},
+            "x509": {"clientCAFile": certificates.authority()},
+        },
+        "authorization": {"mode": "Webhook"},
+        "tlsCertFile": serving.certificate,
+        "tlsPrivateKeyFile": serving.key,
+        "clusterDNS": [DNS_SERVICE],
+        "clusterDomain": "cluster.local",
+        "resolvConf": layout.state.configuration().join("resolv.conf"),
+        "containerRuntimeEndpoint": format!("unix://{CONTAINERD_SOCKET}"),
+        "podLogsDir": layout.state.logs().join("pods"),
+        "volumePluginDir": layout.state.data("volume-plugins"),
+        // Both versions of cgroups: under version 1 the kubelet refuses to start
+        // unless told; under version 2 the setting has no effect. Containers are
+        // placed by path below a folder of this cluster's own.
+        "failCgroupV1": false,
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": format!("/{}", layout.cgroup()),
+        "cgroupsPerQOS": false,
+        "enforceNodeAllocatable": [],
+        "localStorageCapacityIsolation": false,
+        "failSwapOn": false,
+        "evictionHard": never,
+        "imageGCHighThresholdPercent": 100,
+        "serializeImagePulls": false,
+        "healthzBindAddress": "127.0.0.1",
+        "healthzPort": 10248,
+    })
+}
+
+fn proxy(layout: &Layout) -> Value {
+    json!({
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "mode": "nftables",
+        "clientConnection": {"kubeconfig": layout.state.kubeconfig_of("proxy")},
+        "clusterCIDR": layout.addresses.pods().to_string(),
+        "hostnameOverride": "node",
+        "healthzBindAddress": "127.0.0.1:10256",
+        "metricsBindAddress": "127.0.0.1:10249",
+        // The limits belong to the whole machine; only its own namespace may set them.
+        "conntrack": {"maxPerCore": 0, "min": 0},
+    })
+}
+
+fn corefile(layout: &Layout) -> String {
+    let gateway = layout.addresses.gateway();
+    let kubeconfig = layout.state.kubeconfig();
+    // There is no server upstream: names outside the cluster do not exist, which
+    // is said at once instead of after a client's timeout.
+    format!(
+        "cluster.local in-addr.arpa ip6.arpa {{
+    bind {gateway}
+    errors
+    health 127.0.0.1:8081
+    ready 127.0.0.1:8181
+    kubernetes cluster.local in-addr.arpa ip6.arpa {{
+        kubeconfig {kubeconfig}
+        pods insecure
+        ttl 5
+    }}
+    cache 5
+}}
+. {{
+    bind {gateway}
+    errors
+    template ANY ANY {{
+        rcode NXDOMAIN
+    }}
+}}
+",
+        kubeconfig = kubeconfig.display(),
+    )
+}
+
+/// The objects that make the DNS service known inside the cluster.
+pub fn dns_objects(layout: &Layout) -> Value {
+    let ports = json!([
+        {"name": "dns", "port": 53, "protocol": "UDP"},
+        {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
+    ]);
+    let metadata = |name: &str| {
+        json!({
+            "name": name, "namespace": "kube-system",
+            "labels": {"k8s-app": "kube-dns", "kubernetes.io/service-name": "kube-dns"},
+        })
+    };
+    json!({"apiVersion": "v1", "kind": "List", "items": [
+        {
+            "apiVersion": "v1", "kind": "Service", "metadata": metadata("kube-dns"),
+            "spec": {"clusterIP": DNS_SERVICE, "ports": ports},
+        },
+        {
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": metadata("kube-dns"), "addressType": "IPv4",
+            "ports": ports,
+            "endpoints": [{
+                "addresses": [layout.addresses.gateway()],
+                "conditions": {"ready": true},
+            }],
+        },
+    ]})
+}
+
+#[cfg(test)]
+#[path = "configuration_tests.rs"]
+mod tests;

@@ -1,0 +1,214 @@
+//! Crossplane: its image and chart, made once from the source of the pinned
+//! version, and its installation.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::binaries::{self, Binaries};
+use crate::cache::{self, Cache, key};
+use crate::command;
+use crate::images;
+use crate::layout::Layout;
+use crate::pins::{self, Module, Pins};
+use crate::progress::Progress;
+
+/// The host's certificate authorities, for Crossplane's image.
+pub const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
+/// The namespace that Crossplane's chart expects.
+pub const NAMESPACE: &str = "crossplane-system";
+/// Raised when the image is made differently from the same source.
+const RECIPE: &str = "1";
+const BINARY: &str = "crossplane-core";
+
+/// What can go wrong while chart and image are made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    /// The source cannot be found.
+    #[error(transparent)]
+    Binaries(#[from] binaries::Error),
+    /// A program failed.
+    #[error(transparent)]
+    Command(#[from] command::Error),
+    /// The table of modules has no Crossplane.
+    #[error("no module builds {BINARY}: see pins::MODULES in tests/cluster")]
+    NotPinned,
+}
+
+/// What is made from Crossplane's source.
+#[derive(Debug, Clone)]
+pub struct Files {
+    folder: PathBuf,
+    /// The version, such as `v2.4.0`.
+    pub version: String,
+}
+
+impl Files {
+    /// The chart's folder.
+    pub fn chart(&self) -> PathBuf {
+        self.folder.join("chart")
+    }
+
+    /// The image's only layer.
+    pub fn layer(&self) -> PathBuf {
+        self.folder.join("layer.tar.gz")
+    }
+}
+
+/// Makes chart and image layer, unless they are there.
+pub fn ensure(cache: &Cache, binaries: &Binaries, progress: &mut Progress) -> Result<Files, Error> {
+    let (module, _) = pins::find(BINARY).ok_or(Error::NotPinned)?;
+    let version = version(module)?;
+    let binary = binaries.path(BINARY)?;
+    let key = key([
+        ("binary", binary.as_os_str().as_encoded_bytes()),
+        ("recipe", RECIPE.as_bytes()),
+    ]);
+    let folder = cache.entry("crossplane", "files", &key);
+    let files = Files { folder, version };
+    let mut step = progress.begin("chart and image of Crossplane");
+    let _lock = cache.lock("crossplane", |lock| {
+        step.note(&format!("waiting for another build ({})", lock.display()));
+    })?;
+    if files.folder.exists() {
+        step.end("cached");
+        return Ok(files);
+    }
+    let source = binaries::source_folder(module)?.join("cluster");
+    cache::publish(&files.folder, |folder| {
+        make(&source, binary, &files.version, folder)
+    })?;
+    step.end("built");
+    Ok(files)
+}
+
+/// The pinned version of Crossplane.
+pub fn version(module: &Module) -> Result<String, cache::Error> {
+    let pins = Pins::read(module)?;
+    Ok(pins.version(module.source).unwrap_or("unknown").to_owned())
+}
+
+fn make(source: &Path, binary: &Path, version: &str, folder: &Path) -> Result<(), Error> {
+    let chart = folder.join("chart");
+    copy(&source.join("charts/crossplane"), &chart)?;
+    let about = chart.join("Chart.yaml");
+    cache::write(&about, released(&cache::read(&about)?, version))?;
+
+    // The image's files, as Crossplane's own build lays them out.
+    let root = folder.join("root");
+    cache::create_folder(&root.join("bin"))?;
+    cache::create_folder(&root.join("etc/ssl/certs"))?;
+    copy(&source.join("crds"), &root.join("crds"))?;
+    copy(
+        &source.join("webhookconfigurations"),
+        &root.join("webhookconfigurations"),
+    )?;
+    copy(binary, &root.join("bin/crossplane"))?;
+    copy(
+        Path::new(AUTHORITIES),
+        &root.join("etc/ssl/certs/ca-certificates.crt"),
+    )?;
+    images::pack(&root, &folder.join("layer.tar.gz"))?;
+    Ok(fs::remove_dir_all(&root).map_err(cache::Error::io("remove", &root))?)
+}
+
+/// Copies a file or folder; files of Go's module cache are read-only, copies not.
+fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    let mut cp = Command::new("cp");
+    cp.args(["--recursive", "--dereference", "--no-preserve=mode"])
+        .arg(from)
+        .arg(to);
+    command::output(&mut cp)?;
+    if from.is_file() {
+        let mode = fs::metadata(from)
+            .map_err(cache::Error::io("read", from))?
+            .permissions();
+        fs::set_permissions(to, mode).map_err(cache::Error::io("set mode of", to))?;
+    }
+    Ok(())
+}
+
+/// In the source tree, the chart's versions are placeholders.
+fn released(chart: &str, version: &str) -> String {
+    let number = version.trim_start_matches('v');
+    chart
+        .lines()
+        .map(|line| match line.split_once(": ") {
+            Some((field @ ("version" | "appVersion"), _)) => format!("{field}: {number}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect()
+}
+
+/// The repository of Crossplane's image in the cluster's registry.
+pub fn repository(layout: &Layout) -> String {
+    format!("{}/crossplane/crossplane", layout.addresses.registry())
+}
+
+/// Pushes Crossplane's image.
+pub fn push_image(layout: &Layout, files: &Files) -> Result<(), command::Error> {
+    images::push(
+        &layout.program("crane"),
+        &images::Image {
+            reference: &format!("{}:{}", repository(layout), files.version),
+            layers: &[files.layer()],
+            entrypoint: "/bin/crossplane",
+            environment: &["PATH=/bin"],
+        },
+    )
+}
+
+/// The command that installs Crossplane and ends when its pods are ready.
+pub fn installation(layout: &Layout, files: &Files) -> Result<Command, cache::Error> {
+    let values = layout.state.configuration().join("crossplane-values.json");
+    cache::write(&values, format!("{:#}\n", chart_values(layout, files)))?;
+    let mut helm = helm(layout);
+    helm.args(["install", "crossplane"])
+        .arg(files.chart())
+        .args(["--namespace", NAMESPACE, "--create-namespace", "--values"])
+        .arg(values)
+        // The caller gives up earlier, and says what it saw.
+        .args(["--wait", "--timeout", "10m"]);
+    Ok(helm)
+}
+
+fn chart_values(layout: &Layout, files: &Files) -> serde_json::Value {
+    // The chart's limits of half a processor and less are for shared clusters;
+    // here they would only stretch the start.
+    let unlimited = json!({"limits": {"cpu": null}, "requests": {"cpu": "10m"}});
+    json!({
+        "image": {"repository": repository(layout), "tag": files.version},
+        "resourcesCrossplane": unlimited,
+        "resourcesRBACManager": unlimited,
+    })
+}
+
+/// Helm, with its own files in the cluster's state folder.
+fn helm(layout: &Layout) -> Command {
+    let home = layout.state.temporary().join("helm");
+    let mut helm = Command::new(layout.program("helm"));
+    helm.env("KUBECONFIG", layout.state.kubeconfig())
+        .env("HELM_CACHE_HOME", home.join("cache"))
+        .env("HELM_CONFIG_HOME", home.join("config"))
+        .env("HELM_DATA_HOME", home.join("data"));
+    helm
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chart_claims_the_version_that_it_installs() {
+        let source = "apiVersion: v1\nappVersion: 0.0.1\nname: crossplane\nversion: 0.0.1\n";
+        assert_eq!(
+            released(source, "v2.4.0"),
+            "apiVersion: v1\nappVersion: 2.4.0\nname: crossplane\nversion: 2.4.0\n"
+        );
+    }
+}

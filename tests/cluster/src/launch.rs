@@ -1,0 +1,287 @@
+//! Starts a prepared cluster and waits for it, part by part.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::cache;
+use crate::command::{self, tail};
+use crate::configuration::dns_objects;
+use crate::crossplane;
+use crate::images;
+use crate::layout::Layout;
+use crate::network;
+use crate::processes::Identity;
+use crate::progress::Progress;
+use crate::state;
+use crate::supervisor::{PartState, PartStatus};
+use crate::up::InitProgram;
+use crate::wait::{self, Deadline};
+
+/// How often the cluster is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// For what takes a moment on an idle machine, with room for a busy one.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// For Crossplane's pods: an image of 70 MB, two init containers, many CRDs.
+const CROSSPLANE_PATIENCE: Duration = Duration::from_secs(300);
+/// How much of a log is shown.
+const LINES: usize = 20;
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    /// The state folder cannot be read.
+    #[error(transparent)]
+    State(#[from] state::Error),
+    /// The network cannot be set up.
+    #[error(transparent)]
+    Network(#[from] network::Error),
+    /// A program failed.
+    #[error(transparent)]
+    Command(#[from] command::Error),
+    /// Something did not happen in time.
+    #[error(transparent)]
+    Wait(#[from] wait::Error),
+    /// A part ended.
+    #[error("{}", describe_death(.0))]
+    Died(Box<PartStatus>),
+    /// The first process ended, or did not start.
+    #[error("the cluster's first process failed\n  log: {log}, which ends with:\n{tail}")]
+    Init {
+        /// Its log.
+        log: PathBuf,
+        /// The end of it.
+        tail: String,
+    },
+}
+
+/// Names the part, how it ended, and its log with the last lines.
+pub fn describe_death(part: &PartStatus) -> String {
+    format!(
+        "{} ended: {}\n  log: {}, which ends with:\n{}",
+        part.name,
+        part.exit.as_deref().unwrap_or("it is not known how"),
+        part.log.display(),
+        tail(&part.log, LINES)
+    )
+}
+
+/// Starts INIT and brings everything up in it.
+pub(crate) fn launch(
+    layout: &Layout,
+    init: &InitProgram,
+    crossplane: &crossplane::Files,
+    progress: &mut Progress,
+) -> Result<(), Error> {
+    let step = progress.begin("namespaces and network");
+    let identity = start_init(layout, init)?;
+    network::connect(layout.addresses, identity.pid)?;
+    step.end("ready");
+    let cluster = Running { layout, identity };
+
+    cluster.await_part("registry", progress)?;
+    let step = progress.begin("images");
+    push_pause(layout)?;
+    crossplane::push_image(layout, crossplane)?;
+    step.end("pushed");
+
+    cluster.await_part("etcd", progress)?;
+    cluster.await_part("kube-apiserver", progress)?;
+    let step = progress.begin("service of the DNS");
+    apply_dns(layout)?;
+    step.end("applied");
+
+    let step = progress.begin("Crossplane");
+    cluster.install_crossplane(crossplane)?;
+    step.end("ready");
+    for part in layout.state.parts()? {
+        cluster.await_part(&part.name, progress)?;
+    }
+    Ok(())
+}
+
+fn start_init(layout: &Layout, init: &InitProgram) -> Result<Identity, Error> {
+    let log = layout.state.log("init");
+    let output = File::create(&log).map_err(cache::Error::io("create", &log))?;
+    let error = output.try_clone().map_err(cache::Error::io("open", &log))?;
+    // In a session of its own, so that neither Ctrl-C nor the end of the terminal
+    // reaches the cluster. INIT mounts its own /proc: see there.
+    let mut unshare = Command::new("setsid");
+    unshare
+        .args(["--fork", "unshare", "--fork", "--kill-child=SIGKILL"])
+        .args(["--pid", "--mount", "--net", "--ipc", "--uts"])
+        .arg(layout.state.init_program())
+        .args(&init.arguments)
+        .arg(layout.state.root())
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(error);
+    let started = unshare.status().map_err(|source| command::Error::Start {
+        program: command::describe(&unshare),
+        source,
+    })?;
+    if !started.success() {
+        return Err(init_failed(layout));
+    }
+    wait::until(
+        "the cluster's first process",
+        Deadline::after(PATIENCE),
+        LOOK,
+        || {
+            // INIT prints when it fails, and at no other time.
+            let said = fs::metadata(&log).map_or(0, |log| log.len());
+            match layout.state.init() {
+                Ok(Some(identity)) => Ok(Ok(identity)),
+                _ if said > 0 => Ok(Err(init_failed(layout))),
+                Ok(None) => Err("it has not reported yet".to_owned()),
+                Err(error) => Err(error.to_string()),
+            }
+        },
+    )?
+}
+
+fn init_failed(layout: &Layout) -> Error {
+    let log = layout.state.log("init");
+    Error::Init {
+        tail: tail(&log, LINES),
+        log,
+    }
+}
+
+fn push_pause(layout: &Layout) -> Result<(), Error> {
+    let layer = layout.state.temporary().join("pause.tar.gz");
+    if let Ok(binary) = layout.binaries.path("pause") {
+        images::pack_binary(binary, &layer)?;
+    }
+    images::push(
+        &layout.program("crane"),
+        &images::Image {
+            reference: &layout.pause_image(),
+            layers: &[layer],
+            entrypoint: "/pause",
+            environment: &[],
+        },
+    )?;
+    Ok(())
+}
+
+fn apply_dns(layout: &Layout) -> Result<(), Error> {
+    let mut kubectl = Command::new(layout.program("kubectl"));
+    kubectl
+        .env("KUBECONFIG", layout.state.kubeconfig())
+        // The objects are ours and new: nothing is to be merged or validated.
+        .args(["create", "--validate=false", "-f", "-"]);
+    command::output_with_input(&mut kubectl, &dns_objects(layout).to_string())?;
+    Ok(())
+}
+
+/// A cluster whose INIT was started.
+struct Running<'a> {
+    layout: &'a Layout,
+    identity: Identity,
+}
+
+impl Running<'_> {
+    /// Fails as soon as a part or INIT has ended.
+    fn check(&self) -> Result<Vec<PartStatus>, Error> {
+        let parts = self.layout.state.parts()?;
+        if let Some(dead) = parts.iter().find(|part| part.state == PartState::Dead) {
+            return Err(Error::Died(Box::new(dead.clone())));
+        }
+        if self.identity.is_alive() {
+            Ok(parts)
+        } else {
+            Err(init_failed(self.layout))
+        }
+    }
+
+    fn await_part(&self, name: &str, progress: &mut Progress) -> Result<(), Error> {
+        let step = progress.begin(name);
+        let what = format!("{name} to be ready");
+        wait::until(&what, Deadline::after(PATIENCE), LOOK, || {
+            let parts = match self.check() {
+                Ok(parts) => parts,
+                Err(error) => return Ok(Err(error)),
+            };
+            match parts.iter().find(|part| part.name == name) {
+                Some(part) if part.state == PartState::Ready => Ok(Ok(())),
+                Some(part) => Err(observation(part)),
+                None => Err("INIT has not reported it yet".to_owned()),
+            }
+        })??;
+        step.end("ready");
+        Ok(())
+    }
+
+    fn install_crossplane(&self, files: &crossplane::Files) -> Result<(), Error> {
+        let mut helm = crossplane::installation(self.layout, files)?;
+        let log = self.layout.state.log("helm");
+        let output = File::create(&log).map_err(cache::Error::io("create", &log))?;
+        let error = output.try_clone().map_err(cache::Error::io("open", &log))?;
+        let program = command::describe(&helm);
+        let start = |source| command::Error::Start {
+            program: program.clone(),
+            source,
+        };
+        let mut child = helm
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(error)
+            .spawn()
+            .map_err(start)?;
+        let deadline = Deadline::after(CROSSPLANE_PATIENCE);
+        let ended = wait::until("Crossplane's pods to be ready", deadline, LOOK, || {
+            if let Err(error) = self.check() {
+                return Ok(Err(error));
+            }
+            match child.try_wait() {
+                Ok(Some(status)) => Ok(Ok(status)),
+                Ok(None) => Err(String::new()),
+                Err(error) => Ok(Err(start(error).into())),
+            }
+        });
+        if !matches!(ended, Ok(Ok(_))) {
+            child.kill().map_err(start)?;
+            child.wait().map_err(start)?;
+        }
+        let ended = ended.map_err(|missed| wait::Error {
+            observed: self.pods(),
+            ..missed
+        })??;
+        if ended.success() {
+            return Ok(());
+        }
+        Err(command::Error::FailedWithLog {
+            program,
+            status: ended,
+            output: format!("{}\n  pods:\n{}", tail(&log, LINES), self.pods()),
+            log,
+        }
+        .into())
+    }
+
+    /// The pods, as `kubectl` lists them.
+    fn pods(&self) -> String {
+        let mut kubectl = Command::new(self.layout.program("kubectl"));
+        kubectl
+            .env("KUBECONFIG", self.layout.state.kubeconfig())
+            .args(["get", "pods", "--all-namespaces", "--request-timeout=5s"]);
+        command::output(&mut kubectl).unwrap_or_else(|error| error.to_string())
+    }
+}
+
+fn observation(part: &PartStatus) -> String {
+    match &part.observed {
+        Some(observed) => format!(
+            "{} ({observed}); its log is {}, which ends with:\n{}",
+            part.state,
+            part.log.display(),
+            tail(&part.log, LINES)
+        ),
+        None => part.state.to_string(),
+    }
+}

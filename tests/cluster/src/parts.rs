@@ -1,0 +1,284 @@
+//! The parts of a cluster and their arguments.
+
+use std::path::Path;
+
+use crate::configuration::{CONTAINERD_SOCKET, kernel_settings};
+use crate::layout::Layout;
+use crate::network::SERVICES;
+use crate::plan::{Part, Plan, Probe, ReplacedFile};
+
+const ETCD: &str = "http://127.0.0.1:2379";
+
+/// What INIT is to do for this cluster.
+pub fn plan(layout: &Layout) -> Plan {
+    let addresses = layout.addresses;
+    let path = format!(
+        "{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        layout.state.bin().display()
+    );
+    let temporary = text(&layout.state.temporary());
+    Plan {
+        hostname: format!("gpu-workspaces-{}", layout.name),
+        node: addresses.node(),
+        host: addresses.host(),
+        gateway: addresses.gateway(),
+        private_folders: ["/run", "/var/lib", "/var/log"].map(Into::into).to_vec(),
+        shared_folder: layout.cache.clone(),
+        replaced_files: kernel_settings(layout)
+            .map(|(source, target)| ReplacedFile { source, target })
+            .collect(),
+        environment: [
+            ("PATH", path),
+            ("HOME", temporary.clone()),
+            ("TMPDIR", temporary),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec(),
+        parts: vec![
+            etcd(layout),
+            apiserver(layout),
+            controller_manager(layout),
+            scheduler(layout),
+            containerd(layout),
+            kubelet(layout),
+            proxy(layout),
+            dns(layout),
+            registry(layout),
+            emulator(layout),
+        ],
+    }
+}
+
+fn etcd(layout: &Layout) -> Part {
+    let arguments = [
+        ("data-dir", text(&layout.state.data("etcd"))),
+        ("listen-client-urls", ETCD.to_owned()),
+        ("advertise-client-urls", ETCD.to_owned()),
+        ("listen-peer-urls", "http://127.0.0.1:2380".to_owned()),
+        ("log-level", "warn".to_owned()),
+        // The data does not outlive the cluster: nothing is gained by syncing.
+        ("unsafe-no-fsync", "true".to_owned()),
+    ];
+    part(
+        layout,
+        "etcd",
+        &arguments,
+        &[],
+        http(&format!("{ETCD}/health")),
+    )
+}
+
+fn apiserver(layout: &Layout) -> Part {
+    let certificates = layout.state.certificates();
+    let serving = certificates.files("serving");
+    let kubelet_client = certificates.files("kubelet-client");
+    let (signing_key, verifying_key) = certificates.service_account();
+    let authority = text(&certificates.authority());
+    let node = layout.addresses.node().to_string();
+    let arguments = [
+        ("etcd-servers", ETCD.to_owned()),
+        ("bind-address", node.clone()),
+        ("advertise-address", node),
+        ("secure-port", "6443".to_owned()),
+        ("allow-privileged", "true".to_owned()),
+        ("authorization-mode", "Node,RBAC".to_owned()),
+        ("service-cluster-ip-range", SERVICES.to_owned()),
+        ("client-ca-file", authority.clone()),
+        ("tls-cert-file", text(&serving.certificate)),
+        ("tls-private-key-file", text(&serving.key)),
+        // Without these, `kubectl logs` and `kubectl exec` fail.
+        ("kubelet-preferred-address-types", "InternalIP".to_owned()),
+        ("kubelet-certificate-authority", authority),
+        (
+            "kubelet-client-certificate",
+            text(&kubelet_client.certificate),
+        ),
+        ("kubelet-client-key", text(&kubelet_client.key)),
+        (
+            "service-account-issuer",
+            "https://kubernetes.default.svc".to_owned(),
+        ),
+        ("service-account-key-file", text(&verifying_key)),
+        ("service-account-signing-key-file", text(&signing_key)),
+    ];
+    let ready = https(layout, &format!("{}/readyz", layout.addresses.apiserver()));
+    part(layout, "kube-apiserver", &arguments, &["etcd"], ready)
+}
+
+fn controller_manager(layout: &Layout) -> Part {
+    let certificates = layout.state.certificates();
+    let (signing_key, _) = certificates.service_account();
+    let mut arguments = control_loop(layout, "controller-manager");
+    arguments.extend([
+        ("use-service-account-credentials", "true".to_owned()),
+        ("root-ca-file", text(&certificates.authority())),
+        ("service-account-private-key-file", text(&signing_key)),
+        (
+            "flex-volume-plugin-dir",
+            text(&layout.state.data("volume-plugins")),
+        ),
+        // A single developer's bursts are small, and waiting for them is not.
+        ("kube-api-qps", "100".to_owned()),
+        ("kube-api-burst", "200".to_owned()),
+    ]);
+    let ready = https(layout, "https://127.0.0.1:10257/healthz");
+    part(
+        layout,
+        "kube-controller-manager",
+        &arguments,
+        &["kube-apiserver"],
+        ready,
+    )
+}
+
+fn scheduler(layout: &Layout) -> Part {
+    let arguments = control_loop(layout, "scheduler");
+    let ready = https(layout, "https://127.0.0.1:10259/healthz");
+    part(
+        layout,
+        "kube-scheduler",
+        &arguments,
+        &["kube-apiserver"],
+        ready,
+    )
+}
+
+/// What the controller manager and the scheduler have in common.
+fn control_loop(layout: &Layout, client: &str) -> Vec<(&'static str, String)> {
+    let serving = layout.state.certificates().files("serving");
+    let kubeconfig = text(&layout.state.kubeconfig_of(client));
+    vec![
+        ("kubeconfig", kubeconfig.clone()),
+        ("authentication-kubeconfig", kubeconfig.clone()),
+        ("authorization-kubeconfig", kubeconfig),
+        ("authentication-tolerate-lookup-failure", "true".to_owned()),
+        ("bind-address", "127.0.0.1".to_owned()),
+        ("tls-cert-file", text(&serving.certificate)),
+        ("tls-private-key-file", text(&serving.key)),
+        ("leader-elect", "false".to_owned()),
+    ]
+}
+
+fn containerd(layout: &Layout) -> Part {
+    let configuration = layout.state.configuration().join("containerd.toml");
+    let arguments = [("config", text(&configuration))];
+    let socket = Probe::Socket {
+        path: CONTAINERD_SOCKET.into(),
+    };
+    part(layout, "containerd", &arguments, &[], socket)
+}
+
+fn kubelet(layout: &Layout) -> Part {
+    let configuration = layout.state.configuration().join("kubelet.json");
+    let arguments = [
+        ("config", text(&configuration)),
+        ("kubeconfig", text(&layout.state.kubeconfig_of("kubelet"))),
+        ("root-dir", text(&layout.state.data("kubelet"))),
+        ("cert-dir", text(&layout.state.data("kubelet").join("pki"))),
+        ("hostname-override", "node".to_owned()),
+        ("node-ip", layout.addresses.node().to_string()),
+    ];
+    let after = ["containerd", "kube-apiserver"];
+    part(
+        layout,
+        "kubelet",
+        &arguments,
+        &after,
+        http("http://127.0.0.1:10248/healthz"),
+    )
+}
+
+fn proxy(layout: &Layout) -> Part {
+    let configuration = layout.state.configuration().join("kube-proxy.json");
+    let arguments = [("config", text(&configuration))];
+    let ready = http("http://127.0.0.1:10256/healthz");
+    part(layout, "kube-proxy", &arguments, &["kube-apiserver"], ready)
+}
+
+fn dns(layout: &Layout) -> Part {
+    let configuration = layout.state.configuration().join("Corefile");
+    let arguments = [("conf", text(&configuration))];
+    let ready = http("http://127.0.0.1:8181/ready");
+    part(layout, "coredns", &arguments, &["kube-apiserver"], ready)
+}
+
+fn registry(layout: &Layout) -> Part {
+    let address = layout.addresses.registry();
+    let ready = http(&format!("http://{address}/v2/"));
+    Part {
+        name: "registry".to_owned(),
+        program: layout.program("crane"),
+        arguments: ["registry", "serve", "--address", &address, "--disk"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([text(&layout.state.data("registry"))])
+            .collect(),
+        environment: Vec::new(),
+        after: Vec::new(),
+        ready,
+        log: layout.state.log("registry"),
+    }
+}
+
+fn emulator(layout: &Layout) -> Part {
+    let host = layout.addresses.gateway().to_string();
+    let variable = |name: &str, value: String| (name.to_owned(), value);
+    Part {
+        name: "ec2-emulator".to_owned(),
+        program: layout.python.clone(),
+        arguments: ["-m", "ec2_emulator", "--host", &host, "--port", "4566"]
+            .map(str::to_owned)
+            .to_vec(),
+        environment: vec![
+            variable("PYTHONPATH", text(&layout.state.emulator())),
+            // A log that is read while it is written must not lag behind.
+            variable("PYTHONUNBUFFERED", "1".to_owned()),
+        ],
+        after: Vec::new(),
+        ready: http(&format!("{}/_emulator/health", layout.addresses.emulator())),
+        log: layout.state.log("ec2-emulator"),
+    }
+}
+
+/// A part whose name is its binary's.
+fn part(
+    layout: &Layout,
+    name: &str,
+    arguments: &[(&str, String)],
+    after: &[&str],
+    ready: Probe,
+) -> Part {
+    // CoreDNS reads flags with one hyphen and with two, as the others do.
+    let argument = |(name, value): &(&str, String)| format!("--{name}={value}");
+    Part {
+        name: name.to_owned(),
+        program: layout.program(name),
+        arguments: arguments.iter().map(argument).collect(),
+        environment: Vec::new(),
+        after: after.iter().map(|name| (*name).to_owned()).collect(),
+        ready,
+        log: layout.state.log(name),
+    }
+}
+
+fn http(url: &str) -> Probe {
+    Probe::Http {
+        url: url.to_owned(),
+        authority: None,
+    }
+}
+
+fn https(layout: &Layout, url: &str) -> Probe {
+    Probe::Http {
+        url: url.to_owned(),
+        authority: Some(layout.state.certificates().authority()),
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+#[path = "parts_tests.rs"]
+mod tests;

@@ -1,0 +1,83 @@
+use super::*;
+use crate::binaries::Binaries;
+use crate::network::Addresses;
+use crate::state::StateFolder;
+
+fn plan_of(index: u8) -> Plan {
+    plan(&Layout {
+        name: "test".to_owned(),
+        addresses: Addresses::new(index),
+        state: StateFolder::at("/cache/clusters/test".into()),
+        cache: "/cache".into(),
+        binaries: Binaries::default(),
+        python: "/cache/python".into(),
+    })
+}
+
+fn arguments(plan: &Plan, name: &str) -> Vec<String> {
+    let part = plan.parts.iter().find(|part| part.name == name).unwrap();
+    part.arguments.clone()
+}
+
+#[test]
+fn every_part_waits_only_for_parts_that_are_started_before_it() {
+    let plan = plan_of(0);
+    let mut startable: Vec<&str> = Vec::new();
+    while startable.len() < plan.parts.len() {
+        let next = plan.parts.iter().find(|part| {
+            !startable.contains(&part.name.as_str())
+                && part
+                    .after
+                    .iter()
+                    .all(|name| startable.contains(&name.as_str()))
+        });
+        startable.push(&next.expect("parts that wait for each other").name);
+    }
+}
+
+#[test]
+fn what_the_host_talks_to_listens_on_this_clusters_addresses() {
+    let plan = plan_of(3);
+    let apiserver = arguments(&plan, "kube-apiserver");
+    assert!(apiserver.contains(&"--bind-address=10.243.3.2".to_owned()));
+    let registry = arguments(&plan, "registry");
+    assert!(registry.contains(&"10.244.3.1:5000".to_owned()));
+    let emulator = arguments(&plan, "ec2-emulator");
+    assert_eq!(emulator[2..], ["--host", "10.244.3.1", "--port", "4566"]);
+}
+
+#[test]
+fn kubectl_logs_and_exec_have_the_certificates_that_they_need() {
+    let apiserver = arguments(&plan_of(0), "kube-apiserver").join(" ");
+    for flag in [
+        "--kubelet-certificate-authority=",
+        "--kubelet-client-certificate=",
+        "--kubelet-client-key=",
+        "--kubelet-preferred-address-types=InternalIP",
+    ] {
+        assert!(apiserver.contains(flag), "{flag}");
+    }
+}
+
+#[test]
+fn no_part_inherits_the_variables_of_whoever_started_the_cluster() {
+    let plan = plan_of(0);
+    let names: Vec<_> = plan
+        .environment
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(names, ["PATH", "HOME", "TMPDIR"]);
+    assert!(
+        plan.environment[0]
+            .1
+            .starts_with("/cache/clusters/test/bin:")
+    );
+}
+
+#[test]
+fn a_plan_survives_the_way_to_init() {
+    let plan = plan_of(0);
+    let text = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+}

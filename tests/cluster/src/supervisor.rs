@@ -1,0 +1,281 @@
+//! Which part to start, and what its end means: decisions without effects.
+//!
+//! A part starts when those it comes after are ready. One that ends is dead and
+//! stays dead: a restart would hide the fault that a developer is to see.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Part;
+
+/// What is known of one part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PartStatus {
+    /// The part's name.
+    pub name: String,
+    /// Where it is in its life.
+    pub state: PartState,
+    /// Since when.
+    pub since: Timestamp,
+    /// Its process, as numbered inside the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    /// Where its output goes.
+    pub log: PathBuf,
+    /// What the last look at its readiness saw, until it is ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<String>,
+    /// How it ended, once it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<String>,
+}
+
+/// Where a part is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PartState {
+    /// It waits for others.
+    Waiting,
+    /// It runs and is not ready.
+    Starting,
+    /// It runs and was seen ready.
+    Ready,
+    /// It ended.
+    Dead,
+}
+
+impl std::fmt::Display for PartState {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.pad(match self {
+            Self::Waiting => "waiting",
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Dead => "dead",
+        })
+    }
+}
+
+/// The parts of a plan and where each is.
+#[derive(Debug)]
+pub struct Supervisor {
+    parts: Vec<(Part, PartStatus)>,
+}
+
+impl Supervisor {
+    /// All parts wait.
+    pub fn new(parts: Vec<Part>, now: Timestamp) -> Self {
+        let status = |part: &Part| PartStatus {
+            name: part.name.clone(),
+            state: PartState::Waiting,
+            since: now,
+            pid: None,
+            log: part.log.clone(),
+            observed: None,
+            exit: None,
+        };
+        Self {
+            parts: parts
+                .into_iter()
+                .map(|part| (part.clone(), status(&part)))
+                .collect(),
+        }
+    }
+
+    /// The parts that may start: what they come after is ready, and nothing died.
+    pub fn due(&self) -> Vec<Part> {
+        if self.in_state(PartState::Dead).next().is_some() {
+            return Vec::new();
+        }
+        self.in_state(PartState::Waiting)
+            .filter(|part| {
+                part.after.iter().all(|name| {
+                    self.in_state(PartState::Ready)
+                        .any(|ready| ready.name == *name)
+                })
+            })
+            .cloned()
+            .collect()
+    }
+
+    /// The parts whose readiness is to be looked at.
+    pub fn starting(&self) -> Vec<Part> {
+        self.in_state(PartState::Starting).cloned().collect()
+    }
+
+    /// The part runs, as process `pid`.
+    pub fn started(&mut self, name: &str, pid: i32, now: Timestamp) {
+        if let Some(status) = self.status_mut(|status| status.name == name) {
+            status.pid = Some(pid);
+            status.enter(PartState::Starting, now);
+        }
+    }
+
+    /// The part could not be started.
+    pub fn not_started(&mut self, name: &str, why: String, now: Timestamp) {
+        if let Some(status) = self.status_mut(|status| status.name == name) {
+            status.exit = Some(why);
+            status.enter(PartState::Dead, now);
+        }
+    }
+
+    /// What a look at the part's readiness saw.
+    pub fn probed(&mut self, name: &str, seen: Result<(), String>, now: Timestamp) {
+        let Some(status) = self.status_mut(|status| status.name == name) else {
+            return;
+        };
+        match seen {
+            Ok(()) => {
+                status.observed = None;
+                status.enter(PartState::Ready, now);
+            }
+            Err(observed) => status.observed = Some(observed),
+        }
+    }
+
+    /// Process `pid` ended. Processes that are no part (a container's orphan) are
+    /// none of the supervisor's business.
+    pub fn exited(&mut self, pid: i32, exit: String, now: Timestamp) {
+        if let Some(status) = self.status_mut(|status| status.pid == Some(pid)) {
+            status.exit = Some(exit);
+            status.enter(PartState::Dead, now);
+        }
+    }
+
+    /// Whether nothing happens any more unless a process ends.
+    pub fn at_rest(&self) -> bool {
+        self.due().is_empty() && self.in_state(PartState::Starting).next().is_none()
+    }
+
+    /// What is known of every part.
+    pub fn statuses(&self) -> Vec<PartStatus> {
+        self.parts
+            .iter()
+            .map(|(_, status)| status.clone())
+            .collect()
+    }
+
+    fn in_state(&self, state: PartState) -> impl Iterator<Item = &Part> {
+        self.parts
+            .iter()
+            .filter(move |(_, status)| status.state == state)
+            .map(|(part, _)| part)
+    }
+
+    fn status_mut(&mut self, which: impl Fn(&PartStatus) -> bool) -> Option<&mut PartStatus> {
+        self.parts
+            .iter_mut()
+            .map(|(_, status)| status)
+            .find(|status| status.state != PartState::Dead && which(status))
+    }
+}
+
+impl PartStatus {
+    fn enter(&mut self, state: PartState, now: Timestamp) {
+        self.state = state;
+        self.since = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Probe;
+
+    fn part(name: &str, after: &[&str]) -> Part {
+        Part {
+            name: name.to_owned(),
+            program: "/bin/true".into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            after: after.iter().map(|name| (*name).to_owned()).collect(),
+            ready: Probe::Socket {
+                path: "/nowhere".into(),
+            },
+            log: format!("/logs/{name}.log").into(),
+        }
+    }
+
+    fn supervisor() -> Supervisor {
+        let parts = vec![
+            part("etcd", &[]),
+            part("containerd", &[]),
+            part("apiserver", &["etcd"]),
+            part("kubelet", &["containerd", "apiserver"]),
+        ];
+        Supervisor::new(parts, Timestamp::UNIX_EPOCH)
+    }
+
+    fn names(parts: &[Part]) -> Vec<&str> {
+        parts.iter().map(|part| part.name.as_str()).collect()
+    }
+
+    const NOW: Timestamp = Timestamp::MAX;
+
+    #[test]
+    fn a_part_does_not_start_before_what_it_needs_is_ready() {
+        let mut supervisor = supervisor();
+        assert_eq!(names(&supervisor.due()), ["etcd", "containerd"]);
+        supervisor.started("etcd", 10, NOW);
+        supervisor.started("containerd", 11, NOW);
+        assert!(supervisor.due().is_empty());
+        supervisor.probed("etcd", Ok(()), NOW);
+        assert_eq!(names(&supervisor.due()), ["apiserver"]);
+        supervisor.started("apiserver", 12, NOW);
+        supervisor.probed("apiserver", Ok(()), NOW);
+        assert!(supervisor.due().is_empty(), "kubelet needs containerd too");
+        supervisor.probed("containerd", Ok(()), NOW);
+        assert_eq!(names(&supervisor.due()), ["kubelet"]);
+        assert!(!supervisor.at_rest());
+    }
+
+    #[test]
+    fn a_dead_part_is_kept_with_its_exit_and_its_log() {
+        let mut supervisor = supervisor();
+        supervisor.started("etcd", 10, Timestamp::UNIX_EPOCH);
+        supervisor.exited(10, "signal 9 (SIGKILL)".to_owned(), NOW);
+        let etcd = &supervisor.statuses()[0];
+        assert_eq!(etcd.state, PartState::Dead);
+        assert_eq!(etcd.exit.as_deref(), Some("signal 9 (SIGKILL)"));
+        assert_eq!(etcd.log, PathBuf::from("/logs/etcd.log"));
+        assert_eq!(etcd.since, NOW);
+    }
+
+    #[test]
+    fn nothing_starts_after_a_death_and_nothing_is_started_again() {
+        let mut supervisor = supervisor();
+        supervisor.started("containerd", 11, NOW);
+        supervisor.exited(11, "exit status 1".to_owned(), NOW);
+        assert!(supervisor.due().is_empty());
+        assert!(supervisor.at_rest());
+    }
+
+    #[test]
+    fn a_reused_process_number_does_not_revive_or_kill_anybody() {
+        let mut supervisor = supervisor();
+        supervisor.started("etcd", 10, NOW);
+        supervisor.exited(10, "exit status 1".to_owned(), NOW);
+        supervisor.exited(10, "exit status 2".to_owned(), NOW);
+        supervisor.exited(99, "exit status 3".to_owned(), NOW);
+        let dead: Vec<_> = supervisor
+            .statuses()
+            .into_iter()
+            .filter_map(|status| status.exit)
+            .collect();
+        assert_eq!(dead, ["exit status 1"]);
+    }
+
+    #[test]
+    fn a_part_that_is_not_ready_says_what_was_seen() {
+        let mut supervisor = supervisor();
+        supervisor.started("etcd", 10, NOW);
+        supervisor.probed("etcd", Err("connection refused".to_owned()), NOW);
+        let etcd = &supervisor.statuses()[0];
+        assert_eq!(etcd.state, PartState::Starting);
+        assert_eq!(etcd.observed.as_deref(), Some("connection refused"));
+        supervisor.not_started("apiserver", "no such file".to_owned(), NOW);
+        assert_eq!(supervisor.statuses()[2].state, PartState::Dead);
+    }
+}

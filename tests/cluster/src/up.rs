@@ -1,0 +1,257 @@
+//! `up`: from nothing to a cluster whose Crossplane is ready.
+
+use std::fs;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use crate::binaries;
+use crate::cache::{self, Cache, create_folder, remove_folder};
+use crate::certificates;
+use crate::cluster::{self, Cluster};
+use crate::command;
+use crate::configuration;
+use crate::crossplane;
+use crate::emulator;
+use crate::launch;
+use crate::layout::Layout;
+use crate::network::{self, Addresses};
+use crate::parts;
+use crate::pins::{self, MODULES, Pins};
+use crate::plan::Probe;
+use crate::prerequisites::{self, Needs};
+use crate::probe;
+use crate::progress::Progress;
+use crate::state::{self, Record, Stage, StateFolder, Verdict, choose_index};
+
+/// What `up` is to do.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The cluster's name.
+    pub name: String,
+    /// Whether missing Debian packages are to be installed.
+    pub install_prerequisites: bool,
+    /// The program that calls [`init::run`](crate::init::run) with the path that
+    /// it gets as its last argument.
+    pub init: InitProgram,
+}
+
+/// A program, and the arguments that make it INIT.
+#[derive(Debug, Clone)]
+pub struct InitProgram {
+    /// The executable; the cluster runs a copy.
+    pub executable: PathBuf,
+    /// Its arguments, before the path of the state folder.
+    pub arguments: Vec<String>,
+}
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The machine lacks something.
+    #[error(transparent)]
+    Prerequisites(#[from] prerequisites::Error),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    /// The state folder cannot be read or written.
+    #[error(transparent)]
+    State(#[from] state::Error),
+    /// The cluster cannot be looked at.
+    #[error(transparent)]
+    Cluster(#[from] cluster::Error),
+    /// A binary cannot be built.
+    #[error(transparent)]
+    Binaries(#[from] binaries::Error),
+    /// The EC2 emulator's environment cannot be built.
+    #[error(transparent)]
+    Emulator(#[from] emulator::Error),
+    /// Crossplane's files cannot be made.
+    #[error(transparent)]
+    Crossplane(#[from] crossplane::Error),
+    /// The certificates cannot be made.
+    #[error(transparent)]
+    Certificates(#[from] certificates::Error),
+    /// The network cannot be set up.
+    #[error(transparent)]
+    Network(#[from] network::Error),
+    /// A program failed.
+    #[error(transparent)]
+    Command(#[from] command::Error),
+    /// The cluster did not come up.
+    #[error(transparent)]
+    Launch(#[from] launch::Error),
+    /// There is one of that name, and it is not in order.
+    #[error(
+        "cluster `{name}` exists and is not up ({how}).\n\
+         Look at it with `cargo xtask cluster status --name {name}`, or take it down with \
+         `cargo xtask cluster down --name {name}` and start it again"
+    )]
+    HalfUp {
+        /// Its name.
+        name: String,
+        /// How it does.
+        how: String,
+    },
+}
+
+/// Brings the cluster up; one that is up is left alone.
+pub fn up(cache: &Cache, options: &Options, progress: &mut Progress) -> Result<Cluster, Error> {
+    let name = &options.name;
+    let state = StateFolder::of(cache, name)?;
+    check_prerequisites(cache, options.install_prerequisites, progress)?;
+    let _lock = cache.lock(&format!("cluster-{name}"), |lock| {
+        progress.note(&format!(
+            "waiting for another command on `{name}` ({})",
+            lock.display()
+        ));
+    })?;
+    if let Some(cluster) = existing(cache, name, progress)? {
+        return Ok(cluster);
+    }
+    let mut record = take_number(cache, name, progress)?;
+    let binaries = binaries::ensure(cache, &pins::cluster_binaries(), progress)?;
+    let python = emulator::ensure(cache, progress)?;
+    let crossplane = crossplane::ensure(cache, &binaries, progress)?;
+
+    let layout = Layout {
+        name: name.clone(),
+        addresses: Addresses::new(record.index),
+        state,
+        cache: cache.root().to_path_buf(),
+        binaries,
+        python,
+    };
+    prepare(&layout, &options.init, progress)?;
+    record.stage = Stage::Starting;
+    layout.state.write_record(&record)?;
+    launch::launch(&layout, &options.init, &crossplane, progress)?;
+    record.stage = Stage::Ready;
+    layout.state.write_record(&record)?;
+    Ok(Cluster::find(cache, name)?)
+}
+
+fn check_prerequisites(cache: &Cache, install: bool, progress: &mut Progress) -> Result<(), Error> {
+    let mut go = "0".to_owned();
+    for module in MODULES {
+        let pins = Pins::read(module)?;
+        go = prerequisites::newer(go, pins.go_version().unwrap_or_default());
+    }
+    // Without Go, nothing says what is built: the check itself will say so.
+    let building = binaries::missing(cache, &pins::cluster_binaries())
+        .map_or(true, |missing| !missing.is_empty());
+    let needs = Needs { go: &go, building };
+    Ok(prerequisites::ensure(
+        needs,
+        cache.root(),
+        install,
+        progress,
+    )?)
+}
+
+/// The cluster, if it is up; an error, if it is there and not up.
+fn existing(cache: &Cache, name: &str, progress: &mut Progress) -> Result<Option<Cluster>, Error> {
+    let cluster = match Cluster::find(cache, name) {
+        Ok(cluster) => cluster,
+        Err(cluster::Error::Absent { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let half_up = |how: String| Error::HalfUp {
+        name: name.to_owned(),
+        how,
+    };
+    match cluster.verdict()? {
+        Verdict::Absent => Ok(None),
+        Verdict::Up => {
+            let answers = Probe::Http {
+                url: format!("{}/readyz", cluster.addresses().apiserver()),
+                authority: Some(cluster.state().certificates().authority()),
+            };
+            probe::ready(&answers).map_err(half_up)?;
+            progress.note(&format!("cluster `{name}` is already up"));
+            Ok(Some(cluster))
+        }
+        other => Err(half_up(other.to_string())),
+    }
+}
+
+/// Gives the cluster its number, and records it so that no other takes it.
+fn take_number(cache: &Cache, name: &str, progress: &mut Progress) -> Result<Record, Error> {
+    let _lock = cache.lock("clusters", |_| {})?;
+    let routes = network::host_routes()?;
+    let in_use = |index: u8| {
+        let addresses = Addresses::new(index);
+        network::interface_exists(&addresses.interface())
+            || !network::overlaps(&routes, addresses).taken.is_empty()
+    };
+    let index = choose_index(name, &state::records(cache)?, in_use)?;
+    let addresses = Addresses::new(index);
+    let overlaps = network::overlaps(&routes, addresses);
+    if let Some((wanted, route)) = overlaps.taken.into_iter().next() {
+        return Err(network::Error::Taken { wanted, route }.into());
+    }
+    for (ours, theirs) in overlaps.shadowed {
+        progress.note(&format!(
+            "note: while the cluster is up, {ours} leads to it and not to {theirs}"
+        ));
+    }
+    let version = |binary: &str| -> Result<String, Error> {
+        match pins::find(binary) {
+            Some((module, _)) => Ok(crossplane::version(module)?),
+            None => Err(binaries::Error::Unknown(binary.to_owned()).into()),
+        }
+    };
+    let record = Record {
+        name: name.to_owned(),
+        index,
+        created: Timestamp::now(),
+        stage: Stage::Preparing,
+        kubernetes: version("kubelet")?,
+        crossplane: version("crossplane-core")?,
+    };
+    let state = StateFolder::of(cache, name)?;
+    remove_folder(state.root())?;
+    create_folder(state.root())?;
+    state.write_record(&record)?;
+    Ok(record)
+}
+
+/// Fills the state folder.
+fn prepare(layout: &Layout, init: &InitProgram, progress: &mut Progress) -> Result<(), Error> {
+    let step = progress.begin("certificates and configuration");
+    let state = &layout.state;
+    remove_folder(&state.last_logs())?;
+    for folder in [
+        state.logs(),
+        state.temporary(),
+        state.bin(),
+        state.emulator(),
+    ] {
+        create_folder(&folder)?;
+    }
+    for part in ["registry", "cni", "volume-plugins"] {
+        create_folder(&state.data(part))?;
+    }
+    for (name, path) in layout.binaries.iter() {
+        let link = state.bin().join(name);
+        std::os::unix::fs::symlink(path, &link).map_err(cache::Error::io("link", &link))?;
+    }
+    // A rebuilt xtask or an edited emulator must not disturb a running cluster.
+    let copy = state.init_program();
+    fs::copy(&init.executable, &copy).map_err(cache::Error::io("write", &copy))?;
+    copy_emulator(layout)?;
+    state.certificates().create(layout.addresses)?;
+    configuration::write_all(layout)?;
+    state.write_plan(&parts::plan(layout))?;
+    step.end("written");
+    Ok(())
+}
+
+fn copy_emulator(layout: &Layout) -> Result<(), Error> {
+    let mut cp = std::process::Command::new("cp");
+    cp.arg("--recursive")
+        .arg(emulator::source().join("ec2_emulator"))
+        .arg(layout.state.emulator());
+    command::output(&mut cp)?;
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Waiting for a condition, with a deadline, and with what was seen last.
+
+use std::time::{Duration, Instant};
+
+/// The condition did not come about in time.
+#[derive(Debug, thiserror::Error)]
+#[error("waited {seconds} s for {what}; last seen: {observed}")]
+pub struct Error {
+    /// For what.
+    pub what: String,
+    /// How long.
+    pub seconds: u64,
+    /// What was seen instead.
+    pub observed: String,
+}
+
+/// The moment at which waiting is given up.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadline {
+    at: Instant,
+    patience: Duration,
+}
+
+impl Deadline {
+    /// So long from here.
+    pub fn after(patience: Duration) -> Self {
+        Self {
+            at: Instant::now() + patience,
+            patience,
+        }
+    }
+
+    /// Whether it has passed.
+    pub fn passed(self) -> bool {
+        Instant::now() >= self.at
+    }
+
+    /// The error of waiting in vain for `what`, with what was `observed` instead.
+    pub fn missed(self, what: &str, observed: String) -> Error {
+        Error {
+            what: what.to_owned(),
+            seconds: self.patience.as_secs(),
+            observed,
+        }
+    }
+}
+
+/// Looks every `interval` until `look` returns `Ok`; its error is what was seen.
+pub fn until<T>(
+    what: &str,
+    deadline: Deadline,
+    interval: Duration,
+    mut look: impl FnMut() -> Result<T, String>,
+) -> Result<T, Error> {
+    loop {
+        match look() {
+            Ok(value) => return Ok(value),
+            Err(observed) if deadline.passed() => return Err(deadline.missed(what, observed)),
+            Err(_) => std::thread::sleep(interval),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_says_what_was_awaited_and_what_was_seen_last() {
+        let mut looks = 0;
+        let deadline = Deadline::after(Duration::from_millis(20));
+        let error = until("the moon", deadline, Duration::from_millis(1), || {
+            looks += 1;
+            Err::<(), _>(format!("look {looks}"))
+        })
+        .unwrap_err();
+        assert!(looks > 1);
+        assert_eq!(error.what, "the moon");
+        assert_eq!(error.observed, format!("look {looks}"));
+    }
+
+    #[test]
+    fn a_condition_that_holds_is_not_waited_for() {
+        let deadline = Deadline::after(Duration::ZERO);
+        let value = until("nothing", deadline, Duration::from_secs(60), || Ok(7)).unwrap();
+        assert_eq!(value, 7);
+    }
+}
