@@ -1,6 +1,7 @@
 """The control API under /_emulator: what a test may do that AWS would not let it."""
 
 import json
+import logging
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs
@@ -13,6 +14,8 @@ from .reply import Reply
 from .settings import InvalidSetting
 
 PREFIX = "/_emulator"
+
+log = logging.getLogger("ec2_emulator")
 
 Query = dict[str, list[str]]
 Handler = Callable[[Any, Query], Any]
@@ -63,6 +66,9 @@ class Control:
             return _json(400, {"error": f"{prefix}{error}"})
         except Refused as refused:
             return _json(refused.status, {"error": str(refused)})
+        except Exception as error:
+            log.exception("%s %s failed inside the emulator", method, path)
+            return _json(500, {"error": f"{type(error).__name__}: {error}"})
 
     def _handle(self, method: str, route: str, document: Any, query: Query) -> Any:
         if method == "DELETE" and route.startswith("/faults/"):

@@ -1,5 +1,6 @@
 """The emulated world: its time, its settings, its failures, its regions."""
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from .seams import Backends, attach
 from .settings import Settings
 from .throttle import Throttle
 from .timeline import Timeline
+
+log = logging.getLogger("ec2_emulator")
 
 
 class Emulator:
@@ -81,4 +84,8 @@ class Emulator:
                 wait = None if due is None else due - self.clock.seconds()
                 if wait is None or wait > 0:
                     self._changed.wait(wait)
-                self.timeline.settle(self.clock.seconds())
+                try:
+                    self.timeline.settle(self.clock.seconds())
+                except Exception:
+                    # One event that fails must not stop time for the others.
+                    log.exception("what was due failed")

@@ -9,6 +9,9 @@ from typing import Any
 from .calls import Call
 from .errors import PLACEMENT_CODES, AwsError, default_message, default_status
 
+# Operations that ask for the faults of placement themselves.
+PLACING = ("RunInstances", "CreateFleet")
+
 EFFECTS = ("refuse", "lose-reply", "delay")
 _FIELDS = {
     "operation",
@@ -108,7 +111,7 @@ class Faults:
         taken: list[Fault] = []
         with self._lock:
             for rule in self._rules:
-                if rule.at_placement and call.service == "ec2":
+                if rule.at_placement and call.operation in PLACING:
                     continue
                 others = any(one.effect != "delay" for one in taken)
                 if others and rule.effect != "delay":

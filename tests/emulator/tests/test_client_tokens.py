@@ -74,6 +74,20 @@ def test_with_an_explicit_zone_the_token_holds_for_that_zone(launch):
     assert ids(again) == ids(in_b)
 
 
+def test_a_subnet_names_its_zone(ec2, launch):
+    def subnet(zone):
+        filters = [{"Name": "availability-zone", "Values": [zone]}]
+        return ec2.describe_subnets(Filters=filters)["Subnets"][0]["SubnetId"]
+
+    in_a = launch(ClientToken="t", SubnetId=subnet("us-east-1a"))
+    in_b = launch(ClientToken="t", SubnetId=subnet("us-east-1b"))
+    assert ids(in_a) != ids(in_b)
+    code = refused(
+        launch, ClientToken="t", Placement={"AvailabilityZone": "us-east-1b"}
+    )[1]
+    assert code == "IdempotentParameterMismatch"
+
+
 def test_the_token_returns_the_dead_instance_for_a_day_after_its_end(
     emulator, ec2, launch
 ):

@@ -89,6 +89,17 @@ def test_status_and_message_can_be_chosen(emulator, ec2):
     assert refused(ec2.describe_instances) == (418, "Odd", "a <b> & c")
 
 
+def test_a_stopped_instance_may_find_no_capacity_when_it_starts(emulator, ec2, launch):
+    (instance,) = launch()
+    ids = [instance["InstanceId"]]
+    emulator.advance(2)
+    ec2.stop_instances(InstanceIds=ids)
+    emulator.advance(1)
+    emulator.fault("StartInstances", code="InsufficientInstanceCapacity", times=1)
+    assert refused(ec2.start_instances, InstanceIds=ids)[0] == 500
+    ec2.start_instances(InstanceIds=ids)
+
+
 def test_denied_terminations_leave_the_instance_alone(emulator, ec2, launch):
     (instance,) = launch()
     ids = [instance["InstanceId"]]

@@ -72,6 +72,21 @@ def test_a_terminated_instance_has_given_everything_up(emulator, ec2, launch):
     assert ec2.describe_network_interfaces()["NetworkInterfaces"] == []
 
 
+def test_an_elastic_address_outlives_its_instance(emulator, ec2, launch):
+    (instance,) = launch()
+    emulator.advance(2)
+    address = ec2.allocate_address(Domain="vpc")
+    ec2.associate_address(
+        AllocationId=address["AllocationId"], InstanceId=instance["InstanceId"]
+    )
+    assert only(ec2)["PublicIpAddress"] == address["PublicIp"]
+    ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+    emulator.advance(1)
+    (kept,) = ec2.describe_addresses()["Addresses"]
+    assert kept["PublicIp"] == address["PublicIp"]
+    assert not kept.get("InstanceId") and not kept.get("AssociationId")
+
+
 def test_addresses_of_terminated_instances_can_be_used_again(emulator, ec2, launch):
     """A /28 has eleven addresses to give; twenty launches have to fit in turn."""
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/24")["Vpc"]["VpcId"]
@@ -93,6 +108,19 @@ def test_a_subnet_runs_out_of_addresses(ec2, launch):
     assert code == "InsufficientFreeAddressesInSubnet"
     assert shown(ec2) == []
     assert len(launch(SubnetId=subnet, MinCount=5, MaxCount=5)) == 5
+
+
+def test_an_interface_that_is_kept_keeps_its_address(emulator, ec2, launch):
+    (instance,) = launch(
+        NetworkInterfaces=[{"DeviceIndex": 0, "DeleteOnTermination": False}]
+    )
+    ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+    emulator.advance(4000)
+    (kept,) = ec2.describe_network_interfaces()["NetworkInterfaces"]
+    assert kept["Status"] == "available"
+    assert kept["PrivateIpAddress"] == instance["PrivateIpAddress"]
+    (other,) = launch()
+    assert other["PrivateIpAddress"] != kept["PrivateIpAddress"]
 
 
 def test_a_terminated_instance_is_listed_for_an_hour(emulator, ec2, launch):

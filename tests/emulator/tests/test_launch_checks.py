@@ -202,7 +202,15 @@ def test_an_instance_profile_is_kept(ec2, clients, launch):
         "Arn"
     ]
     launch(IamInstanceProfile={"Name": "agent"}, MinCount=2, MaxCount=2)
-    assert {one["IamInstanceProfile"]["Arn"] for one in shown(ec2)} == {arn}
+    instances = shown(ec2)
+    assert {one["IamInstanceProfile"]["Arn"] for one in instances} == {arn}
+    by_instance = [{"Name": "instance-id", "Values": [instances[1]["InstanceId"]]}]
+    (association,) = ec2.describe_iam_instance_profile_associations(
+        Filters=by_instance
+    )["IamInstanceProfileAssociations"]
+    assert association["IamInstanceProfile"]["Arn"] == arn
+    ec2.disassociate_iam_instance_profile(AssociationId=association["AssociationId"])
+    assert ["IamInstanceProfile" in one for one in shown(ec2)] == [True, False]
 
 
 def test_a_key_pair_is_kept(ec2, launch):

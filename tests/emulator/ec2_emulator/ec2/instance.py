@@ -48,7 +48,6 @@ class EmulatedInstance(Instance):
         self.sequence = 0
         self.reservation_id = ""
         self.spot_request: Any = None
-        self.profile: dict[str, str] | None = None
         self.running_since: float | None = None
         self.impaired: str | None = None
         user_data = kwargs.pop("user_data")
@@ -73,6 +72,15 @@ class EmulatedInstance(Instance):
     @property
     def has_public_address(self) -> bool:
         return self._name in _ADDRESSED
+
+    @property
+    def profile(self) -> dict[str, str] | None:
+        """The instance profile, as DescribeInstances shows it."""
+        association = self.ec2_backend.iam_instance_profile_associations.get(self.id)
+        if association is None:
+            return None
+        profile = association.iam_instance_profile
+        return {"Arn": profile.arn, "Id": profile.id}
 
     @property
     def is_one_time_spot(self) -> bool:
@@ -137,13 +145,11 @@ class EmulatedInstance(Instance):
                 self.ec2_backend.tags.pop(volume.id, None)
         for nic in list(self.nics.values()):
             nic.stop()
+            self._disassociate_addresses(nic)
             self.detach_eni(nic)
             if nic.delete_on_termination:
                 nic.delete()
-        if self.subnet_id:
-            subnet = self.ec2_backend.get_subnet(self.subnet_id)
-            for address in self._private_ips:
-                subnet.del_subnet_ip(address)
+        # An interface that stays keeps its address; moto's destructor would free it.
         self._private_ips = set()
         self._subnet_id = None
         self.security_groups = []
@@ -164,6 +170,14 @@ class EmulatedInstance(Instance):
         self.release()
         self._enter("terminated", self.state_reason, self._reason)
         self.region.forget_later(self, due)
+
+    def _disassociate_addresses(self, nic: Any) -> None:
+        """An Elastic IP address outlives the instance that it pointed to."""
+        for address in list(self.ec2_backend.addresses):
+            if address.eni is nic:
+                self.ec2_backend.disassociate_address(
+                    association_id=address.association_id
+                )
 
     def _enter(self, name: str, reason: StateReason, transition: str) -> None:
         self._name = name

@@ -26,8 +26,7 @@ class Instances(InstanceResponse):
     def run_instances(self) -> ActionResult:
         here, parameters = self.here, dict(self.params)
         token = parameters.get("ClientToken")
-        named_zone = (parameters.get("Placement") or {}).get("AvailabilityZone")
-        scope = f"RunInstances/{named_zone}" if named_zone else "RunInstances"
+        scope = self._token_scope(parameters)
         earlier = here.tokens.find(scope, token, parameters)
         if earlier is not None:
             return _launched(earlier)
@@ -112,6 +111,15 @@ class Instances(InstanceResponse):
                 setattr(options, attribute, value)
         shown = describe(instance)["MetadataOptions"]
         return Answer({"InstanceId": instance.id, "InstanceMetadataOptions": shown})
+
+    def _token_scope(self, parameters: dict[str, Any]) -> str:
+        """By zone when the request names one or a subnet, else by region."""
+        zone = (parameters.get("Placement") or {}).get("AvailabilityZone")
+        subnet_id = parameters.get("SubnetId")
+        for subnets in self.ec2_backend.subnets.values():
+            if subnet_id in subnets:
+                zone = subnets[subnet_id].availability_zone
+        return f"RunInstances/{zone}" if zone else "RunInstances"
 
     def _named(self) -> list[EmulatedInstance]:
         ids = self._get_param("InstanceIds", [])

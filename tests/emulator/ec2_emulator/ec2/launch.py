@@ -11,6 +11,7 @@ from .block_devices import attach_devices
 from .instance import EmulatedInstance
 from .launch_request import LaunchRequest
 from .offerings import spot_price, zones_offering
+from .profiles import associate_profile
 from .region import Region
 from .spot import SpotRequest
 
@@ -72,6 +73,8 @@ def launch(
         attach_devices(instance, request.devices, request.tags.get("volume", {}))
         for nic in instance.nics.values():
             nic.add_tags(request.tags.get("network-interface", {}))
+        if request.profile is not None:
+            associate_profile(instance, request.profile)
         if request.market is not None:
             _request_spot(region, instance, request)
         instance.begin()
@@ -158,9 +161,6 @@ def _build(
             f"There are not enough free addresses in subnet '{subnet.id}' to satisfy "
             "the requested number of instances.",
         ) from error
-    if request.profile is not None:
-        instance.profile = {"Arn": request.profile.arn, "Id": request.profile.id}
-        instance.iam_instance_profile = instance.profile
     return instance
 
 

@@ -36,8 +36,8 @@ class Use:
 class Tokens:
     """The tokens of one account in one region.
 
-    `scope` is the operation, with the Availability Zone where the request names one:
-    RunInstances is idempotent by zone then, by region otherwise.
+    `scope` is the operation, with the Availability Zone where the request names one or
+    a subnet of it: RunInstances is idempotent by zone then, by region otherwise.
     """
 
     def __init__(self) -> None:
