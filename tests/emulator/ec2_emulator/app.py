@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from botocore.model import OperationNotFoundError
 from moto.iam.models import get_account_id_from
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
@@ -106,10 +107,16 @@ class App:
         inner = {**environ, "wsgi.input": io.BytesIO(body)}
         try:
             content = b"".join(self.moto(inner, capture))
+        except AwsError:
+            raise
+        except OperationNotFoundError as error:
+            message = f"The action {call.operation} is not valid for this web service."
+            raise AwsError("InvalidAction", message) from error
         except NotImplementedError as error:
             raise AwsError("NotImplementedByEmulator", str(error), 501) from error
         except Exception as error:
-            log.exception("%s failed inside moto", call.operation)
+            # Not 500: clients take that for passing trouble and try again.
+            log.exception("%s failed inside the emulator", call.operation)
             message = f"{type(error).__name__}: {error}"
             raise AwsError("EmulatorFailure", message, 501) from error
         status, headers = captured

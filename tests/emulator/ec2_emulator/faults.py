@@ -54,10 +54,6 @@ class Fault:
         """Whether EC2 would refuse so only after validation and token lookup."""
         return self.effect == "refuse" and self.code in PLACEMENT_CODES
 
-    @property
-    def names_zone(self) -> bool:
-        return "AvailabilityZone" in self.match
-
     def error(self) -> AwsError:
         return AwsError(self.code, self.message, self.status)
 
@@ -121,22 +117,12 @@ class Faults:
         return taken
 
     def take_at_placement(
-        self,
-        operation: str,
-        parameters: dict[str, Any],
-        facts: dict[str, str],
-        by_zone: bool,
+        self, operation: str, parameters: dict[str, Any], facts: dict[str, str]
     ) -> Fault | None:
-        """The rule that refuses this offering, told by its effective facts.
-
-        A rule that names a zone is asked for every zone that the placement tries
-        (`by_zone`); any other once for the whole request.
-        """
+        """The rule that refuses this offering, told by its effective facts."""
         with self._lock:
             for rule in self._rules:
-                if not rule.at_placement or rule.names_zone != by_zone:
-                    continue
-                if _strikes(rule, operation, parameters, facts):
+                if rule.at_placement and _strikes(rule, operation, parameters, facts):
                     return _hit(rule)
         return None
 

@@ -28,16 +28,15 @@ def place(
     if request.zone is not None and request.zone not in offered:
         raise _not_offered(request.instance_type, request.zone, offered)
     _check_price(region, request, request.zone or offered[0])
-    fault = faults.take_at_placement(
-        operation, request.parameters, request.facts, by_zone=False
-    )
+    # Once for the request, then for each zone tried: only rules that name a zone tell
+    # these apart.
+    fault = faults.take_at_placement(operation, request.parameters, request.facts)
     candidates = (request.zone,) if request.zone is not None else offered
     for zone in candidates:
         in_zone = fault or faults.take_at_placement(
             operation,
             request.parameters,
             {**request.facts, "AvailabilityZone": zone},
-            by_zone=True,
         )
         if in_zone is None:
             return zone, request.maximum
