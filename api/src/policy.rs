@@ -38,7 +38,10 @@ pub struct WorkspacePolicy {
     pub defaults: PolicyDefaults,
     /// Instance types that claims may ask for: exact names, or a family with
     /// `.*`, for example `g5.*`.
-    #[schemars(length(min = 1))]
+    #[schemars(
+        length(min = 1),
+        inner(regex(pattern = r"^[a-z][a-z0-9-]*\.([a-z0-9-]+|\*)$"))
+    )]
     pub allowed_instance_types: Vec<String>,
     /// Networks from which SSH may be allowed at most; a claim's CIDR must lie
     /// within one of them. Unset: any but the whole internet.

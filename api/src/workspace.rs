@@ -4,6 +4,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::catalogue::ImagePytorch;
 use crate::pool::InstanceCapacityType;
 
 /// A GPU machine for one developer.
@@ -25,7 +26,10 @@ pub struct GpuDevWorkspaceSpec {
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceParameters {
     /// Whose workspace it is: lower-case letters, digits, `.`, `_` and `-`.
-    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"))]
+    #[schemars(
+        length(max = 63),
+        regex(pattern = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
+    )]
     pub owner: String,
     /// EC2 instance type, most wanted first choice.
     #[serde(default = "default_instance_type")]
@@ -33,7 +37,10 @@ pub struct WorkspaceParameters {
     pub instance_type: String,
     /// Further types that serve as well, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 10), inner(length(max = 32), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$")))]
+    #[schemars(
+        length(max = 10),
+        inner(length(max = 32), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))
+    )]
     pub instance_types: Vec<String>,
     /// AWS region. Immutable: an instance cannot move.
     #[serde(default = "default_region")]
@@ -42,7 +49,10 @@ pub struct WorkspaceParameters {
     pub region: String,
     /// OpenCV release, for example `4.8.0`.
     #[serde(default = "default_opencv_version")]
-    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+(\.[0-9]+)?$"))]
+    #[schemars(
+        length(max = 32),
+        regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+(\.[0-9]+)?$")
+    )]
     pub opencv_version: String,
     /// PyTorch release; the image's own when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,14 +98,19 @@ pub struct WorkspaceSsh {
         length(max = 10),
         inner(
             length(max = 1024),
-            regex(pattern = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+-]+)?$")
+            regex(
+                pattern = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+-]+)?$"
+            )
         )
     )]
     pub public_keys: Vec<String>,
     /// IPv4 networks that may connect. None: the policy's, and without those
     /// nobody can.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 20), inner(regex(pattern = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$")))]
+    #[schemars(
+        length(max = 20),
+        inner(regex(pattern = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$"))
+    )]
     pub allowed_cidrs: Vec<String>,
 }
 
@@ -149,7 +164,8 @@ pub enum Phase {
     Interrupted,
 }
 
-/// An image of the catalogue, as chosen for this workspace.
+/// An image of the catalogue, as chosen for this workspace: with all that its
+/// setup needs, so that a catalogue that moves on changes nothing for it.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenImage {
@@ -157,6 +173,12 @@ pub struct ChosenImage {
     pub id: String,
     /// Its key in the catalogue.
     pub name: String,
+    /// PyTorch as the image brings it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pytorch: Option<ImagePytorch>,
+    /// Package index for PyTorch releases that the image does not bring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pytorch_index_url: Option<String>,
 }
 
 fn default_instance_type() -> String {
