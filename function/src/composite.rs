@@ -1,0 +1,129 @@
+//! The observed XR, in the shape that claims give it and in the modern one.
+
+use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::refusal::Refusal;
+use crate::schema::{self, Violations};
+
+/// An observed XR.
+#[derive(Clone, Copy, Debug)]
+pub struct Composite<'a>(&'a Value);
+
+/// Where a workspace lives and what people call it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The namespace that everything is composed into.
+    pub namespace: String,
+    /// The claim's name, or that of an XR without a claim.
+    pub name: String,
+}
+
+impl<'a> Composite<'a> {
+    /// The XR of a request.
+    pub fn new(composite: &'a Value) -> Self {
+        Self(composite)
+    }
+
+    /// The XR's own name, for logs.
+    pub fn name(&self) -> &'a str {
+        self.text("/metadata/name")
+    }
+
+    /// A legacy XR is cluster-scoped and knows its claim by `spec.claimRef`; a
+    /// modern one is namespaced itself and keeps Crossplane's fields under
+    /// `spec.crossplane`.
+    pub fn origin(&self) -> Result<Origin, Refusal> {
+        let claim = (
+            self.text("/spec/claimRef/namespace"),
+            self.text("/spec/claimRef/name"),
+        );
+        let own = (self.text("/metadata/namespace"), self.name());
+        [claim, own]
+            .into_iter()
+            .find(|(namespace, _)| !namespace.is_empty())
+            .map(|(namespace, name)| Origin {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            })
+            .ok_or_else(|| Refusal::NoNamespace {
+                kind: self.text("/kind").to_owned(),
+                name: self.name().to_owned(),
+            })
+    }
+
+    /// `spec.parameters`, checked again: an XR may be older than its schema.
+    pub fn parameters(&self) -> Result<WorkspaceParameters, Violations> {
+        let none = json!({});
+        schema::parameters(self.0.pointer("/spec/parameters").unwrap_or(&none))
+    }
+
+    /// The status as the last call left it. A field that another version of this
+    /// function wrote in a shape unknown here counts as unset.
+    pub fn status(&self) -> GpuDevWorkspaceStatus {
+        GpuDevWorkspaceStatus {
+            phase: self.status_field("phase"),
+            message: self.status_field("message"),
+            ssh: self.status_field("ssh"),
+            instance_id: self.status_field("instanceId"),
+            instance_type: self.status_field("instanceType"),
+            capacity_type: self.status_field("capacityType"),
+            zone: self.status_field("zone"),
+            public_ip: self.status_field("publicIp"),
+            private_ip: self.status_field("privateIp"),
+            image: self.status_field("image"),
+        }
+    }
+
+    fn status_field<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        T::deserialize(self.0.get("status")?.get(name)?).ok()
+    }
+
+    fn text(&self, pointer: &str) -> &'a str {
+        self.0
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claims_workspace_is_composed_into_the_claims_namespace() {
+        let xr = json!({
+            "metadata": {"name": "alice-vision-x7k2p"},
+            "spec": {"claimRef": {"namespace": "team-vision", "name": "alice-vision"}}
+        });
+        let origin = Composite::new(&xr).origin().unwrap();
+        assert_eq!(
+            (origin.namespace.as_str(), origin.name.as_str()),
+            ("team-vision", "alice-vision")
+        );
+    }
+
+    #[test]
+    fn a_namespaced_workspace_is_composed_into_its_own_namespace() {
+        let xr = json!({
+            "metadata": {"name": "alice-vision", "namespace": "team-vision"},
+            "spec": {"crossplane": {"compositionRef": {"name": "ec2"}}}
+        });
+        let origin = Composite::new(&xr).origin().unwrap();
+        assert_eq!(
+            (origin.namespace.as_str(), origin.name.as_str()),
+            ("team-vision", "alice-vision")
+        );
+    }
+
+    #[test]
+    fn an_unknown_phase_of_another_version_does_not_lose_the_image() {
+        let xr =
+            json!({"status": {"phase": "Queued", "image": {"id": "ami-1", "name": "default"}}});
+        let status = Composite::new(&xr).status();
+        assert_eq!(status.phase, None);
+        assert_eq!(status.image.unwrap().id, "ami-1");
+    }
+}

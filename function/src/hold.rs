@@ -1,0 +1,148 @@
+//! Holding: what is observed stays as it is until the function knows more.
+//!
+//! A resource that is missing from desired state is deleted, and a field that is
+//! missing from a desired resource is removed from it. So a resource is held by
+//! desiring it whole.
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::schema::Violations;
+
+/// What the function does not know.
+#[derive(Debug, Error)]
+pub enum Hold {
+    /// Crossplane has not fetched the catalogue yet.
+    #[error("waiting for Crossplane to fetch EnvironmentConfig {name}")]
+    Unresolved {
+        /// The EnvironmentConfig.
+        name: String,
+    },
+    /// There is no catalogue.
+    #[error(
+        "EnvironmentConfig {name} does not exist: create it, or name another one in the \
+         Composition's input.catalogue.name"
+    )]
+    Absent {
+        /// The EnvironmentConfig.
+        name: String,
+    },
+    /// The catalogue does not fit its schema.
+    #[error("EnvironmentConfig {name} is not usable: {violations}")]
+    Invalid {
+        /// The EnvironmentConfig.
+        name: String,
+        /// Fields under `data`.
+        violations: Violations,
+    },
+    /// The catalogue has other images for the region, but not this one.
+    #[error(
+        "EnvironmentConfig {name} has no data.images.{region}.{key}: add it, or set the \
+         Composition's input.defaults.image to one of {known}"
+    )]
+    ImageMissing {
+        /// The EnvironmentConfig.
+        name: String,
+        /// The workspace's region.
+        region: String,
+        /// The image's key.
+        key: String,
+        /// The keys that exist.
+        known: String,
+    },
+    /// The pool boots an image that neither status nor catalogue describe.
+    #[error(
+        "the SpotPool boots {id}, which status.image does not record and EnvironmentConfig \
+         {name} does not list under data.images.{region}: add it there"
+    )]
+    ImageUnknown {
+        /// The EnvironmentConfig.
+        name: String,
+        /// The workspace's region.
+        region: String,
+        /// The AMI.
+        id: String,
+    },
+}
+
+impl Hold {
+    /// The condition's reason.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Unresolved { .. } => "CatalogueUnresolved",
+            Self::Absent { .. } => "CatalogueMissing",
+            Self::Invalid { .. } => "CatalogueInvalid",
+            Self::ImageMissing { .. } | Self::ImageUnknown { .. } => "ImageMissing",
+        }
+    }
+}
+
+/// An observed resource as it must be desired to stay as it is.
+///
+/// Of its metadata only the identity remains: an apply that carries
+/// `managedFields` is refused, the other fields are the API server's or
+/// Crossplane's, and labels and annotations are other people's, since this
+/// function sets none.
+pub fn kept(observed: &Value) -> Value {
+    let mut kept = Map::new();
+    for (key, value) in observed.as_object().into_iter().flatten() {
+        match key.as_str() {
+            "status" => {}
+            "metadata" => {
+                kept.insert(key.clone(), identity(value));
+            }
+            _ => {
+                kept.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    Value::Object(kept)
+}
+
+fn identity(metadata: &Value) -> Value {
+    let entries = ["name", "namespace"].into_iter().filter_map(|key| {
+        let value = metadata.get(key)?;
+        Some((key.to_owned(), value.clone()))
+    });
+    Value::Object(entries.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_held_resource_keeps_every_field_of_its_spec_and_nothing_that_an_apply_refuses() {
+        let observed = json!({
+            "apiVersion": "gpu.platform.acme.io/v1alpha1",
+            "kind": "SpotPool",
+            "metadata": {
+                "name": "alice-vision-x7k2p-6c8e5d4f0a1b",
+                "namespace": "team-vision",
+                "generateName": "alice-vision-x7k2p-",
+                "uid": "1", "resourceVersion": "2", "generation": 3,
+                "creationTimestamp": "2026-11-20T10:00:00Z",
+                "managedFields": [{"manager": "crossplane"}],
+                "ownerReferences": [{"kind": "GpuDevWorkspace"}],
+                "finalizers": ["finalizer.managedresource.crossplane.io"],
+                "labels": {"crossplane.io/composite": "alice-vision-x7k2p"},
+                "annotations": {"crossplane.io/composition-resource-name": "pool"}
+            },
+            "spec": {"managementPolicies": ["*"], "forProvider": {"a": {"b": [1, 2]}}},
+            "status": {"conditions": []}
+        });
+        assert_eq!(
+            kept(&observed),
+            json!({
+                "apiVersion": "gpu.platform.acme.io/v1alpha1",
+                "kind": "SpotPool",
+                "metadata": {
+                    "name": "alice-vision-x7k2p-6c8e5d4f0a1b",
+                    "namespace": "team-vision"
+                },
+                "spec": {"managementPolicies": ["*"], "forProvider": {"a": {"b": [1, 2]}}}
+            })
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! What the function answers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::condition::CONFIG_RESOLVED;
+use function_sdk_rust::proto::v1::{Ready, RunFunctionRequest, RunFunctionResponse, Target};
+use function_sdk_rust::resource::{add_connection_detail, json_to_pb, json_to_struct, set_ready};
+use function_sdk_rust::response::{self as sdk, ResourceMatch};
+use serde_json::{Map, Value};
+
+use crate::{catalogue, pool};
+
+/// A decision, complete and free of chance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// When to look again, at the latest.
+    pub ttl: Duration,
+    /// The EnvironmentConfig to fetch; none while the policy is unreadable.
+    pub catalogue: Option<String>,
+    /// Nothing with a fatal result: what earlier steps desire is passed on.
+    pub desired: Option<Desired>,
+    /// At most one per type.
+    pub conditions: Vec<Condition>,
+    /// Transitions, and the fatal result.
+    pub events: Vec<Event>,
+}
+
+/// Desired state of what this function owns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Desired {
+    /// The pool and whether it is ready.
+    pub pool: Option<(Value, bool)>,
+    /// The XR's status fields of this function.
+    pub status: Map<String, Value>,
+    /// The XR's connection details, which Crossplane publishes for legacy XRs.
+    pub connection: BTreeMap<String, String>,
+    /// The XR's readiness; `None` leaves it to Crossplane, which asks every
+    /// desired resource.
+    pub ready: Option<bool>,
+}
+
+/// A condition of the XR and its claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// For example `ConfigResolved`.
+    pub type_: &'static str,
+    /// `True` or `False`.
+    pub holds: bool,
+    /// One word for machines.
+    pub reason: String,
+    /// For people; empty for none.
+    pub message: String,
+}
+
+impl Condition {
+    /// A condition that is `True`.
+    pub fn holds(type_: &'static str, reason: impl Into<String>) -> Self {
+        Self {
+            type_,
+            holds: true,
+            reason: reason.into(),
+            message: String::new(),
+        }
+    }
+
+    /// A condition that is `False`, and why.
+    pub fn fails(
+        type_: &'static str,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            type_,
+            holds: false,
+            reason: reason.into(),
+            message: message.into(),
+        }
+    }
+
+    /// `ConfigResolved` as it is when nothing is missing.
+    pub fn config_resolved(notice: String) -> Self {
+        Self {
+            message: notice,
+            ..Self::holds(CONFIG_RESOLVED, "Resolved")
+        }
+    }
+}
+
+/// An event of the XR and its claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// How bad it is.
+    pub severity: Severity,
+    /// One word for machines.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+/// How bad an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Good news.
+    Normal,
+    /// Somebody should look.
+    Warning,
+    /// Nothing is applied until somebody changes something.
+    Fatal,
+}
+
+impl Response {
+    /// The protocol's response: everything that earlier steps left in the
+    /// request, and this decision.
+    pub fn onto(self, request: &RunFunctionRequest) -> RunFunctionResponse {
+        let mut rsp = sdk::to(request, self.ttl);
+        if let Some(name) = self.catalogue {
+            sdk::require_resources(
+                &mut rsp,
+                catalogue::REQUIREMENT,
+                catalogue::API_VERSION,
+                catalogue::KIND,
+                Some(ResourceMatch::Name(name)),
+                None,
+            );
+        }
+        if let Some(desired) = self.desired {
+            desired.add_to(&mut rsp);
+        }
+        for condition in self.conditions {
+            condition.add_to(&mut rsp);
+        }
+        for event in self.events {
+            event.add_to(&mut rsp);
+        }
+        rsp
+    }
+}
+
+impl Desired {
+    fn add_to(self, rsp: &mut RunFunctionResponse) {
+        if let Some((Value::Object(fields), ready)) = self.pool {
+            let resource = sdk::desired_composed(rsp, pool::KEY);
+            resource.resource = Some(json_to_struct(&fields));
+            set_ready(resource, readiness(ready));
+        }
+        let composite = sdk::desired_composite(rsp);
+        let fields = &mut composite.resource.get_or_insert_default().fields;
+        // Other steps may own other fields of the same status.
+        let mut status = match fields
+            .remove("status")
+            .map(|v| function_sdk_rust::resource::pb_to_json(&v))
+        {
+            Some(Value::Object(status)) => status,
+            _ => Map::new(),
+        };
+        status.extend(self.status);
+        fields.insert("status".to_owned(), json_to_pb(&Value::Object(status)));
+        for (key, value) in self.connection {
+            add_connection_detail(composite, key, value);
+        }
+        if let Some(ready) = self.ready {
+            set_ready(composite, readiness(ready));
+        }
+    }
+}
+
+impl Condition {
+    fn add_to(self, rsp: &mut RunFunctionResponse) {
+        let condition = if self.holds {
+            sdk::condition_true(rsp, self.type_, self.reason)
+        } else {
+            sdk::condition_false(rsp, self.type_, self.reason)
+        };
+        condition.message = (!self.message.is_empty()).then_some(self.message);
+        condition.target = Some(Target::CompositeAndClaim as i32);
+    }
+}
+
+impl Event {
+    fn add_to(self, rsp: &mut RunFunctionResponse) {
+        let result = match self.severity {
+            Severity::Normal => sdk::normal(rsp, self.message),
+            Severity::Warning => sdk::warning(rsp, self.message),
+            Severity::Fatal => sdk::fatal(rsp, self.message),
+        };
+        result.reason = Some(self.reason.to_owned());
+        result.target = Some(Target::CompositeAndClaim as i32);
+    }
+}
+
+fn readiness(ready: bool) -> Ready {
+    if ready { Ready::True } else { Ready::False }
+}

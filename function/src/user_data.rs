@@ -1,0 +1,146 @@
+//! cloud-init user data: the user `developer`, the files that describe the
+//! workspace, and the script that sets it up.
+//!
+//! Everything that a person typed goes through a serializer, into a scalar of
+//! its own; the script is constant and reads files.
+
+use serde::Serialize;
+
+use crate::refusal::Refusal;
+use crate::software::{Pytorch, PytorchSource, Software};
+
+/// EC2's limit, before base64.
+pub const LIMIT: usize = 16 * 1024;
+/// Who logs in.
+pub const USER: &str = "developer";
+
+const SETUP: &str = include_str!("user_data/setup.sh");
+const SETUP_PATH: &str = "/usr/local/lib/gpu-workspace/setup";
+
+/// What user data depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct UserData<'a> {
+    /// Whose workspace it is.
+    pub owner: &'a str,
+    /// OpenSSH public keys, in order, without repetitions.
+    pub public_keys: &'a [String],
+    /// Whether the user may use sudo without a password.
+    pub sudo: bool,
+    /// What is installed.
+    pub software: &'a Software,
+}
+
+impl UserData<'_> {
+    /// The `#cloud-config` document.
+    pub fn document(&self) -> Result<String, Refusal> {
+        let config = CloudConfig {
+            ssh_pwauth: false,
+            users: [User {
+                name: USER,
+                lock_passwd: true,
+                shell: "/bin/bash",
+                sudo: self.sudo.then_some("ALL=(ALL) NOPASSWD:ALL"),
+                ssh_authorized_keys: self.public_keys,
+            }],
+            write_files: [
+                File::new(
+                    "/etc/gpu-workspace/workspace.json",
+                    "0644",
+                    self.workspace()?,
+                ),
+                File::new(
+                    "/etc/gpu-workspace/requirements.txt",
+                    "0644",
+                    self.requirements(),
+                ),
+                File::new(SETUP_PATH, "0755", SETUP.to_owned()),
+            ],
+            runcmd: [[SETUP_PATH]],
+        };
+        let yaml = serde_yaml::to_string(&config).map_err(|error| Refusal::Unwritable {
+            what: "the user data",
+            problem: error.to_string(),
+        })?;
+        let document = format!("#cloud-config\n{yaml}");
+        if document.len() > LIMIT {
+            return Err(Refusal::UserDataTooLarge { limit: LIMIT });
+        }
+        Ok(document)
+    }
+
+    fn workspace(&self) -> Result<String, Refusal> {
+        let pytorch = self.software.pytorch.as_ref();
+        let (python, index) = match pytorch.map(|p| &p.source) {
+            Some(PytorchSource::Image { python }) => (Some(python.as_str()), None),
+            Some(PytorchSource::Index { url }) => (None, Some(url.as_str())),
+            None => (None, None),
+        };
+        let workspace = Workspace {
+            owner: self.owner,
+            opencv_version: &self.software.opencv,
+            pytorch_version: pytorch.map(|Pytorch { version, .. }| version.as_str()),
+            pytorch_python: python,
+            pytorch_index_url: index,
+        };
+        serde_json::to_string(&workspace)
+            .map(|json| json + "\n")
+            .map_err(|error| Refusal::Unwritable {
+                what: "workspace.json",
+                problem: error.to_string(),
+            })
+    }
+
+    fn requirements(&self) -> String {
+        self.software.requirements().join("\n") + "\n"
+    }
+}
+
+#[derive(Serialize)]
+struct CloudConfig<'a> {
+    ssh_pwauth: bool,
+    users: [User<'a>; 1],
+    write_files: [File; 3],
+    runcmd: [[&'a str; 1]; 1],
+}
+
+#[derive(Serialize)]
+struct User<'a> {
+    name: &'a str,
+    lock_passwd: bool,
+    shell: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sudo: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    ssh_authorized_keys: &'a [String],
+}
+
+#[derive(Serialize)]
+struct File {
+    path: &'static str,
+    permissions: &'static str,
+    content: String,
+}
+
+impl File {
+    fn new(path: &'static str, permissions: &'static str, content: String) -> Self {
+        Self {
+            path,
+            permissions,
+            content,
+        }
+    }
+}
+
+/// The file that the setup script reads.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Workspace<'a> {
+    owner: &'a str,
+    opencv_version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pytorch_version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pytorch_python: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pytorch_index_url: Option<&'a str>,
+}
