@@ -50,7 +50,7 @@ class Control:
             ("POST", "/rebalance"): self._rebalance,
             ("POST", "/terminate"): self._terminate,
             ("POST", "/impair"): self._impair,
-            ("POST", "/clock"): self._advance,
+            ("POST", "/clock"): self._change_time,
             ("POST", "/reset"): lambda *_: emulator.reset(),
         }
 
@@ -127,10 +127,16 @@ class Control:
         with self._emulator.held():
             self._instance(document).impaired = check
 
-    def _advance(self, document: Any, _: Query) -> Any:
-        self._emulator.clock.advance(_number(document, "advanceSeconds"))
+    def _change_time(self, document: Any, _: Query) -> Any:
+        clock = self._emulator.clock
+        stopped = document.get("stopped") if isinstance(document, dict) else None
+        if stopped not in (None, True, False):
+            raise Refused(400, "stopped: expected true or false")
+        if stopped is not None:
+            clock.stop() if stopped else clock.run()
+        clock.advance(_number(document, "advanceSeconds", 0.0))
         with self._emulator.held():
-            return {"seconds": self._emulator.clock.seconds()}
+            return {"seconds": clock.seconds()}
 
     def _instance(self, document: Any) -> Any:
         instance_id = document.get("instanceId") if isinstance(document, dict) else None

@@ -43,7 +43,7 @@ class Emulator:
     def held(self) -> Iterator[None]:
         """Exclusive use of the world, brought up to the present first."""
         with self._lock:
-            self.timeline.settle(self.clock.seconds())
+            self.timeline.settle(self.clock)
             yield
             self._changed.notify_all()
 
@@ -68,7 +68,7 @@ class Emulator:
             self._regions.clear()
             self.timeline.clear()
             self.settings = self._defaults
-            self.clock.rewind()
+            self.clock.reset()
         self.faults.clear()
         self.throttle.clear()
         self.recorder.clear()
@@ -85,7 +85,7 @@ class Emulator:
                 if wait is None or wait > 0:
                     self._changed.wait(wait)
                 try:
-                    self.timeline.settle(self.clock.seconds())
+                    self.timeline.settle(self.clock)
                 except Exception:
                     # One event that fails must not stop time for the others.
                     log.exception("what was due failed")

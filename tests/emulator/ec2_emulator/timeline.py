@@ -4,6 +4,8 @@ import heapq
 import itertools
 from collections.abc import Callable
 
+from .clock import Clock
+
 
 class Timeline:
     """A queue of callbacks by due time.
@@ -24,8 +26,8 @@ class Timeline:
     def next_due(self) -> float | None:
         return self._due[0][0] if self._due else None
 
-    def settle(self, now: float) -> None:
-        while self._due and self._due[0][0] <= now:
+    def settle(self, clock: Clock) -> None:
+        while self._due and clock.reached(self._due[0][0]):
             due, _, happen = heapq.heappop(self._due)
             happen(due)
 

@@ -52,6 +52,9 @@ class Control:
     def advance(self, seconds: float) -> None:
         self.ask("POST", "/clock", {"advanceSeconds": seconds})
 
+    def let_time_pass(self) -> None:
+        self.ask("POST", "/clock", {"stopped": False})
+
     def calls(self, query: str = "") -> Any:
         return self.ask("GET", f"/calls{query}")
 
@@ -99,7 +102,9 @@ def clients(server: Control) -> dict[str, Any]:
 
 @pytest.fixture
 def emulator(server: Control) -> Control:
+    """Freshly reset, with its clock stopped: tests say when time passes."""
     server.ask("POST", "/reset")
+    server.ask("POST", "/clock", {"stopped": True})
     return server
 
 

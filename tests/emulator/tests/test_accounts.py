@@ -5,6 +5,10 @@ from botocore.config import Config
 from conftest import refused, shown
 
 OTHER = "111122223333"
+NEWEST = (
+    "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/"
+    "latest/ami-id"
+)
 
 
 def assume(emulator, clients):
@@ -28,10 +32,11 @@ def assume(emulator, clients):
 
 def test_an_assumed_role_sees_its_own_account_only(emulator, ec2, clients, launch):
     there = assume(emulator, clients)
+    image = there("ssm").get_parameter(Name=NEWEST)["Parameter"]["Value"]
     assert there("sts").get_caller_identity()["Account"] == OTHER
     (here,) = launch(ClientToken="t")
     (elsewhere,) = there("ec2").run_instances(
-        ImageId="ami-00000000000c0de01",
+        ImageId=image,
         InstanceType="g4dn.xlarge",
         MinCount=1,
         MaxCount=1,

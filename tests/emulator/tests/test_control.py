@@ -31,7 +31,8 @@ def test_calls_are_recorded_with_parameters_and_codes(emulator, ec2, launch):
 
 def test_calls_can_be_counted_from_a_moment_on(emulator, ec2):
     ec2.describe_instances()
-    moment = time.time()
+    emulator.advance(1)
+    moment = emulator.ask("POST", "/clock", {})["seconds"]
     assert emulator.calls(f"?since={moment}")["calls"] == []
     ec2.describe_volumes()
     assert emulator.calls(f"?since={moment}")["counts"] == {"DescribeVolumes": 1}
@@ -53,6 +54,15 @@ def test_no_credential_is_recorded(emulator, clients):
     assert "AssumeRoleWithWebIdentity" in text
     assert "very-secret" not in text
     assert "AKIA" not in text
+
+
+def test_a_stopped_clock_goes_on_from_where_it_was(emulator):
+    stopped = [emulator.ask("POST", "/clock", {})["seconds"] for _ in range(2)]
+    assert stopped[0] == stopped[1]
+    emulator.advance(100)
+    running = emulator.ask("POST", "/clock", {"stopped": False})["seconds"]
+    assert 100 <= running - stopped[0] < 105
+    assert emulator.ask("POST", "/clock", {})["seconds"] > running
 
 
 def test_a_reset_forgets_everything(emulator, ec2, launch):

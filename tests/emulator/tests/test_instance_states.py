@@ -33,6 +33,7 @@ def test_an_instance_stays_pending_until_its_time_has_passed(emulator, ec2, laun
 
 def test_states_change_by_real_time_too(emulator, ec2, launch):
     emulator.settings(pendingSeconds=0.2)
+    emulator.let_time_pass()
     launch()
     deadline = time.monotonic() + 5
     while only(ec2)["State"]["Name"] == "pending":

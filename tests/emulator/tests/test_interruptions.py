@@ -112,6 +112,7 @@ def test_a_rebalance_recommendation_reaches_the_queue(emulator, ec2, spot, queue
 
 def test_every_change_of_state_reaches_the_queue_in_time(emulator, queue, ec2, launch):
     emulator.settings(pendingSeconds=0.3, shuttingDownSeconds=0.3)
+    emulator.let_time_pass()
     (instance,) = launch()
     # Nobody asks for the instance: its events come by themselves.
     states = []

@@ -53,9 +53,8 @@ class EmulatedInstance(Instance):
         user_data = kwargs.pop("user_data")
         groups = kwargs.pop("security_groups")
         super().__init__(region.backend, image_id, user_data, groups, **kwargs)
-        now = region.clock.now()
-        self.launched = now.timestamp()
-        self.launch_time = now.replace(tzinfo=None)
+        self.launched = region.clock.seconds()
+        self.launch_time = region.clock.now().replace(tzinfo=None)
         self.state_reason = _PENDING
         for nic in self.nics.values():
             nic.stop()
@@ -90,7 +89,7 @@ class EmulatedInstance(Instance):
     def visible(self) -> bool:
         """Whether Describe calls have caught up with the launch yet."""
         delay = self.region.settings.visibility_seconds
-        return bool(self.region.clock.seconds() >= self.launched + delay)
+        return bool(self.region.clock.reached(self.launched + delay))
 
     def begin(self) -> None:
         """Enters `pending`, once, after construction."""

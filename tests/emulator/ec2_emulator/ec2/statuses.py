@@ -25,9 +25,8 @@ def check_status(instance: EmulatedInstance, kind: str) -> str:
         return "not-applicable"
     if instance.impaired == kind:
         return "impaired"
-    age = instance.region.clock.seconds() - instance.running_since
-    waiting = age < instance.region.settings.status_check_seconds
-    return "initializing" if waiting else "ok"
+    checked = instance.running_since + instance.region.settings.status_check_seconds
+    return "ok" if instance.region.clock.reached(checked) else "initializing"
 
 
 _FILTERS = {
