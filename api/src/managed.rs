@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which configuration, and so which credentials, a managed resource uses.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord,
+)]
 pub struct ProviderConfigReference {
     /// `ClusterProviderConfig`, or `ProviderConfig` of the resource's namespace.
     pub kind: ProviderConfigKind,

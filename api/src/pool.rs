@@ -62,7 +62,10 @@ pub struct SpotPoolParameters {
     #[serde(default)]
     pub capacity_type: PoolCapacityType,
     /// Instance types, most wanted first.
-    #[schemars(length(min = 1, max = 20), inner(regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$")))]
+    #[schemars(
+        length(min = 1, max = 20),
+        inner(regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))
+    )]
     pub instance_types: Vec<String>,
     /// Availability zones to use; by default every zone of the default VPC that
     /// offers a type.
@@ -150,7 +153,10 @@ pub struct PoolImage {
 pub struct PoolSsh {
     /// IPv4 networks that may connect to port 22; none means nobody.
     #[serde(default)]
-    #[schemars(length(max = 50), inner(regex(pattern = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$")))]
+    #[schemars(
+        length(max = 50),
+        inner(regex(pattern = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$"))
+    )]
     pub allowed_cidrs: Vec<String>,
 }
 

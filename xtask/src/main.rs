@@ -1,13 +1,20 @@
-//! Development commands: code generation, the local cluster, packages.
+//! Development commands: code generation, the local cluster, packages, the demo.
 //!
 //! A thin dispatcher: every command lives in a file of its own, and what it
 //! does in the crate that owns it.
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 mod cluster;
+mod codegen;
+mod demo;
+mod image;
+mod package;
+mod target;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", version, about = "Development commands")]
@@ -20,10 +27,25 @@ struct Arguments {
 enum Command {
     /// A local Kubernetes with Crossplane, without Docker
     Cluster(cluster::Arguments),
+    /// Write XRDs, CRDs and the function input's schema from the types
+    Codegen(codegen::Arguments),
+    /// Build, push and install the three Crossplane packages
+    Package(package::Arguments),
+    /// Everything up, the packages in, the examples applied
+    Demo(demo::Arguments),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Cluster(arguments) => cluster::run(arguments),
+        Command::Codegen(arguments) => codegen::run(&arguments),
+        Command::Package(arguments) => package::run(arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
     }
+}
+
+/// The repository's root.
+fn root() -> PathBuf {
+    let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().map(PathBuf::from).unwrap_or(manifest)
 }

@@ -1,3 +1,68 @@
 //! Crossplane provider that keeps spot GPU pools full.
+//!
+//! Follow a pool from [`reconcile::reconcile`] through [`pass::Pass`]: validate,
+//! plan (in provider-core), act, status.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        reason = "a test fails by panicking"
+    )
+)]
 
-fn main() {}
+mod access;
+mod act;
+mod context;
+mod convert;
+mod identity;
+mod observer;
+mod pass;
+mod reconcile;
+mod region;
+mod regions;
+mod run;
+mod status;
+mod status_writer;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+/// Keeps spot GPU pools full.
+#[derive(Parser, Debug)]
+#[command(version)]
+struct Args {
+    /// Log what is decided and why.
+    #[arg(short, long, env = "DEBUG")]
+    debug: bool,
+    /// Namespace of the provider's identity; Crossplane sets it.
+    #[arg(long, env = "POD_NAMESPACE", default_value = "crossplane-system")]
+    namespace: String,
+    /// Pools reconciled at once.
+    #[arg(long, default_value_t = 10)]
+    max_reconcile_rate: u16,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = Args::parse();
+    let level = if args.debug { "debug" } else { "info" };
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new(format!("{level},hyper=info,aws=info,rustls=info")));
+    tracing_subscriber::fmt()
+        .json()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    match run::run(&args.namespace, args.max_reconcile_rate).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(%error, "cannot run");
+            ExitCode::FAILURE
+        }
+    }
+}

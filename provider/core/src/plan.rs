@@ -192,10 +192,11 @@ fn plan_size(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {
     let surplus = have.saturating_sub(want);
 
     plan_pending(&pending, surplus, &mut plan);
-    let unanswered = pending.iter().filter(|l| l.instance_id.is_none()).count();
+    // What EC2 does not list yet is newer than everything that it lists: it is
+    // the surplus, and goes once it is listed.
     plan.actions.extend(
         victims(&live)
-            .take(surplus.saturating_sub(unanswered))
+            .take(surplus.saturating_sub(pending.len()))
             .map(|i| terminate(&i.id, Victim::Surplus)),
     );
     if have < want && group_exists {

@@ -58,12 +58,7 @@ impl Verdict {
 
     /// `Synced=True`.
     pub fn synced() -> Self {
-        Self::new(
-            SYNCED,
-            ConditionStatus::True,
-            reason::RECONCILE_SUCCESS,
-            "",
-        )
+        Self::new(SYNCED, ConditionStatus::True, reason::RECONCILE_SUCCESS, "")
     }
 
     /// `Synced=False`; `step` is one of Crossplane's prefixes: `connect`,

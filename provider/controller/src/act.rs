@@ -1,0 +1,339 @@
+//! Carries a plan out: the only place that changes anything in EC2.
+
+use api::pool::SpotPool;
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use provider_aws::{Ec2Error, GroupRequest, Tags};
+use provider_core::{
+    Action, ErrorClass, Group, GroupRules, InstanceState, Launch, Observed, Offering, Plan,
+    SecurityGroups,
+};
+use provider_runtime::events::Happened;
+
+use crate::region::Region;
+use crate::validate::Valid;
+
+/// Persists launches before EC2 is called.
+#[async_trait]
+pub trait WriteAhead: Send {
+    /// Writes `observed.launches` and `observed.launch_generation` where they
+    /// survive a crash.
+    async fn persist(&mut self, observed: &Observed) -> Result<(), kube::Error>;
+}
+
+/// Why an action failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    /// The launches could not be persisted; nothing was launched.
+    #[error("cannot persist a launch: {0}")]
+    Persist(#[from] kube::Error),
+    /// EC2 refused something other than a launch.
+    #[error(transparent)]
+    Ec2(#[from] Ec2Error),
+}
+
+/// How the last launch of a plan went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LaunchOutcome {
+    /// EC2 answered with an instance.
+    Launched,
+    /// EC2 refused, or nobody knows.
+    Refused {
+        /// What was asked for.
+        offering: Offering,
+        /// What came back.
+        error: Ec2Error,
+    },
+}
+
+/// Everything that acting needs.
+pub struct Actor<'a, W> {
+    /// EC2, and what it refused of late.
+    pub region: &'a Region,
+    /// The pool.
+    pub pool: &'a SpotPool,
+    /// The valid spec; a deleted pool has none and launches nothing.
+    pub valid: Option<&'a Valid>,
+    /// The tags of everything that is created.
+    pub tags: Tags,
+    /// Where launches are persisted.
+    pub write_ahead: &'a mut W,
+    /// The clock.
+    pub now: Timestamp,
+}
+
+/// What came of a plan.
+#[derive(Debug, Default)]
+pub struct Acted {
+    /// For people.
+    pub happened: Vec<Happened>,
+    /// How the last launch went, if there was one.
+    pub launch: Option<LaunchOutcome>,
+}
+
+impl<W: WriteAhead> Actor<'_, W> {
+    /// Carries out every action of the plan, in order, and notes each result in
+    /// `observed`. Stops at the first error that concerns more than one launch.
+    pub async fn act(
+        &mut self,
+        plan: &Plan,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) -> Result<(), ActError> {
+        self.persist_launches(plan, observed).await?;
+        for action in &plan.actions {
+            match action {
+                Action::CreateGroup { vpc_id, rules } => {
+                    self.create_group(vpc_id, rules, observed, acted).await?;
+                }
+                Action::SetGroupRules {
+                    group_id,
+                    authorize,
+                    revoke,
+                    revoke_ids,
+                } => {
+                    self.region.ec2.revoke(group_id, revoke, revoke_ids).await?;
+                    self.region.ec2.authorize(group_id, authorize).await?;
+                    self.note_rules(group_id, observed);
+                }
+                Action::Launch(launch) => self.launch(launch, observed, acted).await,
+                Action::Forget { launch } => observed.launches.retain(|l| l.launch != *launch),
+                Action::Terminate { .. } | Action::DeleteGroup { .. } => {}
+            }
+        }
+        self.terminate(plan, observed, acted).await?;
+        self.delete_groups(plan, observed, acted).await
+    }
+
+    /// The write-ahead: every launch of the plan is persisted, in one write,
+    /// before the first call.
+    async fn persist_launches(
+        &mut self,
+        plan: &Plan,
+        observed: &mut Observed,
+    ) -> Result<(), ActError> {
+        let mut is_new = false;
+        for action in &plan.actions {
+            if let Action::Launch(launch) = action
+                && !observed.launches.iter().any(|l| l.launch == launch.launch)
+            {
+                observed.launches.push(launch.clone());
+                observed.launch_generation = observed.launch_generation.max(launch.launch);
+                is_new = true;
+            }
+        }
+        if is_new {
+            self.write_ahead.persist(observed).await?;
+        }
+        Ok(())
+    }
+
+    async fn create_group(
+        &self,
+        vpc_id: &str,
+        rules: &GroupRules,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) -> Result<(), Ec2Error> {
+        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        let request = GroupRequest {
+            name: format!("gpu-spot-pool-{uid}"),
+            description: "SpotPool of provider-gpu-spot; its rules are managed".into(),
+            vpc_id: vpc_id.to_owned(),
+            tags: self.tags.clone(),
+        };
+        let id = match self.region.ec2.create_group(&request).await {
+            Ok(id) => id,
+            // Its name holds the pool's UID: an earlier attempt created it.
+            Err(error) if error.is_duplicate() => self
+                .region
+                .ec2
+                .groups()
+                .await?
+                .into_iter()
+                .find(|g| g.pool_uid == uid && g.vpc_id == vpc_id)
+                .map(|g| g.id)
+                .ok_or(error)?,
+            Err(error) => return Err(error),
+        };
+        self.region.ec2.authorize(&id, rules).await?;
+        acted.happened.push(Happened::normal(
+            "CreatedGroup",
+            format!("created security group {id} in {vpc_id}"),
+        ));
+        observed.groups.push(Group {
+            id,
+            pool_uid: uid.to_owned(),
+            vpc_id: vpc_id.to_owned(),
+            rules: rules.clone(),
+            foreign_rule_ids: [].into(),
+        });
+        Ok(())
+    }
+
+    fn note_rules(&self, group_id: &str, observed: &mut Observed) {
+        let Some(SecurityGroups::Owned { rules, .. }) = self.valid.map(|v| &v.desired.groups)
+        else {
+            return;
+        };
+        for group in observed.groups.iter_mut().filter(|g| g.id == group_id) {
+            group.rules = rules.clone();
+            group.foreign_rule_ids.clear();
+        }
+    }
+
+    async fn launch(&self, launch: &Launch, observed: &mut Observed, acted: &mut Acted) {
+        let Some(valid) = self.valid else { return };
+        let group_ids = match &valid.desired.groups {
+            SecurityGroups::Given(ids) => ids.clone(),
+            SecurityGroups::Owned { vpc_id, .. } => {
+                let group = observed.group_in(vpc_id);
+                group.map(|g| g.id.clone()).into_iter().collect()
+            }
+        };
+        let request = valid.request(launch, group_ids);
+        let answer = match self.region.ec2.launch(&request).await {
+            // The launch happened, with the spec of that time.
+            Err(error) if error.is_token_mismatch() => self
+                .region
+                .ec2
+                .instance_by_token(&request.token)
+                .await
+                .and_then(|found| found.ok_or(error)),
+            answer => answer,
+        };
+        match answer {
+            Ok(instance) => {
+                self.region.cold().granted(&launch.offering);
+                observed.cold.clone_from(&self.region.cold());
+                let dead = !instance.state.fills_slot();
+                // EC2 answers a token that was used before with that instance,
+                // even when it is long dead: the number is burnt.
+                observed
+                    .launches
+                    .retain(|l| !(dead && l.launch == launch.launch));
+                for own in &mut observed.launches {
+                    if own.launch == launch.launch {
+                        own.instance_id = Some(instance.id.clone());
+                    }
+                }
+                if !dead {
+                    acted.happened.push(Happened::normal(
+                        "Launched",
+                        format!("launched {}: {}", instance.id, launch.offering),
+                    ));
+                    acted.launch = Some(LaunchOutcome::Launched);
+                }
+            }
+            Err(error) => self.refused(launch, error, observed, acted),
+        }
+    }
+
+    fn refused(
+        &self,
+        launch: &Launch,
+        error: Ec2Error,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) {
+        let known = self.valid.map_or(&[][..], |v| &v.desired.offerings);
+        let mut cold = self.region.cold();
+        cold.refused(&launch.offering, &error.refusal(), known, self.now);
+        observed.cold.clone_from(&cold);
+        drop(cold);
+        if error.class.is_definite() {
+            observed.launches.retain(|l| l.launch != launch.launch);
+        }
+        if let Some(rest) = rest_after(error.class) {
+            let until = self.now.saturating_add(rest).unwrap_or(Timestamp::MAX);
+            observed.hold_launches_until = Some(until);
+        }
+        acted.launch = Some(LaunchOutcome::Refused {
+            offering: launch.offering.clone(),
+            error,
+        });
+    }
+
+    /// Terminates what a fresh describe shows to be this pool's and alive.
+    async fn terminate(
+        &self,
+        plan: &Plan,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) -> Result<(), Ec2Error> {
+        let planned: Vec<(&String, _)> = plan
+            .actions
+            .iter()
+            .filter_map(|a| match a {
+                Action::Terminate { id, why } => Some((id, why)),
+                _ => None,
+            })
+            .collect();
+        if planned.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<String> = planned.iter().map(|(id, _)| (*id).clone()).collect();
+        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        let fresh = self.region.ec2.instances_by_id(&ids).await?;
+        let ours: Vec<String> = fresh
+            .iter()
+            .filter(|i| i.pool_uid == uid && i.state.fills_slot())
+            .map(|i| i.id.clone())
+            .collect();
+        for instance in &mut observed.instances {
+            if let Some(now) = fresh.iter().find(|i| i.id == instance.id) {
+                instance.clone_from(now);
+            }
+        }
+        if ours.is_empty() {
+            return Ok(());
+        }
+        self.region.ec2.terminate(&ours).await?;
+        for instance in &mut observed.instances {
+            if ours.contains(&instance.id) {
+                instance.state = InstanceState::ShuttingDown;
+            }
+        }
+        for (id, why) in planned.iter().filter(|(id, _)| ours.contains(id)) {
+            acted.happened.push(Happened::normal(
+                "Terminated",
+                format!("terminated {id}: {why}"),
+            ));
+        }
+        Ok(())
+    }
+
+    async fn delete_groups(
+        &self,
+        plan: &Plan,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) -> Result<(), ActError> {
+        for action in &plan.actions {
+            let Action::DeleteGroup { group_id } = action else {
+                continue;
+            };
+            match self.region.ec2.delete_group(group_id).await {
+                Err(error) if !error.is_not_found() => return Err(error.into()),
+                _ => {}
+            }
+            observed.groups.retain(|g| g.id != *group_id);
+            acted.happened.push(Happened::normal(
+                "DeletedGroup",
+                format!("deleted security group {group_id}"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// How long a pool holds its launches after an error that another offering does
+/// not cure.
+fn rest_after(class: ErrorClass) -> Option<SignedDuration> {
+    match class {
+        ErrorClass::Capacity | ErrorClass::Quota => None,
+        ErrorClass::Throttled => Some(SignedDuration::from_secs(10)),
+        ErrorClass::Transient => Some(SignedDuration::from_secs(5)),
+        ErrorClass::Denied | ErrorClass::Configuration => Some(SignedDuration::from_mins(5)),
+    }
+}

@@ -1,0 +1,69 @@
+//! What reconciles share.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use api::pool::SpotPool;
+use jiff::Timestamp;
+use kube::{Client, ResourceExt};
+use provider_runtime::events::Events;
+
+use crate::region::lock;
+use crate::regions::Regions;
+
+/// The field manager and event source of this provider.
+pub const MANAGER: &str = "provider-gpu-spot";
+
+/// What reconciles share.
+pub struct Context {
+    /// The API server.
+    pub client: Client,
+    /// AWS.
+    pub regions: Regions,
+    /// Events.
+    pub events: Events,
+    held: Mutex<BTreeMap<String, Held>>,
+}
+
+/// A pool that EC2 refused for its spec or its permissions does not ask again at
+/// once, unless its spec changes.
+struct Held {
+    until: Timestamp,
+    generation: Option<i64>,
+}
+
+impl Context {
+    /// For one process.
+    pub fn new(client: Client, regions: Regions) -> Self {
+        Self {
+            events: Events::new(client.clone(), MANAGER),
+            client,
+            regions,
+            held: Mutex::default(),
+        }
+    }
+
+    /// Until when the pool holds its launches.
+    pub fn launches_held_until(&self, pool: &SpotPool) -> Option<Timestamp> {
+        let held = lock(&self.held);
+        let of_pool = held.get(&pool.uid().unwrap_or_default())?;
+        (of_pool.generation == pool.metadata.generation).then_some(of_pool.until)
+    }
+
+    /// Holds the pool's launches, or lets them go.
+    pub fn hold_launches(&self, pool: &SpotPool, until: Option<Timestamp>) {
+        let uid = pool.uid().unwrap_or_default();
+        let generation = pool.metadata.generation;
+        match until {
+            Some(until) => lock(&self.held).insert(uid, Held { until, generation }),
+            None => lock(&self.held).remove(&uid),
+        };
+    }
+
+    /// The pool is gone.
+    pub fn forget(&self, pool: &SpotPool) {
+        let uid = pool.uid().unwrap_or_default();
+        lock(&self.held).remove(&uid);
+        self.regions.forget(&uid);
+    }
+}

@@ -1,0 +1,87 @@
+//! The one observer of a region: it lists everything that is ours, for all
+//! pools at once, and wakes those whose instances or groups changed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use api::pool::SpotPool;
+use jiff::Timestamp;
+use kube::runtime::reflector::ObjectRef;
+use provider_aws::Ec2Error;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::region::{Look, Region, Snapshot};
+
+/// Between two looks while nothing is expected. Two or three calls each: a
+/// fiftieth of what AWS grants an account for describes.
+const CALM: Duration = Duration::from_secs(15);
+/// Between two looks while a pool waits for a change.
+const HURRIED: Duration = Duration::from_secs(1);
+
+/// Observes until nobody uses the region any more.
+pub async fn observe(region: Weak<Region>, wake: UnboundedSender<ObjectRef<SpotPool>>) {
+    while let Some(region) = region.upgrade() {
+        let look = snapshot(&region).await;
+        if let Err(error) = &look {
+            tracing::warn!(region = region.name, %error, "cannot observe");
+        }
+        let seen = Some(look.clone());
+        let previous = region.publish(look);
+        for pool in changed(&region, &previous, &seen) {
+            // The receiver lives as long as the process.
+            let _ = wake.send(pool);
+        }
+        rest(&region).await;
+    }
+}
+
+async fn rest(region: &Region) {
+    if region.is_hurried(Timestamp::now()) {
+        tokio::time::sleep(HURRIED).await;
+    } else {
+        tokio::select! {
+            () = tokio::time::sleep(CALM) => {}
+            () = region.hurried() => {}
+        }
+    }
+}
+
+async fn snapshot(region: &Region) -> Result<Arc<Snapshot>, Ec2Error> {
+    let taken_at = Timestamp::now();
+    let mut snapshot = Snapshot {
+        taken_at,
+        instances: BTreeMap::new(),
+        groups: BTreeMap::new(),
+    };
+    for instance in region.ec2.instances().await? {
+        let of_pool = snapshot.instances.entry(instance.pool_uid.clone());
+        of_pool.or_default().push(instance);
+    }
+    for group in region.ec2.groups().await? {
+        let of_pool = snapshot.groups.entry(group.pool_uid.clone());
+        of_pool.or_default().push(group);
+    }
+    for instances in snapshot.instances.values_mut() {
+        instances.sort_by(|a, b| (a.slot, a.launch).cmp(&(b.slot, b.launch)));
+    }
+    Ok(Arc::new(snapshot))
+}
+
+/// The pools for which two looks differ. A look that failed, or that succeeds
+/// again, concerns everybody.
+fn changed(region: &Region, before: &Look, after: &Look) -> Vec<ObjectRef<SpotPool>> {
+    let pools = region.pools();
+    match (before, after) {
+        (Some(Ok(before)), Some(Ok(after))) => pools
+            .into_iter()
+            .filter(|(uid, _)| {
+                before.instances.get(uid) != after.instances.get(uid)
+                    || before.groups.get(uid) != after.groups.get(uid)
+            })
+            .map(|(_, pool)| pool)
+            .collect(),
+        (Some(Err(before)), Some(Err(after))) if before == after => Vec::new(),
+        _ => pools.into_values().collect(),
+    }
+}

@@ -1,0 +1,308 @@
+//! The steps of a reconcile after connecting: validate, plan, act, status.
+
+use std::time::Duration;
+
+use api::pool::SpotPool;
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use kube::runtime::controller::Action as Requeue;
+use provider_core::{Action, Desired, ErrorClass, Observed, Offering, Plan, Refusal, Wait, plan};
+use provider_runtime::conditions::Verdict;
+use provider_runtime::events::Happened;
+use provider_runtime::finalizer;
+use provider_runtime::policies::Permitted;
+
+use crate::act::{ActError, Acted, Actor};
+use crate::context::Context;
+use crate::reconcile::{ReconcileError, StepError, fail, finish};
+use crate::region::{Region, Snapshot};
+use crate::status_writer::StatusWriter;
+use crate::validate::{self, Invalid, Valid};
+use crate::{convert, status};
+
+/// Plans carried out in one reconcile. One launch refused for capacity costs one.
+const PASSES: usize = 12;
+/// Between two looks at a pool that nothing happens to.
+const CALM: Duration = Duration::from_secs(60);
+/// Before the next try after AWS failed.
+const AFTER_ERROR: Duration = Duration::from_secs(5);
+/// How long after an action its effects are watched closely.
+const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
+
+/// One reconcile of a pool that is connected.
+pub(crate) struct Pass<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) pool: &'a SpotPool,
+    pub(crate) region: &'a Region,
+    pub(crate) permitted: Permitted,
+    pub(crate) deleted: bool,
+    pub(crate) now: Timestamp,
+}
+
+/// What a pool wants, as far as its spec can be made sense of.
+enum Want {
+    /// Nothing: it is deleted.
+    Nothing(Desired),
+    /// What its spec says.
+    Valid(Valid),
+    /// Nobody can tell: everything stays as it is.
+    Invalid(Invalid),
+}
+
+impl Want {
+    fn desired(&self) -> Option<&Desired> {
+        match self {
+            Self::Nothing(desired) => Some(desired),
+            Self::Valid(valid) => Some(&valid.desired),
+            Self::Invalid(_) => None,
+        }
+    }
+
+    fn valid(&self) -> Option<&Valid> {
+        match self {
+            Self::Valid(valid) => Some(valid),
+            _ => None,
+        }
+    }
+}
+
+impl Pass<'_> {
+    pub(crate) async fn run(
+        &self,
+        mut writer: StatusWriter,
+        snapshot: &Snapshot,
+    ) -> Result<Requeue, ReconcileError> {
+        let mut observed = convert::observed(
+            &self.pool.uid().unwrap_or_default(),
+            snapshot,
+            &writer.before().at_provider,
+            self.region.cold().clone(),
+            self.context.launches_held_until(self.pool),
+        );
+        let mut happened = self.note_lost(&writer, &mut observed);
+        let want = match self.validate().await {
+            Ok(want) => want,
+            Err(error) => return fail(self.context, self.pool, writer, &error).await,
+        };
+        let Some(desired) = want.desired() else {
+            return self.stay(writer, &want, &observed, happened).await;
+        };
+
+        let mut acted = Acted::default();
+        let failure = self
+            .act(
+                desired,
+                want.valid(),
+                &mut writer,
+                &mut observed,
+                &mut acted,
+            )
+            .await?;
+        self.context
+            .hold_launches(self.pool, observed.hold_launches_until);
+        happened.append(&mut acted.happened);
+
+        let last = self.permit(plan(desired, &observed, self.now));
+        if self.deleted && failure.is_none() && last.is_released() {
+            return self.release(&writer, happened).await;
+        }
+        let launched = status::launched(
+            &last,
+            &observed,
+            &desired.offerings,
+            acted.launch.as_ref(),
+            self.now,
+        );
+        let synced = failure.as_ref().map_or_else(Verdict::synced, |error| {
+            Verdict::not_synced(error.step(), error)
+        });
+        let ready = status::ready(&last, &observed, self.deleted);
+        self.show(&mut writer, &observed, &desired.offerings, last.target);
+        writer.conclude([ready, synced].into_iter().chain(launched));
+        finish(self.context, self.pool, writer, happened).await?;
+        Ok(self.requeue(&last, failure.is_some()))
+    }
+
+    /// Instances that went without anybody here ending them: their offering
+    /// rests when AWS took them back, so that the replacement comes from
+    /// elsewhere.
+    fn note_lost(&self, writer: &StatusWriter, observed: &mut Observed) -> Vec<Happened> {
+        let mut happened = Vec::new();
+        if self.deleted {
+            return happened;
+        }
+        for (offering, seen, event) in status::lost(&writer.before().at_provider, observed) {
+            tracing::info!(
+                pool = self.pool.name_any(),
+                event.message,
+                "lost an instance"
+            );
+            if seen.is_some_and(provider_core::Instance::was_reclaimed) {
+                let refusal = Refusal {
+                    class: ErrorClass::Capacity,
+                    code: "Server.SpotInstanceTermination".into(),
+                    message: "AWS took an instance of this offering back".into(),
+                };
+                self.region
+                    .cold()
+                    .refused(&offering, &refusal, &[], self.now);
+            }
+            happened.push(event);
+        }
+        observed.cold.clone_from(&self.region.cold());
+        happened
+    }
+
+    async fn validate(&self) -> Result<Want, StepError> {
+        if self.deleted {
+            return Ok(Want::Nothing(validate::deleted(self.pool)));
+        }
+        let spec = &self.pool.spec.for_provider;
+        let facts = validate::facts(self.region, spec, self.now)
+            .await
+            .map_err(StepError::Observe)?;
+        let cluster = self.context.regions.cluster();
+        Ok(match validate::validate(self.pool, facts, cluster) {
+            Ok(valid) => Want::Valid(valid),
+            Err(invalid) => Want::Invalid(invalid),
+        })
+    }
+
+    /// Plans and acts until nothing is left to do now.
+    async fn act(
+        &self,
+        desired: &Desired,
+        valid: Option<&Valid>,
+        writer: &mut StatusWriter,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) -> Result<Option<StepError>, ReconcileError> {
+        for _ in 0..PASSES {
+            let next = self.permit(plan(desired, observed, self.now));
+            if next.actions.is_empty() {
+                break;
+            }
+            tracing::info!(
+                pool = self.pool.name_any(),
+                namespace = self.pool.namespace(),
+                plan = ?next,
+                "acting"
+            );
+            self.watch_effects();
+            let mut actor = Actor {
+                region: self.region,
+                pool: self.pool,
+                valid,
+                tags: validate::pool_tags(self.pool, self.context.regions.cluster()),
+                write_ahead: writer,
+                now: self.now,
+            };
+            match actor.act(&next, observed, acted).await {
+                Ok(()) => {}
+                Err(ActError::Persist(error)) => return Err(error.into()),
+                Err(ActError::Ec2(error)) => return Ok(Some(StepError::Act(error))),
+            }
+            if self.deleted {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes out of a plan what the pool's management policies do not permit.
+    fn permit(&self, mut plan: Plan) -> Plan {
+        let Permitted {
+            create,
+            update,
+            delete,
+        } = self.permitted;
+        plan.actions.retain(|action| match action {
+            Action::CreateGroup { .. } | Action::Launch(_) => create,
+            Action::SetGroupRules { .. } => update,
+            Action::Terminate { .. } if !self.deleted => update,
+            Action::Terminate { .. } | Action::DeleteGroup { .. } => delete,
+            Action::Forget { .. } => true,
+        });
+        plan
+    }
+
+    /// The spec makes no sense: whatever runs goes on running.
+    async fn stay(
+        &self,
+        mut writer: StatusWriter,
+        want: &Want,
+        observed: &Observed,
+        happened: Vec<Happened>,
+    ) -> Result<Requeue, ReconcileError> {
+        let target = writer.before().at_provider.size.desired;
+        self.show(
+            &mut writer,
+            observed,
+            &[],
+            u32::try_from(target).unwrap_or(0),
+        );
+        if let Want::Invalid(invalid) = want {
+            writer.conclude([
+                status::not_launchable(invalid),
+                Verdict::not_synced("update", invalid),
+                Verdict::ready(
+                    false,
+                    provider_runtime::conditions::reason::UNAVAILABLE,
+                    "the spec cannot work; see Launched",
+                ),
+            ]);
+        }
+        finish(self.context, self.pool, writer, happened).await?;
+        Ok(Requeue::requeue(CALM))
+    }
+
+    async fn release(
+        &self,
+        writer: &StatusWriter,
+        happened: Vec<Happened>,
+    ) -> Result<Requeue, ReconcileError> {
+        self.context
+            .events
+            .publish(self.pool, &happened, self.now)
+            .await;
+        finalizer::remove(&writer.api, writer.meta()).await?;
+        self.context.forget(self.pool);
+        tracing::info!(pool = self.pool.name_any(), "released");
+        Ok(Requeue::await_change())
+    }
+
+    fn show(
+        &self,
+        writer: &mut StatusWriter,
+        observed: &Observed,
+        offerings: &[Offering],
+        target: u32,
+    ) {
+        let shown = status::observation(observed, offerings, target, self.now);
+        writer.observe(shown);
+    }
+
+    fn watch_effects(&self) {
+        let until = self.now.saturating_add(WATCH_EFFECTS);
+        self.region.hurry(until.unwrap_or(Timestamp::MAX));
+    }
+
+    fn requeue(&self, last: &Plan, failed: bool) -> Requeue {
+        if failed {
+            return Requeue::requeue(AFTER_ERROR);
+        }
+        let soonest = last.waits.iter().map(|wait| match wait {
+            Wait::Instances => {
+                self.watch_effects();
+                AFTER_ERROR
+            }
+            Wait::Capacity { until } | Wait::Retry { until } => {
+                let wait = until.duration_since(self.now);
+                Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(100)
+            }
+            Wait::Stopped { .. } => CALM,
+        });
+        let more_to_do = (!last.actions.is_empty()).then_some(Duration::from_millis(100));
+        Requeue::requeue(soonest.chain(more_to_do).min().unwrap_or(CALM).min(CALM))
+    }
+}

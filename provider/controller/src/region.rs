@@ -1,0 +1,200 @@
+//! One region of AWS as one set of credentials sees it, shared by its pools.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use kube::runtime::reflector::ObjectRef;
+use provider_aws::{Ec2, Ec2Error, Image, Subnet};
+use provider_core::{ColdOfferings, Group, Instance};
+use tokio::sync::watch;
+
+use api::pool::SpotPool;
+
+/// How long facts that hardly change are believed.
+const FACTS_LIFE: SignedDuration = SignedDuration::from_hours(1);
+
+/// What EC2 listed, at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// When the listing began.
+    pub taken_at: Timestamp,
+    /// Instances by pool UID.
+    pub instances: BTreeMap<String, Vec<Instance>>,
+    /// Groups by pool UID.
+    pub groups: BTreeMap<String, Vec<Group>>,
+}
+
+/// The last look at EC2: what it showed, or why it failed.
+pub type Look = Option<Result<Arc<Snapshot>, Ec2Error>>;
+
+/// A region, shared by every pool with the same credentials in it.
+pub struct Region {
+    /// EC2.
+    pub ec2: Arc<dyn Ec2>,
+    /// The region's name.
+    pub name: String,
+    looks: watch::Sender<Look>,
+    pools: Mutex<BTreeMap<String, ObjectRef<SpotPool>>>,
+    cold: Mutex<ColdOfferings>,
+    facts: tokio::sync::Mutex<Facts>,
+    hurry_until: Mutex<Timestamp>,
+    hurried: tokio::sync::Notify,
+}
+
+#[derive(Default)]
+struct Facts {
+    zones: BTreeMap<Vec<String>, Fact<BTreeMap<String, BTreeSet<String>>>>,
+    subnets: BTreeMap<Option<Vec<String>>, Fact<Vec<Subnet>>>,
+    images: BTreeMap<String, Fact<Image>>,
+}
+
+struct Fact<T> {
+    value: T,
+    since: Timestamp,
+}
+
+impl<T: Clone> Fact<T> {
+    fn fresh(&self, now: Timestamp) -> Option<T> {
+        (now.duration_since(self.since) < FACTS_LIFE).then(|| self.value.clone())
+    }
+}
+
+impl Region {
+    /// A region that nobody has looked at yet.
+    pub fn new(ec2: Arc<dyn Ec2>, name: String) -> Self {
+        Self {
+            ec2,
+            name,
+            looks: watch::Sender::new(None),
+            pools: Mutex::default(),
+            cold: Mutex::default(),
+            facts: tokio::sync::Mutex::default(),
+            hurry_until: Mutex::new(Timestamp::UNIX_EPOCH),
+            hurried: tokio::sync::Notify::new(),
+        }
+    }
+
+    /// The last look; waits for the first one.
+    pub async fn look(&self) -> Result<Arc<Snapshot>, Ec2Error> {
+        let mut looks = self.looks.subscribe();
+        loop {
+            if let Some(look) = looks.borrow_and_update().clone() {
+                return look;
+            }
+            if looks.changed().await.is_err() {
+                tracing::error!(region = self.name, "nobody observes the region any more");
+            }
+        }
+    }
+
+    /// Publishes a look; answers the previous one.
+    pub fn publish(&self, look: Result<Arc<Snapshot>, Ec2Error>) -> Look {
+        self.looks.send_replace(Some(look))
+    }
+
+    /// Tells which object a pool's UID belongs to, so that changes of its
+    /// instances find it.
+    pub fn register(&self, pool_uid: &str, pool: ObjectRef<SpotPool>) {
+        lock(&self.pools).insert(pool_uid.to_owned(), pool);
+    }
+
+    /// The pool is gone, or uses another region.
+    pub fn unregister(&self, pool_uid: &str) {
+        lock(&self.pools).remove(pool_uid);
+    }
+
+    /// The registered pools, by UID.
+    pub fn pools(&self) -> BTreeMap<String, ObjectRef<SpotPool>> {
+        lock(&self.pools).clone()
+    }
+
+    /// What EC2 refused of late, for every pool of the region.
+    pub fn cold(&self) -> MutexGuard<'_, ColdOfferings> {
+        lock(&self.cold)
+    }
+
+    /// Asks for frequent looks until then: something is about to change.
+    pub fn hurry(&self, until: Timestamp) {
+        let mut hurry_until = lock(&self.hurry_until);
+        if until > *hurry_until {
+            *hurry_until = until;
+            self.hurried.notify_one();
+        }
+    }
+
+    /// Whether somebody waits for a change.
+    pub fn is_hurried(&self, now: Timestamp) -> bool {
+        *lock(&self.hurry_until) > now
+    }
+
+    /// Returns when somebody begins to wait for a change.
+    pub async fn hurried(&self) {
+        self.hurried.notified().await;
+    }
+
+    /// The zones that sell each type.
+    pub async fn zones_by_type(
+        &self,
+        types: &[String],
+        now: Timestamp,
+    ) -> Result<BTreeMap<String, BTreeSet<String>>, Ec2Error> {
+        let mut facts = self.facts.lock().await;
+        if let Some(known) = facts.zones.get(types).and_then(|fact| fact.fresh(now)) {
+            return Ok(known);
+        }
+        let value = self.ec2.zones_by_type(types).await?;
+        let fact = Fact {
+            value: value.clone(),
+            since: now,
+        };
+        facts.zones.insert(types.to_vec(), fact);
+        Ok(value)
+    }
+
+    /// The subnets of these ids, or the default ones.
+    pub async fn subnets(
+        &self,
+        ids: Option<&[String]>,
+        now: Timestamp,
+    ) -> Result<Vec<Subnet>, Ec2Error> {
+        let key = ids.map(<[String]>::to_vec);
+        let mut facts = self.facts.lock().await;
+        if let Some(known) = facts.subnets.get(&key).and_then(|fact| fact.fresh(now)) {
+            return Ok(known);
+        }
+        let value = self.ec2.subnets(ids).await?;
+        // Missing subnets may be created at any moment: only answers are kept.
+        if !value.is_empty() {
+            let fact = Fact {
+                value: value.clone(),
+                since: now,
+            };
+            facts.subnets.insert(key, fact);
+        }
+        Ok(value)
+    }
+
+    /// The image, where the account can see it.
+    pub async fn image(&self, id: &str, now: Timestamp) -> Result<Option<Image>, Ec2Error> {
+        let mut facts = self.facts.lock().await;
+        if let Some(known) = facts.images.get(id).and_then(|fact| fact.fresh(now)) {
+            return Ok(Some(known));
+        }
+        let value = self.ec2.image(id).await?;
+        if let Some(image) = &value {
+            let fact = Fact {
+                value: image.clone(),
+                since: now,
+            };
+            facts.images.insert(id.to_owned(), fact);
+        }
+        Ok(value)
+    }
+}
+
+/// None of these locks is held while anything can panic, and what they guard is
+/// replaced whole: a poisoned one is still consistent.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,93 @@
+//! Every region in use, by credentials.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use api::pool::SpotPool;
+use api::tags;
+use kube::runtime::reflector::ObjectRef;
+use provider_aws::TagKeys;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::access::Resolved;
+use crate::observer;
+use crate::region::{Region, lock};
+
+/// The keys of the provider's tags.
+pub const TAG_KEYS: TagKeys = TagKeys {
+    cluster: tags::CLUSTER,
+    pool_uid: tags::POOL_UID,
+    slot: tags::SLOT,
+    launch: tags::LAUNCH,
+};
+
+/// Hands out one [`Region`] per fingerprint of credentials and region's name.
+pub struct Regions {
+    cluster: String,
+    wake: UnboundedSender<ObjectRef<SpotPool>>,
+    by_key: Mutex<BTreeMap<(String, String), Arc<Region>>>,
+}
+
+impl Regions {
+    /// For a control plane; pools to look at again are sent to `wake`.
+    pub fn new(cluster: String, wake: UnboundedSender<ObjectRef<SpotPool>>) -> Self {
+        Self {
+            cluster,
+            wake,
+            by_key: Mutex::default(),
+        }
+    }
+
+    /// The control plane's identity.
+    pub fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
+    /// The region for a pool, which is registered with it, and with no other.
+    pub async fn of(
+        &self,
+        resolved: &Resolved,
+        name: &str,
+        pool_uid: &str,
+        pool: ObjectRef<SpotPool>,
+    ) -> Arc<Region> {
+        let key = (resolved.fingerprint.clone(), name.to_owned());
+        let known = lock(&self.by_key).get(&key).cloned();
+        let region = match known {
+            Some(region) => region,
+            None => self.open(key.clone(), resolved, name).await,
+        };
+        region.register(pool_uid, pool);
+        self.leave(pool_uid, Some(&key));
+        region
+    }
+
+    /// The pool is gone.
+    pub fn forget(&self, pool_uid: &str) {
+        self.leave(pool_uid, None);
+    }
+
+    async fn open(&self, key: (String, String), resolved: &Resolved, name: &str) -> Arc<Region> {
+        let ec2 = provider_aws::connect(&resolved.access, name, TAG_KEYS, &self.cluster).await;
+        let mut by_key = lock(&self.by_key);
+        let region = by_key.entry(key).or_insert_with(|| {
+            let region = Arc::new(Region::new(Arc::new(ec2), name.to_owned()));
+            let observed = Arc::downgrade(&region);
+            tokio::spawn(observer::observe(observed, self.wake.clone()));
+            region
+        });
+        region.clone()
+    }
+
+    /// Takes the pool out of every region but one, and closes those that nobody
+    /// uses any more: their observer stops with them.
+    fn leave(&self, pool_uid: &str, but: Option<&(String, String)>) {
+        lock(&self.by_key).retain(|key, region| {
+            if Some(key) == but {
+                return true;
+            }
+            region.unregister(pool_uid);
+            !region.pools().is_empty()
+        });
+    }
+}

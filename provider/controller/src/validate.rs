@@ -1,0 +1,269 @@
+//! From a `SpotPool`'s spec and the region's facts to what the planner wants.
+//!
+//! Everything that can be wrong with a spec is found here, before anything is
+//! launched, and named by its field.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::pool::{PoolCapacityType, SpotPool, SpotPoolParameters};
+use api::tags;
+use provider_aws::{Ec2Error, Image, LaunchRequest, Subnet, Tags};
+use provider_core::{
+    Desired, GroupRules, Launch, Market, Offering, SecurityGroups, Size, client_token,
+};
+
+/// EC2's bound on user data, before base64.
+const USER_DATA_LIMIT: usize = 16 * 1024;
+
+/// Why a spec cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("spec.forProvider.{field}: {problem}")]
+pub struct Invalid {
+    /// The field, below `spec.forProvider`.
+    pub field: String,
+    /// What is wrong with it, and what to do.
+    pub problem: String,
+}
+
+/// What EC2 knows about the region that a spec depends on.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The zones that sell each of the spec's types.
+    pub zones_by_type: BTreeMap<String, BTreeSet<String>>,
+    /// The spec's subnets, or the default ones.
+    pub subnets: Vec<Subnet>,
+    /// The spec's image.
+    pub image: Option<Image>,
+}
+
+/// A valid pool.
+#[derive(Clone, Debug)]
+pub struct Valid {
+    /// For the planner.
+    pub desired: Desired,
+    template: Template,
+}
+
+/// What every instance of the pool has in common.
+#[derive(Clone, Debug)]
+struct Template {
+    image: Image,
+    user_data: Option<String>,
+    root_volume_size_gib: Option<i32>,
+    iam_instance_profile: Option<String>,
+    subnets: BTreeMap<String, String>,
+    tags: Tags,
+}
+
+impl Valid {
+    /// The request of a launch.
+    pub fn request(&self, launch: &Launch, group_ids: Vec<String>) -> LaunchRequest {
+        let template = &self.template;
+        let mut tags = template.tags.clone();
+        tags.insert(tags::SLOT.into(), launch.slot.to_string());
+        tags.insert(tags::LAUNCH.into(), launch.launch.to_string());
+        let zone = &launch.offering.zone;
+        LaunchRequest {
+            token: client_token(&self.desired.pool_uid, launch),
+            offering: launch.offering.clone(),
+            subnet_id: template.subnets.get(zone).cloned().unwrap_or_default(),
+            group_ids,
+            image: template.image.clone(),
+            user_data: template.user_data.clone(),
+            root_volume_size_gib: template.root_volume_size_gib,
+            iam_instance_profile: template.iam_instance_profile.clone(),
+            tags,
+        }
+    }
+}
+
+/// The tags that everything of a pool carries.
+pub fn pool_tags(pool: &SpotPool, cluster: &str) -> Tags {
+    let mut tags = pool.spec.for_provider.tags.clone();
+    let namespace = pool.metadata.namespace.as_deref().unwrap_or_default();
+    let name = pool.metadata.name.as_deref().unwrap_or_default();
+    let uid = pool.metadata.uid.clone().unwrap_or_default();
+    tags.entry(tags::NAME.into())
+        .or_insert_with(|| name.to_owned());
+    tags.insert(tags::CLUSTER.into(), cluster.to_owned());
+    tags.insert(tags::POOL_UID.into(), uid);
+    tags.insert(tags::POOL.into(), format!("{namespace}/{name}"));
+    tags
+}
+
+/// Checks a spec against the facts.
+pub fn validate(pool: &SpotPool, facts: Facts, cluster: &str) -> Result<Valid, Invalid> {
+    let spec = &pool.spec.for_provider;
+    check_user_data(spec)?;
+    let subnets = usable_subnets(spec, &facts.subnets)?;
+    let offerings = offerings(spec, &facts.zones_by_type, &subnets)?;
+    let image = facts.image.ok_or_else(|| {
+        let problem = format!(
+            "{} does not exist in {}, or is not shared with this account",
+            spec.image.id, spec.region
+        );
+        invalid("image.id", problem)
+    })?;
+    let desired = Desired {
+        pool_uid: pool.metadata.uid.clone().unwrap_or_default(),
+        deleted: false,
+        size: size(spec),
+        offerings,
+        groups: security_groups(spec, &subnets),
+    };
+    let template = Template {
+        image,
+        user_data: spec.user_data.clone(),
+        root_volume_size_gib: spec.root_volume_size_gib,
+        iam_instance_profile: spec.iam_instance_profile.clone(),
+        subnets: subnets.into_iter().map(|s| (s.zone, s.id)).collect(),
+        tags: pool_tags(pool, cluster),
+    };
+    Ok(Valid { desired, template })
+}
+
+/// What a deleted pool wants: nothing, whatever its spec says.
+pub fn deleted(pool: &SpotPool) -> Desired {
+    Desired {
+        pool_uid: pool.metadata.uid.clone().unwrap_or_default(),
+        deleted: true,
+        size: size(&pool.spec.for_provider),
+        offerings: Vec::new(),
+        groups: SecurityGroups::Given(Vec::new()),
+    }
+}
+
+/// Reads the facts that a spec depends on.
+pub async fn facts(
+    region: &crate::region::Region,
+    spec: &SpotPoolParameters,
+    now: jiff::Timestamp,
+) -> Result<Facts, Ec2Error> {
+    Ok(Facts {
+        zones_by_type: region.zones_by_type(&spec.instance_types, now).await?,
+        subnets: region.subnets(spec.subnet_ids.as_deref(), now).await?,
+        image: region.image(&spec.image.id, now).await?,
+    })
+}
+
+fn size(spec: &SpotPoolParameters) -> Size {
+    let unsigned = |n: i32| u32::try_from(n).unwrap_or_default();
+    Size {
+        minimum: unsigned(spec.size.minimum),
+        maximum: unsigned(spec.size.maximum),
+        idle: unsigned(spec.size.idle),
+    }
+}
+
+fn check_user_data(spec: &SpotPoolParameters) -> Result<(), Invalid> {
+    let length = spec.user_data.as_ref().map_or(0, String::len);
+    if length > USER_DATA_LIMIT {
+        let problem = format!("{length} bytes; EC2 takes at most {USER_DATA_LIMIT}");
+        return Err(invalid("userData", problem));
+    }
+    Ok(())
+}
+
+fn usable_subnets(spec: &SpotPoolParameters, known: &[Subnet]) -> Result<Vec<Subnet>, Invalid> {
+    if let Some(ids) = &spec.subnet_ids {
+        let exists = |id: &String| known.iter().any(|s| s.id == *id);
+        if let Some(index) = ids.iter().position(|id| !exists(id)) {
+            let problem = format!("{} does not exist in {}", ids[index], spec.region);
+            return Err(invalid(&format!("subnetIds[{index}]"), problem));
+        }
+    } else if known.is_empty() {
+        let problem = format!("{} has no default VPC: name subnets", spec.region);
+        return Err(invalid("subnetIds", problem));
+    }
+    let vpcs: BTreeSet<&str> = known.iter().map(|s| s.vpc_id.as_str()).collect();
+    if vpcs.len() > 1 {
+        let problem = format!("the subnets are of several VPCs: {vpcs:?}");
+        return Err(invalid("subnetIds", problem));
+    }
+    let mut usable = known.to_vec();
+    if let Some(zones) = &spec.zones {
+        if let Some(index) = zones
+            .iter()
+            .position(|zone| !known.iter().any(|s| s.zone == *zone))
+        {
+            let problem = format!("{} has no default subnet", zones[index]);
+            return Err(invalid(&format!("zones[{index}]"), problem));
+        }
+        usable.retain(|s| zones.contains(&s.zone));
+    }
+    usable.sort_by(|a, b| (&a.zone, &a.id).cmp(&(&b.zone, &b.id)));
+    usable.dedup_by(|a, b| a.zone == b.zone);
+    Ok(usable)
+}
+
+/// Every offering, most wanted first: markets before types before zones.
+fn offerings(
+    spec: &SpotPoolParameters,
+    zones_by_type: &BTreeMap<String, BTreeSet<String>>,
+    subnets: &[Subnet],
+) -> Result<Vec<Offering>, Invalid> {
+    let sold = |kind: &String, zone: &String| {
+        zones_by_type
+            .get(kind)
+            .is_some_and(|zones| zones.contains(zone))
+    };
+    let zones: Vec<&String> = subnets.iter().map(|s| &s.zone).collect();
+    let mut offerings = Vec::new();
+    for market in markets(spec.capacity_type) {
+        for instance_type in &spec.instance_types {
+            let selling = zones.iter().filter(|zone| sold(instance_type, zone));
+            offerings.extend(selling.map(|zone| Offering {
+                instance_type: instance_type.clone(),
+                zone: (*zone).clone(),
+                market: *market,
+            }));
+        }
+    }
+    if offerings.is_empty() {
+        let (index, unsold) = spec
+            .instance_types
+            .iter()
+            .enumerate()
+            .find(|(_, kind)| !zones_by_type.contains_key(*kind))
+            .unwrap_or((0, &spec.instance_types[0]));
+        let problem = if zones_by_type.contains_key(unsold) {
+            format!("{unsold} is sold in none of the zones {zones:?}")
+        } else {
+            format!("EC2 has no type {unsold} in {}", spec.region)
+        };
+        return Err(invalid(&format!("instanceTypes[{index}]"), problem));
+    }
+    Ok(offerings)
+}
+
+fn markets(capacity: PoolCapacityType) -> &'static [Market] {
+    match capacity {
+        PoolCapacityType::Spot => &[Market::Spot],
+        PoolCapacityType::SpotWithFallback => &[Market::Spot, Market::OnDemand],
+        PoolCapacityType::OnDemand => &[Market::OnDemand],
+    }
+}
+
+fn security_groups(spec: &SpotPoolParameters, subnets: &[Subnet]) -> SecurityGroups {
+    if let Some(ids) = &spec.security_group_ids {
+        return SecurityGroups::Given(ids.clone());
+    }
+    let cidrs = spec.ssh.iter().flat_map(|ssh| &ssh.allowed_cidrs);
+    SecurityGroups::Owned {
+        vpc_id: subnets
+            .first()
+            .map(|s| s.vpc_id.clone())
+            .unwrap_or_default(),
+        rules: GroupRules {
+            ssh_cidrs: cidrs.cloned().collect(),
+            members: true,
+        },
+    }
+}
+
+fn invalid(field: &str, problem: impl Into<String>) -> Invalid {
+    Invalid {
+        field: field.to_owned(),
+        problem: problem.into(),
+    }
+}

@@ -1,0 +1,195 @@
+//! `cargo xtask demo`: everything up, the packages in, the examples applied, a
+//! workspace ready.
+
+use std::error::Error;
+use std::io::Write as _;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use clap::Args;
+use local_cluster::progress::Progress;
+use serde_json::json;
+
+use crate::package::{self, output};
+use crate::target::{Resolved, Target};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// The claim that the demo waits for.
+const CLAIM: &str = "gpudevworkspaceclaims.platform.acme.io/alice-vision";
+const NAMESPACE: &str = "team-vision";
+/// Where the demo keeps the emulator's credentials.
+const SECRET: &str = "aws-credentials";
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    target: Target,
+    /// Install the packages and the platform's configuration, apply no claim
+    #[arg(long)]
+    platform_only: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let mut progress = Progress::to_stderr();
+    match demo(arguments, &mut progress) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn demo(arguments: &Arguments, progress: &mut Progress) -> Outcome<()> {
+    let target = arguments.target.resolve()?;
+    package::install(&target, progress)?;
+    configure(&target, progress)?;
+    if arguments.platform_only {
+        return Ok(());
+    }
+    let step = progress.begin("apply examples/workspaces");
+    apply_file(&target, "examples/workspaces")?;
+    step.end("");
+    await_ready(&target, progress)?;
+    show(&target, arguments)
+}
+
+/// Applies the platform team's part: namespaces, catalogue, credentials.
+fn configure(target: &Resolved, progress: &mut Progress) -> Outcome<()> {
+    let step = progress.begin("apply examples/platform");
+    for file in ["namespaces.yaml", "catalogue.yaml"] {
+        apply_file(target, &format!("examples/platform/{file}"))?;
+    }
+    match &target.emulator {
+        Some(endpoint) => {
+            for object in emulator_access(endpoint) {
+                apply_text(target, &object.to_string())?;
+            }
+        }
+        None => apply_file(target, "examples/platform/provider-config.yaml")?,
+    }
+    output(target.kubectl().args([
+        "wait",
+        "--for=condition=Established",
+        "--timeout=60s",
+        "xrd/gpudevworkspaces.platform.acme.io",
+    ]))?;
+    output(target.kubectl().args([
+        "wait",
+        "--for=condition=Offered",
+        "--timeout=60s",
+        "xrd/gpudevworkspaces.platform.acme.io",
+    ]))?;
+    step.end("");
+    Ok(())
+}
+
+/// Any credentials open the emulator; the environment's are used where there
+/// are some, so that the same command reaches another endpoint.
+fn emulator_access(endpoint: &str) -> [serde_json::Value; 2] {
+    let or_test = |key: &str| std::env::var(key).unwrap_or_else(|_| "test".into());
+    let profile = format!(
+        "[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n",
+        or_test("AWS_ACCESS_KEY_ID"),
+        or_test("AWS_SECRET_ACCESS_KEY"),
+    );
+    let namespace = "crossplane-system";
+    [
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": SECRET, "namespace": namespace},
+            "stringData": {"credentials": profile},
+        }),
+        json!({
+            "apiVersion": "gpu.platform.acme.io/v1alpha1",
+            "kind": "ClusterProviderConfig",
+            "metadata": {"name": "default"},
+            "spec": {
+                "credentials": {
+                    "source": "Secret",
+                    "secretRef": {"namespace": namespace, "name": SECRET, "key": "credentials"},
+                },
+                "endpoint": {"url": {"type": "Static", "static": endpoint}},
+            },
+        }),
+    ]
+}
+
+fn await_ready(target: &Resolved, progress: &mut Progress) -> Outcome<()> {
+    let began = Instant::now();
+    let step = progress.begin("wait for the workspace");
+    let mut wait = target.kubectl();
+    wait.args([
+        "wait",
+        "-n",
+        NAMESPACE,
+        CLAIM,
+        "--for=condition=Ready",
+        "--timeout=120s",
+    ]);
+    if let Err(error) = output(&mut wait) {
+        let described = output(target.kubectl().args(["describe", "-n", NAMESPACE, CLAIM]))?;
+        return Err(format!("{error}\n{described}").into());
+    }
+    step.end(&format!(
+        "ready after {:.1} s",
+        began.elapsed().as_secs_f32()
+    ));
+    Ok(())
+}
+
+fn show(target: &Resolved, arguments: &Arguments) -> Outcome<()> {
+    let table = output(target.kubectl().args([
+        "get",
+        "-n",
+        NAMESPACE,
+        "gpudevworkspaceclaims.platform.acme.io",
+    ]))?;
+    let ssh = output(target.kubectl().args([
+        "get",
+        "-n",
+        NAMESPACE,
+        CLAIM,
+        "-o",
+        "jsonpath={.status.ssh}",
+    ]))?;
+    println!("\n{table}\n\n  {ssh}\n");
+    if !arguments.target.current {
+        let name = &arguments.target.name;
+        println!("Look further:");
+        println!("  eval \"$(cargo xtask cluster env --name {name})\"");
+    }
+    println!("  kubectl describe -n {NAMESPACE} gpuws alice-vision");
+    println!("  crossplane resource trace -n {NAMESPACE} gpuws alice-vision");
+    println!("  kubectl get -n {NAMESPACE} spotpools");
+    println!("  aws ec2 describe-instances    # the emulator's");
+    Ok(())
+}
+
+fn apply_file(target: &Resolved, path: &str) -> Outcome<()> {
+    let mut apply = target.kubectl();
+    apply.args(["apply", "-f"]).arg(crate::root().join(path));
+    output(&mut apply)?;
+    Ok(())
+}
+
+/// Through standard input: credentials never appear in a command line.
+fn apply_text(target: &Resolved, text: &str) -> Outcome<()> {
+    let mut apply: Command = target.kubectl();
+    let mut running = apply
+        .args(["apply", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()?;
+    if let Some(mut input) = running.stdin.take() {
+        input.write_all(text.as_bytes())?;
+    }
+    let status = running.wait()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("kubectl apply: {status}").into())
+    }
+}

@@ -1,0 +1,101 @@
+//! Runtime images: one static binary and the CA certificates, nothing else.
+//!
+//! Written as an image archive, without a daemon and without a registry. The
+//! same files give the same bytes.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+/// Where the CA certificates lie in the image; rustls looks there.
+const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
+/// Crossplane runs packages as this user and group.
+const USER: &str = "2000:2000";
+
+/// Writes the archive of an image whose entrypoint is `binary`. Answers the
+/// image's digest, in hex.
+pub(crate) fn write(binary: &Path, name: &str, to: &Path) -> io::Result<String> {
+    let layer = layer(binary, name)?;
+    let layer_digest = sha256(&layer);
+    let config = json!({
+        "architecture": "amd64",
+        "os": "linux",
+        "config": {"Entrypoint": [format!("/{name}")], "User": USER},
+        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer_digest}")]},
+        "history": [{"created_by": "cargo xtask package"}],
+    })
+    .to_string();
+    let config_digest = sha256(config.as_bytes());
+    let manifest = json!([{
+        "Config": format!("{config_digest}.json"),
+        "RepoTags": [],
+        "Layers": [format!("{layer_digest}.tar")],
+    }])
+    .to_string();
+
+    let mut archive = tar::Builder::new(fs::File::create(to)?);
+    append(
+        &mut archive,
+        &format!("{config_digest}.json"),
+        config.as_bytes(),
+        0o644,
+    )?;
+    append(&mut archive, &format!("{layer_digest}.tar"), &layer, 0o644)?;
+    append(&mut archive, "manifest.json", manifest.as_bytes(), 0o644)?;
+    archive.into_inner()?;
+    Ok(config_digest)
+}
+
+/// The digest of some bytes, in hex.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+fn layer(binary: &Path, name: &str) -> io::Result<Vec<u8>> {
+    let mut layer = tar::Builder::new(Vec::new());
+    append(&mut layer, name, &fs::read(binary)?, 0o755)?;
+    let certificates = fs::read(Path::new("/").join(CERTIFICATES))?;
+    append(&mut layer, CERTIFICATES, &certificates, 0o644)?;
+    layer.into_inner()
+}
+
+fn append<W: io::Write>(
+    archive: &mut tar::Builder<W>,
+    path: &str,
+    content: &[u8],
+    mode: u32,
+) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(u64::try_from(content.len()).map_err(io::Error::other)?);
+    header.set_mode(mode);
+    header.set_mtime(0);
+    header.set_cksum();
+    archive.append_data(&mut header, path, content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_binary_gives_the_same_image() {
+        let folder = std::env::temp_dir().join(format!("image-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let binary = folder.join("program");
+        fs::write(&binary, b"not really one").unwrap();
+        let (a, b) = (folder.join("a.tar"), folder.join("b.tar"));
+        let first = write(&binary, "program", &a).unwrap();
+        let second = write(&binary, "program", &b).unwrap();
+        assert_eq!(first, second);
+        assert_eq!(fs::read(&a).unwrap(), fs::read(&b).unwrap());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,92 @@
+//! Which cluster a command works on: a local one, or the kubeconfig's.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use local_cluster::Cluster;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+#[derive(Args, Clone)]
+pub(crate) struct Target {
+    /// Name of the local cluster
+    #[arg(long, default_value = "demo", conflicts_with = "current")]
+    pub(crate) name: String,
+    /// Use the current kubeconfig's cluster instead of a local one
+    #[arg(long)]
+    pub(crate) current: bool,
+    /// With --current: the registry to push to, as the cluster reaches it
+    #[arg(long, env = "REGISTRY", requires = "current")]
+    pub(crate) registry: Option<String>,
+}
+
+/// A cluster and the programs that talk to it.
+pub(crate) struct Resolved {
+    /// None: the environment's own.
+    kubeconfig: Option<PathBuf>,
+    /// The registry, as host and port.
+    pub(crate) registry: String,
+    /// The EC2 emulator, where the cluster has one.
+    pub(crate) emulator: Option<String>,
+    /// The crossplane CLI.
+    pub(crate) crossplane: PathBuf,
+    kubectl: PathBuf,
+}
+
+impl Target {
+    /// Finds the cluster and its programs.
+    pub(crate) fn resolve(&self) -> Outcome<Resolved> {
+        if self.current {
+            let registry = self.registry.clone().ok_or(
+                "CLUSTER=current needs REGISTRY, a registry that this machine can push to and \
+                 the cluster can pull from",
+            )?;
+            return Ok(Resolved {
+                kubeconfig: None,
+                registry,
+                emulator: std::env::var("AWS_ENDPOINT_URL").ok(),
+                crossplane: crossplane()?,
+                kubectl: on_path("kubectl")?,
+            });
+        }
+        let cluster = Cluster::open(&self.name)?;
+        Ok(Resolved {
+            kubeconfig: Some(cluster.kubeconfig()),
+            registry: cluster.registry(),
+            emulator: Some(cluster.emulator_url()),
+            crossplane: cluster.program("crossplane")?,
+            kubectl: cluster.program("kubectl")?,
+        })
+    }
+}
+
+impl Resolved {
+    /// kubectl, for this cluster.
+    pub(crate) fn kubectl(&self) -> Command {
+        self.command(&self.kubectl)
+    }
+
+    /// A program, for this cluster.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        if let Some(kubeconfig) = &self.kubeconfig {
+            command.env("KUBECONFIG", kubeconfig);
+        }
+        command
+    }
+}
+
+/// The crossplane CLI, built once.
+pub(crate) fn crossplane() -> Outcome<PathBuf> {
+    on_path("crossplane")
+}
+
+fn on_path(program: &str) -> Outcome<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|candidate| candidate.is_file())
+        .ok_or_else(|| format!("{program} is not on PATH").into())
+}
