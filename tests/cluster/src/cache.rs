@@ -146,12 +146,9 @@ pub(crate) fn key<'a>(contents: impl IntoIterator<Item = (&'a str, &'a [u8])>) -
         hash.update((bytes.len() as u64).to_be_bytes());
         hash.update(bytes);
     }
-    let digest = hash.finalize();
-    digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let first_bytes = hash.finalize().into_iter().take(8);
+    let number = first_bytes.fold(0_u64, |number, byte| (number << 8) | u64::from(byte));
+    format!("{number:016x}")
 }
 
 pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {

@@ -121,7 +121,7 @@ impl Certificates {
         for client in CLIENTS {
             let mut params = named(client.user, client.group);
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-            self.issue(client.file, params, &authority)?;
+            self.issue(client.file, &params, &authority)?;
         }
         let names = [
             "localhost",
@@ -134,18 +134,18 @@ impl Certificates {
         let apiserver = [node.as_slice(), &[API_SERVICE]].concat();
         self.issue(
             "serving",
-            serving("kube-apiserver", &names, &apiserver)?,
+            &serving("kube-apiserver", &names, &apiserver)?,
             &authority,
         )?;
         let kubelet = serving("system:node:node", &["node"], &node)?;
-        self.issue("kubelet-serving", kubelet, &authority)?;
+        self.issue("kubelet-serving", &kubelet, &authority)?;
         self.create_service_account_keys()
     }
 
     fn issue(
         &self,
         name: &str,
-        params: CertificateParams,
+        params: &CertificateParams,
         authority: &CertifiedIssuer<'_, KeyPair>,
     ) -> Result<(), Error> {
         let key = KeyPair::generate().map_err(fails(name))?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cache::{self, Cache};
 use crate::layout::cgroup;
 use crate::network::Addresses;
+use crate::processes::Identity;
 use crate::state::{self, Record, StateFolder, Verdict, verdict};
 use crate::supervisor::PartStatus;
 
@@ -141,7 +142,7 @@ impl Cluster {
 
     /// How it does.
     pub fn verdict(&self) -> Result<Verdict, Error> {
-        let alive = self.state.init()?.is_some_and(|init| init.is_alive());
+        let alive = self.state.init()?.is_some_and(Identity::is_alive);
         Ok(verdict(Some(&self.record), alive, &self.state.parts()?))
     }
 
@@ -166,15 +167,13 @@ impl Cluster {
             ("AWS_DEFAULT_REGION", "us-east-1".to_owned()),
             ("GPU_WORKSPACES_REGISTRY", self.registry()),
         ];
-        let mut text: String = variables
+        let mut lines: Vec<_> = variables
             .iter()
-            .map(|(name, value)| format!("export {name}={}\n", quoted(value)))
+            .map(|(name, value)| format!("export {name}={}", quoted(value)))
             .collect();
-        text += &format!(
-            "export PATH={}:\"$PATH\"\n",
-            quoted(&bin.display().to_string())
-        );
-        text
+        let bin = quoted(&bin.display().to_string());
+        lines.push(format!("export PATH={bin}:\"$PATH\"\n"));
+        lines.join("\n")
     }
 }
 

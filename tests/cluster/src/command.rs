@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_of_a_long_log_are_shown() {
-        let text: String = (0..50).map(|number| format!("line {number}\n")).collect();
-        let shown = last_lines(&text, 2);
+        let lines: Vec<_> = (0..50).map(|number| format!("line {number}")).collect();
+        let shown = last_lines(&lines.join("\n"), 2);
         assert_eq!(shown, "    line 48\n    line 49");
     }
 }

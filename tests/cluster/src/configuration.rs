@@ -198,12 +198,10 @@ fn kubelet(layout: &Layout) -> Value {
         "containerRuntimeEndpoint": format!("unix://{CONTAINERD_SOCKET}"),
         "podLogsDir": layout.state.logs().join("pods"),
         "volumePluginDir": layout.state.data("volume-plugins"),
-        // Both versions of cgroups: under version 1 the kubelet refuses to start
-        // unless told; under version 2 the setting has no effect. Containers are
-        // placed by path below a folder of this cluster's own.
+        // Under cgroup version 1 the kubelet refuses to start unless told; under
+        // version 2 the setting has no effect.
         "failCgroupV1": false,
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": format!("/{}", layout.cgroup()),
         "cgroupsPerQOS": false,
         "enforceNodeAllocatable": [],
         "localStorageCapacityIsolation": false,

@@ -44,13 +44,6 @@ fn the_runtime_takes_images_from_this_clusters_registry_only_by_http() {
 }
 
 #[test]
-fn containers_of_two_clusters_never_share_a_cgroup() {
-    let kubelet = kubelet(&layout());
-    assert_eq!(kubelet["cgroupRoot"], "/gpu-workspaces-test");
-    assert_eq!(kubelet["cgroupsPerQOS"], false);
-}
-
-#[test]
 fn pods_get_addresses_of_this_cluster_and_ask_its_dns() {
     let network = pod_network(&layout());
     let range = &network["plugins"][0]["ipam"]["ranges"][0][0];

@@ -14,7 +14,7 @@ use crate::state::{self, Verdict};
 use crate::wait::{self, Deadline};
 
 /// How long the kernel may take to end a cluster's processes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]

@@ -16,6 +16,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{pause, sethostname};
 
 use crate::cache;
+use crate::cgroups;
 use crate::network::{self, UPLINK};
 use crate::plan::{Part, Plan};
 use crate::probe;
@@ -57,6 +58,9 @@ pub enum Error {
     /// The process table cannot be read.
     #[error("read /proc/self: {0}")]
     Proc(std::io::Error),
+    /// The cgroups could not be set up.
+    #[error(transparent)]
+    Cgroups(#[from] cgroups::Error),
     /// The network could not be set up.
     #[error(transparent)]
     Network(#[from] network::Error),
@@ -77,6 +81,7 @@ pub fn run(state: &Path) -> Result<(), Error> {
         what: "set the host name",
         source,
     })?;
+    cgroups::enter(&plan.cgroup)?;
     separate_mounts(&plan, &state)?;
     // Tells `up` that the network namespace is there to be connected.
     state.write_init(identity)?;

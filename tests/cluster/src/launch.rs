@@ -14,7 +14,7 @@ use crate::layout::Layout;
 use crate::network;
 use crate::processes::Identity;
 use crate::progress::Progress;
-use crate::state;
+use crate::state::{self, StateFolder};
 use crate::supervisor::{PartState, PartStatus};
 use crate::up::InitProgram;
 use crate::wait::{self, Deadline};
@@ -22,9 +22,12 @@ use crate::wait::{self, Deadline};
 /// How often the cluster is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 /// For what takes a moment on an idle machine, with room for a busy one.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// For Crossplane's pods: an image of 70 MB, two init containers, many CRDs.
-const CROSSPLANE_PATIENCE: Duration = Duration::from_secs(300);
+const CROSSPLANE_PATIENCE: Duration = Duration::from_mins(5);
+/// The parts that are waited for first, as others of our steps need them.
+const REGISTRY: &str = "registry";
+const APISERVER: &str = "kube-apiserver";
 /// How much of a log is shown.
 const LINES: usize = 20;
 
@@ -47,27 +50,16 @@ pub enum Error {
     #[error(transparent)]
     Wait(#[from] wait::Error),
     /// A part ended.
-    #[error("{}", describe_death(.0))]
+    #[error("{}", .0.describe_death())]
     Died(Box<PartStatus>),
     /// The first process ended, or did not start.
-    #[error("the cluster's first process failed\n  log: {log}, which ends with:\n{tail}")]
+    #[error("the cluster's first process ended\n  log: {log}, which ends with:\n{tail}")]
     Init {
         /// Its log.
         log: PathBuf,
         /// The end of it.
         tail: String,
     },
-}
-
-/// Names the part, how it ended, and its log with the last lines.
-pub fn describe_death(part: &PartStatus) -> String {
-    format!(
-        "{} ended: {}\n  log: {}, which ends with:\n{}",
-        part.name,
-        part.exit.as_deref().unwrap_or("it is not known how"),
-        part.log.display(),
-        tail(&part.log, LINES)
-    )
 }
 
 /// Starts INIT and brings everything up in it.
@@ -83,14 +75,13 @@ pub(crate) fn launch(
     step.end("ready");
     let cluster = Running { layout, identity };
 
-    cluster.await_part("registry", progress)?;
+    cluster.await_part(REGISTRY, progress)?;
     let step = progress.begin("images");
     push_pause(layout)?;
     crossplane::push_image(layout, crossplane)?;
     step.end("pushed");
 
-    cluster.await_part("etcd", progress)?;
-    cluster.await_part("kube-apiserver", progress)?;
+    cluster.await_part(APISERVER, progress)?;
     let step = progress.begin("service of the DNS");
     apply_dns(layout)?;
     step.end("applied");
@@ -99,7 +90,9 @@ pub(crate) fn launch(
     cluster.install_crossplane(crossplane)?;
     step.end("ready");
     for part in layout.state.parts()? {
-        cluster.await_part(&part.name, progress)?;
+        if ![REGISTRY, APISERVER].contains(&part.name.as_str()) {
+            cluster.await_part(&part.name, progress)?;
+        }
     }
     Ok(())
 }
@@ -125,7 +118,7 @@ fn start_init(layout: &Layout, init: &InitProgram) -> Result<Identity, Error> {
         source,
     })?;
     if !started.success() {
-        return Err(init_failed(layout));
+        return Err(init_failed(&layout.state));
     }
     wait::until(
         "the cluster's first process",
@@ -136,7 +129,7 @@ fn start_init(layout: &Layout, init: &InitProgram) -> Result<Identity, Error> {
             let said = fs::metadata(&log).map_or(0, |log| log.len());
             match layout.state.init() {
                 Ok(Some(identity)) => Ok(Ok(identity)),
-                _ if said > 0 => Ok(Err(init_failed(layout))),
+                _ if said > 0 => Ok(Err(init_failed(&layout.state))),
                 Ok(None) => Err("it has not reported yet".to_owned()),
                 Err(error) => Err(error.to_string()),
             }
@@ -144,8 +137,8 @@ fn start_init(layout: &Layout, init: &InitProgram) -> Result<Identity, Error> {
     )?
 }
 
-fn init_failed(layout: &Layout) -> Error {
-    let log = layout.state.log("init");
+pub(crate) fn init_failed(state: &StateFolder) -> Error {
+    let log = state.log("init");
     Error::Init {
         tail: tail(&log, LINES),
         log,
@@ -195,7 +188,7 @@ impl Running<'_> {
         if self.identity.is_alive() {
             Ok(parts)
         } else {
-            Err(init_failed(self.layout))
+            Err(init_failed(&self.layout.state))
         }
     }
 

@@ -30,7 +30,7 @@ pub mod images;
 pub mod init;
 mod launch;
 mod layout;
-mod network;
+pub mod network;
 mod parts;
 pub mod pins;
 mod plan;

@@ -19,6 +19,7 @@ pub fn plan(layout: &Layout) -> Plan {
     let temporary = text(&layout.state.temporary());
     Plan {
         hostname: format!("gpu-workspaces-{}", layout.name),
+        cgroup: layout.cgroup(),
         node: addresses.node(),
         host: addresses.host(),
         gateway: addresses.gateway(),

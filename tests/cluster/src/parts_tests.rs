@@ -31,7 +31,7 @@ fn every_part_waits_only_for_parts_that_are_started_before_it() {
                     .iter()
                     .all(|name| startable.contains(&name.as_str()))
         });
-        startable.push(&next.expect("parts that wait for each other").name);
+        startable.push(&next.unwrap().name);
     }
 }
 
@@ -73,6 +73,11 @@ fn no_part_inherits_the_variables_of_whoever_started_the_cluster() {
             .1
             .starts_with("/cache/clusters/test/bin:")
     );
+}
+
+#[test]
+fn containers_of_two_clusters_never_share_a_cgroup() {
+    assert_eq!(plan_of(1).cgroup, "gpu-workspaces-test");
 }
 
 #[test]

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub struct Plan {
     /// The host name inside.
     pub hostname: String,
+    /// The cgroup that everything in it is below.
+    pub cgroup: String,
     /// The node's address, on the cable.
     pub node: Ipv4Addr,
     /// The host's address, on the cable: the default route.

@@ -8,7 +8,7 @@ use nix::sys::statvfs::statvfs;
 use nix::unistd::geteuid;
 
 use crate::command;
-use crate::configuration::CNI_PLUGINS;
+use crate::crossplane::AUTHORITIES;
 use crate::progress::Progress;
 
 /// Memory that the cluster's processes take, with room for a few pods.
@@ -18,18 +18,50 @@ const DISK: u64 = 3 << 30;
 /// Disk for Go's caches and the binaries, when some are still to be built.
 const DISK_TO_BUILD: u64 = 16 << 30;
 
-/// Programs and the Debian packages that bring them.
-const PROGRAMS: &[(&str, &str)] = &[
-    ("conntrack", "conntrack"),
-    ("gzip", "gzip"),
-    ("ip", "iproute2"),
-    ("iptables", "iptables"),
-    ("mount", "mount"),
-    ("nft", "nftables"),
-    ("runc", "runc"),
-    ("setsid", "util-linux"),
-    ("tar", "tar"),
-    ("unshare", "util-linux"),
+/// How to see that something is on the machine.
+#[derive(Debug, Clone, Copy)]
+enum Sign {
+    /// A program of the same name.
+    Program,
+    /// These files.
+    Files(&'static [&'static str]),
+    /// This Python runs.
+    Python(&'static str),
+}
+
+/// What Debian packages bring: its name to people, the package, and the sign of it.
+const PACKAGED: &[(&str, &str, Sign)] = &[
+    ("conntrack", "conntrack", Sign::Program),
+    ("gzip", "gzip", Sign::Program),
+    ("ip", "iproute2", Sign::Program),
+    ("iptables", "iptables", Sign::Program),
+    ("mount", "mount", Sign::Program),
+    ("nft", "nftables", Sign::Program),
+    ("python3", "python3", Sign::Program),
+    (
+        "python3's venv and ensurepip",
+        "python3-venv",
+        Sign::Python("import venv, ensurepip"),
+    ),
+    ("runc", "runc", Sign::Program),
+    ("setsid", "util-linux", Sign::Program),
+    ("tar", "tar", Sign::Program),
+    ("unshare", "util-linux", Sign::Program),
+    (
+        "CNI plugins in /usr/lib/cni",
+        "containernetworking-plugins",
+        Sign::Files(&[
+            "/usr/lib/cni/host-local",
+            "/usr/lib/cni/loopback",
+            "/usr/lib/cni/portmap",
+            "/usr/lib/cni/ptp",
+        ]),
+    ),
+    (
+        "a bundle of certificate authorities",
+        "ca-certificates",
+        Sign::Files(&[AUTHORITIES]),
+    ),
 ];
 
 /// What was found on the machine.
@@ -38,11 +70,8 @@ struct Facts {
     root: bool,
     /// Such as `go1.26.8`.
     go: Option<String>,
-    python: bool,
-    python_venv: bool,
-    programs: Vec<&'static str>,
-    cni_plugins: bool,
-    authorities: bool,
+    /// Of [`PACKAGED`], by name.
+    present: Vec<&'static str>,
     memory: u64,
     disk: u64,
     cache: PathBuf,
@@ -140,30 +169,10 @@ fn missing(facts: &Facts, needs: Needs<'_>) -> Vec<Missing> {
         },
         advice("install it as https://go.dev/doc/install says, and put go on PATH"),
     );
-    require(
-        facts.python,
-        "python3".to_owned(),
-        Remedy::Package("python3"),
-    );
-    require(
-        facts.python_venv,
-        "python3's venv and ensurepip".to_owned(),
-        Remedy::Package("python3-venv"),
-    );
-    for (program, package) in PROGRAMS {
-        let found = facts.programs.contains(program);
-        require(found, (*program).to_owned(), Remedy::Package(package));
+    for (name, package, _) in PACKAGED {
+        let found = facts.present.contains(name);
+        require(found, (*name).to_owned(), Remedy::Package(package));
     }
-    require(
-        facts.cni_plugins,
-        format!("CNI plugins in {CNI_PLUGINS}"),
-        Remedy::Package("containernetworking-plugins"),
-    );
-    require(
-        facts.authorities,
-        "a bundle of certificate authorities".to_owned(),
-        Remedy::Package("ca-certificates"),
-    );
     require(
         facts.memory >= MEMORY,
         format!(
@@ -255,31 +264,29 @@ fn render(missing: &[Missing]) -> String {
 }
 
 fn gather(cache: &Path) -> Facts {
-    let succeeds = |program: &str, arguments: &[&str]| {
-        command::output(Command::new(program).args(arguments)).is_ok()
-    };
     let mut go = Command::new("go");
     go.env("GOTOOLCHAIN", "local").args(["env", "GOVERSION"]);
-    let plugins = ["host-local", "loopback", "portmap", "ptp"];
     Facts {
         root: geteuid().is_root(),
         go: command::output(&mut go)
             .ok()
             .map(|version| version.trim().to_owned()),
-        python: succeeds("python3", &["-c", ""]),
-        python_venv: succeeds("python3", &["-c", "import venv, ensurepip"]),
-        programs: PROGRAMS
+        present: PACKAGED
             .iter()
-            .map(|(program, _)| *program)
-            .filter(|program| on_path(program))
+            .filter(|(name, _, sign)| is_present(name, *sign))
+            .map(|(name, ..)| *name)
             .collect(),
-        cni_plugins: plugins
-            .iter()
-            .all(|plugin| Path::new(CNI_PLUGINS).join(plugin).exists()),
-        authorities: Path::new(crate::crossplane::AUTHORITIES).exists(),
         memory: available_memory(),
         disk: available_disk(cache),
         cache: cache.to_path_buf(),
+    }
+}
+
+fn is_present(name: &str, sign: Sign) -> bool {
+    match sign {
+        Sign::Program => on_path(name),
+        Sign::Files(files) => files.iter().all(|file| Path::new(file).exists()),
+        Sign::Python(code) => command::output(Command::new("python3").args(["-c", code])).is_ok(),
     }
 }
 

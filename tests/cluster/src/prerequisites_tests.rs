@@ -9,11 +9,7 @@ fn complete() -> Facts {
     Facts {
         root: true,
         go: Some("go1.26.8".to_owned()),
-        python: true,
-        python_venv: true,
-        programs: PROGRAMS.iter().map(|(program, _)| *program).collect(),
-        cni_plugins: true,
-        authorities: true,
+        present: PACKAGED.iter().map(|(name, ..)| *name).collect(),
         memory: MEMORY,
         disk: DISK_TO_BUILD,
         cache: "/cache".into(),
@@ -30,8 +26,7 @@ fn everything_that_is_missing_is_named_at_once() {
     let facts = Facts {
         root: false,
         go: None,
-        programs: vec!["tar"],
-        cni_plugins: false,
+        present: vec!["tar"],
         memory: 1 << 30,
         disk: 1 << 30,
         ..complete()
@@ -56,7 +51,7 @@ fn everything_that_is_missing_is_named_at_once() {
 #[test]
 fn the_command_at_the_end_names_each_package_once() {
     let facts = Facts {
-        programs: Vec::new(),
+        present: Vec::new(),
         ..complete()
     };
     let text = render(&missing(&facts, NEEDS));

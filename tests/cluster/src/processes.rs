@@ -95,7 +95,7 @@ impl Stat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// proc_pid_stat(5): the state is field 3, the start time field 22. Field 2 is
+    /// `proc_pid_stat(5)`: the state is field 3, the start time field 22. Field 2 is
     /// a name in parentheses, which may itself contain spaces and parentheses.
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;

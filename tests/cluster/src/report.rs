@@ -52,6 +52,9 @@ pub struct PartRow {
     pub pid: Option<i32>,
     /// Since when it is in that state.
     pub since: Timestamp,
+    /// The end of a dead part's log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_lines: Option<String>,
     /// How it ended, or what keeps it from being ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -138,6 +141,7 @@ fn row(part: &PartStatus, alive: bool, processes: &[(i32, i32)]) -> PartRow {
         }),
         since: part.since,
         detail: part.exit.clone().or_else(|| part.observed.clone()),
+        last_lines: (part.state == PartState::Dead).then(|| command::tail(&part.log, 10)),
         log: part.log.clone(),
     }
 }
@@ -195,7 +199,10 @@ impl std::fmt::Display for Report {
                 line(&part.name, &part.state, &pid, &since, &log)
             )?;
             if let Some(detail) = &part.detail {
-                writeln!(formatter, "    {detail}")?;
+                writeln!(formatter, "  {detail}")?;
+            }
+            if let Some(lines) = &part.last_lines {
+                writeln!(formatter, "  its log ends with:\n{lines}")?;
             }
         }
         for Deployment {

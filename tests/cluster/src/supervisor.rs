@@ -8,7 +8,11 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::command::tail;
 use crate::plan::Part;
+
+/// How much of a dead part's log is shown.
+const LINES: usize = 20;
 
 /// What is known of one part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -173,6 +177,17 @@ impl Supervisor {
 }
 
 impl PartStatus {
+    /// For a dead part: its name, how it ended, and its log with the last lines.
+    pub fn describe_death(&self) -> String {
+        format!(
+            "{} ended: {}\n  log: {}, which ends with:\n{}",
+            self.name,
+            self.exit.as_deref().unwrap_or("it is not known how"),
+            self.log.display(),
+            tail(&self.log, LINES)
+        )
+    }
+
     fn enter(&mut self, state: PartState, now: Timestamp) {
         self.state = state;
         self.since = now;

@@ -23,6 +23,7 @@ use crate::prerequisites::{self, Needs};
 use crate::probe;
 use crate::progress::Progress;
 use crate::state::{self, Record, Stage, StateFolder, Verdict, choose_index};
+use crate::supervisor::PartStatus;
 
 /// What `up` is to do.
 #[derive(Debug, Clone)]
@@ -79,13 +80,22 @@ pub enum Error {
     #[error(transparent)]
     Command(#[from] command::Error),
     /// The cluster did not come up.
-    #[error(transparent)]
-    Launch(#[from] launch::Error),
+    #[error(
+        "{source}\n\
+         What still runs of cluster `{name}` is left for a look; \
+         `cargo xtask cluster down --name {name}` ends it and keeps the logs"
+    )]
+    Launch {
+        /// Its name.
+        name: String,
+        /// What went wrong.
+        source: launch::Error,
+    },
     /// There is one of that name, and it is not in order.
     #[error(
-        "cluster `{name}` exists and is not up ({how}).\n\
-         Look at it with `cargo xtask cluster status --name {name}`, or take it down with \
-         `cargo xtask cluster down --name {name}` and start it again"
+        "cluster `{name}` exists and is not up: {how}\n\
+         `cargo xtask cluster down --name {name}` ends it and keeps the logs; \
+         then start it again"
     )]
     HalfUp {
         /// Its name.
@@ -125,7 +135,12 @@ pub fn up(cache: &Cache, options: &Options, progress: &mut Progress) -> Result<C
     prepare(&layout, &options.init, progress)?;
     record.stage = Stage::Starting;
     layout.state.write_record(&record)?;
-    launch::launch(&layout, &options.init, &crossplane, progress)?;
+    launch::launch(&layout, &options.init, &crossplane, progress).map_err(|source| {
+        Error::Launch {
+            name: name.clone(),
+            source,
+        }
+    })?;
     record.stage = Stage::Ready;
     layout.state.write_record(&record)?;
     Ok(Cluster::find(cache, name)?)
@@ -171,7 +186,12 @@ fn existing(cache: &Cache, name: &str, progress: &mut Progress) -> Result<Option
             progress.note(&format!("cluster `{name}` is already up"));
             Ok(Some(cluster))
         }
-        other => Err(half_up(other.to_string())),
+        Verdict::Dead(parts) => {
+            let deaths: Vec<_> = parts.iter().map(PartStatus::describe_death).collect();
+            Err(half_up(deaths.join("\n")))
+        }
+        Verdict::Gone => Err(half_up(launch::init_failed(cluster.state()).to_string())),
+        other @ Verdict::Starting => Err(half_up(other.to_string())),
     }
 }
 

@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_condition_that_holds_is_not_waited_for() {
         let deadline = Deadline::after(Duration::ZERO);
-        let value = until("nothing", deadline, Duration::from_secs(60), || Ok(7)).unwrap();
+        let value = until("nothing", deadline, Duration::from_mins(1), || Ok(7)).unwrap();
         assert_eq!(value, 7);
     }
 }

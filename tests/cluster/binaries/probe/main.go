@@ -1,6 +1,6 @@
 // Probe is what the lifecycle test runs in a pod.
 //
-//	probe wait          until it is told to end
+//	probe serve         answers every request on port 8080, until it is told to end
 //	probe resolve NAME  prints the addresses of NAME, one a line
 //	probe get URL       prints the status code that URL answers with
 package main
@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 )
 
@@ -24,12 +22,12 @@ func main() {
 
 func run(arguments []string) error {
 	switch {
-	case len(arguments) == 1 && arguments[0] == "wait":
-		fmt.Println("waiting")
-		end := make(chan os.Signal, 1)
-		signal.Notify(end, syscall.SIGINT, syscall.SIGTERM)
-		<-end
-		return nil
+	case len(arguments) == 1 && arguments[0] == "serve":
+		fmt.Println("serving")
+		return http.ListenAndServe(":8080", http.HandlerFunc(
+			func(response http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintln(response, "served")
+			}))
 	case len(arguments) == 2 && arguments[0] == "resolve":
 		addresses, err := net.LookupHost(arguments[1])
 		for _, address := range addresses {

@@ -1,0 +1,129 @@
+//! The local cluster from up to down, on clusters of its own names.
+//!
+//! `cargo test -p local-cluster --features cluster --test lifecycle`, as root.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod command_line;
+mod host;
+mod pods;
+
+use command_line::{Guard, xtask, xtask_fails};
+use host::Snapshot;
+
+/// Two clusters at once take twice as long on a small machine.
+static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ONE_AT_A_TIME
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[test]
+fn a_cluster_serves_reports_a_death_and_leaves_nothing() {
+    let _alone = alone();
+    let name = "lifecycle";
+    xtask(&["cluster", "down", "--name", name]);
+    let before = Snapshot::take();
+    let guard = Guard::of(name);
+
+    let missing = xtask_fails(&["cluster", "env", "--name", name]);
+    assert!(missing.contains("cluster up --name lifecycle"), "{missing}");
+
+    xtask(&["cluster", "up", "--name", name]);
+    let again = xtask(&["cluster", "up", "--name", name]);
+    assert!(
+        again.contains("cluster `lifecycle` is already up"),
+        "{again}"
+    );
+
+    let cluster = local_cluster::Cluster::open(name).unwrap();
+    let report = command_line::status(name);
+    assert_eq!(report["up"], true, "{report:#}");
+    assert!(
+        report["parts"].as_array().unwrap().iter().all(|part| {
+            part["state"] == "ready" && part["pid"].as_i64().is_some_and(host::runs)
+        })
+    );
+    let processes = host::processes_in(&cluster.cgroup());
+    assert!(processes.len() > 15, "only {} processes", processes.len());
+
+    pods::a_pod_runs_and_is_reached(&cluster);
+    assert_eq!(
+        Snapshot::take().outside(&cluster),
+        before.outside(&cluster),
+        "a running cluster changes the host by its own interface, route and cgroup only"
+    );
+
+    let victim = report["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|part| part["name"] == "kube-scheduler")
+        .unwrap();
+    host::kill(victim["pid"].as_i64().unwrap());
+    let dead = command_line::await_status(name, |report| report["up"] == false);
+    let part = dead["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|part| part["name"] == "kube-scheduler")
+        .unwrap();
+    assert_eq!(part["state"], "dead", "{part:#}");
+    assert!(
+        part["detail"].as_str().unwrap().contains("SIGKILL"),
+        "{part:#}"
+    );
+    let log = cluster.log("kube-scheduler").display().to_string();
+    assert_eq!(part["log"], log.as_str());
+    let half_up = xtask_fails(&["cluster", "up", "--name", name]);
+    for word in [
+        "kube-scheduler",
+        "killed by signal 9",
+        &log,
+        "cluster down --name lifecycle",
+    ] {
+        assert!(half_up.contains(word), "{word} is not in:\n{half_up}");
+    }
+
+    xtask(&["cluster", "down", "--name", name]);
+    let kept = cluster.state().last_logs();
+    assert!(
+        kept.join("kube-scheduler.log").exists(),
+        "{}",
+        kept.display()
+    );
+    assert!(!cluster.state().root().exists());
+    let survivors: Vec<_> = processes.into_iter().filter(host::Process::runs).collect();
+    assert!(survivors.is_empty(), "{survivors:?}");
+    assert_eq!(Snapshot::take(), before);
+    drop(guard);
+}
+
+#[test]
+fn taking_one_cluster_down_does_not_disturb_its_neighbour() {
+    let _alone = alone();
+    let (one, two) = ("lifecycle-a", "lifecycle-b");
+    let guards = [Guard::of(one), Guard::of(two)];
+    for name in [one, two] {
+        xtask(&["cluster", "up", "--name", name]);
+    }
+    let (first, second) = (
+        local_cluster::Cluster::open(one).unwrap(),
+        local_cluster::Cluster::open(two).unwrap(),
+    );
+    assert_ne!(first.registry(), second.registry());
+    let before = host::processes_in(&second.cgroup());
+
+    xtask(&["cluster", "down", "--name", one]);
+
+    assert!(before.iter().all(host::Process::runs), "{before:?}");
+    assert_eq!(command_line::status(two)["up"], true);
+    pods::a_pod_runs_and_is_reached(&second);
+    drop(guards);
+}
