@@ -206,7 +206,7 @@ fn build_one(
         .arg("-o")
         .arg(&file);
     if let Some(program) = package.program {
-        let stripped = staging.join(program);
+        let stripped = staging.join(format!("{program}.stripped"));
         output(
             Command::new("strip")
                 .arg("-o")

@@ -137,7 +137,7 @@ pub static MODULES: &[Module] = &[
             "crossplane-core",
             "github.com/crossplane/crossplane/v2/cmd/crossplane",
         )],
-        ldflags: "-X github.com/crossplane/crossplane/v2/internal/version.version={version}",
+        ldflags: "-X github.com/crossplane/crossplane-runtime/v2/pkg/version.version={version}",
         tags: "",
         in_every_cluster: true,
     },
