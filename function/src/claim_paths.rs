@@ -33,7 +33,8 @@ enum Owner {
     Policy,
 }
 
-/// What the pool's fields come from.
+/// What the pool's fields come from. The default knows nothing and leaves
+/// messages as they are.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimPaths {
     /// The EnvironmentConfig.
@@ -49,6 +50,9 @@ pub struct ClaimPaths {
 impl ClaimPaths {
     /// A message with the pool's paths replaced.
     pub fn translate(&self, message: &str) -> String {
+        if self.catalogue.is_empty() {
+            return message.to_owned();
+        }
         let mut translated = String::with_capacity(message.len());
         let mut rest = message;
         while let Some(start) = rest.find(PREFIX) {
@@ -79,9 +83,10 @@ impl ClaimPaths {
         };
         let index = index(&text[name.len()..]);
         let claimed = match (owner, index) {
-            (Owner::Types, index) => {
-                let n = index.and_then(|text| text[1..text.len() - 1].parse().ok());
-                match self.instance_types.get(n.unwrap_or(0_usize)) {
+            (Owner::Types, None) => format!("spec.parameters.{name}"),
+            (Owner::Types, Some(index)) => {
+                let n: Option<usize> = index[1..index.len() - 1].parse().ok();
+                match n.and_then(|n| self.instance_types.get(n)) {
                     Some(instance_type) => instance_type.path.clone(),
                     None => return (String::new(), 0),
                 }
@@ -162,6 +167,10 @@ mod tests {
             (
                 "spec.forProvider.iamInstanceProfile: unknown",
                 "instance.iamInstanceProfile of the Composition's policy: unknown",
+            ),
+            (
+                "add types to spec.forProvider.instanceTypes",
+                "add types to spec.parameters.instanceTypes",
             ),
             (
                 "spec.providerConfigRef: denied",

@@ -32,8 +32,8 @@ pub enum Refusal {
     Parameters(Violations),
     /// User data would exceed what EC2 takes.
     #[error(
-        "spec.parameters.ssh.publicKeys: the keys make the user data larger than EC2's \
-         {limit} bytes; remove some, or use shorter ones such as ssh-ed25519"
+        "spec.parameters.ssh.publicKeys: with the owner's keys of the catalogue they make user \
+         data larger than EC2's {limit} bytes; remove some, or use shorter ones such as ssh-ed25519"
     )]
     UserDataTooLarge {
         /// EC2's limit.

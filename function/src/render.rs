@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use api::condition::CONFIG_RESOLVED;
+use api::condition::{COMPUTE_READY, CONFIG_RESOLVED};
 use api::policy::WorkspacePolicy;
-use api::workspace::ChosenImage;
+use api::workspace::GpuDevWorkspaceStatus;
 use serde_json::{Map, Value};
 
 use crate::claim_paths::ClaimPaths;
@@ -17,6 +17,7 @@ use crate::request::Request;
 use crate::resolve;
 use crate::response::{Condition, Desired, Event, Response, Severity};
 use crate::status::{self, Report};
+use crate::{input, limits};
 
 /// How soon to look again at what a person has to change.
 const REFUSED_TTL: Duration = Duration::from_secs(60);
@@ -44,7 +45,7 @@ impl From<Refusal> for Unresolved {
 
 /// Decides.
 pub fn render(request: &Request) -> Response {
-    let policy = match crate::input::policy(request.policy.as_ref()) {
+    let policy = match input::policy(request.policy.as_ref()) {
         Ok(policy) => policy,
         Err(violations) => return refused(request, None, &Refusal::Policy(violations)),
     };
@@ -77,48 +78,69 @@ fn held(
     composite: Composite<'_>,
     why: &Hold,
 ) -> Response {
-    let parameters = composite.parameters().ok();
-    let types = parameters.as_ref().map(crate::limits::instance_types);
-    let mut report = report(
-        request,
-        &ClaimPaths {
-            catalogue: policy.catalogue.name.clone(),
-            region: parameters.map(|p| p.region).unwrap_or_default(),
-            image: composite
-                .status()
-                .image
-                .map(|i: ChosenImage| i.name)
-                .unwrap_or_default(),
-            instance_types: types.unwrap_or_default(),
-        },
-    );
+    let mut report = report(request, &claim_paths(policy, composite));
     let pool = request
         .pool
         .as_ref()
         .map(|pool| (hold::kept(pool), report.ready));
     if pool.is_none() {
         report.status.message = Some(why.to_string());
-        report.compute.message = format!("waiting for {CONFIG_RESOLVED}");
+        report.compute = blocked();
     }
     let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
     respond(request, policy, config, report, pool)
 }
 
 fn refused(request: &Request, policy: Option<&WorkspacePolicy>, why: &Refusal) -> Response {
-    let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
+    let composite = request.composite.as_ref().map(Composite::new);
+    let paths = policy
+        .zip(composite)
+        .map(|(policy, composite)| claim_paths(policy, composite));
     // Crossplane sets conditions that a fatal response leaves out to Unknown,
     // and the instance may well run.
-    let compute = report(request, &ClaimPaths::default()).compute;
+    let compute = match request.pool {
+        Some(_) => report(request, &paths.unwrap_or_default()).compute,
+        None => blocked(),
+    };
     Response {
         ttl: REFUSED_TTL,
         catalogue: policy.map(|policy| policy.catalogue.name.clone()),
         desired: None,
-        conditions: vec![config, compute],
+        conditions: vec![
+            Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string()),
+            compute,
+        ],
         events: vec![Event {
             severity: Severity::Fatal,
             reason: why.reason(),
             message: why.to_string(),
         }],
+    }
+}
+
+/// There is no pool, and none is composed until the other condition holds.
+fn blocked() -> Condition {
+    Condition::fails(
+        COMPUTE_READY,
+        "ConfigUnresolved",
+        format!("waiting for {CONFIG_RESOLVED}"),
+    )
+}
+
+/// As much as is known of a workspace that is not resolved.
+fn claim_paths(policy: &WorkspacePolicy, composite: Composite<'_>) -> ClaimPaths {
+    let parameters = composite.parameters().ok();
+    let image = composite.status().image;
+    ClaimPaths {
+        catalogue: policy.catalogue.name.clone(),
+        instance_types: parameters
+            .as_ref()
+            .map(limits::instance_types)
+            .unwrap_or_default(),
+        region: parameters
+            .map(|parameters| parameters.region)
+            .unwrap_or_default(),
+        image: image.map(|image| image.name).unwrap_or_default(),
     }
 }
 
@@ -164,7 +186,7 @@ fn readiness(ready: bool, request: &Request) -> Option<bool> {
     }
 }
 
-fn fields(status: &api::workspace::GpuDevWorkspaceStatus) -> Map<String, Value> {
+fn fields(status: &GpuDevWorkspaceStatus) -> Map<String, Value> {
     match serde_json::to_value(status) {
         Ok(Value::Object(fields)) => fields,
         // A struct of strings and enums always serializes to an object.

@@ -166,26 +166,32 @@ fn lost(pool: Option<&ObservedPool>, previous: &GpuDevWorkspaceStatus) -> Option
 
 fn waiting(pool: &ObservedPool, paths: &ClaimPaths) -> Cause {
     let failing = pool.failing(READY);
-    let reason = failing.map_or("Creating", |condition| condition.reason.as_str());
-    let said = failing
-        .map(|condition| condition.message.as_str())
-        .unwrap_or_default();
-    let message = match pool.starting() {
-        _ if !said.is_empty() => paths.translate(said),
-        Some(PoolInstance {
-            id,
-            instance_type,
-            zone,
-            state,
-            ..
-        }) => {
-            format!("waiting for instance {id} ({instance_type}, {zone}), which is {state}")
-        }
-        None => "waiting for the SpotPool to launch an instance".into(),
+    let said = failing.map_or("", |condition| condition.message.as_str());
+    let message = if said.is_empty() {
+        waited_for(pool)
+    } else {
+        paths.translate(said)
     };
     Cause {
-        reason: reason.to_owned(),
+        reason: failing.map_or("Creating".into(), |condition| condition.reason.clone()),
         message,
+    }
+}
+
+fn waited_for(pool: &ObservedPool) -> String {
+    let Some(instance) = pool.starting() else {
+        return "waiting for the SpotPool to launch an instance".into();
+    };
+    let which = format!(
+        "instance {} ({}, {})",
+        instance.id, instance.instance_type, instance.zone
+    );
+    if pool.usable(None).is_some() {
+        format!("waiting for the SpotPool to report {which} as ready")
+    } else if pool.running().next().is_some() {
+        format!("waiting for an address of {which}")
+    } else {
+        format!("waiting for {which}, which is {}", instance.state)
     }
 }
 

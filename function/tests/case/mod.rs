@@ -1,0 +1,160 @@
+//! Cases: requests as YAML, beside the responses that they get.
+//!
+//! A request is written out, or it `extends` another case and says what to
+//! `change` as a JSON merge patch (RFC 7386): `null` removes a field, a list
+//! replaces the whole list.
+#![allow(dead_code, reason = "every test binary uses its own part")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use function_gpu_workspace::service::answer;
+use function_sdk_rust::proto::v1::{Condition, RunFunctionRequest, RunFunctionResponse};
+use function_sdk_rust::resource::struct_to_json;
+use serde_json::{Map, Value, json};
+
+/// The folder of all cases.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
+}
+
+/// The names of all cases, sorted.
+pub fn names() -> Vec<String> {
+    let entries = fs::read_dir(folder()).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// A case's request as JSON.
+pub fn request_json(name: &str) -> Value {
+    let path = folder().join(name).join("request.yaml");
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let written: Value =
+        serde_yaml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    match written.get("extends").and_then(Value::as_str) {
+        None => written,
+        Some(base) => {
+            let mut request = request_json(base);
+            merge(&mut request, &written["change"]);
+            request
+        }
+    }
+}
+
+/// A case's request.
+pub fn request(name: &str) -> RunFunctionRequest {
+    parse(request_json(name))
+}
+
+/// A case's request with a further merge patch.
+pub fn changed(name: &str, change: &Value) -> RunFunctionRequest {
+    let mut request = request_json(name);
+    merge(&mut request, change);
+    parse(request)
+}
+
+/// A request from its JSON form.
+pub fn parse(request: Value) -> RunFunctionRequest {
+    serde_json::from_value(request).unwrap()
+}
+
+/// A response as JSON with sorted keys, its numbers as Crossplane reads them.
+pub fn response_json(response: &RunFunctionResponse) -> Value {
+    sorted(serde_json::to_value(response).unwrap())
+}
+
+/// The desired pool.
+pub fn pool(response: &RunFunctionResponse) -> Option<Value> {
+    let resource = response.desired.as_ref()?.resources.get("pool")?;
+    resource.resource.as_ref().map(struct_to_json)
+}
+
+/// The desired status of the XR.
+pub fn status(response: &RunFunctionResponse) -> Value {
+    let composite = response
+        .desired
+        .as_ref()
+        .unwrap()
+        .composite
+        .as_ref()
+        .unwrap();
+    struct_to_json(composite.resource.as_ref().unwrap())["status"].clone()
+}
+
+/// A condition of the response.
+pub fn condition<'a>(response: &'a RunFunctionResponse, type_: &str) -> &'a Condition {
+    response
+        .conditions
+        .iter()
+        .find(|c| c.r#type == type_)
+        .unwrap()
+}
+
+/// The readiness of the pool and of the XR.
+pub fn readiness(response: &RunFunctionResponse) -> (i32, i32) {
+    let desired = response.desired.as_ref().unwrap();
+    (
+        desired.resources["pool"].ready,
+        desired.composite.as_ref().unwrap().ready,
+    )
+}
+
+/// A case with something changed in its observed pool.
+pub fn with_pool(name: &str, resource: &Value) -> RunFunctionResponse {
+    let change = json!({"observed": {"resources": {"pool": {"resource": resource}}}});
+    answer(&changed(name, &change))
+}
+
+/// A case with its pool's conditions replaced.
+pub fn with_conditions(name: &str, conditions: &[(&str, &str, &str, &str)]) -> RunFunctionResponse {
+    let conditions: Vec<Value> = conditions
+        .iter()
+        .map(|(type_, status, reason, message)| {
+            json!({
+                "type": type_, "status": status, "reason": reason, "message": message,
+                "lastTransitionTime": "2026-11-20T10:00:05Z"
+            })
+        })
+        .collect();
+    with_pool(name, &json!({"status": {"conditions": conditions}}))
+}
+
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let target = target.as_object_mut().unwrap();
+    for (key, change) in patch {
+        if change.is_null() {
+            target.remove(key);
+        } else {
+            merge(target.entry(key.clone()).or_insert(Value::Null), change);
+        }
+    }
+}
+
+/// Sorts the keys, and writes whole numbers without a fraction, as Go's
+/// `structpb` hands them to the API server.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.into_iter().map(|(k, v)| (k, sorted(v))).collect();
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            Value::Object(entries.into_iter().collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        Value::Number(number) => match number.as_f64() {
+            #[allow(clippy::cast_possible_truncation, reason = "the fraction is zero")]
+            Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => (float as i64).into(),
+            _ => Value::Number(number),
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,44 @@
+//! The image of a workspace, and the setup that goes with it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod case;
+
+use function_gpu_workspace::service::answer;
+use serde_json::Value;
+
+/// The image in the XR's status, which is the one that the pool boots.
+fn image(name: &str) -> Value {
+    let response = answer(&case::request(name));
+    let pool = case::pool(&response).unwrap();
+    let image = case::status(&response)["image"].clone();
+    assert_eq!(
+        image["id"], pool["spec"]["forProvider"]["image"]["id"],
+        "{name}"
+    );
+    image
+}
+
+#[test]
+fn the_image_is_chosen_once() {
+    let first = image("new-workspace");
+    assert_eq!(first["id"], "ami-00000000000c0de01");
+    for later in [
+        "ready",
+        "image-kept-when-the-catalogue-moves-on",
+        "image-kept-when-the-region-leaves-the-catalogue",
+        "image-of-a-restored-xr",
+    ] {
+        assert_eq!(image(later), first, "{later}");
+    }
+}
+
+/// Another PyTorch in the catalogue is that of another image.
+#[test]
+fn a_catalogue_that_moves_on_does_not_change_the_setup_of_a_workspace() {
+    let user_data = |name: &str| {
+        let pool = case::pool(&answer(&case::request(name))).unwrap();
+        pool["spec"]["forProvider"]["userData"].clone()
+    };
+    let moved = user_data("image-kept-when-the-catalogue-moves-on");
+    assert_eq!(moved, user_data("new-workspace"));
+}

@@ -1,0 +1,233 @@
+//! What the user of a workspace is told.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod case;
+
+use function_gpu_workspace::service::answer;
+use function_sdk_rust::proto::v1::{Ready, Severity, Status, Target};
+use serde_json::json;
+
+/// Server-side apply removes a status field that is not sent again.
+#[test]
+fn no_status_field_is_lost_between_calls() {
+    for name in case::names()
+        .iter()
+        .filter(|name| !name.starts_with("refused-"))
+    {
+        let first = case::status(&answer(&case::request(name)));
+        let change = json!({"observed": {"composite": {"resource": {"status": first}}}});
+        let second = case::status(&answer(&case::changed(name, &change)));
+        assert_eq!(second, first, "{name}");
+    }
+}
+
+#[test]
+fn news_are_told_once() {
+    let told = |name: &str| {
+        let response = answer(&case::request(name));
+        let results = response.results.iter();
+        results
+            .map(|r| (r.severity, r.reason.clone().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let warning = Severity::Warning as i32;
+    assert_eq!(
+        told("becoming-ready"),
+        [(Severity::Normal as i32, "WorkspaceReady".into())]
+    );
+    assert_eq!(
+        told("interrupted"),
+        [(warning, "WorkspaceInterrupted".into())]
+    );
+    assert_eq!(told("quota-failure"), [(warning, "WorkspaceFailed".into())]);
+    for quiet in [
+        "new-workspace",
+        "provisioning",
+        "ready",
+        "interrupted-without-capacity",
+        "provider-cannot-look",
+    ] {
+        assert_eq!(told(quiet), [], "{quiet}");
+    }
+    for name in case::names()
+        .iter()
+        .filter(|name| !name.starts_with("refused-"))
+    {
+        let first = case::status(&answer(&case::request(name)));
+        let change = json!({"observed": {"composite": {"resource": {"status": first}}}});
+        assert_eq!(answer(&case::changed(name, &change)).results, [], "{name}");
+    }
+}
+
+/// Crossplane sets a condition that is missing from a fatal response to Unknown.
+#[test]
+fn the_claim_hears_of_both_conditions_on_every_call() {
+    for name in case::names() {
+        let response = answer(&case::request(&name));
+        let types: Vec<_> = response
+            .conditions
+            .iter()
+            .map(|c| c.r#type.as_str())
+            .collect();
+        assert_eq!(types, ["ConfigResolved", "ComputeReady"], "{name}");
+        for condition in &response.conditions {
+            assert_eq!(
+                condition.target,
+                Some(Target::CompositeAndClaim as i32),
+                "{name}"
+            );
+            assert!(!condition.reason.is_empty(), "{name}");
+            let explained = condition.message.is_some();
+            assert!(
+                explained || condition.status == Status::ConditionTrue as i32,
+                "{name}"
+            );
+        }
+    }
+}
+
+/// A message that changes on every call writes the XR on every call.
+#[test]
+fn a_message_changes_only_when_its_meaning_does() {
+    for name in [
+        "provisioning",
+        "interrupted",
+        "waiting-for-capacity",
+        "quota-failure",
+    ] {
+        let before = answer(&case::request(name));
+        let later = case::with_pool(
+            name,
+            &json!({
+                "metadata": {"resourceVersion": "9999", "generation": 7},
+                "status": {"atProvider": {
+                    "launchGeneration": 23,
+                    "coldOfferings": [{
+                        "instanceType": "g4dn.xlarge", "zone": "us-east-1a",
+                        "capacityType": "Spot", "code": "InsufficientInstanceCapacity",
+                        "until": "2026-11-20T10:05:00Z"
+                    }]
+                }}
+            }),
+        );
+        assert_eq!(later, before, "{name}");
+    }
+}
+
+#[test]
+fn only_what_a_person_must_change_is_a_failure() {
+    let phase = |reason: &str| {
+        let launched = ("Launched", "False", reason, "why");
+        let response = case::with_conditions(
+            "waiting-for-capacity",
+            &[("Synced", "True", "S", ""), launched],
+        );
+        assert_eq!(case::condition(&response, "ComputeReady").reason, reason);
+        assert_eq!(case::status(&response)["message"], "why");
+        case::status(&response)["phase"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    for reason in ["Configuration", "Denied", "Quota"] {
+        assert_eq!(phase(reason), "Failed", "{reason}");
+    }
+    for reason in ["Capacity", "Throttled", "Transient"] {
+        assert_eq!(phase(reason), "Provisioning", "{reason}");
+    }
+}
+
+/// While an instance runs, a failed launch is that of its replacement.
+#[test]
+fn a_failed_launch_does_not_fail_a_workspace_that_runs() {
+    let failing = [
+        ("Synced", "True", "S", ""),
+        ("Launched", "False", "Quota", "why"),
+        ("Ready", "True", "A", ""),
+    ];
+    let response = case::with_conditions("ready", &failing);
+    assert_eq!(case::status(&response)["phase"], "Ready");
+    assert_eq!(case::readiness(&response).1, Ready::True as i32);
+}
+
+/// EC2 gives the address to somebody else, whose host would get the login.
+#[test]
+fn the_address_of_a_lost_instance_is_not_shown_any_more() {
+    let response = answer(&case::request("interrupted"));
+    let status = case::status(&response);
+    for field in ["ssh", "publicIp", "privateIp"] {
+        assert_eq!(status.get(field), None, "{field}");
+    }
+    assert_eq!(status["instanceId"], "i-0000000000000a11ce");
+    let composite = response.desired.unwrap().composite.unwrap();
+    assert!(composite.connection_details.is_empty());
+}
+
+#[test]
+fn an_interrupted_workspace_stays_so_until_another_instance_runs() {
+    let interrupted =
+        json!({"observed": {"composite": {"resource": {"status": {"phase": "Interrupted"}}}}});
+    let still = answer(&case::changed("interrupted", &interrupted));
+    assert_eq!(case::status(&still)["phase"], "Interrupted");
+    let change = json!({"observed": {"composite": {"resource": {"status":
+        {"phase": "Interrupted", "instanceId": "i-gone", "publicIp": "192.0.2.1"}}}}});
+    let back = answer(&case::changed("becoming-ready", &change));
+    assert_eq!(case::status(&back)["phase"], "Ready");
+    assert_eq!(case::status(&back)["instanceId"], "i-0000000000000a11ce");
+    assert_eq!(case::status(&back)["publicIp"], "198.51.100.17");
+}
+
+/// The user works on the instance of the last call; a second one may be there
+/// while the pool is being resized.
+#[test]
+fn the_workspace_stays_on_its_instance_while_it_runs() {
+    let instance = |id: &str, launch: i32, address: &str| {
+        json!({
+            "id": id, "slot": 0, "launch": launch, "instanceType": "g4dn.xlarge",
+            "zone": "us-east-1a", "capacityType": "Spot", "imageId": "ami-1",
+            "state": "running", "publicIp": address
+        })
+    };
+    let both = json!({"status": {"atProvider": {"instances": [
+        instance("i-0000000000000a11ce", 1, "198.51.100.17"), instance("i-2", 2, "198.51.100.99")
+    ]}}});
+    assert_eq!(
+        case::status(&case::with_pool("ready", &both))["ssh"],
+        "ssh developer@198.51.100.17"
+    );
+    assert_eq!(
+        case::status(&case::with_pool("becoming-ready", &both))["ssh"],
+        "ssh developer@198.51.100.99"
+    );
+}
+
+#[test]
+fn the_connection_details_are_those_that_ssh_needs() {
+    let composite = answer(&case::request("ready"))
+        .desired
+        .unwrap()
+        .composite
+        .unwrap();
+    let detail = |key: &str| String::from_utf8(composite.connection_details[key].to_vec()).unwrap();
+    assert_eq!(detail("host"), "198.51.100.17");
+    assert_eq!(detail("port"), "22");
+    assert_eq!(detail("user"), "developer");
+    assert_eq!(detail("ssh"), "ssh developer@198.51.100.17");
+    assert_eq!(composite.connection_details.len(), 4);
+}
+
+#[test]
+fn a_user_whom_nothing_lets_in_is_told_so() {
+    let response = answer(&case::request("only-an-owner"));
+    let resolved = case::condition(&response, "ConfigResolved");
+    assert_eq!(resolved.status, Status::ConditionTrue as i32);
+    let message = resolved.message.clone().unwrap();
+    assert!(
+        message.contains("nobody can log in: add a key to spec.parameters.ssh.publicKeys"),
+        "{message}"
+    );
+    assert!(
+        message.contains("nobody can connect: add the networks"),
+        "{message}"
+    );
+}

@@ -1,0 +1,220 @@
+//! What Crossplane and the other steps of a pipeline rely on.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod case;
+
+use function_gpu_workspace::service::answer;
+use function_sdk_rust::proto::v1::{
+    Ready, RunFunctionRequest, RunFunctionResponse, Severity, resource_selector,
+};
+use function_sdk_rust::resource::struct_to_json;
+use prost::Message;
+use serde_json::json;
+
+fn is_fatal(response: &RunFunctionResponse) -> bool {
+    let mut results = response.results.iter();
+    results.any(|result| result.severity == Severity::Fatal as i32)
+}
+
+#[test]
+fn what_earlier_steps_desire_survives_this_step() {
+    let request = case::request("earlier-steps");
+    let response = answer(&request);
+    let (before, after) = (request.desired.unwrap(), response.desired.clone().unwrap());
+    assert_eq!(after.resources["bucket"], before.resources["bucket"]);
+    assert_eq!(after.resources.len(), 2);
+    let (before, after) = (before.composite.unwrap(), after.composite.unwrap());
+    assert_eq!(
+        after.connection_details["bucket"],
+        before.connection_details["bucket"]
+    );
+    let status = struct_to_json(&after.resource.unwrap())["status"].clone();
+    assert_eq!(status["bucketName"], "alice-vision-data");
+    assert_eq!(status["phase"], "Ready");
+    assert_eq!(response.context, request.context);
+}
+
+#[test]
+fn a_refused_claim_passes_on_what_earlier_steps_desire_untouched() {
+    let parameters = json!({"parameters": {"owner": "-"}});
+    let change = json!({"observed": {"composite": {"resource": {"spec": parameters}}}});
+    let request = case::changed("earlier-steps", &change);
+    let response = answer(&request);
+    assert!(is_fatal(&response));
+    assert_eq!(response.desired, request.desired);
+    assert_eq!(response.context, request.context);
+}
+
+#[test]
+fn every_response_carries_its_requests_tag() {
+    for name in case::names() {
+        let response = answer(&case::request(&name));
+        assert_eq!(response.meta.unwrap().tag, "c0ffee", "{name}");
+    }
+}
+
+#[test]
+fn a_catalogue_that_is_away_deletes_no_instance_and_changes_no_field() {
+    for name in [
+        "held-without-a-catalogue",
+        "held-before-the-catalogue-is-fetched",
+        "held-for-an-unknown-image",
+    ] {
+        let request = case::request(name);
+        let observed = struct_to_json(
+            request.observed.as_ref().unwrap().resources["pool"]
+                .resource
+                .as_ref()
+                .unwrap(),
+        );
+        let response = answer(&request);
+        let held = case::pool(&response).unwrap();
+        assert_eq!(held["spec"], observed["spec"], "{name}");
+        assert_eq!(held["apiVersion"], observed["apiVersion"], "{name}");
+        assert_eq!(held["kind"], observed["kind"], "{name}");
+        // An apply with managedFields is refused, and status is the provider's.
+        let metadata = json!({
+            "name": observed["metadata"]["name"],
+            "namespace": observed["metadata"]["namespace"],
+        });
+        assert_eq!(held["metadata"], metadata, "{name}");
+        assert_eq!(held.get("status"), None, "{name}");
+        let desired = response.desired.as_ref().unwrap();
+        assert_eq!(
+            desired.resources["pool"].ready,
+            Ready::True as i32,
+            "{name}"
+        );
+    }
+}
+
+/// Crossplane calls again as long as the requirements change.
+#[test]
+fn the_catalogue_is_required_the_same_way_on_every_call() {
+    for name in case::names() {
+        let response = answer(&case::request(&name));
+        if name.starts_with("refused-policy") {
+            assert_eq!(response.requirements, None, "{name}");
+            continue;
+        }
+        let requirements = response.requirements.unwrap();
+        assert_eq!(requirements.resources.len(), 1, "{name}");
+        let catalogue = &requirements.resources["catalogue"];
+        assert_eq!(catalogue.api_version, "apiextensions.crossplane.io/v1beta1");
+        assert_eq!(catalogue.kind, "EnvironmentConfig");
+        assert_eq!(catalogue.namespace, None);
+        let by_name = resource_selector::Match::MatchName("gpu-workspaces".into());
+        assert_eq!(catalogue.r#match, Some(by_name), "{name}");
+    }
+}
+
+#[test]
+fn the_function_is_asked_again_when_the_policy_says_so() {
+    let ttl = |name: &str| {
+        answer(&case::request(name))
+            .meta
+            .unwrap()
+            .ttl
+            .unwrap()
+            .seconds
+    };
+    assert_eq!(ttl("ready"), 300);
+    assert_eq!(ttl("provisioning"), 300);
+    assert_eq!(ttl("held-without-a-catalogue"), 300);
+    assert_eq!(ttl("only-an-owner"), 600);
+    assert_eq!(ttl("refused-region"), 60);
+    assert_eq!(ttl("refused-policy-missing"), 60);
+}
+
+/// Argo CD prunes what carries its tracking id, Kueue suspends what carries its
+/// queue: neither may reach the pool.
+#[test]
+fn the_pool_is_named_by_crossplane_and_carries_nobody_elses_labels() {
+    let metadata =
+        |name: &str| case::pool(&answer(&case::request(name))).unwrap()["metadata"].clone();
+    assert_eq!(
+        metadata("new-workspace"),
+        json!({"namespace": "team-vision"})
+    );
+    assert_eq!(metadata("modern-xr"), json!({"namespace": "team-vision"}));
+    assert_eq!(metadata("ready"), json!({"namespace": "team-vision"}));
+}
+
+#[test]
+fn composed_keys_are_names_that_kubernetes_takes() {
+    for name in case::names() {
+        let resources = answer(&case::request(&name))
+            .desired
+            .unwrap_or_default()
+            .resources;
+        for key in resources.keys() {
+            let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            assert!(key.chars().all(valid) && key.len() <= 63, "{name}: {key}");
+        }
+    }
+}
+
+#[test]
+fn the_tags_say_whose_instance_it_is() {
+    let tags = |name: &str| {
+        case::pool(&answer(&case::request(name))).unwrap()["spec"]["forProvider"]["tags"].clone()
+    };
+    let expected = json!({
+        "cost-center": "research", "owner": "alice", "workspace": "team-vision/alice-vision"
+    });
+    assert_eq!(tags("new-workspace"), expected);
+    assert_eq!(tags("modern-xr"), expected);
+}
+
+/// The CRD refuses a pool with both.
+#[test]
+fn security_groups_of_the_platform_replace_the_pools_own() {
+    let pool = case::pool(&answer(&case::request("ready-in-a-private-subnet"))).unwrap();
+    let parameters = &pool["spec"]["forProvider"];
+    assert_eq!(
+        parameters["securityGroupIds"],
+        json!(["sg-00000000000000001"])
+    );
+    assert_eq!(parameters.get("ssh"), None);
+}
+
+/// The same request, built anew with its maps in another order.
+#[test]
+fn the_same_request_gives_the_same_bytes() {
+    for name in case::names() {
+        let first = answer(&case::request(&name));
+        let text = serde_json::to_string(&case::response_json(&first)).unwrap();
+        let user_data = case::pool(&first).map(|p| p["spec"]["forProvider"]["userData"].clone());
+        for _ in 0..50 {
+            let request: RunFunctionRequest = case::request(&name);
+            let again = answer(&request);
+            assert_eq!(again, first, "{name}");
+            let again_text = serde_json::to_string(&case::response_json(&again)).unwrap();
+            assert_eq!(again_text, text, "{name}");
+            let data = case::pool(&again).map(|p| p["spec"]["forProvider"]["userData"].clone());
+            assert_eq!(data, user_data, "{name}");
+        }
+    }
+}
+
+/// A Struct has floating-point numbers only; the API server refuses 1.5 where
+/// it wants an integer, and 100.0 reads as 100 on the other side.
+#[test]
+fn whole_numbers_stay_whole() {
+    let pool = case::pool(&answer(&case::request("new-workspace"))).unwrap();
+    let parameters = &pool["spec"]["forProvider"];
+    assert_eq!(
+        parameters["size"],
+        json!({"minimum": 1, "maximum": 1, "idle": 0})
+    );
+    assert_eq!(parameters["rootVolumeSizeGib"], json!(100));
+}
+
+/// gRPC refuses messages beyond 4 MiB, whatever either side is told to accept.
+#[test]
+fn a_response_is_far_below_the_size_that_grpc_refuses() {
+    for name in case::names() {
+        let length = answer(&case::request(&name)).encoded_len();
+        assert!(length < 16 * 1024, "{name}: {length}");
+    }
+}

@@ -1,0 +1,132 @@
+//! When a workspace counts as ready.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod case;
+
+use function_gpu_workspace::service::answer;
+use function_sdk_rust::proto::v1::{Ready, Status};
+use serde_json::{Value, json};
+
+#[test]
+fn a_workspace_is_ready_when_its_pool_is_in_order_and_its_instance_has_an_address() {
+    let response = answer(&case::request("becoming-ready"));
+    assert_eq!(
+        case::readiness(&response),
+        (Ready::True as i32, Ready::True as i32)
+    );
+    assert_eq!(
+        case::condition(&response, "ComputeReady").status,
+        Status::ConditionTrue as i32
+    );
+}
+
+#[test]
+fn a_workspace_without_any_one_of_these_is_not_ready() {
+    let instance = |change: Value| {
+        let mut instance = json!({
+            "id": "i-1", "slot": 0, "launch": 1, "instanceType": "g4dn.xlarge",
+            "zone": "us-east-1a", "capacityType": "Spot", "imageId": "ami-1",
+            "state": "running", "publicIp": "198.51.100.17"
+        });
+        let entries = instance.as_object_mut().unwrap();
+        entries.extend(change.as_object().unwrap().clone());
+        entries.retain(|_, value| !value.is_null());
+        json!({"status": {"atProvider": {"instances": [instance]}}})
+    };
+    let name = "becoming-ready";
+    let cases = [
+        (
+            "Ready is False",
+            case::with_conditions(
+                name,
+                &[("Synced", "True", "S", ""), ("Ready", "False", "C", "")],
+            ),
+        ),
+        (
+            "Ready is Unknown",
+            case::with_conditions(
+                name,
+                &[("Synced", "True", "S", ""), ("Ready", "Unknown", "C", "")],
+            ),
+        ),
+        (
+            "Ready is missing",
+            case::with_conditions(name, &[("Synced", "True", "S", "")]),
+        ),
+        (
+            "Synced is False",
+            case::with_conditions(
+                name,
+                &[("Synced", "False", "E", "m"), ("Ready", "True", "A", "")],
+            ),
+        ),
+        (
+            "Synced is missing",
+            case::with_conditions(name, &[("Ready", "True", "A", "")]),
+        ),
+        (
+            "pending",
+            case::with_pool(name, &instance(json!({"state": "pending"}))),
+        ),
+        (
+            "stopping",
+            case::with_pool(name, &instance(json!({"state": "stopping"}))),
+        ),
+        (
+            "no address",
+            case::with_pool(name, &instance(json!({"publicIp": null}))),
+        ),
+        (
+            "no instance",
+            case::with_pool(name, &json!({"status": {"atProvider": {"instances": []}}})),
+        ),
+        (
+            "being deleted",
+            case::with_pool(
+                name,
+                &json!({"metadata": {"deletionTimestamp": "2026-11-20T12:00:00Z"}}),
+            ),
+        ),
+        ("no status", case::with_pool(name, &json!({"status": null}))),
+        (
+            "unreadable status",
+            case::with_pool(name, &json!({"status": {"conditions": "none"}})),
+        ),
+    ];
+    for (what, response) in cases {
+        assert_eq!(
+            case::readiness(&response),
+            (Ready::False as i32, Ready::False as i32),
+            "{what}"
+        );
+        let compute = case::condition(&response, "ComputeReady");
+        assert_eq!(compute.status, Status::ConditionFalse as i32, "{what}");
+        assert!(compute.message.is_some(), "{what}");
+    }
+}
+/// A step that desires resources after this one, or a readiness that
+/// Crossplane has yet to find out, must not be overruled.
+#[test]
+fn a_ready_workspace_does_not_declare_other_steps_resources_ready() {
+    let response = answer(&case::request("earlier-steps"));
+    let desired = response.desired.unwrap();
+    assert_eq!(desired.resources["pool"].ready, Ready::True as i32);
+    assert_eq!(desired.resources["bucket"].ready, Ready::Unspecified as i32);
+    assert_eq!(desired.composite.unwrap().ready, Ready::Unspecified as i32);
+}
+
+/// Crossplane calls an XR without composed resources ready.
+#[test]
+fn a_workspace_that_waits_for_its_catalogue_is_not_ready() {
+    for name in [
+        "first-call",
+        "catalogue-missing",
+        "catalogue-invalid",
+        "image-missing",
+    ] {
+        let response = answer(&case::request(name));
+        assert_eq!(case::pool(&response), None, "{name}");
+        let composite = response.desired.unwrap().composite.unwrap();
+        assert_eq!(composite.ready, Ready::False as i32, "{name}");
+    }
+}

@@ -1,0 +1,185 @@
+//! Bad requests: the user reads what to change, and nothing is dropped.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod case;
+
+use function_gpu_workspace::service::answer;
+use function_sdk_rust::proto::v1::{RunFunctionResponse, Severity, Status};
+use function_sdk_rust::resource::struct_to_json;
+use serde_json::{Value, json};
+
+fn fatal(response: &RunFunctionResponse) -> Option<&str> {
+    let mut results = response.results.iter();
+    let fatal = results.find(|result| result.severity == Severity::Fatal as i32)?;
+    Some(&fatal.message)
+}
+
+#[test]
+fn a_refusal_names_the_field_and_the_next_step() {
+    let expected = [
+        (
+            "owner",
+            "spec.parameters.owner: must match ^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$",
+        ),
+        ("owner-missing", "spec.parameters.owner: is required"),
+        (
+            "several-fields",
+            "spec.parameters.opencvVersion: must match ^[0-9]+\\.[0-9]+\\.[0-9]+(\\.[0-9]+)?$; spec.parameters.region: must match ",
+        ),
+        (
+            "instance-type",
+            "spec.parameters.instanceType: p5.48xlarge is not allowed; allowed are g4dn.*, g5.xlarge",
+        ),
+        (
+            "further-instance-type",
+            "spec.parameters.instanceTypes[1]: g5.2xlarge is not allowed",
+        ),
+        (
+            "public-key",
+            "spec.parameters.ssh.publicKeys[0]: must match ",
+        ),
+        (
+            "cidr",
+            "spec.parameters.ssh.allowedCidrs[0]: must be an IPv4 network",
+        ),
+        (
+            "whole-internet",
+            "spec.parameters.ssh.allowedCidrs[1]: must not be the whole internet",
+        ),
+        (
+            "cidr-beyond-the-ceiling",
+            "spec.parameters.ssh.allowedCidrs[0]: must lie within 203.0.113.0/24 or 10.0.0.0/8",
+        ),
+        (
+            "region",
+            "spec.parameters.region: ap-south-1 has no images in EnvironmentConfig gpu-workspaces; regions that have: eu-west-1, us-east-1",
+        ),
+        (
+            "pytorch",
+            "spec.parameters.pytorchVersion: 2.13.0 is not available: image plain (ami-00000000000c0de02) has no PyTorch",
+        ),
+        (
+            "while-running",
+            "spec.parameters.instanceType: p5.48xlarge is not allowed",
+        ),
+        (
+            "policy-missing",
+            "the Composition's policy is not usable: input: is required",
+        ),
+        (
+            "policy",
+            "the Composition's policy is not usable: input.allowedInstanceType: is no known field",
+        ),
+        (
+            "namespace",
+            "metadata.namespace: GpuDevWorkspace alice-vision-x7k2p has no namespace to compose into; create a GpuDevWorkspaceClaim",
+        ),
+        (
+            "composite",
+            "the request has no observed composite resource",
+        ),
+        (
+            "too-many-keys",
+            "spec.parameters.ssh.publicKeys: with the owner's keys",
+        ),
+    ];
+    for (name, message) in expected {
+        let request = case::request(&format!("refused-{name}"));
+        let response = answer(&request);
+        let said = fatal(&response).unwrap_or_default();
+        assert!(said.starts_with(message), "{name}: {said}");
+        let resolved = &response.conditions[0];
+        assert_eq!(resolved.r#type, "ConfigResolved", "{name}");
+        assert_eq!(resolved.status, Status::ConditionFalse as i32, "{name}");
+        assert_eq!(resolved.message.as_deref(), Some(said), "{name}");
+        assert_eq!(
+            response.desired, request.desired,
+            "{name}: nothing may be half applied"
+        );
+    }
+    let refused = case::names()
+        .iter()
+        .filter(|name| name.starts_with("refused-"))
+        .count();
+    assert_eq!(refused, expected.len(), "every refusal is named here");
+}
+
+#[test]
+fn a_bad_edit_does_not_hide_that_the_instance_runs() {
+    let response = answer(&case::request("refused-while-running"));
+    assert_eq!(response.conditions[1].r#type, "ComputeReady");
+    assert_eq!(response.conditions[1].status, Status::ConditionTrue as i32);
+}
+
+/// Every part of a request replaced by every kind of nonsense: the function
+/// answers, and it never deletes the instance or changes its image.
+#[test]
+fn a_mangled_request_never_panics_and_never_costs_the_instance() {
+    let request = case::request_json("ready");
+    let roots = [
+        "/input",
+        "/observed/composite/resource",
+        "/observed/resources/pool/resource",
+        "/requiredResources/catalogue/items/0/resource",
+    ];
+    let mut places = Vec::new();
+    for root in roots {
+        collect(root.to_owned(), request.pointer(root).unwrap(), &mut places);
+    }
+    assert!(places.len() > 100, "{}", places.len());
+    let nonsense = [
+        json!(null),
+        json!(true),
+        json!(-1.5),
+        json!(""),
+        json!("x"),
+        json!("0.0.0.0/0"),
+        json!([]),
+        json!([[]]),
+        json!({}),
+        json!({"": {"": null}}),
+        json!("\u{0}\n---\n"),
+    ];
+    let mut held = 0;
+    for place in &places {
+        for value in &nonsense {
+            let mut request = request.clone();
+            *request.pointer_mut(place).unwrap() = value.clone();
+            let Ok(parsed) = serde_json::from_value(request) else {
+                continue; // no message of the protocol
+            };
+            let response = answer(&parsed);
+            if fatal(&response).is_some() {
+                continue;
+            }
+            held += 1;
+            let pool = response.desired.as_ref().unwrap().resources.get("pool");
+            let pool = pool.unwrap_or_else(|| panic!("{place} = {value} deletes the pool"));
+            let pool = struct_to_json(pool.resource.as_ref().unwrap());
+            if !place.starts_with("/observed/resources/pool/resource") && !place.contains("/image/")
+            {
+                let id = &pool["spec"]["forProvider"]["image"]["id"];
+                assert_eq!(id, "ami-00000000000c0de01", "{place} = {value}");
+            }
+        }
+    }
+    assert!(held > 200, "{held}");
+}
+
+fn collect(place: String, value: &Value, places: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, child) in map {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                collect(format!("{place}/{key}"), child, places);
+            }
+        }
+        Value::Array(items) => {
+            for (n, child) in items.iter().enumerate() {
+                collect(format!("{place}/{n}"), child, places);
+            }
+        }
+        _ => {}
+    }
+    places.push(place);
+}

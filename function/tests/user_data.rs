@@ -1,0 +1,233 @@
+//! User data: what an instance runs as root, so nothing of it may be anybody's
+//! to write but the serializer's.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod case;
+
+use function_gpu_workspace::refusal::Refusal;
+use function_gpu_workspace::service::answer;
+use function_gpu_workspace::software::{Pytorch, PytorchSource, Software};
+use function_gpu_workspace::user_data::UserData;
+use function_sdk_rust::resource::struct_to_json;
+use serde_json::{Value, json};
+
+const SETUP: &str = include_str!("../src/user_data/setup.sh");
+
+const NASTY: [&str; 32] = [
+    "alice\nruncmd:\n- [reboot]",
+    "a: b",
+    "- a",
+    "# not a comment",
+    "a # b",
+    "\"",
+    "'",
+    "\\",
+    "{a: b}",
+    "[a]",
+    "*alias",
+    "&anchor a",
+    "!!python/object:os.system",
+    "%YAML 1.1",
+    "---\n...",
+    "| ",
+    "> ",
+    "yes",
+    "~",
+    "null",
+    "0644",
+    "1_000",
+    "1e3",
+    "",
+    " lead",
+    "trail ",
+    "a\tb",
+    "a\r\nb",
+    "$(reboot)`reboot`",
+    "\u{0}\u{7}\u{1b}[0m",
+    "\u{85}\u{2028}\u{feff}",
+    "😀\u{7f}",
+];
+
+fn composed(name: &str) -> String {
+    let desired = answer(&case::request(name)).desired.unwrap();
+    let pool = struct_to_json(desired.resources["pool"].resource.as_ref().unwrap());
+    pool["spec"]["forProvider"]["userData"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+fn parsed(document: &str) -> Value {
+    assert_eq!(document.lines().next(), Some("#cloud-config"));
+    serde_yaml::from_str(document).unwrap()
+}
+
+fn file(config: &Value, path: &str) -> String {
+    let files = config["write_files"].as_array().unwrap();
+    let file = files.iter().find(|file| file["path"] == path).unwrap();
+    file["content"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn whatever_an_owner_types_stays_in_its_scalar() {
+    for nasty in NASTY {
+        let keys = [nasty.to_owned(), format!("ssh-ed25519 AAAA {nasty}")];
+        let software = Software {
+            opencv: nasty.to_owned(),
+            pytorch: Some(Pytorch {
+                version: nasty.to_owned(),
+                source: PytorchSource::Index {
+                    url: nasty.to_owned(),
+                },
+            }),
+        };
+        let user_data = UserData {
+            owner: nasty,
+            public_keys: &keys,
+            sudo: false,
+            software: &software,
+        };
+        let config = parsed(&user_data.document().unwrap());
+        let mut fields: Vec<_> = config.as_object().unwrap().keys().collect();
+        fields.sort();
+        assert_eq!(
+            fields,
+            ["runcmd", "ssh_pwauth", "users", "write_files"],
+            "{nasty:?}"
+        );
+        assert_eq!(
+            config["users"][0]["ssh_authorized_keys"],
+            json!(keys),
+            "{nasty:?}"
+        );
+        assert_eq!(
+            config["runcmd"],
+            json!([["/usr/local/lib/gpu-workspace/setup"]]),
+            "{nasty:?}"
+        );
+        assert_eq!(
+            file(&config, "/usr/local/lib/gpu-workspace/setup"),
+            SETUP,
+            "{nasty:?}"
+        );
+        let workspace = file(&config, "/etc/gpu-workspace/workspace.json");
+        let workspace: Value = serde_json::from_str(&workspace).unwrap();
+        let expected = json!({
+            "owner": nasty, "opencvVersion": nasty, "pytorchVersion": nasty, "pytorchIndexUrl": nasty
+        });
+        assert_eq!(workspace, expected, "{nasty:?}");
+    }
+}
+
+/// Every XR and every pool carries it, through a gRPC message of 4 MiB.
+#[test]
+fn user_data_stays_small() {
+    for name in ["new-workspace", "everything-asked-for"] {
+        let length = composed(name).len();
+        assert!(length <= 4096, "{name}: {length}");
+    }
+    let rsa = format!("ssh-rsa {}", "A".repeat(716));
+    let software = Software {
+        opencv: "4.8.0".into(),
+        pytorch: None,
+    };
+    let without = |keys: &[String]| {
+        let data = UserData {
+            owner: "alice",
+            public_keys: keys,
+            sudo: true,
+            software: &software,
+        };
+        data.document().map(|document| document.len())
+    };
+    assert!(without(std::slice::from_ref(&rsa)).unwrap() <= 4096);
+    assert!(without(&vec![rsa.clone(); 15]).unwrap() <= 16 * 1024);
+    let refused = without(&vec![rsa; 20]);
+    assert!(matches!(
+        refused,
+        Err(Refusal::UserDataTooLarge { limit: 16384 })
+    ));
+}
+
+#[test]
+fn root_is_for_those_whom_the_policy_trusts() {
+    let sudo = |name: &str| parsed(&composed(name))["users"][0].get("sudo").cloned();
+    assert_eq!(sudo("new-workspace"), Some(json!("ALL=(ALL) NOPASSWD:ALL")));
+    assert_eq!(sudo("only-an-owner"), None);
+}
+
+#[test]
+fn the_user_logs_in_by_key_only() {
+    let config = parsed(&composed("everything-asked-for"));
+    let user = &config["users"][0];
+    assert_eq!(user["name"], "developer");
+    assert_eq!(user["lock_passwd"], true);
+    assert_eq!(user["shell"], "/bin/bash");
+    assert_eq!(config["ssh_pwauth"], false);
+    let keys = user["ssh_authorized_keys"].as_array().unwrap();
+    assert_eq!(
+        keys.len(),
+        2,
+        "the catalogue's key, then the claim's own: {keys:?}"
+    );
+    assert!(keys[0].as_str().unwrap().starts_with("ssh-ed25519 "));
+    assert_eq!(config.get("hostname"), None);
+}
+
+#[test]
+fn one_opencv_is_installed_and_pytorch_comes_from_where_it_is() {
+    let workspace = |name: &str| -> Value {
+        let text = file(
+            &parsed(&composed(name)),
+            "/etc/gpu-workspace/workspace.json",
+        );
+        serde_json::from_str(&text).unwrap()
+    };
+    let requirements = |name: &str| {
+        file(
+            &parsed(&composed(name)),
+            "/etc/gpu-workspace/requirements.txt",
+        )
+    };
+    assert_eq!(
+        requirements("new-workspace"),
+        "opencv-python-headless==4.8.0.*\nnumpy<2\n"
+    );
+    assert_eq!(
+        requirements("everything-asked-for"),
+        "opencv-python-headless==4.11.0.86\n"
+    );
+    assert_eq!(
+        workspace("new-workspace"),
+        json!({
+            "owner": "alice", "opencvVersion": "4.8.0", "pytorchVersion": "2.12.1",
+            "pytorchPython": "/opt/pytorch/bin/python3"
+        })
+    );
+    assert_eq!(
+        workspace("everything-asked-for"),
+        json!({
+            "owner": "alice", "opencvVersion": "4.11.0.86", "pytorchVersion": "2.13.0",
+            "pytorchIndexUrl": "https://packages.acme.example/pytorch/cu130"
+        })
+    );
+}
+
+/// cloud-init takes a number for file modes too, but YAML's versions disagree
+/// on what number `0644` is.
+#[test]
+fn file_modes_are_strings_in_every_version_of_yaml() {
+    let document = composed("new-workspace");
+    let modes = document
+        .lines()
+        .filter(|line| line.contains("permissions:"));
+    let modes: Vec<_> = modes.map(|line| line.trim()).collect();
+    assert_eq!(
+        modes,
+        [
+            "permissions: '0644'",
+            "permissions: '0644'",
+            "permissions: '0755'"
+        ]
+    );
+}
