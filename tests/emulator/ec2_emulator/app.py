@@ -57,7 +57,8 @@ class App:
             )
             return _send(reply, start_response)
         call = read_call(environ, body)
-        began, seconds = time.perf_counter(), self.emulator.clock.seconds()
+        seconds = self.emulator.clock.seconds()
+        began, cpu_began = time.perf_counter(), time.thread_time()
         code = "OK"
         try:
             reply = self._answer(call, environ, body)
@@ -68,7 +69,10 @@ class App:
         except AwsError as error:
             reply, code = _refusal(error, call), error.code
         spent = (time.perf_counter() - began) * 1000
-        self.emulator.recorder.add(Answered(seconds, call, reply.status, code, spent))
+        cpu = (time.thread_time() - cpu_began) * 1000
+        self.emulator.recorder.add(
+            Answered(seconds, call, reply.status, code, spent, cpu)
+        )
         log.info("%s %s %s %.0f ms", call.service, call.operation, code, spent)
         return _send(reply, start_response)
 

@@ -14,13 +14,17 @@ REMEMBERED_CALLS = 20_000
 
 @dataclass(frozen=True)
 class Answered:
-    """A call and how it was answered; `code` is "OK" or the error's code."""
+    """A call and how it was answered; `code` is "OK" or the error's code.
+
+    `cpu_milliseconds` is what answering took of a processor, however busy that was.
+    """
 
     seconds: float
     call: Call
     status: int
     code: str
     milliseconds: float
+    cpu_milliseconds: float
 
 
 class Recorder:
@@ -72,6 +76,7 @@ def _as_json(answered: Answered) -> dict[str, Any]:
         "status": answered.status,
         "code": answered.code,
         "milliseconds": round(answered.milliseconds, 1),
+        "cpuMilliseconds": round(answered.cpu_milliseconds, 1),
     }
 
 

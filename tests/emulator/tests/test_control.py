@@ -7,9 +7,9 @@ from conftest import refused, shown
 
 
 def test_a_ready_emulator_answers_quickly(emulator, ec2):
-    began = time.monotonic()
     ec2.describe_instances()
-    assert time.monotonic() - began < 1
+    (call,) = emulator.calls()["calls"]
+    assert call["cpuMilliseconds"] < 500
     assert emulator.ask("GET", "/health") == {"status": "ok"}
 
 
@@ -136,7 +136,7 @@ def test_an_action_that_ec2_does_not_have_is_invalid(emulator):
     assert b"<Code>InvalidAction</Code>" in caught.value.read()
 
 
-def test_a_thousand_tagged_instances_are_described_within_a_second_and_a_half(
+def test_a_thousand_tagged_instances_are_described_within_a_second(
     emulator, ec2, launch
 ):
     """moto alone takes longer than two seconds, and grows with the square."""
@@ -149,4 +149,4 @@ def test_a_thousand_tagged_instances_are_described_within_a_second_and_a_half(
     assert len(shown(ec2, MaxResults=1000, Filters=by_tag)) == 1000
     assert ec2.describe_volumes(Filters=by_tag)["Volumes"] == []
     for call in emulator.calls()["calls"]:
-        assert call["milliseconds"] < 1500, call["operation"]
+        assert call["cpuMilliseconds"] < 1000, call["operation"]

@@ -1,6 +1,7 @@
 """Spot interruptions and EC2's events, as EventBridge brings them to a queue."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from conftest import SPOT, shown
@@ -124,14 +125,15 @@ def test_every_change_of_state_reaches_the_queue_in_time(emulator, queue, ec2, l
     assert states == ["pending", "running", "shutting-down", "terminated"]
 
 
-def test_a_long_poll_keeps_nobody_waiting(emulator, queue, ec2):
-    from concurrent.futures import ThreadPoolExecutor
-
+def test_a_long_poll_keeps_nobody_waiting(emulator, queue, ec2, launch):
     with ThreadPoolExecutor(1) as pool:
-        polling = pool.submit(queue, 1)
-        shown(ec2)
+        polling = pool.submit(queue, 20)
+        assert shown(ec2) == []
         assert not polling.done()
-        assert polling.result() == []
+        # Its event ends the poll.
+        launch()
+        (event,) = polling.result(timeout=15)
+    assert event["detail"]["state"] == "pending"
 
 
 def test_an_instance_may_be_terminated_behind_everyones_back(emulator, ec2, launch):

@@ -184,6 +184,23 @@ def test_a_root_volume_smaller_than_its_snapshot_is_refused(ec2, launch):
     assert shown(ec2) == []
 
 
+@pytest.mark.parametrize(
+    ("ebs", "code"),
+    [
+        ({"VolumeType": "gp9"}, "InvalidParameterValue"),
+        ({"VolumeType": "gp2", "Throughput": 250}, "InvalidParameterCombination"),
+        ({"VolumeType": "gp2", "Iops": 4000}, "InvalidParameterCombination"),
+        ({"VolumeType": "io2"}, "MissingParameter"),
+        ({"KmsKeyId": "alias/mine"}, "InvalidParameterDependency"),
+        ({"SnapshotId": "snap-0123456789abcdef0"}, "InvalidSnapshot.NotFound"),
+    ],
+)
+def test_a_volume_that_cannot_be_is_refused_with_the_launch(ec2, launch, ebs, code):
+    mapping = {"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 100, **ebs}}
+    assert refused(launch, BlockDeviceMappings=[mapping])[1] == code
+    assert shown(ec2) == []
+
+
 def test_a_kept_volume_survives_its_instance(emulator, ec2, launch):
     mapping = {
         "DeviceName": "/dev/sdf",

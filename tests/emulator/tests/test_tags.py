@@ -49,6 +49,12 @@ def test_tags_are_added_changed_and_removed(ec2, launch):
     assert as_dict(shown(ec2)[0]["Tags"]) == {"a": "3"}
 
 
+def test_deleting_without_naming_tags_deletes_all(ec2, launch):
+    (instance,) = launch(TagSpecifications=[specification("instance", a="1", b="2")])
+    ec2.delete_tags(Resources=[instance["InstanceId"]])
+    assert "Tags" not in shown(ec2)[0]
+
+
 def test_deleting_with_another_value_keeps_the_tag(ec2, launch):
     (instance,) = launch(TagSpecifications=[specification("instance", a="1")])
     ids = [instance["InstanceId"]]

@@ -11,6 +11,10 @@ from .instance import EmulatedInstance
 # gp3's included throughput in MiB/s (EBS user guide).
 GP3_THROUGHPUT = 125
 
+DEFAULT_TYPE = "gp2"
+VOLUME_TYPES = ("standard", "gp2", "gp3", "io1", "io2", "st1", "sc1")
+IOPS_TYPES = ("gp3", "io1", "io2")
+
 Devices = dict[str, dict[str, Any]]
 
 
@@ -29,8 +33,8 @@ def resolve_devices(image: Any, mappings: list[dict[str, Any]] | None) -> Device
             devices.pop(name, None)
         elif not one.get("VirtualName"):
             devices[name] = _changed(devices.get(name, {}), one.get("Ebs") or {})
-    for name, ebs in devices.items():
-        _check(image.ec2_backend, name, ebs)
+    for ebs in devices.values():
+        _check(image.ec2_backend, ebs)
     return devices
 
 
@@ -48,7 +52,8 @@ def _changed(base: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     return {**base, **{k: v for k, v in wanted.items() if v is not None}}
 
 
-def _check(backend: Any, name: str, ebs: dict[str, Any]) -> None:
+def _check(backend: Any, ebs: dict[str, Any]) -> None:
+    _check_performance(ebs)
     size, snapshot_id = ebs.get("VolumeSize"), ebs.get("SnapshotId")
     if snapshot_id is None:
         if size is None:
@@ -70,10 +75,35 @@ def _check(backend: Any, name: str, ebs: dict[str, Any]) -> None:
         )
 
 
+def _check_performance(ebs: dict[str, Any]) -> None:
+    """Which settings which volume type takes (API reference, EbsBlockDevice)."""
+    kind = ebs.get("VolumeType") or DEFAULT_TYPE
+    if kind not in VOLUME_TYPES:
+        raise AwsError(
+            "InvalidParameterValue", f"Invalid value '{kind}' for volumeType."
+        )
+    for name, types in (("Iops", IOPS_TYPES), ("Throughput", ("gp3",))):
+        if ebs.get(name) and kind not in types:
+            raise AwsError(
+                "InvalidParameterCombination",
+                f"The parameter {name.lower()} is not supported for {kind} volumes.",
+            )
+    if kind in ("io1", "io2") and not ebs.get("Iops"):
+        raise AwsError(
+            "MissingParameter",
+            f"The parameter iops must be specified for {kind} volumes.",
+        )
+    if ebs.get("KmsKeyId") and not ebs.get("Encrypted"):
+        raise AwsError(
+            "InvalidParameterDependency",
+            "The parameter KmsKeyId requires the parameter Encrypted to be set.",
+        )
+
+
 def _attach(
     instance: EmulatedInstance, name: str, ebs: dict[str, Any], tags: dict[str, str]
 ) -> None:
-    kind = ebs.get("VolumeType") or "gp2"
+    kind = ebs.get("VolumeType") or DEFAULT_TYPE
     volume = instance.ec2_backend.create_volume(
         size=ebs.get("VolumeSize"),
         zone_name=instance.availability_zone,

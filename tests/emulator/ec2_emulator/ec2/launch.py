@@ -25,7 +25,7 @@ def place(
     and that no fault refuses.
     """
     offered = zones_offering(region.name, request.instance_type)
-    if request.zone is not None and request.zone not in offered:
+    if not offered or request.zone not in (None, *offered):
         raise _not_offered(request.instance_type, request.zone, offered)
     _check_price(region, request, request.zone or offered[0])
     # Once for the request, then for each zone tried: only rules that name a zone tell
@@ -95,7 +95,7 @@ def _build_all(
     return built
 
 
-def _not_offered(kind: str, zone: str, offered: tuple[str, ...]) -> AwsError:
+def _not_offered(kind: str, zone: str | None, offered: tuple[str, ...]) -> AwsError:
     return AwsError(
         "Unsupported",
         f"Your requested instance type ({kind}) is not supported in your requested "

@@ -113,12 +113,13 @@ class Tagging(TagResponse):
         self.error_on_dryrun()
         given = self._get_param("Tags", [])
         for one in ids:
-            # Without tags in the request, EC2 deletes all of the caller's.
-            tags = (
-                {tag["Key"]: tag.get("Value") for tag in given}
-                if given
-                else dict.fromkeys(self.ec2_backend.tags.get(one, {}))
-            )
+            tags: dict[str, str | None]
+            if given:
+                tags = {tag["Key"]: tag.get("Value") for tag in given}
+            else:
+                # Without tags in the request, EC2 deletes all but its own.
+                every = self.ec2_backend.tags.get(one, {})
+                tags = {key: None for key in every if not key.startswith("aws:")}
             self.ec2_backend.delete_tags([one], tags)
         return EmptyResult()
 
