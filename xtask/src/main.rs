@@ -14,6 +14,7 @@ mod codegen;
 mod demo;
 mod image;
 mod package;
+mod pytest;
 mod target;
 
 #[derive(Parser)]
@@ -33,6 +34,10 @@ enum Command {
     Package(package::Arguments),
     /// Everything up, the packages in, the examples applied
     Demo(demo::Arguments),
+    /// Run an end-to-end suite against a local cluster
+    E2e(pytest::Suite),
+    /// Run pytest in the locked environment
+    Pytest(pytest::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +46,8 @@ fn main() -> ExitCode {
         Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Package(arguments) => package::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::E2e(suite) => pytest::suite(&suite),
+        Command::Pytest(arguments) => pytest::run(&arguments),
     }
 }
 

@@ -157,6 +157,11 @@ fn put(target: &crate::target::Resolved, package: &Package, reference: &str) -> 
     Ok(())
 }
 
+/// Where a statically linked program of ours lies after a build.
+pub(crate) fn program(name: &str) -> PathBuf {
+    programs().join("packages").join(format!("{name}.stripped"))
+}
+
 fn build(cli: &Path, registry: &str, progress: &mut Progress) -> Outcome<Vec<Built>> {
     let step = progress.begin("compile function and provider, linked statically");
     let programs = compile()?;
@@ -206,7 +211,7 @@ fn build_one(
         .arg("-o")
         .arg(&file);
     if let Some(program) = package.program {
-        let stripped = staging.join(format!("{program}.stripped"));
+        let stripped = self::program(program);
         output(
             Command::new("strip")
                 .arg("-o")

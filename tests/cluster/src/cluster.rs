@@ -148,25 +148,33 @@ impl Cluster {
 
     /// The cgroup below which its containers are.
     pub fn cgroup(&self) -> String {
-        cgroup(&self.record.name)
+        cgroup(self.addresses())
     }
 
-    /// Shell commands that make this cluster the one that tools talk to.
-    pub fn environment(&self) -> String {
-        let bin = self.state.bin();
-        let variables = [
+    /// The folder of the cluster's programs.
+    pub fn programs(&self) -> PathBuf {
+        self.state.bin()
+    }
+
+    /// Environment variables that make this cluster the one that tools talk to.
+    pub fn variables(&self) -> [(&'static str, String); 8] {
+        let core = self.programs().join("crossplane-core");
+        [
             ("KUBECONFIG", self.kubeconfig().display().to_string()),
-            (
-                "CROSSPLANE_CORE",
-                bin.join("crossplane-core").display().to_string(),
-            ),
+            ("CROSSPLANE_CORE", core.display().to_string()),
             ("AWS_ENDPOINT_URL", self.emulator_url()),
             ("AWS_ACCESS_KEY_ID", "test".to_owned()),
             ("AWS_SECRET_ACCESS_KEY", "test".to_owned()),
             ("AWS_REGION", "us-east-1".to_owned()),
             ("AWS_DEFAULT_REGION", "us-east-1".to_owned()),
             ("GPU_WORKSPACES_REGISTRY", self.registry()),
-        ];
+        ]
+    }
+
+    /// Shell commands that set these variables, and the path of the programs.
+    pub fn environment(&self) -> String {
+        let bin = self.programs();
+        let variables = self.variables();
         let mut lines: Vec<_> = variables
             .iter()
             .map(|(name, value)| format!("export {name}={}", quoted(value)))

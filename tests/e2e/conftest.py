@@ -1,0 +1,59 @@
+"""What every suite is given: the cluster, EC2, the emulator, a bystander."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from environment.bystander import Bystander
+from environment.cluster import Cluster
+from environment.ec2 import Ec2
+from environment.emulator import Emulator
+from environment.platform import Platform
+
+REGION = "us-east-1"
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Cluster:
+    return Cluster.from_environment()
+
+
+@pytest.fixture(scope="session")
+def ec2() -> Ec2:
+    return Ec2(REGION)
+
+
+@pytest.fixture(scope="session")
+def bystander(ec2: Ec2) -> Bystander:
+    """Somebody else's instance, in the same account, VPC and default group."""
+    return Bystander.launch(ec2)
+
+
+@pytest.fixture(autouse=True)
+def emulator() -> Iterator[Emulator]:
+    emulator = Emulator.from_environment()
+    emulator.clear_faults()
+    yield emulator
+    emulator.clear_faults()
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_others_is_touched(bystander: Bystander) -> Iterator[None]:
+    yield
+    bystander.check()
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A team's namespace; whatever a test leaves in it is deleted."""
+    name = f"team-{uuid.uuid4().hex[:8]}"
+    cluster.create_namespace(name)
+    yield name
+    cluster.delete_claims(name)
+    cluster.delete_namespace(name)
+
+
+@pytest.fixture
+def platform(cluster: Cluster, namespace: str) -> Platform:
+    return Platform(cluster, namespace)

@@ -1,0 +1,52 @@
+"""An instance that the project did not create."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .ec2 import Ec2, tags
+
+IMAGE = "ami-00000000000c0de01"
+
+
+@dataclass
+class Bystander:
+    ec2: Ec2
+    id: str
+    groups: Any
+
+    @classmethod
+    def launch(cls, ec2: Ec2) -> "Bystander":
+        (instance,) = ec2.client.run_instances(
+            ImageId=IMAGE,
+            InstanceType="g4dn.xlarge",
+            MinCount=1,
+            MaxCount=1,
+            TagSpecifications=[
+                {
+                    "ResourceType": "instance",
+                    "Tags": [
+                        {"Key": "Name", "Value": "somebody-elses"},
+                        # Looks like ours, belongs to another control plane.
+                        {"Key": "gpu.platform.acme.io/pool", "Value": "else/where"},
+                        {"Key": "gpu.platform.acme.io/cluster", "Value": "another"},
+                    ],
+                }
+            ],
+        )["Instances"]
+        return cls(ec2, instance["InstanceId"], _groups(ec2))
+
+    def check(self) -> None:
+        instance = self.ec2.instance(self.id)
+        assert instance["State"]["Name"] in ("pending", "running"), instance["State"]
+        assert tags(instance)["Name"] == "somebody-elses"
+        assert _groups(self.ec2) == self.groups, "a group of somebody else changed"
+
+
+def _groups(ec2: Ec2) -> Any:
+    """Every group that carries none of our tags, with its rules."""
+    groups = ec2.client.describe_security_groups()["SecurityGroups"]
+    return [
+        {key: group[key] for key in ("GroupId", "IpPermissions", "IpPermissionsEgress")}
+        for group in groups
+        if "gpu.platform.acme.io/cluster" not in tags(group)
+    ]

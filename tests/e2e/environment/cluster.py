@@ -1,0 +1,117 @@
+"""The cluster, as a user sees it: through kubectl."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from .waiting import until
+
+CLAIMS = "gpudevworkspaceclaims.platform.acme.io"
+SYSTEM = "crossplane-system"
+
+Object = dict[str, Any]
+
+
+class Refused(Exception):
+    """kubectl's own words."""
+
+
+class Cluster:
+    @classmethod
+    def from_environment(cls) -> "Cluster":
+        if "KUBECONFIG" not in os.environ:
+            raise RuntimeError("no KUBECONFIG: run the suite by `make e2e SUITE=…`")
+        cluster = cls()
+        cluster.kubectl("get", "--raw", "/readyz")
+        return cluster
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        ran = subprocess.run(
+            ["kubectl", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ran.returncode != 0:
+            raise Refused(ran.stderr.strip())
+        return ran.stdout
+
+    def get(self, kind: str, name: str, namespace: str) -> Object | None:
+        found = self.kubectl(
+            "get", kind, name, "-n", namespace, "--ignore-not-found", "-o", "json"
+        )
+        return json.loads(found) if found else None
+
+    def list(self, kind: str, namespace: str, *selectors: str) -> list[Object]:
+        listed = self.kubectl("get", kind, "-n", namespace, "-o", "json", *selectors)
+        items: list[Object] = json.loads(listed)["items"]
+        return items
+
+    def apply(self, document: Object) -> None:
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(document))
+
+    def create_namespace(self, name: str) -> None:
+        self.kubectl("create", "namespace", name)
+
+    def delete_namespace(self, name: str) -> None:
+        self.kubectl("delete", "namespace", name, "--timeout=60s")
+
+    def delete_claims(self, namespace: str) -> None:
+        self.kubectl("delete", CLAIMS, "--all", "-n", namespace, "--timeout=90s")
+
+    def pods(self, package: str) -> list[Object]:
+        """The live pods of a package, such as `provider=acme-provider-gpu-spot`."""
+        pods = self.list("pods", SYSTEM, "-l", f"pkg.crossplane.io/{package}")
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+    def kill(self, pod: Object) -> None:
+        """SIGKILL to the container's process, then a new pod at once.
+
+        The kubelet would wait longer after each crash; a new pod starts afresh.
+        """
+        for status in pod["status"]["containerStatuses"]:
+            container = status["containerID"].removeprefix("containerd://")
+            os.kill(_process_of(container), signal.SIGKILL)
+        self.kubectl(
+            "delete", "pod", "-n", SYSTEM, pod["metadata"]["name"], "--now", "--wait=false"
+        )
+
+    def replace_pods(self, package: str) -> None:
+        """Deletes the pods of a package and waits until others are ready."""
+        old = {pod["metadata"]["uid"] for pod in self.pods(package)}
+        for pod in self.pods(package):
+            self.kubectl("delete", "pod", "-n", SYSTEM, pod["metadata"]["name"])
+        until(f"new pods of {package}", lambda: self._renewed(package, old))
+
+    def _renewed(self, package: str, old: set[str]) -> bool:
+        pods = self.pods(package)
+        return bool(pods) and all(
+            pod["metadata"]["uid"] not in old and is_ready(pod) for pod in pods
+        )
+
+
+def condition(resource: Object | None, type_: str) -> Object:
+    """A condition, or an empty one."""
+    conditions = (resource or {}).get("status", {}).get("conditions", [])
+    return next((one for one in conditions if one["type"] == type_), {})
+
+
+def is_ready(resource: Object | None) -> bool:
+    return condition(resource, "Ready").get("status") == "True"
+
+
+def _process_of(container: str) -> int:
+    """The first process of a container, found by its cgroup's path."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                paths = (entry / "cgroup").read_text()
+            except OSError:
+                continue
+            if container in paths:
+                return int(entry.name)
+    raise AssertionError(f"no process runs in container {container}")

@@ -1,0 +1,44 @@
+"""The emulator's control API: faults, interruptions, recorded calls."""
+
+import json
+import os
+import urllib.request
+from typing import Any
+
+
+class Emulator:
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @classmethod
+    def from_environment(cls) -> "Emulator":
+        return cls(os.environ["AWS_ENDPOINT_URL"])
+
+    def fault(self, operation: str, **fields: Any) -> None:
+        self._ask("POST", "/faults", {"operation": operation, **fields})
+
+    def clear_faults(self) -> None:
+        self._ask("DELETE", "/faults")
+
+    def interrupt(self, instance_id: str) -> None:
+        self._ask(
+            "POST", "/interrupt", {"instanceId": instance_id, "noticeSeconds": 0}
+        )
+
+    def terminate(self, instance_id: str) -> None:
+        self._ask("POST", "/terminate", {"instanceId": instance_id})
+
+    def forget_calls(self) -> None:
+        self._ask("DELETE", "/calls")
+
+    def calls(self) -> dict[str, int]:
+        counts: dict[str, int] = self._ask("GET", "/calls")["counts"]
+        return counts
+
+    def _ask(self, method: str, path: str, document: Any = None) -> Any:
+        data = None if document is None else json.dumps(document).encode()
+        request = urllib.request.Request(
+            f"{self._url}/_emulator{path}", data=data, method=method
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return json.load(answer)

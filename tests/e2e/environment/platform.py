@@ -1,0 +1,74 @@
+"""Workspaces of one namespace: what a developer does and sees."""
+
+from typing import Any
+
+from .cluster import CLAIMS, Cluster, Object, condition, is_ready
+from .waiting import until
+
+PARAMETERS = {
+    "instanceType": "g4dn.xlarge",
+    "region": "us-east-1",
+    "owner": "alice",
+    "opencvVersion": "4.8.0",
+}
+
+
+class Platform:
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+
+    def claim(self, name: str, **parameters: Any) -> None:
+        """Applies a claim: the smallest one, with changes."""
+        self.cluster.apply(claim(self.namespace, name, {**PARAMETERS, **parameters}))
+
+    def workspace(self, name: str) -> Object:
+        found = self.cluster.get(CLAIMS, name, self.namespace)
+        assert found is not None, f"no claim {name}"
+        return found
+
+    def status(self, name: str) -> Object:
+        status: Object = self.workspace(name).get("status", {})
+        return status
+
+    def ready(self, name: str, seconds: float = 60) -> Object:
+        """The status of the claim once it is Ready."""
+
+        def look() -> Object | None:
+            found = self.workspace(name)
+            return found["status"] if is_ready(found) else None
+
+        return until(f"claim {name} to be Ready", look, seconds)
+
+    def condition(self, name: str, type_: str, status: str, word: str = "") -> Object:
+        """The claim's condition once it has the status and holds the word."""
+
+        def look() -> Object | None:
+            seen = condition(self.workspace(name), type_)
+            text = f"{seen.get('reason')} {seen.get('message')}"
+            return seen if seen.get("status") == status and word in text else None
+
+        return until(f"claim {name}: {type_}={status} with {word!r}", look)
+
+    def pool(self) -> Object:
+        """The one pool of the namespace."""
+
+        def look() -> Object | None:
+            pools = self.cluster.list("spotpools", self.namespace)
+            return pools[0] if len(pools) == 1 else None
+
+        return until("the pool", look)
+
+    def delete(self, name: str) -> None:
+        self.cluster.kubectl(
+            "delete", CLAIMS, name, "-n", self.namespace, "--timeout=60s"
+        )
+
+
+def claim(namespace: str, name: str, parameters: dict[str, Any]) -> Object:
+    return {
+        "apiVersion": "platform.acme.io/v1alpha1",
+        "kind": "GpuDevWorkspaceClaim",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"parameters": parameters},
+    }

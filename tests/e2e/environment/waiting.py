@@ -1,0 +1,21 @@
+"""Waiting for conditions, never for time to pass."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PERIOD = 0.1
+
+
+def until(what: str, look: Callable[[], T | None], seconds: float = 60) -> T:
+    """The first answer of `look` that is neither None nor False."""
+    deadline = time.monotonic() + seconds
+    while True:
+        seen = look()
+        if seen is not None and seen is not False:
+            return seen
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds:.0f} s for {what}")
+        time.sleep(PERIOD)

@@ -1,0 +1,41 @@
+"""What the provider may do in the cluster: what Crossplane grants, no more."""
+
+import pytest
+
+from environment.cluster import SYSTEM, Cluster, Refused
+
+
+def _service_account(cluster: Cluster) -> str:
+    (pod,) = cluster.pods("provider=acme-provider-gpu-spot")
+    return f"system:serviceaccount:{SYSTEM}:{pod['spec']['serviceAccountName']}"
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource"),
+    [
+        ("create", "pods"),
+        ("delete", "spotpools.gpu.platform.acme.io"),
+        ("get", "nodes"),
+        ("update", "gpudevworkspaces.platform.acme.io"),
+        ("create", "clusterrolebindings.rbac.authorization.k8s.io"),
+    ],
+)
+def test_a_stolen_provider_token_opens_nothing_else(
+    cluster: Cluster, verb: str, resource: str
+) -> None:
+    account = _service_account(cluster)
+    with pytest.raises(Refused):
+        cluster.kubectl("auth", "can-i", verb, resource, f"--as={account}")
+
+
+def test_no_binding_beside_crossplanes_own_names_the_provider(cluster: Cluster) -> None:
+    account = _service_account(cluster).rsplit(":", 1)[1]
+    bindings = cluster.kubectl(
+        "get",
+        "clusterrolebindings",
+        "-o",
+        f"jsonpath={{range .items[?(@.subjects[0].name=='{account}')]}}"
+        "{.metadata.name}{'\\n'}{end}",
+    ).split()
+    assert len(bindings) == 1
+    assert bindings[0].startswith("crossplane:provider:acme-provider-gpu-spot")

@@ -1,0 +1,112 @@
+"""Wrong input is refused at admission, or shown on the claim by its field."""
+
+import json
+from typing import Any
+
+import pytest
+
+from environment.cluster import Cluster, Refused
+from environment.ec2 import Ec2
+from environment.emulator import Emulator
+from environment.platform import PARAMETERS, Platform, claim
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("opencvVersion", "4.8; rm -rf /"),
+        ("owner", "alice\nroot"),
+        ("owner", "Alice"),
+        ("owner", ""),
+        ("instanceType", "g4dn xlarge"),
+        ("region", "mars"),
+        ("placement", "Moon"),
+        ("capacityType", "Free"),
+        ("pytorchVersion", "latest"),
+        ("ssh", {"publicKeys": ["-----BEGIN OPENSSH PRIVATE KEY-----"]}),
+        ("ssh", {"allowedCidrs": ["everywhere"]}),
+    ],
+)
+def test_admission_refuses_and_names_the_field(
+    platform: Platform, field: str, value: Any
+) -> None:
+    with pytest.raises(Refused) as refused:
+        platform.claim("wrong", **{field: value})
+    assert f"spec.parameters.{field}" in str(refused.value)
+
+
+def test_admission_refuses_a_claim_without_an_owner(
+    cluster: Cluster, namespace: str
+) -> None:
+    parameters = {key: value for key, value in PARAMETERS.items() if key != "owner"}
+    with pytest.raises(Refused) as refused:
+        cluster.apply(claim(namespace, "wrong", parameters))
+    assert "spec.parameters.owner" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "word"),
+    [
+        ("region", "ap-south-1", "us-east-1"),
+        ("instanceType", "m7i.large", "g4dn.*"),
+        ("ssh", {"allowedCidrs": ["0.0.0.0/0"]}, "allowedCidrs"),
+        ("pytorchVersion", "1.0.0", "2.12.0"),
+    ],
+)
+def test_what_policy_forbids_is_shown_on_the_claim_and_nothing_is_launched(
+    platform: Platform, ec2: Ec2, field: str, value: Any, word: str
+) -> None:
+    platform.claim("wrong", **{field: value})
+    seen = platform.condition("wrong", "ConfigResolved", "False", word)
+    assert f"spec.parameters.{field}" in seen["message"]
+    assert ec2.live(platform.namespace) == []
+    assert ec2.groups(platform.namespace) == []
+
+
+def test_a_type_that_ec2_does_not_have_is_shown_on_the_claim(
+    platform: Platform, ec2: Ec2, emulator: Emulator
+) -> None:
+    platform.claim("wrong", instanceType="g4dn.huge")
+    seen = platform.condition("wrong", "ComputeReady", "False", "g4dn.huge")
+    assert "spec.parameters.instanceType" in seen["message"]
+    assert platform.status("wrong")["phase"] == "Failed"
+    assert ec2.live(platform.namespace) == []
+
+
+def test_a_workspace_goes_on_running_while_its_claim_makes_no_sense(
+    platform: Platform, ec2: Ec2
+) -> None:
+    platform.claim("alice")
+    running = platform.ready("alice")["instanceId"]
+    platform.claim("alice", instanceType="m7i.large")
+    platform.condition("alice", "ConfigResolved", "False", "instanceType")
+    (instance,) = ec2.live(platform.namespace)
+    assert instance["InstanceId"] == running
+    platform.claim("alice")
+    platform.condition("alice", "ConfigResolved", "True")
+    assert platform.ready("alice")["instanceId"] == running
+
+
+def test_a_catalogue_that_is_gone_holds_what_runs(
+    platform: Platform, ec2: Ec2, cluster: Cluster
+) -> None:
+    platform.claim("alice")
+    running = platform.ready("alice")["instanceId"]
+    catalogue = cluster.kubectl("get", "environmentconfig", "gpu-workspaces", "-o", "json")
+    cluster.kubectl("delete", "environmentconfig", "gpu-workspaces")
+    try:
+        platform.condition("alice", "ConfigResolved", "False", "gpu-workspaces")
+        (instance,) = ec2.live(platform.namespace)
+        assert instance["InstanceId"] == running
+        assert len(cluster.list("spotpools", platform.namespace)) == 1
+    finally:
+        cluster.kubectl("apply", "-f", "-", stdin=_bare(catalogue))
+    platform.condition("alice", "ConfigResolved", "True")
+    assert platform.ready("alice")["instanceId"] == running
+
+
+def _bare(text: str) -> str:
+    """The object as somebody would commit it."""
+    document = json.loads(text)
+    name = document["metadata"]["name"]
+    return json.dumps({**document, "metadata": {"name": name}})

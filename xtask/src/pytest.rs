@@ -1,0 +1,92 @@
+//! `cargo xtask e2e` and `cargo xtask pytest`: tests in Python, in the locked
+//! environment.
+
+use std::error::Error;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use clap::Args;
+use local_cluster::cache::Cache;
+use local_cluster::progress::Progress;
+use local_cluster::{Cluster, emulator};
+
+use crate::package;
+
+#[derive(Args)]
+pub(crate) struct Suite {
+    /// The suite: a folder of tests/e2e
+    suite: String,
+    /// Name of the local cluster, which must be up with the packages in
+    #[arg(long, default_value = "test")]
+    name: String,
+    /// For pytest
+    #[arg(last = true)]
+    arguments: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// For pytest
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+/// Runs an end-to-end suite against a local cluster.
+pub(crate) fn suite(suite: &Suite) -> ExitCode {
+    let folder = crate::root().join("tests/e2e");
+    let run = || {
+        let cluster = Cluster::open(&suite.name)?;
+        let mut pytest = python()?;
+        pytest
+            .current_dir(&folder)
+            .envs(cluster.variables())
+            .env(
+                "FUNCTION_GPU_WORKSPACE",
+                package::program("function-gpu-workspace"),
+            )
+            .arg(&suite.suite)
+            .args(&suite.arguments);
+        let own = std::env::var_os("PATH").unwrap_or_default();
+        let programs = std::env::split_paths(&own);
+        let path = std::env::join_paths([cluster.programs()].into_iter().chain(programs))?;
+        pytest.env("PATH", path);
+        ran(&mut pytest)
+    };
+    if !folder.join(&suite.suite).is_dir() {
+        eprintln!("error: tests/e2e has no suite {:?}", suite.suite);
+        return ExitCode::FAILURE;
+    }
+    said(run())
+}
+
+/// Runs pytest with the given arguments.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    said(python().and_then(|mut pytest| ran(pytest.args(&arguments.arguments))))
+}
+
+fn python() -> Result<Command, Box<dyn Error>> {
+    let cache = Cache::from_environment()?;
+    let python = emulator::ensure(&cache, &mut Progress::to_stderr())?;
+    let mut pytest = Command::new(python);
+    // Its caches stay out of the checkout.
+    pytest.env("PYTHONDONTWRITEBYTECODE", "1");
+    pytest.args(["-m", "pytest", "-p", "no:cacheprovider"]);
+    Ok(pytest)
+}
+
+fn ran(pytest: &mut Command) -> Result<ExitCode, Box<dyn Error>> {
+    let program = Path::new(pytest.get_program()).display().to_string();
+    let status = pytest.status().map_err(|e| format!("{program}: {e}"))?;
+    Ok(if status.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn said(outcome: Result<ExitCode, Box<dyn Error>>) -> ExitCode {
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
