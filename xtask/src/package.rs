@@ -187,9 +187,13 @@ fn compile() -> Outcome<PathBuf> {
         cargo.args(["--bin", program]);
     }
     output(&mut cargo)?;
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-    Ok(target.join("debug"))
+    Ok(programs())
+}
+
+fn programs() -> PathBuf {
+    let own = || crate::root().join("target");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(own, PathBuf::from);
+    target.join("debug")
 }
 
 fn build_one(
