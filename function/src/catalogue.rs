@@ -1,4 +1,4 @@
-//! The catalogue: an EnvironmentConfig that Crossplane fetches for the function.
+//! The catalogue: an `EnvironmentConfig` that Crossplane fetches for the function.
 
 use api::catalogue::Catalogue;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::schema;
 
 /// The key of the requirement and of the resource that answers it.
 pub const REQUIREMENT: &str = "catalogue";
-/// Crossplane's API for EnvironmentConfigs.
+/// Crossplane's API for `EnvironmentConfigs`.
 pub const API_VERSION: &str = "apiextensions.crossplane.io/v1beta1";
 /// The catalogue's kind.
 pub const KIND: &str = "EnvironmentConfig";

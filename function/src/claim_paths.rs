@@ -37,7 +37,7 @@ enum Owner {
 /// messages as they are.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimPaths {
-    /// The EnvironmentConfig.
+    /// The `EnvironmentConfig`.
     pub catalogue: String,
     /// The workspace's region.
     pub region: String,
@@ -83,7 +83,6 @@ impl ClaimPaths {
         };
         let index = index(&text[name.len()..]);
         let claimed = match (owner, index) {
-            (Owner::Types, None) => format!("spec.parameters.{name}"),
             (Owner::Types, Some(index)) => {
                 let n: Option<usize> = index[1..index.len() - 1].parse().ok();
                 match n.and_then(|n| self.instance_types.get(n)) {
@@ -91,7 +90,7 @@ impl ClaimPaths {
                     None => return (String::new(), 0),
                 }
             }
-            (Owner::Claim, _) => format!("spec.parameters.{name}"),
+            (Owner::Claim, _) | (Owner::Types, None) => format!("spec.parameters.{name}"),
             (Owner::Policy, _) => format!("instance.{name} of the Composition's policy"),
             (Owner::Network, index) => {
                 let index = index.unwrap_or_default();

@@ -27,14 +27,14 @@ impl<'a> Composite<'a> {
     }
 
     /// The XR's own name, for logs.
-    pub fn name(&self) -> &'a str {
+    pub fn name(self) -> &'a str {
         self.text("/metadata/name")
     }
 
     /// A legacy XR is cluster-scoped and knows its claim by `spec.claimRef`; a
     /// modern one is namespaced itself and keeps Crossplane's fields under
     /// `spec.crossplane`.
-    pub fn origin(&self) -> Result<Origin, Refusal> {
+    pub fn origin(self) -> Result<Origin, Refusal> {
         let claim = (
             self.text("/spec/claimRef/namespace"),
             self.text("/spec/claimRef/name"),
@@ -54,14 +54,14 @@ impl<'a> Composite<'a> {
     }
 
     /// `spec.parameters`, checked again: an XR may be older than its schema.
-    pub fn parameters(&self) -> Result<WorkspaceParameters, Violations> {
+    pub fn parameters(self) -> Result<WorkspaceParameters, Violations> {
         let none = json!({});
         schema::parameters(self.0.pointer("/spec/parameters").unwrap_or(&none))
     }
 
     /// The status as the last call left it. A field that another version of this
     /// function wrote in a shape unknown here counts as unset.
-    pub fn status(&self) -> GpuDevWorkspaceStatus {
+    pub fn status(self) -> GpuDevWorkspaceStatus {
         GpuDevWorkspaceStatus {
             phase: self.status_field("phase"),
             message: self.status_field("message"),
@@ -76,11 +76,11 @@ impl<'a> Composite<'a> {
         }
     }
 
-    fn status_field<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+    fn status_field<T: DeserializeOwned>(self, name: &str) -> Option<T> {
         T::deserialize(self.0.get("status")?.get(name)?).ok()
     }
 
-    fn text(&self, pointer: &str) -> &'a str {
+    fn text(self, pointer: &str) -> &'a str {
         self.0
             .pointer(pointer)
             .and_then(Value::as_str)

@@ -15,7 +15,7 @@ pub enum Hold {
     /// Crossplane has not fetched the catalogue yet.
     #[error("waiting for Crossplane to fetch EnvironmentConfig {name}")]
     Unresolved {
-        /// The EnvironmentConfig.
+        /// The `EnvironmentConfig`.
         name: String,
     },
     /// There is no catalogue.
@@ -24,13 +24,13 @@ pub enum Hold {
          Composition's input.catalogue.name"
     )]
     Absent {
-        /// The EnvironmentConfig.
+        /// The `EnvironmentConfig`.
         name: String,
     },
     /// The catalogue does not fit its schema.
     #[error("EnvironmentConfig {name} is not usable: {violations}")]
     Invalid {
-        /// The EnvironmentConfig.
+        /// The `EnvironmentConfig`.
         name: String,
         /// Fields under `data`.
         violations: Violations,
@@ -41,7 +41,7 @@ pub enum Hold {
          Composition's input.defaults.image to one of {known}"
     )]
     ImageMissing {
-        /// The EnvironmentConfig.
+        /// The `EnvironmentConfig`.
         name: String,
         /// The workspace's region.
         region: String,
@@ -56,7 +56,7 @@ pub enum Hold {
          {name} does not list under data.images.{region}: add it there"
     )]
     ImageUnknown {
-        /// The EnvironmentConfig.
+        /// The `EnvironmentConfig`.
         name: String,
         /// The workspace's region.
         region: String,

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(nested, "input.defaults.sshCidr: is no known field");
         let shared = refused(|i| {
             i["providerConfigRef"] =
-                json!({"kind": "ProviderConfig", "name": "a", "namespace": "b"})
+                json!({"kind": "ProviderConfig", "name": "a", "namespace": "b"});
         });
         assert_eq!(
             shared,

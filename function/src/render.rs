@@ -20,7 +20,7 @@ use crate::status::{self, Report};
 use crate::{input, limits};
 
 /// How soon to look again at what a person has to change.
-const REFUSED_TTL: Duration = Duration::from_secs(60);
+const REFUSED_TTL: Duration = Duration::from_mins(1);
 
 /// Why there is no desired pool.
 #[derive(Debug)]

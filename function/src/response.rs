@@ -16,7 +16,7 @@ use crate::{catalogue, pool};
 pub struct Response {
     /// When to look again, at the latest.
     pub ttl: Duration,
-    /// The EnvironmentConfig to fetch; none while the policy is unreadable.
+    /// The `EnvironmentConfig` to fetch; none while the policy is unreadable.
     pub catalogue: Option<String>,
     /// Nothing with a fatal result: what earlier steps desire is passed on.
     pub desired: Option<Desired>,

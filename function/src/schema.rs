@@ -1,6 +1,6 @@
 //! The API types' own schemas, checked by the function itself.
 //!
-//! Crossplane never checks a function's input or an EnvironmentConfig against a
+//! Crossplane never checks a function's input or an `EnvironmentConfig` against a
 //! schema, and an XR may be older than the schema that is installed. Patterns
 //! and bounds exist once, on the types of [`api`].
 
@@ -89,7 +89,7 @@ pub fn policy(value: &Value) -> Result<WorkspacePolicy, Violations> {
     parse(&POLICY, "input", value)
 }
 
-/// Reads the data of an EnvironmentConfig.
+/// Reads the data of an `EnvironmentConfig`.
 pub fn catalogue(value: &Value) -> Result<Catalogue, Violations> {
     parse(&CATALOGUE, "data", value)
 }
@@ -164,17 +164,15 @@ fn options(error: &ValidationError<'_>) -> Vec<String> {
 /// `/ssh/publicKeys/0` under `spec.parameters` is
 /// `spec.parameters.ssh.publicKeys[0]`.
 fn dotted(root: &str, pointer: &str) -> String {
-    let mut path = root.to_owned();
-    for token in pointer.split('/').skip(1) {
+    let steps = pointer.split('/').skip(1).map(|token| {
         let token = token.replace("~1", "/").replace("~0", "~");
         if token.bytes().all(|b| b.is_ascii_digit()) {
-            path.push_str(&format!("[{token}]"));
+            format!("[{token}]")
         } else {
-            path.push('.');
-            path.push_str(&token);
+            format!(".{token}")
         }
-    }
-    path
+    });
+    std::iter::once(root.to_owned()).chain(steps).collect()
 }
 
 #[cfg(test)]

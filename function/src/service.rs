@@ -32,7 +32,7 @@ pub fn answer(call: &RunFunctionRequest) -> RunFunctionResponse {
     let response = render(&request);
     let composite = request.composite.as_ref().map(Composite::new);
     debug!(
-        composite = composite.map(|c| c.name()),
+        composite = composite.map(Composite::name),
         tag = call.meta.as_ref().map(|meta| meta.tag.as_str()),
         conditions = %response
             .conditions

@@ -1,23 +1,23 @@
-//! Which OpenCV and which PyTorch a workspace gets, and where from.
+//! Which `OpenCV` and which `PyTorch` a workspace gets, and where from.
 
 use api::workspace::{ChosenImage, WorkspaceParameters};
 
 use crate::refusal::Refusal;
 use crate::schema::{Violation, Violations};
 
-/// The first OpenCV release whose wheels are built against NumPy 2.
+/// The first `OpenCV` release whose wheels are built against `NumPy` 2.
 const FIRST_WITH_NUMPY_2: (u32, u32) = (4, 10);
 
 /// What is installed into the workspace's virtual environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Software {
-    /// OpenCV release as asked for, for example `4.8.0`.
+    /// `OpenCV` release as asked for, for example `4.8.0`.
     pub opencv: String,
-    /// PyTorch, where it is promised.
+    /// `PyTorch`, where it is promised.
     pub pytorch: Option<Pytorch>,
 }
 
-/// A PyTorch release and its origin.
+/// A `PyTorch` release and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pytorch {
     /// For example `2.12.1`.
@@ -26,7 +26,7 @@ pub struct Pytorch {
     pub source: PytorchSource,
 }
 
-/// Where PyTorch comes from.
+/// Where `PyTorch` comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PytorchSource {
     /// This interpreter of the image imports it.
@@ -42,7 +42,7 @@ pub enum PytorchSource {
 }
 
 impl Software {
-    /// The lines of pip's requirements file, without PyTorch, which may come
+    /// The lines of pip's requirements file, without `PyTorch`, which may come
     /// from an index of its own.
     pub fn requirements(&self) -> Vec<String> {
         let opencv = &self.opencv;
@@ -57,7 +57,7 @@ impl Software {
     }
 }
 
-/// Chooses for a workspace on an image. Without a wish, PyTorch is the image's
+/// Chooses for a workspace on an image. Without a wish, `PyTorch` is the image's
 /// own, and an image without it promises none.
 pub fn choose(parameters: &WorkspaceParameters, image: &ChosenImage) -> Result<Software, Refusal> {
     let own = image.pytorch.as_ref();

@@ -1,5 +1,9 @@
 //! The function as Crossplane meets it: a gRPC server.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod case;
 

@@ -1,5 +1,9 @@
 //! The image of a workspace, and the setup that goes with it.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod case;
 
@@ -32,7 +36,7 @@ fn the_image_is_chosen_once() {
     }
 }
 
-/// Another PyTorch in the catalogue is that of another image.
+/// Another `PyTorch` in the catalogue is that of another image.
 #[test]
 fn a_catalogue_that_moves_on_does_not_change_the_setup_of_a_workspace() {
     let user_data = |name: &str| {

@@ -1,5 +1,9 @@
 //! What the user of a workspace is told.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod case;
 
@@ -208,7 +212,7 @@ fn the_connection_details_are_those_that_ssh_needs() {
         .unwrap()
         .composite
         .unwrap();
-    let detail = |key: &str| String::from_utf8(composite.connection_details[key].to_vec()).unwrap();
+    let detail = |key: &str| String::from_utf8(composite.connection_details[key].clone()).unwrap();
     assert_eq!(detail("host"), "198.51.100.17");
     assert_eq!(detail("port"), "22");
     assert_eq!(detail("user"), "developer");

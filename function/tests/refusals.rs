@@ -1,5 +1,9 @@
 //! Bad requests: the user reads what to change, and nothing is dropped.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod case;
 

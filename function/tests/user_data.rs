@@ -1,6 +1,10 @@
 //! User data: what an instance runs as root, so nothing of it may be anybody's
 //! to write but the serializer's.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod case;
 
@@ -221,7 +225,7 @@ fn file_modes_are_strings_in_every_version_of_yaml() {
     let modes = document
         .lines()
         .filter(|line| line.contains("permissions:"));
-    let modes: Vec<_> = modes.map(|line| line.trim()).collect();
+    let modes: Vec<_> = modes.map(str::trim).collect();
     assert_eq!(
         modes,
         [
