@@ -64,9 +64,14 @@ pub fn down(cache: &Cache, name: &str, progress: &mut Progress) -> Result<(), Er
     };
     let verdict = cluster.verdict()?;
     let step = progress.begin(&format!("end cluster `{name}`"));
-    end_processes(&cluster)?;
-    network::disconnect(cluster.addresses())?;
-    cgroups::remove(&cluster.cgroup())?;
+    let was_alive = end_processes(&cluster)?;
+    let addresses = cluster.addresses();
+    // An interface that is there without our processes is a cluster's of another
+    // cache folder, which was free to take the number of one that had ended.
+    if was_alive || !network::interface_exists(&addresses.interface()) {
+        network::disconnect(addresses)?;
+        cgroups::remove(&cluster.cgroup())?;
+    }
     let kept = keep_logs(&cluster, &verdict)?;
     remove_folder(cluster.state().root())?;
     step.end("done");
@@ -78,9 +83,10 @@ pub fn down(cache: &Cache, name: &str, progress: &mut Progress) -> Result<(), Er
 }
 
 /// Ends INIT; the kernel ends everything else in its namespaces before INIT is gone.
-fn end_processes(cluster: &Cluster) -> Result<(), Error> {
-    let Some(init) = cluster.state().init()? else {
-        return Ok(());
+/// Returns whether it was there to be ended.
+fn end_processes(cluster: &Cluster) -> Result<bool, Error> {
+    let Some(init) = cluster.state().init()?.filter(|init| init.is_alive()) else {
+        return Ok(false);
     };
     init.kill().map_err(|source| Error::Kill {
         pid: init.pid,
@@ -95,7 +101,7 @@ fn end_processes(cluster: &Cluster) -> Result<(), Error> {
             Ok(())
         }
     })?;
-    Ok(())
+    Ok(true)
 }
 
 fn keep_logs(cluster: &Cluster, verdict: &Verdict) -> Result<bool, Error> {

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::cache;
+use crate::cgroups;
 use crate::command::{self, tail};
 use crate::configuration::dns_objects;
 use crate::crossplane;
@@ -70,6 +71,8 @@ pub(crate) fn launch(
     progress: &mut Progress,
 ) -> Result<(), Error> {
     let step = progress.begin("namespaces and network");
+    // Of a cluster whose state folder was deleted while it ran.
+    cgroups::remove(&layout.cgroup())?;
     let identity = start_init(layout, init)?;
     network::connect(layout.addresses, identity.pid)?;
     step.end("ready");

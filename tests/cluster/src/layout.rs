@@ -31,7 +31,7 @@ impl Layout {
 
     /// The cgroup below which all containers of this cluster are, and nothing else.
     pub fn cgroup(&self) -> String {
-        cgroup(&self.name)
+        cgroup(self.addresses)
     }
 
     /// A link to the binary that does not change when its pins do.
@@ -40,7 +40,8 @@ impl Layout {
     }
 }
 
-/// The cgroup of the cluster with that name.
-pub fn cgroup(name: &str) -> String {
-    format!("gpu-workspaces-{name}")
+/// The cgroup of the cluster with those addresses: unlike its name, they cannot be
+/// another's on the same machine.
+pub fn cgroup(addresses: Addresses) -> String {
+    format!("gpu-workspaces-{}", addresses.index())
 }

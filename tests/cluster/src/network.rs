@@ -32,8 +32,8 @@ pub enum Error {
     Routes(#[from] serde_json::Error),
     /// The host leads these addresses elsewhere.
     #[error(
-        "{wanted} is already routed on this host ({route}), and not by us: \
-         the cluster cannot have it. Remove that route or choose another --name"
+        "the cluster needs {wanted}, which this host already routes ({route}): \
+         remove that route, or choose another --name"
     )]
     Taken {
         /// What the cluster needs.
@@ -53,6 +53,11 @@ impl Addresses {
     /// Those of cluster number `index`.
     pub fn new(index: u8) -> Self {
         Self { index }
+    }
+
+    /// The cluster's number.
+    pub fn index(self) -> u8 {
+        self.index
     }
 
     /// The host's end of the cable.

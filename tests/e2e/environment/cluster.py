@@ -46,7 +46,7 @@ class Cluster:
         )
         return json.loads(found) if found else None
 
-    def list(self, kind: str, namespace: str, *selectors: str) -> list[Object]:
+    def all(self, kind: str, namespace: str, *selectors: str) -> list[Object]:
         listed = self.kubectl("get", kind, "-n", namespace, "-o", "json", *selectors)
         items: list[Object] = json.loads(listed)["items"]
         return items
@@ -58,14 +58,14 @@ class Cluster:
         self.kubectl("create", "namespace", name)
 
     def delete_namespace(self, name: str) -> None:
-        self.kubectl("delete", "namespace", name, "--timeout=60s")
+        self.kubectl("delete", "namespace", name, "--wait=false")
 
     def delete_claims(self, namespace: str) -> None:
         self.kubectl("delete", CLAIMS, "--all", "-n", namespace, "--timeout=90s")
 
     def pods(self, package: str) -> list[Object]:
         """The live pods of a package, such as `provider=acme-provider-gpu-spot`."""
-        pods = self.list("pods", SYSTEM, "-l", f"pkg.crossplane.io/{package}")
+        pods = self.all("pods", SYSTEM, "-l", f"pkg.crossplane.io/{package}")
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def kill(self, pod: Object) -> None:

@@ -54,7 +54,7 @@ class Platform:
         """The one pool of the namespace."""
 
         def look() -> Object | None:
-            pools = self.cluster.list("spotpools", self.namespace)
+            pools = self.cluster.all("spotpools", self.namespace)
             return pools[0] if len(pools) == 1 else None
 
         return until("the pool", look)

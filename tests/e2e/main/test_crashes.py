@@ -103,14 +103,14 @@ def test_a_claim_deleted_while_ec2_is_out_of_reach_is_kept_until_it_is_clean(
     until("the instance to go", lambda: ec2.live(platform.namespace) == [])
     until(
         "the claim to go",
-        lambda: not cluster.list(
+        lambda: not cluster.all(
             "gpudevworkspaceclaims.platform.acme.io", platform.namespace
         ),
     )
 
 
 def _pool_of(cluster: Cluster, namespace: str, claim: str) -> dict:  # type: ignore[type-arg]
-    (pool,) = cluster.list(
+    (pool,) = cluster.all(
         "spotpools", namespace, "-l", f"crossplane.io/claim-name={claim}"
     )
     return pool

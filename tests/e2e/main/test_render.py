@@ -87,7 +87,7 @@ def _render(example: Path, address: str, folder: Path) -> str:
             functions,
             f"--crossplane-binary={os.environ['CROSSPLANE_CORE']}",
             f"--xrd={ROOT / 'xrds/gpudevworkspaces.platform.acme.io.yaml'}",
-            f"-e={ROOT / 'examples/platform/catalogue.yaml'}",
+            f"--required-resources={ROOT / 'examples/platform/catalogue.yaml'}",
             "-r",
         ],
         capture_output=True,

@@ -96,8 +96,8 @@ def test_deleting_a_claim_leaves_nothing_in_ec2_and_nothing_in_the_cluster(
     assert ec2.instance(status["instanceId"])["State"]["Name"] == "terminated"
     assert ec2.groups(platform.namespace) == []
     assert ec2.volumes(platform.namespace) == []
-    assert cluster.list("spotpools", platform.namespace) == []
-    assert cluster.list("providerconfigusages", platform.namespace) == []
+    assert cluster.all("spotpools", platform.namespace) == []
+    assert cluster.all("providerconfigusages", platform.namespace) == []
     composites = cluster.kubectl("get", "gpudevworkspaces", "-o", "name")
     assert "alice" not in composites
 

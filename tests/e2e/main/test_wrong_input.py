@@ -98,7 +98,7 @@ def test_a_catalogue_that_is_gone_holds_what_runs(
         platform.condition("alice", "ConfigResolved", "False", "gpu-workspaces")
         (instance,) = ec2.live(platform.namespace)
         assert instance["InstanceId"] == running
-        assert len(cluster.list("spotpools", platform.namespace)) == 1
+        assert len(cluster.all("spotpools", platform.namespace)) == 1
     finally:
         cluster.kubectl("apply", "-f", "-", stdin=_bare(catalogue))
     platform.condition("alice", "ConfigResolved", "True")

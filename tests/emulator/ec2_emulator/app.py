@@ -98,6 +98,9 @@ class App:
                 # Its images and their parameters come with the region.
                 emulator.region(account, call.region)
             reply = self._ask_moto(call, environ, body)
+        for fault in faults:
+            if fault.effect == "delay-reply":
+                time.sleep(fault.seconds)
         if any(fault.effect == "lose-reply" for fault in faults):
             raise LostReply
         return reply

@@ -12,7 +12,8 @@ from .errors import PLACEMENT_CODES, AwsError, default_message, default_status
 # Operations that ask for the faults of placement themselves.
 PLACING = ("RunInstances", "CreateFleet")
 
-EFFECTS = ("refuse", "lose-reply", "delay")
+DELAYS = ("delay", "delay-reply")
+EFFECTS = ("refuse", "lose-reply", *DELAYS)
 _FIELDS = {
     "operation",
     "match",
@@ -109,8 +110,8 @@ class Faults:
             for rule in self._rules:
                 if rule.at_placement and call.operation in PLACING:
                     continue
-                others = any(one.effect != "delay" for one in taken)
-                if others and rule.effect != "delay":
+                others = any(one.effect not in DELAYS for one in taken)
+                if others and rule.effect not in DELAYS:
                     continue
                 if _strikes(rule, call.operation, call.parameters, call.facts()):
                     taken.append(_hit(rule))

@@ -142,6 +142,16 @@ def test_a_delay_holds_one_call_and_nobody_else(emulator, ec2):
         assert time.monotonic() - began >= 1.5
 
 
+def test_a_delayed_reply_takes_effect_at_once(emulator, ec2, launch):
+    emulator.fault("RunInstances", effect="delay-reply", seconds=1.5)
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(launch)
+        while not (listed := shown(ec2)):
+            assert not slow.done()
+        assert not slow.done()
+        assert slow.result()[0]["InstanceId"] == listed[0]["InstanceId"]
+
+
 def test_a_fault_may_strike_another_service(emulator, clients):
     emulator.fault("GetParameter", code="ThrottlingException", status=400)
     code = refused(clients["ssm"].get_parameter, Name="/x")[1]

@@ -1,6 +1,6 @@
 //! The host, as far as a cluster could leave something on it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -31,53 +31,87 @@ const KERNEL_SETTINGS: &[&str] = &[
     "vm/panic_on_oom",
 ];
 
-/// What the host looks like: lines by where they come from.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Snapshot(BTreeMap<&'static str, Vec<String>>);
+/// Other people's clusters, which come and go on a developer's machine.
+pub(crate) struct Others(Vec<String>);
+
+impl Others {
+    /// `demo` and `test`, whenever they come, and what is there already.
+    pub(crate) fn now() -> Self {
+        let mut names: Vec<String> = ["gws0", "gws1", "gpu-workspaces-0", "gpu-workspaces-1"]
+            .map(str::to_owned)
+            .to_vec();
+        let hierarchies = list("/sys/fs/cgroup").into_iter();
+        let cgroups = hierarchies.flat_map(|name| list(&format!("/sys/fs/cgroup/{name}")));
+        let found = cgroups
+            .chain(list("/sys/fs/cgroup"))
+            .chain(list("/sys/class/net"));
+        names.extend(
+            found.filter(|name| name.starts_with("gpu-workspaces-") || name.starts_with("gws")),
+        );
+        names.sort();
+        names.dedup();
+        Self(names)
+    }
+}
+
+/// What the host looks like, line by line, each with where it comes from.
+#[derive(Debug)]
+pub(crate) struct Snapshot(BTreeSet<String>);
 
 impl Snapshot {
-    pub(crate) fn take() -> Self {
-        let lines = |text: String| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    pub(crate) fn take(others: &Others) -> Self {
         let mut cgroups = Vec::new();
         list_folders(Path::new("/sys/fs/cgroup"), &mut cgroups);
         let settings = KERNEL_SETTINGS
             .iter()
-            .map(|name| format!("{name}: {}", read(&format!("/proc/sys/{name}"))))
-            .collect();
+            .map(|name| format!("{name} = {}", read(&format!("/proc/sys/{name}"))));
         let places = PLACES
             .iter()
-            .map(|place| format!("{place}: {}", Path::new(place).exists()))
-            .collect();
-        let mut found = BTreeMap::from([
-            ("links", lines(output("ip", &["-brief", "link"]))),
-            ("routes", lines(output("ip", &["route"]))),
-            ("rules", lines(output("nft", &["list", "ruleset"]))),
-            ("mounts", lines(read("/proc/self/mountinfo"))),
-            ("cgroups", cgroups),
-            ("settings", settings),
-            ("places", places),
-        ]);
-        // Clusters of other names come and go on a developer's machine.
-        for lines in found.values_mut() {
-            lines.retain(|line| !line.contains("gpu-workspaces-") || line.contains("-lifecycle"));
-            lines.retain(|line| !["gws0", "gws1"].iter().any(|other| line.contains(other)));
-            lines.sort();
-        }
-        Self(found)
+            .filter(|place| Path::new(place).exists())
+            .map(|place| (*place).to_owned());
+        let lines = [
+            ("link", lines(&output("ip", &["-brief", "link"]))),
+            ("route", lines(&output("ip", &["route"]))),
+            ("nft", lines(&output("nft", &["list", "ruleset"]))),
+            ("mount", lines(&read("/proc/self/mountinfo"))),
+            ("cgroup", cgroups),
+            ("setting", settings.collect()),
+            ("place", places.collect()),
+        ];
+        let all = lines.into_iter().flat_map(|(source, lines)| {
+            lines
+                .into_iter()
+                .map(move |line| format!("{source}: {line}"))
+        });
+        let foreign = |line: &String| others.0.iter().any(|name| line.contains(name.as_str()));
+        Self(all.filter(|line| !foreign(line)).collect())
     }
 
     /// Without what a running cluster is allowed to have on the host.
-    pub(crate) fn outside(&self, cluster: &Cluster) -> Self {
-        let interface = cluster.addresses().interface();
-        let cgroup = cluster.cgroup();
-        let foreign = |line: &&String| !line.contains(&interface) && !line.contains(&cgroup);
-        Self(
-            self.0
-                .iter()
-                .map(|(source, lines)| (*source, lines.iter().filter(foreign).cloned().collect()))
-                .collect(),
-        )
+    pub(crate) fn outside(mut self, cluster: &Cluster) -> Self {
+        let allowed = [cluster.addresses().interface(), cluster.cgroup()];
+        self.0
+            .retain(|line| !allowed.iter().any(|name| line.contains(name.as_str())));
+        self
     }
+
+    /// What came (+) and what went (-) since `before`.
+    pub(crate) fn changes_since(&self, before: &Self) -> Vec<String> {
+        let came = self.0.difference(&before.0).map(|line| format!("+ {line}"));
+        let went = before.0.difference(&self.0).map(|line| format!("- {line}"));
+        came.chain(went).collect()
+    }
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::to_owned).collect()
+}
+
+fn list(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 fn list_folders(folder: &Path, found: &mut Vec<String>) {

@@ -13,10 +13,12 @@ mod host;
 mod pods;
 
 use command_line::{Guard, xtask, xtask_fails};
-use host::Snapshot;
+use host::{Others, Snapshot};
 
 /// Two clusters at once take twice as long on a small machine.
 static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+const NONE: [&str; 0] = [];
 
 fn alone() -> std::sync::MutexGuard<'static, ()> {
     ONE_AT_A_TIME
@@ -29,7 +31,8 @@ fn a_cluster_serves_reports_a_death_and_leaves_nothing() {
     let _alone = alone();
     let name = "lifecycle";
     xtask(&["cluster", "down", "--name", name]);
-    let before = Snapshot::take();
+    let others = Others::now();
+    let before = Snapshot::take(&others);
     let guard = Guard::of(name);
 
     let missing = xtask_fails(&["cluster", "env", "--name", name]);
@@ -54,10 +57,12 @@ fn a_cluster_serves_reports_a_death_and_leaves_nothing() {
     assert!(processes.len() > 15, "only {} processes", processes.len());
 
     pods::a_pod_runs_and_is_reached(&cluster);
+    let changes = Snapshot::take(&others)
+        .outside(&cluster)
+        .changes_since(&before);
     assert_eq!(
-        Snapshot::take().outside(&cluster),
-        before.outside(&cluster),
-        "a running cluster changes the host by its own interface, route and cgroup only"
+        changes, NONE,
+        "only interface, route and cgroup are the cluster's own"
     );
 
     let victim = report["parts"]
@@ -101,7 +106,8 @@ fn a_cluster_serves_reports_a_death_and_leaves_nothing() {
     assert!(!cluster.state().root().exists());
     let survivors: Vec<_> = processes.into_iter().filter(host::Process::runs).collect();
     assert!(survivors.is_empty(), "{survivors:?}");
-    assert_eq!(Snapshot::take(), before);
+    let changes = Snapshot::take(&others).changes_since(&before);
+    assert_eq!(changes, NONE, "left behind");
     drop(guard);
 }
 
