@@ -13,8 +13,9 @@ mod cluster;
 mod codegen;
 mod demo;
 mod image;
+mod licences;
 mod package;
-mod pytest;
+mod python;
 mod target;
 
 #[derive(Parser)]
@@ -35,9 +36,11 @@ enum Command {
     /// Everything up, the packages in, the examples applied
     Demo(demo::Arguments),
     /// Run an end-to-end suite against a local cluster
-    E2e(pytest::Suite),
-    /// Run pytest in the locked environment
-    Pytest(pytest::Arguments),
+    E2e(python::Suite),
+    /// Check that every dependency's licence is one that we may ship
+    Licences,
+    /// Run Python in the locked environment
+    Python(python::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -46,8 +49,9 @@ fn main() -> ExitCode {
         Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Package(arguments) => package::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
-        Command::E2e(suite) => pytest::suite(&suite),
-        Command::Pytest(arguments) => pytest::run(&arguments),
+        Command::E2e(suite) => python::suite(&suite),
+        Command::Licences => licences::run(),
+        Command::Python(arguments) => python::run(&arguments),
     }
 }
 

@@ -77,7 +77,13 @@ class Cluster:
             container = status["containerID"].removeprefix("containerd://")
             os.kill(_process_of(container), signal.SIGKILL)
         self.kubectl(
-            "delete", "pod", "-n", SYSTEM, pod["metadata"]["name"], "--now", "--wait=false"
+            "delete",
+            "pod",
+            "-n",
+            SYSTEM,
+            pod["metadata"]["name"],
+            "--now",
+            "--wait=false",
         )
 
     def replace_pods(self, package: str) -> None:

@@ -21,9 +21,7 @@ class Emulator:
         self._ask("DELETE", "/faults")
 
     def interrupt(self, instance_id: str) -> None:
-        self._ask(
-            "POST", "/interrupt", {"instanceId": instance_id, "noticeSeconds": 0}
-        )
+        self._ask("POST", "/interrupt", {"instanceId": instance_id, "noticeSeconds": 0})
 
     def terminate(self, instance_id: str) -> None:
         self._ask("POST", "/terminate", {"instanceId": instance_id})

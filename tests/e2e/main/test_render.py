@@ -74,7 +74,9 @@ def test_rendering_the_largest_example_takes_a_moment_only(
 
 def _render(example: Path, address: str, folder: Path) -> str:
     composite = folder / "composite.yaml"
-    composite.write_text(yaml.safe_dump(_composite(yaml.safe_load(example.read_text()))))
+    composite.write_text(
+        yaml.safe_dump(_composite(yaml.safe_load(example.read_text())))
+    )
     functions = folder / "functions.yaml"
     functions.write_text(yaml.safe_dump(_function(address)))
     ran = subprocess.run(

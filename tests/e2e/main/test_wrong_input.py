@@ -92,7 +92,9 @@ def test_a_catalogue_that_is_gone_holds_what_runs(
 ) -> None:
     platform.claim("alice")
     running = platform.ready("alice")["instanceId"]
-    catalogue = cluster.kubectl("get", "environmentconfig", "gpu-workspaces", "-o", "json")
+    catalogue = cluster.kubectl(
+        "get", "environmentconfig", "gpu-workspaces", "-o", "json"
+    )
     cluster.kubectl("delete", "environmentconfig", "gpu-workspaces")
     try:
         platform.condition("alice", "ConfigResolved", "False", "gpu-workspaces")

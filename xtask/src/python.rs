@@ -1,5 +1,5 @@
-//! `cargo xtask e2e` and `cargo xtask pytest`: tests in Python, in the locked
-//! environment.
+//! `cargo xtask e2e` and `cargo xtask python`: what is written in Python, in the
+//! locked environment.
 
 use std::error::Error;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(crate) struct Suite {
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// For pytest
+    /// For Python, for example `-m pytest`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
@@ -44,6 +44,7 @@ pub(crate) fn suite(suite: &Suite) -> ExitCode {
                 "FUNCTION_GPU_WORKSPACE",
                 package::program("function-gpu-workspace"),
             )
+            .args(["-m", "pytest", "-p", "no:cacheprovider"])
             .arg(&suite.suite)
             .args(&suite.arguments);
         let own = std::env::var_os("PATH").unwrap_or_default();
@@ -59,24 +60,23 @@ pub(crate) fn suite(suite: &Suite) -> ExitCode {
     said(run())
 }
 
-/// Runs pytest with the given arguments.
+/// Runs Python with the given arguments.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    said(python().and_then(|mut pytest| ran(pytest.args(&arguments.arguments))))
+    said(python().and_then(|mut python| ran(python.args(&arguments.arguments))))
 }
 
 fn python() -> Result<Command, Box<dyn Error>> {
     let cache = Cache::from_environment()?;
     let python = emulator::ensure(&cache, &mut Progress::to_stderr())?;
-    let mut pytest = Command::new(python);
-    // Its caches stay out of the checkout.
-    pytest.env("PYTHONDONTWRITEBYTECODE", "1");
-    pytest.args(["-m", "pytest", "-p", "no:cacheprovider"]);
-    Ok(pytest)
+    let mut command = Command::new(python);
+    // Caches stay out of the checkout.
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    Ok(command)
 }
 
-fn ran(pytest: &mut Command) -> Result<ExitCode, Box<dyn Error>> {
-    let program = Path::new(pytest.get_program()).display().to_string();
-    let status = pytest.status().map_err(|e| format!("{program}: {e}"))?;
+fn ran(command: &mut Command) -> Result<ExitCode, Box<dyn Error>> {
+    let program = Path::new(command.get_program()).display().to_string();
+    let status = command.status().map_err(|e| format!("{program}: {e}"))?;
     Ok(if status.success() {
         ExitCode::SUCCESS
     } else {

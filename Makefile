@@ -1,0 +1,60 @@
+# `make demo` shows everything, `make test` proves everything. Both need Rust, Go,
+# Python 3 and root; what else is missing is named, with the command that installs it.
+.DELETE_ON_ERROR:
+.PHONY: demo demo-down test check unit emulator cluster e2e codegen goldens
+
+XTASK := cargo xtask
+# CI machines are fresh: the cluster's Debian packages are installed there.
+UP := $(if $(CI),--install-prerequisites)
+# Which cluster `make demo` uses: `local`, or `current` for the kubeconfig's.
+CLUSTER ?= local
+SUITE ?= main
+
+demo:
+ifeq ($(CLUSTER),current)
+	$(XTASK) demo --current
+else
+	$(XTASK) cluster up --name demo $(UP)
+	$(XTASK) demo --name demo
+endif
+
+demo-down:
+	$(XTASK) cluster down --name demo
+
+test: check unit emulator cluster
+	$(MAKE) e2e SUITE=main
+
+# Formatting, lints and licences. Generated files are checked by xtask's own tests.
+check:
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets --features local-cluster/cluster -- -D warnings
+	$(XTASK) licences
+	$(XTASK) python -m black --quiet --check tests
+
+unit:
+	cargo test --quiet --workspace
+
+# The EC2 emulator against AWS's documented behaviour.
+emulator:
+	cd tests/emulator && $(XTASK) python -m pytest -p no:cacheprovider
+
+# The local cluster from up to down, with a part of it killed.
+cluster:
+	cargo test --quiet --workspace --features local-cluster/cluster --test lifecycle
+
+# One end-to-end suite on a fresh cluster of its own. It is left up on failure.
+e2e:
+	$(XTASK) cluster down --name test
+	$(XTASK) cluster up --name test $(UP)
+	$(XTASK) demo --name test --platform-only
+	$(XTASK) e2e $(SUITE) --name test
+	$(XTASK) cluster down --name test
+
+codegen:
+	$(XTASK) codegen
+
+# Writes every golden anew; review the difference like code.
+goldens:
+	UPDATE_GOLDENS=1 cargo test --quiet --workspace --test goldens
+	$(XTASK) cluster up --name test $(UP)
+	UPDATE_GOLDENS=1 $(XTASK) e2e main --name test -- -k render
