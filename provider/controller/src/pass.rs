@@ -1,22 +1,21 @@
 //! The steps of a reconcile after connecting: validate, plan, act, status.
+//!
+//! Kubernetes is behind the status's writer here, EC2 behind the region.
 
 use std::time::Duration;
 
-use api::pool::SpotPool;
+use api::pool::{SpotPool, SpotPoolStatus};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
-use kube::runtime::controller::Action as Requeue;
 use provider_core::{Action, Desired, ErrorClass, Observed, Offering, Plan, Refusal, Wait, plan};
-use provider_runtime::conditions::Verdict;
+use provider_runtime::conditions::{Verdict, reason};
 use provider_runtime::events::Happened;
-use provider_runtime::finalizer;
 use provider_runtime::policies::Permitted;
 
 use crate::act::{ActError, Acted, Actor};
-use crate::context::Context;
-use crate::reconcile::{ReconcileError, StepError, fail, finish};
+use crate::reconcile::{self, StepError};
 use crate::region::{Region, Snapshot};
-use crate::status_writer::StatusWriter;
+use crate::status_writer::{PoolStore, StatusWriter};
 use crate::validate::{self, Invalid, Valid};
 use crate::{convert, status};
 
@@ -31,12 +30,32 @@ const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
 
 /// One reconcile of a pool that is connected.
 pub(crate) struct Pass<'a> {
-    pub(crate) context: &'a Context,
+    /// The control plane's identity.
+    pub(crate) cluster: &'a str,
     pub(crate) pool: &'a SpotPool,
     pub(crate) region: &'a Region,
     pub(crate) permitted: Permitted,
     pub(crate) deleted: bool,
+    /// No launch before this.
+    pub(crate) launches_held_until: Option<Timestamp>,
     pub(crate) now: Timestamp,
+}
+
+/// What a pass came to. Its status is in the writer and not written yet.
+pub(crate) struct Passed {
+    /// For people.
+    pub(crate) happened: Vec<Happened>,
+    /// No launch before this.
+    pub(crate) launches_held_until: Option<Timestamp>,
+    pub(crate) next: Next,
+}
+
+/// What follows a pass.
+pub(crate) enum Next {
+    /// Nothing is left of a deleted pool: it may go.
+    Release,
+    /// Another look, at the latest after this.
+    Again(Duration),
 }
 
 /// What a pool wants, as far as its spec can be made sense of.
@@ -50,14 +69,6 @@ enum Want {
 }
 
 impl Want {
-    fn desired(&self) -> Option<&Desired> {
-        match self {
-            Self::Nothing(desired) => Some(desired),
-            Self::Valid(valid) => Some(&valid.desired),
-            Self::Invalid(_) => None,
-        }
-    }
-
     fn valid(&self) -> Option<&Valid> {
         match self {
             Self::Valid(valid) => Some(valid),
@@ -67,71 +78,70 @@ impl Want {
 }
 
 impl Pass<'_> {
-    pub(crate) async fn run(
+    pub(crate) async fn run<S: PoolStore>(
         &self,
-        mut writer: StatusWriter,
+        writer: &mut StatusWriter<S>,
         snapshot: &Snapshot,
-    ) -> Result<Requeue, ReconcileError> {
+    ) -> Result<Passed, kube::Error> {
         let mut observed = convert::observed(
             &self.pool.uid().unwrap_or_default(),
             snapshot,
             &writer.before().at_provider,
             self.region.cold().clone(),
-            self.context.launches_held_until(self.pool),
+            self.launches_held_until,
         );
-        let mut happened = self.note_lost(&writer, &mut observed);
+        let mut happened = self.note_lost(writer.before(), &mut observed);
         let want = match self.validate().await {
             Ok(want) => want,
-            Err(error) => return fail(self.context, self.pool, writer, &error).await,
+            Err(error) => return Ok(self.fail(writer, &error)),
         };
-        let Some(desired) = want.desired() else {
-            return self.stay(writer, &want, &observed, happened).await;
+        let desired = match &want {
+            Want::Invalid(invalid) => return Ok(self.stay(writer, invalid, &observed, happened)),
+            Want::Nothing(desired) => desired,
+            Want::Valid(valid) => &valid.desired,
         };
 
         let mut acted = Acted::default();
         let failure = self
-            .act(
-                desired,
-                want.valid(),
-                &mut writer,
-                &mut observed,
-                &mut acted,
-            )
+            .act(desired, want.valid(), writer, &mut observed, &mut acted)
             .await?;
-        self.context
-            .hold_launches(self.pool, observed.hold_launches_until);
         happened.append(&mut acted.happened);
 
         let last = self.permit(plan(desired, &observed, self.now));
-        if self.deleted && failure.is_none() && last.is_released() {
-            return self.release(&writer, happened).await;
-        }
-        let launched = status::launched(
-            &last,
-            &observed,
-            &desired.offerings,
-            acted.launch.as_ref(),
-            self.now,
-        );
-        let synced = failure.as_ref().map_or_else(Verdict::synced, |error| {
-            Verdict::not_synced(error.step(), error)
-        });
-        let ready = status::ready(&last, &observed, self.deleted);
-        self.show(&mut writer, &observed, &desired.offerings, last.target);
-        writer.conclude([ready, synced].into_iter().chain(launched));
-        finish(self.context, self.pool, writer, happened).await?;
-        Ok(self.requeue(&last, failure.is_some()))
+        let next = if self.deleted && failure.is_none() && last.is_released() {
+            Next::Release
+        } else {
+            let launched = status::launched(
+                &last,
+                &observed,
+                &desired.offerings,
+                acted.launch.as_ref(),
+                self.now,
+            );
+            let synced = failure.as_ref().map_or_else(Verdict::synced, |error| {
+                Verdict::not_synced(error.step(), error)
+            });
+            let ready = status::ready(&last, &observed, self.deleted);
+            self.show(writer, &observed, &desired.offerings, last.target);
+            writer.conclude([ready, synced].into_iter().chain(launched));
+            Next::Again(self.look_again(&last, failure.is_some()))
+        };
+        Ok(Passed {
+            happened,
+            launches_held_until: observed.hold_launches_until,
+            next,
+        })
     }
 
     /// Instances that went without anybody here ending them: their offering
     /// rests when AWS took them back, so that the replacement comes from
     /// elsewhere.
-    fn note_lost(&self, writer: &StatusWriter, observed: &mut Observed) -> Vec<Happened> {
+    fn note_lost(&self, before: &SpotPoolStatus, observed: &mut Observed) -> Vec<Happened> {
         let mut happened = Vec::new();
         if self.deleted {
             return happened;
         }
-        for (offering, seen, event) in status::lost(&writer.before().at_provider, observed) {
+        for (offering, seen, event) in status::lost(&before.at_provider, observed) {
             tracing::info!(
                 pool = self.pool.name_any(),
                 event.message,
@@ -161,22 +171,21 @@ impl Pass<'_> {
         let facts = validate::facts(self.region, spec, self.now)
             .await
             .map_err(StepError::Observe)?;
-        let cluster = self.context.regions.cluster();
-        Ok(match validate::validate(self.pool, facts, cluster) {
+        Ok(match validate::validate(self.pool, facts, self.cluster) {
             Ok(valid) => Want::Valid(valid),
             Err(invalid) => Want::Invalid(invalid),
         })
     }
 
     /// Plans and acts until nothing is left to do now.
-    async fn act(
+    async fn act<S: PoolStore>(
         &self,
         desired: &Desired,
         valid: Option<&Valid>,
-        writer: &mut StatusWriter,
+        writer: &mut StatusWriter<S>,
         observed: &mut Observed,
         acted: &mut Acted,
-    ) -> Result<Option<StepError>, ReconcileError> {
+    ) -> Result<Option<StepError>, kube::Error> {
         for _ in 0..PASSES {
             let next = self.permit(plan(desired, observed, self.now));
             if next.actions.is_empty() {
@@ -193,13 +202,13 @@ impl Pass<'_> {
                 region: self.region,
                 pool: self.pool,
                 valid,
-                tags: validate::pool_tags(self.pool, self.context.regions.cluster()),
+                tags: validate::pool_tags(self.pool, self.cluster),
                 write_ahead: writer,
                 now: self.now,
             };
             match actor.act(&next, observed, acted).await {
                 Ok(()) => {}
-                Err(ActError::Persist(error)) => return Err(error.into()),
+                Err(ActError::Persist(error)) => return Err(error),
                 Err(ActError::Ec2(error)) => return Ok(Some(StepError::Act(error))),
             }
             if self.deleted {
@@ -226,54 +235,45 @@ impl Pass<'_> {
         plan
     }
 
+    /// AWS did not tell what the spec depends on: nothing is known, nothing done.
+    fn fail<S: PoolStore>(&self, writer: &mut StatusWriter<S>, error: &StepError) -> Passed {
+        writer.conclude([Verdict::not_synced(error.step(), error)]);
+        Passed {
+            happened: Vec::new(),
+            launches_held_until: self.launches_held_until,
+            next: Next::Again(reconcile::AFTER_ERROR),
+        }
+    }
+
     /// The spec makes no sense: whatever runs goes on running.
-    async fn stay(
+    fn stay<S: PoolStore>(
         &self,
-        mut writer: StatusWriter,
-        want: &Want,
+        writer: &mut StatusWriter<S>,
+        invalid: &Invalid,
         observed: &Observed,
         happened: Vec<Happened>,
-    ) -> Result<Requeue, ReconcileError> {
+    ) -> Passed {
         let target = writer.before().at_provider.size.desired;
-        self.show(
-            &mut writer,
-            observed,
-            &[],
-            u32::try_from(target).unwrap_or(0),
-        );
-        if let Want::Invalid(invalid) = want {
-            writer.conclude([
-                status::not_launchable(invalid),
-                Verdict::not_synced("update", invalid),
-                Verdict::ready(
-                    false,
-                    provider_runtime::conditions::reason::UNAVAILABLE,
-                    "the spec cannot work; see Launched",
-                ),
-            ]);
+        self.show(writer, observed, &[], u32::try_from(target).unwrap_or(0));
+        writer.conclude([
+            status::not_launchable(invalid),
+            Verdict::not_synced("update", invalid),
+            Verdict::ready(
+                false,
+                reason::UNAVAILABLE,
+                "the spec cannot work; see Launched",
+            ),
+        ]);
+        Passed {
+            happened,
+            launches_held_until: self.launches_held_until,
+            next: Next::Again(CALM),
         }
-        finish(self.context, self.pool, writer, happened).await?;
-        Ok(Requeue::requeue(CALM))
     }
 
-    async fn release(
+    fn show<S: PoolStore>(
         &self,
-        writer: &StatusWriter,
-        happened: Vec<Happened>,
-    ) -> Result<Requeue, ReconcileError> {
-        self.context
-            .events
-            .publish(self.pool, &happened, self.now)
-            .await;
-        finalizer::remove(&writer.api, writer.meta()).await?;
-        self.context.forget(self.pool);
-        tracing::info!(pool = self.pool.name_any(), "released");
-        Ok(Requeue::await_change())
-    }
-
-    fn show(
-        &self,
-        writer: &mut StatusWriter,
+        writer: &mut StatusWriter<S>,
         observed: &Observed,
         offerings: &[Offering],
         target: u32,
@@ -287,9 +287,9 @@ impl Pass<'_> {
         self.region.hurry(until.unwrap_or(Timestamp::MAX));
     }
 
-    fn requeue(&self, last: &Plan, failed: bool) -> Requeue {
+    fn look_again(&self, last: &Plan, failed: bool) -> Duration {
         if failed {
-            return Requeue::requeue(AFTER_ERROR);
+            return AFTER_ERROR;
         }
         let soonest = last.waits.iter().map(|wait| match wait {
             Wait::Instances => {
@@ -303,6 +303,6 @@ impl Pass<'_> {
             Wait::Stopped { .. } => CALM,
         });
         let more_to_do = (!last.actions.is_empty()).then_some(Duration::from_millis(100));
-        Requeue::requeue(soonest.chain(more_to_do).min().unwrap_or(CALM).min(CALM))
+        soonest.chain(more_to_do).min().unwrap_or(CALM).min(CALM)
     }
 }

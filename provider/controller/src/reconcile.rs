@@ -15,13 +15,13 @@ use provider_runtime::{finalizer, pause, policies, usage};
 
 use crate::access::{self, ConnectError};
 use crate::context::{Context, MANAGER};
-use crate::pass::Pass;
+use crate::pass::{Next, Pass, Passed};
 use crate::region::Region;
 use crate::status;
-use crate::status_writer::StatusWriter;
+use crate::status_writer::{PoolStore, StatusWriter};
 
 /// After an error that a person has to mend, or AWS.
-const AFTER_ERROR: Duration = Duration::from_secs(20);
+pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(20);
 
 /// Why a reconcile ended early. Only the API server's refusals are errors here:
 /// everything else is said in the pool's status.
@@ -105,14 +105,40 @@ pub async fn reconcile(
         Err(error) => return fail(&context, &pool, writer, &StepError::Observe(error)).await,
     };
     let pass = Pass {
-        context: &context,
+        cluster: context.regions.cluster(),
         pool: &pool,
         region: &region,
         permitted,
         deleted,
+        launches_held_until: context.launches_held_until(&pool),
         now,
     };
-    pass.run(writer, &snapshot).await
+    let passed = pass.run(&mut writer, &snapshot).await?;
+    conclude(&context, &pool, writer, passed, now).await
+}
+
+/// Remembers what a pass learnt, writes the status, or lets the pool go.
+async fn conclude<S: PoolStore>(
+    context: &Context,
+    pool: &SpotPool,
+    writer: StatusWriter<S>,
+    passed: Passed,
+    now: Timestamp,
+) -> Result<Requeue, ReconcileError> {
+    context.hold_launches(pool, passed.launches_held_until);
+    match passed.next {
+        Next::Release => {
+            context.events.publish(pool, &passed.happened, now).await;
+            writer.release().await?;
+            context.forget(pool);
+            tracing::info!(pool = pool.name_any(), "released");
+            Ok(Requeue::await_change())
+        }
+        Next::Again(after) => {
+            finish(context, pool, writer, passed.happened).await?;
+            Ok(Requeue::requeue(after))
+        }
+    }
 }
 
 /// Records the usage, then reads the credentials. An unreachable API server is
@@ -142,10 +168,10 @@ async fn connect(
     Ok(Ok(region))
 }
 
-pub(crate) async fn fail(
+async fn fail<S: PoolStore>(
     context: &Context,
     pool: &SpotPool,
-    mut writer: StatusWriter,
+    mut writer: StatusWriter<S>,
     error: &StepError,
 ) -> Result<Requeue, ReconcileError> {
     writer.conclude([Verdict::not_synced(error.step(), error)]);
@@ -154,10 +180,10 @@ pub(crate) async fn fail(
 }
 
 /// Writes the status and tells of what changed.
-pub(crate) async fn finish(
+async fn finish<S: PoolStore>(
     context: &Context,
     pool: &SpotPool,
-    mut writer: StatusWriter,
+    mut writer: StatusWriter<S>,
     mut happened: Vec<Happened>,
 ) -> Result<(), ReconcileError> {
     happened.extend(status::transitions(writer.before(), writer.after()));

@@ -1,5 +1,7 @@
 //! The sole writer of a pool's status: optimistic, and silent when nothing
 //! changed.
+//!
+//! What it writes to is a [`PoolStore`]: the API server, or a simulated one.
 
 use api::pool::{SpotPool, SpotPoolObservation, SpotPoolStatus};
 use async_trait::async_trait;
@@ -9,28 +11,52 @@ use kube::ResourceExt;
 use kube::api::{Api, PostParams};
 use provider_core::Observed;
 use provider_runtime::conditions::Verdict;
+use provider_runtime::finalizer;
 
 use crate::act::WriteAhead;
 use crate::{convert, status};
+
+/// Where pools are stored. Every write names the version that it was made from
+/// and is refused when there is a newer one.
+#[async_trait]
+pub(crate) trait PoolStore: Send + Sync {
+    /// Replaces a pool's status; answers the pool as it is then.
+    async fn replace_status(&self, pool: &SpotPool) -> Result<SpotPool, kube::Error>;
+
+    /// Lets a deleted pool go.
+    async fn release(&self, meta: &ObjectMeta) -> Result<(), kube::Error>;
+}
+
+#[async_trait]
+impl PoolStore for Api<SpotPool> {
+    async fn replace_status(&self, pool: &SpotPool) -> Result<SpotPool, kube::Error> {
+        let name = pool.name_any();
+        Self::replace_status(self, &name, &PostParams::default(), pool).await
+    }
+
+    async fn release(&self, meta: &ObjectMeta) -> Result<(), kube::Error> {
+        finalizer::remove(self, meta).await.map(|_| ())
+    }
+}
 
 /// A pool's status in the making.
 ///
 /// Every write names the version that it was made from: a reconcile that began
 /// with a stale copy, or a second provider during an upgrade, is refused before
 /// it can launch what another one has launched.
-pub(crate) struct StatusWriter {
-    pub(crate) api: Api<SpotPool>,
+pub(crate) struct StatusWriter<S> {
+    store: S,
     pool: SpotPool,
     before: SpotPoolStatus,
     after: SpotPoolStatus,
     now: Timestamp,
 }
 
-impl StatusWriter {
-    pub(crate) fn new(api: Api<SpotPool>, pool: &SpotPool, now: Timestamp) -> Self {
+impl<S: PoolStore> StatusWriter<S> {
+    pub(crate) fn new(store: S, pool: &SpotPool, now: Timestamp) -> Self {
         let status = pool.status.clone().unwrap_or_default();
         Self {
-            api,
+            store,
             pool: pool.clone(),
             before: status.clone(),
             after: status,
@@ -53,11 +79,6 @@ impl StatusWriter {
         &self.after
     }
 
-    /// The object's metadata, as last read or written.
-    pub(crate) fn meta(&self) -> &ObjectMeta {
-        &self.pool.metadata
-    }
-
     /// Sets conditions.
     pub(crate) fn conclude(&mut self, verdicts: impl IntoIterator<Item = Verdict>) {
         let generation = self.pool.metadata.generation;
@@ -76,17 +97,18 @@ impl StatusWriter {
         }
         let mut pool = self.pool.clone();
         pool.status = Some(self.after.clone());
-        let name = pool.name_any();
-        self.pool = self
-            .api
-            .replace_status(&name, &PostParams::default(), &pool)
-            .await?;
+        self.pool = self.store.replace_status(&pool).await?;
         Ok(())
+    }
+
+    /// Lets the pool go.
+    pub(crate) async fn release(&self) -> Result<(), kube::Error> {
+        self.store.release(&self.pool.metadata).await
     }
 }
 
 #[async_trait]
-impl WriteAhead for StatusWriter {
+impl<S: PoolStore> WriteAhead for StatusWriter<S> {
     async fn persist(&mut self, observed: &Observed) -> Result<(), kube::Error> {
         let shown = &mut self.after.at_provider;
         shown.launches = observed
