@@ -1,7 +1,6 @@
 //! The one observer of a region: it lists everything that is ours, for all
 //! pools at once, and wakes those whose instances or groups changed.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -47,13 +46,9 @@ async fn rest(region: &Region) {
     }
 }
 
-async fn snapshot(region: &Region) -> Result<Arc<Snapshot>, Ec2Error> {
-    let taken_at = Timestamp::now();
-    let mut snapshot = Snapshot {
-        taken_at,
-        instances: BTreeMap::new(),
-        groups: BTreeMap::new(),
-    };
+/// One look at everything that is ours.
+pub(crate) async fn snapshot(region: &Region) -> Result<Arc<Snapshot>, Ec2Error> {
+    let mut snapshot = Snapshot::default();
     for instance in region.ec2.instances().await? {
         let of_pool = snapshot.instances.entry(instance.pool_uid.clone());
         of_pool.or_default().push(instance);

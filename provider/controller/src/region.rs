@@ -15,10 +15,8 @@ use api::pool::SpotPool;
 const FACTS_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
 /// What EC2 listed, at one moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// When the listing began.
-    pub taken_at: Timestamp,
     /// Instances by pool UID.
     pub instances: BTreeMap<String, Vec<Instance>>,
     /// Groups by pool UID.
