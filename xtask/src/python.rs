@@ -15,7 +15,7 @@ use crate::package;
 #[derive(Args)]
 pub(crate) struct Suite {
     /// The suite: a folder of tests/e2e
-    suite: String,
+    folder: String,
     /// Name of the local cluster, which must be up with the packages in
     #[arg(long, default_value = "test")]
     name: String,
@@ -45,7 +45,7 @@ pub(crate) fn suite(suite: &Suite) -> ExitCode {
                 package::program("function-gpu-workspace"),
             )
             .args(["-m", "pytest", "-p", "no:cacheprovider"])
-            .arg(&suite.suite)
+            .arg(&suite.folder)
             .args(&suite.arguments);
         let own = std::env::var_os("PATH").unwrap_or_default();
         let programs = std::env::split_paths(&own);
@@ -53,8 +53,8 @@ pub(crate) fn suite(suite: &Suite) -> ExitCode {
         pytest.env("PATH", path);
         ran(&mut pytest)
     };
-    if !folder.join(&suite.suite).is_dir() {
-        eprintln!("error: tests/e2e has no suite {:?}", suite.suite);
+    if !folder.join(&suite.folder).is_dir() {
+        eprintln!("error: tests/e2e has no suite {:?}", suite.folder);
         return ExitCode::FAILURE;
     }
     said(run())

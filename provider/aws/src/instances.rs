@@ -25,7 +25,10 @@ impl AwsEc2 {
         let mut found = Vec::new();
         while let Some(page) = pages.next().await {
             let page = page.map_err(|e| Ec2Error::of("DescribeInstances", &e))?;
-            let listed = page.reservations().iter().flat_map(|r| r.instances());
+            let listed = page
+                .reservations()
+                .iter()
+                .flat_map(aws_sdk_ec2::types::Reservation::instances);
             found.extend(listed.filter_map(|i| read(i, &self.keys)));
         }
         Ok(found)

@@ -84,7 +84,7 @@ pub struct Resolved {
     /// How AWS is reached.
     pub access: Access,
     /// Equal for equal access. Holds no secret that could be read back.
-    pub fingerprint: String,
+    pub fingerprint: [u8; 32],
 }
 
 struct Config {
@@ -115,13 +115,12 @@ pub async fn resolve(
             provider_aws::Credentials::irsa(|key| std::env::var(key).ok())?
         }
     };
-    let digest = fingerprint.finalize();
     Ok(Resolved {
         access: Access {
             credentials,
             endpoint: config.endpoint.map(|e| e.url.static_),
         },
-        fingerprint: digest.iter().take(8).map(|b| format!("{b:02x}")).collect(),
+        fingerprint: fingerprint.finalize().into(),
     })
 }
 

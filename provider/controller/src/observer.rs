@@ -58,7 +58,7 @@ pub(crate) async fn snapshot(region: &Region) -> Result<Arc<Snapshot>, Ec2Error>
         of_pool.or_default().push(group);
     }
     for instances in snapshot.instances.values_mut() {
-        instances.sort_by(|a, b| (a.slot, a.launch).cmp(&(b.slot, b.launch)));
+        instances.sort_by_key(|i| (i.slot, i.launch));
     }
     Ok(Arc::new(snapshot))
 }

@@ -22,7 +22,7 @@ use crate::{convert, status};
 /// Plans carried out in one reconcile. One launch refused for capacity costs one.
 const PASSES: usize = 12;
 /// Between two looks at a pool that nothing happens to.
-const CALM: Duration = Duration::from_secs(60);
+const CALM: Duration = Duration::from_mins(1);
 /// Before the next try after AWS failed.
 const AFTER_ERROR: Duration = Duration::from_secs(5);
 /// How long after an action its effects are watched closely.

@@ -21,11 +21,14 @@ pub const TAG_KEYS: TagKeys = TagKeys {
     launch: tags::LAUNCH,
 };
 
+/// Fingerprint of the credentials, and the region's name.
+type Key = ([u8; 32], String);
+
 /// Hands out one [`Region`] per fingerprint of credentials and region's name.
 pub struct Regions {
     cluster: String,
     wake: UnboundedSender<ObjectRef<SpotPool>>,
-    by_key: Mutex<BTreeMap<(String, String), Arc<Region>>>,
+    by_key: Mutex<BTreeMap<Key, Arc<Region>>>,
 }
 
 impl Regions {
@@ -51,7 +54,7 @@ impl Regions {
         pool_uid: &str,
         pool: ObjectRef<SpotPool>,
     ) -> Arc<Region> {
-        let key = (resolved.fingerprint.clone(), name.to_owned());
+        let key = (resolved.fingerprint, name.to_owned());
         let known = lock(&self.by_key).get(&key).cloned();
         let region = match known {
             Some(region) => region,
@@ -67,7 +70,7 @@ impl Regions {
         self.leave(pool_uid, None);
     }
 
-    async fn open(&self, key: (String, String), resolved: &Resolved, name: &str) -> Arc<Region> {
+    async fn open(&self, key: Key, resolved: &Resolved, name: &str) -> Arc<Region> {
         let ec2 = provider_aws::connect(&resolved.access, name, TAG_KEYS, &self.cluster).await;
         let mut by_key = lock(&self.by_key);
         let region = by_key.entry(key).or_insert_with(|| {
@@ -81,7 +84,7 @@ impl Regions {
 
     /// Takes the pool out of every region but one, and closes those that nobody
     /// uses any more: their observer stops with them.
-    fn leave(&self, pool_uid: &str, but: Option<&(String, String)>) {
+    fn leave(&self, pool_uid: &str, but: Option<&Key>) {
         lock(&self.by_key).retain(|key, region| {
             if Some(key) == but {
                 return true;

@@ -100,6 +100,10 @@ fn users(
         .collect()
 }
 
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "kube calls it with its own handles"
+)]
 fn requeue_after(pool: Arc<SpotPool>, error: &ReconcileError, _: Arc<Context>) -> Requeue {
     let ReconcileError::Kube(error) = error;
     if let kube::Error::Api(status) = error

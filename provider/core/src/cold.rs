@@ -133,7 +133,12 @@ mod tests {
         let mut cold = ColdOfferings::default();
         let mut rests = Vec::new();
         for _ in 0..7 {
-            cold.refused(&a, &refusal(ErrorClass::Capacity), &[b.clone()], now);
+            cold.refused(
+                &a,
+                &refusal(ErrorClass::Capacity),
+                std::slice::from_ref(&b),
+                now,
+            );
             rests.push(
                 cold.at(&a, now)
                     .unwrap()

@@ -335,7 +335,7 @@ fn victims<'a>(live: &[&'a Instance]) -> impl Iterator<Item = &'a Instance> {
             ((doubled, dearer, i.launch), i)
         })
         .collect();
-    ranked.sort_by(|a, b| b.0.cmp(&a.0));
+    ranked.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
     ranked.into_iter().map(|(_, i)| i)
 }
 
