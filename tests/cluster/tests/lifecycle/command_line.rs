@@ -64,10 +64,18 @@ pub(crate) fn await_status(
     }
 }
 
+/// `$XTASK` names a built xtask; without it, cargo builds and runs this one.
 fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO"))
+    let mut command = match std::env::var_os("XTASK") {
+        Some(program) => Command::new(program),
+        None => {
+            let mut cargo = Command::new(env!("CARGO"));
+            cargo.arg("xtask");
+            cargo
+        }
+    };
+    command
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-        .arg("xtask")
         .args(arguments)
         .output()
         .unwrap()
