@@ -91,9 +91,9 @@ class Cluster:
         old = {pod["metadata"]["uid"] for pod in self.pods(package)}
         for pod in self.pods(package):
             self.kubectl("delete", "pod", "-n", SYSTEM, pod["metadata"]["name"])
-        until(f"new pods of {package}", lambda: self._renewed(package, old))
+        until(f"new pods of {package}", lambda: self.renewed(package, old))
 
-    def _renewed(self, package: str, old: set[str]) -> bool:
+    def renewed(self, package: str, old: set[str]) -> bool:
         pods = self.pods(package)
         return bool(pods) and all(
             pod["metadata"]["uid"] not in old and is_ready(pod) for pod in pods

@@ -8,7 +8,7 @@ from typing import Any
 
 class Emulator:
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
 
     @classmethod
     def from_environment(cls) -> "Emulator":
@@ -36,7 +36,7 @@ class Emulator:
     def _ask(self, method: str, path: str, document: Any = None) -> Any:
         data = None if document is None else json.dumps(document).encode()
         request = urllib.request.Request(
-            f"{self._url}/_emulator{path}", data=data, method=method
+            f"{self.url}/_emulator{path}", data=data, method=method
         )
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)

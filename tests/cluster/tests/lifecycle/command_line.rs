@@ -66,14 +66,14 @@ pub(crate) fn await_status(
 
 /// `$XTASK` names a built xtask; without it, cargo builds and runs this one.
 fn run(arguments: &[&str]) -> Output {
-    let mut command = match std::env::var_os("XTASK") {
-        Some(program) => Command::new(program),
-        None => {
+    let mut command = std::env::var_os("XTASK").map_or_else(
+        || {
             let mut cargo = Command::new(env!("CARGO"));
             cargo.arg("xtask");
             cargo
-        }
-    };
+        },
+        Command::new,
+    );
     command
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .args(arguments)
