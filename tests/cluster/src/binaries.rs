@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde::Deserialize;
+
 use crate::cache::{self, Cache};
 use crate::command;
 use crate::pins::{self, Binary, Module, Pins};
@@ -21,6 +23,14 @@ pub enum Error {
     /// The cache folder or the pins cannot be read or written.
     #[error(transparent)]
     Cache(#[from] cache::Error),
+    /// Go did not say where a module's source is.
+    #[error("find the source of {module}: {source}")]
+    Source {
+        /// Which module.
+        module: &'static str,
+        /// What is wrong with the answer.
+        source: serde_json::Error,
+    },
     /// Go failed.
     #[error("build {name}: {source}")]
     Build {
@@ -139,6 +149,13 @@ fn build(
     command::logged(&mut go, &log).map_err(failed(binary.name))
 }
 
+/// What `go mod download -json` answers, as far as it is needed.
+#[derive(Deserialize)]
+struct Download {
+    #[serde(rename = "Dir")]
+    folder: PathBuf,
+}
+
 /// The folder of a module's source in Go's module cache, downloaded if need be.
 pub(crate) fn source_folder(module: &Module) -> Result<PathBuf, Error> {
     let pins = Pins::read(module)?;
@@ -149,11 +166,11 @@ pub(crate) fn source_folder(module: &Module) -> Result<PathBuf, Error> {
         .env("GOWORK", "off")
         .args(["mod", "download", "-json", module.source]);
     let answer = command::output(&mut go).map_err(&fails)?;
-    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
-    answer["Dir"]
-        .as_str()
-        .map(PathBuf::from)
-        .ok_or_else(|| Error::Unknown(module.source.to_owned()))
+    let found: Download = serde_json::from_str(&answer).map_err(|source| Error::Source {
+        module: module.source,
+        source,
+    })?;
+    Ok(found.folder)
 }
 
 /// Go's version, such as `go1.26.8`.

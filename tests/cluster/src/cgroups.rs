@@ -25,12 +25,15 @@ const PARTS: &str = "parts";
 /// Version 2's controllers that container limits need.
 const CONTROLLERS: &[&str] = &["cpuset", "cpu", "io", "memory", "pids"];
 
-/// What can go wrong while the cluster's cgroups are made.
+/// What can go wrong with the cluster's cgroups.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A cgroup cannot be made or entered.
     #[error(transparent)]
     Cache(#[from] cache::Error),
+    /// Processes remain in it.
+    #[error(transparent)]
+    Wait(#[from] wait::Error),
     /// The kernel gives no cgroup namespace.
     #[error("unshare the cgroup namespace: {0}")]
     Namespace(Errno),
@@ -107,10 +110,10 @@ fn join(folder: &Path) -> Result<(), cache::Error> {
 /// Removes every cgroup of that name, below the root of each hierarchy.
 ///
 /// Ending its processes empties them, and the kernel keeps the empty folders.
-pub fn remove(name: &str) -> Result<(), wait::Error> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+pub fn remove(name: &str) -> Result<(), Error> {
+    let mountinfo = Path::new("/proc/self/mountinfo");
     let deadline = Deadline::after(Duration::from_secs(10));
-    for hierarchy in hierarchies(&mounts) {
+    for hierarchy in hierarchies(&cache::read(mountinfo)?) {
         let folder = hierarchy.join(name);
         let what = format!("{} to be empty", folder.display());
         // A process that was just killed occupies its cgroup a little longer.

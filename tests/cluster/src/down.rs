@@ -39,6 +39,9 @@ pub enum Error {
     /// The interface cannot be removed.
     #[error(transparent)]
     Network(#[from] network::Error),
+    /// The cgroups cannot be removed.
+    #[error(transparent)]
+    Cgroups(#[from] cgroups::Error),
     /// Something did not end in time.
     #[error(transparent)]
     Wait(#[from] wait::Error),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::binaries;
 use crate::cache;
 use crate::cgroups;
 use crate::command::{self, tail};
@@ -44,6 +45,12 @@ pub enum Error {
     /// The network cannot be set up.
     #[error(transparent)]
     Network(#[from] network::Error),
+    /// A binary is not there.
+    #[error(transparent)]
+    Binaries(#[from] binaries::Error),
+    /// The cgroups of an earlier cluster are in the way.
+    #[error(transparent)]
+    Cgroups(#[from] cgroups::Error),
     /// A program failed.
     #[error(transparent)]
     Command(#[from] command::Error),
@@ -150,9 +157,7 @@ pub(crate) fn init_failed(state: &StateFolder) -> Error {
 
 fn push_pause(layout: &Layout) -> Result<(), Error> {
     let layer = layout.state.temporary().join("pause.tar.gz");
-    if let Ok(binary) = layout.binaries.path("pause") {
-        images::pack_binary(binary, &layer)?;
-    }
+    images::pack_binary(layout.binaries.path("pause")?, &layer)?;
     images::push(
         &layout.program("crane"),
         &images::Image {

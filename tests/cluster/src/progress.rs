@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 /// Where progress lines go.
 pub struct Progress {
     out: Box<dyn Write>,
-    step_open: bool,
 }
 
 /// A step under way. A step that is dropped unfinished reads "failed".
 pub struct Step<'a> {
     progress: &'a mut Progress,
+    title: String,
     began: Instant,
     ended: bool,
 }
@@ -25,25 +25,21 @@ impl Progress {
 
     /// Writes to `out`.
     pub fn to(out: Box<dyn Write>) -> Self {
-        Self {
-            out,
-            step_open: false,
-        }
+        Self { out }
     }
 
     /// A line of its own.
     pub fn note(&mut self, text: &str) {
-        let newline = if self.step_open { "\n" } else { "" };
-        self.print(&format!("{newline}{text}\n"));
-        self.step_open = false;
+        self.print(&format!("{text}\n"));
     }
 
     /// Begins a step: its title shows at once, its outcome when it ends.
     pub fn begin(&mut self, title: &str) -> Step<'_> {
-        self.print(&format!("{title:<44}"));
-        self.step_open = true;
+        let title = format!("{title:<44}");
+        self.print(&title);
         Step {
             progress: self,
+            title,
             began: Instant::now(),
             ended: false,
         }
@@ -64,14 +60,14 @@ impl Step<'_> {
 
     /// A line of its own in the middle of the step.
     pub fn note(&mut self, text: &str) {
-        self.progress.note(text);
+        let line = format!("\n{text}\n{}", self.title);
+        self.progress.print(&line);
     }
 
     fn finish(&mut self, outcome: &str) {
         self.ended = true;
         let line = format!("{outcome:<8}{}\n", seconds(self.began.elapsed()));
         self.progress.print(&line);
-        self.progress.step_open = false;
     }
 }
 
@@ -85,4 +81,61 @@ impl Drop for Step<'_> {
 
 fn seconds(duration: Duration) -> String {
     format!("{:>7.1} s", duration.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Paper(Rc<RefCell<Vec<u8>>>);
+
+    impl Write for Paper {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn printed(work: impl FnOnce(&mut Progress)) -> String {
+        let paper = Paper::default();
+        work(&mut Progress::to(Box::new(paper.clone())));
+        String::from_utf8(paper.0.take()).unwrap()
+    }
+
+    #[test]
+    fn a_step_shows_its_title_before_it_ends_and_its_time_after() {
+        let began = printed(|progress| std::mem::forget(progress.begin("binary etcd")));
+        assert_eq!(began.trim_end(), "binary etcd");
+        let ended = printed(|progress| progress.begin("binary etcd").end("built"));
+        let words: Vec<_> = ended.split_whitespace().collect();
+        assert_eq!(words, ["binary", "etcd", "built", "0.0", "s"]);
+    }
+
+    #[test]
+    fn a_step_that_an_error_cuts_short_does_not_look_finished() {
+        let text = printed(|progress| drop(progress.begin("images")));
+        assert!(text.contains("failed"), "{text}");
+    }
+
+    #[test]
+    fn a_note_in_a_step_leaves_the_outcome_beside_its_title() {
+        let text = printed(|progress| {
+            let mut step = progress.begin("binary etcd");
+            step.note("waiting");
+            step.end("cached");
+        });
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[1], "waiting");
+        assert!(
+            lines[2].starts_with("binary etcd") && lines[2].contains("cached"),
+            "{text}"
+        );
+    }
 }

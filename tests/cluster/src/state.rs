@@ -246,11 +246,12 @@ pub fn choose_index(
 
 /// The records of all clusters in this cache.
 pub fn records(cache: &Cache) -> Result<Vec<Record>, Error> {
-    let Ok(listing) = fs::read_dir(cache.clusters()) else {
-        return Ok(Vec::new());
-    };
+    let folder = cache.clusters();
+    cache::create_folder(&folder)?;
+    let listing = fs::read_dir(&folder).map_err(cache::Error::io("list", &folder))?;
     let mut records = Vec::new();
-    for entry in listing.flatten() {
+    for entry in listing {
+        let entry = entry.map_err(cache::Error::io("list", &folder))?;
         records.extend(StateFolder::at(entry.path()).record()?);
     }
     Ok(records)

@@ -89,7 +89,7 @@ pub enum Error {
         /// Its name.
         name: String,
         /// What went wrong.
-        source: launch::Error,
+        source: Box<launch::Error>,
     },
     /// There is one of that name, and it is not in order.
     #[error(
@@ -138,7 +138,7 @@ pub fn up(cache: &Cache, options: &Options, progress: &mut Progress) -> Result<C
     launch::launch(&layout, &options.init, &crossplane, progress).map_err(|source| {
         Error::Launch {
             name: name.clone(),
-            source,
+            source: Box::new(source),
         }
     })?;
     record.stage = Stage::Ready;
