@@ -14,10 +14,9 @@ use crate::hold::{self, Hold};
 use crate::observed::ObservedPool;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::resolve;
 use crate::response::{Condition, Desired, Event, Response, Severity};
 use crate::status::{self, Report};
-use crate::{input, limits};
+use crate::{input, limits, resolve};
 
 /// How soon to look again at what a person has to change.
 const REFUSED_TTL: Duration = Duration::from_mins(1);
@@ -45,76 +44,116 @@ impl From<Refusal> for Unresolved {
 
 /// Decides.
 pub fn render(request: &Request) -> Response {
+    let seen = Seen::of(request);
     let policy = match input::policy(request.policy.as_ref()) {
         Ok(policy) => policy,
-        Err(violations) => return refused(request, None, &Refusal::Policy(violations)),
+        Err(violations) => return seen.refused(None, &Refusal::Policy(violations)),
     };
-    let Some(composite) = request.composite.as_ref().map(Composite::new) else {
-        return refused(request, Some(&policy), &Refusal::NoComposite);
+    let Some(composite) = seen.composite else {
+        return seen.refused(Some(&policy), &Refusal::NoComposite);
     };
-    let observed = request.pool.as_ref().map(ObservedPool::read);
-    match resolve::workspace(&policy, composite, observed.as_ref(), &request.catalogue) {
+    match resolve::workspace(&policy, composite, seen.pool.as_ref(), &request.catalogue) {
         Ok(workspace) => {
-            let mut report = report(request, &workspace.paths);
+            let mut report = seen.report(&workspace.paths);
             report.status.image = Some(workspace.image);
             let config = Condition::config_resolved(workspace.notice);
-            let ready = report.ready;
-            respond(
-                request,
-                &policy,
-                config,
-                report,
-                Some((workspace.pool, ready)),
-            )
+            seen.composed(&policy, config, report, Some(workspace.pool))
         }
-        Err(Unresolved::Held(why)) => held(request, &policy, composite, &why),
-        Err(Unresolved::Refused(why)) => refused(request, Some(&policy), &why),
+        Err(Unresolved::Held(why)) => seen.held(&policy, composite, &why),
+        Err(Unresolved::Refused(why)) => seen.refused(Some(&policy), &why),
     }
 }
 
-fn held(
-    request: &Request,
-    policy: &WorkspacePolicy,
-    composite: Composite<'_>,
-    why: &Hold,
-) -> Response {
-    let mut report = report(request, &claim_paths(policy, composite));
-    let pool = request
-        .pool
-        .as_ref()
-        .map(|pool| (hold::kept(pool), report.ready));
-    if pool.is_none() {
-        report.status.message = Some(why.to_string());
-        report.compute = blocked();
-    }
-    let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
-    respond(request, policy, config, report, pool)
+/// A request, its observed parts read.
+struct Seen<'a> {
+    request: &'a Request,
+    composite: Option<Composite<'a>>,
+    pool: Option<ObservedPool>,
 }
 
-fn refused(request: &Request, policy: Option<&WorkspacePolicy>, why: &Refusal) -> Response {
-    let composite = request.composite.as_ref().map(Composite::new);
-    let paths = policy
-        .zip(composite)
-        .map(|(policy, composite)| claim_paths(policy, composite));
-    // Crossplane sets conditions that a fatal response leaves out to Unknown,
-    // and the instance may well run.
-    let compute = match request.pool {
-        Some(_) => report(request, &paths.unwrap_or_default()).compute,
-        None => blocked(),
-    };
-    Response {
-        ttl: REFUSED_TTL,
-        catalogue: policy.map(|policy| policy.catalogue.name.clone()),
-        desired: None,
-        conditions: vec![
-            Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string()),
-            compute,
-        ],
-        events: vec![Event {
-            severity: Severity::Fatal,
-            reason: why.reason(),
-            message: why.to_string(),
-        }],
+impl<'a> Seen<'a> {
+    fn of(request: &'a Request) -> Self {
+        Self {
+            request,
+            composite: request.composite.as_ref().map(Composite::new),
+            pool: request.pool.as_ref().map(ObservedPool::read),
+        }
+    }
+
+    fn report(&self, paths: &ClaimPaths) -> Report {
+        let previous = self.composite.map(Composite::status);
+        status::report(self.pool.as_ref(), &previous.unwrap_or_default(), paths)
+    }
+
+    fn composed(
+        &self,
+        policy: &WorkspacePolicy,
+        config: Condition,
+        report: Report,
+        pool: Option<Value>,
+    ) -> Response {
+        let connection = report.connection.into_iter();
+        Response {
+            ttl: Duration::from_secs(policy.refresh_seconds.into()),
+            catalogue: Some(policy.catalogue.name.clone()),
+            desired: Some(Desired {
+                pool: pool.map(|pool| (pool, report.ready)),
+                status: fields(&report.status),
+                connection: connection
+                    .map(|(key, value)| (key.to_owned(), value))
+                    .collect(),
+                ready: self.readiness(report.ready),
+            }),
+            conditions: vec![config, report.compute],
+            events: report.event.into_iter().collect(),
+        }
+    }
+
+    fn held(&self, policy: &WorkspacePolicy, composite: Composite<'_>, why: &Hold) -> Response {
+        let mut report = self.report(&claim_paths(policy, composite));
+        let pool = self.request.pool.as_ref().map(hold::kept);
+        if pool.is_none() {
+            report.status.message = Some(why.to_string());
+            report.compute = blocked();
+        }
+        let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
+        self.composed(policy, config, report, pool)
+    }
+
+    fn refused(&self, policy: Option<&WorkspacePolicy>, why: &Refusal) -> Response {
+        let paths = policy
+            .zip(self.composite)
+            .map(|(policy, composite)| claim_paths(policy, composite));
+        // Crossplane sets conditions that a fatal response leaves out to
+        // Unknown, and the instance may well run.
+        let compute = match self.pool {
+            Some(_) => self.report(&paths.unwrap_or_default()).compute,
+            None => blocked(),
+        };
+        Response {
+            ttl: REFUSED_TTL,
+            catalogue: policy.map(|policy| policy.catalogue.name.clone()),
+            desired: None,
+            conditions: vec![
+                Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string()),
+                compute,
+            ],
+            events: vec![Event {
+                severity: Severity::Fatal,
+                reason: why.reason(),
+                message: why.to_string(),
+            }],
+        }
+    }
+
+    /// An explicit readiness of the XR overrides that of its resources and what
+    /// earlier steps said of it. Where there is either, a ready workspace leaves
+    /// the verdict to Crossplane.
+    fn readiness(&self, ready: bool) -> Option<bool> {
+        match (ready, self.request.others_decide_readiness) {
+            (true, true) => None,
+            (ready, _) => Some(ready),
+        }
     }
 }
 
@@ -141,48 +180,6 @@ fn claim_paths(policy: &WorkspacePolicy, composite: Composite<'_>) -> ClaimPaths
             .map(|parameters| parameters.region)
             .unwrap_or_default(),
         image: image.map(|image| image.name).unwrap_or_default(),
-    }
-}
-
-fn report(request: &Request, paths: &ClaimPaths) -> Report {
-    let observed = request.pool.as_ref().map(ObservedPool::read);
-    let previous = request
-        .composite
-        .as_ref()
-        .map(|c| Composite::new(c).status());
-    status::report(observed.as_ref(), &previous.unwrap_or_default(), paths)
-}
-
-fn respond(
-    request: &Request,
-    policy: &WorkspacePolicy,
-    config: Condition,
-    report: Report,
-    pool: Option<(Value, bool)>,
-) -> Response {
-    let connection = report.connection.into_iter();
-    Response {
-        ttl: Duration::from_secs(policy.refresh_seconds.into()),
-        catalogue: Some(policy.catalogue.name.clone()),
-        desired: Some(Desired {
-            pool,
-            status: fields(&report.status),
-            connection: connection
-                .map(|(key, value)| (key.to_owned(), value))
-                .collect(),
-            ready: readiness(report.ready, request),
-        }),
-        conditions: vec![config, report.compute],
-        events: report.event.into_iter().collect(),
-    }
-}
-
-/// An explicit readiness of the XR overrides that of its resources. Where other
-/// steps desire some too, a ready workspace leaves the verdict to Crossplane.
-fn readiness(ready: bool, request: &Request) -> Option<bool> {
-    match (ready, request.has_earlier_resources) {
-        (true, true) => None,
-        (ready, _) => Some(ready),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the function decides from.
 
-use function_sdk_rust::proto::v1::RunFunctionRequest;
+use function_sdk_rust::proto::v1::{Ready, Resource, RunFunctionRequest};
 use function_sdk_rust::request::{get_required_resources, observed_composed, observed_composite};
 use function_sdk_rust::resource::struct_to_json;
 use serde_json::Value;
@@ -19,8 +19,9 @@ pub struct Request {
     pub pool: Option<Value>,
     /// The catalogue.
     pub catalogue: Required,
-    /// Whether earlier steps of the pipeline desire resources.
-    pub has_earlier_resources: bool,
+    /// Whether earlier steps of the pipeline desire resources of their own, or
+    /// have said themselves whether the XR is ready.
+    pub others_decide_readiness: bool,
 }
 
 /// The three states of a resource that a function requires.
@@ -37,9 +38,7 @@ pub enum Required {
 
 impl From<&RunFunctionRequest> for Request {
     fn from(request: &RunFunctionRequest) -> Self {
-        let json = |resource: Option<&function_sdk_rust::proto::v1::Resource>| {
-            resource?.resource.as_ref().map(struct_to_json)
-        };
+        let json = |resource: Option<&Resource>| resource?.resource.as_ref().map(struct_to_json);
         let desired = request.desired.as_ref();
         Self {
             policy: request.input.as_ref().map(struct_to_json),
@@ -52,8 +51,11 @@ impl From<&RunFunctionRequest> for Request {
                     .next()
                     .map_or(Required::Absent, Required::Present),
             },
-            has_earlier_resources: desired
-                .is_some_and(|d| d.resources.keys().any(|key| key != pool::KEY)),
+            others_decide_readiness: desired.is_some_and(|desired| {
+                let said = desired.composite.as_ref().map(|c| c.ready());
+                desired.resources.keys().any(|key| key != pool::KEY)
+                    || said.is_some_and(|ready| ready != Ready::Unspecified)
+            }),
         }
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use api::condition::CONFIG_RESOLVED;
 use function_sdk_rust::proto::v1::{Ready, RunFunctionRequest, RunFunctionResponse, Target};
-use function_sdk_rust::resource::{add_connection_detail, json_to_pb, json_to_struct, set_ready};
+use function_sdk_rust::resource::{
+    add_connection_detail, json_to_pb, json_to_struct, pb_to_json, set_ready,
+};
 use function_sdk_rust::response::{self as sdk, ResourceMatch};
 use serde_json::{Map, Value};
 
@@ -147,10 +149,7 @@ impl Desired {
         let composite = sdk::desired_composite(rsp);
         let fields = &mut composite.resource.get_or_insert_default().fields;
         // Other steps may own other fields of the same status.
-        let mut status = match fields
-            .remove("status")
-            .map(|v| function_sdk_rust::resource::pb_to_json(&v))
-        {
+        let mut status = match fields.remove("status").map(|status| pb_to_json(&status)) {
             Some(Value::Object(status)) => status,
             _ => Map::new(),
         };

@@ -31,6 +31,7 @@ fn the_image_is_chosen_once() {
         "image-kept-when-the-catalogue-moves-on",
         "image-kept-when-the-region-leaves-the-catalogue",
         "image-of-a-restored-xr",
+        "held-without-a-catalogue",
     ] {
         assert_eq!(image(later), first, "{later}");
     }

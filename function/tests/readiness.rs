@@ -134,3 +134,13 @@ fn a_workspace_that_waits_for_its_catalogue_is_not_ready() {
         assert_eq!(composite.ready, Ready::False as i32, "{name}");
     }
 }
+
+#[test]
+fn a_step_that_calls_the_workspace_not_ready_is_not_overruled() {
+    let earlier = json!({"desired": {"composite": {"ready": "READY_FALSE"}}});
+    let response = answer(&case::changed("ready", &earlier));
+    assert_eq!(
+        case::readiness(&response),
+        (Ready::True as i32, Ready::False as i32)
+    );
+}
