@@ -2,11 +2,13 @@
 //!
 //! Kubernetes is behind the status's writer here, EC2 behind the region.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::pool::{SpotPool, SpotPoolStatus};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
+use provider_aws::Ec2Error;
 use provider_core::{Action, Desired, ErrorClass, Observed, Offering, Plan, Refusal, Wait, plan};
 use provider_runtime::conditions::{Verdict, reason};
 use provider_runtime::events::Happened;
@@ -81,11 +83,15 @@ impl Pass<'_> {
     pub(crate) async fn run<S: PoolStore>(
         &self,
         writer: &mut StatusWriter<S>,
-        snapshot: &Snapshot,
+        look: Result<Arc<Snapshot>, Ec2Error>,
     ) -> Result<Passed, kube::Error> {
+        let snapshot = match look {
+            Ok(snapshot) => snapshot,
+            Err(error) => return Ok(self.fail(writer, &StepError::Observe(error))),
+        };
         let mut observed = convert::observed(
             &self.pool.uid().unwrap_or_default(),
-            snapshot,
+            &snapshot,
             &writer.before().at_provider,
             self.region.cold().clone(),
             self.launches_held_until,

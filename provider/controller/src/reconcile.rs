@@ -100,10 +100,6 @@ pub async fn reconcile(
     if !finalizer::is_present(&pool.metadata) {
         writer.rebase(finalizer::add(&api, &pool.metadata).await?);
     }
-    let snapshot = match region.look().await {
-        Ok(snapshot) => snapshot,
-        Err(error) => return fail(&context, &pool, writer, &StepError::Observe(error)).await,
-    };
     let pass = Pass {
         cluster: context.regions.cluster(),
         pool: &pool,
@@ -113,7 +109,7 @@ pub async fn reconcile(
         launches_held_until: context.launches_held_until(&pool),
         now,
     };
-    let passed = pass.run(&mut writer, &snapshot).await?;
+    let passed = pass.run(&mut writer, region.look().await).await?;
     conclude(&context, &pool, writer, passed, now).await
 }
 
