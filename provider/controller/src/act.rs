@@ -17,7 +17,8 @@ use crate::validate::Valid;
 #[async_trait]
 pub trait WriteAhead: Send {
     /// Writes `observed.launches` and `observed.launch_generation` where they
-    /// survive a crash.
+    /// survive a crash. Fails where somebody else wrote since they were read,
+    /// even when nothing is different.
     async fn persist(&mut self, observed: &Observed) -> Result<(), kube::Error>;
 }
 
@@ -106,23 +107,28 @@ impl<W: WriteAhead> Actor<'_, W> {
     }
 
     /// The write-ahead: every launch of the plan is persisted, in one write,
-    /// before the first call.
+    /// before the first call. So is one that is repeated: only the write tells
+    /// whether the status that still holds it is the newest.
     async fn persist_launches(
         &mut self,
         plan: &Plan,
         observed: &mut Observed,
     ) -> Result<(), ActError> {
-        let mut is_new = false;
+        let mut launches = false;
         for action in &plan.actions {
-            if let Action::Launch(launch) = action
-                && !observed.launches.iter().any(|l| l.launch == launch.launch)
-            {
-                observed.launches.push(launch.clone());
-                observed.launch_generation = observed.launch_generation.max(launch.launch);
-                is_new = true;
+            let Action::Launch(launch) = action else {
+                continue;
+            };
+            launches = true;
+            let number = launch.launch;
+            observed.launch_generation = observed.launch_generation.max(number);
+            let mut persisted = observed.launches.iter_mut();
+            match persisted.find(|l| l.launch == number) {
+                Some(own) => own.clone_from(launch),
+                None => observed.launches.push(launch.clone()),
             }
         }
-        if is_new {
+        if launches {
             self.write_ahead.persist(observed).await?;
         }
         Ok(())

@@ -95,6 +95,10 @@ impl<S: PoolStore> StatusWriter<S> {
         if self.pool.status.as_ref() == Some(&self.after) {
             return Ok(());
         }
+        self.replace().await
+    }
+
+    async fn replace(&mut self) -> Result<(), kube::Error> {
         let mut pool = self.pool.clone();
         pool.status = Some(self.after.clone());
         self.pool = self.store.replace_status(&pool).await?;
@@ -117,6 +121,6 @@ impl<S: PoolStore> WriteAhead for StatusWriter<S> {
             .map(convert::launch_to_api)
             .collect();
         shown.launch_generation = convert::signed(observed.launch_generation);
-        self.write().await
+        self.replace().await
     }
 }

@@ -10,11 +10,13 @@ use crate::{
     SecurityGroups,
 };
 
-/// How long an instance that EC2 has promised may stay out of its lists before
-/// it counts as gone. EC2 is eventually consistent: a describe right after a
-/// launch may not show the instance, commonly for seconds, at worst for minutes.
+/// How long after the last call an instance may stay out of EC2's lists before
+/// the launch counts as failed, whatever EC2 answered. EC2 is eventually
+/// consistent: a describe right after a launch may not show the instance,
+/// commonly for seconds, at worst for minutes.
 const UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(5);
-/// How long a launch with no answer keeps its pool from being released.
+/// How long after the last call a launch with no answer keeps its pool from
+/// being released.
 const UNANSWERED_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 
 /// What to do, in order, and what is waited for.
@@ -49,8 +51,9 @@ pub enum Action {
         /// Rules of somebody else to take away, by id.
         revoke_ids: BTreeSet<String>,
     },
-    /// Start an instance. The launch is persisted before the call; one that is
-    /// persisted already is repeated with the same token.
+    /// Start an instance. The launch is persisted before the call, with the time
+    /// of this call; one that is persisted already is repeated with the same
+    /// token.
     Launch(Launch),
     /// Strike a launch off: EC2 has no instance for it.
     Forget {
@@ -191,7 +194,6 @@ fn plan_size(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {
     let want = usize::try_from(target).unwrap_or(usize::MAX);
     let surplus = have.saturating_sub(want);
 
-    plan_pending(&pending, surplus, &mut plan);
     // What EC2 does not list yet is newer than everything that it lists: it is
     // the surplus, and goes once it is listed.
     plan.actions.extend(
@@ -199,16 +201,21 @@ fn plan_size(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {
             .take(surplus.saturating_sub(pending.len()))
             .map(|i| terminate(&i.id, Victim::Surplus)),
     );
-    if have < want && group_exists {
-        plan_launches(
-            desired,
-            observed,
-            &live,
-            &pending,
-            want - have,
-            now,
-            &mut plan,
-        );
+    let missing = want.saturating_sub(have);
+    let repeats = if surplus > 0 {
+        Vec::new()
+    } else {
+        repeats(desired, &pending, now)
+    };
+    match observed.hold_launches_until.filter(|until| *until > now) {
+        Some(until) if missing > 0 || !repeats.is_empty() => plan.waits.push(Wait::Retry { until }),
+        Some(_) => {}
+        None => {
+            plan.actions.extend(repeats);
+            if missing > 0 && group_exists {
+                plan_launches(desired, observed, &live, &pending, missing, now, &mut plan);
+            }
+        }
     }
     plan_waits(&live, &pending, &mut plan);
     plan
@@ -239,15 +246,19 @@ fn plan_group(desired: &Desired, observed: &Observed, plan: &mut Plan) -> bool {
     true
 }
 
-/// Repeats the launches that nobody answered, but for `surplus` of them: those
-/// are left to show up or to be forgotten.
-fn plan_pending(pending: &[&Launch], surplus: usize, plan: &mut Plan) {
-    let unanswered = pending.iter().filter(|l| l.instance_id.is_none());
-    plan.actions.extend(
-        unanswered
-            .skip(surplus)
-            .map(|l| Action::Launch((*l).clone())),
-    );
+/// The launches that nobody answered, once more. Those of an offering that the
+/// spec does not name any more are left to show up or to be forgotten.
+fn repeats(desired: &Desired, pending: &[&Launch], now: Timestamp) -> Vec<Action> {
+    pending
+        .iter()
+        .filter(|l| l.instance_id.is_none() && desired.offerings.contains(&l.offering))
+        .map(|l| {
+            Action::Launch(Launch {
+                decided_at: now,
+                ..(*l).clone()
+            })
+        })
+        .collect()
 }
 
 fn plan_launches(
@@ -259,10 +270,6 @@ fn plan_launches(
     now: Timestamp,
     plan: &mut Plan,
 ) {
-    if let Some(until) = observed.hold_launches_until.filter(|until| *until > now) {
-        plan.waits.push(Wait::Retry { until });
-        return;
-    }
     let Some(offering) = first_warm(desired, observed, now) else {
         let until = observed
             .cold
@@ -316,9 +323,9 @@ fn plan_waits(live: &[&Instance], pending: &[&Launch], plan: &mut Plan) {
     }
 }
 
-/// A launch whose instance EC2 confirmed and still does not list.
+/// A launch whose instance EC2 should list by now, if there were one.
 fn is_gone(launch: &Launch, now: Timestamp) -> bool {
-    launch.instance_id.is_some() && now.duration_since(launch.decided_at) >= UNSEEN_LIMIT
+    now.duration_since(launch.decided_at) >= UNSEEN_LIMIT
 }
 
 /// Instances in the order in which a surplus is terminated: a second one in a

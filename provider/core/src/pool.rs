@@ -100,7 +100,7 @@ pub struct Launch {
     pub slot: u32,
     /// What is launched.
     pub offering: Offering,
-    /// When it was decided.
+    /// When EC2 was last asked for it, or is about to be.
     pub decided_at: Timestamp,
     /// EC2's answer, while the instance is not listed yet.
     pub instance_id: Option<String>,

@@ -3,7 +3,7 @@
 
 mod world;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use provider_core::{
     Action, ErrorClass, Group, GroupRules, InstanceState, Launch, Market, Refusal, Size, Victim,
     Wait, plan,
@@ -16,6 +16,11 @@ fn refusal(class: ErrorClass) -> Refusal {
         code: "InsufficientInstanceCapacity".into(),
         message: String::new(),
     }
+}
+
+fn after_minutes(minutes: i64) -> Timestamp {
+    NOW.saturating_add(SignedDuration::from_mins(minutes))
+        .unwrap()
 }
 
 fn launches(actions: &[Action]) -> Vec<&Launch> {
@@ -82,6 +87,69 @@ fn an_instance_that_never_appears_is_forgotten_and_replaced() {
     let replaced = plan(&desired(1), &world.observed, later);
     assert!(replaced.actions.contains(&Action::Forget { launch: 1 }));
     assert_eq!(launches(&replaced.actions)[0].launch, 2);
+}
+
+#[test]
+fn a_launch_that_is_asked_for_again_is_not_forgotten_for_its_age() {
+    let mut world = World::default();
+    world.observed.launches = vec![launch(1, 0, None)];
+    world.observed.launch_generation = 1;
+    let later = after_minutes(4);
+    let repeated = plan(&desired(1), &world.observed, later);
+    let [again] = launches(&repeated.actions)[..] else {
+        panic!("one launch expected: {repeated:?}");
+    };
+    assert_eq!((again.launch, again.decided_at), (1, later));
+    world.observed.launches = vec![again.clone()];
+    world.observed.launches[0].instance_id = Some("i-1".into());
+    let unlisted = plan(&desired(1), &world.observed, after_minutes(8));
+    assert_eq!(unlisted.actions, [], "EC2 has answered four minutes ago");
+}
+
+#[test]
+fn a_launch_that_nobody_answers_does_not_keep_a_pool_busy_for_ever() {
+    let mut world = World::default();
+    world.observed.launches = vec![launch(1, 0, None)];
+    let unwanted = plan(&desired(0), &world.observed, after_minutes(5));
+    assert_eq!(unwanted.actions, [Action::Forget { launch: 1 }]);
+    world.apply(&unwanted);
+    let rest = plan(&desired(0), &world.observed, after_minutes(5));
+    assert!(rest.is_released(), "{rest:?}");
+}
+
+#[test]
+fn a_throttled_launch_waits_before_it_is_repeated() {
+    let mut world = World::default();
+    world.observed.launches = vec![launch(1, 0, None)];
+    let until = NOW.saturating_add(SignedDuration::from_secs(10)).unwrap();
+    world.observed.hold_launches_until = Some(until);
+    let held = plan(&desired(1), &world.observed, NOW);
+    assert_eq!(held.actions, []);
+    assert!(held.waits.contains(&Wait::Retry { until }));
+    let over = plan(&desired(1), &world.observed, until);
+    assert_eq!(launches(&over.actions).len(), 1);
+}
+
+#[test]
+fn a_launch_in_a_zone_that_the_spec_dropped_is_not_repeated() {
+    let mut world = World::default();
+    world.observed.launches = vec![launch(1, 0, None)];
+    world.observed.launch_generation = 1;
+    let mut elsewhere = desired(1);
+    elsewhere.offerings.remove(0);
+    let waiting = plan(&elsewhere, &world.observed, NOW);
+    assert_eq!(waiting.actions, [], "it may have happened");
+    let replaced = plan(&elsewhere, &world.observed, after_minutes(5));
+    assert_eq!(launches(&replaced.actions)[0].offering.zone, "us-east-1b");
+}
+
+#[test]
+fn a_smaller_pool_repeats_no_launch_that_could_be_one_too_many() {
+    let mut world = World::default();
+    world.observed.launches = vec![launch(1, 0, None), launch(2, 1, None)];
+    let smaller = plan(&desired(1), &world.observed, NOW);
+    assert_eq!(smaller.actions, [], "either of them may run");
+    assert_eq!(smaller.waits, [Wait::Instances]);
 }
 
 #[test]
