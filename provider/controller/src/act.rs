@@ -81,6 +81,7 @@ impl<W: WriteAhead> Actor<'_, W> {
         observed: &mut Observed,
         acted: &mut Acted,
     ) -> Result<(), ActError> {
+        forget(plan, observed);
         self.persist_launches(plan, observed).await?;
         for action in &plan.actions {
             match action {
@@ -98,8 +99,7 @@ impl<W: WriteAhead> Actor<'_, W> {
                     self.note_rules(group_id, observed);
                 }
                 Action::Launch(launch) => self.launch(launch, observed, acted).await,
-                Action::Forget { launch } => observed.launches.retain(|l| l.launch != *launch),
-                Action::Terminate { .. } | Action::DeleteGroup { .. } => {}
+                Action::Forget { .. } | Action::Terminate { .. } | Action::DeleteGroup { .. } => {}
             }
         }
         self.terminate(plan, observed, acted).await?;
@@ -331,6 +331,16 @@ impl<W: WriteAhead> Actor<'_, W> {
         }
         Ok(())
     }
+}
+
+/// Comes before the write-ahead: one write strikes a launch off and promises its
+/// replacement, so that no status ever promises both.
+fn forget(plan: &Plan, observed: &mut Observed) {
+    let forgotten = |number| {
+        let of_number = Action::Forget { launch: number };
+        plan.actions.contains(&of_number)
+    };
+    observed.launches.retain(|l| !forgotten(l.launch));
 }
 
 /// How long a pool holds its launches after an error that another offering does
