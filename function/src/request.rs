@@ -52,7 +52,7 @@ impl From<&RunFunctionRequest> for Request {
                     .map_or(Required::Absent, Required::Present),
             },
             others_decide_readiness: desired.is_some_and(|desired| {
-                let said = desired.composite.as_ref().map(|c| c.ready());
+                let said = desired.composite.as_ref().map(Resource::ready);
                 desired.resources.keys().any(|key| key != pool::KEY)
                     || said.is_some_and(|ready| ready != Ready::Unspecified)
             }),
