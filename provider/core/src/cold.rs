@@ -35,6 +35,9 @@ impl ColdOfferings {
     /// Remembers a refusal of `offering`. A quota refusal rests every one of
     /// `known` that counts against the same limit. Other classes say nothing
     /// about an offering and are ignored.
+    ///
+    /// An offering without capacity that rests already goes on resting: pools
+    /// that ask at the same time learn the same thing, not something worse.
     pub fn refused(
         &mut self,
         offering: &Offering,
@@ -43,7 +46,7 @@ impl ColdOfferings {
         now: Timestamp,
     ) {
         match refusal.class {
-            ErrorClass::Capacity => {
+            ErrorClass::Capacity if self.at(offering, now).is_none() => {
                 let times = self.by_offering.get(offering).map_or(0, |c| c.times) + 1;
                 let rest = capacity_rest(times);
                 self.rest(offering.clone(), refusal, now, rest, times);
@@ -87,9 +90,12 @@ impl ColdOfferings {
         rest: SignedDuration,
         times: u32,
     ) {
+        let until = now.saturating_add(rest).unwrap_or(Timestamp::MAX);
         let cold = Cold {
             refusal: refusal.clone(),
-            until: now.saturating_add(rest).unwrap_or(Timestamp::MAX),
+            // Kubernetes keeps whole seconds: a fraction would differ from the
+            // stored status in every reconcile.
+            until: Timestamp::from_second(until.as_second()).unwrap_or(until),
             times,
         };
         self.by_offering.insert(offering, cold);
@@ -127,30 +133,42 @@ mod tests {
 
     #[test]
     fn an_offering_without_capacity_rests_longer_each_time_and_alone() {
-        let now = Timestamp::UNIX_EPOCH;
+        let mut now = Timestamp::UNIX_EPOCH;
         let a = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
         let b = offering("g4dn.xlarge", "us-east-1b", Market::Spot);
         let mut cold = ColdOfferings::default();
         let mut rests = Vec::new();
         for _ in 0..7 {
-            cold.refused(
-                &a,
-                &refusal(ErrorClass::Capacity),
-                std::slice::from_ref(&b),
-                now,
-            );
-            rests.push(
-                cold.at(&a, now)
-                    .unwrap()
-                    .until
-                    .duration_since(now)
-                    .as_mins(),
-            );
+            let known = std::slice::from_ref(&b);
+            cold.refused(&a, &refusal(ErrorClass::Capacity), known, now);
+            let until = cold.at(&a, now).unwrap().until;
+            rests.push(until.duration_since(now).as_mins());
+            assert!(cold.at(&b, now).is_none());
+            assert!(cold.at(&a, until).is_none(), "a rest ends");
+            now = until;
         }
         assert_eq!(rests, [3, 6, 12, 24, 30, 30, 30]);
-        assert!(cold.at(&b, now).is_none());
-        let over = now.saturating_add(SignedDuration::from_mins(31)).unwrap();
-        assert!(cold.at(&a, over).is_none(), "a rest ends");
+    }
+
+    #[test]
+    fn many_pools_refused_at_once_do_not_lengthen_the_rest() {
+        let now = Timestamp::UNIX_EPOCH;
+        let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
+        let mut cold = ColdOfferings::default();
+        for _ in 0..7 {
+            cold.refused(&spot, &refusal(ErrorClass::Capacity), &[], now);
+        }
+        let until = cold.at(&spot, now).unwrap().until;
+        assert_eq!(until.duration_since(now), CAPACITY_REST);
+    }
+
+    #[test]
+    fn a_rest_ends_at_a_time_that_a_status_can_hold() {
+        let now = Timestamp::new(1, 999_999_999).unwrap();
+        let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
+        let mut cold = ColdOfferings::default();
+        cold.refused(&spot, &refusal(ErrorClass::Capacity), &[], now);
+        assert_eq!(cold.at(&spot, now).unwrap().until.subsec_nanosecond(), 0);
     }
 
     #[test]
