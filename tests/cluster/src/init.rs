@@ -173,9 +173,14 @@ fn set_up_network(plan: &Plan) -> Result<(), Error> {
         UPLINK,
     ])?;
     network::ip(&["link", "set", UPLINK, "up"])?;
-    network::ip(&["route", "add", "default", "via", &plan.host.to_string()])?;
-    cache::write(Path::new("/proc/sys/net/ipv4/ip_forward"), "1")?;
-    Ok(())
+    // Forwarding is switched on by the CNI plugin, with the first pod.
+    Ok(network::ip(&[
+        "route",
+        "add",
+        "default",
+        "via",
+        &plan.host.to_string(),
+    ])?)
 }
 
 fn supervise(plan: Plan, state: &StateFolder) -> Result<(), Error> {

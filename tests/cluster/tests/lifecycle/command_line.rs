@@ -1,6 +1,6 @@
 //! Runs `cargo xtask` as its users do.
 
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Takes the cluster down when the test ends, however it ends.
@@ -64,21 +64,53 @@ pub(crate) fn await_status(
     }
 }
 
+/// Starts `up` and returns while it is at work.
+pub(crate) fn begin_up(name: &str) -> Child {
+    let mut up = command(&["cluster", "up", "--name", name]);
+    up.stdout(Stdio::piped()).stderr(Stdio::piped());
+    up.spawn().unwrap()
+}
+
+/// Waits until the part runs, and returns its process.
+pub(crate) fn await_process(name: &str, part: &str) -> i64 {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        let output = run(&["cluster", "status", "--name", name, "-o", "json"]);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let parts = report["parts"].as_array().into_iter().flatten();
+        let mut found = parts.filter(|row| row["name"] == part);
+        if let Some(pid) = found.find_map(|row| row["pid"].as_i64()) {
+            return pid;
+        }
+        assert!(Instant::now() < deadline, "{}", said(&output));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Waits until the command ends, which it must do by failing.
+pub(crate) fn fails(command: Child) -> String {
+    let output = command.wait_with_output().unwrap();
+    assert!(!output.status.success(), "{}", said(&output));
+    said(&output)
+}
+
 /// `$XTASK` names a built xtask; without it, cargo builds and runs this one.
-fn run(arguments: &[&str]) -> Output {
-    let mut command = std::env::var_os("XTASK").map_or_else(
-        || {
-            let mut cargo = Command::new(env!("CARGO"));
-            cargo.arg("xtask");
-            cargo
-        },
-        Command::new,
-    );
+fn command(arguments: &[&str]) -> Command {
+    let mut command = if let Some(program) = std::env::var_os("XTASK") {
+        Command::new(program)
+    } else {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.arg("xtask");
+        cargo
+    };
     command
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-        .args(arguments)
-        .output()
-        .unwrap()
+        .args(arguments);
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
 }
 
 fn said(output: &Output) -> String {

@@ -61,14 +61,15 @@ pub(crate) struct Snapshot(BTreeSet<String>);
 impl Snapshot {
     pub(crate) fn take(others: &Others) -> Self {
         let mut cgroups = Vec::new();
-        list_folders(Path::new("/sys/fs/cgroup"), &mut cgroups);
+        list_below(Path::new("/sys/fs/cgroup"), &mut cgroups);
+        cgroups.retain(|path| Path::new(path).is_dir());
         let settings = KERNEL_SETTINGS
             .iter()
             .map(|name| format!("{name} = {}", read(&format!("/proc/sys/{name}"))));
-        let places = PLACES
-            .iter()
-            .filter(|place| Path::new(place).exists())
-            .map(|place| (*place).to_owned());
+        let mut places = Vec::new();
+        for place in PLACES {
+            list_below(Path::new(place), &mut places);
+        }
         let lines = [
             ("link", lines(&output("ip", &["-brief", "link"]))),
             ("route", lines(&output("ip", &["route"]))),
@@ -76,7 +77,7 @@ impl Snapshot {
             ("mount", lines(&read("/proc/self/mountinfo"))),
             ("cgroup", cgroups),
             ("setting", settings.collect()),
-            ("place", places.collect()),
+            ("place", places),
         ];
         let all = lines.into_iter().flat_map(|(source, lines)| {
             lines
@@ -114,11 +115,15 @@ fn list(folder: &str) -> Vec<String> {
         .collect()
 }
 
-fn list_folders(folder: &Path, found: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.push(entry.path().display().to_string());
-            list_folders(&entry.path(), found);
+/// Everything below the folder, and the folder itself if it is there.
+fn list_below(path: &Path, found: &mut Vec<String>) {
+    let Ok(about) = path.symlink_metadata() else {
+        return;
+    };
+    found.push(path.display().to_string());
+    if about.is_dir() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            list_below(&entry.path(), found);
         }
     }
 }

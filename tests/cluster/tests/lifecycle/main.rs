@@ -12,7 +12,9 @@ mod command_line;
 mod host;
 mod pods;
 
-use command_line::{Guard, xtask, xtask_fails};
+use std::time::{Duration, Instant};
+
+use command_line::{Guard, await_process, begin_up, fails, xtask, xtask_fails};
 use host::{Others, Snapshot};
 
 /// Two clusters at once take twice as long on a small machine.
@@ -132,4 +134,25 @@ fn taking_one_cluster_down_does_not_disturb_its_neighbour() {
     assert_eq!(command_line::status(two)["up"], true);
     pods::a_pod_runs_and_is_reached(&second);
     drop(guards);
+}
+
+#[test]
+fn a_part_that_dies_ends_the_up_that_waits_for_it() {
+    let _alone = alone();
+    let name = "lifecycle-crash";
+    let guard = Guard::of(name);
+    let up = begin_up(name);
+    host::kill(await_process(name, "ec2-emulator"));
+    let killed = Instant::now();
+    let said = fails(up);
+    // Without it, `up` would go on until the last part, or to its deadline.
+    assert!(killed.elapsed() < Duration::from_secs(5), "{said}");
+    for word in [
+        "ec2-emulator ended: killed by signal 9 (SIGKILL)",
+        "logs/ec2-emulator.log",
+        "cluster down --name lifecycle-crash",
+    ] {
+        assert!(said.contains(word), "{word} is not in:\n{said}");
+    }
+    drop(guard);
 }
