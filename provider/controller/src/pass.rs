@@ -60,6 +60,23 @@ pub(crate) enum Next {
     Again(Duration),
 }
 
+/// What was done in a pass.
+#[derive(Default)]
+struct Work {
+    /// The plan that was carried out last.
+    last: Option<Plan>,
+    /// What ended it.
+    failure: Option<StepError>,
+}
+
+impl Work {
+    /// Whether a plan was carried out and is the plan still: EC2 has to catch up
+    /// before it can be of any use again.
+    fn is_done_with(&self, plan: &Plan) -> bool {
+        self.last.as_ref() == Some(plan)
+    }
+}
+
 /// What a pool wants, as far as its spec can be made sense of.
 enum Want {
     /// Nothing: it is deleted.
@@ -108,13 +125,13 @@ impl Pass<'_> {
         };
 
         let mut acted = Acted::default();
-        let failure = self
+        let work = self
             .act(desired, want.valid(), writer, &mut observed, &mut acted)
             .await?;
         happened.append(&mut acted.happened);
 
         let last = self.permit(plan(desired, &observed, self.now));
-        let next = if self.deleted && failure.is_none() && last.is_released() {
+        let next = if self.deleted && work.failure.is_none() && last.is_released() {
             Next::Release
         } else {
             let launched = status::launched(
@@ -124,13 +141,13 @@ impl Pass<'_> {
                 acted.launch.as_ref(),
                 self.now,
             );
-            let synced = failure.as_ref().map_or_else(Verdict::synced, |error| {
+            let synced = work.failure.as_ref().map_or_else(Verdict::synced, |error| {
                 Verdict::not_synced(error.step(), error)
             });
             let ready = status::ready(&last, &observed, self.deleted);
             self.show(writer, &observed, &desired.offerings, last.target);
             writer.conclude([ready, synced].into_iter().chain(launched));
-            Next::Again(self.look_again(&last, failure.is_some()))
+            Next::Again(self.look_again(&last, &work))
         };
         Ok(Passed {
             happened,
@@ -191,10 +208,11 @@ impl Pass<'_> {
         writer: &mut StatusWriter<S>,
         observed: &mut Observed,
         acted: &mut Acted,
-    ) -> Result<Option<StepError>, kube::Error> {
+    ) -> Result<Work, kube::Error> {
+        let mut work = Work::default();
         for _ in 0..PASSES {
             let next = self.permit(plan(desired, observed, self.now));
-            if next.actions.is_empty() {
+            if next.actions.is_empty() || work.is_done_with(&next) {
                 break;
             }
             tracing::info!(
@@ -215,13 +233,14 @@ impl Pass<'_> {
             match actor.act(&next, observed, acted).await {
                 Ok(()) => {}
                 Err(ActError::Persist(error)) => return Err(error),
-                Err(ActError::Ec2(error)) => return Ok(Some(StepError::Act(error))),
+                Err(ActError::Ec2(error)) => work.failure = Some(StepError::Act(error)),
             }
-            if self.deleted {
+            work.last = Some(next);
+            if self.deleted || work.failure.is_some() {
                 break;
             }
         }
-        Ok(None)
+        Ok(work)
     }
 
     /// Takes out of a plan what the pool's management policies do not permit.
@@ -293,8 +312,8 @@ impl Pass<'_> {
         self.region.hurry(until.unwrap_or(Timestamp::MAX));
     }
 
-    fn look_again(&self, last: &Plan, failed: bool) -> Duration {
-        if failed {
+    fn look_again(&self, last: &Plan, work: &Work) -> Duration {
+        if work.failure.is_some() {
             return AFTER_ERROR;
         }
         let soonest = last.waits.iter().map(|wait| match wait {
@@ -308,7 +327,13 @@ impl Pass<'_> {
             }
             Wait::Stopped { .. } => CALM,
         });
-        let more_to_do = (!last.actions.is_empty()).then_some(Duration::from_millis(100));
+        let more_to_do = (!last.actions.is_empty()).then(|| {
+            if work.is_done_with(last) {
+                AFTER_ERROR
+            } else {
+                Duration::from_millis(100)
+            }
+        });
         soonest.chain(more_to_do).min().unwrap_or(CALM).min(CALM)
     }
 }
