@@ -267,7 +267,7 @@ pub struct PoolLaunch {
     pub zone: String,
     /// The market asked for.
     pub capacity_type: InstanceCapacityType,
-    /// When it was decided.
+    /// When EC2 was last asked for it, or is about to be.
     pub decided_at: Time,
     /// The instance that EC2 answered with, until the instance is listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
