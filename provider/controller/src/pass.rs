@@ -113,6 +113,9 @@ impl Pass<'_> {
             self.region.cold().clone(),
             self.launches_held_until,
         );
+        if let Err(error) = self.find_missing(writer.before(), &mut observed).await {
+            return Ok(self.fail(writer, &StepError::Observe(error)));
+        }
         let mut happened = self.note_lost(writer.before(), &mut observed);
         let want = match self.validate().await {
             Ok(want) => want,
@@ -154,6 +157,28 @@ impl Pass<'_> {
             launches_held_until: observed.hold_launches_until,
             next,
         })
+    }
+
+    /// Asks by id for what the status shows and the look does not list. EC2 lists
+    /// a terminated instance for an hour, so it hardly ever is gone: one list left
+    /// it out, or the look is older than the status, which another provider wrote.
+    async fn find_missing(
+        &self,
+        before: &SpotPoolStatus,
+        observed: &mut Observed,
+    ) -> Result<(), Ec2Error> {
+        let is_listed = |id: &String| observed.instances.iter().any(|i| i.id == *id);
+        let shown = before.at_provider.instances.iter().map(|i| &i.id);
+        let missing: Vec<String> = shown.filter(|id| !is_listed(id)).cloned().collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        let found = self.region.ec2.instances_by_id(&missing).await?;
+        let ours = found.into_iter().filter(|i| i.pool_uid == uid);
+        observed.instances.extend(ours);
+        observed.settle();
+        Ok(())
     }
 
     /// Instances that went without anybody here ending them: their offering
