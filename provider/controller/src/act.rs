@@ -1,5 +1,7 @@
 //! Carries a plan out: the only place that changes anything in EC2.
 
+use std::collections::BTreeSet;
+
 use api::pool::SpotPool;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
@@ -82,7 +84,7 @@ impl<W: WriteAhead> Actor<'_, W> {
         acted: &mut Acted,
     ) -> Result<(), ActError> {
         forget(plan, observed);
-        self.persist_launches(plan, observed).await?;
+        let new = self.persist_launches(plan, observed).await?;
         for action in &plan.actions {
             match action {
                 Action::CreateGroup { vpc_id, rules } => {
@@ -98,7 +100,10 @@ impl<W: WriteAhead> Actor<'_, W> {
                     self.region.ec2.authorize(group_id, authorize).await?;
                     self.note_rules(group_id, observed);
                 }
-                Action::Launch(launch) => self.launch(launch, observed, acted).await,
+                Action::Launch(launch) => {
+                    let is_new = new.contains(&launch.launch);
+                    self.launch(launch, is_new, observed, acted).await;
+                }
                 Action::Forget { .. } | Action::Terminate { .. } | Action::DeleteGroup { .. } => {}
             }
         }
@@ -108,12 +113,14 @@ impl<W: WriteAhead> Actor<'_, W> {
 
     /// The write-ahead: every launch of the plan is persisted, in one write,
     /// before the first call. So is one that is repeated: only the write tells
-    /// whether the status that still holds it is the newest.
+    /// whether the status that still holds it is the newest. Answers the numbers
+    /// that were never asked for.
     async fn persist_launches(
         &mut self,
         plan: &Plan,
         observed: &mut Observed,
-    ) -> Result<(), ActError> {
+    ) -> Result<BTreeSet<u64>, ActError> {
+        let mut new = BTreeSet::new();
         let mut launches = false;
         for action in &plan.actions {
             let Action::Launch(launch) = action else {
@@ -125,13 +132,16 @@ impl<W: WriteAhead> Actor<'_, W> {
             let mut persisted = observed.launches.iter_mut();
             match persisted.find(|l| l.launch == number) {
                 Some(own) => own.clone_from(launch),
-                None => observed.launches.push(launch.clone()),
+                None => {
+                    new.insert(number);
+                    observed.launches.push(launch.clone());
+                }
             }
         }
         if launches {
             self.write_ahead.persist(observed).await?;
         }
-        Ok(())
+        Ok(new)
     }
 
     async fn create_group(
@@ -188,8 +198,24 @@ impl<W: WriteAhead> Actor<'_, W> {
         }
     }
 
-    async fn launch(&self, launch: &Launch, observed: &mut Observed, acted: &mut Acted) {
+    /// Asks EC2 for one launch, unless an earlier one of the plan was refused for
+    /// a reason that concerns this one too.
+    async fn launch(
+        &self,
+        launch: &Launch,
+        is_new: bool,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) {
         let Some(valid) = self.valid else { return };
+        let is_held = observed.hold_launches_until.is_some_and(|u| u > self.now);
+        let is_cold = observed.cold.at(&launch.offering, self.now).is_some();
+        if is_new && (is_held || is_cold) {
+            observed.launches.retain(|l| l.launch != launch.launch);
+        }
+        if is_held || (is_new && is_cold) {
+            return;
+        }
         let group_ids = match &valid.desired.groups {
             SecurityGroups::Given(ids) => ids.clone(),
             SecurityGroups::Owned { vpc_id, .. } => {
