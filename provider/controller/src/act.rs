@@ -257,13 +257,14 @@ impl<W: WriteAhead> Actor<'_, W> {
                     acted.launch = Some(LaunchOutcome::Launched);
                 }
             }
-            Err(error) => self.refused(launch, error, observed, acted),
+            Err(error) => self.refused(launch, is_new, error, observed, acted),
         }
     }
 
     fn refused(
         &self,
         launch: &Launch,
+        is_new: bool,
         error: Ec2Error,
         observed: &mut Observed,
         acted: &mut Acted,
@@ -273,7 +274,11 @@ impl<W: WriteAhead> Actor<'_, W> {
         cold.refused(&launch.offering, &error.refusal(), known, self.now);
         observed.cold.clone_from(&cold);
         drop(cold);
-        if error.class.is_definite() {
+        // A call whose answer was lost may have launched before this one was
+        // refused. EC2 looks at the token before it looks for capacity, but not
+        // before it checks permissions and parameters.
+        let knows_token = matches!(error.class, ErrorClass::Capacity | ErrorClass::Quota);
+        if error.class.is_definite() && (is_new || knows_token) {
             observed.launches.retain(|l| l.launch != launch.launch);
         }
         if let Some(rest) = rest_after(error.class) {
