@@ -17,6 +17,7 @@ mod act;
 mod context;
 mod convert;
 mod identity;
+mod missing;
 mod observer;
 mod pass;
 mod reconcile;

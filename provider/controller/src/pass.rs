@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::pool::{SpotPool, SpotPoolStatus};
+use api::pool::{PoolInstance, SpotPool, SpotPoolStatus};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use provider_aws::Ec2Error;
@@ -15,6 +15,7 @@ use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
 
 use crate::act::{ActError, Acted, Actor};
+use crate::missing::Missing;
 use crate::reconcile::{self, StepError};
 use crate::region::{Region, Snapshot};
 use crate::status_writer::{PoolStore, StatusWriter};
@@ -113,7 +114,8 @@ impl Pass<'_> {
             self.region.cold().clone(),
             self.launches_held_until,
         );
-        if let Err(error) = self.find_missing(writer.before(), &mut observed).await {
+        let shown = &writer.before().at_provider.instances;
+        if let Err(error) = self.missing(shown).find(&mut observed).await {
             return Ok(self.fail(writer, &StepError::Observe(error)));
         }
         let mut happened = self.note_lost(writer.before(), &mut observed);
@@ -159,26 +161,14 @@ impl Pass<'_> {
         })
     }
 
-    /// Asks by id for what the status shows and the look does not list. EC2 lists
-    /// a terminated instance for an hour, so it hardly ever is gone: one list left
-    /// it out, or the look is older than the status, which another provider wrote.
-    async fn find_missing(
-        &self,
-        before: &SpotPoolStatus,
-        observed: &mut Observed,
-    ) -> Result<(), Ec2Error> {
-        let is_listed = |id: &String| observed.instances.iter().any(|i| i.id == *id);
-        let shown = before.at_provider.instances.iter().map(|i| &i.id);
-        let missing: Vec<String> = shown.filter(|id| !is_listed(id)).cloned().collect();
-        if missing.is_empty() {
-            return Ok(());
+    fn missing<'b>(&'b self, shown: &'b [PoolInstance]) -> Missing<'b> {
+        Missing {
+            ec2: self.region.ec2.as_ref(),
+            pool_uid: self.pool.metadata.uid.as_deref().unwrap_or_default(),
+            shown,
+            deleted: self.deleted,
+            now: self.now,
         }
-        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
-        let found = self.region.ec2.instances_by_id(&missing).await?;
-        let ours = found.into_iter().filter(|i| i.pool_uid == uid);
-        observed.instances.extend(ours);
-        observed.settle();
-        Ok(())
     }
 
     /// Instances that went without anybody here ending them: their offering

@@ -3,21 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::{
     Desired, GroupRules, Instance, InstanceState, Launch, Market, Observed, Offering,
     SecurityGroups,
 };
-
-/// How long after the last call an instance may stay out of EC2's lists before
-/// the launch counts as failed, whatever EC2 answered. EC2 is eventually
-/// consistent: a describe right after a launch may not show the instance,
-/// commonly for seconds, at worst for minutes.
-const UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(5);
-/// How long after the last call a launch with no answer keeps its pool from
-/// being released.
-const UNANSWERED_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 
 /// What to do, in order, and what is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,12 +133,7 @@ fn plan_deletion(observed: &Observed, now: Timestamp) -> Plan {
         }
     }
     for launch in &observed.launches {
-        let limit = if launch.instance_id.is_some() {
-            UNSEEN_LIMIT
-        } else {
-            UNANSWERED_LIMIT
-        };
-        if now.duration_since(launch.decided_at) >= limit {
+        if launch.is_overdue(true, now) {
             actions.push(Action::Forget {
                 launch: launch.launch,
             });
@@ -180,8 +166,10 @@ fn plan_size(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {
     };
     let group_exists = plan_group(desired, observed, &mut plan);
 
-    let (gone, pending): (Vec<&Launch>, Vec<&Launch>) =
-        observed.launches.iter().partition(|l| is_gone(l, now));
+    let (gone, pending): (Vec<&Launch>, Vec<&Launch>) = observed
+        .launches
+        .iter()
+        .partition(|l| l.is_overdue(false, now));
     plan.actions
         .extend(gone.iter().map(|l| Action::Forget { launch: l.launch }));
 
@@ -321,11 +309,6 @@ fn plan_waits(live: &[&Instance], pending: &[&Launch], plan: &mut Plan) {
     if !ids.is_empty() {
         plan.waits.push(Wait::Stopped { ids });
     }
-}
-
-/// A launch whose instance EC2 should list by now, if there were one.
-fn is_gone(launch: &Launch, now: Timestamp) -> bool {
-    now.duration_since(launch.decided_at) >= UNSEEN_LIMIT
 }
 
 /// Instances in the order in which a surplus is terminated: a second one in a

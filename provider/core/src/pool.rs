@@ -2,9 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{ColdOfferings, Group, GroupRules, Instance, Offering};
+
+/// How long after the last call an instance may stay out of EC2's lists before
+/// the launch counts as failed, whatever EC2 answered. EC2 is eventually
+/// consistent: a describe right after a launch may not show the instance,
+/// commonly for seconds, at worst for minutes.
+const UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(5);
+/// How long after the last call a launch with no answer keeps its pool from
+/// being released.
+const UNANSWERED_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 
 /// What a pool should be.
 #[derive(Clone, Debug)]
@@ -104,4 +113,17 @@ pub struct Launch {
     pub decided_at: Timestamp,
     /// EC2's answer, while the instance is not listed yet.
     pub instance_id: Option<String>,
+}
+
+impl Launch {
+    /// Whether EC2 should list the instance by now, if there were one. A deleted
+    /// pool asks for nothing any more and waits less for an answer.
+    pub fn is_overdue(&self, deleted: bool, now: Timestamp) -> bool {
+        let limit = if deleted && self.instance_id.is_none() {
+            UNANSWERED_LIMIT
+        } else {
+            UNSEEN_LIMIT
+        };
+        now.duration_since(self.decided_at) >= limit
+    }
 }

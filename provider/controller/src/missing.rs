@@ -1,0 +1,51 @@
+//! A closer look for what EC2's lists leave out.
+
+use api::pool::PoolInstance;
+use jiff::Timestamp;
+use provider_aws::{Ec2, Ec2Error};
+use provider_core::{Instance, Launch, Observed, client_token};
+
+/// What should be in EC2 although no list shows it.
+///
+/// EC2 lists a terminated instance for an hour, so what is missing hardly ever
+/// is gone: one list left it out, or the look is older than the status, which
+/// another provider wrote. Nothing is replaced, forgotten or released for what
+/// one list lacks.
+pub(crate) struct Missing<'a> {
+    pub(crate) ec2: &'a dyn Ec2,
+    pub(crate) pool_uid: &'a str,
+    /// The instances of the stored status.
+    pub(crate) shown: &'a [PoolInstance],
+    pub(crate) deleted: bool,
+    pub(crate) now: Timestamp,
+}
+
+impl Missing<'_> {
+    /// Asks EC2 for each of them and adds what exists to `observed`.
+    pub(crate) async fn find(&self, observed: &mut Observed) -> Result<(), Ec2Error> {
+        let (overdue, ids) = self.suspects(observed);
+        let mut found = Vec::new();
+        if !ids.is_empty() {
+            found.extend(self.ec2.instances_by_id(&ids).await?);
+        }
+        for launch in overdue {
+            let token = client_token(self.pool_uid, &launch);
+            found.extend(self.ec2.instance_by_token(&token).await?);
+        }
+        let ours = found.into_iter().filter(|i| i.pool_uid == self.pool_uid);
+        observed.instances.extend(ours);
+        observed.settle();
+        Ok(())
+    }
+
+    /// The launches that are about to be forgotten, and the ids of the instances
+    /// that the status shows.
+    fn suspects(&self, observed: &Observed) -> (Vec<Launch>, Vec<String>) {
+        let is_listed = |id: &String| observed.instances.iter().any(|i: &Instance| i.id == *id);
+        let shown = self.shown.iter().map(|i| &i.id);
+        let ids = shown.filter(|id| !is_listed(id)).cloned().collect();
+        let launches = observed.launches.iter();
+        let overdue = launches.filter(|l| l.is_overdue(self.deleted, self.now));
+        (overdue.cloned().collect(), ids)
+    }
+}
