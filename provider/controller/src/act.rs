@@ -130,12 +130,11 @@ impl<W: WriteAhead> Actor<'_, W> {
             let number = launch.launch;
             observed.launch_generation = observed.launch_generation.max(number);
             let mut persisted = observed.launches.iter_mut();
-            match persisted.find(|l| l.launch == number) {
-                Some(own) => own.clone_from(launch),
-                None => {
-                    new.insert(number);
-                    observed.launches.push(launch.clone());
-                }
+            if let Some(own) = persisted.find(|l| l.launch == number) {
+                own.clone_from(launch);
+            } else {
+                new.insert(number);
+                observed.launches.push(launch.clone());
             }
         }
         if launches {
@@ -159,18 +158,11 @@ impl<W: WriteAhead> Actor<'_, W> {
             tags: self.tags.clone(),
         };
         let id = match self.region.ec2.create_group(&request).await {
-            Ok(id) => id,
-            // Its name holds the pool's UID: an earlier attempt created it.
-            Err(error) if error.is_duplicate() => self
-                .region
-                .ec2
-                .groups()
-                .await?
-                .into_iter()
-                .find(|g| g.pool_uid == uid && g.vpc_id == vpc_id)
-                .map(|g| g.id)
-                .ok_or(error)?,
-            Err(error) => return Err(error),
+            // Its name holds the pool's UID: it is of an earlier attempt.
+            Err(error) if error.is_duplicate() => {
+                return self.adopt_group(&request, error, observed).await;
+            }
+            answer => answer?,
         };
         self.region.ec2.authorize(&id, rules).await?;
         acted.happened.push(Happened::normal(
@@ -184,6 +176,31 @@ impl<W: WriteAhead> Actor<'_, W> {
             rules: rules.clone(),
             foreign_rule_ids: [].into(),
         });
+        Ok(())
+    }
+
+    /// Takes the existing group as it is; its rules are brought in line by the
+    /// next plan.
+    async fn adopt_group(
+        &self,
+        request: &GroupRequest,
+        mut duplicate: Ec2Error,
+        observed: &mut Observed,
+    ) -> Result<(), Ec2Error> {
+        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        let listed = self.region.ec2.groups().await?;
+        let mut ours = listed
+            .into_iter()
+            .filter(|g| g.pool_uid == uid && g.vpc_id == request.vpc_id);
+        let Some(group) = ours.next() else {
+            duplicate.message = format!(
+                "security group {} exists in {} and is not listed with the pool's tags yet; if \
+                 that lasts, somebody changed its tags: delete it",
+                request.name, request.vpc_id
+            );
+            return Err(duplicate);
+        };
+        observed.groups.push(group);
         Ok(())
     }
 
