@@ -1,0 +1,104 @@
+//! The actions on the pool's own security group.
+
+use provider_aws::{Ec2Error, GroupRequest};
+use provider_core::{Action, Group, GroupRules, Observed, Plan, SecurityGroups};
+use provider_runtime::events::Happened;
+
+use super::{ActError, Acted, Actor};
+
+impl<W> Actor<'_, W> {
+    pub(super) async fn create_group(
+        &self,
+        vpc_id: &str,
+        rules: &GroupRules,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) -> Result<(), Ec2Error> {
+        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        let request = GroupRequest {
+            name: format!("gpu-spot-pool-{uid}"),
+            description: "SpotPool of provider-gpu-spot; its rules are managed".into(),
+            vpc_id: vpc_id.to_owned(),
+            tags: self.tags.clone(),
+        };
+        let id = match self.region.ec2.create_group(&request).await {
+            // Its name holds the pool's UID: it is of an earlier attempt.
+            Err(error) if error.is_duplicate() => {
+                return self.adopt_group(&request, error, observed).await;
+            }
+            answer => answer?,
+        };
+        self.region.ec2.authorize(&id, rules).await?;
+        acted.happened.push(Happened::normal(
+            "CreatedGroup",
+            format!("created security group {id} in {vpc_id}"),
+        ));
+        observed.groups.push(Group {
+            id,
+            pool_uid: uid.to_owned(),
+            vpc_id: vpc_id.to_owned(),
+            rules: rules.clone(),
+            foreign_rule_ids: [].into(),
+        });
+        Ok(())
+    }
+
+    /// Takes the existing group as it is; its rules are brought in line by the
+    /// next plan.
+    async fn adopt_group(
+        &self,
+        request: &GroupRequest,
+        mut duplicate: Ec2Error,
+        observed: &mut Observed,
+    ) -> Result<(), Ec2Error> {
+        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        let listed = self.region.ec2.groups().await?;
+        let mut ours = listed
+            .into_iter()
+            .filter(|g| g.pool_uid == uid && g.vpc_id == request.vpc_id);
+        let Some(group) = ours.next() else {
+            duplicate.message = format!(
+                "security group {} exists in {} and is not listed with the pool's tags yet; if \
+                 that lasts, somebody changed its tags: delete it",
+                request.name, request.vpc_id
+            );
+            return Err(duplicate);
+        };
+        observed.groups.push(group);
+        Ok(())
+    }
+
+    pub(super) fn note_rules(&self, group_id: &str, observed: &mut Observed) {
+        let Some(SecurityGroups::Owned { rules, .. }) = self.valid.map(|v| &v.desired.groups)
+        else {
+            return;
+        };
+        for group in observed.groups.iter_mut().filter(|g| g.id == group_id) {
+            group.rules = rules.clone();
+            group.foreign_rule_ids.clear();
+        }
+    }
+
+    pub(super) async fn delete_groups(
+        &self,
+        plan: &Plan,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) -> Result<(), ActError> {
+        for action in &plan.actions {
+            let Action::DeleteGroup { group_id } = action else {
+                continue;
+            };
+            match self.region.ec2.delete_group(group_id).await {
+                Err(error) if !error.is_not_found() => return Err(error.into()),
+                _ => {}
+            }
+            observed.groups.retain(|g| g.id != *group_id);
+            acted.happened.push(Happened::normal(
+                "DeletedGroup",
+                format!("deleted security group {group_id}"),
+            ));
+        }
+        Ok(())
+    }
+}
