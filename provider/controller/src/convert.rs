@@ -26,6 +26,7 @@ pub fn observed(
         launches: status.launches.iter().map(launch_from_api).collect(),
         launch_generation: unsigned(status.launch_generation),
         groups: snapshot.groups.get(pool_uid).cloned().unwrap_or_default(),
+        group_in_doubt_until: None,
         cold,
         hold_launches_until,
     };

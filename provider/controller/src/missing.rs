@@ -1,9 +1,25 @@
 //! A closer look for what EC2's lists leave out.
 
-use api::pool::PoolInstance;
-use jiff::Timestamp;
+use api::pool::{PoolInstance, SpotPool};
+use jiff::{SignedDuration, Timestamp};
 use provider_aws::{Ec2, Ec2Error};
 use provider_core::{Instance, Launch, Observed, client_token};
+
+/// How long a new security group may stay out of EC2's lists.
+const GROUP_UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(1);
+
+/// Until when a deleted pool may have a group that EC2 does not list: one that
+/// was created right before the deletion, by a provider that may have died
+/// before it could tell. A pool with a listed group has no other.
+pub(crate) fn group_in_doubt_until(pool: &SpotPool, observed: &Observed) -> Option<Timestamp> {
+    let deleted_at = pool.metadata.deletion_timestamp.as_ref()?.0;
+    let shown = pool.status.as_ref().map(|s| &s.at_provider);
+    let owned = pool.spec.for_provider.security_group_ids.is_none()
+        || shown.is_some_and(|shown| shown.security_group_id.is_some());
+    (owned && observed.groups.is_empty())
+        .then(|| deleted_at.saturating_add(GROUP_UNSEEN_LIMIT).ok())
+        .flatten()
+}
 
 /// What should be in EC2 although no list shows it.
 ///

@@ -15,7 +15,7 @@ use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
 
 use crate::act::{ActError, Acted, Actor};
-use crate::missing::Missing;
+use crate::missing::{self, Missing};
 use crate::reconcile::{self, StepError};
 use crate::region::{Region, Snapshot};
 use crate::status_writer::{PoolStore, StatusWriter};
@@ -114,6 +114,7 @@ impl Pass<'_> {
             self.region.cold().clone(),
             self.launches_held_until,
         );
+        observed.group_in_doubt_until = missing::group_in_doubt_until(self.pool, &observed);
         let shown = &writer.before().at_provider.instances;
         if let Err(error) = self.missing(shown).find(&mut observed).await {
             return Ok(self.fail(writer, &StepError::Observe(error)));

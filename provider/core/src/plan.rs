@@ -144,6 +144,8 @@ fn plan_deletion(observed: &Observed, now: Timestamp) -> Plan {
             actions.push(terminate(id, Victim::PoolDeleted));
         }
     }
+    let in_doubt = observed.group_in_doubt_until.is_some_and(|u| u > now);
+    waiting |= in_doubt && observed.groups.is_empty();
     // EC2 refuses to delete a group that an instance still uses.
     if actions.is_empty() && !waiting {
         actions.extend(observed.groups.iter().map(|g| Action::DeleteGroup {

@@ -75,6 +75,8 @@ pub struct Observed {
     pub launch_generation: u64,
     /// The groups with the pool's tag: one, or one per VPC it ever was in.
     pub groups: Vec<Group>,
+    /// Until when EC2 may have a group of the pool that it does not list yet.
+    pub group_in_doubt_until: Option<Timestamp>,
     /// What EC2 refused of late.
     pub cold: ColdOfferings,
     /// No launch before this: the last one failed for a reason that another
