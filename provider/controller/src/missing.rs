@@ -1,9 +1,10 @@
 //! A closer look for what EC2's lists leave out.
 
+use api::condition;
 use api::pool::{PoolInstance, SpotPool};
 use jiff::{SignedDuration, Timestamp};
 use provider_aws::{Ec2, Ec2Error};
-use provider_core::{Instance, Launch, Observed, client_token};
+use provider_core::{ErrorClass, Instance, Launch, Observed, client_token};
 
 /// How long a new security group may stay out of EC2's lists.
 const GROUP_UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(1);
@@ -14,11 +15,19 @@ const GROUP_UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(1);
 pub(crate) fn group_in_doubt_until(pool: &SpotPool, observed: &Observed) -> Option<Timestamp> {
     let deleted_at = pool.metadata.deletion_timestamp.as_ref()?.0;
     let shown = pool.status.as_ref().map(|s| &s.at_provider);
-    let owned = pool.spec.for_provider.security_group_ids.is_none()
-        || shown.is_some_and(|shown| shown.security_group_id.is_some());
+    let was_shown = shown.is_some_and(|shown| shown.security_group_id.is_some());
+    let owned =
+        was_shown || (pool.spec.for_provider.security_group_ids.is_none() && !refused(pool));
     (owned && observed.groups.is_empty())
         .then(|| deleted_at.saturating_add(GROUP_UNSEEN_LIMIT).ok())
         .flatten()
+}
+
+/// Whether the spec was refused before anything was created for it.
+fn refused(pool: &SpotPool) -> bool {
+    let conditions = pool.status.as_ref().map(|s| s.conditions.as_slice());
+    condition::find(conditions.unwrap_or_default(), condition::LAUNCHED)
+        .is_some_and(|launched| launched.reason == ErrorClass::Configuration.as_str())
 }
 
 /// What should be in EC2 although no list shows it.
