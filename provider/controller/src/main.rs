@@ -24,6 +24,8 @@ mod reconcile;
 mod region;
 mod regions;
 mod run;
+#[cfg(test)]
+mod simulation;
 mod status;
 mod status_writer;
 mod validate;

@@ -26,7 +26,7 @@ use crate::{convert, status};
 const PASSES: usize = 12;
 /// Between two looks at a pool that nothing happens to.
 const CALM: Duration = Duration::from_mins(1);
-/// Before the next try after AWS failed.
+/// Before the next try after AWS failed, and while EC2 catches up.
 const AFTER_ERROR: Duration = Duration::from_secs(5);
 /// How long after an action its effects are watched closely.
 const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
@@ -67,7 +67,7 @@ struct Work {
     /// The plan that was carried out last.
     last: Option<Plan>,
     /// What ended it.
-    failure: Option<StepError>,
+    failure: Option<Ec2Error>,
 }
 
 impl Work {
@@ -148,7 +148,7 @@ impl Pass<'_> {
                 self.now,
             );
             let synced = work.failure.as_ref().map_or_else(Verdict::synced, |error| {
-                Verdict::not_synced(error.step(), error)
+                Verdict::not_synced("update", error)
             });
             let ready = status::ready(&last, &observed, self.deleted);
             self.show(writer, &observed, &desired.offerings, last.target);
@@ -249,7 +249,7 @@ impl Pass<'_> {
             match actor.act(&next, observed, acted).await {
                 Ok(()) => {}
                 Err(ActError::Persist(error)) => return Err(error),
-                Err(ActError::Ec2(error)) => work.failure = Some(StepError::Act(error)),
+                Err(ActError::Ec2(error)) => work.failure = Some(error),
             }
             work.last = Some(next);
             if self.deleted || work.failure.is_some() {
@@ -329,8 +329,12 @@ impl Pass<'_> {
     }
 
     fn look_again(&self, last: &Plan, work: &Work) -> Duration {
-        if work.failure.is_some() {
-            return AFTER_ERROR;
+        if let Some(error) = &work.failure {
+            return match error.class {
+                ErrorClass::Throttled | ErrorClass::Transient => AFTER_ERROR,
+                // A person has to do something first.
+                _ => CALM,
+            };
         }
         let soonest = last.waits.iter().map(|wait| match wait {
             Wait::Instances => {

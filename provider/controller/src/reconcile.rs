@@ -40,8 +40,6 @@ pub(crate) enum StepError {
     #[error(transparent)]
     Observe(provider_aws::Ec2Error),
     #[error(transparent)]
-    Act(provider_aws::Ec2Error),
-    #[error(transparent)]
     Policies(#[from] policies::Unsupported),
 }
 
@@ -51,7 +49,7 @@ impl StepError {
         match self {
             Self::Connect(_) => "connect",
             Self::Observe(_) => "observe",
-            Self::Act(_) | Self::Policies(_) => "update",
+            Self::Policies(_) => "update",
         }
     }
 }

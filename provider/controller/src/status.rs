@@ -202,3 +202,7 @@ fn refused(offering: &Offering, refusal: &Refusal, fallback: ErrorClass) -> Verd
         format!("{offering}: {said}{next}"),
     )
 }
+
+#[cfg(test)]
+#[path = "status_tests.rs"]
+mod tests;

@@ -267,3 +267,7 @@ fn invalid(field: &str, problem: impl Into<String>) -> Invalid {
         problem: problem.into(),
     }
 }
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;

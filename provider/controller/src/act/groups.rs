@@ -90,6 +90,13 @@ impl<W> Actor<'_, W> {
                 continue;
             };
             match self.region.ec2.delete_group(group_id).await {
+                Err(mut error) if error.is_dependency_violation() => {
+                    error.message = format!(
+                        "something that is not the pool's uses security group {group_id}: look for \
+                         the network interfaces in it, and take them out"
+                    );
+                    return Err(error.into());
+                }
                 Err(error) if !error.is_not_found() => return Err(error.into()),
                 _ => {}
             }

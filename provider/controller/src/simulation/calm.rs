@@ -1,0 +1,153 @@
+//! What a pool comes to once nothing disturbs it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use api::condition::{self, ConditionStatus, READY, SYNCED};
+use jiff::SignedDuration;
+
+use super::earth::Earth;
+use super::firewall::SecurityGroup;
+use super::invariants;
+use super::provider::{Behind, Turn};
+use super::world::World;
+
+/// The longest that the provider may wait on purpose: half an hour for an
+/// offering that was refused again and again, then a launch that nobody answers
+/// and that is not listed for minutes.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(40);
+/// Reconciles in that time. A provider that polls harder hammers EC2.
+const TURNS: usize = 250;
+/// What a pool asks for that nothing happens to.
+const CALM: Duration = Duration::from_mins(1);
+
+impl World {
+    /// Ends every fault, and what keeps the pool's resources busy, and lets the provider work until nothing is left to do.
+    /// Answers how many reconciles that took.
+    pub fn settle(&mut self) -> Result<usize, String> {
+        self.earth.lock().faults.end();
+        self.earth.lock().end_what_others_do();
+        let begun = self.earth.lock().now;
+        for turns in 1..=TURNS {
+            let turn = self.turn();
+            if self.is_settled(turn) {
+                return self.check_idle().map(|()| turns);
+            }
+            let pause = match turn {
+                Turn::Again(after) => after,
+                Turn::Refused | Turn::Died => Duration::from_millis(200),
+                Turn::Released | Turn::Gone => return Err(format!("{turn:?}")),
+            };
+            let mut earth = self.earth.lock();
+            earth.pass_time(SignedDuration::try_from(pause).unwrap());
+            let waited = earth.now.duration_since(begun);
+            if waited > PATIENCE {
+                return Err(format!("{}, {waited:#} later", Self::unsettled(&earth)));
+            }
+        }
+        let earth = self.earth.lock();
+        Err(format!(
+            "{}, {TURNS} reconciles later",
+            Self::unsettled(&earth)
+        ))
+    }
+
+    fn unsettled(earth: &Earth) -> String {
+        let status = earth.store.current().status.clone().unwrap_or_default();
+        let remains = invariants::remains(earth);
+        let wrong = Self::differences(earth);
+        format!("still wrong: {wrong:?}; in EC2: {remains:?}; {status:#?}")
+    }
+
+    fn is_settled(&self, turn: Turn) -> bool {
+        let earth = self.earth.lock();
+        if earth.store.is_deleted() {
+            return turn == Turn::Released || turn == Turn::Gone;
+        }
+        turn == Turn::Again(CALM) && Self::differences(&earth).is_empty()
+    }
+
+    /// How EC2 and the status differ from the spec.
+    fn differences(earth: &Earth) -> Vec<&'static str> {
+        let pool = earth.store.current();
+        let status = pool.status.clone().unwrap_or_default();
+        let spec = &pool.spec.for_provider;
+        let wanted = spec.size.idle.clamp(spec.size.minimum, spec.size.maximum);
+        let shown: BTreeSet<String> = status
+            .at_provider
+            .instances
+            .iter()
+            .map(|i| i.id.clone())
+            .collect();
+        let live: BTreeSet<String> = earth.cloud.live().iter().map(|m| m.id.clone()).collect();
+        let holds = |type_| {
+            condition::find(&status.conditions, type_)
+                .is_some_and(|c| c.status == ConditionStatus::True)
+        };
+        let is_open_to = |g: &SecurityGroup| {
+            let read = g.read().unwrap();
+            let cidrs = spec.ssh.iter().flat_map(|ssh| &ssh.allowed_cidrs);
+            read.foreign_rule_ids.is_empty()
+                && read.rules.members
+                && read.rules.ssh_cidrs == cidrs.cloned().collect()
+        };
+        let ends_soon = |cold: &api::pool::ColdOffering| {
+            cold.until.0.duration_since(earth.now) < SignedDuration::from_secs(5)
+        };
+        [
+            (
+                "rests",
+                !status.at_provider.cold_offerings.iter().any(ends_soon),
+            ),
+            ("size", i32::try_from(live.len()) == Ok(wanted)),
+            ("instances shown", shown == live),
+            ("no launch in doubt", status.at_provider.launches.is_empty()),
+            ("rules", earth.cloud.firewall.ours().all(is_open_to)),
+            (
+                "group listed",
+                earth
+                    .cloud
+                    .firewall
+                    .ours()
+                    .all(|g| g.listed_from <= earth.now),
+            ),
+            ("one group", earth.cloud.firewall.ours().count() == 1),
+            ("ready", holds(READY)),
+            ("synced", holds(SYNCED)),
+        ]
+        .into_iter()
+        .filter_map(|(what, is_so)| (!is_so).then_some(what))
+        .collect()
+    }
+
+    /// Nothing to do costs nothing: no call of EC2 beside the shared look, and
+    /// no write.
+    fn check_idle(&mut self) -> Result<(), String> {
+        if self.earth.lock().store.released_at.is_some() {
+            let remains = invariants::remains(&self.earth.lock());
+            return if remains.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{remains:?} remain"))
+            };
+        }
+        for _ in 0..2 {
+            self.provider.look(&self.earth);
+            let count = |earth: &Earth| (earth.calls.len(), earth.store.writes);
+            let (calls, writes) = count(&self.earth.lock());
+            let turn = self.reconcile(Behind::default(), None, |_| {});
+            let mut earth = self.earth.lock();
+            let called = &earth.calls[calls..];
+            let written = earth.store.writes - writes;
+            if turn != Turn::Again(CALM) || !called.is_empty() || written > 0 {
+                let versions = earth.store.versions.iter().rev().take(written + 1);
+                let statuses: Vec<_> = versions.map(|v| &v.status).collect();
+                return Err(format!(
+                    "not idle: {turn:?}, {called:?}, {written} writes: {statuses:#?}"
+                ));
+            }
+            earth.pass_time(SignedDuration::from_millis(1300));
+        }
+        Ok(())
+    }
+}

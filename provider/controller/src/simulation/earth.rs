@@ -1,0 +1,151 @@
+//! What survives a crash of the provider, and where it crashes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use provider_core::Offering;
+
+use super::cloud::{Cloud, End};
+use super::faults::Faults;
+use super::random::SplitMix64;
+use super::store::Store;
+use crate::regions::TAG_KEYS;
+
+/// EC2, the API server, the people, and time.
+pub struct Earth {
+    pub now: Timestamp,
+    pub cloud: Cloud,
+    pub store: Store,
+    pub faults: Faults,
+    pub dice: SplitMix64,
+    /// The API operation of every call of EC2, in order.
+    pub calls: Vec<&'static str>,
+    /// What should never have happened.
+    pub violations: Vec<String>,
+    /// Types, zones and markets that were asked for, in order.
+    pub asked: Vec<Offering>,
+    /// Effects of this reconcile, and of all.
+    pub effects: usize,
+    pub all_effects: usize,
+    /// Where the provider stops.
+    pub stop: Option<Stop>,
+    /// Whether it only paused there.
+    pub is_paused: bool,
+}
+
+/// Where and how the provider stops.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop {
+    pub at: At,
+    pub how: How,
+}
+
+/// An effect of the provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// Of this number in its reconcile, from 0.
+    Effect(usize),
+    /// Of this number in the provider's whole work, from 0.
+    OfAll(usize),
+    /// The next one of this name: an API operation of EC2, or [`STATUS`].
+    Named(&'static str),
+}
+
+/// How it stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// It dies; the effect does not take place.
+    DiesBefore,
+    /// It dies; the effect took place.
+    DiesAfter,
+    /// It pauses before the effect: something else happens meanwhile.
+    Pauses,
+}
+
+/// The effect of a status write.
+pub const STATUS: &str = "status";
+
+impl Earth {
+    pub fn pass_time(&mut self, duration: SignedDuration) {
+        self.now = self.now.saturating_add(duration).unwrap();
+    }
+
+    /// Stopped instances run again; what somebody else runs in the pool's group,
+    /// which EC2 cannot delete meanwhile, ends.
+    pub fn end_what_others_do(&mut self) {
+        let ours: Vec<String> = self.cloud.firewall.ours().map(|g| g.id.clone()).collect();
+        for machine in &mut self.cloud.machines {
+            machine.is_stopped = false;
+            let is_inside = machine.request.group_ids.iter().any(|id| ours.contains(id));
+            if is_inside && !machine.is_ours() && machine.is_live() {
+                machine.ended = Some(End {
+                    at: self.now,
+                    reason: "Client.UserInitiatedShutdown",
+                });
+            }
+        }
+    }
+
+    /// Somebody makes an instance another pool's.
+    pub fn give_away(&mut self, id: &str) {
+        let tags = &mut self.cloud.machine(id).tags;
+        tags.insert(TAG_KEYS.pool_uid.into(), "other-uid".into());
+    }
+
+    pub fn calls_of(&self, operation: &str) -> usize {
+        let same = |call: &&&str| **call == operation;
+        self.calls.iter().filter(same).count()
+    }
+
+    pub fn violate(&mut self, what: impl Into<String>) {
+        self.violations.push(what.into());
+    }
+
+    fn next_stop(&mut self, name: &str) -> Option<How> {
+        let (in_reconcile, of_all) = (self.effects, self.all_effects);
+        self.effects += 1;
+        self.all_effects += 1;
+        let stops = |stop: &mut Stop| match stop.at {
+            At::Effect(number) => number == in_reconcile,
+            At::OfAll(number) => number == of_all,
+            At::Named(named) => named == name,
+        };
+        self.stop.take_if(stops).map(|stop| stop.how)
+    }
+}
+
+/// The earth, as everybody on it sees it.
+#[derive(Clone)]
+pub struct Shared(Arc<Mutex<Earth>>);
+
+impl Shared {
+    pub fn new(earth: Earth) -> Self {
+        Self(Arc::new(Mutex::new(earth)))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Earth> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One effect of the provider. It never returns where the provider dies:
+    /// whoever drives the reconcile drops it then.
+    pub async fn effect<T, F>(&self, name: &str, take_place: F) -> T
+    where
+        F: FnOnce(&mut Earth) -> T + Send,
+    {
+        let how = self.lock().next_stop(name);
+        match how {
+            None => take_place(&mut self.lock()),
+            Some(How::Pauses) => {
+                self.lock().is_paused = true;
+                futures::pending!();
+                take_place(&mut self.lock())
+            }
+            Some(How::DiesBefore) => std::future::pending().await,
+            Some(How::DiesAfter) => {
+                drop(take_place(&mut self.lock()));
+                std::future::pending().await
+            }
+        }
+    }
+}

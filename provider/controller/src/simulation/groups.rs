@@ -1,0 +1,105 @@
+//! The pool's own security group.
+
+use api::condition::SYNCED;
+
+use super::earth::{At, How, Stop};
+use super::faults::Fault;
+use super::firewall::Rule;
+use super::provider::Behind;
+use super::store::Edit;
+use super::world::{World, pool};
+
+fn rules(world: &World) -> Vec<Rule> {
+    let earth = world.earth.lock();
+    let groups: Vec<_> = earth.cloud.firewall.ours().collect();
+    assert_eq!(groups.len(), 1);
+    groups[0].rules.values().cloned().collect()
+}
+
+fn ssh(cidr: &str) -> Rule {
+    Rule::Ssh(cidr.into())
+}
+
+#[test]
+fn a_group_that_somebody_widened_is_narrowed_again() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    for rule in [ssh("0.0.0.0/0"), Rule::Web] {
+        world.earth.lock().cloud.firewall.widen("sg-1", rule);
+    }
+    world.turn();
+    assert_eq!(rules(&world), [ssh("203.0.113.0/24"), Rule::Members]);
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn a_network_that_the_spec_names_no_more_is_locked_out() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    world.edit(Edit::SshCidrs(vec!["198.51.100.0/24".into()]));
+    world.turn();
+    assert_eq!(rules(&world), [Rule::Members, ssh("198.51.100.0/24")]);
+    world.edit(Edit::SshCidrs(vec![]));
+    world.turn();
+    assert_eq!(rules(&world), [Rule::Members]);
+    world.assert_lawful();
+}
+
+#[test]
+fn a_crash_in_the_group_s_creation_leaves_one_group_with_its_rules() {
+    for name in ["CreateSecurityGroup", "AuthorizeSecurityGroupIngress"] {
+        for how in [How::DiesBefore, How::DiesAfter] {
+            let mut world = World::new(pool(1));
+            world.turn_until(name, how);
+            world.settle().unwrap();
+            world.assert_lawful();
+            assert_eq!(rules(&world).len(), 2, "{how:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_group_that_is_not_listed_yet_is_created_and_announced_once() {
+    let mut world = World::new(pool(1));
+    world.turn();
+    // The observer has not looked again.
+    let at = At::Named("nothing");
+    let stop = Some(Stop {
+        at,
+        how: How::Pauses,
+    });
+    world.wait(1);
+    world.reconcile(Behind::default(), stop, |_| {});
+    world.settle().unwrap();
+    world.assert_lawful();
+    assert_eq!(world.events("CreatedGroup").len(), 1);
+    assert_eq!(rules(&world).len(), 2);
+}
+
+#[test]
+fn a_lost_reply_of_a_revocation_does_not_keep_the_group_wide() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    let mut earth = world.earth.lock();
+    earth.cloud.firewall.widen("sg-1", ssh("0.0.0.0/0"));
+    let revoke = "RevokeSecurityGroupIngress";
+    earth.faults.once.push_back((revoke, Fault::LostReply));
+    drop(earth);
+    world.work_for(60);
+    assert_eq!(rules(&world).len(), 2);
+    world.settle().unwrap();
+}
+
+#[test]
+fn a_group_whose_tags_somebody_removed_is_named_with_the_next_step() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    world.earth.lock().cloud.firewall.groups[0].tags.clear();
+    world.turn();
+    let message = world.condition(SYNCED).message;
+    for part in ["gpu-spot-pool-pool-uid exists in vpc-1", "delete it"] {
+        assert!(message.contains(part), "{message}");
+    }
+    world.assert_lawful();
+}

@@ -1,0 +1,252 @@
+//! Launching, when something goes wrong between the decision and the status.
+
+use api::condition::LAUNCHED;
+use api::pool::PoolCapacityType;
+use jiff::SignedDuration;
+
+use super::cloud::RECLAIMED;
+use super::earth::{How, STATUS};
+use super::faults::Fault;
+use super::provider::{Behind, Provider, Turn};
+use super::store::Edit;
+use super::world::{World, pool, size};
+
+const NOT_LISTED_FOR: SignedDuration = SignedDuration::from_secs(45);
+
+/// A pool of one whose first launch's answer was lost.
+fn after_a_lost_reply() -> World {
+    let mut world = World::new(pool(1));
+    let mut earth = world.earth.lock();
+    earth.cloud.pace.lists_instance = NOT_LISTED_FOR;
+    earth
+        .faults
+        .once
+        .push_back(("RunInstances", Fault::LostReply));
+    drop(earth);
+    world.turn();
+    world.wait(5);
+    assert_eq!(world.observation().launches[0].instance_id, None);
+    world
+}
+
+fn machines(world: &World) -> usize {
+    world.earth.lock().cloud.machines.len()
+}
+
+#[test]
+fn a_crash_between_launch_and_status_write_doubles_no_instance() {
+    for how in [How::DiesBefore, How::DiesAfter] {
+        for at in ["RunInstances", STATUS] {
+            let mut world = World::new(pool(1));
+            assert_eq!(world.turn_until(at, how), Turn::Died);
+            world.wait(1);
+            world.settle().unwrap();
+            world.assert_lawful();
+            assert_eq!(machines(&world), 1, "{how:?} {at}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_reply_doubles_no_instance() {
+    let mut world = after_a_lost_reply();
+    world.turn();
+    let first = &world.observation().launches[0];
+    assert_eq!(first.instance_id.as_deref(), Some("i-0"));
+    assert_eq!(world.events("Launched").len(), 1);
+    world.settle().unwrap();
+    world.assert_lawful();
+    assert_eq!(machines(&world), 1);
+}
+
+#[test]
+fn a_token_burnt_by_a_dead_instance_does_not_keep_the_slot_empty() {
+    let mut world = after_a_lost_reply();
+    let mut earth = world.earth.lock();
+    let now = earth.now;
+    earth.cloud.end("i-0", RECLAIMED, now);
+    drop(earth);
+    world.turn();
+    let replaced = &world.observation().launches[0];
+    assert_eq!((replaced.launch, replaced.slot), (2, 0));
+    assert_eq!(replaced.instance_id.as_deref(), Some("i-1"));
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn a_spec_edited_between_intent_and_repeat_doubles_no_instance() {
+    let mut world = after_a_lost_reply();
+    world.edit(Edit::UserData("#cloud-config\n# edited".into()));
+    world.turn();
+    assert_eq!(world.observation().launches[0].instance_id, None);
+    world.wait(NOT_LISTED_FOR.as_secs());
+    world.settle().unwrap();
+    world.assert_lawful();
+    assert_eq!(machines(&world), 1);
+}
+
+#[test]
+fn a_zone_dropped_between_intent_and_repeat_doubles_no_instance() {
+    let mut world = after_a_lost_reply();
+    world.edit(Edit::Zones(Some(vec!["us-east-1b".into()])));
+    world.work_for(30);
+    assert_eq!(world.earth.lock().calls_of("RunInstances"), 1);
+    world.settle().unwrap();
+    world.assert_lawful();
+    assert_eq!(machines(&world), 1);
+}
+
+#[test]
+fn a_permission_lost_between_intent_and_repeat_doubles_no_instance() {
+    let mut world = after_a_lost_reply();
+    let denied = Fault::Refused("UnauthorizedOperation");
+    world
+        .earth
+        .lock()
+        .faults
+        .once
+        .push_back(("RunInstances", denied));
+    world.turn();
+    assert_eq!(
+        world.observation().launches.len(),
+        1,
+        "it may have happened"
+    );
+    world.settle().unwrap();
+    world.assert_lawful();
+    assert_eq!(machines(&world), 1);
+}
+
+#[test]
+fn a_launch_that_succeeds_after_minutes_of_throttling_is_not_doubled() {
+    let mut world = World::new(pool(1));
+    let throttled = Fault::Refused("RequestLimitExceeded");
+    let slow_down = |world: &World, fault| {
+        let mut earth = world.earth.lock();
+        match fault {
+            Some(fault) => earth.faults.always.insert("RunInstances", fault),
+            None => earth.faults.always.remove("RunInstances"),
+        };
+    };
+    slow_down(&world, Some(throttled));
+    world.work_for(420);
+    assert!(world.earth.lock().calls_of("RunInstances") <= 43, "hammers");
+    slow_down(&world, None);
+    world.work_for(120);
+    world.assert_lawful();
+    assert_eq!(machines(&world), 1);
+}
+
+#[test]
+fn an_instance_that_is_listed_after_minutes_is_not_doubled() {
+    let mut world = World::new(pool(2));
+    world.earth.lock().cloud.pace.lists_instance = SignedDuration::from_secs(280);
+    world.work_for(275);
+    assert_eq!(world.earth.lock().calls_of("RunInstances"), 2);
+    world.settle().unwrap();
+    world.assert_lawful();
+    assert_eq!(machines(&world), 2);
+}
+
+#[test]
+fn one_list_that_lacks_an_instance_replaces_nothing() {
+    let mut world = World::new(pool(2));
+    world.settle().unwrap();
+    world.earth.lock().faults.flicker = 100;
+    world.work_for(300);
+    assert_eq!(world.observation().instances.len(), 2);
+    assert_eq!(world.events("Interrupted"), [""; 0]);
+    world.settle().unwrap();
+    world.assert_lawful();
+    assert_eq!(machines(&world), 2);
+}
+
+#[test]
+fn a_provider_with_a_stale_cache_launches_nothing() {
+    let mut world = World::new(pool(2));
+    let mut stale = Provider::new(&world.earth);
+    world.turn();
+    let behind = Behind {
+        versions: usize::MAX,
+        looks: 0,
+    };
+    let (turn, _) = stale.drive(&world.earth, behind, None, |_| {});
+    assert_eq!(turn, Turn::Refused);
+    world.assert_lawful();
+    assert_eq!(world.earth.lock().calls_of("RunInstances"), 2);
+}
+
+#[test]
+fn a_second_provider_during_an_upgrade_doubles_no_instance() {
+    for at in ["CreateSecurityGroup", STATUS, "RunInstances"] {
+        let mut world = World::new(pool(2));
+        let mut second = Provider::new(&world.earth);
+        world.turn_meanwhile(at, |earth| {
+            second.look(earth);
+            second.drive(earth, Behind::default(), None, |_| {});
+        });
+        world.settle().unwrap();
+        world.assert_lawful();
+        assert_eq!(machines(&world), 2, "{at}");
+    }
+}
+
+#[test]
+fn a_pool_edited_to_nothing_between_decision_and_launch_launches_nothing() {
+    let mut world = World::new(pool(2));
+    let turn = world.turn_meanwhile(STATUS, |earth| {
+        let mut earth = earth.lock();
+        let now = earth.now;
+        earth.store.edit(Edit::Size(size(0)), now);
+    });
+    assert_eq!(turn, Turn::Refused);
+    world.settle().unwrap();
+    assert_eq!(machines(&world), 0);
+}
+
+#[test]
+fn a_lost_status_doubles_no_instance() {
+    let mut world = World::new(pool(2));
+    world.settle().unwrap();
+    world.earth.lock().store.lose_status();
+    world
+        .earth
+        .lock()
+        .cloud
+        .end("i-1", RECLAIMED, jiff::Timestamp::UNIX_EPOCH);
+    world.settle().unwrap();
+    world.assert_lawful();
+    let instances = world.observation().instances;
+    let launches: Vec<i64> = instances.iter().map(|i| i.launch).collect();
+    assert_eq!(launches, [1, 3], "no number comes back");
+}
+
+#[test]
+fn a_reclaimed_instance_is_replaced_from_another_offering() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    let mut earth = world.earth.lock();
+    let now = earth.now;
+    earth.cloud.end("i-0", RECLAIMED, now);
+    drop(earth);
+    world.turn();
+    assert_eq!(
+        world.events("Interrupted"),
+        ["lost i-0 (g4dn.xlarge spot in us-east-1a): Server.SpotInstanceTermination"]
+    );
+    assert_eq!(world.observation().launches[0].zone, "us-east-1b");
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn a_pool_on_demand_asks_for_no_spot_instance() {
+    let mut world = World::new(pool(1));
+    world.edit(Edit::Market(PoolCapacityType::OnDemand));
+    world.settle().unwrap();
+    let asked = world.earth.lock().asked.clone();
+    assert_eq!(asked[0].market, provider_core::Market::OnDemand);
+    assert_eq!(asked.len(), 1);
+    assert_eq!(world.condition(LAUNCHED).reason, "Launched");
+}

@@ -1,0 +1,382 @@
+//! What the dice can do to a pool.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::pool::{PoolCapacityType, PoolInstance, PoolLaunch, PoolSize};
+use jiff::SignedDuration;
+use provider_core::{Market, Offering};
+
+use super::cloud::{CLUSTER, POOL_UID, Pace, RECLAIMED};
+use super::earth::{At, Earth, How, Shared, Stop};
+use super::faults::Fault;
+use super::firewall::Rule;
+use super::invariants;
+use super::provider::{Behind, Provider, Turn};
+use super::random::SplitMix64;
+use super::store::Edit;
+use super::world::{World, pool, size};
+use crate::regions::TAG_KEYS;
+
+const GOOD_IMAGE: &str = "ami-0123456789abcdef0";
+const OPERATIONS: [&str; 6] = [
+    "RunInstances",
+    "DescribeInstances",
+    "TerminateInstances",
+    "CreateSecurityGroup",
+    "AuthorizeSecurityGroupIngress",
+    "DeleteSecurityGroup",
+];
+
+/// A world whose dice decide.
+pub struct Luck {
+    pub world: World,
+    dice: SplitMix64,
+    /// During an upgrade there are two providers.
+    second: Option<Provider>,
+    /// What happened, where somebody will read it.
+    pub log: Option<Vec<String>>,
+}
+
+impl Luck {
+    pub fn new(seed: u64, is_logged: bool) -> Self {
+        let mut dice = SplitMix64(seed);
+        let world = World::with_seed(pool(2), dice.next());
+        world.plant("nobodys", &[]);
+        for (name, cluster, uid) in [
+            ("other pool", CLUSTER, "other-uid"),
+            ("other cluster", "other-cluster", POOL_UID),
+        ] {
+            world.plant(
+                name,
+                &[
+                    (TAG_KEYS.cluster, cluster),
+                    (TAG_KEYS.pool_uid, uid),
+                    (TAG_KEYS.slot, "0"),
+                    (TAG_KEYS.launch, "1"),
+                ],
+            );
+        }
+        world.earth.lock().cloud.pace = Pace {
+            lists_instance: seconds(dice.below(60)),
+            lists_group: seconds(dice.below(20)),
+            boots: seconds(dice.below(60)),
+        };
+        Self {
+            world,
+            dice,
+            second: None,
+            log: is_logged.then(Vec::new),
+        }
+    }
+
+    /// Something happens, time passes, a provider reconciles.
+    pub fn step(&mut self) {
+        for _ in 0..self.dice.below(3) {
+            self.happen();
+        }
+        let pause = *self
+            .dice
+            .pick(&[0, 200, 1_000, 5_000, 15_000, 15_000, 60_000]);
+        let pause = match self.dice.below(40) {
+            0 => 7_200_000,
+            1..=3 => 360_000,
+            _ => pause,
+        };
+        let mut earth = self.world.earth.lock();
+        earth.pass_time(SignedDuration::from_millis(pause));
+        drop(earth);
+        if self.dice.percent(10) {
+            self.second = match self.second.take() {
+                None => Some(Provider::new(&self.world.earth)),
+                Some(_) => None,
+            };
+        }
+        let turn = self.reconcile();
+        self.report(turn);
+    }
+
+    fn report(&mut self, turn: Turn) {
+        let Some(log) = &mut self.log else { return };
+        let mut earth = self.world.earth.lock();
+        let known = invariants::known(&earth);
+        let instances = known.instances.iter().map(|i| {
+            let PoolInstance {
+                id,
+                slot,
+                launch,
+                state,
+                ..
+            } = i;
+            format!("{id} slot {slot} launch {launch} {state}")
+        });
+        let launches = known.launches.iter().map(|l| {
+            let PoolLaunch {
+                slot,
+                launch,
+                instance_id,
+                ..
+            } = l;
+            format!("launch {launch} slot {slot} {instance_id:?}")
+        });
+        let shown: Vec<String> = instances.chain(launches).collect();
+        let calls = std::mem::take(&mut earth.calls);
+        log.push(format!(
+            "{} {turn:?} after {calls:?}; shown: {shown:?}",
+            earth.now
+        ));
+    }
+
+    fn reconcile(&mut self) -> Turn {
+        let behind = Behind {
+            versions: *self.dice.pick(&[0, 0, 0, 1, 2]),
+            looks: *self.dice.pick(&[0, 0, 0, 1, 2]),
+        };
+        let stop = self.dice.percent(35).then(|| Stop {
+            at: At::Effect(usize::try_from(self.dice.below(10)).unwrap()),
+            how: *self
+                .dice
+                .pick(&[How::DiesBefore, How::DiesAfter, How::Pauses]),
+        });
+        if let Some(log) = &mut self.log {
+            log.push(format!("{stop:?} {behind:?}"));
+        }
+        let mut dice = self.dice.clone();
+        let Self {
+            world, second, log, ..
+        } = self;
+        let mut second = second.as_mut();
+        if let Some(second) = second.take_if(|_| dice.percent(30)) {
+            // The other one's turn; should it die, it is not started again.
+            second.look(&world.earth);
+            let (turn, _) = second.drive(&world.earth, behind, None, |_| {});
+            self.dice = dice;
+            return turn;
+        }
+        world.provider.look(&world.earth);
+        let turn = world.reconcile(behind, stop, |earth| {
+            meanwhile(earth, second, &mut dice, log.as_mut());
+        });
+        self.dice = dice;
+        turn
+    }
+
+    fn happen(&mut self) {
+        let mut earth = self.world.earth.lock();
+        let what = happen(&mut earth, &mut self.dice);
+        if let Some(log) = &mut self.log {
+            log.push(format!("{} {what:?}", earth.now));
+        }
+    }
+
+    /// What people would do in the end: a spec that can work, perhaps a deletion.
+    pub fn mend(&mut self) {
+        self.second = None;
+        for edit in [
+            Edit::Image(GOOD_IMAGE),
+            Edit::Zones(None),
+            Edit::Types(vec!["g4dn.xlarge".into()]),
+        ] {
+            self.world.edit(edit);
+        }
+        if self.dice.percent(30) {
+            self.world.edit(Edit::Delete);
+        }
+        if let Some(log) = &mut self.log {
+            log.push("everything is mended".into());
+        }
+    }
+
+    pub fn check(&self) -> Result<(), String> {
+        let violations = &self.world.earth.lock().violations;
+        if violations.is_empty() {
+            Ok(())
+        } else {
+            Err(violations.join("; "))
+        }
+    }
+}
+
+/// What happens while a provider is between two effects.
+fn meanwhile(
+    earth: &Shared,
+    second: Option<&mut Provider>,
+    dice: &mut SplitMix64,
+    log: Option<&mut Vec<String>>,
+) {
+    let what = if let Some(second) = second {
+        second.look(earth);
+        let (turn, _) = second.drive(earth, Behind::default(), None, |_| {});
+        What::SecondProvider(turn)
+    } else {
+        let mut earth = earth.lock();
+        let what = happen(&mut earth, dice);
+        earth.pass_time(seconds(dice.below(10)));
+        what
+    };
+    if let Some(log) = log {
+        log.push(format!("meanwhile {what:?}"));
+    }
+}
+
+/// What happened, for the log.
+#[derive(Debug)]
+#[allow(dead_code, reason = "the fields are read by Debug alone")]
+enum What {
+    Edited(Edit),
+    NoCapacity(BTreeSet<Offering>),
+    NoQuota(BTreeSet<Market>),
+    Unreachable(bool),
+    Always(BTreeMap<&'static str, Fault>),
+    Flicker(u64),
+    Failing(u64),
+    NoFaults,
+    Widened(Rule),
+    Reclaimed(String),
+    Terminated(String),
+    Stopped(String),
+    GivenAway(String),
+    SecondProvider(Turn),
+    Nothing,
+}
+
+/// Something happens to the pool.
+fn happen(earth: &mut Earth, dice: &mut SplitMix64) -> What {
+    let roll = dice.below(100);
+    if roll < 40 {
+        let edit = edit(dice);
+        earth.store.edit(edit.clone(), earth.now);
+        return What::Edited(edit);
+    }
+    if roll < 65 {
+        return by_hand(earth, dice);
+    }
+    let faults = &mut earth.faults;
+    match roll {
+        65..75 => {
+            let offering = Offering {
+                instance_type: (*dice.pick(&["g4dn.xlarge", "g5.xlarge"])).into(),
+                zone: (*dice.pick(&["us-east-1a", "us-east-1b"])).into(),
+                market: *dice.pick(&[Market::Spot, Market::Spot, Market::OnDemand]),
+            };
+            if !faults.no_capacity.remove(&offering) {
+                faults.no_capacity.insert(offering);
+            }
+            What::NoCapacity(faults.no_capacity.clone())
+        }
+        75..78 => {
+            let market = *dice.pick(&[Market::Spot, Market::OnDemand]);
+            if !faults.no_quota.remove(&market) {
+                faults.no_quota.insert(market);
+            }
+            What::NoQuota(faults.no_quota.clone())
+        }
+        78..82 => {
+            faults.is_unreachable = !faults.is_unreachable;
+            What::Unreachable(faults.is_unreachable)
+        }
+        82..87 => {
+            let operation = *dice.pick(&OPERATIONS);
+            if faults.always.remove(operation).is_none() {
+                let denied = Fault::Refused("UnauthorizedOperation");
+                let fault = *dice.pick(&[denied, Fault::LostReply]);
+                faults.always.insert(operation, fault);
+            }
+            What::Always(faults.always.clone())
+        }
+        87..90 => {
+            faults.flicker = *dice.pick(&[0, 5]);
+            What::Flicker(faults.flicker)
+        }
+        90..97 => {
+            faults.percent = *dice.pick(&[0, 10, 40]);
+            What::Failing(faults.percent)
+        }
+        _ => {
+            faults.end();
+            What::NoFaults
+        }
+    }
+}
+
+fn edit(dice: &mut SplitMix64) -> Edit {
+    let text = |word: &str| word.to_owned();
+    match dice.below(20) {
+        0..=6 => Edit::Size(size(i32::try_from(dice.below(5)).unwrap())),
+        7..=8 => {
+            let maximum = dice.below(5);
+            let [minimum, idle] = [dice.below(maximum + 1), dice.below(3)];
+            let [minimum, maximum, idle] =
+                [minimum, maximum, idle].map(|n| i32::try_from(n).unwrap());
+            Edit::Size(PoolSize {
+                minimum,
+                maximum,
+                idle,
+            })
+        }
+        9..=11 => Edit::UserData(format!("#cloud-config\n# {}", dice.below(1000))),
+        12 => Edit::SshCidrs(vec![]),
+        13 => Edit::SshCidrs(vec![text("198.51.100.0/24"), text("203.0.113.0/24")]),
+        14 => Edit::Types(vec![text("g4dn.xlarge"), text("g5.xlarge")]),
+        15 => Edit::Types(vec![text("g5.xlarge")]),
+        16 => Edit::Zones(Some(vec![
+            (*dice.pick(&["us-east-1a", "us-east-1b"])).into(),
+        ])),
+        17 => Edit::Market(*dice.pick(&[
+            PoolCapacityType::Spot,
+            PoolCapacityType::SpotWithFallback,
+            PoolCapacityType::OnDemand,
+        ])),
+        18 => Edit::Image(dice.pick::<&str>(&["ami-00000000000000000", "ami-0fedcba9876543210"])),
+        _ if dice.percent(20) => Edit::Delete,
+        _ => Edit::Image(GOOD_IMAGE),
+    }
+}
+
+/// AWS or somebody does something to an instance or to the group.
+fn by_hand(earth: &mut Earth, dice: &mut SplitMix64) -> What {
+    let now = earth.now;
+    let listed: Vec<String> = earth
+        .cloud
+        .live()
+        .iter()
+        .filter(|m| m.is_listed(now))
+        .map(|m| m.id.clone())
+        .collect();
+    let groups: Vec<String> = earth.cloud.firewall.ours().map(|g| g.id.clone()).collect();
+    let roll = dice.below(12);
+    if let (0..=2, false) = (roll, groups.is_empty()) {
+        let rule = dice
+            .pick(&[Rule::Web, Rule::Ssh("0.0.0.0/0".into())])
+            .clone();
+        let group = dice.pick::<String>(&groups);
+        earth.cloud.firewall.widen(group, rule.clone());
+        return What::Widened(rule);
+    }
+    if listed.is_empty() {
+        return What::Nothing;
+    }
+    let id = dice.pick(&listed).clone();
+    match roll {
+        3..=6 => {
+            earth.cloud.end(&id, RECLAIMED, now);
+            What::Reclaimed(id)
+        }
+        7..=8 => {
+            earth.cloud.end(&id, "Client.UserInitiatedShutdown", now);
+            What::Terminated(id)
+        }
+        9 => {
+            earth.cloud.machine(&id).is_stopped = true;
+            What::Stopped(id)
+        }
+        10 => {
+            earth.give_away(&id);
+            What::GivenAway(id)
+        }
+        _ => What::Nothing,
+    }
+}
+
+fn seconds(number: u64) -> SignedDuration {
+    SignedDuration::from_secs(i64::try_from(number).unwrap())
+}

@@ -1,0 +1,35 @@
+//! The provider's loop against an EC2 and an API server in memory.
+//!
+//! [`Earth`](earth::Earth) is what survives a crash: EC2 and the stored pool.
+//! [`World`](world::World) runs one provider on it, the same [`Pass`] that runs
+//! in production, and lets it die before or after any of its effects. What must
+//! hold of every effect is checked where the effect happens, in
+//! [`cloud`](cloud) and [`store`](store); what must hold between two reconciles
+//! in [`invariants`].
+//!
+//! Start reading at the tests: `launches`, `refusals`, `groups`, `deletion` tell
+//! one story each, `crashes` dies at every effect of a pool's life, `schedules`
+//! throws dice.
+//!
+//! [`Pass`]: crate::pass::Pass
+
+mod calm;
+mod cloud;
+mod earth;
+mod faults;
+mod firewall;
+mod invariants;
+mod port;
+mod provider;
+mod random;
+mod store;
+mod world;
+
+mod crashes;
+mod deletion;
+mod groups;
+mod launches;
+mod luck;
+mod ownership;
+mod refusals;
+mod schedules;

@@ -1,0 +1,76 @@
+//! What is not the pool's is never touched.
+
+use super::cloud::{CLUSTER, POOL_UID};
+use super::provider::Behind;
+use super::store::Edit;
+use super::world::{World, pool, size};
+use crate::regions::TAG_KEYS;
+
+fn is_live(world: &World, id: &str) -> bool {
+    world.earth.lock().cloud.machine(id).is_live()
+}
+
+/// A reconcile by a look from before `change`.
+fn turn_after(world: &mut World, change: impl FnOnce(&World)) {
+    world.provider.look(&world.earth);
+    change(world);
+    world.reconcile(Behind::default(), None, |_| {});
+}
+
+#[test]
+fn an_instance_given_to_another_pool_since_the_last_look_is_not_terminated() {
+    for delete in [false, true] {
+        let mut world = World::new(pool(2));
+        world.settle().unwrap();
+        world.edit(if delete {
+            Edit::Delete
+        } else {
+            Edit::Size(size(0))
+        });
+        turn_after(&mut world, |world| world.earth.lock().give_away("i-1"));
+        assert!(!is_live(&world, "i-0"));
+        world.work_for(120);
+        world.assert_lawful();
+        assert!(is_live(&world, "i-1"), "deleted: {delete}");
+    }
+}
+
+#[test]
+fn an_instance_that_lost_its_tags_since_the_last_look_is_not_terminated() {
+    let mut world = World::new(pool(2));
+    world.settle().unwrap();
+    world.edit(Edit::Size(size(0)));
+    let calls = world.earth.lock().calls_of("DescribeInstances");
+    turn_after(&mut world, |world| {
+        world.earth.lock().cloud.machine("i-1").tags.clear();
+    });
+    let calls = world.earth.lock().calls_of("DescribeInstances") - calls;
+    assert!(calls <= 3, "{calls} describes in one reconcile hammer EC2");
+    world.work_for(120);
+    world.assert_lawful();
+    assert!(is_live(&world, "i-1"));
+}
+
+#[test]
+fn instances_and_groups_of_others_survive_the_pool() {
+    let mut world = World::new(pool(1));
+    let tags = |cluster, uid| {
+        [
+            (TAG_KEYS.cluster, cluster),
+            (TAG_KEYS.pool_uid, uid),
+            (TAG_KEYS.slot, "0"),
+            (TAG_KEYS.launch, "1"),
+        ]
+    };
+    world.plant("nobodys", &[]);
+    world.plant("other pool", &tags(CLUSTER, "other-uid"));
+    world.plant("other cluster", &tags("other-cluster", POOL_UID));
+    world.settle().unwrap();
+    world.edit(Edit::Delete);
+    world.settle().unwrap();
+    world.assert_lawful();
+    for id in ["i-0", "i-1", "i-2"] {
+        assert!(is_live(&world, id), "{id}");
+    }
+    assert_eq!(world.earth.lock().cloud.firewall.groups.len(), 3);
+}

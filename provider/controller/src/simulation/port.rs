@@ -1,0 +1,204 @@
+//! The simulated EC2 behind the provider's port.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use provider_aws::{Ec2, Ec2Error, GroupRequest, Image, LaunchRequest, Subnet, Tags};
+use provider_core::{Group, GroupRules, Instance, InstanceState};
+
+use super::cloud::{CLUSTER, Machine, subnets};
+use super::earth::{Earth, Shared};
+use super::faults::{Fault, error};
+use super::invariants;
+use crate::regions::TAG_KEYS;
+
+/// EC2, with every fault that is in force.
+pub struct SimulatedEc2(pub Shared);
+
+impl SimulatedEc2 {
+    async fn call<T, F>(&self, operation: &'static str, act: F) -> Result<T, Ec2Error>
+    where
+        T: Send,
+        F: FnOnce(&mut Earth) -> Result<T, Ec2Error> + Send,
+    {
+        let answered = |earth: &mut Earth| {
+            earth.calls.push(operation);
+            match earth.faults.of(operation, &mut earth.dice) {
+                None => act(earth),
+                Some(Fault::Refused(code)) => Err(error(operation, code)),
+                Some(Fault::LostReply) => {
+                    drop(act(earth));
+                    Err(error(operation, "Timeout"))
+                }
+            }
+        };
+        self.0.effect(operation, answered).await
+    }
+}
+
+/// What a list or a filter by tag shows.
+fn listed(earth: &Earth) -> impl Iterator<Item = &Machine> {
+    let now = earth.now;
+    let machines = earth.cloud.machines.iter();
+    machines.filter(move |m| m.is_listed(now) && is_of_cluster(&m.tags))
+}
+
+fn is_of_cluster(tags: &Tags) -> bool {
+    tags.get(TAG_KEYS.cluster).is_some_and(|v| v == CLUSTER)
+}
+
+#[async_trait]
+impl Ec2 for SimulatedEc2 {
+    async fn instances(&self) -> Result<Vec<Instance>, Ec2Error> {
+        self.call("DescribeInstances", |earth| {
+            let (now, flicker) = (earth.now, earth.faults.flicker);
+            let mut dice = earth.dice.clone();
+            let shown = listed(earth)
+                .filter(|_| flicker == 0 || !dice.percent(flicker))
+                .filter_map(|m| m.read(now))
+                .collect();
+            earth.dice = dice;
+            Ok(shown)
+        })
+        .await
+    }
+
+    async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
+        self.call("DescribeInstances", |earth| {
+            let named = listed(earth).filter(|m| ids.contains(&m.id));
+            Ok(named.filter_map(|m| m.read(earth.now)).collect())
+        })
+        .await
+    }
+
+    async fn instance_by_token(&self, token: &str) -> Result<Option<Instance>, Ec2Error> {
+        self.call("DescribeInstances", |earth| {
+            let mut same = listed(earth).filter(|m| m.request.token == token);
+            Ok(same.next().and_then(|m| m.read(earth.now)))
+        })
+        .await
+    }
+
+    async fn launch(&self, request: &LaunchRequest) -> Result<Instance, Ec2Error> {
+        self.0.lock().asked.push(request.offering.clone());
+        self.call("RunInstances", |earth| {
+            let sells = |offering: &_| earth.faults.refuse(offering);
+            let (index, is_new) = earth.cloud.run(request, sells, earth.now)?;
+            if is_new {
+                invariants::check_birth(earth, index);
+            }
+            let machine = &earth.cloud.machines[index];
+            let read = machine.read(earth.now);
+            read.ok_or_else(|| error("RunInstances", "InternalError"))
+        })
+        .await
+    }
+
+    async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error> {
+        self.call("TerminateInstances", |earth| {
+            for id in ids {
+                let found = earth.cloud.machines.iter().find(|m| m.id == *id);
+                match found.map(Machine::is_ours) {
+                    None => return Err(error("TerminateInstances", "InvalidInstanceID.NotFound")),
+                    Some(true) => {}
+                    Some(false) => earth.violate(format!("{id} is not the pool's to terminate")),
+                }
+                let now = earth.now;
+                earth.cloud.end(id, "Client.UserInitiatedShutdown", now);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn groups(&self) -> Result<Vec<Group>, Ec2Error> {
+        self.call("DescribeSecurityGroups", |earth| {
+            let groups = earth.cloud.firewall.groups.iter();
+            let listed = groups.filter(|g| g.listed_from <= earth.now && is_of_cluster(&g.tags));
+            Ok(listed
+                .filter_map(super::firewall::SecurityGroup::read)
+                .collect())
+        })
+        .await
+    }
+
+    async fn create_group(&self, request: &GroupRequest) -> Result<String, Ec2Error> {
+        self.call("CreateSecurityGroup", |earth| {
+            let lag = earth.cloud.pace.lists_group;
+            earth.cloud.firewall.create(request, earth.now, lag)
+        })
+        .await
+    }
+
+    async fn authorize(&self, group_id: &str, rules: &GroupRules) -> Result<(), Ec2Error> {
+        self.call("AuthorizeSecurityGroupIngress", |earth| {
+            invariants::check_group(earth, group_id);
+            invariants::check_opening(earth, rules);
+            earth.cloud.firewall.authorize(group_id, rules)
+        })
+        .await
+    }
+
+    async fn revoke(
+        &self,
+        group_id: &str,
+        rules: &GroupRules,
+        rule_ids: &BTreeSet<String>,
+    ) -> Result<(), Ec2Error> {
+        self.call("RevokeSecurityGroupIngress", |earth| {
+            invariants::check_group(earth, group_id);
+            earth.cloud.firewall.revoke(group_id, rules, rule_ids)
+        })
+        .await
+    }
+
+    async fn delete_group(&self, group_id: &str) -> Result<(), Ec2Error> {
+        self.call("DeleteSecurityGroup", |earth| {
+            invariants::check_group(earth, group_id);
+            let now = earth.now;
+            let uses = |m: &Machine| {
+                m.state(now) != InstanceState::Terminated
+                    && m.request.group_ids.iter().any(|id| id == group_id)
+            };
+            let is_used = earth.cloud.machines.iter().any(uses);
+            earth.cloud.firewall.delete(group_id, is_used)
+        })
+        .await
+    }
+
+    async fn zones_by_type(
+        &self,
+        types: &[String],
+    ) -> Result<BTreeMap<String, BTreeSet<String>>, Ec2Error> {
+        self.call("DescribeInstanceTypeOfferings", |_| {
+            let sold = [
+                ("g4dn.xlarge", "us-east-1a"),
+                ("g4dn.xlarge", "us-east-1b"),
+                ("g5.xlarge", "us-east-1a"),
+            ];
+            let mut zones: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+            for (kind, zone) in sold
+                .iter()
+                .filter(|(kind, _)| types.iter().any(|t| t == kind))
+            {
+                let of_type = zones.entry((*kind).to_owned()).or_default();
+                of_type.insert((*zone).to_owned());
+            }
+            Ok(zones)
+        })
+        .await
+    }
+
+    async fn image(&self, id: &str) -> Result<Option<Image>, Ec2Error> {
+        self.call("DescribeImages", |earth| Ok(earth.cloud.image(id)))
+            .await
+    }
+
+    async fn subnets(&self, ids: Option<&[String]>) -> Result<Vec<Subnet>, Ec2Error> {
+        self.call("DescribeSubnets", |_| {
+            let asked = |s: &Subnet| ids.is_none_or(|ids| ids.contains(&s.id));
+            Ok(subnets().into_iter().filter(asked).collect())
+        })
+        .await
+    }
+}

@@ -1,0 +1,186 @@
+//! One provider's process, from its cache to its last write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::pool::SpotPool;
+use futures::FutureExt as _;
+use jiff::{SignedDuration, Timestamp};
+use provider_aws::Ec2Error;
+use provider_runtime::events::Happened;
+use provider_runtime::policies::Permitted;
+
+use super::cloud::CLUSTER;
+use super::earth::{Shared, Stop};
+use super::invariants;
+use super::port::SimulatedEc2;
+use crate::observer;
+use crate::pass::{Next, Pass};
+use crate::region::{Region, Snapshot};
+use crate::status;
+use crate::status_writer::StatusWriter;
+
+type Look = Result<Arc<Snapshot>, Ec2Error>;
+
+/// One provider's process: all of it is lost when it dies.
+pub struct Provider {
+    region: Region,
+    held: Option<(Timestamp, Option<i64>)>,
+    /// The newest version of the pool that its cache showed.
+    version: usize,
+    looks: Vec<(Timestamp, Look)>,
+}
+
+/// How far a provider's knowledge is behind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Behind {
+    /// Versions of the pool.
+    pub versions: usize,
+    /// Looks at EC2, of those younger than [`OLDEST_LOOK`].
+    pub looks: usize,
+}
+
+/// What a reconcile came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It wants to look again after this.
+    Again(Duration),
+    /// The API server refused a write.
+    Refused,
+    /// The pool was let go.
+    Released,
+    /// The provider died.
+    Died,
+    /// There is no pool any more.
+    Gone,
+}
+
+/// A watch of the API server is behind by seconds at most.
+const OLDEST_CACHE: SignedDuration = SignedDuration::from_secs(10);
+/// The observer's interval, with some slack.
+pub const OLDEST_LOOK: SignedDuration = SignedDuration::from_secs(20);
+
+impl Provider {
+    pub fn new(earth: &Shared) -> Self {
+        let version = earth.lock().store.versions.len() - 1;
+        let ec2 = Arc::new(SimulatedEc2(earth.clone()));
+        let region = Region::new(ec2, "us-east-1".into());
+        let mut provider = Self {
+            region,
+            held: None,
+            version,
+            looks: Vec::new(),
+        };
+        provider.look(earth);
+        provider
+    }
+
+    /// Lists everything that is ours, as the region's observer does.
+    pub fn look(&mut self, earth: &Shared) {
+        let at = earth.lock().now;
+        self.looks
+            .retain(|(taken, _)| at.duration_since(*taken) <= OLDEST_LOOK);
+        // A look is no effect: nothing is lost where one is cut short.
+        let (effects, all_effects, stop) = {
+            let mut earth = earth.lock();
+            (earth.effects, earth.all_effects, earth.stop.take())
+        };
+        let look = observer::snapshot(&self.region).now_or_never().unwrap();
+        {
+            let mut earth = earth.lock();
+            (earth.effects, earth.all_effects, earth.stop) = (effects, all_effects, stop);
+        }
+        self.looks.push((at, look));
+    }
+
+    /// One reconcile, to its end or to where it dies. Where it pauses,
+    /// `meanwhile` happens, and it goes on. What must hold afterwards is checked.
+    pub fn drive(
+        &mut self,
+        earth: &Shared,
+        behind: Behind,
+        stop: Option<Stop>,
+        meanwhile: impl FnOnce(&Shared),
+    ) -> (Turn, Vec<Happened>) {
+        let Some((pool, look)) = self.cached(earth, behind) else {
+            return (Turn::Gone, Vec::new());
+        };
+        let outer = {
+            let mut earth = earth.lock();
+            let outer_stop = stop.and_then(|stop| earth.stop.replace(stop));
+            (std::mem::take(&mut earth.effects), outer_stop)
+        };
+        let mut meanwhile = Some(meanwhile);
+        let mut running = Box::pin(self.reconcile(earth, pool, look));
+        let ended = loop {
+            if let Some(ended) = running.as_mut().now_or_never() {
+                break ended.unwrap_or((Turn::Refused, Vec::new()));
+            }
+            let is_paused = std::mem::take(&mut earth.lock().is_paused);
+            match meanwhile.take_if(|_| is_paused) {
+                Some(meanwhile) => meanwhile(earth),
+                None => break (Turn::Died, Vec::new()),
+            }
+        };
+        drop(running);
+        let mut earth = earth.lock();
+        earth.effects = outer.0;
+        if stop.is_some() {
+            earth.stop = outer.1;
+        }
+        invariants::check_known(&mut earth);
+        ended
+    }
+
+    /// What this provider believes to be the pool and EC2.
+    fn cached(&mut self, earth: &Shared, behind: Behind) -> Option<(SpotPool, Look)> {
+        let earth = earth.lock();
+        if earth.store.released_at.is_some() {
+            return None;
+        }
+        let shown = earth.store.behind(behind.versions, OLDEST_CACHE, earth.now);
+        self.version = self.version.max(shown);
+        let last = self.looks.len() - 1;
+        let look = &self.looks[last.saturating_sub(behind.looks)];
+        Some((earth.store.versions[self.version].clone(), look.1.clone()))
+    }
+
+    async fn reconcile(
+        &mut self,
+        earth: &Shared,
+        pool: SpotPool,
+        look: Look,
+    ) -> Result<(Turn, Vec<Happened>), kube::Error> {
+        let now = earth.lock().now;
+        let generation = pool.metadata.generation;
+        let mut writer = StatusWriter::new(earth.clone(), &pool, now);
+        let held = self.held.filter(|(_, of)| *of == generation);
+        let pass = Pass {
+            cluster: CLUSTER,
+            pool: &pool,
+            region: &self.region,
+            permitted: Permitted {
+                create: true,
+                update: true,
+                delete: true,
+            },
+            deleted: pool.metadata.deletion_timestamp.is_some(),
+            launches_held_until: held.map(|(until, _)| until),
+            now,
+        };
+        let passed = pass.run(&mut writer, look).await?;
+        self.held = passed.launches_held_until.map(|until| (until, generation));
+        let mut happened = passed.happened;
+        match passed.next {
+            Next::Release => {
+                writer.release().await?;
+                Ok((Turn::Released, happened))
+            }
+            Next::Again(after) => {
+                happened.extend(status::transitions(writer.before(), writer.after()));
+                writer.write().await?;
+                Ok((Turn::Again(after), happened))
+            }
+        }
+    }
+}

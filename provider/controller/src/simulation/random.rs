@@ -1,0 +1,32 @@
+//! Dice with a seed.
+
+/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+/// 2014: equal seeds give equal throws on every machine.
+#[derive(Clone, Debug)]
+pub struct SplitMix64(pub u64);
+
+impl SplitMix64 {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to `bound`, exclusive.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    /// True in so many cases of a hundred.
+    pub fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of several.
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        let index = self.below(of.len() as u64);
+        &of[usize::try_from(index).unwrap()]
+    }
+}

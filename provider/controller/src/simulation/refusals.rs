@@ -1,0 +1,196 @@
+//! What EC2 refuses, what people read about it, and how often EC2 is asked.
+
+use api::condition::{LAUNCHED, READY, SYNCED};
+use api::pool::PoolCapacityType;
+use provider_core::{Market, Offering};
+
+use super::faults::Fault;
+use super::provider::Turn;
+use super::store::Edit;
+use super::world::{World, pool, size};
+
+const DENIED: Fault = Fault::Refused("UnauthorizedOperation");
+
+fn offering(zone: &str, market: Market) -> Offering {
+    Offering {
+        instance_type: "g4dn.xlarge".into(),
+        zone: zone.into(),
+        market,
+    }
+}
+
+/// A pool of which every call of an operation ends like this.
+fn world_with(size: i32, operation: &'static str, fault: Fault) -> World {
+    let world = World::new(pool(size));
+    world.earth.lock().faults.always.insert(operation, fault);
+    world
+}
+
+#[test]
+fn a_reached_quota_says_which_one_and_what_to_do() {
+    let mut world = World::new(pool(4));
+    world.earth.lock().faults.no_quota.insert(Market::Spot);
+    world.turn();
+    let launched = world.condition(LAUNCHED);
+    assert_eq!(launched.reason, "Quota");
+    for part in [
+        "g4dn.xlarge spot in us-east-1",
+        "MaxSpotInstanceCountExceeded",
+        "raise the quota L-3819A6DF (All G and VT Spot Instance Requests)",
+    ] {
+        assert!(launched.message.contains(part), "{}", launched.message);
+    }
+    assert_eq!(world.events("LaunchRefused"), [launched.message.as_str()]);
+    assert_eq!(world.earth.lock().calls_of("RunInstances"), 1);
+    world.work_for(14 * 60);
+    assert_eq!(world.earth.lock().calls_of("RunInstances"), 1, "hammers");
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn one_offering_without_capacity_does_not_block_the_others() {
+    let mut world = World::new(pool(3));
+    let none = offering("us-east-1a", Market::Spot);
+    world.earth.lock().faults.no_capacity.insert(none.clone());
+    world.turn();
+    let launches = world.observation().launches;
+    assert!(
+        launches.iter().all(|l| l.zone == "us-east-1b"),
+        "{launches:?}"
+    );
+    assert_eq!(launches.len(), 3, "in the same reconcile");
+    let asked = world.earth.lock().asked.clone();
+    assert_eq!(asked.iter().filter(|o| **o == none).count(), 1);
+    assert_eq!(world.condition(LAUNCHED).reason, "Launched");
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn on_demand_is_bought_only_when_every_spot_offering_is_cold() {
+    let mut world = World::new(pool(1));
+    world.edit(Edit::Market(PoolCapacityType::SpotWithFallback));
+    let spot = ["us-east-1a", "us-east-1b"].map(|zone| offering(zone, Market::Spot));
+    world.earth.lock().faults.no_capacity = spot.clone().into();
+    world.turn();
+    let bought = offering("us-east-1a", Market::OnDemand);
+    let asked = world.earth.lock().asked.clone();
+    assert_eq!(asked, [spot[0].clone(), spot[1].clone(), bought]);
+    world.assert_lawful();
+}
+
+#[test]
+fn no_capacity_anywhere_waits_and_says_so() {
+    let mut world = World::new(pool(2));
+    let spot = ["us-east-1a", "us-east-1b"].map(|zone| offering(zone, Market::Spot));
+    world.earth.lock().faults.no_capacity = spot.into();
+    world.turn();
+    let launched = world.condition(LAUNCHED);
+    assert_eq!(launched.reason, "Capacity");
+    assert!(
+        launched.message.contains("InsufficientInstanceCapacity"),
+        "{}",
+        launched.message
+    );
+    let cold = world.observation().cold_offerings;
+    assert_eq!(cold.len(), 2);
+    assert_eq!(world.condition(READY).message, "0 of 2 instances run");
+    world.work_for(170);
+    assert_eq!(world.earth.lock().calls_of("RunInstances"), 2, "hammers");
+    world.work_for(20);
+    assert_eq!(world.earth.lock().calls_of("RunInstances"), 4, "gave up");
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn a_denied_launch_does_not_hammer_ec2() {
+    let mut world = world_with(4, "RunInstances", DENIED);
+    world.turn();
+    let launched = world.condition(LAUNCHED);
+    assert_eq!(launched.reason, "Denied");
+    assert!(
+        launched.message.contains("check the permissions"),
+        "{}",
+        launched.message
+    );
+    world.work_for(20 * 60);
+    assert!(world.earth.lock().calls_of("RunInstances") <= 5, "hammers");
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn a_launch_that_cannot_work_does_not_hammer_ec2_until_the_spec_is_mended() {
+    let fault = Fault::Refused("InvalidParameterValue");
+    let mut world = world_with(4, "RunInstances", fault);
+    world.work_for(4 * 60);
+    assert_eq!(world.earth.lock().calls_of("RunInstances"), 1, "hammers");
+    assert_eq!(world.condition(LAUNCHED).reason, "Configuration");
+    world.earth.lock().faults.end();
+    world.edit(Edit::UserData("#cloud-config\n# mended".into()));
+    world.turn();
+    assert_eq!(world.observation().launches.len(), 4, "at once");
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn a_denied_group_does_not_hammer_ec2() {
+    let mut world = world_with(1, "CreateSecurityGroup", DENIED);
+    let turns = world.work_for(20 * 60);
+    assert!(turns <= 21, "{turns} reconciles");
+    let synced = world.condition(SYNCED);
+    assert!(
+        synced
+            .message
+            .contains("CreateSecurityGroup: UnauthorizedOperation"),
+        "{}",
+        synced.message
+    );
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn a_throttled_provider_slows_down() {
+    let throttled = Fault::Refused("RequestLimitExceeded");
+    let mut world = world_with(4, "RunInstances", throttled);
+    world.work_for(60);
+    let calls = world.earth.lock().calls_of("RunInstances");
+    assert!(calls <= 7, "{calls} calls in a minute");
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn a_spec_that_cannot_work_leaves_running_instances_alone_and_names_the_field() {
+    let mut world = World::new(pool(2));
+    world.settle().unwrap();
+    world.edit(Edit::Image("ami-00000000000000000"));
+    world.edit(Edit::Size(size(0)));
+    let turn = world.turn();
+    assert!(matches!(turn, Turn::Again(_)), "{turn:?}");
+    world.work_for(10 * 60);
+    assert_eq!(world.earth.lock().cloud.live().len(), 2);
+    let launched = world.condition(LAUNCHED);
+    assert_eq!(launched.reason, "Configuration");
+    assert!(
+        launched.message.starts_with("spec.forProvider.image.id: "),
+        "{}",
+        launched.message
+    );
+    world.assert_lawful();
+}
+
+#[test]
+fn a_pool_with_nothing_to_do_calls_nobody() {
+    let mut world = World::new(pool(2));
+    world.settle().unwrap();
+    let calls = world.earth.lock().calls.len();
+    let turns = world.work_for(30 * 60);
+    let looks = 2 * turns;
+    let after = world.earth.lock().calls.len();
+    assert_eq!(after - calls, looks, "beside the shared look");
+}

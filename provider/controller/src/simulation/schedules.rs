@@ -1,0 +1,97 @@
+//! Thousands of pools with bad luck.
+//!
+//! A schedule is a throw of dice: people edit, widen, stop and delete, AWS takes
+//! back, refuses and loses answers, and the provider dies or works with old
+//! knowledge. Then all of that ends, and the pool has to come to rest.
+//!
+//! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more
+//! of them.
+
+use std::time::Instant;
+
+use super::luck::Luck;
+
+const SCHEDULES: u64 = 2_500;
+const STEPS: u64 = 30;
+
+/// What a schedule is made of, so that a run shows that nothing was left out.
+#[derive(Clone, Copy, Default, Debug)]
+struct Tally {
+    schedules: u64,
+    reconciles: usize,
+    calls: usize,
+    launched: usize,
+    deleted: u64,
+    most_turns_to_rest: usize,
+}
+
+#[test]
+fn whatever_happens_nothing_is_leaked_doubled_or_taken_from_others() {
+    let number = |key| std::env::var(key).ok().and_then(|text| text.parse().ok());
+    let first = number("SIMULATION_SEED").unwrap_or(1);
+    let schedules = number("SIMULATION_SCHEDULES").unwrap_or(SCHEDULES);
+    let begun = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|offset| {
+                let seeds =
+                    (first + offset..first + schedules).step_by(threads.try_into().unwrap());
+                scope.spawn(move || run_all(seeds))
+            })
+            .collect();
+        let joined = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined
+            .map(|tally| tally.unwrap_or_else(|failure| std::panic::resume_unwind(failure)))
+            .collect()
+    });
+    let tally = tallies.into_iter().fold(Tally::default(), Tally::and);
+    println!("seeds from {first}: {tally:?} in {:.1?}", begun.elapsed());
+    assert_eq!(tally.schedules, schedules);
+}
+
+fn run_all(seeds: impl Iterator<Item = u64>) -> Tally {
+    let mut tally = Tally::default();
+    for seed in seeds {
+        if let Err(what) = run(&mut Luck::new(seed, false), &mut tally) {
+            let mut again = Luck::new(seed, true);
+            drop(run(&mut again, &mut Tally::default()));
+            let log = again.log.unwrap_or_default().join("\n");
+            panic!("{log}\nSIMULATION_SEED={seed}: {what}");
+        }
+        tally.schedules += 1;
+    }
+    tally
+}
+
+impl Tally {
+    fn and(self, other: Self) -> Self {
+        Self {
+            schedules: self.schedules + other.schedules,
+            reconciles: self.reconciles + other.reconciles,
+            calls: self.calls + other.calls,
+            launched: self.launched + other.launched,
+            deleted: self.deleted + other.deleted,
+            most_turns_to_rest: self.most_turns_to_rest.max(other.most_turns_to_rest),
+        }
+    }
+}
+
+fn run(luck: &mut Luck, tally: &mut Tally) -> Result<(), String> {
+    for _ in 0..STEPS {
+        luck.step();
+        luck.check()?;
+        tally.reconciles += 1;
+    }
+    luck.mend();
+    let settled = luck.world.settle();
+    luck.check()?;
+    let turns = settled?;
+    let earth = luck.world.earth.lock();
+    tally.reconciles += turns;
+    tally.most_turns_to_rest = tally.most_turns_to_rest.max(turns);
+    tally.calls += earth.calls.len();
+    tally.launched += earth.cloud.machines.len();
+    tally.deleted += u64::from(earth.store.is_deleted());
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! The API server, as far as one pool goes: every write names the version that
+//! it was made from.
+
+use api::pool::{PoolCapacityType, PoolSize, PoolSsh, SpotPool, SpotPoolStatus};
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::core::Status;
+
+use super::earth::{STATUS, Shared};
+use super::invariants;
+use crate::status_writer::PoolStore;
+
+/// Every version of the pool, the newest last.
+pub struct Store {
+    pub versions: Vec<SpotPool>,
+    /// When each of them came to be.
+    pub since: Vec<Timestamp>,
+    /// When the finalizer went.
+    pub released_at: Option<Timestamp>,
+    /// Status writes that were accepted.
+    pub writes: usize,
+    /// `spec.size.maximum` at the last of them.
+    pub promised_maximum: i32,
+}
+
+/// What people do to a pool.
+#[derive(Clone, Debug)]
+pub enum Edit {
+    Size(PoolSize),
+    UserData(String),
+    SshCidrs(Vec<String>),
+    Types(Vec<String>),
+    Zones(Option<Vec<String>>),
+    Market(PoolCapacityType),
+    Image(&'static str),
+    Delete,
+}
+
+impl Store {
+    pub fn new(pool: SpotPool) -> Self {
+        let mut store = Self {
+            versions: Vec::new(),
+            since: Vec::new(),
+            released_at: None,
+            writes: 0,
+            promised_maximum: 0,
+        };
+        store.add(pool, Timestamp::MIN);
+        store
+    }
+
+    pub fn current(&self) -> &SpotPool {
+        self.versions.last().unwrap()
+    }
+
+    /// The pool is restored from a backup, which has no status.
+    pub fn lose_status(&mut self) {
+        let mut pool = self.current().clone();
+        pool.status = None;
+        self.add(pool, Timestamp::MIN);
+    }
+
+    /// The version that a cache shows which is so many behind, but never by more
+    /// than `limit`.
+    pub fn behind(&self, versions: usize, limit: SignedDuration, now: Timestamp) -> usize {
+        let settled = |since: &Timestamp| now.duration_since(*since) > limit;
+        let oldest = self.since.iter().rposition(settled).unwrap_or(0);
+        (self.versions.len() - 1)
+            .saturating_sub(versions)
+            .max(oldest)
+    }
+
+    pub fn is_deleted(&self) -> bool {
+        self.current().metadata.deletion_timestamp.is_some()
+    }
+
+    pub fn edit(&mut self, edit: Edit, now: Timestamp) {
+        let mut pool = self.current().clone();
+        let spec = &mut pool.spec.for_provider;
+        match edit {
+            Edit::Size(size) => spec.size = size,
+            Edit::UserData(text) => spec.user_data = Some(text),
+            Edit::SshCidrs(allowed_cidrs) => spec.ssh = Some(PoolSsh { allowed_cidrs }),
+            Edit::Types(types) => spec.instance_types = types,
+            Edit::Zones(zones) => spec.zones = zones,
+            Edit::Market(capacity_type) => spec.capacity_type = capacity_type,
+            Edit::Image(id) => id.clone_into(&mut spec.image.id),
+            Edit::Delete => {
+                let already = pool.metadata.deletion_timestamp.take();
+                pool.metadata.deletion_timestamp = already.or(Some(Time(now)));
+            }
+        }
+        pool.metadata.generation = pool.metadata.generation.map(|g| g + 1);
+        self.add(pool, now);
+    }
+
+    /// What everybody reads next: the API server keeps whole seconds only.
+    /// A write that changes nothing makes no version.
+    fn add(&mut self, mut pool: SpotPool, now: Timestamp) {
+        if let Some(status) = &mut pool.status {
+            keep_whole_seconds(status);
+        }
+        if self.versions.last() == Some(&pool) {
+            return;
+        }
+        pool.metadata.resource_version = Some(self.versions.len().to_string());
+        self.versions.push(pool);
+        self.since.push(now);
+    }
+
+    fn admit(&self, meta: &ObjectMeta) -> Result<(), kube::Error> {
+        if self.released_at.is_some() {
+            return Err(refused("NotFound", 404));
+        }
+        if meta.resource_version != self.current().metadata.resource_version {
+            return Err(refused("Conflict", 409));
+        }
+        Ok(())
+    }
+}
+
+fn keep_whole_seconds(status: &mut SpotPoolStatus) {
+    let pool = &mut status.at_provider;
+    let changed = status.conditions.iter_mut();
+    let times = changed
+        .map(|c| &mut c.last_transition_time)
+        .chain(pool.launches.iter_mut().map(|l| &mut l.decided_at))
+        .chain(pool.cold_offerings.iter_mut().map(|c| &mut c.until))
+        .chain(
+            pool.instances
+                .iter_mut()
+                .filter_map(|i| i.launched_at.as_mut()),
+        );
+    for Time(time) in times {
+        *time = Timestamp::from_second(time.as_second()).unwrap();
+    }
+}
+
+fn refused(reason: &str, code: u16) -> kube::Error {
+    kube::Error::Api(Status::failure(reason, reason).with_code(code).boxed())
+}
+
+#[async_trait]
+impl PoolStore for Shared {
+    async fn replace_status(&self, pool: &SpotPool) -> Result<SpotPool, kube::Error> {
+        self.effect(STATUS, |earth| {
+            let store = &mut earth.store;
+            store.admit(&pool.metadata)?;
+            let mut next = store.current().clone();
+            next.status.clone_from(&pool.status);
+            store.promised_maximum = next.spec.for_provider.size.maximum;
+            store.writes += 1;
+            store.add(next, earth.now);
+            invariants::check_promises(earth);
+            Ok(earth.store.current().clone())
+        })
+        .await
+    }
+
+    async fn release(&self, meta: &ObjectMeta) -> Result<(), kube::Error> {
+        self.effect("release", |earth| {
+            earth.store.admit(meta)?;
+            earth.store.released_at = Some(earth.now);
+            invariants::check_release(earth);
+            Ok(())
+        })
+        .await
+    }
+}

@@ -1,0 +1,232 @@
+//! One provider on its earth.
+
+use api::condition::{self, Condition};
+use api::managed::{ManagementAction, ProviderConfigReference};
+use api::pool::{
+    PoolImage, PoolSize, PoolSsh, SpotPool, SpotPoolObservation, SpotPoolParameters, SpotPoolSpec,
+};
+use jiff::{SignedDuration, Timestamp};
+use provider_aws::{GroupRequest, LaunchRequest, Tags};
+use provider_core::{Market, Offering};
+use provider_runtime::events::Happened;
+
+use super::cloud::{Cloud, POOL_UID, Pace, VPC};
+use super::earth::{At, Earth, How, Shared, Stop};
+use super::faults::Faults;
+use super::firewall::Firewall;
+use super::invariants;
+use super::provider::{Behind, Provider, Turn};
+use super::random::SplitMix64;
+use super::store::{Edit, Store};
+
+/// The earth and a provider.
+pub struct World {
+    pub earth: Shared,
+    pub provider: Provider,
+    /// What people were told.
+    pub happened: Vec<Happened>,
+}
+
+/// A pool of `g4dn.xlarge`, spot, in two zones.
+pub fn pool(minimum: i32) -> SpotPool {
+    let spec = SpotPoolSpec {
+        management_policies: vec![ManagementAction::All],
+        provider_config_ref: ProviderConfigReference::default(),
+        for_provider: SpotPoolParameters {
+            region: "us-east-1".into(),
+            size: size(minimum),
+            capacity_type: api::pool::PoolCapacityType::Spot,
+            instance_types: vec!["g4dn.xlarge".into()],
+            zones: None,
+            subnet_ids: None,
+            image: PoolImage {
+                id: "ami-0123456789abcdef0".into(),
+            },
+            user_data: Some("#cloud-config".into()),
+            security_group_ids: None,
+            ssh: Some(PoolSsh {
+                allowed_cidrs: vec!["203.0.113.0/24".into()],
+            }),
+            root_volume_size_gib: None,
+            iam_instance_profile: None,
+            tags: [].into(),
+        },
+    };
+    let mut pool = SpotPool::new("alice", spec);
+    pool.metadata.namespace = Some("team-vision".into());
+    pool.metadata.uid = Some(POOL_UID.into());
+    pool.metadata.generation = Some(1);
+    pool
+}
+
+/// Exactly so many instances.
+pub fn size(number: i32) -> PoolSize {
+    PoolSize {
+        minimum: number,
+        maximum: number,
+        idle: 0,
+    }
+}
+
+impl World {
+    pub fn new(pool: SpotPool) -> Self {
+        Self::with_seed(pool, 0)
+    }
+
+    pub fn with_seed(pool: SpotPool, seed: u64) -> Self {
+        let cloud = Cloud {
+            machines: Vec::new(),
+            firewall: Firewall::default(),
+            images: vec!["ami-0123456789abcdef0", "ami-0fedcba9876543210"],
+            pace: Pace {
+                lists_instance: SignedDuration::from_secs(3),
+                lists_group: SignedDuration::from_secs(2),
+                boots: SignedDuration::from_secs(20),
+            },
+        };
+        let earth = Shared::new(Earth {
+            // Not a whole second: what is stored is.
+            now: Timestamp::new(1_700_000_000, 123_456_789).unwrap(),
+            cloud,
+            store: Store::new(pool),
+            faults: Faults::default(),
+            dice: SplitMix64(seed),
+            calls: Vec::new(),
+            asked: Vec::new(),
+            violations: Vec::new(),
+            effects: 0,
+            all_effects: 0,
+            stop: None,
+            is_paused: false,
+        });
+        Self {
+            provider: Provider::new(&earth),
+            earth,
+            happened: Vec::new(),
+        }
+    }
+
+    pub fn edit(&self, edit: Edit) {
+        let mut earth = self.earth.lock();
+        let now = earth.now;
+        earth.store.edit(edit, now);
+    }
+
+    pub fn wait(&self, seconds: i64) {
+        self.earth
+            .lock()
+            .pass_time(SignedDuration::from_secs(seconds));
+    }
+
+    /// A look at EC2 and a reconcile, both up to date.
+    pub fn turn(&mut self) -> Turn {
+        self.provider.look(&self.earth);
+        self.reconcile(Behind::default(), None, |_| {})
+    }
+
+    /// The same, but the provider dies before or after an effect.
+    pub fn turn_until(&mut self, name: &'static str, how: How) -> Turn {
+        self.provider.look(&self.earth);
+        let at = At::Named(name);
+        self.reconcile(Behind::default(), Some(Stop { at, how }), |_| {})
+    }
+
+    /// The same, but something happens before an effect.
+    pub fn turn_meanwhile(&mut self, name: &'static str, meanwhile: impl FnOnce(&Shared)) -> Turn {
+        self.provider.look(&self.earth);
+        let (at, how) = (At::Named(name), How::Pauses);
+        self.reconcile(Behind::default(), Some(Stop { at, how }), meanwhile)
+    }
+
+    /// Lets the provider work for a while, at its own pace. Answers how often it
+    /// reconciled.
+    pub fn work_for(&mut self, seconds: i64) -> usize {
+        let end = self.earth.lock().now + SignedDuration::from_secs(seconds);
+        for turns in 0.. {
+            let now = self.earth.lock().now;
+            if now >= end {
+                return turns;
+            }
+            let pause = match self.turn() {
+                Turn::Again(after) => SignedDuration::try_from(after).unwrap(),
+                Turn::Gone | Turn::Released => end.duration_since(now),
+                Turn::Refused | Turn::Died => SignedDuration::from_millis(200),
+            };
+            let pause = pause.min(end.duration_since(now));
+            self.earth.lock().pass_time(pause);
+        }
+        unreachable!("the loop only ends by returning");
+    }
+
+    /// A reconcile of a provider that may be behind, stop, and start again.
+    pub fn reconcile(
+        &mut self,
+        behind: Behind,
+        stop: Option<Stop>,
+        meanwhile: impl FnOnce(&Shared),
+    ) -> Turn {
+        let (turn, happened) = self.provider.drive(&self.earth, behind, stop, meanwhile);
+        self.happened.extend(happened);
+        if turn == Turn::Died {
+            self.provider = Provider::new(&self.earth);
+        }
+        turn
+    }
+
+    /// Puts an instance and a group into EC2 that carry these tags.
+    pub fn plant(&self, name: &str, tags: &[(&str, &str)]) {
+        let tags: Tags = tags
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
+        let group = GroupRequest {
+            name: name.into(),
+            description: String::new(),
+            vpc_id: VPC.into(),
+            tags: tags.clone(),
+        };
+        let mut earth = self.earth.lock();
+        let now = earth.now;
+        let firewall = &mut earth.cloud.firewall;
+        let group = firewall.create(&group, now, SignedDuration::ZERO).unwrap();
+        let image = earth.cloud.image("ami-0123456789abcdef0").unwrap();
+        let request = LaunchRequest {
+            token: name.into(),
+            offering: Offering {
+                instance_type: "g4dn.xlarge".into(),
+                zone: "us-east-1a".into(),
+                market: Market::Spot,
+            },
+            subnet_id: "subnet-us-east-1a".into(),
+            group_ids: vec![group],
+            image,
+            user_data: None,
+            root_volume_size_gib: None,
+            iam_instance_profile: None,
+            tags,
+        };
+        earth.cloud.run(&request, |_| None, now).unwrap();
+    }
+
+    pub fn observation(&self) -> SpotPoolObservation {
+        invariants::known(&self.earth.lock())
+    }
+
+    pub fn condition(&self, type_: &str) -> Condition {
+        let status = self.earth.lock().store.current().status.clone();
+        condition::find(&status.unwrap().conditions, type_)
+            .unwrap()
+            .clone()
+    }
+
+    pub fn events(&self, reason: &str) -> Vec<&str> {
+        let of_reason = self.happened.iter().filter(|h| h.reason == reason);
+        of_reason.map(|h| h.message.as_str()).collect()
+    }
+
+    /// Panics with everything that should never have happened.
+    pub fn assert_lawful(&self) {
+        let earth = self.earth.lock();
+        assert!(earth.violations.is_empty(), "{:#?}", earth.violations);
+    }
+}

@@ -1,0 +1,272 @@
+//! Every spec that cannot work is refused by its field, and one that can becomes
+//! what its author asked for.
+
+use std::collections::BTreeMap;
+
+use api::managed::{ManagementAction, ProviderConfigReference};
+use api::pool::{PoolImage, PoolSize, PoolSsh, SpotPoolSpec};
+use jiff::Timestamp;
+
+use super::*;
+
+fn pool() -> SpotPool {
+    let spec = SpotPoolSpec {
+        management_policies: vec![ManagementAction::All],
+        provider_config_ref: ProviderConfigReference::default(),
+        for_provider: SpotPoolParameters {
+            region: "us-east-1".into(),
+            size: PoolSize {
+                minimum: 1,
+                maximum: 3,
+                idle: 2,
+            },
+            capacity_type: PoolCapacityType::Spot,
+            instance_types: vec!["g5.xlarge".into(), "g4dn.xlarge".into()],
+            zones: None,
+            subnet_ids: None,
+            image: PoolImage {
+                id: "ami-0123456789abcdef0".into(),
+            },
+            user_data: None,
+            security_group_ids: None,
+            ssh: None,
+            root_volume_size_gib: Some(100),
+            iam_instance_profile: Some("gpu".into()),
+            tags: [("team".to_owned(), "vision".to_owned())].into(),
+        },
+    };
+    let mut pool = SpotPool::new("alice", spec);
+    pool.metadata.namespace = Some("team-vision".into());
+    pool.metadata.uid = Some("pool-uid".into());
+    pool
+}
+
+fn subnet(id: &str, zone: &str, vpc: &str) -> Subnet {
+    Subnet {
+        id: id.into(),
+        zone: zone.into(),
+        vpc_id: vpc.into(),
+    }
+}
+
+fn facts() -> Facts {
+    let zones = |zones: &[&str]| zones.iter().map(|z| (*z).to_owned()).collect();
+    Facts {
+        zones_by_type: BTreeMap::from([
+            ("g5.xlarge".to_owned(), zones(&["us-east-1a"])),
+            (
+                "g4dn.xlarge".to_owned(),
+                zones(&["us-east-1a", "us-east-1b"]),
+            ),
+        ]),
+        subnets: vec![
+            subnet("subnet-b", "us-east-1b", "vpc-1"),
+            subnet("subnet-a", "us-east-1a", "vpc-1"),
+        ],
+        image: Some(Image {
+            id: "ami-0123456789abcdef0".into(),
+            root_device: "/dev/sda1".into(),
+        }),
+    }
+}
+
+/// What is wrong with a spec that differs from a valid one by an edit.
+fn refusal(edit: impl FnOnce(&mut SpotPoolParameters, &mut Facts)) -> Invalid {
+    let (mut pool, mut facts) = (pool(), facts());
+    edit(&mut pool.spec.for_provider, &mut facts);
+    validate(&pool, facts, "cluster").unwrap_err()
+}
+
+fn valid(edit: impl FnOnce(&mut SpotPoolParameters)) -> Valid {
+    let mut pool = pool();
+    edit(&mut pool.spec.for_provider);
+    validate(&pool, facts(), "cluster").unwrap()
+}
+
+fn shown(valid: &Valid) -> Vec<String> {
+    let offerings = valid.desired.offerings.iter();
+    offerings.map(ToString::to_string).collect()
+}
+
+#[test]
+fn user_data_that_ec2_would_refuse_is_refused_by_its_field() {
+    let limit = valid(|spec| spec.user_data = Some("#".repeat(USER_DATA_LIMIT)));
+    assert!(limit.template.user_data.is_some());
+    let invalid = refusal(|spec, _| spec.user_data = Some("#".repeat(USER_DATA_LIMIT + 1)));
+    assert_eq!(
+        invalid.to_string(),
+        "spec.forProvider.userData: 16385 bytes; EC2 takes at most 16384"
+    );
+}
+
+#[test]
+fn an_image_of_another_account_or_region_is_refused_by_its_field() {
+    let invalid = refusal(|_, facts| facts.image = None);
+    assert_eq!(invalid.field, "image.id");
+    for part in ["ami-0123456789abcdef0", "us-east-1", "shared"] {
+        assert!(invalid.problem.contains(part), "{invalid}");
+    }
+}
+
+#[test]
+fn a_subnet_that_does_not_exist_is_refused_by_its_position() {
+    let ids = ["subnet-a", "subnet-gone"].map(str::to_owned);
+    let invalid = refusal(|spec, _| spec.subnet_ids = Some(ids.into()));
+    assert_eq!(
+        invalid.to_string(),
+        "spec.forProvider.subnetIds[1]: subnet-gone does not exist in us-east-1"
+    );
+}
+
+#[test]
+fn a_region_without_a_default_vpc_asks_for_subnets() {
+    let invalid = refusal(|_, facts| facts.subnets.clear());
+    assert_eq!(
+        invalid.to_string(),
+        "spec.forProvider.subnetIds: us-east-1 has no default VPC: name subnets"
+    );
+}
+
+#[test]
+fn subnets_of_two_vpcs_are_refused_and_both_are_named() {
+    let invalid = refusal(|_, facts| facts.subnets[0].vpc_id = "vpc-2".into());
+    assert_eq!(invalid.field, "subnetIds");
+    for vpc in ["vpc-1", "vpc-2"] {
+        assert!(invalid.problem.contains(vpc), "{invalid}");
+    }
+}
+
+#[test]
+fn a_zone_without_a_subnet_is_refused_by_its_position() {
+    let zones = ["us-east-1a", "us-east-1z"].map(str::to_owned);
+    let invalid = refusal(|spec, _| spec.zones = Some(zones.into()));
+    assert_eq!(
+        invalid.to_string(),
+        "spec.forProvider.zones[1]: us-east-1z has no default subnet"
+    );
+}
+
+#[test]
+fn a_type_that_ec2_does_not_have_is_refused_by_its_position() {
+    let types = ["g5.xlarge", "g99.huge"].map(str::to_owned);
+    let invalid = refusal(|spec, facts| {
+        spec.instance_types = types.into();
+        facts.zones_by_type.clear();
+        facts
+            .zones_by_type
+            .insert("g5.xlarge".into(), BTreeSet::new());
+    });
+    assert_eq!(
+        invalid.to_string(),
+        "spec.forProvider.instanceTypes[1]: EC2 has no type g99.huge in us-east-1"
+    );
+}
+
+#[test]
+fn a_type_that_is_sold_elsewhere_is_refused_with_the_zones_that_were_looked_at() {
+    let invalid = refusal(|spec, _| {
+        spec.instance_types = vec!["g5.xlarge".into()];
+        spec.zones = Some(vec!["us-east-1b".into()]);
+    });
+    assert_eq!(invalid.field, "instanceTypes[0]");
+    for part in ["g5.xlarge", "us-east-1b"] {
+        assert!(invalid.problem.contains(part), "{invalid}");
+    }
+}
+
+#[test]
+fn one_type_that_is_not_sold_does_not_keep_the_others_from_being_launched() {
+    let types = ["g99.huge", "g4dn.xlarge"].map(str::to_owned);
+    let some = valid(|spec| spec.instance_types = types.into());
+    assert_eq!(shown(&some).len(), 2);
+}
+
+#[test]
+fn offerings_are_tried_by_market_then_type_then_zone() {
+    let all = valid(|spec| spec.capacity_type = PoolCapacityType::SpotWithFallback);
+    assert_eq!(
+        shown(&all),
+        [
+            "g5.xlarge spot in us-east-1a",
+            "g4dn.xlarge spot in us-east-1a",
+            "g4dn.xlarge spot in us-east-1b",
+            "g5.xlarge on-demand in us-east-1a",
+            "g4dn.xlarge on-demand in us-east-1a",
+            "g4dn.xlarge on-demand in us-east-1b",
+        ]
+    );
+}
+
+#[test]
+fn a_pool_without_ssh_is_open_to_its_members_alone() {
+    let SecurityGroups::Owned { vpc_id, rules } = valid(|_| {}).desired.groups else {
+        panic!("the provider owns the group");
+    };
+    assert_eq!(vpc_id, "vpc-1");
+    assert!(rules.members && rules.ssh_cidrs.is_empty());
+    let cidrs = vec!["203.0.113.0/24".to_owned()];
+    let open = valid(|spec| {
+        spec.ssh = Some(PoolSsh {
+            allowed_cidrs: cidrs.clone(),
+        });
+    });
+    let SecurityGroups::Owned { rules, .. } = open.desired.groups else {
+        panic!("the provider owns the group");
+    };
+    assert_eq!(rules.ssh_cidrs, cidrs.into_iter().collect());
+}
+
+#[test]
+fn a_launch_asks_for_what_the_spec_says_in_its_own_subnet() {
+    let valid = valid(|_| {});
+    let launch = Launch {
+        launch: 7,
+        slot: 2,
+        offering: Offering {
+            instance_type: "g4dn.xlarge".into(),
+            zone: "us-east-1b".into(),
+            market: Market::Spot,
+        },
+        decided_at: Timestamp::UNIX_EPOCH,
+        instance_id: None,
+    };
+    let request = valid.request(&launch, vec!["sg-1".into()]);
+    assert_eq!(request.subnet_id, "subnet-b");
+    assert_eq!(request.token, client_token("pool-uid", &launch));
+    assert_eq!(request.root_volume_size_gib, Some(100));
+    assert_eq!(request.iam_instance_profile.as_deref(), Some("gpu"));
+    for (key, value) in [
+        (tags::SLOT, "2"),
+        (tags::LAUNCH, "7"),
+        (tags::CLUSTER, "cluster"),
+        (tags::POOL_UID, "pool-uid"),
+        (tags::POOL, "team-vision/alice"),
+        (tags::NAME, "alice"),
+        ("team", "vision"),
+    ] {
+        assert_eq!(
+            request.tags.get(key).map(String::as_str),
+            Some(value),
+            "{key}"
+        );
+    }
+}
+
+#[test]
+fn no_tag_of_a_spec_makes_an_instance_somebody_else_s() {
+    let mut pool = pool();
+    let tags = &mut pool.spec.for_provider.tags;
+    tags.insert(tags::POOL_UID.into(), "other".into());
+    tags.insert(tags::CLUSTER.into(), "other".into());
+    let tags = pool_tags(&pool, "cluster");
+    assert_eq!(tags[tags::POOL_UID], "pool-uid");
+    assert_eq!(tags[tags::CLUSTER], "cluster");
+}
+
+#[test]
+fn a_deleted_pool_wants_nothing_whatever_its_spec_says() {
+    let mut pool = pool();
+    pool.spec.for_provider.instance_types.clear();
+    let desired = deleted(&pool);
+    assert!(desired.deleted && desired.offerings.is_empty());
+}
