@@ -38,8 +38,10 @@ unit:
 emulator:
 	cd tests/emulator && $(XTASK) python -m pytest -p no:cacheprovider
 
-# The local cluster from up to down, with a part of it killed.
+# The local cluster from up to down, with a part of it killed. What takes long to
+# build is built before: the tests' deadlines are those of a start.
 cluster:
+	$(XTASK) cluster build $(UP)
 	cargo test --quiet --workspace --features local-cluster/cluster --test lifecycle
 
 # One end-to-end suite on a fresh cluster of its own. It is left up on failure.

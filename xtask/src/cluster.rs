@@ -19,6 +19,12 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
+    /// Build everything that clusters need, and start none
+    Build {
+        /// Install missing Debian packages by apt-get
+        #[arg(long)]
+        install_prerequisites: bool,
+    },
     /// Build what is needed and start the cluster
     Up {
         #[command(flatten)]
@@ -90,6 +96,13 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
 
 fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
     match action {
+        Action::Build {
+            install_prerequisites,
+        } => up::build(
+            &Cache::from_environment()?,
+            install_prerequisites,
+            &mut Progress::to_stderr(),
+        )?,
         Action::Up {
             name,
             install_prerequisites,

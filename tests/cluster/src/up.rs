@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use crate::binaries;
+use crate::binaries::{self, Binaries};
 use crate::cache::{self, Cache, create_folder, remove_folder};
 use crate::certificates;
 use crate::cluster::{self, Cluster};
@@ -105,6 +105,13 @@ pub enum Error {
     },
 }
 
+/// Builds everything that clusters need and starts none, so that whoever starts
+/// one does not wait for a compiler.
+pub fn build(cache: &Cache, install: bool, progress: &mut Progress) -> Result<(), Error> {
+    check_prerequisites(cache, install, progress)?;
+    Built::ensure(cache, progress).map(drop)
+}
+
 /// Brings the cluster up; one that is up is left alone.
 pub fn up(cache: &Cache, options: &Options, progress: &mut Progress) -> Result<Cluster, Error> {
     let name = &options.name;
@@ -120,22 +127,20 @@ pub fn up(cache: &Cache, options: &Options, progress: &mut Progress) -> Result<C
         return Ok(cluster);
     }
     let mut record = take_number(cache, name, progress)?;
-    let binaries = binaries::ensure(cache, &pins::cluster_binaries(), progress)?;
-    let python = emulator::ensure(cache, progress)?;
-    let crossplane = crossplane::ensure(cache, &binaries, progress)?;
+    let built = Built::ensure(cache, progress)?;
 
     let layout = Layout {
         name: name.clone(),
         addresses: Addresses::new(record.index),
         state,
         cache: cache.root().to_path_buf(),
-        binaries,
-        python,
+        binaries: built.binaries,
+        python: built.python,
     };
     prepare(&layout, &options.init, progress)?;
     record.stage = Stage::Starting;
     layout.state.write_record(&record)?;
-    launch::launch(&layout, &options.init, &crossplane, progress).map_err(|source| {
+    launch::launch(&layout, &options.init, &built.crossplane, progress).map_err(|source| {
         Error::Launch {
             name: name.clone(),
             source: Box::new(source),
@@ -144,6 +149,24 @@ pub fn up(cache: &Cache, options: &Options, progress: &mut Progress) -> Result<C
     record.stage = Stage::Ready;
     layout.state.write_record(&record)?;
     Ok(Cluster::find(cache, name)?)
+}
+
+/// What is built once, for all clusters.
+struct Built {
+    binaries: Binaries,
+    python: PathBuf,
+    crossplane: crossplane::Files,
+}
+
+impl Built {
+    fn ensure(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
+        let binaries = binaries::ensure(cache, &pins::cluster_binaries(), progress)?;
+        Ok(Self {
+            python: emulator::ensure(cache, progress)?,
+            crossplane: crossplane::ensure(cache, &binaries, progress)?,
+            binaries,
+        })
+    }
 }
 
 fn check_prerequisites(cache: &Cache, install: bool, progress: &mut Progress) -> Result<(), Error> {
