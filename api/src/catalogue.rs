@@ -21,6 +21,20 @@ pub struct Catalogue {
     /// By owner.
     #[serde(default)]
     pub owners: BTreeMap<String, Owner>,
+    /// What instance types cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
+}
+
+/// What instance types cost.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Prices {
+    /// The day that the prices were taken, for example `2026-11-01`.
+    #[schemars(regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
+    pub as_of: String,
+    /// On-demand price in US dollars per hour, by region, then by type.
+    pub hourly_usd: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 /// One machine image.
@@ -54,9 +68,14 @@ pub struct ImagePytorch {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Network {
-    /// Subnets of one VPC; the default VPC's when empty.
+    /// Subnets of one VPC; the default VPC's when empty. An on-demand workspace
+    /// takes the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnet_ids: Vec<String>,
+    /// The VPC of the subnets, where an on-demand workspace needs a security
+    /// group of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vpc_id: Option<String>,
     /// Existing security groups to use instead of one per pool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub security_group_ids: Vec<String>,

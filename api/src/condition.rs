@@ -16,6 +16,11 @@ pub const CONFIG_RESOLVED: &str = "ConfigResolved";
 /// The workspace's instance runs.
 pub const COMPUTE_READY: &str = "ComputeReady";
 
+/// The workspace's home volume is attached to its instance.
+pub const HOME_READY: &str = "HomeReady";
+/// upjet's: the last create, update or delete that it ran in the background.
+pub const LAST_ASYNC_OPERATION: &str = "LastAsyncOperation";
+
 /// One observation of a resource's state, unique by `type`.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]

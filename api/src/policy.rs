@@ -28,11 +28,15 @@ pub struct WorkspacePolicy {
     /// The rendering that this Composition is written for; a later function
     /// renders it the same way.
     pub behaviour_version: BehaviourVersion,
-    /// The EnvironmentConfig with images, networks and owners.
+    /// The EnvironmentConfigs with images, networks, prices and owners.
     pub catalogue: CatalogueReference,
     /// Credentials for the pools.
     #[serde(default)]
     pub provider_config_ref: ProviderConfigReference,
+    /// Credentials for on-demand workspaces: a configuration of upbound's
+    /// provider-aws, group `aws.m.upbound.io`.
+    #[serde(default)]
+    pub on_demand_provider_config_ref: ProviderConfigReference,
     /// Values for what a claim leaves open.
     #[serde(default)]
     pub defaults: PolicyDefaults,
@@ -43,6 +47,20 @@ pub struct WorkspacePolicy {
         inner(regex(pattern = r"^[a-z][a-z0-9-]*\.([a-z0-9-]+|\*)$"))
     )]
     pub allowed_instance_types: Vec<String>,
+    /// Regions that claims may ask for; unset: every region with images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(inner(regex(pattern = r"^[a-z]{2}(-[a-z]+)+-[0-9]$")))]
+    pub allowed_regions: Option<Vec<String>>,
+    /// Markets that claims may ask for; unset: every one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_capacity_types: Option<Vec<WorkspaceCapacityType>>,
+    /// Bounds on what a claim may cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceilings: Option<PolicyCeilings>,
+    /// Ties a claim's owner to its namespace, so that nobody creates for
+    /// somebody else. Unset: any owner in any namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner_binding: Option<OwnerBinding>,
     /// Networks from which SSH may be allowed at most; a claim's CIDR must lie
     /// within one of them. Unset: any but the whole internet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,10 +68,18 @@ pub struct WorkspacePolicy {
     /// How the instances are set up.
     #[serde(default)]
     pub instance: InstancePolicy,
+    /// What becomes of home volumes.
+    #[serde(default)]
+    pub home: HomePolicy,
     /// Longest time in seconds until the function looks again.
     #[serde(default = "default_refresh_seconds")]
     #[schemars(range(min = 10, max = 86400))]
     pub refresh_seconds: u32,
+    /// Shortest time in seconds until the function looks again, whatever it
+    /// waits for.
+    #[serde(default = "default_minimum_refresh_seconds")]
+    #[schemars(range(min = 10, max = 86400))]
+    pub minimum_refresh_seconds: u32,
 }
 
 /// A rendering of the function. Desired state is byte-identical for the same
@@ -65,12 +91,66 @@ pub enum BehaviourVersion {
     V1,
 }
 
-/// The EnvironmentConfig that holds the catalogue.
+/// The EnvironmentConfigs that hold the catalogue.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CatalogueReference {
-    /// Its name.
+    /// The first one's name; messages send people there.
+    #[schemars(length(min = 1))]
     pub name: String,
+    /// Further ones, for example of prices that another team keeps. Each entry
+    /// of the catalogue stands in one of them only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), inner(length(min = 1)))]
+    pub further: Vec<String>,
+}
+
+/// Bounds on what a claim may cost.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PolicyCeilings {
+    /// Highest on-demand price of an instance type in US dollars per hour, by
+    /// the catalogue's prices. It bounds spot as well, which may fall back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub hourly_usd: Option<f64>,
+    /// Largest home volume in GiB.
+    #[serde(
+        default,
+        rename = "homeSizeGiB",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(range(min = 1, max = 16384))]
+    pub home_size_gib: Option<i32>,
+}
+
+/// Ties a claim's owner to its namespace.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OwnerBinding {
+    /// The label of the claim's Namespace whose value is the only owner that
+    /// its claims may name, for example `platform.acme.io/owner`.
+    #[schemars(length(min = 1, max = 317))]
+    pub namespace_label: String,
+}
+
+/// What becomes of home volumes.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HomePolicy {
+    /// What becomes of a home volume when its claim is deleted.
+    #[serde(default)]
+    pub on_delete: HomeOnDelete,
+}
+
+/// What becomes of a home volume when its claim is deleted.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum HomeOnDelete {
+    /// It stays in EC2, with tags that say whose it is.
+    #[default]
+    Retain,
+    /// It is deleted, with everything in it.
+    Delete,
 }
 
 /// Values for what a claim leaves open.
@@ -83,6 +163,10 @@ pub struct PolicyDefaults {
     /// Key of the image in the catalogue; `default` when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// `PyTorch` release; the image's own when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
+    pub pytorch_version: Option<String>,
     /// Networks from which SSH is allowed when a claim names none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ssh_cidrs: Vec<String>,
@@ -102,6 +186,11 @@ pub struct InstancePolicy {
     /// Whether `developer` may use sudo without a password.
     #[serde(default)]
     pub sudo: bool,
+    /// Whether an on-demand instance is replaced when its user data changes, for
+    /// example by a further key or another OpenCV release. User data is read at
+    /// the first boot only. Otherwise the instance stays as it was set up.
+    #[serde(default)]
+    pub replace_on_user_data_change: bool,
     /// Further tags on everything in EC2.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
@@ -109,6 +198,10 @@ pub struct InstancePolicy {
 
 fn default_refresh_seconds() -> u32 {
     600
+}
+
+fn default_minimum_refresh_seconds() -> u32 {
+    10
 }
 
 fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

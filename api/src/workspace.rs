@@ -24,6 +24,12 @@ pub struct GpuDevWorkspaceSpec {
 /// What the developer asks for. Only `owner` is required.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(oldSelf.home) || has(self.home)")
+        .message("home cannot be removed: it holds the owner's files; delete the claim to let go of it"),
+    validation = Rule::new("!has(self.home) || !has(self.capacityType) || self.capacityType == 'OnDemand'")
+        .message("home needs capacityType OnDemand: a spot instance may come back in another zone than its volume")
+)]
 pub struct WorkspaceParameters {
     /// Whose workspace it is: lower-case letters, digits, `.`, `_` and `-`.
     #[schemars(
@@ -67,6 +73,9 @@ pub struct WorkspaceParameters {
     /// Who may log in, and from where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<WorkspaceSsh>,
+    /// A volume of its own for the owner's files, which outlives instances.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<WorkspaceHome>,
 }
 
 /// Where a workspace runs.
@@ -86,6 +95,19 @@ pub enum WorkspaceCapacityType {
     /// On demand where no spot offering has capacity.
     #[default]
     SpotWithFallback,
+    /// On demand only: AWS does not take it back.
+    OnDemand,
+}
+
+impl WorkspaceCapacityType {
+    /// The word in a manifest.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Spot => "Spot",
+            Self::SpotWithFallback => "SpotWithFallback",
+            Self::OnDemand => "OnDemand",
+        }
+    }
 }
 
 /// Who may log in, and from where.
@@ -112,6 +134,16 @@ pub struct WorkspaceSsh {
         inner(regex(pattern = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$"))
     )]
     pub allowed_cidrs: Vec<String>,
+}
+
+/// The volume for the owner's files.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+pub struct WorkspaceHome {
+    /// Its size in GiB. It can grow and never shrink.
+    #[serde(rename = "sizeGiB")]
+    #[schemars(range(min = 1, max = 16384))]
+    #[x_kube(validation = Rule::new("self >= oldSelf").message("sizeGiB cannot shrink: a volume only grows"))]
+    pub size_gib: i32,
 }
 
 /// What came of it.
@@ -149,6 +181,22 @@ pub struct GpuDevWorkspaceStatus {
     /// The image, chosen once from the catalogue and then kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ChosenImage>,
+    /// The home volume, recorded so that it is found again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeStatus>,
+}
+
+/// Where a workspace's home volume is.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct HomeStatus {
+    /// EC2's volume id.
+    pub volume_id: String,
+    /// The availability zone that the volume, and so the instance, is in.
+    pub zone: String,
+    /// The instance that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached_to: Option<String>,
 }
 
 /// Where a workspace stands.

@@ -1,22 +1,60 @@
-//! The catalogue: an `EnvironmentConfig` that Crossplane fetches for the function.
+//! The catalogue: `EnvironmentConfigs` that Crossplane fetches for the function.
+
+use std::collections::BTreeMap;
 
 use api::catalogue::Catalogue;
-use serde_json::{Value, json};
+use api::policy::WorkspacePolicy;
+use serde_json::json;
 
 use crate::hold::Hold;
-use crate::request::Required;
+use crate::request::{Request, Required};
+use crate::requirements::{Requirement, Which};
 use crate::schema;
 
-/// The key of the requirement and of the resource that answers it.
+/// The requirement for the first `EnvironmentConfig`; a Composition may name it
+/// so as a requirement of its own, which saves Crossplane a call.
 pub const REQUIREMENT: &str = "catalogue";
-/// Crossplane's API for `EnvironmentConfigs`.
-pub const API_VERSION: &str = "apiextensions.crossplane.io/v1beta1";
-/// The catalogue's kind.
-pub const KIND: &str = "EnvironmentConfig";
+const API_VERSION: &str = "apiextensions.crossplane.io/v1beta1";
+const KIND: &str = "EnvironmentConfig";
+
+/// The catalogue's `EnvironmentConfigs`.
+pub fn requirements(policy: &WorkspacePolicy) -> Vec<Requirement> {
+    parts(policy)
+        .map(|(name, config)| Requirement {
+            name,
+            api_version: API_VERSION,
+            kind: KIND,
+            which: Which::Named(config.to_owned()),
+        })
+        .collect()
+}
 
 /// Reads the catalogue. Whatever keeps it from being read is nothing that the
 /// workspace did, so the workspace is held instead of refused.
-pub fn read(required: &Required, name: &str) -> Result<Catalogue, Hold> {
+pub fn read(policy: &WorkspacePolicy, request: &Request) -> Result<Catalogue, Hold> {
+    let mut whole = Catalogue::default();
+    let mut known: Vec<&str> = Vec::new();
+    for (requirement, config) in parts(policy) {
+        let part = read_part(request.required(&requirement), config)?;
+        merge(&mut whole, part).map_err(|path| Hold::Ambiguous {
+            first: known.join(" or "),
+            second: config.to_owned(),
+            path,
+        })?;
+        known.push(config);
+    }
+    Ok(whole)
+}
+
+/// Requirements with the `EnvironmentConfigs` that answer them.
+fn parts(policy: &WorkspacePolicy) -> impl Iterator<Item = (String, &str)> {
+    let further = policy.catalogue.further.iter();
+    let further = further.map(|name| (format!("{REQUIREMENT}-{name}"), name.as_str()));
+    let first = (REQUIREMENT.to_owned(), policy.catalogue.name.as_str());
+    std::iter::once(first).chain(further)
+}
+
+fn read_part(required: Required<'_>, name: &str) -> Result<Catalogue, Hold> {
     let config = match required {
         Required::Unresolved => {
             return Err(Hold::Unresolved {
@@ -30,45 +68,130 @@ pub fn read(required: &Required, name: &str) -> Result<Catalogue, Hold> {
         }
         Required::Present(config) => config,
     };
-    let data = config.get("data").cloned().unwrap_or(Value::Null);
-    let data = if data.is_null() { json!({}) } else { data };
-    schema::catalogue(&data).map_err(|violations| Hold::Invalid {
+    let none = json!({});
+    let data = config.get("data").filter(|data| !data.is_null());
+    schema::catalogue(data.unwrap_or(&none)).map_err(|violations| Hold::Invalid {
         name: name.to_owned(),
         violations,
     })
 }
 
+/// Adds a part. Whatever two of them have is an error: which one counts would
+/// depend on their order. Answers its path.
+fn merge(whole: &mut Catalogue, part: Catalogue) -> Result<(), String> {
+    merge_maps(&mut whole.images, part.images, "data.images")?;
+    merge_maps(&mut whole.networks, part.networks, "data.networks")?;
+    merge_maps(&mut whole.owners, part.owners, "data.owners")?;
+    match (&whole.prices, part.prices) {
+        (Some(_), Some(_)) => return Err("data.prices".to_owned()),
+        (None, prices) => whole.prices = prices,
+        (Some(_), None) => {}
+    }
+    Ok(())
+}
+
+fn merge_maps<T>(
+    whole: &mut BTreeMap<String, T>,
+    part: BTreeMap<String, T>,
+    path: &str,
+) -> Result<(), String> {
+    for (key, value) in part {
+        if whole.contains_key(&key) {
+            return Err(format!("{path}.{key}"));
+        }
+        whole.insert(key, value);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
-    fn message(required: &Required) -> String {
-        read(required, "gpu-workspaces").unwrap_err().to_string()
+    /// The data of an `EnvironmentConfig`, for a request that is put together by
+    /// hand.
+    fn answers(configs: &[(&str, Option<Value>)]) -> Request {
+        let answer = |(name, data): &(&str, Option<Value>)| {
+            let found = data.iter().map(|data| json!({"data": data})).collect();
+            ((*name).to_owned(), found)
+        };
+        Request {
+            required: configs.iter().map(answer).collect(),
+            ..Request::default()
+        }
+    }
+
+    fn policy(further: &[&str]) -> WorkspacePolicy {
+        let input = json!({
+            "apiVersion": "workspace.fn.platform.acme.io/v1alpha1",
+            "kind": "WorkspacePolicy",
+            "behaviourVersion": "v1",
+            "catalogue": {"name": "gpu-workspaces", "further": further},
+            "allowedInstanceTypes": ["g4dn.*"]
+        });
+        crate::input::policy(Some(&input)).unwrap()
+    }
+
+    fn message(configs: &[(&str, Option<Value>)]) -> String {
+        let request = answers(configs);
+        read(&policy(&["prices"]), &request)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn each_state_of_the_catalogue_says_what_to_do() {
         assert!(
-            message(&Required::Unresolved)
+            message(&[])
                 .starts_with("waiting for Crossplane to fetch EnvironmentConfig gpu-workspaces")
         );
         assert!(
-            message(&Required::Absent)
+            message(&[("catalogue", None)])
                 .starts_with("EnvironmentConfig gpu-workspaces does not exist: create it")
         );
-        let wrong = Required::Present(json!({"data": {"image": {}}}));
-        assert!(message(&wrong).starts_with(
-            "EnvironmentConfig gpu-workspaces is not usable: data.image: is no known field"
-        ));
+        assert!(
+            message(&[("catalogue", Some(json!({"image": {}})))]).starts_with(
+                "EnvironmentConfig gpu-workspaces is not usable: data.image: is no known field"
+            )
+        );
+        assert!(
+            message(&[("catalogue", Some(json!({}))), ("catalogue-prices", None)])
+                .starts_with("EnvironmentConfig prices does not exist: create it")
+        );
     }
 
     #[test]
     fn an_empty_catalogue_is_one_without_images() {
-        assert!(
-            read(&Required::Present(json!({})), "c")
-                .unwrap()
-                .images
-                .is_empty()
+        let request = answers(&[("catalogue", Some(json!(null)))]);
+        let catalogue = read(&policy(&[]), &request).unwrap();
+        assert!(catalogue.images.is_empty());
+    }
+
+    #[test]
+    fn two_configs_are_one_catalogue() {
+        let prices = json!({"prices": {"asOf": "2026-11-01", "hourlyUsd": {}}});
+        let images = json!({"images": {"us-east-1": {"default": {"id": "ami-1"}}}});
+        let request = answers(&[
+            ("catalogue", Some(images)),
+            ("catalogue-prices", Some(prices)),
+        ]);
+        let catalogue = read(&policy(&["prices"]), &request).unwrap();
+        assert!(catalogue.prices.is_some());
+        assert_eq!(catalogue.images.len(), 1);
+    }
+
+    #[test]
+    fn an_image_that_two_configs_have_is_nobodys_guess() {
+        let images = json!({"images": {"us-east-1": {}}});
+        let said = message(&[
+            ("catalogue", Some(images.clone())),
+            ("catalogue-prices", Some(images)),
+        ]);
+        assert_eq!(
+            said,
+            "EnvironmentConfig prices repeats data.images.us-east-1, which EnvironmentConfig \
+             gpu-workspaces has: remove it from one of them"
         );
     }
 }

@@ -1,11 +1,14 @@
 //! The observed XR, in the shape that claims give it and in the modern one.
 
+use std::fmt;
+
 use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::refusal::Refusal;
 use crate::schema::{self, Violations};
+use crate::wanted::CompositeId;
 
 /// An observed XR.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +23,12 @@ pub struct Origin {
     pub name: String,
 }
 
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
 impl<'a> Composite<'a> {
     /// The XR of a request.
     pub fn new(composite: &'a Value) -> Self {
@@ -29,6 +38,14 @@ impl<'a> Composite<'a> {
     /// The XR's own name, for logs.
     pub fn name(self) -> &'a str {
         self.text("/metadata/name")
+    }
+
+    /// What tells this XR from every other one.
+    pub fn id(self) -> CompositeId {
+        CompositeId {
+            name: self.name().to_owned(),
+            uid: self.text("/metadata/uid").to_owned(),
+        }
     }
 
     /// A legacy XR is cluster-scoped and knows its claim by `spec.claimRef`; a
@@ -59,6 +76,11 @@ impl<'a> Composite<'a> {
         schema::parameters(self.0.pointer("/spec/parameters").unwrap_or(&none))
     }
 
+    /// Whether the parameters mention a home volume, valid or not.
+    pub fn asks_for_home(self) -> bool {
+        self.0.pointer("/spec/parameters/home").is_some()
+    }
+
     /// The status as the last call left it. A field that another version of this
     /// function wrote in a shape unknown here counts as unset.
     pub fn status(self) -> GpuDevWorkspaceStatus {
@@ -73,6 +95,7 @@ impl<'a> Composite<'a> {
             public_ip: self.status_field("publicIp"),
             private_ip: self.status_field("privateIp"),
             image: self.status_field("image"),
+            home: self.status_field("home"),
         }
     }
 

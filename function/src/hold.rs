@@ -9,6 +9,9 @@ use thiserror::Error;
 
 use crate::schema::Violations;
 
+/// The prefix of the labels that this function sets.
+const OWN_PREFIX: &str = "platform.acme.io/";
+
 /// What the function does not know.
 #[derive(Debug, Error)]
 pub enum Hold {
@@ -25,6 +28,50 @@ pub enum Hold {
     )]
     Absent {
         /// The `EnvironmentConfig`.
+        name: String,
+    },
+    /// Two `EnvironmentConfigs` say something about the same thing.
+    #[error(
+        "EnvironmentConfig {second} repeats {path}, which EnvironmentConfig {first} has: remove \
+         it from one of them"
+    )]
+    Ambiguous {
+        /// Those that may have it already.
+        first: String,
+        /// The one that repeats it.
+        second: String,
+        /// What is repeated, for example `data.images.us-east-1`.
+        path: String,
+    },
+    /// Subnets without their VPC, where a security group has to be made.
+    #[error(
+        "EnvironmentConfig {name} has data.networks.{region}.subnetIds and neither vpcId nor \
+         securityGroupIds: an on-demand workspace needs a group in the subnets' VPC, add one of \
+         the two"
+    )]
+    NetworkIncomplete {
+        /// The `EnvironmentConfig`.
+        name: String,
+        /// The workspace's region.
+        region: String,
+    },
+    /// There is a ceiling, and nothing to hold against it.
+    #[error(
+        "EnvironmentConfig {name} has no data.prices.hourlyUsd.{region}.{instance_type}, and \
+         the Composition's input.ceilings.hourlyUsd needs it: add the on-demand price"
+    )]
+    PriceMissing {
+        /// The `EnvironmentConfig`.
+        name: String,
+        /// The workspace's region.
+        region: String,
+        /// The type.
+        instance_type: String,
+    },
+    /// The claim's Namespace, which says whose claims it holds, is not there.
+    #[error("waiting for Crossplane to fetch Namespace {name}, whose label says who owns it")]
+    NamespaceUnresolved {
+        /// The Namespace.
         name: String,
     },
     /// The catalogue does not fit its schema.
@@ -71,7 +118,10 @@ impl Hold {
         match self {
             Self::Unresolved { .. } => "CatalogueUnresolved",
             Self::Absent { .. } => "CatalogueMissing",
-            Self::Invalid { .. } => "CatalogueInvalid",
+            Self::Invalid { .. } | Self::Ambiguous { .. } => "CatalogueInvalid",
+            Self::NetworkIncomplete { .. } => "NetworkIncomplete",
+            Self::PriceMissing { .. } => "PriceMissing",
+            Self::NamespaceUnresolved { .. } => "NamespaceUnresolved",
             Self::ImageMissing { .. } | Self::ImageUnknown { .. } => "ImageMissing",
         }
     }
@@ -79,10 +129,9 @@ impl Hold {
 
 /// An observed resource as it must be desired to stay as it is.
 ///
-/// Of its metadata only the identity remains: an apply that carries
-/// `managedFields` is refused, the other fields are the API server's or
-/// Crossplane's, and labels and annotations are other people's, since this
-/// function sets none.
+/// Of its metadata only the identity and this function's own labels remain: an
+/// apply that carries `managedFields` is refused, the other fields are the API
+/// server's or Crossplane's, and other labels and annotations are other people's.
 pub fn kept(observed: &Value) -> Value {
     let mut kept = Map::new();
     for (key, value) in observed.as_object().into_iter().flatten() {
@@ -104,7 +153,18 @@ fn identity(metadata: &Value) -> Value {
         let value = metadata.get(key)?;
         Some((key.to_owned(), value.clone()))
     });
-    Value::Object(entries.collect())
+    let mut identity: Map<String, Value> = entries.collect();
+    let labels = metadata.get("labels").and_then(Value::as_object);
+    let own: Map<String, Value> = labels
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| key.starts_with(OWN_PREFIX))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if !own.is_empty() {
+        identity.insert("labels".to_owned(), Value::Object(own));
+    }
+    Value::Object(identity)
 }
 
 #[cfg(test)]

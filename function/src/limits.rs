@@ -1,9 +1,14 @@
-//! What a policy lets a claim ask for: instance types and SSH networks.
+//! What a policy lets a claim ask for: instance types, regions, markets, SSH
+//! networks, and what it may cost.
 
+use api::catalogue::Catalogue;
 use api::policy::WorkspacePolicy;
-use api::workspace::WorkspaceParameters;
+use api::workspace::{WorkspaceCapacityType, WorkspaceParameters};
 use ipnet::Ipv4Net;
 
+use crate::hold::Hold;
+use crate::refusal::Refusal;
+use crate::render::Unresolved;
 use crate::schema::{Violation, Violations};
 
 /// What is wrong with a text that is no network.
@@ -59,6 +64,109 @@ pub fn check_instance_types(
             })
             .collect(),
     )
+}
+
+/// Refuses a region that the policy does not allow.
+pub fn check_region(
+    parameters: &WorkspaceParameters,
+    policy: &WorkspacePolicy,
+) -> Result<(), Violations> {
+    let Some(allowed) = &policy.allowed_regions else {
+        return Ok(());
+    };
+    let region = &parameters.region;
+    if allowed.contains(region) {
+        return Ok(());
+    }
+    let problem = format!(
+        "{region} is not allowed; allowed are {}",
+        allowed.join(", ")
+    );
+    Err(Violation::new("spec.parameters.region", problem).into())
+}
+
+/// The workspace's market: the claim's, or else the policy's. A home volume
+/// needs an instance that comes back in the same zone.
+pub fn capacity_type(
+    parameters: &WorkspaceParameters,
+    policy: &WorkspacePolicy,
+    has_home: bool,
+) -> Result<WorkspaceCapacityType, Violations> {
+    const PATH: &str = "spec.parameters.capacityType";
+    let wanted = parameters
+        .capacity_type
+        .unwrap_or(policy.defaults.capacity_type);
+    if let Some(allowed) = &policy.allowed_capacity_types
+        && !allowed.contains(&wanted)
+    {
+        let allowed: Vec<&str> = allowed.iter().map(|c| c.as_str()).collect();
+        let problem = format!(
+            "{} is not allowed; allowed are {}",
+            wanted.as_str(),
+            allowed.join(", ")
+        );
+        return Err(Violation::new(PATH, problem).into());
+    }
+    if has_home && wanted != WorkspaceCapacityType::OnDemand {
+        let problem = format!(
+            "must be OnDemand while there is a home volume: a {} instance may come back in \
+             another zone than its volume",
+            wanted.as_str()
+        );
+        return Err(Violation::new(PATH, problem).into());
+    }
+    Ok(wanted)
+}
+
+/// Refuses a home volume beyond the policy's ceiling.
+pub fn check_home(
+    parameters: &WorkspaceParameters,
+    policy: &WorkspacePolicy,
+) -> Result<(), Violations> {
+    let ceiling = policy.ceilings.as_ref().and_then(|c| c.home_size_gib);
+    match (&parameters.home, ceiling) {
+        (Some(home), Some(ceiling)) if home.size_gib > ceiling => {
+            let problem = format!("must be at most {ceiling}, the policy's ceiling");
+            Err(Violation::new("spec.parameters.home.sizeGiB", problem).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses types that cost more than the policy's ceiling. A type without a
+/// price is nothing that the claim did wrong: the workspace is held.
+pub fn check_prices(
+    types: &[InstanceType],
+    region: &str,
+    policy: &WorkspacePolicy,
+    catalogue: &Catalogue,
+) -> Result<(), Unresolved> {
+    let Some(ceiling) = policy.ceilings.as_ref().and_then(|c| c.hourly_usd) else {
+        return Ok(());
+    };
+    let prices = catalogue.prices.as_ref();
+    let hourly = prices.and_then(|prices| prices.hourly_usd.get(region));
+    let mut violations = Vec::new();
+    for t in types {
+        let price = hourly.and_then(|hourly| hourly.get(&t.name));
+        let (Some(price), Some(prices)) = (price, prices) else {
+            return Err(Hold::PriceMissing {
+                name: policy.catalogue.name.clone(),
+                region: region.to_owned(),
+                instance_type: t.name.clone(),
+            }
+            .into());
+        };
+        if *price > ceiling {
+            let problem = format!(
+                "{} costs {price} USD per hour in {region} (as of {}), the policy allows \
+                 {ceiling}",
+                t.name, prices.as_of
+            );
+            violations.push(Violation::new(&t.path, problem));
+        }
+    }
+    Violations::none_of(violations).map_err(|v| Refusal::Parameters(v).into())
 }
 
 /// The networks that may connect by SSH: the claim's, or else the policy's. As

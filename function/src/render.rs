@@ -9,14 +9,14 @@ use api::workspace::GpuDevWorkspaceStatus;
 use serde_json::{Map, Value};
 
 use crate::claim_paths::ClaimPaths;
+use crate::compose::{Composition, Seen};
 use crate::composite::Composite;
-use crate::hold::{self, Hold};
-use crate::observed::ObservedPool;
+use crate::hold::Hold;
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::response::{Condition, Desired, Event, Response, Severity};
 use crate::status::{self, Report};
-use crate::{input, limits, resolve};
+use crate::{input, limits, requirements, resolve};
 
 /// How soon to look again at what a person has to change.
 const REFUSED_TTL: Duration = Duration::from_mins(1);
@@ -44,45 +44,48 @@ impl From<Refusal> for Unresolved {
 
 /// Decides.
 pub fn render(request: &Request) -> Response {
-    let seen = Seen::of(request);
+    let composite = request.composite.as_ref().map(Composite::new);
+    let previous = composite.map(Composite::status).unwrap_or_default();
+    let rendering = Rendering {
+        request,
+        previous: &previous,
+        seen: Seen::new(request, &previous),
+    };
     let policy = match input::policy(request.policy.as_ref()) {
         Ok(policy) => policy,
-        Err(violations) => return seen.refused(None, &Refusal::Policy(violations)),
+        Err(violations) => return rendering.refused(None, &Refusal::Policy(violations)),
     };
-    let Some(composite) = seen.composite else {
-        return seen.refused(Some(&policy), &Refusal::NoComposite);
+    let Some(composite) = composite else {
+        return rendering.refused(Some(&policy), &Refusal::NoComposite);
     };
-    match resolve::workspace(&policy, composite, seen.pool.as_ref(), &request.catalogue) {
-        Ok(workspace) => {
-            let mut report = seen.report(&workspace.paths);
-            report.status.image = Some(workspace.image);
-            let config = Condition::config_resolved(workspace.notice);
-            seen.composed(&policy, config, report, Some(workspace.pool))
-        }
-        Err(Unresolved::Held(why)) => seen.held(&policy, composite, &why),
-        Err(Unresolved::Refused(why)) => seen.refused(Some(&policy), &why),
+    match rendering.workspace(&policy, composite) {
+        Ok(response) => response,
+        Err(Unresolved::Held(why)) => rendering.held(&policy, composite, &why),
+        Err(Unresolved::Refused(why)) => rendering.refused(Some(&policy), &why),
     }
 }
 
-/// A request, its observed parts read.
-struct Seen<'a> {
+/// A request, and what is seen in it.
+struct Rendering<'a> {
     request: &'a Request,
-    composite: Option<Composite<'a>>,
-    pool: Option<ObservedPool>,
+    previous: &'a GpuDevWorkspaceStatus,
+    seen: Seen<'a>,
 }
 
-impl<'a> Seen<'a> {
-    fn of(request: &'a Request) -> Self {
-        Self {
-            request,
-            composite: request.composite.as_ref().map(Composite::new),
-            pool: request.pool.as_ref().map(ObservedPool::read),
-        }
-    }
-
-    fn report(&self, paths: &ClaimPaths) -> Report {
-        let previous = self.composite.map(Composite::status);
-        status::report(self.pool.as_ref(), &previous.unwrap_or_default(), paths)
+impl Rendering<'_> {
+    fn workspace(
+        &self,
+        policy: &WorkspacePolicy,
+        composite: Composite<'_>,
+    ) -> Result<Response, Unresolved> {
+        let workspace = resolve::workspace(policy, composite, &self.seen, self.request)?;
+        let composition = self
+            .seen
+            .composed(&workspace.wanted, policy, &workspace.paths)?;
+        let mut report = status::report(&composition, self.previous);
+        report.status.image = Some(workspace.wanted.image);
+        let config = Condition::config_resolved(workspace.notice);
+        Ok(self.composed(policy, config, report, composition))
     }
 
     fn composed(
@@ -90,54 +93,63 @@ impl<'a> Seen<'a> {
         policy: &WorkspacePolicy,
         config: Condition,
         report: Report,
-        pool: Option<Value>,
+        composition: Composition,
     ) -> Response {
         let connection = report.connection.into_iter();
         Response {
             ttl: Duration::from_secs(policy.refresh_seconds.into()),
-            catalogue: Some(policy.catalogue.name.clone()),
+            requirements: requirements::of(policy, self.request),
             desired: Some(Desired {
-                pool: pool.map(|pool| (pool, report.ready)),
+                resources: composition.resources,
                 status: fields(&report.status),
                 connection: connection
                     .map(|(key, value)| (key.to_owned(), value))
                     .collect(),
                 ready: self.readiness(report.ready),
             }),
-            conditions: vec![config, report.compute],
-            events: report.event.into_iter().collect(),
+            conditions: [config, report.compute]
+                .into_iter()
+                .chain(report.home)
+                .collect(),
+            events: report.events,
         }
     }
 
     fn held(&self, policy: &WorkspacePolicy, composite: Composite<'_>, why: &Hold) -> Response {
-        let mut report = self.report(&claim_paths(policy, composite));
-        let pool = self.request.pool.as_ref().map(hold::kept);
-        if pool.is_none() {
+        let composition = self.seen.held(&claim_paths(policy, composite));
+        let mut report = status::report(&composition, self.previous);
+        if composition.resources.is_empty() {
             report.status.message = Some(why.to_string());
             report.compute = blocked();
+            report.home = None;
         }
         let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
-        self.composed(policy, config, report, pool)
+        self.composed(policy, config, report, composition)
     }
 
     fn refused(&self, policy: Option<&WorkspacePolicy>, why: &Refusal) -> Response {
+        let composite = self.request.composite.as_ref().map(Composite::new);
         let paths = policy
-            .zip(self.composite)
+            .zip(composite)
             .map(|(policy, composite)| claim_paths(policy, composite));
         // Crossplane sets conditions that a fatal response leaves out to
         // Unknown, and the instance may well run.
-        let compute = match self.pool {
-            Some(_) => self.report(&paths.unwrap_or_default()).compute,
-            None => blocked(),
+        let (compute, home) = if self.request.observed.is_empty() {
+            (blocked(), None)
+        } else {
+            let composition = self.seen.held(&paths.unwrap_or_default());
+            let report = status::report(&composition, self.previous);
+            (report.compute, report.home)
         };
+        let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
+        let least = policy.map_or(0, |policy| policy.minimum_refresh_seconds);
         Response {
-            ttl: REFUSED_TTL,
-            catalogue: policy.map(|policy| policy.catalogue.name.clone()),
+            ttl: REFUSED_TTL.max(Duration::from_secs(least.into())),
+            requirements: policy
+                .map(|policy| requirements::of(policy, self.request))
+                .unwrap_or_default(),
             desired: None,
-            conditions: vec![
-                Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string()),
-                compute,
-            ],
+            conditions: [config, compute].into_iter().chain(home).collect(),
             events: vec![Event {
                 severity: Severity::Fatal,
                 reason: why.reason(),
@@ -157,7 +169,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// There is no pool, and none is composed until the other condition holds.
+/// There is no compute, and none is composed until the other condition holds.
 fn blocked() -> Condition {
     Condition::fails(
         COMPUTE_READY,

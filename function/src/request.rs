@@ -1,12 +1,13 @@
 //! What the function decides from.
 
+use std::collections::BTreeMap;
+
 use function_sdk_rust::proto::v1::{Ready, Resource, RunFunctionRequest};
-use function_sdk_rust::request::{get_required_resources, observed_composed, observed_composite};
+use function_sdk_rust::request::{observed_composed, observed_composite};
 use function_sdk_rust::resource::struct_to_json;
 use serde_json::Value;
 
-use crate::catalogue;
-use crate::pool;
+use crate::{keys, requirements};
 
 /// The parts of a `RunFunctionRequest` that a decision may depend on.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,45 +16,68 @@ pub struct Request {
     pub policy: Option<Value>,
     /// The observed XR.
     pub composite: Option<Value>,
-    /// The observed `SpotPool`.
-    pub pool: Option<Value>,
-    /// The catalogue.
-    pub catalogue: Required,
+    /// The observed resources that this function composed, by key.
+    pub observed: BTreeMap<String, Value>,
+    /// What Crossplane fetched for this function, by requirement.
+    pub required: BTreeMap<String, Vec<Value>>,
     /// Whether earlier steps of the pipeline desire resources of their own, or
     /// have said themselves whether the XR is ready.
     pub others_decide_readiness: bool,
 }
 
 /// The three states of a resource that a function requires.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Required {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Required<'a> {
     /// Crossplane has not looked for it yet.
-    #[default]
     Unresolved,
     /// It does not exist.
     Absent,
     /// It exists.
-    Present(Value),
+    Present(&'a Value),
+}
+
+impl Request {
+    /// A required resource that was asked for by name.
+    pub fn required(&self, requirement: &str) -> Required<'_> {
+        match self.required.get(requirement).map(Vec::as_slice) {
+            None => Required::Unresolved,
+            Some([]) => Required::Absent,
+            Some([found, ..]) => Required::Present(found),
+        }
+    }
+
+    /// The workspace's attachments, with those that Crossplane composes no more;
+    /// `None` while they have not been fetched.
+    pub fn attachments(&self) -> Option<&[Value]> {
+        self.required
+            .get(requirements::ATTACHMENTS)
+            .map(Vec::as_slice)
+    }
 }
 
 impl From<&RunFunctionRequest> for Request {
     fn from(request: &RunFunctionRequest) -> Self {
         let json = |resource: Option<&Resource>| resource?.resource.as_ref().map(struct_to_json);
         let desired = request.desired.as_ref();
+        let observed = request.observed.iter().flat_map(|o| o.resources.keys());
+        let owned = observed.filter(|key| keys::is_owned(key));
         Self {
             policy: request.input.as_ref().map(struct_to_json),
             composite: json(observed_composite(request)),
-            pool: json(observed_composed(request, pool::KEY)),
-            catalogue: match get_required_resources(request, catalogue::REQUIREMENT) {
-                None => Required::Unresolved,
-                Some(found) => found
-                    .into_iter()
-                    .next()
-                    .map_or(Required::Absent, Required::Present),
-            },
+            observed: owned
+                .filter_map(|key| Some((key.clone(), json(observed_composed(request, key))?)))
+                .collect(),
+            required: request
+                .required_resources
+                .iter()
+                .map(|(name, found)| {
+                    let items = found.items.iter().filter_map(|item| json(Some(item)));
+                    (name.clone(), items.collect())
+                })
+                .collect(),
             others_decide_readiness: desired.is_some_and(|desired| {
                 let said = desired.composite.as_ref().map(Resource::ready);
-                desired.resources.keys().any(|key| key != pool::KEY)
+                desired.resources.keys().any(|key| !keys::is_owned(key))
                     || said.is_some_and(|ready| ready != Ready::Unspecified)
             }),
         }

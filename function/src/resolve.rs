@@ -1,31 +1,32 @@
-//! Policy, catalogue and parameters put together: the desired pool, or why there
-//! is none.
+//! Policy, catalogue and parameters put together: what the workspace should be,
+//! or why that cannot be said.
 
 use api::catalogue::{Catalogue, Network};
 use api::policy::WorkspacePolicy;
-use api::workspace::{ChosenImage, WorkspaceParameters};
-use serde_json::Value;
+use api::workspace::{WorkspaceCapacityType, WorkspaceParameters};
 
 use crate::claim_paths::ClaimPaths;
+use crate::compose::Seen;
 use crate::composite::Composite;
-use crate::observed::ObservedPool;
-use crate::pool::{self, Wanted};
+use crate::hold::Hold;
+use crate::limits::InstanceType;
 use crate::refusal::Refusal;
 use crate::render::Unresolved;
-use crate::request::Required;
+use crate::request::Request;
+use crate::schema::Violations;
 use crate::user_data::UserData;
-use crate::{catalogue, image, limits, software};
+use crate::wanted::Wanted;
+use crate::{catalogue, image, keys, limits, owner, software};
 
 /// A workspace about which everything is known.
 #[derive(Clone, Debug)]
 pub struct Workspace {
-    /// The desired `SpotPool`.
-    pub pool: Value,
-    /// The image it boots.
-    pub image: ChosenImage,
-    /// Where the pool's fields come from.
+    /// What it should be.
+    pub wanted: Wanted,
+    /// Where its fields come from.
     pub paths: ClaimPaths,
-    /// What keeps the user out although nothing is wrong; empty for nothing.
+    /// What keeps the user out, or has no effect, although nothing is wrong;
+    /// empty for nothing.
     pub notice: String,
 }
 
@@ -34,53 +35,95 @@ pub struct Workspace {
 pub fn workspace(
     policy: &WorkspacePolicy,
     composite: Composite<'_>,
-    observed: Option<&ObservedPool>,
-    required: &Required,
+    seen: &Seen<'_>,
+    request: &Request,
 ) -> Result<Workspace, Unresolved> {
     let origin = composite.origin()?;
     let parameters = composite.parameters().map_err(Refusal::Parameters)?;
     let types = limits::instance_types(&parameters);
-    limits::check_instance_types(&types, policy).map_err(Refusal::Parameters)?;
-    let ssh_cidrs = limits::ssh_cidrs(&parameters, policy).map_err(Refusal::Parameters)?;
+    let allowed = allowed(policy, &parameters, &types, seen).map_err(Refusal::Parameters)?;
+    owner::check(policy, &parameters, &origin, request)?;
 
-    let catalogue = catalogue::read(required, &policy.catalogue.name)?;
-    let recorded = composite.status().image;
-    let booted = observed.and_then(|pool| pool.image_id.as_deref());
+    let catalogue = catalogue::read(policy, request)?;
     let region = parameters.region.as_str();
+    limits::check_prices(&types, region, policy, &catalogue)?;
+    let network = network(policy, &catalogue, region, allowed.capacity_type, request)?;
+    let recorded = composite.status().image;
+    let booted = seen.booted_image();
     let image = image::choose(recorded.as_ref(), booted, region, &catalogue, policy)?;
-    let software = software::choose(&parameters, &image)?;
+    let software = software::choose(&parameters, policy, &image)?;
     let public_keys = public_keys(&parameters, &catalogue);
-    let network = catalogue.networks.get(region).cloned().unwrap_or_default();
     let user_data = UserData {
         owner: &parameters.owner,
         public_keys: &public_keys,
         sudo: policy.instance.sudo,
         software: &software,
     };
-    let notice = notice(policy, &parameters, &public_keys, &ssh_cidrs, &network);
-    let wanted = Wanted {
-        origin: &origin,
-        owner: &parameters.owner,
-        region,
-        capacity_type: parameters.capacity_type,
-        instance_types: types.iter().map(|t| t.name.clone()).collect(),
-        image: &image,
-        user_data: user_data.document()?,
-        ssh_cidrs,
-        subnet_ids: network.subnet_ids,
-        security_group_ids: network.security_group_ids,
-    };
     Ok(Workspace {
-        pool: pool::desired(wanted, policy)?,
+        notice: notice(policy, &parameters, &public_keys, &allowed, &network),
         paths: ClaimPaths {
             catalogue: policy.catalogue.name.clone(),
             region: parameters.region.clone(),
             image: image.name.clone(),
-            instance_types: types,
+            instance_types: types.clone(),
         },
-        image,
-        notice,
+        wanted: Wanted {
+            composite: composite.id(),
+            user_data: user_data.document()?,
+            capacity_type: allowed.capacity_type,
+            ssh_cidrs: allowed.ssh_cidrs,
+            home_size_gib: parameters.home.map(|home| home.size_gib),
+            instance_types: types.into_iter().map(|t| t.name).collect(),
+            owner: parameters.owner,
+            region: parameters.region,
+            origin,
+            image,
+            network,
+        },
     })
+}
+
+/// What the policy makes of the claim's wishes.
+struct Allowed {
+    capacity_type: WorkspaceCapacityType,
+    ssh_cidrs: Vec<String>,
+}
+
+fn allowed(
+    policy: &WorkspacePolicy,
+    parameters: &WorkspaceParameters,
+    types: &[InstanceType],
+    seen: &Seen<'_>,
+) -> Result<Allowed, Violations> {
+    limits::check_instance_types(types, policy)?;
+    limits::check_region(parameters, policy)?;
+    limits::check_home(parameters, policy)?;
+    let has_home = parameters.home.is_some() || seen.has_home();
+    Ok(Allowed {
+        capacity_type: limits::capacity_type(parameters, policy, has_home)?,
+        ssh_cidrs: limits::ssh_cidrs(parameters, policy)?,
+    })
+}
+
+/// The catalogue's network of the region.
+fn network(
+    policy: &WorkspacePolicy,
+    catalogue: &Catalogue,
+    region: &str,
+    capacity_type: WorkspaceCapacityType,
+    request: &Request,
+) -> Result<Network, Hold> {
+    let network = catalogue.networks.get(region).cloned().unwrap_or_default();
+    let needs_group = capacity_type == WorkspaceCapacityType::OnDemand
+        && network.security_group_ids.is_empty()
+        && !request.observed.contains_key(keys::SECURITY_GROUP);
+    if needs_group && !network.subnet_ids.is_empty() && network.vpc_id.is_none() {
+        return Err(Hold::NetworkIncomplete {
+            name: policy.catalogue.name.clone(),
+            region: region.to_owned(),
+        });
+    }
+    Ok(network)
 }
 
 /// The owner's keys from the catalogue, then the claim's, each once.
@@ -103,7 +146,7 @@ fn notice(
     policy: &WorkspacePolicy,
     parameters: &WorkspaceParameters,
     public_keys: &[String],
-    ssh_cidrs: &[String],
+    allowed: &Allowed,
     network: &Network,
 ) -> String {
     let catalogue = &policy.catalogue.name;
@@ -121,7 +164,7 @@ fn notice(
         ));
     }
     if network.security_group_ids.is_empty() {
-        if ssh_cidrs.is_empty() {
+        if allowed.ssh_cidrs.is_empty() {
             notices.push(
                 "nobody can connect: add the networks you connect from to \
                  spec.parameters.ssh.allowedCidrs"
@@ -133,6 +176,13 @@ fn notice(
             "spec.parameters.ssh.allowedCidrs has no effect: region {region} uses the security \
              groups of EnvironmentConfig {catalogue}"
         ));
+    }
+    if allowed.capacity_type == WorkspaceCapacityType::OnDemand
+        && !parameters.instance_types.is_empty()
+    {
+        notices.push(
+            "spec.parameters.instanceTypes has no effect with capacityType OnDemand".to_owned(),
+        );
     }
     notices.join("; ")
 }

@@ -11,15 +11,16 @@ use function_sdk_rust::resource::{
 use function_sdk_rust::response::{self as sdk, ResourceMatch};
 use serde_json::{Map, Value};
 
-use crate::{catalogue, pool};
+use crate::compose::Composed;
+use crate::requirements::{Requirement, Which};
 
 /// A decision, complete and free of chance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
     /// When to look again, at the latest.
     pub ttl: Duration,
-    /// The `EnvironmentConfig` to fetch; none while the policy is unreadable.
-    pub catalogue: Option<String>,
+    /// What Crossplane is to fetch; nothing while the policy is unreadable.
+    pub requirements: Vec<Requirement>,
     /// Nothing with a fatal result: what earlier steps desire is passed on.
     pub desired: Option<Desired>,
     /// At most one per type.
@@ -31,8 +32,8 @@ pub struct Response {
 /// Desired state of what this function owns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
-    /// The pool and whether it is ready.
-    pub pool: Option<(Value, bool)>,
+    /// The composed resources, by key.
+    pub resources: BTreeMap<String, Composed>,
     /// The XR's status fields of this function.
     pub status: Map<String, Value>,
     /// The XR's connection details, which Crossplane publishes for legacy XRs.
@@ -116,15 +117,8 @@ impl Response {
     /// request, and this decision.
     pub fn onto(self, request: &RunFunctionRequest) -> RunFunctionResponse {
         let mut rsp = sdk::to(request, self.ttl);
-        if let Some(name) = self.catalogue {
-            sdk::require_resources(
-                &mut rsp,
-                catalogue::REQUIREMENT,
-                catalogue::API_VERSION,
-                catalogue::KIND,
-                Some(ResourceMatch::Name(name)),
-                None,
-            );
+        for requirement in self.requirements {
+            requirement.add_to(&mut rsp);
         }
         if let Some(desired) = self.desired {
             desired.add_to(&mut rsp);
@@ -141,10 +135,12 @@ impl Response {
 
 impl Desired {
     fn add_to(self, rsp: &mut RunFunctionResponse) {
-        if let Some((Value::Object(fields), ready)) = self.pool {
-            let resource = sdk::desired_composed(rsp, pool::KEY);
-            resource.resource = Some(json_to_struct(&fields));
-            set_ready(resource, readiness(ready));
+        for (key, composed) in self.resources {
+            if let Value::Object(fields) = composed.object {
+                let resource = sdk::desired_composed(rsp, &key);
+                resource.resource = Some(json_to_struct(&fields));
+                set_ready(resource, readiness(composed.ready));
+            }
         }
         let composite = sdk::desired_composite(rsp);
         let fields = &mut composite.resource.get_or_insert_default().fields;
@@ -161,6 +157,30 @@ impl Desired {
         if let Some(ready) = self.ready {
             set_ready(composite, readiness(ready));
         }
+    }
+}
+
+impl Requirement {
+    fn add_to(self, rsp: &mut RunFunctionResponse) {
+        let (which, namespace) = match self.which {
+            Which::Named(name) => (ResourceMatch::Name(name), None),
+            Which::Labelled {
+                namespace,
+                key,
+                value,
+            } => {
+                let labels = [(key.to_owned(), value)].into_iter().collect();
+                (ResourceMatch::Labels(labels), Some(namespace))
+            }
+        };
+        sdk::require_resources(
+            rsp,
+            self.name,
+            self.api_version,
+            self.kind,
+            Some(which),
+            namespace,
+        );
     }
 }
 

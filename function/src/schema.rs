@@ -208,8 +208,8 @@ mod tests {
                 "spec.parameters.placement: must be \"EC2\"",
             ),
             (
-                json!({"owner": "a", "capacityType": "OnDemand"}),
-                "spec.parameters.capacityType: must be \"Spot\" or \"SpotWithFallback\"",
+                json!({"owner": "a", "capacityType": "Reserved"}),
+                "spec.parameters.capacityType: must be \"Spot\" or \"SpotWithFallback\" or \"OnDemand\"",
             ),
             (
                 json!({"owner": "a", "opencvVersion": 4.8}),

@@ -1,5 +1,6 @@
 //! Which `OpenCV` and which `PyTorch` a workspace gets, and where from.
 
+use api::policy::WorkspacePolicy;
 use api::workspace::{ChosenImage, WorkspaceParameters};
 
 use crate::refusal::Refusal;
@@ -57,13 +58,17 @@ impl Software {
     }
 }
 
-/// Chooses for a workspace on an image. Without a wish, `PyTorch` is the image's
-/// own, and an image without it promises none.
-pub fn choose(parameters: &WorkspaceParameters, image: &ChosenImage) -> Result<Software, Refusal> {
+/// Chooses for a workspace on an image. Without a wish of the claim or the
+/// policy, `PyTorch` is the image's own, and an image without it promises none.
+pub fn choose(
+    parameters: &WorkspaceParameters,
+    policy: &WorkspacePolicy,
+    image: &ChosenImage,
+) -> Result<Software, Refusal> {
     let own = image.pytorch.as_ref();
-    let wanted = parameters
-        .pytorch_version
-        .as_ref()
+    let claimed = parameters.pytorch_version.as_ref();
+    let wanted = claimed
+        .or(policy.defaults.pytorch_version.as_ref())
         .or(own.map(|p| &p.version));
     let pytorch = match (wanted, own, &image.pytorch_index_url) {
         (None, _, _) => None,
@@ -85,7 +90,11 @@ pub fn choose(parameters: &WorkspaceParameters, image: &ChosenImage) -> Result<S
                 "{version} is not available: image {} ({}) has {has} and no pytorchIndexUrl for others",
                 image.name, image.id
             );
-            let violation = Violation::new("spec.parameters.pytorchVersion", problem);
+            let path = match claimed {
+                Some(_) => "spec.parameters.pytorchVersion",
+                None => "input.defaults.pytorchVersion",
+            };
+            let violation = Violation::new(path, problem);
             return Err(Refusal::Parameters(Violations::from(violation)));
         }
     };

@@ -1,197 +1,132 @@
 //! What the user reads: phase, message, address, conditions, events.
 
-use api::condition::{COMPUTE_READY, LAUNCHED, READY, SYNCED};
-use api::pool::PoolInstance;
+use api::condition::{COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 
-use crate::claim_paths::ClaimPaths;
-use crate::observed::{LaunchFailure, ObservedPool};
+use crate::compose::Composition;
+use crate::finding::{Cause, Finding, Machine};
+use crate::on_demand::home;
 use crate::response::{Condition, Event, Severity};
 use crate::user_data::USER;
 
 /// Where SSH listens.
 const SSH_PORT: &str = "22";
 
-/// The state of a workspace, as it follows from its pool and from what its last
-/// status says.
+/// The state of a workspace, as it follows from its resources and from what its
+/// last status says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// The XR's status, whole: a field that is left out is removed.
     pub status: GpuDevWorkspaceStatus,
-    /// Whether the workspace can be used and its pool is in order.
+    /// Whether the workspace can be used and all of it is in order.
     pub ready: bool,
     /// `ComputeReady`.
     pub compute: Condition,
-    /// A change of phase that somebody should hear of.
-    pub event: Option<Event>,
+    /// `HomeReady`, where there is a home volume.
+    pub home: Option<Condition>,
+    /// What somebody should hear of.
+    pub events: Vec<Event>,
     /// Host, user, port and command, while there is an address.
     pub connection: Vec<(&'static str, String)>,
 }
 
-/// Why the compute is not ready.
-#[derive(Clone, Debug, PartialEq)]
-struct Cause {
-    reason: String,
-    message: String,
-}
-
 /// Reports on a workspace. `previous` is the XR's status as observed.
-pub fn report(
-    pool: Option<&ObservedPool>,
-    previous: &GpuDevWorkspaceStatus,
-    paths: &ClaimPaths,
-) -> Report {
-    let usable = pool.and_then(|pool| pool.usable(previous.instance_id.as_deref()));
-    let in_order = pool.is_some_and(ObservedPool::is_ready);
-    let ready = usable.is_some() && in_order;
-    let cause = (!ready).then(|| cause(pool, previous, paths));
-    let phase = phase(pool, previous, usable.is_some(), in_order);
-    let message = cause.as_ref().map(|cause| cause.message.clone());
-    let status = match usable {
-        Some((instance, address)) => at(instance, address),
-        None if pool.is_some_and(|pool| pool.unreadable.is_some()) => previous.clone(),
+pub fn report(composition: &Composition, previous: &GpuDevWorkspaceStatus) -> Report {
+    let Composition {
+        target,
+        serving,
+        home,
+        ..
+    } = composition;
+    let serving = serving.as_ref();
+    let machine = serving.or(target.machine.as_ref());
+    let home_ready = home.as_ref().is_none_or(|home| home.ready);
+    let compute_cause = compute_cause(target, serving);
+    let cause = match (&compute_cause, home) {
+        (Some(cause), _) => Some(cause),
+        (None, Some(home)) if !home.ready => Some(&home.cause),
+        (None, _) => None,
+    };
+    let phase = phase(target, serving, home_ready, previous);
+    let status = match machine {
+        Some(machine) => at(machine),
+        None if target.unreadable => previous.clone(),
         None => without_address(previous),
     };
     let status = GpuDevWorkspaceStatus {
         phase: Some(phase),
-        message: message.clone(),
+        message: cause.map(|cause| cause.message.clone()),
         image: previous.image.clone(),
+        home: home
+            .as_ref()
+            .and_then(|home| home.status.clone())
+            .or_else(|| previous.home.clone()),
         ..status
     };
     Report {
-        event: event(previous.phase, &status),
-        compute: match cause {
-            None => Condition::holds(COMPUTE_READY, "Available"),
-            Some(cause) => Condition::fails(COMPUTE_READY, cause.reason, cause.message),
-        },
-        connection: usable
-            .map(|(_, address)| connection(address))
-            .unwrap_or_default(),
-        ready,
+        events: events(previous, &status),
+        ready: cause.is_none(),
+        compute: condition(COMPUTE_READY, "Available", compute_cause.as_ref()),
+        home: home.as_ref().map(home_condition),
+        connection: machine.map(connection).unwrap_or_default(),
         status,
     }
 }
 
+fn home_condition(home: &home::Finding) -> Condition {
+    condition(HOME_READY, "Attached", (!home.ready).then_some(&home.cause))
+}
+
+fn condition(type_: &'static str, ready: &str, cause: Option<&Cause>) -> Condition {
+    match cause {
+        None => Condition::holds(type_, ready),
+        Some(cause) => Condition::fails(type_, cause.reason.clone(), cause.message.clone()),
+    }
+}
+
+/// Why the machine is not the one that was asked for, running and in order.
+fn compute_cause(target: &Finding, serving: Option<&Machine>) -> Option<Cause> {
+    let cause = (!target.serves_well()).then(|| target.cause.clone());
+    match (cause, serving) {
+        (Some(cause), Some(serving)) => Some(Cause::new(
+            cause.reason,
+            format!(
+                "instance {} ({}) serves until its replacement does: {}",
+                serving.id, serving.instance_type, cause.message
+            ),
+        )),
+        (cause, _) => cause,
+    }
+}
+
 fn phase(
-    pool: Option<&ObservedPool>,
+    target: &Finding,
+    serving: Option<&Machine>,
+    home_ready: bool,
     previous: &GpuDevWorkspaceStatus,
-    usable: bool,
-    in_order: bool,
 ) -> Phase {
     let was_ready = previous.phase == Some(Phase::Ready);
-    if usable && (in_order || was_ready) {
+    let usable = target.machine.is_some() && home_ready;
+    if serving.is_some() {
+        return Phase::Provisioning;
+    }
+    if usable && (target.in_order || was_ready) {
         // A workspace that is ready stays so while its instance runs, whatever
         // trouble the provider has with looking.
         return Phase::Ready;
     }
-    if let Some(pool) = pool {
-        if pool.unreadable.is_some() {
-            return previous.phase.unwrap_or(Phase::Provisioning);
-        }
-        let failure = pool.launch_failure().map(|(_, failure)| failure);
-        if pool.running().next().is_some() {
-            return Phase::Provisioning;
-        }
-        if failure == Some(LaunchFailure::NeedsPerson) {
-            return Phase::Failed;
-        }
+    if target.unreadable {
+        return previous.phase.unwrap_or(Phase::Provisioning);
+    }
+    if target.runs {
+        return Phase::Provisioning;
+    }
+    if target.needs_person {
+        return Phase::Failed;
     }
     match previous.instance_id {
         Some(_) => Phase::Interrupted,
         None => Phase::Provisioning,
-    }
-}
-
-/// The first cause that applies: what a person has to change, then what the
-/// provider cannot do, then what is waited for.
-fn cause(
-    pool: Option<&ObservedPool>,
-    previous: &GpuDevWorkspaceStatus,
-    paths: &ClaimPaths,
-) -> Cause {
-    let Some(pool) = pool else {
-        return lost(None, previous).unwrap_or_else(|| Cause {
-            reason: "Creating".into(),
-            message: "waiting for the SpotPool to be created".into(),
-        });
-    };
-    if let Some(problem) = &pool.unreadable {
-        return Cause {
-            reason: "StatusUnreadable".into(),
-            message: format!(
-                "the SpotPool's status has an unknown shape ({problem}); check that the versions of provider-gpu-spot and function-gpu-workspace fit"
-            ),
-        };
-    }
-    if pool.deleting {
-        return Cause {
-            reason: "Deleting".into(),
-            message: "the SpotPool is being deleted; another one follows".into(),
-        };
-    }
-    let runs = pool.running().next().is_some();
-    let launch = pool.launch_failure().filter(|_| !runs);
-    let terminal = launch.filter(|(_, failure)| *failure == LaunchFailure::NeedsPerson);
-    let failing = terminal
-        .map(|(condition, _)| condition)
-        .or_else(|| pool.failing(SYNCED))
-        .or_else(|| pool.failing(LAUNCHED).filter(|_| !runs));
-    let lost = lost(Some(pool), previous).filter(|_| !runs);
-    match (failing, lost) {
-        (Some(condition), lost) => {
-            let message = paths.translate(&condition.message);
-            Cause {
-                reason: condition.reason.clone(),
-                message: match lost {
-                    Some(lost) => format!("{}: {message}", lost.message),
-                    None => message,
-                },
-            }
-        }
-        (None, Some(lost)) => lost,
-        (None, None) => waiting(pool, paths),
-    }
-}
-
-fn lost(pool: Option<&ObservedPool>, previous: &GpuDevWorkspaceStatus) -> Option<Cause> {
-    let id = previous.instance_id.as_deref()?;
-    let instance = pool.and_then(|pool| pool.instance(id));
-    let why = instance.and_then(|instance| instance.state_reason.as_deref());
-    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-    Some(Cause {
-        reason: "Interrupted".into(),
-        message: format!("instance {id} is gone{why}, waiting for another one"),
-    })
-}
-
-fn waiting(pool: &ObservedPool, paths: &ClaimPaths) -> Cause {
-    let failing = pool.failing(READY);
-    let said = failing.map_or("", |condition| condition.message.as_str());
-    let message = if said.is_empty() {
-        waited_for(pool)
-    } else {
-        paths.translate(said)
-    };
-    Cause {
-        reason: failing.map_or("Creating".into(), |condition| condition.reason.clone()),
-        message,
-    }
-}
-
-fn waited_for(pool: &ObservedPool) -> String {
-    let Some(instance) = pool.starting() else {
-        return "waiting for the SpotPool to launch an instance".into();
-    };
-    let which = format!(
-        "instance {} ({}, {})",
-        instance.id, instance.instance_type, instance.zone
-    );
-    if pool.usable(None).is_some() {
-        format!("waiting for the SpotPool to report {which} as ready")
-    } else if pool.running().next().is_some() {
-        format!("waiting for an address of {which}")
-    } else {
-        format!("waiting for {which}, which is {}", instance.state)
     }
 }
 
@@ -205,15 +140,15 @@ fn without_address(previous: &GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
     }
 }
 
-fn at(instance: &PoolInstance, address: &str) -> GpuDevWorkspaceStatus {
+fn at(machine: &Machine) -> GpuDevWorkspaceStatus {
     GpuDevWorkspaceStatus {
-        ssh: Some(ssh(address)),
-        instance_id: Some(instance.id.clone()),
-        instance_type: Some(instance.instance_type.clone()),
-        capacity_type: Some(instance.capacity_type),
-        zone: Some(instance.zone.clone()),
-        public_ip: instance.public_ip.clone(),
-        private_ip: instance.private_ip.clone(),
+        ssh: Some(ssh(&machine.address)),
+        instance_id: Some(machine.id.clone()),
+        instance_type: Some(machine.instance_type.clone()),
+        capacity_type: Some(machine.capacity_type),
+        zone: Some(machine.zone.clone()),
+        public_ip: machine.public_ip.clone(),
+        private_ip: machine.private_ip.clone(),
         ..GpuDevWorkspaceStatus::default()
     }
 }
@@ -222,7 +157,8 @@ fn ssh(address: &str) -> String {
     format!("ssh {USER}@{address}")
 }
 
-fn connection(address: &str) -> Vec<(&'static str, String)> {
+fn connection(machine: &Machine) -> Vec<(&'static str, String)> {
+    let address = machine.address.as_str();
     vec![
         ("host", address.to_owned()),
         ("port", SSH_PORT.to_owned()),
@@ -231,7 +167,15 @@ fn connection(address: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn event(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Option<Event> {
+fn events(previous: &GpuDevWorkspaceStatus, status: &GpuDevWorkspaceStatus) -> Vec<Event> {
+    let transition = phase_event(previous.phase, status);
+    transition
+        .into_iter()
+        .chain(home_event(previous, status))
+        .collect()
+}
+
+fn phase_event(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Option<Event> {
     if before == status.phase {
         return None;
     }
@@ -254,5 +198,16 @@ fn event(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Option<Event>
         severity,
         reason,
         message,
+    })
+}
+
+/// A volume with another id is another volume, without the owner's files.
+fn home_event(before: &GpuDevWorkspaceStatus, status: &GpuDevWorkspaceStatus) -> Option<Event> {
+    let lost = &before.home.as_ref()?.volume_id;
+    let found = &status.home.as_ref()?.volume_id;
+    (lost != found).then(|| Event {
+        severity: Severity::Warning,
+        reason: "HomeReplaced",
+        message: format!("the home volume {lost} is gone; {found}, an empty one, takes its place"),
     })
 }

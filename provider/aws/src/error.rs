@@ -36,7 +36,7 @@ impl Ec2Error {
         let message = stable(meta.message().unwrap_or_default());
         Self {
             operation,
-            class: classify(&code),
+            class: ErrorClass::of(&code),
             code,
             message,
         }
@@ -125,80 +125,6 @@ impl fmt::Display for Ec2Error {
 
 impl std::error::Error for Ec2Error {}
 
-/// The class of an EC2 error code, from AWS's "Error codes for the Amazon EC2
-/// API". An unknown code is the spec's fault only when nothing else can be: the
-/// safe reading of an unknown answer is that EC2 may have acted.
-fn classify(code: &str) -> ErrorClass {
-    match code {
-        "InsufficientInstanceCapacity"
-        | "InsufficientCapacity"
-        | "InsufficientHostCapacity"
-        | "InsufficientReservedInstanceCapacity"
-        | "InsufficientFreeAddressesInSubnet"
-        | "UnfulfillableCapacity"
-        | "ReservationCapacityExceeded"
-        | "SpotMaxPriceTooLow"
-        // The type is not sold in that zone.
-        | "Unsupported" => ErrorClass::Capacity,
-
-        "MaxSpotInstanceCountExceeded"
-        | "VcpuLimitExceeded"
-        | "InstanceLimitExceeded"
-        | "MaxFleetCountExceeded"
-        | "VolumeLimitExceeded"
-        | "SecurityGroupLimitExceeded"
-        | "RulesPerSecurityGroupLimitExceeded"
-        | "SecurityGroupsPerInstanceLimitExceeded" => ErrorClass::Quota,
-
-        "RequestLimitExceeded"
-        | "Throttling"
-        | "ThrottlingException"
-        | "TooManyRequestsException"
-        | "EC2ThrottledException" => ErrorClass::Throttled,
-
-        "UnauthorizedOperation"
-        | "AuthFailure"
-        | "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
-        | "AccessDenied"
-        | "AccessDeniedException"
-        | "Blocked"
-        | "ExpiredToken"
-        | "InvalidClientTokenId"
-        | "InvalidIdentityToken"
-        | "OptInRequired"
-        | "PendingVerification"
-        | "RequestExpired"
-        | "SignatureDoesNotMatch" => ErrorClass::Denied,
-
-        "InvalidAMIID.Malformed"
-        | "InvalidAMIID.NotFound"
-        | "InvalidAMIID.Unavailable"
-        | "InvalidBlockDeviceMapping"
-        | "InvalidFleetConfiguration"
-        | "InvalidGroup.NotFound"
-        | "InvalidInstanceType"
-        | "InvalidInstanceType.NotFound"
-        | "InvalidKeyPair.NotFound"
-        | "InvalidParameter"
-        | "InvalidParameterCombination"
-        | "InvalidParameterValue"
-        | "InvalidPermission.Malformed"
-        | "InvalidSecurityGroupID.NotFound"
-        | "InvalidSubnetID.NotFound"
-        | "InvalidUserData.Malformed"
-        | "InvalidVpcID.NotFound"
-        | "MissingParameter"
-        | "NoSuchEntity"
-        | "OperationNotPermitted"
-        | "UnsupportedOperation"
-        | "VPCIdNotSpecified"
-        | "DefaultVpcDoesNotExist"
-        | "InvalidAction" => ErrorClass::Configuration,
-
-        _ => ErrorClass::Transient,
-    }
-}
-
 /// EC2's words without what changes from call to call: a condition's message
 /// must not flap. A denial carries an encoded message of its own each time.
 fn stable(message: &str) -> String {
@@ -240,19 +166,19 @@ mod tests {
     #[test]
     fn a_quota_error_is_not_taken_for_bad_luck() {
         for code in ["MaxSpotInstanceCountExceeded", "VcpuLimitExceeded"] {
-            assert_eq!(classify(code), ErrorClass::Quota);
+            assert_eq!(ErrorClass::of(code), ErrorClass::Quota);
         }
         assert_eq!(
-            classify("InsufficientInstanceCapacity"),
+            ErrorClass::of("InsufficientInstanceCapacity"),
             ErrorClass::Capacity
         );
     }
 
     #[test]
     fn an_unknown_code_is_repeated_with_the_same_token() {
-        assert!(!classify("SomethingNew").is_definite());
-        assert!(!classify("InternalError").is_definite());
-        assert!(!classify("RequestLimitExceeded").is_definite());
+        assert!(!ErrorClass::of("SomethingNew").is_definite());
+        assert!(!ErrorClass::of("InternalError").is_definite());
+        assert!(!ErrorClass::of("RequestLimitExceeded").is_definite());
     }
 
     #[test]

@@ -22,6 +22,80 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
+    /// The class of an EC2 error code, from AWS's "Error codes for the Amazon EC2
+    /// API". An unknown code is the spec's fault only when nothing else can be: the
+    /// safe reading of an unknown answer is that EC2 may have acted.
+    pub fn of(code: &str) -> Self {
+        match code {
+            "InsufficientInstanceCapacity"
+            | "InsufficientCapacity"
+            | "InsufficientHostCapacity"
+            | "InsufficientReservedInstanceCapacity"
+            | "InsufficientFreeAddressesInSubnet"
+            | "UnfulfillableCapacity"
+            | "ReservationCapacityExceeded"
+            | "SpotMaxPriceTooLow"
+            // The type is not sold in that zone.
+            | "Unsupported" => Self::Capacity,
+
+            "MaxSpotInstanceCountExceeded"
+            | "VcpuLimitExceeded"
+            | "InstanceLimitExceeded"
+            | "MaxFleetCountExceeded"
+            | "VolumeLimitExceeded"
+            | "SecurityGroupLimitExceeded"
+            | "RulesPerSecurityGroupLimitExceeded"
+            | "SecurityGroupsPerInstanceLimitExceeded" => Self::Quota,
+
+            "RequestLimitExceeded"
+            | "Throttling"
+            | "ThrottlingException"
+            | "TooManyRequestsException"
+            | "EC2ThrottledException" => Self::Throttled,
+
+            "UnauthorizedOperation"
+            | "AuthFailure"
+            | "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+            | "AccessDenied"
+            | "AccessDeniedException"
+            | "Blocked"
+            | "ExpiredToken"
+            | "InvalidClientTokenId"
+            | "InvalidIdentityToken"
+            | "OptInRequired"
+            | "PendingVerification"
+            | "RequestExpired"
+            | "SignatureDoesNotMatch" => Self::Denied,
+
+            "InvalidAMIID.Malformed"
+            | "InvalidAMIID.NotFound"
+            | "InvalidAMIID.Unavailable"
+            | "InvalidBlockDeviceMapping"
+            | "InvalidFleetConfiguration"
+            | "InvalidGroup.NotFound"
+            | "InvalidInstanceType"
+            | "InvalidInstanceType.NotFound"
+            | "InvalidKeyPair.NotFound"
+            | "InvalidParameter"
+            | "InvalidParameterCombination"
+            | "InvalidParameterValue"
+            | "InvalidPermission.Malformed"
+            | "InvalidSecurityGroupID.NotFound"
+            | "InvalidSubnetID.NotFound"
+            | "InvalidUserData.Malformed"
+            | "InvalidVpcID.NotFound"
+            | "MissingParameter"
+            | "NoSuchEntity"
+            | "OperationNotPermitted"
+            | "UnsupportedOperation"
+            | "VPCIdNotSpecified"
+            | "DefaultVpcDoesNotExist"
+            | "InvalidAction" => Self::Configuration,
+
+            _ => Self::Transient,
+        }
+    }
+
     /// The word used as a condition's reason.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,0 +1,340 @@
+//! The composed resources of a workspace: what it should have, and what stays of
+//! what it had.
+
+use std::collections::BTreeMap;
+
+use api::condition::READY;
+use api::policy::WorkspacePolicy;
+use api::pool::PoolCapacityType;
+use api::workspace::{GpuDevWorkspaceStatus, HomeStatus, WorkspaceCapacityType};
+use serde_json::Value;
+
+use crate::claim_paths::ClaimPaths;
+use crate::finding::{Finding, Machine};
+use crate::managed::Managed;
+use crate::on_demand::home::{self, Home};
+use crate::on_demand::instance::{self, Place};
+use crate::on_demand::{network, order};
+use crate::refusal::Refusal;
+use crate::replacement::{self, Candidate, Choice};
+use crate::request::Request;
+use crate::spot::{self, ObservedPool};
+use crate::wanted::Wanted;
+use crate::{hold, keys};
+
+/// A desired resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Composed {
+    /// The manifest.
+    pub object: Value,
+    /// Whether it is ready.
+    pub ready: bool,
+}
+
+/// A workspace's composed resources, and what is seen of them.
+#[derive(Clone, Debug)]
+pub struct Composition {
+    /// By key.
+    pub resources: BTreeMap<String, Composed>,
+    /// The compute resource that the workspace has, or is to have.
+    pub target: Finding,
+    /// The machine that serves until the target does.
+    pub serving: Option<Machine>,
+    /// The home volume, where there is one or is to be one.
+    pub home: Option<home::Finding>,
+}
+
+/// What is observed, and what the last call recorded of it.
+#[derive(Clone, Debug)]
+pub struct Seen<'a> {
+    observed: &'a BTreeMap<String, Value>,
+    pools: BTreeMap<&'a str, ObservedPool>,
+    instances: BTreeMap<&'a str, Managed<'a>>,
+    home: Home<'a>,
+    recorded: Option<&'a str>,
+    recorded_home: Option<&'a HomeStatus>,
+}
+
+impl<'a> Seen<'a> {
+    /// Looks at a request. `previous` is the XR's status as observed.
+    pub fn new(request: &'a Request, previous: &'a GpuDevWorkspaceStatus) -> Self {
+        let observed = &request.observed;
+        let is_pool = |key: &str| key == keys::POOL || key.starts_with(keys::POOL_PREFIX);
+        let entries = || observed.iter().map(|(key, value)| (key.as_str(), value));
+        Self {
+            observed,
+            pools: entries()
+                .filter(|(key, _)| is_pool(key))
+                .map(|(key, pool)| (key, ObservedPool::read(pool)))
+                .collect(),
+            instances: entries()
+                .filter(|(key, _)| key.starts_with(keys::INSTANCE_PREFIX))
+                .map(|(key, instance)| (key, Managed::new(instance)))
+                .collect(),
+            home: Home::new(observed, request.attachments(), previous.home.as_ref()),
+            recorded: previous.instance_id.as_deref(),
+            recorded_home: previous.home.as_ref(),
+        }
+    }
+
+    /// The image that an existing compute resource boots.
+    pub fn booted_image(&self) -> Option<&str> {
+        let of_pools = self
+            .pools
+            .values()
+            .find_map(|pool| pool.image_id.as_deref());
+        of_pools.or_else(|| self.instances.values().find_map(|i| i.asked("ami")))
+    }
+
+    /// Whether there is a home volume, or was one.
+    pub fn has_home(&self) -> bool {
+        self.home.exists()
+    }
+
+    /// Everything stays as it is.
+    pub fn held(&self, paths: &ClaimPaths) -> Composition {
+        let candidates = self.candidates(paths, |_| true, |_| true);
+        let choice = replacement::choose(&candidates, "");
+        let target = self.target(&choice, paths);
+        let holder = self.instances.get(choice.target.as_str()).copied();
+        let resources = self.observed.iter().map(|(key, observed)| {
+            let object = self.kept(key, observed);
+            let ready = self.is_ready(key, &choice.target, &target);
+            (key.clone(), Composed { object, ready })
+        });
+        Composition {
+            resources: resources.collect(),
+            serving: None,
+            home: self.home.exists().then(|| self.home.finding(holder)),
+            target,
+        }
+    }
+
+    /// What is wanted takes the place of what is there, in an order that is safe.
+    pub fn composed(
+        &self,
+        wanted: &Wanted,
+        policy: &WorkspacePolicy,
+        paths: &ClaimPaths,
+    ) -> Result<Composition, Refusal> {
+        let has_home = wanted.home_size_gib.is_some() || self.home.exists();
+        let choice = self.choose(wanted, policy, paths);
+        let target = self.target(&choice, paths);
+        let mut objects = BTreeMap::new();
+        match market(wanted.capacity_type) {
+            Some(market) => {
+                let pool = spot::pool::desired(wanted, market, policy)?;
+                objects.insert(choice.target.clone(), pool);
+                self.keep(&mut objects, |key| !is_computed(key));
+            }
+            None => self.on_demand(wanted, policy, &choice, &mut objects),
+        }
+        let holder = self.holder(&choice);
+        if has_home {
+            self.home(wanted, policy, &choice, &mut objects);
+        }
+        self.keep(&mut objects, |key| {
+            choice.kept.iter().any(|kept| kept == key) || self.is_draining(key)
+        });
+        objects.extend(order::usages(&wanted.origin.namespace, self.observed));
+        let resources = objects.into_iter().map(|(key, object)| {
+            let ready = self.is_ready(&key, &choice.target, &target);
+            (key, Composed { object, ready })
+        });
+        Ok(Composition {
+            resources: resources.collect(),
+            home: has_home.then(|| self.home.finding(holder)),
+            serving: choice.serving,
+            target,
+        })
+    }
+
+    fn choose(&self, wanted: &Wanted, policy: &WorkspacePolicy, paths: &ClaimPaths) -> Choice {
+        let market = market(wanted.capacity_type);
+        let zone = self.home.zone();
+        let candidates = self.candidates(
+            paths,
+            |pool| market.is_some_and(|market| spot::pool::fits(pool, wanted, market)),
+            |instance| market.is_none() && instance::fits(instance, wanted, policy, zone),
+        );
+        let fresh = match market {
+            Some(market) => {
+                let taken = self.pools.contains_key(keys::POOL);
+                spot::pool::fresh_key(wanted, market, taken)
+            }
+            None => instance::fresh_key(wanted, self.place(wanted)),
+        };
+        replacement::choose(&candidates, &fresh)
+    }
+
+    /// The group, its rules and the instance.
+    fn on_demand(
+        &self,
+        wanted: &Wanted,
+        policy: &WorkspacePolicy,
+        choice: &Choice,
+        objects: &mut BTreeMap<String, Value>,
+    ) {
+        let group = self.observed.get(keys::SECURITY_GROUP).map(Managed::new);
+        // An instance that began with a group of its own keeps it.
+        let own_group = wanted.network.security_group_ids.is_empty() || group.is_some();
+        if own_group {
+            objects.extend(network::desired(wanted, policy, group));
+        }
+        let observed = self.instances.get(choice.target.as_str()).copied();
+        let place = self.place(wanted);
+        objects.insert(
+            choice.target.clone(),
+            instance::desired(wanted, policy, place, own_group, observed),
+        );
+    }
+
+    /// The volume, and its attachment to the instance that has it.
+    fn home(
+        &self,
+        wanted: &Wanted,
+        policy: &WorkspacePolicy,
+        choice: &Choice,
+        objects: &mut BTreeMap<String, Value>,
+    ) {
+        let holder = self.holder(choice);
+        let zone = holder
+            .filter(|holder| instance::id(*holder).is_some())
+            .and_then(|holder| holder.at("availabilityZone"));
+        if let Some(volume) = home::volume(wanted, policy, &self.home, zone) {
+            objects.insert(keys::HOME.to_owned(), volume);
+        }
+        let attached =
+            holder.and_then(|holder| home::attachment(wanted, policy, &self.home, holder));
+        objects.extend(attached);
+        // An instance that is not Ready may be another one soon: until its new id
+        // is known, its attachment says nothing that is wrong.
+        let id = holder.and_then(|holder| holder.at("id"));
+        let waiting = id.map(home::attachment_key);
+        self.keep(objects, |key| {
+            key == keys::HOME || waiting.as_deref() == Some(key)
+        });
+    }
+
+    /// The instance that has the home volume: the one that serves, or else the
+    /// one to come.
+    fn holder(&self, choice: &Choice) -> Option<Managed<'a>> {
+        let serving = choice
+            .kept
+            .iter()
+            .filter_map(|key| self.instances.get(key.as_str()))
+            .find(|i| self.recorded.is_some() && i.at("id") == self.recorded);
+        let target = self.instances.get(choice.target.as_str());
+        serving.or(target).copied()
+    }
+
+    fn place<'b>(&'b self, wanted: &'b Wanted) -> Place<'b> {
+        let zone = self.home.zone();
+        let replaced = self.instances.values().next().copied();
+        Place {
+            zone,
+            subnet: instance::subnet(&wanted.network, replaced, zone.is_some()),
+        }
+    }
+
+    /// Whether an instance has to wait for its home volume to be detached.
+    fn is_draining(&self, key: &str) -> bool {
+        let Some(instance) = self.instances.get(key) else {
+            return false;
+        };
+        let id = instance.at("id");
+        order::is_used(key, id, self.observed)
+            || (self.home.exists() && id.is_some_and(|id| self.home.may_be_attached_to(id)))
+    }
+
+    /// Adds the observed resources that are named and not desired yet, as they
+    /// are.
+    fn keep(&self, objects: &mut BTreeMap<String, Value>, named: impl Fn(&str) -> bool) {
+        for (key, observed) in self.observed {
+            if named(key) && !objects.contains_key(key) {
+                objects.insert(key.clone(), self.kept(key, observed));
+            }
+        }
+    }
+
+    fn kept(&self, key: &str, observed: &Value) -> Value {
+        if key == keys::HOME {
+            home::held(observed, self.recorded_home)
+        } else {
+            hold::kept(observed)
+        }
+    }
+
+    fn candidates(
+        &self,
+        paths: &ClaimPaths,
+        pool_fits: impl Fn(&ObservedPool) -> bool,
+        instance_fits: impl Fn(Managed<'_>) -> bool,
+    ) -> Vec<Candidate<'_>> {
+        let recorded = self.recorded;
+        let pools = self.pools.iter().map(|(key, pool)| Candidate {
+            key,
+            fits: pool_fits(pool),
+            deleting: pool.deleting,
+            is_recorded: recorded.is_some_and(|id| pool.instance(id).is_some()),
+            finding: spot::finding(Some(pool), recorded, paths),
+        });
+        let instances = self.instances.iter().map(|(key, instance)| Candidate {
+            key,
+            fits: instance_fits(*instance),
+            deleting: instance.deleting(),
+            is_recorded: recorded.is_some() && instance.at("id") == recorded,
+            finding: instance::finding(Some(*instance), recorded),
+        });
+        pools.chain(instances).collect()
+    }
+
+    /// What the target shows. While another machine serves, that of the last call
+    /// is not lost.
+    fn target(&self, choice: &Choice, paths: &ClaimPaths) -> Finding {
+        let recorded = self.recorded.filter(|_| choice.serving.is_none());
+        let key = choice.target.as_str();
+        if key.starts_with(keys::INSTANCE_PREFIX) {
+            instance::finding(self.instances.get(key).copied(), recorded)
+        } else {
+            spot::finding(self.pools.get(key), recorded, paths)
+        }
+    }
+
+    fn is_ready(&self, key: &str, target: &str, finding: &Finding) -> bool {
+        if key == target {
+            return finding.serves_well();
+        }
+        let Some(observed) = self.observed.get(key) else {
+            return false;
+        };
+        let observed = Managed::new(observed);
+        if key.starts_with(keys::USAGE_PREFIX) {
+            // A Usage is Ready and never Synced.
+            observed.holds(READY)
+        } else {
+            observed.is_ready()
+        }
+    }
+}
+
+/// The pool's market; none on demand.
+fn market(capacity_type: WorkspaceCapacityType) -> Option<PoolCapacityType> {
+    match capacity_type {
+        WorkspaceCapacityType::Spot => Some(PoolCapacityType::Spot),
+        WorkspaceCapacityType::SpotWithFallback => Some(PoolCapacityType::SpotWithFallback),
+        WorkspaceCapacityType::OnDemand => None,
+    }
+}
+
+/// Whether what becomes of such a resource is decided for each one.
+fn is_computed(key: &str) -> bool {
+    [
+        keys::POOL,
+        keys::INSTANCE_PREFIX,
+        keys::ATTACHMENT_PREFIX,
+        keys::USAGE_PREFIX,
+    ]
+    .iter()
+    .any(|prefix| key.starts_with(prefix))
+}

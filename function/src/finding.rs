@@ -1,0 +1,74 @@
+//! What an observed compute resource shows of the machine behind it.
+
+use api::pool::InstanceCapacityType;
+
+/// A compute resource, looked at: a `SpotPool` with its one instance, or an
+/// on-demand `Instance`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The machine that somebody could work on: it runs and has an address.
+    pub machine: Option<Machine>,
+    /// Whether its provider says that all is well.
+    pub in_order: bool,
+    /// Whether a machine runs, with or without an address.
+    pub runs: bool,
+    /// Whether nothing will come of it until a person changes something.
+    pub needs_person: bool,
+    /// Whether its status cannot be understood: nothing may be concluded from it.
+    pub unreadable: bool,
+    /// Why it is not in order; without meaning when it is.
+    pub cause: Cause,
+}
+
+impl Finding {
+    /// Whether the machine can be used and its provider agrees.
+    pub fn serves_well(&self) -> bool {
+        self.machine.is_some() && self.in_order
+    }
+}
+
+/// A machine that runs and has an address.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// EC2's instance id.
+    pub id: String,
+    /// Its type.
+    pub instance_type: String,
+    /// The market that granted it.
+    pub capacity_type: InstanceCapacityType,
+    /// Its availability zone.
+    pub zone: String,
+    /// Public IPv4 address.
+    pub public_ip: Option<String>,
+    /// Private IPv4 address.
+    pub private_ip: Option<String>,
+    /// The address to connect to.
+    pub address: String,
+}
+
+/// Why something is not ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// One word for machines.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+impl Cause {
+    /// A cause.
+    pub fn new(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            message: message.into(),
+        }
+    }
+
+    /// The machine of the last call is gone. `why` is EC2's reason, where it
+    /// told one.
+    pub fn lost(id: &str, why: Option<&str>) -> Self {
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        let message = format!("instance {id} is gone{why}, waiting for another one");
+        Self::new("Interrupted", message)
+    }
+}

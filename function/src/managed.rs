@@ -1,0 +1,153 @@
+//! An observed managed resource, of whichever provider.
+
+use api::condition::{LAST_ASYNC_OPERATION, READY, SYNCED};
+use serde_json::Value;
+
+/// Crossplane's annotation with a resource's id at its provider.
+pub const EXTERNAL_NAME: &str = "crossplane.io/external-name";
+
+/// A condition as it is observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed<'a> {
+    /// `True`, `False` or `Unknown`.
+    pub status: &'a str,
+    /// One word for machines.
+    pub reason: &'a str,
+    /// For people.
+    pub message: &'a str,
+}
+
+/// An observed managed resource.
+#[derive(Clone, Copy, Debug)]
+pub struct Managed<'a>(&'a Value);
+
+impl<'a> Managed<'a> {
+    /// Looks at an observed resource.
+    pub fn new(observed: &'a Value) -> Self {
+        Self(observed)
+    }
+
+    /// The Kubernetes object's name.
+    pub fn name(self) -> &'a str {
+        self.text("/metadata/name").unwrap_or_default()
+    }
+
+    /// Its id at the provider, once that is known.
+    pub fn external_name(self) -> Option<&'a str> {
+        let annotations = self.0.pointer("/metadata/annotations")?;
+        annotations
+            .get(EXTERNAL_NAME)?
+            .as_str()
+            .filter(|id| !id.is_empty())
+    }
+
+    /// Whether somebody is deleting it.
+    pub fn deleting(self) -> bool {
+        self.0.pointer("/metadata/deletionTimestamp").is_some()
+    }
+
+    /// A text under `spec.forProvider`.
+    pub fn asked(self, field: &str) -> Option<&'a str> {
+        self.0
+            .pointer("/spec/forProvider")?
+            .get(field)?
+            .as_str()
+            .filter(|text| !text.is_empty())
+    }
+
+    /// A whole number under `spec.forProvider`.
+    pub fn asked_number(self, field: &str) -> Option<i64> {
+        let number = self.0.pointer("/spec/forProvider")?.get(field)?.as_f64()?;
+        #[allow(clippy::cast_possible_truncation, reason = "the fraction is zero")]
+        let whole = (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);
+        whole
+    }
+
+    /// A text under `status.atProvider`.
+    pub fn at(self, field: &str) -> Option<&'a str> {
+        self.0
+            .pointer("/status/atProvider")?
+            .get(field)?
+            .as_str()
+            .filter(|text| !text.is_empty())
+    }
+
+    /// The condition of a type.
+    pub fn condition(self, type_: &str) -> Option<Observed<'a>> {
+        let conditions = self.0.pointer("/status/conditions")?.as_array()?;
+        let text = |condition: &'a Value, field: &str| {
+            condition
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        conditions
+            .iter()
+            .find(|condition| text(condition, "type") == type_)
+            .map(|condition| Observed {
+                status: text(condition, "status"),
+                reason: text(condition, "reason"),
+                message: text(condition, "message"),
+            })
+    }
+
+    /// The condition of a type, where it is `False`.
+    pub fn failing(self, type_: &str) -> Option<Observed<'a>> {
+        self.condition(type_)
+            .filter(|condition| condition.status == "False")
+    }
+
+    /// Whether a condition is `True`.
+    pub fn holds(self, type_: &str) -> bool {
+        self.condition(type_)
+            .is_some_and(|condition| condition.status == "True")
+    }
+
+    /// Whether its provider found it as it should be at the last look. `Ready`
+    /// alone is kept from an earlier time when reconciling fails, and upjet
+    /// reports what it runs in the background by a condition of its own.
+    pub fn is_ready(self) -> bool {
+        !self.deleting()
+            && self.holds(READY)
+            && self.holds(SYNCED)
+            && self.failing(LAST_ASYNC_OPERATION).is_none()
+    }
+
+    fn text(self, pointer: &str) -> Option<&'a str> {
+        self.0.pointer(pointer)?.as_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn with(conditions: &[(&str, &str)]) -> Value {
+        let conditions: Vec<Value> = conditions
+            .iter()
+            .map(|(type_, status)| json!({"type": type_, "status": status}))
+            .collect();
+        json!({"status": {"conditions": conditions}})
+    }
+
+    #[test]
+    fn a_resource_whose_reconcile_fails_is_not_ready_although_it_says_so() {
+        let ready = |conditions: &[(&str, &str)]| Managed::new(&with(conditions)).is_ready();
+        assert!(ready(&[("Ready", "True"), ("Synced", "True")]));
+        assert!(!ready(&[("Ready", "True"), ("Synced", "False")]));
+        assert!(!ready(&[("Ready", "True")]));
+        assert!(!ready(&[
+            ("Ready", "True"),
+            ("Synced", "True"),
+            ("LastAsyncOperation", "False")
+        ]));
+    }
+
+    #[test]
+    fn a_resource_that_is_being_deleted_is_not_ready() {
+        let mut resource = with(&[("Ready", "True"), ("Synced", "True")]);
+        resource["metadata"] = json!({"deletionTimestamp": "2026-11-20T10:00:00Z"});
+        assert!(!Managed::new(&resource).is_ready());
+    }
+}

@@ -1,0 +1,298 @@
+//! The home volume: it outlives instances, and is attached to one at a time.
+
+use std::collections::BTreeMap;
+
+use api::condition::SYNCED;
+use api::policy::{HomeOnDelete, WorkspacePolicy};
+use api::workspace::HomeStatus;
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::{fields, instance, resource};
+use crate::finding::Cause;
+use crate::managed::{EXTERNAL_NAME, Managed};
+use crate::wanted::{CompositeId, Wanted};
+use crate::{hold, keys};
+
+/// Our label on attachments. Crossplane forgets a resource as soon as it is no
+/// longer desired, and takes its own labels off it; while EC2 detaches, this one
+/// still finds it.
+pub const WORKSPACE_LABEL: &str = "platform.acme.io/workspace";
+/// The attachments' kind.
+pub const ATTACHMENT: &str = "VolumeAttachment";
+
+const DEVICE: &str = "/dev/sdf";
+
+/// The home volume as it is seen.
+#[derive(Clone, Debug)]
+pub struct Home<'a> {
+    volume: Option<Managed<'a>>,
+    recorded: Option<&'a HomeStatus>,
+    /// By name: what Crossplane observes, and what is on its way out.
+    attachments: BTreeMap<&'a str, Managed<'a>>,
+    /// Whether everything that is on its way out is known.
+    attachments_known: bool,
+}
+
+/// What is to be told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Whether it is attached to the instance.
+    pub ready: bool,
+    /// Why not; without meaning when it is.
+    pub cause: Cause,
+    /// What is recorded of it.
+    pub status: Option<HomeStatus>,
+}
+
+impl<'a> Home<'a> {
+    /// Looks. `leaving` are the labelled attachments; `None` while Crossplane has
+    /// not fetched them.
+    pub fn new(
+        observed: &'a BTreeMap<String, Value>,
+        leaving: Option<&'a [Value]>,
+        recorded: Option<&'a HomeStatus>,
+    ) -> Self {
+        let composed = observed
+            .iter()
+            .filter(|(key, _)| key.starts_with(keys::ATTACHMENT_PREFIX))
+            .map(|(_, attachment)| attachment);
+        Self {
+            volume: observed.get(keys::HOME).map(Managed::new),
+            recorded,
+            attachments: leaving
+                .into_iter()
+                .flatten()
+                .chain(composed)
+                .map(Managed::new)
+                .map(|attachment| (attachment.name(), attachment))
+                .collect(),
+            attachments_known: leaving.is_some(),
+        }
+    }
+
+    /// Whether there is a volume, or was one.
+    pub fn exists(&self) -> bool {
+        self.volume.is_some() || self.recorded.is_some()
+    }
+
+    /// The zone that the volume is in, and so every instance has to be.
+    pub fn zone(&self) -> Option<&'a str> {
+        self.volume
+            .and_then(|volume| volume.asked("availabilityZone"))
+            .or_else(|| self.recorded.map(|home| home.zone.as_str()))
+    }
+
+    /// EC2's id of the volume.
+    pub fn volume_id(&self) -> Option<&'a str> {
+        match self.volume {
+            Some(volume) => volume.external_name(),
+            None => self.recorded.map(|home| home.volume_id.as_str()),
+        }
+    }
+
+    /// Whether the volume is, or may still be, attached to the instance.
+    pub fn may_be_attached_to(&self, id: &str) -> bool {
+        !self.attachments_known
+            || self
+                .attachments
+                .values()
+                .any(|attachment| attachment.asked("instanceId") == Some(id))
+    }
+
+    /// Whether nothing but `id` may still have the volume.
+    fn is_free_for(&self, id: &str) -> bool {
+        self.attachments_known
+            && self
+                .attachments
+                .values()
+                .all(|attachment| attachment.asked("instanceId") == Some(id))
+    }
+
+    fn attachment_to(&self, id: &str) -> Option<Managed<'a>> {
+        self.attachments
+            .values()
+            .find(|a| a.asked("instanceId") == Some(id) && !a.deleting())
+            .copied()
+    }
+
+    /// What is to be told, when the volume belongs to `holder`.
+    pub fn finding(&self, holder: Option<Managed<'_>>) -> Finding {
+        let id = holder.and_then(instance::id);
+        let attached = id
+            .and_then(|id| self.attachment_to(id))
+            .is_some_and(Managed::is_ready);
+        Finding {
+            ready: attached && self.volume.is_some(),
+            cause: self.cause(id),
+            status: self.status(id.filter(|_| attached)),
+        }
+    }
+
+    fn status(&self, attached_to: Option<&str>) -> Option<HomeStatus> {
+        Some(HomeStatus {
+            volume_id: self.volume_id()?.to_owned(),
+            zone: self.zone()?.to_owned(),
+            attached_to: attached_to.map(str::to_owned),
+        })
+    }
+
+    fn cause(&self, instance: Option<&str>) -> Cause {
+        let volume = match (self.volume, self.volume_id()) {
+            (Some(volume), _) if volume.failing(SYNCED).is_some() => {
+                return failing(volume, "the home volume");
+            }
+            (Some(_), Some(id)) => id,
+            (Some(_), None) => {
+                return Cause::new("Creating", "waiting for EC2 to make the home volume");
+            }
+            (None, _) => {
+                let message = "waiting for an instance, whose zone the home volume has to be in";
+                return Cause::new("Waiting", message);
+            }
+        };
+        let Some(instance) = instance else {
+            return Cause::new(
+                "Detached",
+                format!("{volume} is kept until there is an instance to attach it to"),
+            );
+        };
+        if let Some(attachment) = self.attachment_to(instance) {
+            if attachment.failing(SYNCED).is_some() {
+                return failing(attachment, &format!("{volume} at {instance}"));
+            }
+        } else if let Some(other) = self
+            .attachments
+            .values()
+            .find_map(|a| a.asked("instanceId"))
+        {
+            let message = format!("waiting for {volume} to be detached from {other}");
+            return Cause::new("Detaching", message);
+        }
+        Cause::new(
+            "Attaching",
+            format!("waiting for {volume} to be attached to {instance}"),
+        )
+    }
+}
+
+fn failing(resource: Managed<'_>, what: &str) -> Cause {
+    let message = resource.failing(SYNCED).map_or("", |c| c.message);
+    Failure::read(message).cause(what, None)
+}
+
+/// The desired volume, in the zone where it is or, before it exists, where the
+/// instance is; none while that is unknown.
+pub fn volume(
+    wanted: &Wanted,
+    policy: &WorkspacePolicy,
+    home: &Home<'_>,
+    instance_zone: Option<&str>,
+) -> Option<Value> {
+    let zone = home.zone().or(instance_zone)?;
+    let made = home.volume.and_then(|volume| volume.asked_number("size"));
+    let wish = wanted.home_size_gib.map(i64::from);
+    // A volume only grows.
+    let size = made.max(wish)?;
+    let mut tags = wanted.tags(policy);
+    tags.insert(api::tags::NAME.into(), format!("{} home", wanted.origin));
+    let for_provider = fields([
+        ("region", Some(json!(wanted.region))),
+        ("availabilityZone", Some(json!(zone))),
+        ("size", Some(json!(size))),
+        ("type", Some(json!("gp3"))),
+        ("encrypted", Some(json!(true))),
+        ("tags", Some(json!(tags))),
+    ]);
+    let mut volume = resource(
+        "EBSVolume",
+        &wanted.origin.namespace,
+        &policy.on_demand_provider_config_ref,
+        for_provider,
+    );
+    volume["spec"]["managementPolicies"] = json!(actions(policy, home.recorded.is_some()));
+    name_as_recorded(&mut volume, home.volume, home.recorded);
+    Some(volume)
+}
+
+/// What the provider may do with the volume. One that is kept is never made a
+/// second time: an empty home in the place of a lost one would hide the loss.
+/// (Crossplane allows certain sets of actions only; there is none with Delete
+/// and without Create.)
+fn actions(policy: &WorkspacePolicy, is_recorded: bool) -> &'static [&'static str] {
+    match (policy.home.on_delete, is_recorded) {
+        (HomeOnDelete::Delete, _) => &["*"],
+        (HomeOnDelete::Retain, false) => &["Observe", "Create", "Update", "LateInitialize"],
+        (HomeOnDelete::Retain, true) => &["Observe", "Update", "LateInitialize"],
+    }
+}
+
+/// A volume that is held: as it is, with the id by which it is found again.
+pub fn held(observed: &Value, recorded: Option<&HomeStatus>) -> Value {
+    let mut volume = hold::kept(observed);
+    name_as_recorded(&mut volume, Some(Managed::new(observed)), recorded);
+    volume
+}
+
+/// Names the recorded volume, so that a resource that was lost finds it again.
+/// Once applied the annotation has to stay: leaving it out would take it away.
+/// An id that the provider has changed since is left to the provider.
+fn name_as_recorded(
+    volume: &mut Value,
+    observed: Option<Managed<'_>>,
+    recorded: Option<&HomeStatus>,
+) {
+    let Some(recorded) = recorded else { return };
+    let id = observed.map_or(Some(recorded.volume_id.as_str()), Managed::external_name);
+    if id == Some(recorded.volume_id.as_str()) {
+        volume["metadata"]["annotations"][EXTERNAL_NAME] = json!(recorded.volume_id);
+    }
+}
+
+/// The key of the attachment to an instance.
+pub fn attachment_key(instance: &str) -> String {
+    keys::hashed(keys::ATTACHMENT_PREFIX, [instance])
+}
+
+/// The desired attachment to the instance that holds the volume: none before
+/// both exist, or while another instance may still have it.
+pub fn attachment(
+    wanted: &Wanted,
+    policy: &WorkspacePolicy,
+    home: &Home<'_>,
+    holder: Managed<'_>,
+) -> Option<(String, Value)> {
+    let id = instance::id(holder)?;
+    let volume = home.volume_id().filter(|_| home.volume.is_some())?;
+    let is_there = home.attachment_to(id).is_some();
+    let may_begin = instance::state(holder) == Some("running") && home.is_free_for(id);
+    if !is_there && !may_begin {
+        return None;
+    }
+    let for_provider = fields([
+        ("region", Some(json!(wanted.region))),
+        ("deviceName", Some(json!(DEVICE))),
+        ("instanceId", Some(json!(id))),
+        ("volumeId", Some(json!(volume))),
+        // A file system that is in use is unmounted by shutting down.
+        ("stopInstanceBeforeDetaching", Some(json!(true))),
+    ]);
+    let mut attachment = resource(
+        ATTACHMENT,
+        &wanted.origin.namespace,
+        &policy.on_demand_provider_config_ref,
+        for_provider,
+    );
+    let label = label(&wanted.composite);
+    attachment["metadata"]["labels"] = json!({ (WORKSPACE_LABEL): label });
+    Some((attachment_key(id), attachment))
+}
+
+/// The label's value: an XR's name may be longer than a label's value.
+pub fn label(composite: &CompositeId) -> String {
+    if composite.name.len() <= 63 {
+        composite.name.clone()
+    } else {
+        keys::hashed("workspace-", [composite.name.as_str()])
+    }
+}

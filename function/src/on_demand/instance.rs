@@ -1,0 +1,278 @@
+//! An on-demand instance: what it is made of, and what is seen of it.
+
+use api::catalogue::Network;
+use api::condition::{LAST_ASYNC_OPERATION, READY, SYNCED};
+use api::policy::WorkspacePolicy;
+use api::pool::InstanceCapacityType;
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::{fields, resource};
+use crate::finding::{Cause, Finding, Machine};
+use crate::keys;
+use crate::managed::Managed;
+use crate::wanted::Wanted;
+
+/// The kind.
+pub const KIND: &str = "Instance";
+
+/// Where an instance has to be, beside its region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The zone of the home volume, where there is one.
+    pub zone: Option<&'a str>,
+    /// The subnet; the default VPC chooses without one.
+    pub subnet: Option<&'a str>,
+}
+
+/// The key of a new instance, by all that cannot change without another one.
+pub fn fresh_key(wanted: &Wanted, place: Place<'_>) -> String {
+    keys::hashed(
+        keys::INSTANCE_PREFIX,
+        [
+            wanted.instance_type(),
+            &wanted.image.id,
+            &wanted.user_data,
+            place.zone.unwrap_or_default(),
+            place.subnet.unwrap_or_default(),
+        ],
+    )
+}
+
+/// Whether an instance is what is wanted, so that it stays. User data counts
+/// where the policy says so: it is read at the first boot only.
+pub fn fits(
+    instance: Managed<'_>,
+    wanted: &Wanted,
+    policy: &WorkspacePolicy,
+    home_zone: Option<&str>,
+) -> bool {
+    let user_data = instance.asked("userData").unwrap_or_default();
+    let zone = instance
+        .at("availabilityZone")
+        .or_else(|| instance.asked("availabilityZone"));
+    let reaches_home = match (zone, home_zone) {
+        (Some(zone), Some(home)) => zone == home,
+        _ => true,
+    };
+    instance.asked("instanceType") == Some(wanted.instance_type())
+        && (!policy.instance.replace_on_user_data_change || user_data == wanted.user_data)
+        && reaches_home
+}
+
+/// The desired instance. `observed` is the instance as it is: what EC2 cannot
+/// change, or only by a stop, stays as it was made.
+pub fn desired(
+    wanted: &Wanted,
+    policy: &WorkspacePolicy,
+    place: Place<'_>,
+    own_group: bool,
+    observed: Option<Managed<'_>>,
+) -> Value {
+    let made = |field: &str| observed.and_then(|instance| instance.asked(field));
+    let (zone, subnet) = match observed {
+        Some(_) => (made("availabilityZone"), made("subnetId")),
+        None => (place.zone.filter(|_| place.subnet.is_none()), place.subnet),
+    };
+    let groups = &wanted.network.security_group_ids;
+    let mut tags = wanted.tags(policy);
+    tags.insert(api::tags::NAME.into(), wanted.origin.to_string());
+    let for_provider = fields([
+        ("region", Some(json!(wanted.region))),
+        ("ami", Some(json!(made("ami").unwrap_or(&wanted.image.id)))),
+        ("instanceType", Some(json!(wanted.instance_type()))),
+        (
+            "userData",
+            Some(json!(made("userData").unwrap_or(&wanted.user_data))),
+        ),
+        ("availabilityZone", zone.map(|zone| json!(zone))),
+        ("subnetId", subnet.map(|subnet| json!(subnet))),
+        (
+            "vpcSecurityGroupIdSelector",
+            own_group.then(|| json!({"matchControllerRef": true})),
+        ),
+        ("vpcSecurityGroupIds", (!own_group).then(|| json!(groups))),
+        (
+            "iamInstanceProfile",
+            policy
+                .instance
+                .iam_instance_profile
+                .as_ref()
+                .map(|p| json!(p)),
+        ),
+        // IMDSv2 alone, and not from behind a container's bridge.
+        (
+            "metadataOptions",
+            Some(json!({
+                "httpEndpoint": "enabled",
+                "httpTokens": "required",
+                "httpPutResponseHopLimit": 1,
+                "instanceMetadataTags": "disabled",
+            })),
+        ),
+        ("rootBlockDevice", Some(root_volume(policy))),
+        ("tags", Some(json!(tags))),
+    ]);
+    resource(
+        KIND,
+        &wanted.origin.namespace,
+        &policy.on_demand_provider_config_ref,
+        for_provider,
+    )
+}
+
+fn root_volume(policy: &WorkspacePolicy) -> Value {
+    Value::Object(fields([
+        ("encrypted", Some(json!(true))),
+        ("volumeType", Some(json!("gp3"))),
+        ("deleteOnTermination", Some(json!(true))),
+        (
+            "volumeSize",
+            policy.instance.root_volume_size_gib.map(|size| json!(size)),
+        ),
+    ]))
+}
+
+/// The subnet for a new instance: that of the one it replaces when it must
+/// reach the same home volume, or else the catalogue's first.
+pub fn subnet<'a>(
+    network: &'a Network,
+    replaced: Option<Managed<'a>>,
+    has_home: bool,
+) -> Option<&'a str> {
+    replaced
+        .filter(|_| has_home)
+        .and_then(|instance| instance.asked("subnetId"))
+        .or_else(|| network.subnet_ids.first().map(String::as_str))
+}
+
+/// The id of the instance that the object stands for. While the object is not
+/// Ready, `status.atProvider` tells of the instance before.
+pub fn id(instance: Managed<'_>) -> Option<&str> {
+    let current = instance.failing(READY).is_none();
+    current.then(|| instance.at("id"))?
+}
+
+/// EC2's state of the instance, as far as it is known.
+pub fn state(instance: Managed<'_>) -> Option<&str> {
+    id(instance)?;
+    instance.at("instanceState")
+}
+
+/// Looks at an instance; `None` is one that does not exist yet. `recorded` is
+/// the instance of the last call.
+pub fn finding(instance: Option<Managed<'_>>, recorded: Option<&str>) -> Finding {
+    let Some(instance) = instance else {
+        return Finding {
+            machine: None,
+            in_order: false,
+            runs: false,
+            needs_person: false,
+            unreadable: false,
+            cause: recorded.map_or_else(
+                || Cause::new("Creating", "waiting for the Instance to be created"),
+                |id| Cause::lost(id, None),
+            ),
+        };
+    };
+    let runs = state(instance) == Some("running");
+    let failure = failure(instance);
+    Finding {
+        machine: machine(instance).filter(|_| runs),
+        in_order: runs && instance.is_ready(),
+        runs,
+        needs_person: !runs && failure.as_ref().is_some_and(Failure::needs_person),
+        unreadable: false,
+        cause: cause(instance, failure.as_ref(), recorded),
+    }
+}
+
+fn machine(instance: Managed<'_>) -> Option<Machine> {
+    let at = |field: &str| instance.at(field).map(str::to_owned);
+    let private = at("privateIp").filter(|_| instance.asked("subnetId").is_some());
+    Some(Machine {
+        id: id(instance)?.to_owned(),
+        instance_type: at("instanceType")
+            .or_else(|| instance.asked("instanceType").map(str::to_owned))
+            .unwrap_or_default(),
+        capacity_type: InstanceCapacityType::OnDemand,
+        zone: at("availabilityZone").unwrap_or_default(),
+        public_ip: at("publicIp"),
+        private_ip: at("privateIp"),
+        address: at("publicIp").or(private)?,
+    })
+}
+
+fn failure(instance: Managed<'_>) -> Option<Failure> {
+    [LAST_ASYNC_OPERATION, SYNCED]
+        .into_iter()
+        .find_map(|type_| instance.failing(type_))
+        .filter(|condition| !condition.message.is_empty())
+        .map(|condition| Failure::read(condition.message))
+}
+
+/// The first cause that applies: what the provider cannot do, then what was
+/// lost, then what is waited for.
+fn cause(instance: Managed<'_>, failure: Option<&Failure>, recorded: Option<&str>) -> Cause {
+    if instance.deleting() {
+        return Cause::new(
+            "Deleting",
+            "the Instance is being deleted; another one follows",
+        );
+    }
+    let runs = state(instance) == Some("running");
+    let lost = recorded
+        .filter(|_| !runs && !is_stopped(instance))
+        .filter(|recorded| id(instance) != Some(recorded) || is_ending(instance))
+        .map(|recorded| Cause::lost(recorded, None));
+    let failing = failure.map(|failure| {
+        let type_ = instance.asked("instanceType").unwrap_or_default();
+        failure.cause(&format!("on-demand {type_}"), Some(type_))
+    });
+    match (failing, lost) {
+        (Some(failing), Some(lost)) => Cause::new(
+            failing.reason,
+            format!("{}: {}", lost.message, failing.message),
+        ),
+        (Some(cause), None) | (None, Some(cause)) => cause,
+        (None, None) => waiting(instance),
+    }
+}
+
+fn is_stopped(instance: Managed<'_>) -> bool {
+    matches!(state(instance), Some("stopping" | "stopped"))
+}
+
+fn is_ending(instance: Managed<'_>) -> bool {
+    matches!(state(instance), Some("shutting-down" | "terminated"))
+}
+
+fn waiting(instance: Managed<'_>) -> Cause {
+    let Some(id) = id(instance) else {
+        return Cause::new("Creating", "waiting for EC2 to start the instance");
+    };
+    let type_ = instance.asked("instanceType").unwrap_or_default();
+    let zone = instance.at("availabilityZone").unwrap_or_default();
+    let which = format!("instance {id} ({type_}, {zone})");
+    if is_stopped(instance) {
+        let name = instance.name();
+        let message = format!(
+            "{which} is stopped: start it in EC2, or delete the Instance {name} to get another one"
+        );
+        return Cause::new("Stopped", message);
+    }
+    match state(instance) {
+        Some("running") if machine(instance).is_some() => Cause::new(
+            "Creating",
+            format!("waiting for provider-aws to report {which} as ready"),
+        ),
+        Some("running") => Cause::new("Creating", format!("waiting for an address of {which}")),
+        state => Cause::new(
+            "Creating",
+            format!(
+                "waiting for {which}, which is {}",
+                state.unwrap_or("unknown")
+            ),
+        ),
+    }
+}

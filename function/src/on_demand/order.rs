@@ -1,0 +1,85 @@
+//! Deletion order, as `Usages` that are composed beforehand: functions do not
+//! run when an XR is deleted.
+//!
+//! Each consumer has a `Usage` of its own, and keeps it while it is observed: a
+//! `Usage` goes when its consumer is gone, never before.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{API_VERSION, home};
+use crate::keys;
+use crate::managed::Managed;
+
+/// Everything that has to wait for something else, by key.
+pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let mut usages = BTreeMap::new();
+    let mut keep = |of: &str, by: &str, reason: &str| {
+        let (Some(used), Some(consumer)) = (observed.get(of), observed.get(by)) else {
+            return;
+        };
+        let usage = usage(namespace, used, consumer, reason);
+        usages.insert(keys::usage(of, by), usage);
+    };
+    let with = |prefix: &'static str| observed.keys().filter(move |key| key.starts_with(prefix));
+    for key in with(keys::INSTANCE_PREFIX) {
+        keep(
+            keys::SECURITY_GROUP,
+            key,
+            "EC2 refuses to delete a group that an instance is in",
+        );
+    }
+    for key in with(keys::ATTACHMENT_PREFIX) {
+        keep(
+            keys::HOME,
+            key,
+            "EC2 refuses to delete a volume that is attached",
+        );
+        let attached = observed
+            .get(key)
+            .and_then(|attachment| Managed::new(attachment).asked("instanceId"));
+        let instance = with(keys::INSTANCE_PREFIX).find(|key| {
+            let instance = observed.get(*key).map(Managed::new);
+            attached.is_some() && instance.and_then(|i| i.at("id")) == attached
+        });
+        if let Some(instance) = instance {
+            keep(
+                instance,
+                key,
+                "the home volume is detached in order before its instance goes",
+            );
+        }
+    }
+    usages
+}
+
+/// Whether something observed may still keep the instance from being deleted.
+pub fn is_used(key: &str, id: Option<&str>, observed: &BTreeMap<String, Value>) -> bool {
+    id.is_some_and(|id| {
+        let usage = keys::usage(key, &home::attachment_key(id));
+        observed.contains_key(&usage)
+    })
+}
+
+fn usage(namespace: &str, used: &Value, consumer: &Value, reason: &str) -> Value {
+    let end = |resource: &Value| {
+        json!({
+            "apiVersion": API_VERSION,
+            "kind": resource["kind"],
+            "resourceRef": {"name": Managed::new(resource).name()},
+        })
+    };
+    json!({
+        "apiVersion": "protection.crossplane.io/v1beta1",
+        "kind": "Usage",
+        "metadata": {"namespace": namespace},
+        "spec": {
+            "of": end(used),
+            "by": end(consumer),
+            "reason": reason,
+            // Whoever was refused need not come back by himself.
+            "replayDeletion": true,
+        },
+    })
+}

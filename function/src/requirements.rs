@@ -1,0 +1,67 @@
+//! What Crossplane is to fetch for the function: the same in every call of a
+//! reconcile, or else Crossplane calls again and again.
+
+use api::policy::WorkspacePolicy;
+
+use crate::composite::Composite;
+use crate::on_demand::{self, home};
+use crate::request::Request;
+use crate::{catalogue, keys, owner};
+
+/// The requirement for the attachments of a workspace's home volume.
+pub const ATTACHMENTS: &str = "attachments";
+
+/// Something to fetch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// The name under which the answer comes.
+    pub name: String,
+    /// The API version.
+    pub api_version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// Which ones.
+    pub which: Which,
+}
+
+/// Which resources of a kind are to be fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The cluster-scoped one of that name.
+    Named(String),
+    /// All of a namespace that carry a label.
+    Labelled {
+        /// The namespace.
+        namespace: String,
+        /// The label's key.
+        key: &'static str,
+        /// The label's value.
+        value: String,
+    },
+}
+
+/// Everything that a decision about this request may need.
+pub fn of(policy: &WorkspacePolicy, request: &Request) -> Vec<Requirement> {
+    let mut required = catalogue::requirements(policy);
+    let composite = request.composite.as_ref().map(Composite::new);
+    let Some((composite, origin)) = composite.and_then(|c| Some((c, c.origin().ok()?))) else {
+        return required;
+    };
+    required.extend(owner::requirement(policy, &origin));
+    let has_home = composite.asks_for_home()
+        || composite.status().home.is_some()
+        || request.observed.contains_key(keys::HOME);
+    if has_home {
+        required.push(Requirement {
+            name: ATTACHMENTS.to_owned(),
+            api_version: on_demand::API_VERSION,
+            kind: home::ATTACHMENT,
+            which: Which::Labelled {
+                namespace: origin.namespace,
+                key: home::WORKSPACE_LABEL,
+                value: home::label(&composite.id()),
+            },
+        });
+    }
+    required
+}

@@ -1,0 +1,61 @@
+//! What a workspace should be, once everything about it is known: the same for
+//! every way of running it.
+
+use std::collections::BTreeMap;
+
+use api::catalogue::Network;
+use api::policy::WorkspacePolicy;
+use api::workspace::{ChosenImage, WorkspaceCapacityType};
+
+use crate::composite::Origin;
+
+/// A resolved wish.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Where the workspace lives.
+    pub origin: Origin,
+    /// The XR's name and UID.
+    pub composite: CompositeId,
+    /// Whose it is.
+    pub owner: String,
+    /// AWS region.
+    pub region: String,
+    /// The market: the claim's wish, or else the policy's.
+    pub capacity_type: WorkspaceCapacityType,
+    /// Most wanted first, never empty.
+    pub instance_types: Vec<String>,
+    /// What it boots.
+    pub image: ChosenImage,
+    /// cloud-init user data.
+    pub user_data: String,
+    /// Networks that may connect by SSH.
+    pub ssh_cidrs: Vec<String>,
+    /// The catalogue's network of the region.
+    pub network: Network,
+    /// Size of the home volume in GiB, where there is one.
+    pub home_size_gib: Option<i32>,
+}
+
+/// What tells an XR from every other one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompositeId {
+    /// Its name.
+    pub name: String,
+    /// Its UID; empty when it is rendered without a cluster.
+    pub uid: String,
+}
+
+impl Wanted {
+    /// The type that an on-demand instance gets.
+    pub fn instance_type(&self) -> &str {
+        self.instance_types.first().map_or("", String::as_str)
+    }
+
+    /// The tags of everything in EC2. The provider adds its own.
+    pub fn tags(&self, policy: &WorkspacePolicy) -> BTreeMap<String, String> {
+        let mut tags = policy.instance.tags.clone();
+        tags.insert("owner".into(), self.owner.clone());
+        tags.insert("workspace".into(), self.origin.to_string());
+        tags
+    }
+}
