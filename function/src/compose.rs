@@ -42,6 +42,8 @@ pub struct Composition {
     pub serving: Option<Machine>,
     /// The home volume, where there is one or is to be one.
     pub home: Option<home::Finding>,
+    /// Whether the instance was set up by other user data than it would be today.
+    pub has_old_user_data: bool,
 }
 
 /// What is observed, and what the last call recorded of it.
@@ -105,6 +107,7 @@ impl<'a> Seen<'a> {
         Composition {
             resources: resources.collect(),
             serving: None,
+            has_old_user_data: false,
             home: self.home.exists().then(|| self.home.finding(holder)),
             target,
         }
@@ -144,6 +147,10 @@ impl<'a> Seen<'a> {
         Ok(Composition {
             resources: resources.collect(),
             home: has_home.then(|| self.home.finding(holder)),
+            has_old_user_data: self
+                .instances
+                .get(choice.target.as_str())
+                .is_some_and(|i| i.asked("userData") != Some(&wanted.user_data)),
             serving: choice.serving,
             target,
         })

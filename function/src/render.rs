@@ -21,7 +21,13 @@ use crate::{input, limits, requirements, resolve};
 /// How soon to look again at what a person has to change.
 const REFUSED_TTL: Duration = Duration::from_mins(1);
 
-/// Why there is no desired pool.
+/// How soon to look whether a volume is detached.
+const DETACHING_TTL: Duration = Duration::from_secs(10);
+const OLD_USER_DATA: &str = "changed keys or software reach the next instance only: user data is \
+                             read at the first boot, and the policy's \
+                             instance.replaceOnUserDataChange is off";
+
+/// Why there is no desired compute.
 #[derive(Debug)]
 pub enum Unresolved {
     /// The function does not know enough: what exists stays as it is.
@@ -84,7 +90,12 @@ impl Rendering<'_> {
             .composed(&workspace.wanted, policy, &workspace.paths)?;
         let mut report = status::report(&composition, self.previous);
         report.status.image = Some(workspace.wanted.image);
-        let config = Condition::config_resolved(workspace.notice);
+        let mut notices = vec![workspace.notice];
+        if composition.has_old_user_data {
+            notices.push(OLD_USER_DATA.to_owned());
+        }
+        notices.retain(|notice| !notice.is_empty());
+        let config = Condition::config_resolved(notices.join("; "));
         Ok(self.composed(policy, config, report, composition))
     }
 
@@ -97,7 +108,7 @@ impl Rendering<'_> {
     ) -> Response {
         let connection = report.connection.into_iter();
         Response {
-            ttl: Duration::from_secs(policy.refresh_seconds.into()),
+            ttl: ttl(policy, &composition),
             requirements: requirements::of(policy, self.request),
             desired: Some(Desired {
                 resources: composition.resources,
@@ -167,6 +178,16 @@ impl Rendering<'_> {
             (ready, _) => Some(ready),
         }
     }
+}
+
+/// When to look again at the latest: everything composed is watched, so only
+/// what is not has a deadline.
+fn ttl(policy: &WorkspacePolicy, composition: &Composition) -> Duration {
+    let refresh = Duration::from_secs(policy.refresh_seconds.into());
+    let least = Duration::from_secs(policy.minimum_refresh_seconds.into());
+    let home = composition.home.as_ref();
+    let deadline = home.filter(|home| home.detaching).map(|_| DETACHING_TTL);
+    deadline.map_or(refresh, |deadline| deadline.max(least).min(refresh))
 }
 
 /// There is no compute, and none is composed until the other condition holds.

@@ -86,6 +86,34 @@ fn a_refusal_names_the_field_and_the_next_step() {
             "too-many-keys",
             "spec.parameters.ssh.publicKeys: with the owner's keys",
         ),
+        (
+            "region-by-policy",
+            "spec.parameters.region: eu-west-1 is not allowed; allowed are us-east-1, us-west-2",
+        ),
+        (
+            "capacity-type",
+            "spec.parameters.capacityType: OnDemand is not allowed; allowed are Spot, SpotWithFallback",
+        ),
+        (
+            "home-on-spot",
+            "spec.parameters.capacityType: must be OnDemand while there is a home volume",
+        ),
+        (
+            "home-size",
+            "spec.parameters.home.sizeGiB: must be at most 40, the policy's ceiling",
+        ),
+        (
+            "price",
+            "spec.parameters.instanceTypes[0]: g5.xlarge costs 1.006 USD per hour in us-east-1 (as of 2026-11-01), the policy allows 0.75",
+        ),
+        (
+            "owner-of-another-namespace",
+            "spec.parameters.owner: must be bob: that is whose namespace team-vision is",
+        ),
+        (
+            "namespace-without-an-owner",
+            "spec.parameters.owner: nobody may have workspaces in namespace team-vision: it has no label platform.acme.io/owner",
+        ),
     ];
     for (name, message) in expected {
         let request = case::request(&format!("refused-{name}"));

@@ -41,6 +41,9 @@ pub struct Finding {
     pub ready: bool,
     /// Why not; without meaning when it is.
     pub cause: Cause,
+    /// Whether another instance still has it. Crossplane does not compose that
+    /// attachment any more, so nothing calls when it is gone.
+    pub detaching: bool,
     /// What is recorded of it.
     pub status: Option<HomeStatus>,
 }
@@ -125,6 +128,7 @@ impl<'a> Home<'a> {
         Finding {
             ready: attached && self.volume.is_some(),
             cause: self.cause(id),
+            detaching: id.is_some_and(|id| !self.is_free_for(id)),
             status: self.status(id.filter(|_| attached)),
         }
     }
@@ -146,7 +150,10 @@ impl<'a> Home<'a> {
             (Some(_), None) => {
                 return Cause::new("Creating", "waiting for EC2 to make the home volume");
             }
-            (None, _) => {
+            (None, Some(id)) => {
+                return Cause::new("Creating", format!("waiting for {id} to be found again"));
+            }
+            (None, None) => {
                 let message = "waiting for an instance, whose zone the home volume has to be in";
                 return Cause::new("Waiting", message);
             }
