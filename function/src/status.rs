@@ -40,14 +40,14 @@ pub fn report(composition: &Composition, previous: &GpuDevWorkspaceStatus) -> Re
     } = composition;
     let serving = serving.as_ref();
     let machine = serving.or(target.machine.as_ref());
-    let home_ready = home.as_ref().is_none_or(|home| home.ready);
+    let attached = home.as_ref().is_none_or(|home| home.attached);
     let compute_cause = compute_cause(target, serving);
     let cause = match (&compute_cause, home) {
         (Some(cause), _) => Some(cause),
         (None, Some(home)) if !home.ready => Some(&home.cause),
         (None, _) => None,
     };
-    let phase = phase(target, serving, home_ready, previous);
+    let phase = phase(target, serving, attached, previous);
     let status = match machine {
         Some(machine) => at(machine),
         None if target.unreadable => previous.clone(),
@@ -102,11 +102,11 @@ fn compute_cause(target: &Finding, serving: Option<&Machine>) -> Option<Cause> {
 fn phase(
     target: &Finding,
     serving: Option<&Machine>,
-    home_ready: bool,
+    attached: bool,
     previous: &GpuDevWorkspaceStatus,
 ) -> Phase {
     let was_ready = previous.phase == Some(Phase::Ready);
-    let usable = target.machine.is_some() && home_ready;
+    let usable = target.machine.is_some() && attached;
     if serving.is_some() {
         return Phase::Provisioning;
     }

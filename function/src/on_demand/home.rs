@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::condition::SYNCED;
+use api::condition::{READY, SYNCED};
 use api::policy::{HomeOnDelete, WorkspacePolicy};
 use api::workspace::HomeStatus;
 use serde_json::{Value, json};
@@ -37,8 +37,12 @@ pub struct Home<'a> {
 /// What is to be told of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Whether it is attached to the instance.
+    /// Whether it is attached to the instance, and its provider says that all is
+    /// well.
     pub ready: bool,
+    /// Whether it is attached to the instance, whatever trouble the provider has
+    /// with looking.
+    pub attached: bool,
     /// Why not; without meaning when it is.
     pub cause: Cause,
     /// Whether another instance still has it. Crossplane does not compose that
@@ -122,11 +126,14 @@ impl<'a> Home<'a> {
     /// What is to be told, when the volume belongs to `holder`.
     pub fn finding(&self, holder: Option<Managed<'_>>) -> Finding {
         let id = holder.and_then(instance::id);
-        let attached = id
-            .and_then(|id| self.attachment_to(id))
-            .is_some_and(Managed::is_ready);
+        let attachment = id.and_then(|id| self.attachment_to(id));
+        let attached = attachment.is_some_and(|a| a.holds(READY))
+            && self.volume.is_some_and(|volume| !is_lost(volume));
         Finding {
-            ready: attached && self.volume.is_some(),
+            ready: attached
+                && attachment.is_some_and(Managed::is_ready)
+                && self.volume.is_some_and(Managed::is_ready),
+            attached,
             cause: self.cause(id),
             detaching: id.is_some_and(|id| !self.is_free_for(id)),
             status: self.status(id.filter(|_| attached)),
@@ -143,6 +150,13 @@ impl<'a> Home<'a> {
 
     fn cause(&self, instance: Option<&str>) -> Cause {
         let volume = match (self.volume, self.volume_id()) {
+            (Some(volume), Some(id)) if is_lost(volume) => {
+                let message = format!(
+                    "the home volume {id} is gone from EC2, and nothing takes its place: restore \
+                     it from a snapshot for another claim"
+                );
+                return Cause::new("Lost", message);
+            }
             (Some(volume), _) if volume.failing(SYNCED).is_some() => {
                 return failing(volume, "the home volume");
             }
@@ -181,6 +195,15 @@ impl<'a> Home<'a> {
             format!("waiting for {volume} to be attached to {instance}"),
         )
     }
+}
+
+/// Whether EC2 does not have the volume any more. upjet may not make it again
+/// (see [`actions`]), compares what is wanted with nothing instead, and refuses.
+fn is_lost(volume: Managed<'_>) -> bool {
+    volume.failing(SYNCED).is_some_and(|condition| {
+        condition.message.contains("requires replacing it")
+            && condition.message.contains("from \"\" to ")
+    })
 }
 
 fn failing(resource: Managed<'_>, what: &str) -> Cause {

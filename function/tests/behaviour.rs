@@ -1,0 +1,63 @@
+//! What a behaviour version rendered once, it renders for ever: an upgrade of the
+//! function must not touch a single running workspace.
+//!
+//! `tests/behaviour/<version>.yaml` has a digest of each case's desired state.
+//! New cases are added by
+//!
+//! ```text
+//! FREEZE_BEHAVIOUR=1 cargo test --workspace --test behaviour
+//! ```
+//!
+//! which never changes a digest that is there. A change of what is rendered needs
+//! another behaviour version.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod case;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use function_gpu_workspace::service::answer;
+use sha2::{Digest, Sha256};
+
+const VERSION: &str = "v1";
+
+/// A digest of the desired state, in the form in which goldens are written.
+fn digest(name: &str) -> String {
+    let response = case::response_json(&answer(&case::request(name)));
+    let desired = serde_json::to_string(&response["desired"]).unwrap();
+    let digest = Sha256::digest(desired.as_bytes());
+    digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
+}
+
+#[test]
+fn an_upgraded_function_renders_what_the_one_before_rendered() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/behaviour")
+        .join(format!("{VERSION}.yaml"));
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let mut frozen: BTreeMap<String, String> = serde_yaml::from_str(&text).unwrap_or_default();
+    if std::env::var_os("FREEZE_BEHAVIOUR").is_some() {
+        for name in case::names() {
+            let fresh = || digest(&name);
+            frozen.entry(name.clone()).or_insert_with(fresh);
+        }
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, serde_yaml::to_string(&frozen).unwrap()).unwrap();
+    }
+    assert!(frozen.len() >= 42, "{}: {}", path.display(), frozen.len());
+    let changed: Vec<&String> = frozen
+        .iter()
+        .filter(|(name, digest)| self::digest(name) != **digest)
+        .map(|(name, _)| name)
+        .collect();
+    assert!(
+        changed.is_empty(),
+        "{VERSION} renders {changed:?} differently: running workspaces would change"
+    );
+}
