@@ -15,6 +15,9 @@ class Settings:
     pending_seconds: float = 2.0
     shutting_down_seconds: float = 1.0
     stopping_seconds: float = 1.0
+    volume_creating_seconds: float = 0.5
+    attaching_seconds: float = 0.5
+    detaching_seconds: float = 0.5
     # EC2 keeps terminated instances visible for "approximately one hour".
     terminated_retention_seconds: float = 3600.0
     # Status checks report "initializing" for this long after `running`.

@@ -104,12 +104,18 @@ def _block_devices(instance: EmulatedInstance) -> list[dict[str, Any]]:
             "Ebs": {
                 "AttachTime": block.attach_time,
                 "DeleteOnTermination": block.delete_on_termination,
-                "Status": "attached",
+                "Status": _attachment_status(instance, block.volume_id),
                 "VolumeId": block.volume_id,
             },
         }
         for device, block in instance.get_block_device_mapping
     ]
+
+
+def _attachment_status(instance: EmulatedInstance, volume_id: str) -> str:
+    attachment = instance.ec2_backend.volumes[volume_id].attachment
+    status: str = attachment.status
+    return status
 
 
 def _interface(nic: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
+from moto.core.types import Base64EncodedString
 from moto.ec2.responses.instances import InstanceResponse
 
 from ..errors import AwsError
@@ -112,6 +113,26 @@ class Instances(InstanceResponse):
         shown = describe(instance)["MetadataOptions"]
         return Answer({"InstanceId": instance.id, "InstanceMetadataOptions": shown})
 
+    def modify_instance_attribute(self) -> ActionResult:
+        """What a machine is made of changes while it is stopped only."""
+        (instance,) = self.here.find([self._get_param("InstanceId")])
+        parameters = dict(self.params)
+        named = [parameters.get("Attribute") or ""]
+        named += [name[0].lower() + name[1:] for name in parameters]
+        if instance.state != "stopped" and _STOPPED_ONLY.intersection(named):
+            raise AwsError(
+                "IncorrectInstanceState",
+                f"The instance '{instance.id}' is not in the 'stopped' state.",
+            )
+        user_data = (parameters.get("UserData") or {}).get("Value")
+        if user_data is None:
+            result: ActionResult = super().modify_instance_attribute()
+            return result
+        self.error_on_dryrun()
+        # The value has been decoded on its way here; moto would decode it again.
+        instance.user_data = Base64EncodedString.from_raw_bytes(user_data)
+        return EmptyResult()
+
     def _token_scope(self, parameters: dict[str, Any]) -> str:
         """By zone when the request names one or a subnet, else by region."""
         zone = (parameters.get("Placement") or {}).get("AvailabilityZone")
@@ -146,6 +167,9 @@ class Instances(InstanceResponse):
         tags: dict[str, str] = self.ec2_backend.tags.get(instance.id, {})
         return tags
 
+
+# "ModifyInstanceAttribute" (API reference): the instance must be stopped.
+_STOPPED_ONLY = frozenset({"instanceType", "kernel", "ramdisk", "userData"})
 
 _METADATA_ATTRIBUTES = {
     "HttpTokens": "http_tokens",

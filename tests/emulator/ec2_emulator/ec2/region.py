@@ -26,6 +26,7 @@ class Region:
         self._backends = backends
         self._sequence = itertools.count(1)
         self._ended: dict[str, float] = {}
+        self._creating: dict[str, float] = {}
         load_images(self.backend)
         load_parameters(backends.ssm(account, name))
 
@@ -79,6 +80,46 @@ class Region:
         times = [self._ended.get(one.id) for one in instances]
         known = [time for time in times if time is not None]
         return max(known) if known and len(known) == len(times) else None
+
+    def volume_created(self, volume: Any) -> None:
+        """The volume becomes available in its time."""
+        seconds = self.settings.volume_creating_seconds
+        self._creating[volume.id] = self.clock.seconds() + seconds
+
+    def volume_state(self, volume: Any) -> str:
+        """Its state as EC2 names it."""
+        due = self._creating.get(volume.id)
+        if due is not None:
+            if not self.clock.reached(due):
+                return "creating"
+            del self._creating[volume.id]
+        return "available" if volume.attachment is None else "in-use"
+
+    def attach(self, volume: Any) -> None:
+        """A fresh attachment takes its time to be attached."""
+        attachment = volume.attachment
+        attachment.status = "attaching"
+
+        def attached(_: float) -> None:
+            if attachment.status == "attaching":
+                attachment.status = "attached"
+
+        seconds = self.settings.attaching_seconds
+        self.timeline.at(self.clock.seconds() + seconds, attached)
+
+    def detach(self, volume: Any) -> None:
+        """The volume is in use until its attachment is gone."""
+        attachment = volume.attachment
+        attachment.status = "detaching"
+
+        def detached(_: float) -> None:
+            # The end of its instance may have taken it away before.
+            if volume.attachment is attachment:
+                volume.attachment = None
+                attachment.instance.block_device_mapping.pop(attachment.device, None)
+
+        seconds = self.settings.detaching_seconds
+        self.timeline.at(self.clock.seconds() + seconds, detached)
 
     def state_changed(self, instance: EmulatedInstance) -> None:
         if instance.spot_request is not None:
