@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 mod cluster;
 mod codegen;
 mod demo;
+mod dependencies;
 mod image;
 mod licences;
 mod package;

@@ -9,8 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::{Args, Subcommand};
+use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
+use local_cluster::{Cluster, mirror};
 
+use crate::dependencies::{self, Served};
 use crate::image;
 use crate::target::Target;
 
@@ -36,6 +39,15 @@ enum Action {
     Install {
         #[command(flatten)]
         target: Target,
+    },
+    /// Build somebody else's provider from pinned source, and push it to a local
+    /// cluster's registry
+    Mirror {
+        /// Its repository, such as upbound/provider-aws-ec2
+        repository: String,
+        /// Name of the local cluster
+        #[arg(long, default_value = "demo")]
+        name: String,
     },
 }
 
@@ -71,17 +83,20 @@ struct Built {
     package: &'static Package,
     file: PathBuf,
     tag: String,
+    /// Dependencies that the registry lacks and the file leaves out.
+    missing: Vec<String>,
 }
 
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
     let mut progress = Progress::to_stderr();
     let outcome = match arguments.action {
         Action::Build => crate::target::crossplane()
-            .and_then(|cli| build(&cli, COMMITTED_REGISTRY, &mut progress))
+            .and_then(|cli| build(&cli, COMMITTED_REGISTRY, |_| true, &mut progress))
             .map(|built| built.iter().for_each(|b| println!("{}", b.file.display()))),
         Action::Install { target } => target
             .resolve()
             .and_then(|target| install(&target, &mut progress)),
+        Action::Mirror { repository, name } => mirror_provider(&repository, &name, &mut progress),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -94,7 +109,9 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
 
 /// Builds, pushes and installs, and waits until Crossplane calls each healthy.
 pub(crate) fn install(target: &crate::target::Resolved, progress: &mut Progress) -> Outcome<()> {
-    for built in build(&target.crossplane, &target.registry, progress)? {
+    let crane = crate::target::crane(progress)?;
+    let holds = |repository: &str| dependencies::holds(&crane, &target.registry, repository);
+    for built in build(&target.crossplane, &target.registry, holds, progress)? {
         let name = built.package.name;
         let reference = format!("{}/{ORGANISATION}/{name}:{}", target.registry, built.tag);
         let step = progress.begin(&format!("install {name}"));
@@ -105,7 +122,20 @@ pub(crate) fn install(target: &crate::target::Resolved, progress: &mut Progress)
         output(&mut push)?;
         put(target, built.package, &reference)?;
         step.end(&built.tag);
+        for repository in &built.missing {
+            let mirror = target.mirroring(repository);
+            progress.note(&dependencies::note(&target.registry, repository, &mirror));
+        }
     }
+    Ok(())
+}
+
+fn mirror_provider(repository: &str, name: &str, progress: &mut Progress) -> Outcome<()> {
+    let provider = mirror::find(repository)?;
+    let cluster = Cluster::open(name)?;
+    let cache = Cache::from_environment()?;
+    let reference = mirror::mirror(&cache, &cluster, provider, progress)?;
+    println!("{reference}");
     Ok(())
 }
 
@@ -162,7 +192,12 @@ pub(crate) fn program(name: &str) -> PathBuf {
     programs().join("packages").join(format!("{name}.stripped"))
 }
 
-fn build(cli: &Path, registry: &str, progress: &mut Progress) -> Outcome<Vec<Built>> {
+fn build(
+    cli: &Path,
+    registry: &str,
+    holds: impl Fn(&str) -> bool,
+    progress: &mut Progress,
+) -> Outcome<Vec<Built>> {
     let step = progress.begin("compile function and provider, linked statically");
     let programs = compile()?;
     step.end("");
@@ -170,7 +205,11 @@ fn build(cli: &Path, registry: &str, progress: &mut Progress) -> Outcome<Vec<Bui
     fs::create_dir_all(&staging)?;
     PACKAGES
         .iter()
-        .map(|package| build_one(cli, registry, package, &programs, &staging))
+        .map(|package| {
+            let source = staging.join(package.name);
+            let staged = stage(package, registry, &holds, &source)?;
+            build_one(cli, package, &source, staged, &programs)
+        })
         .collect()
 }
 
@@ -198,20 +237,17 @@ fn programs() -> PathBuf {
 
 fn build_one(
     cli: &Path,
-    registry: &str,
     package: &'static Package,
+    source: &Path,
+    staged: Staged,
     programs: &Path,
-    staging: &Path,
 ) -> Outcome<Built> {
-    let source = staging.join(package.name);
-    if source.exists() {
-        fs::remove_dir_all(&source)?;
-    }
-    let mut digests = stage(package, registry, &source)?;
+    let staging = programs.join("packages");
+    let mut digests = staged.digests;
     let file = staging.join(format!("{}.xpkg", package.name));
     let mut xpkg = Command::new(cli);
     xpkg.args(["xpkg", "build", "-f"])
-        .arg(&source)
+        .arg(source)
         .arg("-o")
         .arg(&file);
     if let Some(program) = package.program {
@@ -235,42 +271,81 @@ fn build_one(
         package,
         file,
         tag: format!("v{}-dev.{}", env!("CARGO_PKG_VERSION"), &digest[..12]),
+        missing: staged.missing,
     })
 }
 
-/// Copies a package's manifests together. Answers a digest of them.
-fn stage(package: &Package, registry: &str, to: &Path) -> Outcome<String> {
-    let root = crate::root();
-    let mut folders = vec![(root.join("package").join(package.kind), to.to_owned())];
-    if package.kind == "configuration" {
-        for folder in ["xrds", "compositions"] {
-            folders.push((root.join(folder), to.join(folder)));
-        }
-    }
-    let mut digests = String::new();
-    for (from, to) in folders {
-        copy(&from, &to, registry, &mut digests)?;
-    }
-    Ok(digests)
+/// What lies ready to be packed.
+struct Staged {
+    digests: String,
+    missing: Vec<String>,
 }
 
-fn copy(from: &Path, to: &Path, registry: &str, digests: &mut String) -> Outcome<()> {
+/// Copies a package's manifests together, without the dependencies that the
+/// registry lacks.
+fn stage(
+    package: &Package,
+    registry: &str,
+    holds: impl Fn(&str) -> bool,
+    to: &Path,
+) -> Outcome<Staged> {
+    if to.exists() {
+        fs::remove_dir_all(to)?;
+    }
+    let root = crate::root();
+    copy(&root.join("package").join(package.kind), to, registry)?;
+    if package.kind == "configuration" {
+        for folder in ["xrds", "compositions"] {
+            copy(&root.join(folder), &to.join(folder), registry)?;
+        }
+    }
+    let manifest = to.join("crossplane.yaml");
+    let text = fs::read_to_string(&manifest)?;
+    let Served {
+        manifest: text,
+        missing,
+    } = dependencies::served(&text, registry, ORGANISATION, holds)?;
+    fs::write(&manifest, text)?;
+    Ok(Staged {
+        digests: digests(to)?,
+        missing,
+    })
+}
+
+/// The digests of all files below a folder, in the order of names.
+fn digests(folder: &Path) -> Outcome<String> {
+    let mut together = String::new();
+    for path in sorted(folder)? {
+        together.push_str(&if path.is_dir() {
+            digests(&path)?
+        } else {
+            image::sha256(&fs::read(&path)?)
+        });
+    }
+    Ok(together)
+}
+
+/// Copies manifests, with the registry in the place of the committed one.
+pub(crate) fn copy(from: &Path, to: &Path, registry: &str) -> Outcome<()> {
     fs::create_dir_all(to)?;
-    let mut entries: Vec<PathBuf> = fs::read_dir(from)?
-        .map(|entry| entry.map(|e| e.path()))
-        .collect::<Result<_, _>>()?;
-    entries.sort();
-    for path in entries {
+    for path in sorted(from)? {
         let target = to.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
-            copy(&path, &target, registry, digests)?;
+            copy(&path, &target, registry)?;
         } else if path.extension().is_some_and(|e| e == "yaml") {
             let text = fs::read_to_string(&path)?.replace(COMMITTED_REGISTRY, registry);
-            digests.push_str(&image::sha256(text.as_bytes()));
             fs::write(&target, text)?;
         }
     }
     Ok(())
+}
+
+fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)?
+        .map(|entry| entry.map(|e| e.path()))
+        .collect::<Result<_, _>>()?;
+    entries.sort();
+    Ok(entries)
 }
 
 /// Runs a command and answers what it printed.

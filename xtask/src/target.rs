@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use local_cluster::Cluster;
+use local_cluster::cache::Cache;
+use local_cluster::progress::Progress;
+use local_cluster::{Cluster, binaries};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -33,6 +35,8 @@ pub(crate) struct Resolved {
     /// The crossplane CLI.
     pub(crate) crossplane: PathBuf,
     kubectl: PathBuf,
+    /// The local cluster's name; None: the kubeconfig's cluster.
+    local: Option<String>,
 }
 
 impl Target {
@@ -49,6 +53,7 @@ impl Target {
                 emulator: std::env::var("AWS_ENDPOINT_URL").ok(),
                 crossplane: crossplane()?,
                 kubectl: on_path("kubectl")?,
+                local: None,
             });
         }
         let cluster = Cluster::open(&self.name)?;
@@ -58,11 +63,23 @@ impl Target {
             emulator: Some(cluster.emulator_url()),
             crossplane: cluster.program("crossplane")?,
             kubectl: cluster.program("kubectl")?,
+            local: Some(self.name.clone()),
         })
     }
 }
 
 impl Resolved {
+    /// The command that puts somebody else's package into this cluster's registry.
+    pub(crate) fn mirroring(&self, repository: &str) -> String {
+        match &self.local {
+            Some(name) => format!("cargo xtask package mirror {repository} --name {name}"),
+            None => format!(
+                "crane copy --all-tags xpkg.upbound.io/{repository} {}/{repository}",
+                self.registry
+            ),
+        }
+    }
+
     /// kubectl, for this cluster.
     pub(crate) fn kubectl(&self) -> Command {
         self.command(&self.kubectl)
@@ -76,6 +93,13 @@ impl Resolved {
         }
         command
     }
+}
+
+/// crane, which looks into registries; built where it is not yet.
+pub(crate) fn crane(progress: &mut Progress) -> Outcome<PathBuf> {
+    let cache = Cache::from_environment()?;
+    let built = binaries::ensure(&cache, &["crane"], progress)?;
+    Ok(built.path("crane")?.to_path_buf())
 }
 
 /// The crossplane CLI, built once.

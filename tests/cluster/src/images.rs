@@ -37,8 +37,9 @@ pub fn pack(root: &Path, to: &Path) -> Result<(), command::Error> {
 /// Packs a single static binary, as `/<its name>`.
 pub fn pack_binary(binary: &Path, to: &Path) -> Result<(), command::Error> {
     let mut tar = Command::new("tar");
-    tar.args(["--create", "--gzip", "--mtime=@0", "--mode=a+rX"])
-        .args(["--owner=0", "--group=0", "--numeric-owner", "--file"])
+    tar.args(["--create", "--mtime=@0", "--mode=a+rX"])
+        .args(["--owner=0", "--group=0", "--numeric-owner"])
+        .args(["--use-compress-program=gzip -1", "--file"])
         .arg(to)
         .arg("--directory")
         .arg(binary.parent().unwrap_or(Path::new("/")))

@@ -30,6 +30,7 @@ pub mod images;
 pub mod init;
 mod launch;
 mod layout;
+pub mod mirror;
 pub mod network;
 mod parts;
 pub mod pins;

@@ -152,6 +152,18 @@ pub static MODULES: &[Module] = &[
         tags: "",
         in_every_cluster: true,
     },
+    Module {
+        folder: "provider-aws-ec2",
+        source: "github.com/upbound/provider-aws/v2",
+        binaries: &[binary(
+            "provider-aws-ec2",
+            "github.com/upbound/provider-aws/v2/cmd/provider/ec2",
+        )],
+        ldflags: "-X github.com/upbound/provider-aws/v2/internal/version.Version={version}",
+        tags: "",
+        // Half an hour and 10 GB of Go's caches.
+        in_every_cluster: false,
+    },
 ];
 
 /// The module and binary of that name.

@@ -1,0 +1,234 @@
+//! Somebody else's provider package in the cluster's registry, as a platform's
+//! mirror would hold it, but built from pinned source: nothing else is reachable.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::binaries;
+use crate::cache::{self, Cache, key};
+use crate::cluster::{self, Cluster};
+use crate::command;
+use crate::images;
+use crate::pins::{self, Module, Pins};
+use crate::progress::Progress;
+
+/// Raised when the package is made differently from the same source.
+const RECIPE: &str = "1";
+
+/// A provider that can be mirrored.
+#[derive(Debug)]
+pub struct Provider {
+    /// Its repository, as organisation and name, in whichever registry.
+    pub repository: &'static str,
+    /// Its program, by the name that the table of modules has for it.
+    binary: &'static str,
+    /// The kinds that the package brings: files of the source's `package/crds`.
+    /// The whole set is hundreds, and each takes the API server's memory.
+    kinds: &'static [&'static str],
+}
+
+/// Every provider that can be mirrored.
+pub static PROVIDERS: &[Provider] = &[Provider {
+    repository: "upbound/provider-aws-ec2",
+    binary: "provider-aws-ec2",
+    kinds: &[
+        "aws.m.upbound.io_clusterproviderconfigs",
+        "aws.m.upbound.io_providerconfigs",
+        "aws.m.upbound.io_providerconfigusages",
+        "aws.upbound.io_providerconfigs",
+        "aws.upbound.io_providerconfigusages",
+        "ec2.aws.m.upbound.io_ebsvolumes",
+        "ec2.aws.m.upbound.io_instances",
+        "ec2.aws.m.upbound.io_securitygrouprules",
+        "ec2.aws.m.upbound.io_securitygroups",
+        "ec2.aws.m.upbound.io_volumeattachments",
+    ],
+}];
+
+/// What can go wrong while a package is mirrored.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such provider.
+    #[error("no provider {0} to mirror: see mirror::PROVIDERS in tests/cluster")]
+    Unknown(String),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    /// The program cannot be built.
+    #[error(transparent)]
+    Binaries(#[from] binaries::Error),
+    /// The cluster lacks a program.
+    #[error(transparent)]
+    Cluster(#[from] cluster::Error),
+    /// A program failed.
+    #[error(transparent)]
+    Command(#[from] command::Error),
+}
+
+/// The provider of that repository.
+pub fn find(repository: &str) -> Result<&'static Provider, Error> {
+    PROVIDERS
+        .iter()
+        .find(|provider| provider.repository == repository)
+        .ok_or_else(|| Error::Unknown(repository.to_owned()))
+}
+
+impl Provider {
+    /// The manifests of its kinds, downloaded if need be; nothing is built.
+    pub fn kinds(&self) -> Result<Vec<PathBuf>, Error> {
+        let crds = binaries::source_folder(self.module()?)?.join("package/crds");
+        let file = |kind| crds.join(format!("{kind}.yaml"));
+        Ok(self.kinds.iter().map(file).collect())
+    }
+
+    fn module(&self) -> Result<&'static Module, Error> {
+        match pins::find(self.binary) {
+            Some((module, _)) => Ok(module),
+            None => Err(binaries::Error::Unknown(self.binary.to_owned()).into()),
+        }
+    }
+}
+
+/// Builds the provider and its package, unless they are there, and pushes the
+/// package. Answers its reference in the cluster's registry.
+pub fn mirror(
+    cache: &Cache,
+    cluster: &Cluster,
+    provider: &Provider,
+    progress: &mut Progress,
+) -> Result<String, Error> {
+    let module = provider.module()?;
+    let pins = Pins::read(module)?;
+    let version = pins.version(module.source).unwrap_or("unknown");
+    let target = Target {
+        repository: format!("{}/{}", cluster.registry(), provider.repository),
+        version,
+        crane: cluster.program("crane")?,
+        crossplane: cluster.program("crossplane")?,
+    };
+    let binaries = binaries::ensure(cache, &[provider.binary], progress)?;
+    let binary = binaries.path(provider.binary)?;
+    let step = progress.begin(&format!("package {}", provider.repository));
+    let file = ensure_package(cache, provider, &target, binary, &pins)?;
+    let reference = target.reference();
+    let mut push = Command::new(&target.crossplane);
+    push.args(["xpkg", "push", "-f"]).arg(file).arg(&reference);
+    command::output(&mut push)?;
+    step.end("pushed");
+    Ok(reference)
+}
+
+/// Where a package goes, and what takes it there.
+struct Target<'a> {
+    repository: String,
+    version: &'a str,
+    crane: PathBuf,
+    crossplane: PathBuf,
+}
+
+impl Target<'_> {
+    fn reference(&self) -> String {
+        format!("{}:{}", self.repository, self.version)
+    }
+}
+
+fn ensure_package(
+    cache: &Cache,
+    provider: &Provider,
+    target: &Target<'_>,
+    binary: &Path,
+    pins: &Pins,
+) -> Result<PathBuf, Error> {
+    let meta = cache::read(&pins.folder.join("package/crossplane.yaml"))?;
+    let kinds = provider.kinds.join(" ");
+    let key = key([
+        ("binary", binary.as_os_str().as_encoded_bytes()),
+        ("meta", meta.as_bytes()),
+        ("kinds", kinds.as_bytes()),
+        ("recipe", RECIPE.as_bytes()),
+    ]);
+    let entry = cache.entry("packages", provider.binary, &key);
+    let _lock = cache.lock("packages", |_| {})?;
+    if !entry.exists() {
+        cache::publish(&entry, |folder| {
+            build(folder, provider, target, binary, &meta)
+        })?;
+    }
+    Ok(entry.join("package.xpkg"))
+}
+
+fn build(
+    folder: &Path,
+    provider: &Provider,
+    target: &Target<'_>,
+    binary: &Path,
+    meta: &str,
+) -> Result<(), Error> {
+    let scratch = folder.join("scratch");
+    let root = scratch.join("package");
+    cache::create_folder(&root.join("crds"))?;
+    cache::write(&root.join("crossplane.yaml"), meta)?;
+    for kind in provider.kinds()? {
+        let name = kind.file_name().unwrap_or_default();
+        cache::write(&root.join("crds").join(name), cache::read(&kind)?)?;
+    }
+    let archive = runtime_image(&scratch, provider, target, binary)?;
+    let mut xpkg = Command::new(&target.crossplane);
+    xpkg.args(["xpkg", "build", "-f"])
+        .arg(&root)
+        .arg("--embed-runtime-image-tarball")
+        .arg(archive)
+        .arg("-o")
+        .arg(folder.join("package.xpkg"));
+    command::output(&mut xpkg)?;
+    Ok(cache::remove_folder(&scratch)?)
+}
+
+/// The provider's image, as an archive. It goes through the registry: only crane
+/// makes images, and it makes them there.
+fn runtime_image(
+    scratch: &Path,
+    provider: &Provider,
+    target: &Target<'_>,
+    binary: &Path,
+) -> Result<PathBuf, Error> {
+    let layer = scratch.join("layer.tar.gz");
+    images::pack_binary(binary, &layer)?;
+    let reference = format!("{}-runtime:{}", target.repository, target.version);
+    images::push(
+        &target.crane,
+        &images::Image {
+            reference: &reference,
+            layers: &[layer],
+            entrypoint: &format!("/{}", provider.binary),
+            environment: &[],
+        },
+    )?;
+    let archive = scratch.join("image.tar");
+    let mut pull = Command::new(&target.crane);
+    pull.args(["pull", &reference]).arg(&archive);
+    command::output(&mut pull)?;
+    Ok(archive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_provider_has_its_pins_and_its_package() {
+        for provider in PROVIDERS {
+            let module = provider.module().unwrap();
+            let meta = Pins::read(module).unwrap().folder;
+            let meta = meta.join("package/crossplane.yaml");
+            assert!(cache::read(&meta).unwrap().contains(provider.binary));
+            assert!(!module.in_every_cluster, "{} takes long", provider.binary);
+        }
+    }
+
+    #[test]
+    fn an_unknown_provider_is_named() {
+        let error = find("upbound/provider-aws-s3").unwrap_err().to_string();
+        assert!(error.contains("upbound/provider-aws-s3"), "{error}");
+    }
+}
