@@ -9,6 +9,10 @@ UP := $(if $(CI),--install-prerequisites)
 # Which cluster `make demo` uses: `local`, or `current` for the kubeconfig's.
 CLUSTER ?= local
 SUITE ?= main
+# Each suite has a cluster of its own; `main` shares the name that goldens use.
+TEST = $(if $(filter main,$(SUITE)),test,test-$(SUITE))
+# Other people's packages that a suite needs, built from source: half an hour, once.
+MIRRORED_upbound := upbound/provider-aws-ec2
 
 demo:
 ifeq ($(CLUSTER),current)
@@ -46,11 +50,12 @@ cluster:
 
 # One end-to-end suite on a fresh cluster of its own. It is left up on failure.
 e2e:
-	$(XTASK) cluster down --name test
-	$(XTASK) cluster up --name test $(UP)
-	$(XTASK) demo --name test --platform-only
-	$(XTASK) e2e $(SUITE) --name test
-	$(XTASK) cluster down --name test
+	$(XTASK) cluster down --name $(TEST)
+	$(XTASK) cluster up --name $(TEST) $(UP)
+	$(if $(MIRRORED_$(SUITE)),$(XTASK) package mirror $(MIRRORED_$(SUITE)) --name $(TEST))
+	$(XTASK) demo --name $(TEST) --platform-only
+	$(XTASK) e2e $(SUITE) --name $(TEST)
+	$(XTASK) cluster down --name $(TEST)
 
 codegen:
 	$(XTASK) codegen

@@ -40,11 +40,12 @@ enum Action {
         #[command(flatten)]
         target: Target,
     },
-    /// Build somebody else's provider from pinned source, and push it to a local
+    /// Build somebody else's providers from pinned source, and push them to a local
     /// cluster's registry
     Mirror {
-        /// Its repository, such as upbound/provider-aws-ec2
-        repository: String,
+        /// Their repositories, such as upbound/provider-aws-ec2
+        #[arg(required = true)]
+        repositories: Vec<String>,
         /// Name of the local cluster
         #[arg(long, default_value = "demo")]
         name: String,
@@ -96,7 +97,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         Action::Install { target } => target
             .resolve()
             .and_then(|target| install(&target, &mut progress)),
-        Action::Mirror { repository, name } => mirror_provider(&repository, &name, &mut progress),
+        Action::Mirror { repositories, name } => mirror_all(&repositories, &name, &mut progress),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -130,12 +131,12 @@ pub(crate) fn install(target: &crate::target::Resolved, progress: &mut Progress)
     Ok(())
 }
 
-fn mirror_provider(repository: &str, name: &str, progress: &mut Progress) -> Outcome<()> {
-    let provider = mirror::find(repository)?;
-    let cluster = Cluster::open(name)?;
-    let cache = Cache::from_environment()?;
-    let reference = mirror::mirror(&cache, &cluster, provider, progress)?;
-    println!("{reference}");
+fn mirror_all(repositories: &[String], name: &str, progress: &mut Progress) -> Outcome<()> {
+    let (cluster, cache) = (Cluster::open(name)?, Cache::from_environment()?);
+    for repository in repositories {
+        let provider = mirror::find(repository)?;
+        println!("{}", mirror::mirror(&cache, &cluster, provider, progress)?);
+    }
     Ok(())
 }
 

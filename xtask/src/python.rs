@@ -2,13 +2,14 @@
 //! locked environment.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use clap::Args;
 use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
-use local_cluster::{Cluster, emulator};
+use local_cluster::{Cluster, emulator, mirror};
 
 use crate::package;
 
@@ -44,6 +45,7 @@ pub(crate) fn suite(suite: &Suite) -> ExitCode {
                 "FUNCTION_GPU_WORKSPACE",
                 package::program("function-gpu-workspace"),
             )
+            .env("MIRRORED_KINDS", mirrored_kinds()?)
             .args(["-m", "pytest", "-p", "no:cacheprovider"])
             .arg(&suite.folder)
             .args(&suite.arguments);
@@ -63,6 +65,15 @@ pub(crate) fn suite(suite: &Suite) -> ExitCode {
 /// Runs Python with the given arguments.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     said(python().and_then(|mut python| ran(python.args(&arguments.arguments))))
+}
+
+/// The manifests of other providers' kinds, as a path list.
+fn mirrored_kinds() -> Result<OsString, Box<dyn Error>> {
+    let mut files = Vec::new();
+    for provider in mirror::PROVIDERS {
+        files.extend(provider.kinds()?);
+    }
+    Ok(std::env::join_paths(files)?)
 }
 
 fn python() -> Result<Command, Box<dyn Error>> {
