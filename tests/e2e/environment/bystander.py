@@ -1,9 +1,10 @@
 """An instance that the project did not create."""
 
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from .ec2 import Ec2, tags
+from .ec2 import CLUSTER, WORKSPACE, Ec2, tags
 
 IMAGE = "ami-00000000000c0de01"
 
@@ -16,8 +17,13 @@ class Bystander:
 
     @classmethod
     def launch(cls, ec2: Ec2) -> "Bystander":
+        group = ec2.client.create_security_group(
+            GroupName=f"somebody-elses-{uuid.uuid4().hex[:8]}",
+            Description="nothing of ours",
+        )["GroupId"]
         (instance,) = ec2.client.run_instances(
             ImageId=IMAGE,
+            SecurityGroupIds=[group, _default_group(ec2)],
             InstanceType="g4dn.xlarge",
             MinCount=1,
             MaxCount=1,
@@ -28,7 +34,8 @@ class Bystander:
                         {"Key": "Name", "Value": "somebody-elses"},
                         # Looks like ours, belongs to another control plane.
                         {"Key": "gpu.platform.acme.io/pool", "Value": "else/where"},
-                        {"Key": "gpu.platform.acme.io/cluster", "Value": "another"},
+                        {"Key": CLUSTER, "Value": "another"},
+                        {"Key": WORKSPACE, "Value": "else/where"},
                     ],
                 }
             ],
@@ -42,11 +49,18 @@ class Bystander:
         assert _groups(self.ec2) == self.groups, "a group of somebody else changed"
 
 
+def _default_group(ec2: Ec2) -> str:
+    (group,) = ec2.client.describe_security_groups(
+        Filters=[{"Name": "group-name", "Values": ["default"]}]
+    )["SecurityGroups"]
+    return str(group["GroupId"])
+
+
 def _groups(ec2: Ec2) -> Any:
     """Every group that carries none of our tags, with its rules."""
     groups = ec2.client.describe_security_groups()["SecurityGroups"]
     return [
         {key: group[key] for key in ("GroupId", "IpPermissions", "IpPermissionsEgress")}
         for group in groups
-        if "gpu.platform.acme.io/cluster" not in tags(group)
+        if not tags(group).keys() & {CLUSTER, WORKSPACE}
     ]

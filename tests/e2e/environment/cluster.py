@@ -60,8 +60,10 @@ class Cluster:
     def delete_namespace(self, name: str) -> None:
         self.kubectl("delete", "namespace", name, "--wait=false")
 
-    def delete_claims(self, namespace: str) -> None:
-        self.kubectl("delete", CLAIMS, "--all", "-n", namespace, "--timeout=90s")
+    def delete_claims(self, namespace: str, seconds: int = 90) -> None:
+        self.kubectl(
+            "delete", CLAIMS, "--all", "-n", namespace, f"--timeout={seconds}s"
+        )
 
     def pods(self, package: str) -> list[Object]:
         """The live pods of a package, such as `provider=acme-provider-gpu-spot`."""

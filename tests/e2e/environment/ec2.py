@@ -9,12 +9,17 @@ Instance = dict[str, Any]
 
 POOL = "gpu.platform.acme.io/pool"
 CLUSTER = "gpu.platform.acme.io/cluster"
+# On everything of a workspace that is not of a pool.
+WORKSPACE = "workspace"
 LIVE = ("pending", "running", "stopping", "stopped")
 
 
 class Ec2:
-    def __init__(self, region: str) -> None:
+    """`mark` is the tag that says `namespace/name` of what a thing belongs to."""
+
+    def __init__(self, region: str, mark: str = POOL) -> None:
         self.region = region
+        self.mark = mark
         self.client = boto3.client("ec2", region_name=region)
 
     def instances(self, *filters: dict[str, Any]) -> list[Instance]:
@@ -29,12 +34,10 @@ class Ec2:
         ]
 
     def live(self, namespace: str) -> list[Instance]:
-        """The instances that EC2 bills for a namespace's pools."""
+        """The instances that EC2 bills for a namespace."""
         return [
             instance
-            for instance in self.instances(
-                {"Name": f"tag:{POOL}", "Values": [f"{namespace}/*"]}
-            )
+            for instance in self.instances(self._of(namespace))
             if instance["State"]["Name"] in LIVE
         ]
 
@@ -44,15 +47,23 @@ class Ec2:
 
     def groups(self, namespace: str) -> list[dict[str, Any]]:
         groups: list[dict[str, Any]] = self.client.describe_security_groups(
-            Filters=[{"Name": f"tag:{POOL}", "Values": [f"{namespace}/*"]}]
+            Filters=[self._of(namespace)]
         )["SecurityGroups"]
         return groups
 
     def volumes(self, namespace: str) -> list[dict[str, Any]]:
         volumes: list[dict[str, Any]] = self.client.describe_volumes(
-            Filters=[{"Name": f"tag:{POOL}", "Values": [f"{namespace}/*"]}]
+            Filters=[self._of(namespace)]
         )["Volumes"]
         return volumes
+
+    def volume(self, volume_id: str) -> dict[str, Any]:
+        (volume,) = self.client.describe_volumes(VolumeIds=[volume_id])["Volumes"]
+        found: dict[str, Any] = volume
+        return found
+
+    def _of(self, namespace: str) -> dict[str, Any]:
+        return {"Name": f"tag:{self.mark}", "Values": [f"{namespace}/*"]}
 
     def user_data(self, instance_id: str) -> str:
         answer = self.client.describe_instance_attribute(

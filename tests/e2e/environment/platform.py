@@ -59,9 +59,9 @@ class Platform:
 
         return until("the pool", look)
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, seconds: int = 60) -> None:
         self.cluster.kubectl(
-            "delete", CLAIMS, name, "-n", self.namespace, "--timeout=60s"
+            "delete", CLAIMS, name, "-n", self.namespace, f"--timeout={seconds}s"
         )
 
 

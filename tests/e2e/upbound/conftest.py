@@ -1,0 +1,99 @@
+"""upbound's provider in the cluster, with the emulator in the place of AWS."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from environment.cluster import Cluster, Object, is_ready
+from environment.ec2 import WORKSPACE, Ec2
+from environment.waiting import until
+
+ROOT = Path(__file__).parents[3]
+REGION = "us-east-1"
+PACKAGE = "upbound-provider-aws-ec2"
+PLATFORM = Path(__file__).parent / "platform"
+# What the committed manifests name, by the variable that says what it is here.
+PLACES = {
+    "registry.platform.acme.io": "GPU_WORKSPACES_REGISTRY",
+    "https://ec2.emulator": "AWS_ENDPOINT_URL",
+}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def upbound(cluster: Cluster) -> None:
+    """The provider that Crossplane resolved for our configuration, set up."""
+    packages = cluster.kubectl("get", "providers.pkg.crossplane.io", "-o", "name")
+    assert PACKAGE in packages, (
+        "the configuration was installed without upbound's provider: run the suite "
+        "by `make e2e SUITE=upbound`"
+    )
+    _apply(cluster, "runtime.yaml")
+    arguments = _runtime_arguments()
+    until(
+        f"{PACKAGE} to run with {arguments}",
+        lambda: _runs_with(cluster, arguments),
+        seconds=300,
+    )
+    _apply(cluster, "access.yaml")
+
+
+@pytest.fixture(scope="session")
+def ec2() -> Ec2:
+    return Ec2(REGION, WORKSPACE)
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A team's namespace; what is in it takes minutes to be deleted."""
+    name = f"team-{uuid.uuid4().hex[:8]}"
+    cluster.create_namespace(name)
+    yield name
+    cluster.delete_claims(name, 300)
+    cluster.delete_namespace(name)
+
+
+@pytest.fixture(scope="session")
+def deleting_homes(cluster: Cluster) -> str:
+    """The Composition of a policy by which homes go with their claims."""
+    text = (ROOT / "compositions/gpudevworkspaces-ec2.yaml").read_text()
+    composition: Object = yaml.safe_load(text)
+    composition["metadata"] = {"name": "deleting-homes"}
+    (step,) = composition["spec"]["pipeline"]
+    step["input"]["home"] = {"onDelete": "Delete"}
+    cluster.apply(composition)
+    return "deleting-homes"
+
+
+def _runs_with(cluster: Cluster, arguments: list[str]) -> bool:
+    pods = cluster.pods(f"provider={PACKAGE}")
+    return bool(pods) and all(
+        is_ready(pod) and pod["spec"]["containers"][0].get("args") == arguments
+        for pod in pods
+    )
+
+
+def _runtime_arguments() -> list[str]:
+    config = next(
+        one
+        for one in _documents("runtime.yaml")
+        if one["kind"] == "DeploymentRuntimeConfig"
+    )
+    pod = config["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]
+    arguments: list[str] = pod["containers"][0]["args"]
+    return arguments
+
+
+def _apply(cluster: Cluster, name: str) -> None:
+    for document in _documents(name):
+        cluster.apply(document)
+
+
+def _documents(name: str) -> list[Object]:
+    text = (PLATFORM / name).read_text()
+    for place, variable in PLACES.items():
+        text = text.replace(place, os.environ[variable])
+    return list(yaml.safe_load_all(text))

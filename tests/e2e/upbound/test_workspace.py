@@ -1,0 +1,224 @@
+"""A workspace on demand: an instance that AWS does not take back, with its home."""
+
+from typing import Any
+
+import yaml
+
+from environment.cluster import Cluster, Object, condition
+from environment.ec2 import Ec2, tags
+from environment.emulator import Emulator
+from environment.platform import Platform
+from environment.waiting import until
+
+SSH = {"allowedCidrs": ["203.0.113.0/24", "198.51.100.7/32"]}
+# upbound's provider waits ten seconds and more around every step.
+SOON = 240
+# The attachment, the instance and the group go one after the other, and
+# Crossplane looks every 30 seconds whether the next one may.
+GONE = 300
+
+MANAGED = (
+    "instances.ec2.aws.m.upbound.io,securitygroups.ec2.aws.m.upbound.io,"
+    "securitygrouprules.ec2.aws.m.upbound.io,ebsvolumes.ec2.aws.m.upbound.io,"
+    "volumeattachments.ec2.aws.m.upbound.io,usages.protection.crossplane.io"
+)
+
+
+def claim(platform: Platform, name: str, **parameters: Any) -> None:
+    platform.claim(
+        name,
+        **{
+            "capacityType": "OnDemand",
+            "home": {"sizeGiB": 20},
+            "ssh": SSH,
+            **parameters,
+        },
+    )
+
+
+def home_of(ec2: Ec2, status: Object) -> Object:
+    return ec2.volume(status["home"]["volumeId"])
+
+
+def attached_to(volume: Object) -> list[str]:
+    return [one["InstanceId"] for one in volume["Attachments"]]
+
+
+def ssh_networks(ec2: Ec2, namespace: str) -> list[str]:
+    (group,) = ec2.groups(namespace)
+    (ssh,) = group["IpPermissions"]
+    assert (ssh["IpProtocol"], ssh["FromPort"], ssh["ToPort"]) == ("tcp", 22, 22)
+    return sorted(one["CidrIp"] for one in ssh["IpRanges"])
+
+
+def test_a_claim_is_a_running_instance_on_demand_with_its_home_attached(
+    platform: Platform, ec2: Ec2
+) -> None:
+    claim(platform, "alice")
+    status = platform.ready("alice", SOON)
+
+    assert status["phase"] == "Ready"
+    assert status["capacityType"] == "OnDemand"
+    (instance,) = ec2.live(platform.namespace)
+    assert instance["InstanceId"] == status["instanceId"]
+    assert instance["State"]["Name"] == "running"
+    assert "InstanceLifecycle" not in instance
+    assert instance["PublicIpAddress"] == status["publicIp"]
+    assert instance["Placement"]["AvailabilityZone"] == status["zone"]
+    assert instance["MetadataOptions"]["HttpTokens"] == "required"
+    assert instance["MetadataOptions"]["HttpPutResponseHopLimit"] == 1
+    assert tags(instance)["owner"] == "alice"
+    assert tags(instance)["workspace"] == f"{platform.namespace}/alice"
+    assert ec2.user_data(instance["InstanceId"]).startswith("#cloud-config\n")
+
+    (group,) = ec2.groups(platform.namespace)
+    assert [one["GroupId"] for one in instance["SecurityGroups"]] == [group["GroupId"]]
+    assert ssh_networks(ec2, platform.namespace) == sorted(SSH["allowedCidrs"])
+    (egress,) = group["IpPermissionsEgress"]
+    assert egress["IpProtocol"] == "-1"
+
+    home = home_of(ec2, status)
+    assert home["Encrypted"] and (home["VolumeType"], home["Size"]) == ("gp3", 20)
+    assert home["AvailabilityZone"] == status["zone"]
+    assert attached_to(home) == [status["instanceId"]]
+    assert home["Attachments"][0]["DeleteOnTermination"] is False
+    root = next(
+        one["Ebs"]["VolumeId"]
+        for one in instance["BlockDeviceMappings"]
+        if one["DeviceName"] == instance["RootDeviceName"]
+    )
+    assert ec2.volume(root)["Encrypted"]
+
+
+def test_a_deleted_claim_leaves_the_home_alone_and_nothing_else(
+    platform: Platform, cluster: Cluster, ec2: Ec2
+) -> None:
+    claim(platform, "alice")
+    status = platform.ready("alice", SOON)
+    platform.delete("alice", GONE)
+
+    assert ec2.live(platform.namespace) == []
+    assert ec2.groups(platform.namespace) == []
+    (home,) = ec2.volumes(platform.namespace)
+    assert home["VolumeId"] == status["home"]["volumeId"]
+    assert (home["State"], home["Attachments"]) == ("available", [])
+    assert tags(home)["owner"] == "alice"
+    left = cluster.kubectl("get", MANAGED, "-n", platform.namespace, "-o", "name")
+    assert left == ""
+
+
+def test_a_policy_that_deletes_homes_leaves_nothing_at_all(
+    platform: Platform, cluster: Cluster, ec2: Ec2, deleting_homes: str
+) -> None:
+    claim(platform, "alice")
+    cluster.kubectl(
+        "patch",
+        "gpudevworkspaceclaims.platform.acme.io",
+        "alice",
+        "-n",
+        platform.namespace,
+        "--type=merge",
+        "-p",
+        yaml.safe_dump({"spec": {"compositionRef": {"name": deleting_homes}}}),
+    )
+    platform.ready("alice", SOON)
+    assert len(ec2.volumes(platform.namespace)) == 1
+    platform.delete("alice", GONE)
+    assert ec2.volumes(platform.namespace) == []
+    assert ec2.live(platform.namespace) == []
+    assert ec2.groups(platform.namespace) == []
+
+
+def test_an_instance_that_somebody_terminates_is_replaced_and_the_home_follows(
+    platform: Platform, ec2: Ec2, emulator: Emulator
+) -> None:
+    claim(platform, "alice")
+    before = platform.ready("alice", SOON)
+    emulator.terminate(before["instanceId"])
+
+    # The provider looks every 15 seconds; from then on the claim tells.
+    platform.condition("alice", "Ready", "False")
+    seen = platform.condition("alice", "ComputeReady", "False", before["instanceId"])
+    assert "is gone" in seen["message"]
+
+    def is_replaced() -> Object | None:
+        status = platform.status("alice")
+        is_ready = condition(platform.workspace("alice"), "Ready")["status"] == "True"
+        if is_ready:
+            # Never Ready on an instance that does not run.
+            state = ec2.instance(status["instanceId"])["State"]["Name"]
+            assert state == "running", f"Ready on an instance that is {state}"
+        renewed = status.get("instanceId") not in (None, before["instanceId"])
+        return status if is_ready and renewed else None
+
+    status = until("another instance", is_replaced, SOON)
+    assert status["home"]["volumeId"] == before["home"]["volumeId"]
+    assert attached_to(home_of(ec2, status)) == [status["instanceId"]]
+    (instance,) = ec2.live(platform.namespace)
+    assert instance["InstanceId"] == status["instanceId"]
+
+
+def test_another_type_moves_the_home_to_an_instance_that_runs_before_the_old_one_goes(
+    platform: Platform, ec2: Ec2, emulator: Emulator
+) -> None:
+    claim(platform, "alice")
+    before = platform.ready("alice", SOON)
+    old = before["instanceId"]
+    # Whatever order the calls came in is read from the emulator's record.
+    emulator.forget_calls()
+    claim(platform, "alice", instanceType="g4dn.2xlarge")
+
+    def is_renewed() -> Object | None:
+        live = {
+            one["InstanceId"]: one["State"]["Name"]
+            for one in ec2.live(platform.namespace)
+        }
+        others = [state for one, state in live.items() if one != old]
+        if old not in live:
+            assert "running" in others, "the old instance went before the new one ran"
+        status = platform.status("alice")
+        renewed = status.get("instanceId") not in (None, old) and len(live) == 1
+        return status if renewed and status["phase"] == "Ready" else None
+
+    status = until("the other type", is_renewed, GONE)
+    (instance,) = ec2.live(platform.namespace)
+    assert instance["InstanceType"] == "g4dn.2xlarge"
+    assert instance["Placement"]["AvailabilityZone"] == before["zone"]
+    assert status["home"]["volumeId"] == before["home"]["volumeId"]
+    assert attached_to(home_of(ec2, status)) == [instance["InstanceId"]]
+
+
+def test_a_network_taken_out_of_a_claim_is_shut_out(
+    platform: Platform, ec2: Ec2
+) -> None:
+    claim(platform, "alice")
+    before = platform.ready("alice", SOON)
+    claim(platform, "alice", ssh={"allowedCidrs": ["198.51.100.7/32"]})
+    until(
+        "the other network to be shut out",
+        lambda: ssh_networks(ec2, platform.namespace) == ["198.51.100.7/32"],
+        SOON,
+    )
+    assert platform.ready("alice", SOON)["instanceId"] == before["instanceId"]
+
+
+def test_a_reached_quota_is_named_on_the_claim_and_stays_the_same_message(
+    platform: Platform, ec2: Ec2, emulator: Emulator
+) -> None:
+    emulator.fault("RunInstances", code="VcpuLimitExceeded")
+    claim(platform, "alice")
+    seen = platform.condition("alice", "ComputeReady", "False", "Quota")
+    assert "L-DB2E81BA" in seen["message"]
+    assert "RequestID" not in seen["message"]
+    assert ec2.live(platform.namespace) == []
+    emulator.forget_calls()
+    until(
+        "another attempt",
+        lambda: emulator.calls().get("RunInstances", 0) > 0,
+        seconds=180,
+    )
+    again = platform.condition("alice", "ComputeReady", "False", "Quota")
+    assert again["message"] == seen["message"]
+    assert again["lastTransitionTime"] == seen["lastTransitionTime"]
+    emulator.clear_faults()
+    platform.ready("alice", SOON)
