@@ -13,7 +13,13 @@ import yaml
 from .waiting import until
 
 ROOT = Path(__file__).parents[3]
-EXAMPLES = sorted((ROOT / "examples/workspaces").glob("*.yaml"))
+EXAMPLES = sorted(
+    [
+        *(ROOT / "examples/workspaces").glob("*.yaml"),
+        *(ROOT / "examples/on-demand").glob("*.yaml"),
+    ],
+    key=lambda path: path.name,
+)
 NAME = "acme-function-gpu-workspace"
 
 Document = dict[str, Any]
