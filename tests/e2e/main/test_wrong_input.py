@@ -45,6 +45,29 @@ def test_admission_refuses_a_claim_without_an_owner(
 
 
 @pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"home": None}, "home cannot be removed"),
+        ({"home": {"sizeGiB": 10}}, "sizeGiB cannot shrink"),
+        ({"capacityType": "Spot"}, "home needs capacityType OnDemand"),
+        ({"region": "us-west-2"}, "region is immutable"),
+    ],
+)
+def test_admission_refuses_what_would_cost_the_home(
+    cluster: Cluster, namespace: str, change: dict[str, Any], word: str
+) -> None:
+    # No Composition is called so: nothing is composed of this claim.
+    parameters = {**PARAMETERS, "capacityType": "OnDemand", "home": {"sizeGiB": 20}}
+    document = claim(namespace, "home", parameters)
+    document["spec"]["compositionRef"] = {"name": "none"}
+    cluster.apply(document)
+    changed = {key: value for key, value in {**parameters, **change}.items() if value}
+    with pytest.raises(Refused) as refused:
+        cluster.apply({**document, "spec": {**document["spec"], "parameters": changed}})
+    assert word in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("field", "value", "word"),
     [
         ("region", "ap-south-1", "us-east-1"),

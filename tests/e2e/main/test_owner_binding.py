@@ -1,0 +1,63 @@
+"""Where the policy binds owners to namespaces, nobody creates for somebody else."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from environment.cluster import Cluster
+from environment.ec2 import Ec2
+from environment.platform import PARAMETERS, Platform, claim
+
+ROOT = Path(__file__).parents[3]
+LABEL = "platform.acme.io/owner"
+COMPOSITION = "gpudevworkspaces-bound"
+
+
+@pytest.fixture
+def bound(cluster: Cluster) -> Iterator[str]:
+    """A Composition whose policy binds owners, and Crossplane's right to look."""
+    access = ROOT / "examples/platform/owner-binding.yaml"
+    composition = yaml.safe_load(
+        (ROOT / "compositions/gpudevworkspaces-ec2.yaml").read_text()
+    )
+    composition["metadata"] = {"name": COMPOSITION}
+    policy = composition["spec"]["pipeline"][0]["input"]
+    policy["ownerBinding"] = {"namespaceLabel": LABEL}
+    cluster.kubectl("apply", "-f", str(access))
+    cluster.apply(composition)
+    yield COMPOSITION
+    cluster.kubectl("delete", "composition", COMPOSITION)
+    cluster.kubectl("delete", "-f", str(access))
+
+
+def test_a_claim_for_somebody_else_is_refused_until_the_namespace_is_theirs(
+    platform: Platform, cluster: Cluster, ec2: Ec2, bound: str
+) -> None:
+    namespace = platform.namespace
+    cluster.kubectl("label", "namespace", namespace, f"{LABEL}=bob")
+    document = claim(namespace, "alice", PARAMETERS)
+    document["spec"]["compositionRef"] = {"name": bound}
+    cluster.apply(document)
+    seen = platform.condition("alice", "ConfigResolved", "False", "must be bob")
+    assert "spec.parameters.owner" in seen["message"]
+    assert ec2.live(namespace) == []
+
+    cluster.kubectl("label", "--overwrite", "namespace", namespace, f"{LABEL}=alice")
+    running = platform.ready("alice")["instanceId"]
+
+    # Taking the label away must not cost her what runs.
+    cluster.kubectl("label", "namespace", namespace, f"{LABEL}-")
+    _touch(cluster, document)
+    platform.condition("alice", "ConfigResolved", "False", "nobody may have")
+    assert [one["InstanceId"] for one in ec2.live(namespace)] == [running]
+    platform.delete("alice")
+
+
+def _touch(cluster: Cluster, document: dict[str, object]) -> None:
+    """Another revision of the claim, so that Crossplane looks at it at once."""
+    changed = json.loads(json.dumps(document))
+    changed["spec"]["parameters"]["opencvVersion"] = "4.9.0"
+    cluster.apply(changed)
