@@ -10,21 +10,40 @@ pub struct Finding {
     pub machine: Option<Machine>,
     /// Whether its provider says that all is well.
     pub in_order: bool,
-    /// Whether a machine runs, with or without an address.
-    pub runs: bool,
-    /// Whether nothing will come of it until a person changes something.
-    pub needs_person: bool,
-    /// Whether its status cannot be understood: nothing may be concluded from it.
-    pub unreadable: bool,
+    /// What is to be expected of it.
+    pub outlook: Outlook,
     /// Why it is not in order; without meaning when it is.
     pub cause: Cause,
 }
 
 impl Finding {
+    /// What shows of a resource that does not exist yet.
+    pub fn absent(cause: Cause) -> Self {
+        Self {
+            machine: None,
+            in_order: false,
+            outlook: Outlook::Waiting,
+            cause,
+        }
+    }
+
     /// Whether the machine can be used and its provider agrees.
     pub fn serves_well(&self) -> bool {
         self.machine.is_some() && self.in_order
     }
+}
+
+/// What is to be expected of a compute resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// Its status cannot be understood: nothing may be concluded from it.
+    Unreadable,
+    /// A machine runs, with or without an address.
+    Runs,
+    /// Nothing will come of it until a person changes something.
+    NeedsPerson,
+    /// A machine is on its way.
+    Waiting,
 }
 
 /// A machine that runs and has an address.

@@ -52,9 +52,9 @@ pub fn hashed<'a>(prefix: &str, parts: impl IntoIterator<Item = &'a str>) -> Str
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
-    let digest = hash.finalize();
-    let first: String = digest.iter().take(4).map(|b| format!("{b:02x}")).collect();
-    format!("{prefix}{first}")
+    let first = hash.finalize().into_iter().take(4);
+    let number = first.fold(0_u32, |number, byte| (number << 8) | u32::from(byte));
+    format!("{prefix}{number:08x}")
 }
 
 /// The key of the rule that lets a network in.

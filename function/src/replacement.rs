@@ -4,7 +4,7 @@
 //! The next one is ready before the last one goes, and there are never more than
 //! these two: whoever changes a claim five times does not pay for five machines.
 
-use crate::finding::{Finding, Machine};
+use crate::finding::{Finding, Machine, Outlook};
 
 /// An observed compute resource.
 #[derive(Clone, Debug)]
@@ -19,6 +19,12 @@ pub struct Candidate<'a> {
     pub is_recorded: bool,
     /// What it shows.
     pub finding: Finding,
+}
+
+impl Candidate<'_> {
+    fn is_unreadable(&self) -> bool {
+        self.finding.outlook == Outlook::Unreadable
+    }
 }
 
 /// What becomes of the candidates.
@@ -50,8 +56,8 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
         .filter(|c| c.finding.machine.is_some())
         .max_by_key(|c| c.is_recorded);
     let kept = others().filter(|c| match serving {
-        Some(serving) => c.key == serving.key || c.finding.unreadable,
-        None => c.is_recorded || c.finding.unreadable,
+        Some(serving) => c.key == serving.key || c.is_unreadable(),
+        None => c.is_recorded || c.is_unreadable(),
     });
     Choice {
         target: target.to_owned(),
@@ -99,10 +105,12 @@ mod tests {
             is_recorded: false,
             finding: Finding {
                 in_order: serves,
-                runs: serves,
+                outlook: if serves {
+                    Outlook::Runs
+                } else {
+                    Outlook::Waiting
+                },
                 machine,
-                needs_person: false,
-                unreadable: false,
                 cause: Cause::new("Creating", ""),
             },
         }
@@ -172,7 +180,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_not_dropped_for_that() {
         let mut odd = candidate("odd", false, false);
-        odd.finding.unreadable = true;
+        odd.finding.outlook = Outlook::Unreadable;
         let choice = choose(&[recorded(candidate("old", false, true)), odd], "new");
         assert_eq!(choice.kept, ["old", "odd"]);
     }

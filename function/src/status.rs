@@ -4,7 +4,7 @@ use api::condition::{COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 
 use crate::compose::Composition;
-use crate::finding::{Cause, Finding, Machine};
+use crate::finding::{Cause, Finding, Machine, Outlook};
 use crate::on_demand::home;
 use crate::response::{Condition, Event, Severity};
 use crate::user_data::USER;
@@ -50,7 +50,7 @@ pub fn report(composition: &Composition, previous: &GpuDevWorkspaceStatus) -> Re
     let phase = phase(target, serving, attached, previous);
     let status = match machine {
         Some(machine) => at(machine),
-        None if target.unreadable => previous.clone(),
+        None if target.outlook == Outlook::Unreadable => previous.clone(),
         None => without_address(previous),
     };
     let status = GpuDevWorkspaceStatus {
@@ -115,18 +115,11 @@ fn phase(
         // trouble the provider has with looking.
         return Phase::Ready;
     }
-    if target.unreadable {
-        return previous.phase.unwrap_or(Phase::Provisioning);
-    }
-    if target.runs {
-        return Phase::Provisioning;
-    }
-    if target.needs_person {
-        return Phase::Failed;
-    }
-    match previous.instance_id {
-        Some(_) => Phase::Interrupted,
-        None => Phase::Provisioning,
+    match target.outlook {
+        Outlook::Unreadable => previous.phase.unwrap_or(Phase::Provisioning),
+        Outlook::NeedsPerson => Phase::Failed,
+        Outlook::Waiting if previous.instance_id.is_some() => Phase::Interrupted,
+        Outlook::Runs | Outlook::Waiting => Phase::Provisioning,
     }
 }
 

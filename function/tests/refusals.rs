@@ -18,104 +18,106 @@ fn fatal(response: &RunFunctionResponse) -> Option<&str> {
     Some(&fatal.message)
 }
 
+/// The cases that are refused, and how the message begins.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "owner",
+        "spec.parameters.owner: must match ^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$",
+    ),
+    ("owner-missing", "spec.parameters.owner: is required"),
+    (
+        "several-fields",
+        "spec.parameters.opencvVersion: must match ^[0-9]+\\.[0-9]+\\.[0-9]+(\\.[0-9]+)?$; spec.parameters.region: must match ",
+    ),
+    (
+        "instance-type",
+        "spec.parameters.instanceType: p5.48xlarge is not allowed; allowed are g4dn.*, g5.xlarge",
+    ),
+    (
+        "further-instance-type",
+        "spec.parameters.instanceTypes[1]: g5.2xlarge is not allowed",
+    ),
+    (
+        "public-key",
+        "spec.parameters.ssh.publicKeys[0]: must match ",
+    ),
+    (
+        "cidr",
+        "spec.parameters.ssh.allowedCidrs[0]: must be an IPv4 network",
+    ),
+    (
+        "whole-internet",
+        "spec.parameters.ssh.allowedCidrs[1]: must not be the whole internet",
+    ),
+    (
+        "cidr-beyond-the-ceiling",
+        "spec.parameters.ssh.allowedCidrs[0]: must lie within 203.0.113.0/24 or 10.0.0.0/8",
+    ),
+    (
+        "region",
+        "spec.parameters.region: ap-south-1 has no images in EnvironmentConfig gpu-workspaces; regions that have: eu-west-1, us-east-1",
+    ),
+    (
+        "pytorch",
+        "spec.parameters.pytorchVersion: 2.13.0 is not available: image plain (ami-00000000000c0de02) has no PyTorch",
+    ),
+    (
+        "while-running",
+        "spec.parameters.instanceType: p5.48xlarge is not allowed",
+    ),
+    (
+        "policy-missing",
+        "the Composition's policy is not usable: input: is required",
+    ),
+    (
+        "policy",
+        "the Composition's policy is not usable: input.allowedInstanceType: is no known field",
+    ),
+    (
+        "namespace",
+        "metadata.namespace: GpuDevWorkspace alice-vision-x7k2p has no namespace to compose into; create a GpuDevWorkspaceClaim",
+    ),
+    (
+        "composite",
+        "the request has no observed composite resource",
+    ),
+    (
+        "too-many-keys",
+        "spec.parameters.ssh.publicKeys: with the owner's keys",
+    ),
+    (
+        "region-by-policy",
+        "spec.parameters.region: eu-west-1 is not allowed; allowed are us-east-1, us-west-2",
+    ),
+    (
+        "capacity-type",
+        "spec.parameters.capacityType: OnDemand is not allowed; allowed are Spot, SpotWithFallback",
+    ),
+    (
+        "home-on-spot",
+        "spec.parameters.capacityType: must be OnDemand while there is a home volume",
+    ),
+    (
+        "home-size",
+        "spec.parameters.home.sizeGiB: must be at most 40, the policy's ceiling",
+    ),
+    (
+        "price",
+        "spec.parameters.instanceTypes[0]: g5.xlarge costs 1.006 USD per hour in us-east-1 (as of 2026-11-01), the policy allows 0.75",
+    ),
+    (
+        "owner-of-another-namespace",
+        "spec.parameters.owner: must be bob: that is whose namespace team-vision is",
+    ),
+    (
+        "namespace-without-an-owner",
+        "spec.parameters.owner: nobody may have workspaces in namespace team-vision: it has no label platform.acme.io/owner",
+    ),
+];
+
 #[test]
 fn a_refusal_names_the_field_and_the_next_step() {
-    let expected = [
-        (
-            "owner",
-            "spec.parameters.owner: must match ^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$",
-        ),
-        ("owner-missing", "spec.parameters.owner: is required"),
-        (
-            "several-fields",
-            "spec.parameters.opencvVersion: must match ^[0-9]+\\.[0-9]+\\.[0-9]+(\\.[0-9]+)?$; spec.parameters.region: must match ",
-        ),
-        (
-            "instance-type",
-            "spec.parameters.instanceType: p5.48xlarge is not allowed; allowed are g4dn.*, g5.xlarge",
-        ),
-        (
-            "further-instance-type",
-            "spec.parameters.instanceTypes[1]: g5.2xlarge is not allowed",
-        ),
-        (
-            "public-key",
-            "spec.parameters.ssh.publicKeys[0]: must match ",
-        ),
-        (
-            "cidr",
-            "spec.parameters.ssh.allowedCidrs[0]: must be an IPv4 network",
-        ),
-        (
-            "whole-internet",
-            "spec.parameters.ssh.allowedCidrs[1]: must not be the whole internet",
-        ),
-        (
-            "cidr-beyond-the-ceiling",
-            "spec.parameters.ssh.allowedCidrs[0]: must lie within 203.0.113.0/24 or 10.0.0.0/8",
-        ),
-        (
-            "region",
-            "spec.parameters.region: ap-south-1 has no images in EnvironmentConfig gpu-workspaces; regions that have: eu-west-1, us-east-1",
-        ),
-        (
-            "pytorch",
-            "spec.parameters.pytorchVersion: 2.13.0 is not available: image plain (ami-00000000000c0de02) has no PyTorch",
-        ),
-        (
-            "while-running",
-            "spec.parameters.instanceType: p5.48xlarge is not allowed",
-        ),
-        (
-            "policy-missing",
-            "the Composition's policy is not usable: input: is required",
-        ),
-        (
-            "policy",
-            "the Composition's policy is not usable: input.allowedInstanceType: is no known field",
-        ),
-        (
-            "namespace",
-            "metadata.namespace: GpuDevWorkspace alice-vision-x7k2p has no namespace to compose into; create a GpuDevWorkspaceClaim",
-        ),
-        (
-            "composite",
-            "the request has no observed composite resource",
-        ),
-        (
-            "too-many-keys",
-            "spec.parameters.ssh.publicKeys: with the owner's keys",
-        ),
-        (
-            "region-by-policy",
-            "spec.parameters.region: eu-west-1 is not allowed; allowed are us-east-1, us-west-2",
-        ),
-        (
-            "capacity-type",
-            "spec.parameters.capacityType: OnDemand is not allowed; allowed are Spot, SpotWithFallback",
-        ),
-        (
-            "home-on-spot",
-            "spec.parameters.capacityType: must be OnDemand while there is a home volume",
-        ),
-        (
-            "home-size",
-            "spec.parameters.home.sizeGiB: must be at most 40, the policy's ceiling",
-        ),
-        (
-            "price",
-            "spec.parameters.instanceTypes[0]: g5.xlarge costs 1.006 USD per hour in us-east-1 (as of 2026-11-01), the policy allows 0.75",
-        ),
-        (
-            "owner-of-another-namespace",
-            "spec.parameters.owner: must be bob: that is whose namespace team-vision is",
-        ),
-        (
-            "namespace-without-an-owner",
-            "spec.parameters.owner: nobody may have workspaces in namespace team-vision: it has no label platform.acme.io/owner",
-        ),
-    ];
-    for (name, message) in expected {
+    for (name, message) in REFUSED {
         let request = case::request(&format!("refused-{name}"));
         let response = answer(&request);
         let said = fatal(&response).unwrap_or_default();
@@ -133,7 +135,7 @@ fn a_refusal_names_the_field_and_the_next_step() {
         .iter()
         .filter(|name| name.starts_with("refused-"))
         .count();
-    assert_eq!(refused, expected.len(), "every refusal is named here");
+    assert_eq!(refused, REFUSED.len(), "every refusal is named here");
 }
 
 #[test]

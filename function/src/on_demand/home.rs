@@ -238,7 +238,7 @@ pub fn volume(
         "EBSVolume",
         &wanted.origin.namespace,
         &policy.on_demand_provider_config_ref,
-        for_provider,
+        &for_provider,
     );
     volume["spec"]["managementPolicies"] = json!(actions(policy, home.recorded.is_some()));
     name_as_recorded(&mut volume, home.volume, home.recorded);
@@ -311,7 +311,7 @@ pub fn attachment(
         ATTACHMENT,
         &wanted.origin.namespace,
         &policy.on_demand_provider_config_ref,
-        for_provider,
+        &for_provider,
     );
     let label = label(&wanted.composite);
     attachment["metadata"]["labels"] = json!({ (WORKSPACE_LABEL): label });

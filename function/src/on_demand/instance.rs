@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::{fields, resource};
-use crate::finding::{Cause, Finding, Machine};
+use crate::finding::{Cause, Finding, Machine, Outlook};
 use crate::keys;
 use crate::managed::Managed;
 use crate::wanted::Wanted;
@@ -117,7 +117,7 @@ pub fn desired(
         KIND,
         &wanted.origin.namespace,
         &policy.on_demand_provider_config_ref,
-        for_provider,
+        &for_provider,
     )
 }
 
@@ -163,26 +163,21 @@ pub fn state(instance: Managed<'_>) -> Option<&str> {
 /// the instance of the last call.
 pub fn finding(instance: Option<Managed<'_>>, recorded: Option<&str>) -> Finding {
     let Some(instance) = instance else {
-        return Finding {
-            machine: None,
-            in_order: false,
-            runs: false,
-            needs_person: false,
-            unreadable: false,
-            cause: recorded.map_or_else(
-                || Cause::new("Creating", "waiting for the Instance to be created"),
-                |id| Cause::lost(id, None),
-            ),
-        };
+        return Finding::absent(recorded.map_or_else(
+            || Cause::new("Creating", "waiting for the Instance to be created"),
+            |id| Cause::lost(id, None),
+        ));
     };
     let runs = state(instance) == Some("running");
     let failure = failure(instance);
     Finding {
         machine: machine(instance).filter(|_| runs),
         in_order: runs && instance.is_ready(),
-        runs,
-        needs_person: !runs && failure.as_ref().is_some_and(Failure::needs_person),
-        unreadable: false,
+        outlook: match &failure {
+            _ if runs => Outlook::Runs,
+            Some(failure) if failure.needs_person() => Outlook::NeedsPerson,
+            _ => Outlook::Waiting,
+        },
         cause: cause(instance, failure.as_ref(), recorded),
     }
 }

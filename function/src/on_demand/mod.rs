@@ -26,7 +26,7 @@ fn resource(
     kind: &str,
     namespace: &str,
     provider_config: &ProviderConfigReference,
-    for_provider: Map<String, Value>,
+    for_provider: &Map<String, Value>,
 ) -> Value {
     json!({
         "apiVersion": API_VERSION,

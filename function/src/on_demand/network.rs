@@ -68,7 +68,7 @@ fn security_group(
         "SecurityGroup",
         &wanted.origin.namespace,
         &policy.on_demand_provider_config_ref,
-        for_provider,
+        &for_provider,
     )
 }
 
@@ -124,6 +124,6 @@ fn rule(wanted: &Wanted, policy: &WorkspacePolicy, traffic: Value) -> Value {
         "SecurityGroupRule",
         &wanted.origin.namespace,
         &policy.on_demand_provider_config_ref,
-        for_provider,
+        &for_provider,
     )
 }

@@ -5,33 +5,38 @@ use api::pool::PoolInstance;
 
 use super::observed::{LaunchFailure, ObservedPool};
 use crate::claim_paths::ClaimPaths;
-use crate::finding::{Cause, Finding, Machine};
+use crate::finding::{Cause, Finding, Machine, Outlook};
 
 /// Looks at a pool; `None` is one that does not exist yet. `recorded` is the
 /// instance of the last call.
 pub fn finding(pool: Option<&ObservedPool>, recorded: Option<&str>, paths: &ClaimPaths) -> Finding {
     let Some(pool) = pool else {
-        return Finding {
-            machine: None,
-            in_order: false,
-            runs: false,
-            needs_person: false,
-            unreadable: false,
-            cause: lost(None, recorded).unwrap_or_else(|| {
+        return Finding::absent(
+            lost(None, recorded).unwrap_or_else(|| {
                 Cause::new("Creating", "waiting for the SpotPool to be created")
             }),
-        };
+        );
     };
-    let failure = pool.launch_failure().map(|(_, failure)| failure);
     Finding {
         machine: pool
             .usable(recorded)
             .map(|(instance, address)| machine(instance, address)),
         in_order: pool.is_ready(),
-        runs: pool.running().next().is_some(),
-        needs_person: failure == Some(LaunchFailure::NeedsPerson),
-        unreadable: pool.unreadable.is_some(),
+        outlook: outlook(pool),
         cause: cause(pool, recorded, paths),
+    }
+}
+
+fn outlook(pool: &ObservedPool) -> Outlook {
+    let failure = pool.launch_failure().map(|(_, failure)| failure);
+    if pool.unreadable.is_some() {
+        Outlook::Unreadable
+    } else if pool.running().next().is_some() {
+        Outlook::Runs
+    } else if failure == Some(LaunchFailure::NeedsPerson) {
+        Outlook::NeedsPerson
+    } else {
+        Outlook::Waiting
     }
 }
 
