@@ -31,8 +31,9 @@ const VERSION: &str = "v1";
 fn digest(name: &str) -> String {
     let response = case::response_json(&answer(&case::request(name)));
     let desired = serde_json::to_string(&response["desired"]).unwrap();
-    let digest = Sha256::digest(desired.as_bytes());
-    digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
+    let first = Sha256::digest(desired.as_bytes()).into_iter().take(8);
+    let number = first.fold(0_u64, |number, byte| (number << 8) | u64::from(byte));
+    format!("{number:016x}")
 }
 
 #[test]
