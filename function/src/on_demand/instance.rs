@@ -250,9 +250,8 @@ fn waiting(instance: Managed<'_>) -> Cause {
     let zone = instance.at("availabilityZone").unwrap_or_default();
     let which = format!("instance {id} ({type_}, {zone})");
     if is_stopped(instance) {
-        let name = instance.name();
         let message = format!(
-            "{which} is stopped: start it in EC2, or delete the Instance {name} to get another one"
+            "{which} is stopped: start it in EC2, or terminate it there to get another one"
         );
         return Cause::new("Stopped", message);
     }
