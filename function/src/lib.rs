@@ -39,6 +39,7 @@ pub mod requirements;
 pub mod resolve;
 pub mod response;
 pub mod schema;
+pub mod server;
 pub mod service;
 pub mod software;
 pub mod spot;

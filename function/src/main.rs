@@ -3,22 +3,19 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use function_gpu_workspace::server::{self, Arguments};
 use function_gpu_workspace::service::Function;
-use function_sdk_rust::{Args, logging, serve};
+use function_sdk_rust::logging;
 
-/// Composition function: a GPU workspace claim becomes desired resources.
-#[derive(Parser)]
-#[command(name = "function-gpu-workspace", version)]
-struct Cli {
-    #[command(flatten)]
-    sdk: Args,
-}
+/// A call makes thousands of small allocations and frees them together.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    logging::configure(cli.sdk.debug);
-    match serve(Function, &cli.sdk).await {
+    let arguments = Arguments::parse();
+    logging::configure(arguments.debug);
+    match server::run(Function, &arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("function-gpu-workspace: {error}");

@@ -1,34 +1,33 @@
 //! The function as Crossplane meets it: a gRPC server.
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     reason = "a test fails by panicking"
 )]
 
 mod case;
+#[path = "serving/process.rs"]
+mod process;
 
-use function_gpu_workspace::service::Function;
 use function_sdk_rust::proto::v1::function_runner_service_client::FunctionRunnerServiceClient;
-use function_sdk_rust::proto::v1::function_runner_service_server::FunctionRunnerServiceServer;
 use function_sdk_rust::proto::v1::{RunFunctionRequest, Severity};
-use tokio::net::TcpListener;
-use tonic::transport::server::TcpIncoming;
-use tonic::transport::{Channel, Server};
+use tonic::transport::Channel;
 
-async fn connect() -> FunctionRunnerServiceClient<Channel> {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let server = Server::builder().add_service(FunctionRunnerServiceServer::new(Function));
-    tokio::spawn(server.serve_with_incoming(TcpIncoming::from(listener)));
-    FunctionRunnerServiceClient::connect(format!("http://{address}"))
-        .await
-        .unwrap()
+use process::Running;
+
+/// The program, and a client of it.
+async fn connect() -> (Running, FunctionRunnerServiceClient<Channel>) {
+    let running = Running::insecure().await;
+    let address = format!("http://{}", running.address);
+    let client = FunctionRunnerServiceClient::connect(address).await.unwrap();
+    (running, client)
 }
 
 #[tokio::test]
 async fn a_claim_becomes_a_pool_over_the_wire() {
-    let response = connect()
-        .await
+    let (_running, mut client) = connect().await;
+    let response = client
         .run_function(case::request("new-workspace"))
         .await
         .unwrap();
@@ -40,7 +39,7 @@ async fn a_claim_becomes_a_pool_over_the_wire() {
 /// A gRPC error would tell Crossplane that the function is broken.
 #[tokio::test]
 async fn a_bad_claim_is_a_fatal_result_and_no_grpc_error() {
-    let mut client = connect().await;
+    let (_running, mut client) = connect().await;
     for name in [
         "refused-owner",
         "refused-policy-missing",
@@ -62,10 +61,8 @@ async fn a_bad_claim_is_a_fatal_result_and_no_grpc_error() {
 
 #[tokio::test]
 async fn an_empty_request_is_answered() {
-    let response = connect()
-        .await
-        .run_function(RunFunctionRequest::default())
-        .await;
+    let (_running, mut client) = connect().await;
+    let response = client.run_function(RunFunctionRequest::default()).await;
     let response = response.unwrap().into_inner();
     assert_eq!(response.results[0].severity, Severity::Fatal as i32);
 }

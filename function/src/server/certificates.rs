@@ -1,0 +1,226 @@
+//! The certificates of mTLS, read again whenever Crossplane renews them.
+//!
+//! A set of files becomes one `ServerConfig`, which new connections take as
+//! they come: certificate, key and client authority change together, and no
+//! session that an old authority vouched for can be resumed. Connections that
+//! are open keep what they have.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
+use tokio::sync::watch;
+use tracing::{error, info};
+
+const CERTIFICATE: &str = "tls.crt";
+const KEY: &str = "tls.key";
+const AUTHORITY: &str = "ca.crt";
+
+/// How often the files are looked at: three small reads from memory. The
+/// kubelet itself brings a changed Secret within about a minute.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Why the certificates cannot be used. Each names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file is missing or forbidden.
+    #[error(
+        "cannot read {file}: {source}; --tls-certs-dir (TLS_SERVER_CERTS_DIR) names the folder \
+         where the function's TLS Secret is mounted, with tls.crt, tls.key and ca.crt"
+    )]
+    Unreadable {
+        /// Which.
+        file: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A file holds something else.
+    #[error(
+        "cannot use {file}: {problem}; delete the function's TLS Secret, and Crossplane writes it \
+         anew"
+    )]
+    Unusable {
+        /// Which.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// The certificates in a folder, and the configuration made of them.
+#[derive(Debug)]
+pub struct Certificates {
+    folder: PathBuf,
+    used: Files,
+    newest: watch::Sender<Arc<ServerConfig>>,
+}
+
+impl Certificates {
+    /// Reads the three files.
+    ///
+    /// # Errors
+    ///
+    /// When one is missing or broken, or when key and certificate do not match.
+    pub fn read(folder: &Path) -> Result<Self, Error> {
+        let used = Files {
+            certificate: read(folder, CERTIFICATE)?,
+            key: read(folder, KEY)?,
+            authority: read(folder, AUTHORITY)?,
+        };
+        let config = used.configuration(folder)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            used,
+            newest: watch::Sender::new(Arc::new(config)),
+        })
+    }
+
+    /// Where the configuration of the newest usable files is.
+    pub fn newest(&self) -> watch::Receiver<Arc<ServerConfig>> {
+        self.newest.subscribe()
+    }
+
+    /// Reads the files again and again. What cannot be used is logged, once,
+    /// and the last usable set stays.
+    ///
+    /// Files are used when two looks in a row found the same: a look may fall
+    /// between two of three writes.
+    pub async fn follow(mut self) {
+        let mut seen = Ok(self.used.clone());
+        let mut settled = true;
+        loop {
+            tokio::time::sleep(EVERY).await;
+            let found = self.look().await;
+            if found != seen {
+                seen = found;
+                settled = false;
+            } else if !settled {
+                settled = true;
+                self.take(&seen);
+            }
+        }
+    }
+
+    /// The files, or what is said about them.
+    async fn look(&self) -> Result<Files, String> {
+        let read = async |name: &str| {
+            let file = self.folder.join(name);
+            let content = tokio::fs::read(&file).await;
+            content.map_err(|source| Error::Unreadable { file, source }.to_string())
+        };
+        Ok(Files {
+            certificate: read(CERTIFICATE).await?,
+            key: read(KEY).await?,
+            authority: read(AUTHORITY).await?,
+        })
+    }
+
+    fn take(&mut self, found: &Result<Files, String>) {
+        if found.as_ref() == Ok(&self.used) {
+            return;
+        }
+        let configured = found.as_ref().map_err(Clone::clone).and_then(|files| {
+            let config = files.configuration(&self.folder);
+            config.map(|c| (files, c)).map_err(|e| e.to_string())
+        });
+        match configured {
+            Ok((files, config)) => {
+                self.used = files.clone();
+                self.newest.send_replace(Arc::new(config));
+                info!(folder = %self.folder.display(), "new connections use the renewed certificates");
+            }
+            Err(problem) => error!("the certificates in use stay: {problem}"),
+        }
+    }
+}
+
+/// What the files contain. Not to be printed: one is a key.
+#[derive(Clone, PartialEq, Eq)]
+struct Files {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    authority: Vec<u8>,
+}
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Files")
+    }
+}
+
+impl Files {
+    /// TLS 1.2 or later, HTTP/2, and no client without a certificate of the
+    /// authority.
+    fn configuration(&self, folder: &Path) -> Result<ServerConfig, Error> {
+        let unusable = |file: &str, problem: &dyn ToString| Error::Unusable {
+            file: folder.join(file),
+            problem: problem.to_string(),
+        };
+        let provider = Arc::new(default_provider());
+        let identity = self.identity(folder, &provider)?;
+        let mut roots = RootCertStore::empty();
+        for authority in certificates(&self.authority).map_err(|e| unusable(AUTHORITY, &e))? {
+            roots.add(authority).map_err(|e| unusable(AUTHORITY, &e))?;
+        }
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                .build()
+                .map_err(|e| unusable(AUTHORITY, &e))?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|e| unusable(CERTIFICATE, &e))?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity)));
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Ok(config)
+    }
+
+    /// The certificate with its key, which Crossplane writes as PKCS#1.
+    fn identity(&self, folder: &Path, provider: &CryptoProvider) -> Result<CertifiedKey, Error> {
+        let unusable = |file: &str, problem: String| Error::Unusable {
+            file: folder.join(file),
+            problem,
+        };
+        let chain = certificates(&self.certificate).map_err(|e| unusable(CERTIFICATE, e))?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key)
+            .map_err(|e| unusable(KEY, format!("no private key in PEM: {e}")))?;
+        let key = provider
+            .key_provider
+            .load_private_key(key)
+            .map_err(|e| unusable(KEY, e.to_string()))?;
+        let identity = CertifiedKey::new(chain, key);
+        match identity.keys_match() {
+            Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {
+                Ok(identity)
+            }
+            Err(rustls::Error::InconsistentKeys(_)) => Err(unusable(
+                KEY,
+                format!("it is not the key of the certificate in {CERTIFICATE}"),
+            )),
+            Err(error) => Err(unusable(CERTIFICATE, error.to_string())),
+        }
+    }
+}
+
+fn read(folder: &Path, name: &str) -> Result<Vec<u8>, Error> {
+    let file = folder.join(name);
+    std::fs::read(&file).map_err(|source| Error::Unreadable { file, source })
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| format!("broken PEM: {error}"))?;
+    if found.is_empty() {
+        return Err("no certificate in PEM".to_owned());
+    }
+    Ok(found)
+}

@@ -1,0 +1,121 @@
+//! Requests and responses on the wire.
+//!
+//! A request that cannot be read is no gRPC error here: Crossplane would report
+//! a broken function, and nobody would learn which object is at fault. Its tag
+//! can be read all the same, so it gets a fatal result.
+
+use function_sdk_rust::proto::v1::{RequestMeta, RunFunctionRequest, RunFunctionResponse};
+use function_sdk_rust::response::{self, DEFAULT_TTL};
+use prost::Message;
+use prost::bytes::{Buf, BufMut};
+use tonic::Status;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+
+use super::encoding::encode;
+
+/// Reads requests and writes responses.
+#[derive(Clone, Copy, Debug)]
+pub struct Protocol;
+
+/// What arrived.
+#[derive(Debug)]
+pub enum Received {
+    /// A request.
+    Request(Box<RunFunctionRequest>),
+    /// A message of which only the head could be read.
+    Unreadable(Unreadable),
+}
+
+/// A request that cannot be read.
+#[derive(Debug)]
+pub struct Unreadable {
+    meta: Option<RequestMeta>,
+    problem: String,
+}
+
+impl Unreadable {
+    /// The fatal result, with the request's tag.
+    pub fn answer(self) -> RunFunctionResponse {
+        let head = RunFunctionRequest {
+            meta: self.meta,
+            ..RunFunctionRequest::default()
+        };
+        let mut answer = response::to(&head, DEFAULT_TTL);
+        let result = response::fatal(&mut answer, self.problem);
+        result.reason = Some("RequestUnreadable".to_owned());
+        answer
+    }
+}
+
+impl Codec for Protocol {
+    type Encode = RunFunctionResponse;
+    type Decode = Received;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Protocol {
+    type Item = RunFunctionResponse;
+    type Error = Status;
+
+    fn encode(&mut self, item: Self::Item, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put_slice(encode(&item).as_ref());
+        Ok(())
+    }
+}
+
+impl Decoder for Protocol {
+    type Item = Received;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Received>, Status> {
+        let message = buffer.copy_to_bytes(buffer.remaining());
+        let error = match RunFunctionRequest::decode(message.clone()) {
+            Ok(request) => return Ok(Some(Received::Request(Box::new(request)))),
+            Err(error) => error.to_string(),
+        };
+        // What is no request in any part is not Crossplane's.
+        let head = Head::decode(message).map_err(|_| Status::internal(error.clone()))?;
+        Ok(Some(Received::Unreadable(Unreadable {
+            meta: head.meta,
+            problem: explanation(&error),
+        })))
+    }
+}
+
+/// The first field of a request; prost passes over all others.
+#[derive(Clone, PartialEq, Message)]
+struct Head {
+    #[prost(message, optional, tag = "1")]
+    meta: Option<RequestMeta>,
+}
+
+/// prost names every level from the problem outwards. The last two say whose
+/// object it is.
+fn explanation(error: &str) -> String {
+    let error = error
+        .strip_prefix("failed to decode Protobuf message: ")
+        .unwrap_or(error);
+    let steps: Vec<&str> = error.split(": ").collect();
+    let (way, what) = match steps.split_last() {
+        Some((what, way)) => (way, *what),
+        None => (&[][..], error),
+    };
+    let place: Vec<&str> = way.iter().rev().take(2).copied().collect();
+    let place = place.join(", ");
+    let next = if what == "recursion limit reached" {
+        "objects may nest 32 levels deep, less with lists between them; flatten the one that \
+         nests deeper, or let it hold its inner part as a string"
+    } else {
+        "check that Crossplane and this function speak the same protocol"
+    };
+    format!("cannot read the request ({place}: {what}): {next}")
+}

@@ -1,0 +1,92 @@
+use prost::Message;
+use serde_json::json;
+
+use super::*;
+
+fn everything() -> RunFunctionResponse {
+    let long = "x".repeat(20_000);
+    serde_json::from_value(json!({
+        "meta": {"tag": "c0ffee", "ttl": "61.5s"},
+        "desired": {
+            "composite": {
+                "resource": {"status": {"a": null, "b": [1, -2.5, "c", true, false, {}, []], "": ""}},
+                "connectionDetails": {"ssh": "c3No", "empty": ""},
+                "ready": "READY_FALSE",
+            },
+            "resources": {
+                "b": {"resource": {"long": long}, "ready": "READY_TRUE"},
+                "a": {},
+                "": {"resource": {}},
+            },
+        },
+        "results": [
+            {"severity": "SEVERITY_FATAL", "message": "m", "reason": "", "target": "TARGET_UNSPECIFIED"},
+            {"message": "n"},
+        ],
+        "context": {"k": {"l": 1e300}},
+        "requirements": {
+            "extraResources": {"old": {"kind": "K", "matchName": ""}},
+            "resources": {
+                "labels": {"apiVersion": "v1", "kind": "K", "matchLabels": {"labels": {"b": "", "a": "1"}}},
+                "name": {"apiVersion": "v1", "kind": "K", "matchName": "n", "namespace": ""},
+            },
+            "schemas": {"s": {"apiVersion": "v1", "kind": "K"}},
+        },
+        "conditions": [
+            {"type": "T", "status": "STATUS_CONDITION_TRUE", "reason": "R", "message": "", "target": "TARGET_COMPOSITE"},
+            {"type": "U", "reason": "R"},
+        ],
+        "output": {"o": true},
+    }))
+    .unwrap()
+}
+
+fn encoded(response: &RunFunctionResponse) -> Vec<u8> {
+    encode(response).as_ref().to_vec()
+}
+
+#[test]
+fn a_response_arrives_as_it_was_answered() {
+    let response = everything();
+    let bytes = encoded(&response);
+    assert_eq!(
+        RunFunctionResponse::decode(bytes.as_slice()).unwrap(),
+        response
+    );
+    let empty = RunFunctionResponse::default();
+    assert!(encoded(&empty).is_empty());
+}
+
+#[test]
+fn the_same_response_gives_the_same_bytes() {
+    // Every parse fills maps in an order of its own.
+    let first = encoded(&everything());
+    for _ in 0..20 {
+        assert_eq!(encoded(&everything()), first);
+    }
+}
+
+#[test]
+fn negative_and_extreme_numbers_arrive() {
+    let mut response = everything();
+    let ttl = Duration {
+        seconds: -1,
+        nanos: i32::MIN,
+    };
+    response.meta.as_mut().unwrap().ttl = Some(ttl);
+    let values = [f64::MIN, -0.0, f64::INFINITY].map(|number| Value {
+        kind: Some(Kind::NumberValue(number)),
+    });
+    let list = Kind::ListValue(ListValue {
+        values: values.to_vec(),
+    });
+    let unset = Value { kind: None };
+    response.output = Some(Struct {
+        fields: [("l", Value { kind: Some(list) }), ("u", unset)]
+            .map(|(key, value)| (key.to_owned(), value))
+            .into(),
+    });
+    let bytes = encoded(&response);
+    let read = RunFunctionResponse::decode(bytes.as_slice()).unwrap();
+    assert_eq!(read, response);
+}

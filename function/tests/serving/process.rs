@@ -1,0 +1,112 @@
+//! The program, running.
+#![allow(dead_code, reason = "every test binary uses its own part")]
+
+use std::net::SocketAddr;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::time::timeout;
+
+/// How long anything may take before a test gives up.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The program with its flags, without the caller's environment.
+pub fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_function-gpu-workspace"));
+    command.env_clear().args(arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command.kill_on_drop(true);
+    command
+}
+
+/// The program after it has said where it serves.
+pub struct Running {
+    /// Of the gRPC server.
+    pub address: SocketAddr,
+    /// Of the metrics, if it serves them.
+    pub metrics: Option<SocketAddr>,
+    child: Child,
+    log: Lines<BufReader<ChildStderr>>,
+}
+
+impl Running {
+    /// Without TLS and metrics, on a free port of the loopback.
+    pub async fn insecure() -> Self {
+        Self::start(&mut program(&[
+            "--insecure",
+            "--address=127.0.0.1:0",
+            "--metrics-address=",
+        ]))
+        .await
+    }
+
+    /// Waits until it serves.
+    pub async fn start(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut running = Self {
+            address: SocketAddr::from(([0, 0, 0, 0], 0)),
+            metrics: None,
+            child,
+            log,
+        };
+        loop {
+            let line = running.line().await;
+            let said = &line["fields"];
+            let address = || said["address"].as_str().unwrap().parse().unwrap();
+            match said["message"].as_str() {
+                Some("serving metrics") => running.metrics = Some(address()),
+                Some("serving") => {
+                    running.address = address();
+                    return running;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits for a line of the log that contains all of the words.
+    pub async fn said(&mut self, words: &[&str]) -> Value {
+        loop {
+            let line = self.line().await;
+            if words.iter().all(|word| line.to_string().contains(word)) {
+                return line;
+            }
+        }
+    }
+
+    async fn line(&mut self) -> Value {
+        let line = timeout(PATIENCE, self.log.next_line()).await;
+        let line = line.expect("the program says nothing").unwrap();
+        let line = line.expect("the program ended");
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"))
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        let id = self.child.id().expect("the program ended");
+        kill(Pid::from_raw(id.try_into().unwrap()), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&mut self) -> ExitStatus {
+        let ended = timeout(PATIENCE, self.child.wait()).await;
+        ended.expect("the program does not end").unwrap()
+    }
+
+    /// What `/metrics` answers.
+    pub async fn metrics(&self) -> String {
+        let mut stream = TcpStream::connect(self.metrics.unwrap()).await.unwrap();
+        let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+}
