@@ -1,7 +1,7 @@
 # `make demo` shows everything, `make test` proves everything. Both need Rust, Go,
 # Python 3 and root; what else is missing is named, with the command that installs it.
 .DELETE_ON_ERROR:
-.PHONY: demo demo-down test check unit emulator cluster e2e codegen goldens
+.PHONY: demo demo-down test check unit emulator conformance cluster e2e codegen goldens
 
 XTASK := cargo xtask
 # CI machines are fresh: the cluster's Debian packages are installed there.
@@ -25,7 +25,7 @@ endif
 demo-down:
 	$(XTASK) cluster down --name demo
 
-test: check unit emulator cluster
+test: check unit emulator conformance cluster
 	$(MAKE) e2e SUITE=main
 
 # Formatting, lints and licences. Generated files are checked by xtask's own tests.
@@ -41,6 +41,13 @@ unit:
 # The EC2 emulator against AWS's documented behaviour.
 emulator:
 	cd tests/emulator && $(XTASK) python -m pytest -p no:cacheprovider
+
+# The function's program against Crossplane's function specification.
+conformance: PROGRAMS := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
+conformance:
+	cargo build --quiet --workspace --bins
+	cd tests/conformance && FUNCTION_GPU_WORKSPACE=$(PROGRAMS)/function-gpu-workspace \
+		$(XTASK) python -m pytest -p no:cacheprovider
 
 # The local cluster from up to down, with a part of it killed. What takes long to
 # build is built before: the tests' deadlines are those of a start.

@@ -98,24 +98,43 @@ struct Head {
     meta: Option<RequestMeta>,
 }
 
-/// prost names every level from the problem outwards. The last two say whose
-/// object it is.
+/// prost names every level from the problem outwards, as `Message.field: `. The
+/// last two say whose object it is.
 fn explanation(error: &str) -> String {
-    let error = error
+    let mut what = error
         .strip_prefix("failed to decode Protobuf message: ")
         .unwrap_or(error);
-    let steps: Vec<&str> = error.split(": ").collect();
-    let (way, what) = match steps.split_last() {
-        Some((what, way)) => (way, *what),
-        None => (&[][..], error),
-    };
-    let place: Vec<&str> = way.iter().rev().take(2).copied().collect();
-    let place = place.join(", ");
+    let (mut inner, mut outer) = ("", "");
+    while let Some((step, rest)) = what.split_once(": ")
+        && step.contains('.')
+        && !step.contains(' ')
+    {
+        (inner, outer, what) = (outer, step, rest);
+    }
     let next = if what == "recursion limit reached" {
         "objects may nest 32 levels deep, less with lists between them; flatten the one that \
          nests deeper, or let it hold its inner part as a string"
     } else {
         "check that Crossplane and this function speak the same protocol"
     };
-    format!("cannot read the request ({place}: {what}): {next}")
+    let within = if inner.is_empty() { "" } else { ", " };
+    format!("cannot read the request ({outer}{within}{inner}: {what}): {next}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_nests_too_deep_is_told_from_a_broken_one() {
+        let error = "failed to decode Protobuf message: Value.kind: Struct.fields: \
+                     State.resources: RunFunctionRequest.desired: ";
+        let deep = explanation(&format!("{error}recursion limit reached"));
+        let place = "(RunFunctionRequest.desired, State.resources: recursion limit reached)";
+        assert!(deep.contains(place) && deep.contains("32 levels"), "{deep}");
+        let broken = explanation(&format!("{error}invalid wire type: A (expected B)"));
+        let place = "(RunFunctionRequest.desired, State.resources: invalid wire type: A";
+        assert!(broken.contains(place), "{broken}");
+        assert!(!broken.contains("32 levels"), "{broken}");
+    }
 }

@@ -1,9 +1,8 @@
 //! Responses as bytes, always the same for the same response.
 //!
 //! prost writes maps in the order in which `HashMap` keeps them, which differs
-//! from call to call. Here their keys are sorted, as protobuf's deterministic
-//! serialization has it in Go, Python and C++. Nothing else differs from what
-//! prost writes.
+//! from call to call. Here their keys are sorted, as Go's deterministic
+//! serialization does it. Nothing else differs from what prost writes.
 //!
 //! A message is written from its end to its start: its length is known when
 //! its head is written, so nothing is measured beforehand, level by level.

@@ -1,0 +1,1 @@
+"""What Crossplane does around a function, and the function itself as a process."""

@@ -1,0 +1,36 @@
+"""Calls of RunFunction, in either version, with the bytes of the answer."""
+
+from dataclasses import dataclass
+
+import grpc
+from crossplane.function.proto.v1.run_function_pb2 import (
+    RunFunctionRequest,
+    RunFunctionResponse,
+)
+
+from crossplane_side.process import PATIENCE
+
+V1 = "apiextensions.fn.proto.v1.FunctionRunnerService"
+V1BETA1 = "apiextensions.fn.proto.v1beta1.FunctionRunnerService"
+
+
+@dataclass
+class Function:
+    """A function, as Crossplane calls it."""
+
+    channel: grpc.Channel
+
+    def run(self, request: RunFunctionRequest) -> RunFunctionResponse:
+        response = RunFunctionResponse()
+        response.ParseFromString(self.raw(request.SerializeToString()))
+        return response
+
+    def raw(self, request: bytes, service: str = V1) -> bytes:
+        """The answer's bytes to a request's bytes."""
+        call = self.channel.unary_unary(
+            f"/{service}/RunFunction",
+            request_serializer=None,
+            response_deserializer=None,
+        )
+        answer: bytes = call(request, timeout=PATIENCE, wait_for_ready=True)
+        return answer

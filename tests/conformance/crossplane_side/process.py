@@ -1,0 +1,93 @@
+"""The function as a process, and channels to it."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
+import grpc
+
+from crossplane_side.certificates import SERVER, Identity
+
+# How long anything may take before a test gives up.
+PATIENCE = 20
+
+
+def program() -> str:
+    path = os.environ.get("FUNCTION_GPU_WORKSPACE")
+    assert (
+        path
+    ), "set FUNCTION_GPU_WORKSPACE to the built program, or `make conformance`"
+    assert Path(path).is_file(), f"{path} is missing: `make conformance` builds it"
+    return path
+
+
+class Running:
+    """A function that serves."""
+
+    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+        self.process = process
+        self.address = address
+        self.target = address.replace("[::]", "[::1]")
+
+    def plain(self) -> grpc.Channel:
+        return grpc.insecure_channel(self.target)
+
+    def secure(self, client: Identity | None, authority: bytes) -> grpc.Channel:
+        """A channel as Crossplane opens it, or without its own certificate."""
+        credentials = grpc.ssl_channel_credentials(
+            root_certificates=authority,
+            private_key=client.key if client else None,
+            certificate_chain=client.certificate if client else None,
+        )
+        options = [("grpc.ssl_target_name_override", SERVER)]
+        return grpc.secure_channel(self.target, credentials, options)
+
+    def log(self) -> Iterator[str]:
+        """Lines of the log, as they come."""
+        assert self.process.stderr
+        for line in self.process.stderr:
+            yield line
+
+
+@contextmanager
+def running(
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+    address: str | None = "127.0.0.1:0",
+    wrapper: list[str] | None = None,
+) -> Iterator[Running]:
+    """Starts the function, waits until it says that it serves, and ends it."""
+    command = [*(wrapper or []), program(), *arguments]
+    if address is not None:
+        command += [f"--address={address}", "--metrics-address="]
+    process = subprocess.Popen(
+        command,
+        env={"NO_COLOR": "1"} | (environment or {}),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield Running(process, _address(process))
+    finally:
+        process.terminate()
+        assert process.stderr
+        process.stderr.read()
+        assert process.wait(PATIENCE) == 0, "the function does not end cleanly"
+
+
+def _address(process: subprocess.Popen[str]) -> str:
+    """Where it says that it serves: in JSON, or with --debug as people read it."""
+    assert process.stderr
+    said = []
+    impatience = Timer(PATIENCE, process.kill)
+    impatience.start()
+    for line in process.stderr:
+        said.append(line)
+        if found := re.search(r'\bserving("?,"address":"| address=)([^" ]+)', line):
+            impatience.cancel()
+            return found[2]
+    raise AssertionError("the function ended:\n" + "".join(said))

@@ -1,0 +1,114 @@
+"""Serving requests: what goes into desired state, and what goes through."""
+
+import pytest
+from crossplane.function.proto.v1.run_function_pb2 import (
+    READY_TRUE,
+    RunFunctionRequest,
+    RunFunctionResponse,
+)
+from google.protobuf.struct_pb2 import Struct
+
+from crossplane_side import cases
+from crossplane_side.calls import Function
+from crossplane_side.pipeline import is_fatal
+
+every_case = pytest.mark.parametrize("case", cases.NAMES)
+
+EARLIER = "conformance-earlier-step"
+
+
+def with_an_earlier_step(case: str) -> RunFunctionRequest:
+    """The case's request after a step that desires something everywhere."""
+    request = cases.request(case)
+    resource = request.desired.resources[EARLIER]
+    resource.resource.update(
+        {
+            "apiVersion": "example.org/v1",
+            "kind": "Example",
+            "metadata": {"annotations": {"": "empty key"}, "generateName": "a-"},
+            "spec": {"number": 1.5, "list": [None, True, {}, []], "text": "ä\n"},
+            "status": {"not": "ours to judge"},
+        }
+    )
+    resource.ready = READY_TRUE
+    resource.connection_details["k"] = b"\x00\xff"
+    status = request.desired.composite.resource.get_or_create_struct("status")
+    status.update({EARLIER: {"deep": [1, 2, 3]}})
+    request.desired.composite.connection_details[EARLIER] = b"v"
+    request.context.update({EARLIER: {"from": "an earlier step"}})
+    return request
+
+
+@every_case
+def test_desired_state_of_earlier_steps_is_passed_through(
+    case: str, function: Function
+) -> None:
+    request = with_an_earlier_step(case)
+    before, after = request.desired, function.run(request).desired
+    assert after.resources[EARLIER] == before.resources[EARLIER]
+    for name in before.resources:
+        assert name in after.resources
+    details = after.composite.connection_details
+    assert details[EARLIER] == before.composite.connection_details[EARLIER]
+    status = after.composite.resource["status"]
+    assert status[EARLIER] == before.composite.resource["status"][EARLIER]
+
+
+@every_case
+def test_context_of_earlier_steps_is_passed_through(
+    case: str, function: Function
+) -> None:
+    request = with_an_earlier_step(case)
+    context = function.run(request).context
+    for key, value in request.context.fields.items():
+        assert context.fields[key] == value
+
+
+@every_case
+def test_a_fatal_result_changes_nothing_that_earlier_steps_desire(
+    case: str, function: Function
+) -> None:
+    request = with_an_earlier_step(case)
+    request.ClearField("input")
+    response = function.run(request)
+    assert is_fatal(response)
+    assert response.desired == request.desired
+    assert response.context == request.context
+
+
+@every_case
+def test_of_the_xr_only_status_is_desired(case: str, function: Function) -> None:
+    response = function.run(cases.request(case))
+    assert set(_fields(response.desired.composite.resource)) <= {"status"}
+
+
+@every_case
+def test_no_status_of_composed_resources_is_desired(
+    case: str, function: Function
+) -> None:
+    for name, resource in _composed(case, function.run(cases.request(case))).items():
+        fields = _fields(resource)
+        assert "status" not in fields, name
+        assert {"apiVersion", "kind"} <= set(fields), name
+
+
+@every_case
+def test_crossplane_names_the_composed_resources(case: str, function: Function) -> None:
+    request = cases.request(case)
+    for name, resource in _composed(case, function.run(request)).items():
+        metadata = resource["metadata"].fields
+        if "name" in metadata:
+            # It has its name from Crossplane already.
+            observed = request.observed.resources[name].resource["metadata"]
+            assert metadata["name"].string_value == observed["name"], name
+
+
+def _composed(case: str, response: RunFunctionResponse) -> dict[str, Struct]:
+    """What the function itself desires."""
+    earlier = cases.request(case).desired.resources
+    composed = response.desired.resources.items()
+    return {name: r.resource for name, r in composed if name not in earlier}
+
+
+def _fields(resource: Struct) -> list[str]:
+    return list(resource.fields)
