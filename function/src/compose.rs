@@ -187,6 +187,8 @@ impl<'a> Seen<'a> {
         let own_group = wanted.network.security_group_ids.is_empty() || group.is_some();
         if own_group {
             objects.extend(network::desired(wanted, policy, group));
+        } else {
+            self.keep(objects, |key| key == keys::EGRESS || keys::is_ssh(key));
         }
         let observed = self.instances.get(choice.target.as_str()).copied();
         let place = self.place(wanted);
@@ -226,11 +228,13 @@ impl<'a> Seen<'a> {
     /// The instance that has the home volume: the one that serves, or else the
     /// one to come.
     fn holder(&self, choice: &Choice) -> Option<Managed<'a>> {
+        let id = choice.serving.as_ref().map(|machine| machine.id.as_str());
+        let id = id.or(self.recorded);
         let serving = choice
             .kept
             .iter()
             .filter_map(|key| self.instances.get(key.as_str()))
-            .find(|i| self.recorded.is_some() && i.at("id") == self.recorded);
+            .find(|i| id.is_some() && i.at("id") == id);
         let target = self.instances.get(choice.target.as_str());
         serving.or(target).copied()
     }
@@ -284,6 +288,7 @@ impl<'a> Seen<'a> {
             fits: pool_fits(pool),
             deleting: pool.deleting,
             is_recorded: recorded.is_some_and(|id| pool.instance(id).is_some()),
+            is_stopped: pool.has_stopped(),
             finding: spot::finding(Some(pool), recorded, paths),
         });
         let instances = self.instances.iter().map(|(key, instance)| Candidate {
@@ -291,6 +296,7 @@ impl<'a> Seen<'a> {
             fits: instance_fits(*instance),
             deleting: instance.deleting(),
             is_recorded: recorded.is_some() && instance.at("id") == recorded,
+            is_stopped: instance::is_stopped(*instance),
             finding: instance::finding(Some(*instance), recorded),
         });
         pools.chain(instances).collect()

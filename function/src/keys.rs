@@ -29,6 +29,17 @@ pub const USAGE_PREFIX: &str = "usage-";
 /// Whether this function composes resources under such a key. Resources under
 /// any other key are other steps' of the pipeline.
 pub fn is_owned(key: &str) -> bool {
+    let usage = key
+        .strip_prefix(USAGE_PREFIX)
+        .and_then(|usage| usage.split_once("-by-"));
+    match usage {
+        Some((of, by)) => is_plain(of) && is_plain(by),
+        None => is_plain(key),
+    }
+}
+
+/// Whether it is the key of anything but a deletion order.
+fn is_plain(key: &str) -> bool {
     let hashed = |prefix: &str| {
         key.strip_prefix(prefix)
             .is_some_and(|hash| hash.len() == 8 && hash.bytes().all(is_hex))
@@ -38,10 +49,6 @@ pub fn is_owned(key: &str) -> bool {
             .into_iter()
             .any(hashed)
         || is_ssh(key)
-        || key
-            .strip_prefix(USAGE_PREFIX)
-            .and_then(|usage| usage.split_once("-by-"))
-            .is_some_and(|(of, by)| is_owned(of) && is_owned(by))
 }
 
 /// A key by the hash of what the resource is made of.
@@ -71,7 +78,11 @@ pub fn usage(of: &str, by: &str) -> String {
 pub fn is_ssh(key: &str) -> bool {
     key.strip_prefix(SSH_PREFIX).is_some_and(|network| {
         let numbers: Vec<&str> = network.split('-').collect();
-        numbers.len() == 5 && numbers.iter().all(|n| n.parse::<u8>().is_ok())
+        let as_written = |n: &&str| {
+            n.parse::<u8>()
+                .is_ok_and(|number| number.to_string() == **n)
+        };
+        numbers.len() == 5 && numbers.iter().all(as_written)
     })
 }
 
@@ -115,6 +126,9 @@ mod tests {
             "instance-bastion",
             "ssh-keys",
             "ssh-1-2-3-4",
+            "ssh-+1-2-3-4-5",
+            "ssh-001-2-3-4-5",
+            "usage-home-by-usage-home-by-home",
             "home-backup",
             "usage-bucket-by-pool",
             "pool-0123456",

@@ -17,6 +17,9 @@ pub struct Candidate<'a> {
     pub deleting: bool,
     /// Whether it had the machine of the last call.
     pub is_recorded: bool,
+    /// Whether its machine is stopped: somebody did that, and its disk may hold
+    /// work.
+    pub is_stopped: bool,
     /// What it shows.
     pub finding: Finding,
 }
@@ -57,7 +60,7 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
         .max_by_key(|c| c.is_recorded);
     let kept = others().filter(|c| match serving {
         Some(serving) => c.key == serving.key || c.is_unreadable(),
-        None => c.is_recorded || c.is_unreadable(),
+        None => c.is_recorded || c.is_stopped || c.is_unreadable(),
     });
     Choice {
         target: target.to_owned(),
@@ -103,6 +106,7 @@ mod tests {
             fits,
             deleting: false,
             is_recorded: false,
+            is_stopped: false,
             finding: Finding {
                 in_order: serves,
                 outlook: if serves {
@@ -175,6 +179,16 @@ mod tests {
         let choice = choose(&[recorded(candidate("old", false, false))], "new");
         assert_eq!(choice.kept, ["old"]);
         assert_eq!(choice.serving, None);
+    }
+
+    #[test]
+    fn a_stopped_machine_is_kept_until_there_is_another_one() {
+        let mut stopped = candidate("stopped", false, false);
+        stopped.is_stopped = true;
+        let choice = choose(std::slice::from_ref(&stopped), "new");
+        assert_eq!(choice.kept, ["stopped"]);
+        let choice = choose(&[stopped, candidate("new", true, true)], "new");
+        assert!(choice.kept.is_empty());
     }
 
     #[test]

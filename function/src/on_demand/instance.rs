@@ -234,7 +234,8 @@ fn cause(instance: Managed<'_>, failure: Option<&Failure>, recorded: Option<&str
     }
 }
 
-fn is_stopped(instance: Managed<'_>) -> bool {
+/// Whether somebody stopped it.
+pub fn is_stopped(instance: Managed<'_>) -> bool {
     matches!(state(instance), Some("stopping" | "stopped"))
 }
 

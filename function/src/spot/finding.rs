@@ -79,7 +79,10 @@ fn cause(pool: &ObservedPool, recorded: Option<&str>, paths: &ClaimPaths) -> Cau
     let lost = lost(Some(pool), recorded).filter(|_| !runs);
     match (failing, lost) {
         (Some(condition), lost) => {
-            let message = paths.translate(&condition.message);
+            let message = match condition.message.as_str() {
+                "" => format!("the SpotPool reports {} without a word", condition.reason),
+                said => paths.translate(said),
+            };
             Cause {
                 reason: condition.reason.clone(),
                 message: match lost {

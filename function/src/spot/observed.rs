@@ -85,6 +85,12 @@ impl ObservedPool {
             .max_by_key(|instance| (instance.launch, &instance.id))
     }
 
+    /// Whether an instance of it is stopped.
+    pub fn has_stopped(&self) -> bool {
+        let mut instances = self.status.at_provider.instances.iter();
+        instances.any(|instance| matches!(instance.state.as_str(), "stopping" | "stopped"))
+    }
+
     /// An instance by its id, in whatever state.
     pub fn instance(&self, id: &str) -> Option<&PoolInstance> {
         let mut instances = self.status.at_provider.instances.iter();
