@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crossplane_side.calls import Function
+from crossplane_side.calls import Answers, Function
 from crossplane_side.certificates import Authority
 from crossplane_side.process import Running, running
 
@@ -36,3 +36,8 @@ def function(server: Running, authority: Authority) -> Iterator[Function]:
     identity = authority.client()
     with server.secure(identity, identity.authority) as channel:
         yield Function(channel)
+
+
+@pytest.fixture(scope="session")
+def answers(function: Function) -> Answers:
+    return Answers(function)

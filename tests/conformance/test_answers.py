@@ -8,12 +8,12 @@ from crossplane.function.proto.v1 import run_function_pb2 as v1
 from crossplane.function.proto.v1beta1 import run_function_pb2 as v1beta1
 
 from crossplane_side import cases, pipeline
-from crossplane_side.calls import V1, V1BETA1, Function
+from crossplane_side.calls import V1, V1BETA1, Answers, Function
 from crossplane_side.process import running
 
 every_case = pytest.mark.parametrize("case", cases.NAMES)
 
-REPEATS = 5
+REPEATS = 4
 PASCAL_CASE = re.compile(r"[A-Z][A-Za-z0-9]*")
 # Those that Crossplane sets itself.
 SYSTEM_CONDITIONS = {"Ready", "Synced", "Healthy", "Responsive"}
@@ -23,19 +23,18 @@ SYSTEM_CONDITIONS = {"Ready", "Synced", "Healthy", "Responsive"}
 def test_the_tag_is_echoed_and_decides_nothing(case: str, function: Function) -> None:
     request = cases.request(case)
     answers = []
-    for tag in ["", "c0ffee", "ä" * 1000]:
+    for tag in ["", "ä" * 1000]:
         request.meta.tag = tag
         response = function.run(request)
         assert response.meta.tag == tag
         response.meta.tag = ""
         answers.append(response)
-    assert answers[0] == answers[1] == answers[2]
+    assert answers[0] == answers[1]
 
 
 @every_case
-def test_every_answer_says_how_long_it_holds(case: str, function: Function) -> None:
-    ttl = function.run(cases.request(case)).meta.ttl.ToTimedelta()
-    assert ttl.total_seconds() > 0
+def test_every_answer_says_how_long_it_holds(case: str, answers: Answers) -> None:
+    assert answers.of(case).meta.ttl.ToTimedelta().total_seconds() > 0
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +66,9 @@ def test_both_versions_answer_alike(case: str, function: Function) -> None:
 @every_case
 def test_requirements_become_stable(case: str, function: Function) -> None:
     own = pipeline.required_resources(cases.request(case))
-    existing = pipeline.required_resources(cases.request(cases.PLAIN))
     request = cases.request(case)
     request.ClearField("required_resources")
-    for cluster in [[], own, existing]:
+    for cluster in [[], own]:
         pipeline.run(function, request, cluster)
 
 
@@ -79,21 +77,19 @@ def test_nothing_is_reported_on_every_call(case: str, function: Function) -> Non
     """The second time, the XR shows what the first call said."""
     request = cases.request(case)
     cluster = pipeline.required_resources(request)
-    first, _ = pipeline.run(function, request, cluster)
+    first = pipeline.run(function, request, cluster)
     following = pipeline.applied(request, first)
-    second, _ = pipeline.run(function, following, cluster)
+    second = pipeline.run(function, following, cluster)
     repeated = [r for r in second.results if r.severity != v1.SEVERITY_FATAL]
     assert not repeated
     # And then nothing changes any more.
-    third, _ = pipeline.run(function, pipeline.applied(following, second), cluster)
+    third = pipeline.run(function, pipeline.applied(following, second), cluster)
     assert third == second
 
 
 @every_case
-def test_a_fatal_result_says_why_and_stands_alone(
-    case: str, function: Function
-) -> None:
-    response = function.run(cases.request(case))
+def test_a_fatal_result_says_why_and_stands_alone(case: str, answers: Answers) -> None:
+    response = answers.of(case)
     fatal = [r for r in response.results if r.severity == v1.SEVERITY_FATAL]
     assert len(fatal) <= 1
     for result in fatal:
@@ -102,8 +98,8 @@ def test_a_fatal_result_says_why_and_stands_alone(
 
 
 @every_case
-def test_conditions_are_the_functions_own(case: str, function: Function) -> None:
-    conditions = function.run(cases.request(case)).conditions
+def test_conditions_are_the_functions_own(case: str, answers: Answers) -> None:
+    conditions = answers.of(case).conditions
     types = [condition.type for condition in conditions]
     assert len(set(types)) == len(types)
     assert not SYSTEM_CONDITIONS & set(types)

@@ -77,8 +77,7 @@ def test_certificates_are_named_by(
 def test_debug_logs_are_off_unless_asked_for(flag: list[str]) -> None:
     with running("--insecure", *flag) as server:
         assert answers(server.plain())
-        server.process.terminate()
-        assert any("DEBUG" in line for line in server.log()) == bool(flag)
+    assert ("DEBUG" in server.log) == bool(flag)
 
 
 def test_only_crossplane_is_served(server: Running, authority: Authority) -> None:

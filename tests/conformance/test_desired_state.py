@@ -9,7 +9,7 @@ from crossplane.function.proto.v1.run_function_pb2 import (
 from google.protobuf.struct_pb2 import Struct
 
 from crossplane_side import cases
-from crossplane_side.calls import Function
+from crossplane_side.calls import Answers, Function
 from crossplane_side.pipeline import is_fatal
 
 every_case = pytest.mark.parametrize("case", cases.NAMES)
@@ -40,11 +40,12 @@ def with_an_earlier_step(case: str) -> RunFunctionRequest:
 
 
 @every_case
-def test_desired_state_of_earlier_steps_is_passed_through(
+def test_what_earlier_steps_left_is_passed_through(
     case: str, function: Function
 ) -> None:
     request = with_an_earlier_step(case)
-    before, after = request.desired, function.run(request).desired
+    response = function.run(request)
+    before, after = request.desired, response.desired
     assert after.resources[EARLIER] == before.resources[EARLIER]
     for name in before.resources:
         assert name in after.resources
@@ -52,16 +53,8 @@ def test_desired_state_of_earlier_steps_is_passed_through(
     assert details[EARLIER] == before.composite.connection_details[EARLIER]
     status = after.composite.resource["status"]
     assert status[EARLIER] == before.composite.resource["status"][EARLIER]
-
-
-@every_case
-def test_context_of_earlier_steps_is_passed_through(
-    case: str, function: Function
-) -> None:
-    request = with_an_earlier_step(case)
-    context = function.run(request).context
     for key, value in request.context.fields.items():
-        assert context.fields[key] == value
+        assert response.context.fields[key] == value
 
 
 @every_case
@@ -77,25 +70,25 @@ def test_a_fatal_result_changes_nothing_that_earlier_steps_desire(
 
 
 @every_case
-def test_of_the_xr_only_status_is_desired(case: str, function: Function) -> None:
-    response = function.run(cases.request(case))
+def test_of_the_xr_only_status_is_desired(case: str, answers: Answers) -> None:
+    response = answers.of(case)
     assert set(_fields(response.desired.composite.resource)) <= {"status"}
 
 
 @every_case
 def test_no_status_of_composed_resources_is_desired(
-    case: str, function: Function
+    case: str, answers: Answers
 ) -> None:
-    for name, resource in _composed(case, function.run(cases.request(case))).items():
+    for name, resource in _composed(case, answers.of(case)).items():
         fields = _fields(resource)
         assert "status" not in fields, name
         assert {"apiVersion", "kind"} <= set(fields), name
 
 
 @every_case
-def test_crossplane_names_the_composed_resources(case: str, function: Function) -> None:
+def test_crossplane_names_the_composed_resources(case: str, answers: Answers) -> None:
     request = cases.request(case)
-    for name, resource in _composed(case, function.run(request)).items():
+    for name, resource in _composed(case, answers.of(case)).items():
         metadata = resource["metadata"].fields
         if "name" in metadata:
             # It has its name from Crossplane already.

@@ -8,6 +8,7 @@ from crossplane.function.proto.v1.run_function_pb2 import (
     RunFunctionResponse,
 )
 
+from crossplane_side import cases
 from crossplane_side.process import PATIENCE
 
 V1 = "apiextensions.fn.proto.v1.FunctionRunnerService"
@@ -34,3 +35,16 @@ class Function:
         )
         answer: bytes = call(request, timeout=PATIENCE, wait_for_ready=True)
         return answer
+
+
+class Answers:
+    """The answers to the cases, each asked for once. Not to be changed."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._known: dict[str, RunFunctionResponse] = {}
+
+    def of(self, case: str) -> RunFunctionResponse:
+        if case not in self._known:
+            self._known[case] = self._function.run(cases.request(case))
+        return self._known[case]

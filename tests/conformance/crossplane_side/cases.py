@@ -1,5 +1,6 @@
 """The requests of function/tests/cases, as function/tests/case/mod.rs reads them."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,16 @@ def request(name: str, change: Any = None) -> RunFunctionRequest:
     return request
 
 
+@cache
 def _written(name: str) -> Any:
-    written = yaml.safe_load((FOLDER / name / "request.yaml").read_text())
+    written = yaml.load((FOLDER / name / "request.yaml").read_text(), yaml.CSafeLoader)
     if "extends" not in written:
         return written
     return _merged(_written(written["extends"]), written["change"])
 
 
 def _merged(target: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7386)."""
+    """A JSON merge patch (RFC 7386). The target stays as it is."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}

@@ -2,8 +2,6 @@
 internal/xfn/required_resources.go and
 internal/controller/apiextensions/composite/composition_functions.go."""
 
-from collections.abc import Iterable
-
 from crossplane.function.proto.v1.run_function_pb2 import (
     SEVERITY_FATAL,
     STATUS_CONDITION_FALSE,
@@ -37,27 +35,29 @@ def is_fatal(response: RunFunctionResponse) -> bool:
 
 
 def run(
-    function: Function, request: RunFunctionRequest, cluster: Iterable[Resource]
-) -> tuple[RunFunctionResponse, int]:
-    """Calls until the function asks for nothing else. Answers how many calls it took."""
-    cluster = list(cluster)
-    request = _copy(request)
-    bootstrap = _copy(request)
+    function: Function, request: RunFunctionRequest, cluster: list[Resource]
+) -> RunFunctionResponse:
+    """Calls until the function asks for nothing that it has not seen."""
+    bootstrap, request = request, _copy(request)
     asked: Requirements | None = None
-    for calls in range(1, MOST_ROUNDS + 2):
+    for call in range(MOST_ROUNDS + 1):
         response = function.run(request)
         if is_fatal(response) or response.requirements == asked:
-            return response, calls
+            return response
         asked = response.requirements
-        request.ClearField("required_resources")
-        request.ClearField("extra_resources")
+        following = _copy(request)
+        following.ClearField("required_resources")
+        following.ClearField("extra_resources")
         for name, found in bootstrap.required_resources.items():
-            request.required_resources[name].CopyFrom(found)
+            following.required_resources[name].CopyFrom(found)
         for name, selector in asked.resources.items():
-            request.required_resources[name].CopyFrom(_select(selector, cluster))
+            following.required_resources[name].CopyFrom(_select(selector, cluster))
         for name, selector in asked.extra_resources.items():
-            request.extra_resources[name].CopyFrom(_select(selector, cluster))
-        request.context.CopyFrom(response.context)
+            following.extra_resources[name].CopyFrom(_select(selector, cluster))
+        if call == 0 and following == request:
+            return response
+        following.context.CopyFrom(response.context)
+        request = following
     raise Unstable(str(asked))
 
 

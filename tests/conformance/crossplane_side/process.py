@@ -31,6 +31,8 @@ class Running:
         self.process = process
         self.address = address
         self.target = address.replace("[::]", "[::1]")
+        # What it logged after that, once it has ended.
+        self.log = ""
 
     def plain(self) -> grpc.Channel:
         return grpc.insecure_channel(self.target)
@@ -44,12 +46,6 @@ class Running:
         )
         options = [("grpc.ssl_target_name_override", SERVER)]
         return grpc.secure_channel(self.target, credentials, options)
-
-    def log(self) -> Iterator[str]:
-        """Lines of the log, as they come."""
-        assert self.process.stderr
-        for line in self.process.stderr:
-            yield line
 
 
 @contextmanager
@@ -71,12 +67,14 @@ def running(
         text=True,
     )
     try:
-        yield Running(process, _address(process))
-    finally:
+        server = Running(process, _address(process))
+        yield server
         process.terminate()
-        assert process.stderr
-        process.stderr.read()
-        assert process.wait(PATIENCE) == 0, "the function does not end cleanly"
+        _, server.log = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, f"it does not end cleanly:\n{server.log}"
+    finally:
+        process.kill()
+        process.wait()
 
 
 def _address(process: subprocess.Popen[str]) -> str:
