@@ -1,8 +1,9 @@
 //! Which compute resource a workspace gets, and how long the ones that do not
 //! fit any more stay.
 //!
-//! The next one is ready before the last one goes, and there are never more than
+//! The next one is ready before the last one goes, and there are no more than
 //! these two: whoever changes a claim five times does not pay for five machines.
+//! (More are kept only while nobody can tell which one the owner works on.)
 
 use crate::finding::{Finding, Machine, Outlook};
 
@@ -59,6 +60,8 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
         .filter(|c| c.finding.machine.is_some())
         .max_by_key(|c| c.is_recorded);
     let kept = others().filter(|c| match serving {
+        // Without a record nobody knows which of those that serve is the owner's.
+        Some(serving) if !serving.is_recorded => c.finding.machine.is_some() || c.is_unreadable(),
         Some(serving) => c.key == serving.key || c.is_unreadable(),
         None => c.is_recorded || c.is_stopped || c.is_unreadable(),
     });
