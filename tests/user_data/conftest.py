@@ -1,0 +1,62 @@
+"""What every test is given: machines."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from machines import documents, goldens, machine, prerequisites, root, wheels
+from machines import workspaces
+from machines.machine import Machine
+from machines.root import Root
+from machines.workspaces import Workspace
+
+Start = Callable[[], Machine]
+
+
+@pytest.fixture(scope="session")
+def base() -> Root:
+    try:
+        prerequisites.ensure()
+    except LookupError as missing:
+        pytest.exit(str(missing), returncode=1)
+    return root.ensure()
+
+
+@pytest.fixture(scope="session")
+def packages(base: Root) -> Path:
+    """The package index of every machine."""
+    rendered = [d for name in goldens.names() for d in goldens.documents(name)]
+    return wheels.ensure(base.python, {documents.requirements(d) for d in rendered})
+
+
+@pytest.fixture(scope="session")
+def start(base: Root, packages: Path) -> Iterator[Start]:
+    """Starts a machine that lives as long as the session."""
+    with ExitStack() as machines:
+        yield lambda: machines.enter_context(machine.started(base, packages))
+
+
+@pytest.fixture
+def fresh(base: Root, packages: Path) -> Iterator[Start]:
+    """Starts a machine that lives as long as the test."""
+    with ExitStack() as machines:
+        yield lambda: machines.enter_context(machine.started(base, packages))
+
+
+@pytest.fixture(scope="session")
+def workspace(start: Start) -> Callable[[str], Workspace]:
+    """Workspaces by name, booted. They boot at the same time, to save some."""
+    booting = {
+        "image": workspaces.image(start()),
+        "index": workspaces.index(start()),
+        "failing": workspaces.index(start(), version="1.0"),
+        "plain": workspaces.plain(start()),
+    }
+
+    def booted(name: str) -> Workspace:
+        booting[name].boot.finish()
+        return booting[name]
+
+    return booted

@@ -1,0 +1,101 @@
+"""The user data that the function renders, as its goldens hold it."""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+REPOSITORY = Path(__file__).parents[3]
+CASES = REPOSITORY / "function/tests/cases"
+
+
+def names() -> list[str]:
+    """The cases that have user data."""
+    found = [path.parent.name for path in sorted(CASES.glob("*/response.yaml"))]
+    found = [name for name in found if documents(name)]
+    assert found, f"no golden below {CASES} has user data"
+    return found
+
+
+def rendered() -> list[str]:
+    """The cases whose user data, or some of it, comes from the case's own request."""
+    return [name for name in names() if set(documents(name)) - observed(name)]
+
+
+@cache
+def documents(case: str) -> list[str]:
+    """Every user data among the desired resources of a case.
+
+    Some cases show the function a mere comment as the user data of a machine that
+    runs; handed on, it is not the function's.
+    """
+    desired = _read(case, "response").get("desired") or {}
+    found = _user_data(desired.get("resources"))
+    return [
+        d for d in found if yaml.load(d, yaml.CSafeLoader) or d not in observed(case)
+    ]
+
+
+def document(case: str) -> str:
+    (document,) = documents(case)
+    return document
+
+
+@cache
+def observed(case: str) -> set[str]:
+    """Every user data that the function was shown: machines keep theirs."""
+    return set(_user_data(request(case)["observed"].get("resources")))
+
+
+def public_keys(case: str) -> list[str]:
+    """The owner's keys: the catalogue's, then the claim's own, each once."""
+    asked = request(case)
+    (catalogue,) = asked["requiredResources"]["catalogue"]["items"]
+    parameters = asked["observed"]["composite"]["resource"]["spec"]["parameters"]
+    owners = catalogue["resource"]["data"].get("owners") or {}
+    known = owners.get(parameters["owner"], {}).get("publicKeys", [])
+    own = parameters.get("ssh", {}).get("publicKeys", [])
+    return list(dict.fromkeys(known + own))
+
+
+@cache
+def request(case: str) -> dict[str, Any]:
+    """A request is written out, or changes another by a merge patch (RFC 7386)."""
+    written = _read(case, "request")
+    if "extends" in written:
+        written = _merged(request(written["extends"]), written["change"])
+    return written
+
+
+def _read(case: str, name: str) -> dict[str, Any]:
+    text = (CASES / case / f"{name}.yaml").read_text()
+    # Ten times as fast as the one in Python.
+    content = yaml.load(text, Loader=yaml.CSafeLoader)
+    assert isinstance(content, dict)
+    return content
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, change in patch.items():
+        if change is None:
+            result.pop(name, None)
+        else:
+            result[name] = _merged(result.get(name), change)
+    return result
+
+
+def _user_data(resources: Any) -> Iterator[str]:
+    if isinstance(resources, dict):
+        for name, value in resources.items():
+            if name == "userData":
+                yield value
+            else:
+                yield from _user_data(value)
+    elif isinstance(resources, list):
+        for value in resources:
+            yield from _user_data(value)

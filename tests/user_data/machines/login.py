@@ -1,0 +1,34 @@
+"""sshd inside a machine, on port 22 of a network of its own, and ssh to it."""
+
+import subprocess
+
+from machines.machine import Machine
+
+KEY = "/root/.ssh/id_ed25519"
+AT = "developer@127.0.0.1"
+OPTIONS = ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-i", KEY]
+
+
+def make_key(machine: Machine) -> str:
+    """The public half; the private one stays in the machine."""
+    machine.run("mkdir", "-p", "/root/.ssh")
+    machine.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", KEY)
+    return machine.says("cat", f"{KEY}.pub")
+
+
+def serve(machine: Machine) -> None:
+    machine.run("ssh-keygen", "-A")
+    machine.run("mkdir", "-p", "/run/sshd")
+    machine.run("/usr/sbin/sshd")
+    hosts = "sed 's/^/127.0.0.1 /' /etc/ssh/ssh_host_*_key.pub >/root/.ssh/known_hosts"
+    machine.run("sh", "-c", hosts)
+
+
+def ssh(machine: Machine, command: str) -> str:
+    return machine.says("ssh", *OPTIONS, AT, command)
+
+
+def ssh_by_password(machine: Machine) -> subprocess.CompletedProcess[str]:
+    methods = "PreferredAuthentications=password,keyboard-interactive"
+    options = ["-o", "StrictHostKeyChecking=yes", "-o", methods]
+    return machine.run("ssh", *options, AT, "true", check=False)

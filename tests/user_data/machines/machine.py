@@ -1,0 +1,123 @@
+"""A machine that can boot user data: namespaces around a copy of the root."""
+
+import json
+import shlex
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from machines.isolation import isolated
+from machines.root import Root
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# As systemd starts services; SYSTEMD_OFFLINE lets systemctl enable units without it.
+ENVIRONMENT = [f"PATH={PATH}", "LANG=C.UTF-8", "SYSTEMD_OFFLINE=1"]
+# What concerns the whole host, though only root of a machine asks for it.
+WITHOUT = ["sys_boot", "sys_module", "sys_rawio", "sys_time", "syslog", "mknod"]
+STAGES = ["init --local", "init", "modules --mode=config", "modules --mode=final"]
+CAP_SYS_RESOURCE = 24
+SEED = "/var/lib/cloud/seed/nocloud"
+
+
+class Machine:
+    def __init__(self, pid: int) -> None:
+        # Of its process 1, as the host numbers processes.
+        self.pid = pid
+
+    def command(self, *arguments: str) -> list[str]:
+        """What runs a command inside, from outside."""
+        enter = ["nsenter", "--target", str(self.pid), "--all", "--root", "--wdns=/"]
+        bounds = "--bounding-set=" + ",".join(f"-{name}" for name in WITHOUT)
+        clean = ["env", "-i", *ENVIRONMENT]
+        return [*enter, *clean, "setpriv", bounds, "--", *arguments]
+
+    def run(
+        self, *arguments: str, given: str = "", check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command as root; its output has stderr in it as well."""
+        done = subprocess.run(
+            self.command(*arguments),
+            input=given,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        if check and done.returncode:
+            said = f"{shlex.join(arguments)} ended with {done.returncode}"
+            raise AssertionError(f"{said}:\n{done.stdout}")
+        return done
+
+    def says(self, *arguments: str) -> str:
+        return self.run(*arguments).stdout.strip()
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(*arguments),
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def write(self, path: str, content: str | bytes, mode: str = "0644") -> None:
+        script = 'install -D -m "$2" /dev/null "$1" && cat >"$1"'
+        data = content.encode() if isinstance(content, str) else content
+        command = self.command("sh", "-c", script, "-", path, mode)
+        subprocess.run(command, input=data, check=True)
+
+    def outside(self, path: str) -> str:
+        """Where the host sees a path that has no symbolic links in it."""
+        return f"/proc/{self.pid}/root{path}"
+
+    def has(self, path: str) -> bool:
+        return self.run("test", "-e", path, check=False).returncode == 0
+
+    def boot(self, user_data: str, instance: str = "i-1") -> "Boot":
+        """Starts cloud-init's stages, in the order of its systemd units."""
+        self.write(f"{SEED}/user-data", user_data)
+        self.write(f"{SEED}/meta-data", f"instance-id: {instance}\n")
+        stages = "; ".join(f"cloud-init {stage}" for stage in STAGES)
+        return Boot(self, self.start("sh", "-c", stages))
+
+    def can_resize(self) -> bool:
+        """Whether the kernel lets root resize mounted file systems here."""
+        status = self.says("grep", "^CapEff:", "/proc/self/status")
+        return bool(int(status.split()[1], 16) >> CAP_SYS_RESOURCE & 1)
+
+
+class Boot:
+    def __init__(self, machine: Machine, process: subprocess.Popen[str]) -> None:
+        self.machine = machine
+        self._process = process
+
+    def finish(self) -> Machine:
+        """The machine when cloud-init is through, well or not."""
+        self._process.communicate(timeout=300)
+        return self.machine
+
+
+def status(machine: Machine) -> dict[str, Any]:
+    """What cloud-init says of itself, as whoever waits for an instance reads it."""
+    done = machine.run("cloud-init", "status", "--format=json", check=False)
+    report = json.loads(done.stdout)
+    assert isinstance(report, dict)
+    return report
+
+
+@contextmanager
+def started(root: Root, packages: Path) -> Iterator[Machine]:
+    """A fresh machine; `packages` is its /srv/packages."""
+    script = Path(__file__).with_name("machine.sh")
+    arguments = [script, root.files, root.mountpoint, packages]
+    command = [*isolated("uts", "ipc", "net"), "sh", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError(f"{script.name} failed; what it said is above")
+            yield Machine(int(line))
+        finally:
+            process.kill()

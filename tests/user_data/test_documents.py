@@ -1,0 +1,83 @@
+"""User data as text: what can be said of it before anything runs it."""
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from machines import documents, goldens
+from machines.machine import Machine
+
+# EC2's limit, before base64.
+LIMIT = 16 * 1024
+
+every_golden = pytest.mark.parametrize("case", goldens.names())
+
+
+Findings = Callable[[str], list[str]]
+
+
+@pytest.fixture(scope="module")
+def machine(start: Callable[[], Machine]) -> Machine:
+    return start()
+
+
+@pytest.fixture(scope="module")
+def schema(machine: Machine) -> Findings:
+    """What cloud-init says of a document. Many goldens have the same one."""
+
+    @cache
+    def findings(document: str) -> list[str]:
+        machine.write("/tmp/user-data", document)
+        checked = machine.run("cloud-init", "schema", "-c", "/tmp/user-data")
+        # Which is so: nothing booted yet.
+        return [
+            l for l in checked.stdout.splitlines() if "datasource not detected" not in l
+        ]
+
+    return findings
+
+
+@pytest.fixture(scope="module")
+def shellcheck(machine: Machine) -> Findings:
+    @cache
+    def findings(script: str) -> list[str]:
+        checked = machine.run("shellcheck", "-", given=script, check=False)
+        return [*checked.stdout.splitlines(), f"exit {checked.returncode}"]
+
+    return findings
+
+
+@every_golden
+def test_cloud_init_accepts_it_and_finds_nothing_deprecated(
+    schema: Findings, case: str
+) -> None:
+    for document in goldens.documents(case):
+        (verdict,) = schema(document)
+        assert verdict.startswith("Valid ")
+
+
+@every_golden
+def test_shellcheck_finds_nothing_in_its_scripts(
+    shellcheck: Findings, case: str
+) -> None:
+    for document in goldens.documents(case):
+        files = documents.parsed(document)["write_files"]
+        scripts = [f["content"] for f in files if f["content"].startswith("#!")]
+        assert scripts, "the setup is a script"
+        for script in scripts:
+            assert shellcheck(script) == ["exit 0"]
+
+
+@every_golden
+def test_ec2_takes_it(case: str) -> None:
+    for document in goldens.documents(case):
+        assert len(document.encode()) <= LIMIT
+
+
+@pytest.mark.parametrize("case", goldens.rendered())
+def test_the_owners_keys_are_in_it_and_no_others(case: str) -> None:
+    for document in set(goldens.documents(case)) - goldens.observed(case):
+        assert document.startswith(documents.HEADER)
+        (user,) = documents.parsed(document)["users"]
+        assert user.get("ssh_authorized_keys", []) == goldens.public_keys(case)
