@@ -1,0 +1,271 @@
+"""The home volume: found when it comes, formatted once, and no other disk instead.
+
+The disks are block devices (loop devices) and the file systems real. Made up are the
+models in /sys/block and the names in /dev, which EC2 decides.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from random import Random
+
+import pytest
+
+from machines import documents, goldens, home, login
+from machines.disks import INSTANCE_STORE, Disk
+from machines.machine import Machine, status
+
+LETTER = f"{home.HOME}/letter"
+OWNER = ["runuser", "-u", "developer", "--"]
+
+
+@pytest.fixture
+def machine(fresh: Callable[[], Machine]) -> Machine:
+    machine = fresh()
+    home.install(machine)
+    return machine
+
+
+@pytest.fixture
+def disk() -> Iterator[Callable[[], Disk]]:
+    with ExitStack() as disks:
+        yield lambda: disks.enter_context(closing(Disk()))
+
+
+@pytest.fixture
+def old_home(fresh: Callable[[], Machine], disk: Callable[[], Disk]) -> Disk:
+    """The home of somebody who wrote a letter on an instance that is gone."""
+    machine, old = fresh(), disk()
+    home.install(machine)
+    old.attach(machine, "nvme1n1")
+    home.mount(machine)
+    machine.run(*OWNER, "sh", "-c", f"echo Dear all >{LETTER}; chmod 600 {LETTER}")
+    home.reboot(machine)
+    return old
+
+
+def test_a_blank_volume_that_comes_late_becomes_home(
+    machine: Machine, disk: Callable[[], Disk]
+) -> None:
+    machine.run(*OWNER, "mkdir", "-m", "750", f"{home.HOME}/kept")
+    before = machine.says(
+        "sh", "-c", f"cd {home.HOME}; find . -printf '%m %u %g %p\\n'"
+    )
+    running = home.wait(machine, "waiting")
+    disk().attach(machine, "nvme1n1")
+    home.mount(machine, running)
+    machine.run("rmdir", f"{home.HOME}/lost+found")
+    after = machine.says("sh", "-c", f"cd {home.HOME}; find . -printf '%m %u %g %p\\n'")
+    assert sorted(after.splitlines()) == sorted(before.splitlines())
+    machine.run(*OWNER, "touch", LETTER)
+
+
+def test_a_blank_encrypted_volume_becomes_home(
+    machine: Machine, disk: Callable[[], Disk]
+) -> None:
+    volume = disk()
+    # EBS decrypts blocks that were never written: kubernetes/kubernetes#86064.
+    volume.fill(Random(0).randbytes(8 << 20))
+    volume.attach(machine, "nvme1n1")
+    home.mount(machine)
+    assert "formatting" in home.log(machine)
+
+
+def test_a_reboot_keeps_what_is_in_home(
+    machine: Machine, disk: Callable[[], Disk]
+) -> None:
+    disk().attach(machine, "nvme1n1")
+    home.mount(machine)
+    machine.run(*OWNER, "sh", "-c", f"head -c 4M /dev/urandom >{LETTER}")
+    written = machine.says("sha256sum", LETTER)
+    home.reboot(machine)
+    home.mount(machine)
+    assert machine.says("sha256sum", LETTER) == written
+    assert home.log(machine).count("formatting") == 1
+
+
+def test_another_instance_gets_home_as_it_was_left(
+    fresh: Callable[[], Machine], old_home: Disk
+) -> None:
+    machine = fresh()
+    # Another image, whose own users take the first numbers.
+    home.install(machine, uid=1234)
+    old_home.attach(machine, "nvme3n1")
+    home.mount(machine)
+    assert machine.says(*OWNER, "cat", LETTER) == "Dear all"
+    assert machine.says("stat", "-c", "%a %U:%G", LETTER) == "600 developer:developer"
+    assert "formatting" not in home.log(machine)
+
+
+def test_keys_that_the_owner_added_to_home_keep_working(
+    machine: Machine, old_home: Disk
+) -> None:
+    key = login.make_key(machine)
+    old_home.attach(machine, "nvme1n1")
+    home.mount(machine)
+    add = f"mkdir -m 700 .ssh; echo '{key}' >.ssh/authorized_keys"
+    machine.run(*OWNER, "sh", "-c", f"cd; cd {home.HOME}; {add}")
+    login.serve(machine)
+    assert "letter" in login.ssh(machine, "ls")
+
+
+FOREIGN = {
+    "partitions": "echo start=2048 | sfdisk -q /dev/nvme1n1",
+    "another ext4": "mkfs.ext4 -qL data /dev/nvme1n1",
+    "an xfs": "mkfs.xfs -qL data /dev/nvme1n1",
+    "swap": "mkswap /dev/nvme1n1",
+    "an encrypted disk": r"""
+        { printf 'LUKS\272\276\0\2'; head -c 4088 /dev/urandom; } >/dev/nvme1n1
+    """,
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_a_disk_with_other_data_is_left_alone(
+    machine: Machine, disk: Callable[[], Disk], what: str
+) -> None:
+    foreign = disk()
+    foreign.attach(machine, "nvme1n1")
+    machine.run("sh", "-ec", FOREIGN[what])
+    before = foreign.digest()
+    home.wait(machine, "other: nvme1n1")
+    assert foreign.digest() == before
+
+
+def test_instance_store_is_never_formatted(
+    machine: Machine, disk: Callable[[], Disk]
+) -> None:
+    store, volume = disk(), disk()
+    store.attach(machine, "nvme1n1", INSTANCE_STORE)
+    # Some images link the names of block device mappings to NVMe disks.
+    os.symlink("nvme1n1", machine.outside("/dev/sdf"))
+    running = home.wait(machine, "homes: blank: other:")
+    volume.attach(machine, "nvme2n1")
+    home.mount(machine, running)
+    assert store.is_untouched()
+    assert not volume.is_untouched()
+
+
+def test_two_blank_disks_are_left_alone(
+    machine: Machine, disk: Callable[[], Disk], old_home: Disk
+) -> None:
+    blank = [disk(), disk()]
+    for number, one in enumerate(blank):
+        one.attach(machine, f"nvme{number}n1")
+    running = home.wait(machine, "blank: nvme0n1 nvme1n1")
+    assert all(one.is_untouched() for one in blank)
+    old_home.attach(machine, "nvme2n1")
+    home.mount(machine, running)
+    assert machine.has(LETTER)
+    assert all(one.is_untouched() for one in blank)
+
+
+def test_two_homes_are_left_alone(
+    machine: Machine, disk: Callable[[], Disk], old_home: Disk
+) -> None:
+    copy = disk()
+    copy.attach(machine, "nvme2n1")
+    machine.run("mkfs.ext4", "-qL", "gpu-home", "/dev/nvme2n1")
+    before = [old_home.digest(), copy.digest()]
+    old_home.attach(machine, "nvme1n1")
+    home.wait(machine, "homes: nvme1n1 nvme2n1")
+    assert [old_home.digest(), copy.digest()] == before
+
+
+def test_a_first_boot_that_died_while_formatting_is_made_good(
+    machine: Machine, disk: Callable[[], Disk]
+) -> None:
+    disk().attach(machine, "nvme1n1")
+    machine.run("mkfs.ext4", "-qL", "gpu-home-new", "/dev/nvme1n1")
+    home.mount(machine)
+    assert machine.has(f"{home.HOME}/.profile")
+
+
+def test_a_home_whose_instance_died_hard_is_repaired(
+    machine: Machine, old_home: Disk
+) -> None:
+    old_home.attach(machine, "nvme1n1")
+    # As the kernel marks a file system that it found errors in.
+    machine.run("debugfs", "-wR", "set_super_value state 2", "/dev/nvme1n1")
+    assert "with errors" in machine.says("dumpe2fs", "-h", "/dev/nvme1n1")
+    home.mount(machine)
+    assert machine.says("cat", LETTER) == "Dear all"
+    machine.run("umount", home.HOME)
+    assert "with errors" not in machine.says("dumpe2fs", "-h", "/dev/nvme1n1")
+
+
+def test_a_volume_made_larger_is_used_in_full_after_a_reboot(
+    machine: Machine, disk: Callable[[], Disk]
+) -> None:
+    volume = disk()
+    volume.attach(machine, "nvme1n1")
+    home.mount(machine)
+    size = ["findmnt", "-bno", "SIZE", home.HOME]
+    before = int(machine.says(*size))
+    volume.grow(1024)
+    home.reboot(machine)
+    home.mount(machine)
+    if machine.can_resize():
+        assert int(machine.says(*size)) > 1.9 * before
+    else:
+        # Some sandboxes keep the right from their root. Home must be there anyhow.
+        assert "Permission denied to resize" in home.log(machine)
+
+
+def test_running_again_disturbs_nothing(
+    machine: Machine, disk: Callable[[], Disk]
+) -> None:
+    disk().attach(machine, "nvme1n1")
+    home.mount(machine)
+    machine.run(*OWNER, "touch", LETTER)
+    home.mount(machine)
+    assert machine.has(LETTER)
+    assert home.log(machine).count("formatting") == 1
+
+
+def test_xen_instances_have_a_home_too(
+    machine: Machine, disk: Callable[[], Disk]
+) -> None:
+    disk().attach(machine, "xvdf", model=None)
+    home.mount(machine)
+    assert machine.says("findmnt", "-no", "SOURCE", home.HOME) == "/dev/xvdf"
+
+
+def test_a_program_brought_along_in_home_gives_nobody_root(
+    machine: Machine, disk: Callable[[], Disk]
+) -> None:
+    disk().attach(machine, "nvme1n1")
+    home.mount(machine)
+    machine.run("install", "-m", "4755", "/usr/bin/id", f"{home.HOME}/id")
+    assert machine.says(*OWNER, f"{home.HOME}/id", "-un") == "developer"
+
+
+def test_systemd_starts_it_at_every_boot(machine: Machine) -> None:
+    assert machine.says("systemd-analyze", "verify", home.UNIT) == ""
+    machine.run("systemctl", "enable", home.UNIT)
+    machine.run("systemctl", "start", home.UNIT)
+    assert machine.has(f"/etc/systemd/system/multi-user.target.wants/{home.UNIT}")
+
+
+def test_the_keys_of_the_claim_open_an_old_home(
+    fresh: Callable[[], Machine], old_home: Disk
+) -> None:
+    machine = fresh()
+    document = documents.changed(
+        goldens.document("new-workspace"),
+        documents.with_key(login.make_key(machine)),
+        documents.without_setup,
+        documents.with_home(home.files(), home.KEYS, home.UNIT),
+    )
+    machine.boot(document).finish()
+    assert status(machine)["status"] == "done", status(machine)
+    assert machine.has(f"/etc/systemd/system/multi-user.target.wants/{home.UNIT}")
+    login.serve(machine)
+    assert login.ssh(machine, "ls") == "", "before home is there"
+    old_home.attach(machine, "nvme1n1")
+    home.mount(machine)
+    assert "letter" in login.ssh(machine, "ls")
+
+
+def test_shellcheck_finds_nothing_in_the_script(machine: Machine) -> None:
+    machine.run("shellcheck", "-", given=home.script())
