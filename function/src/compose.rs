@@ -16,7 +16,7 @@ use crate::on_demand::home::{self, Home};
 use crate::on_demand::instance::{self, Place};
 use crate::on_demand::{network, order};
 use crate::refusal::Refusal;
-use crate::replacement::{self, Candidate, Choice};
+use crate::replacement::{self, Candidate, Choice, Claim};
 use crate::request::Request;
 use crate::spot::{self, ObservedPool};
 use crate::wanted::Wanted;
@@ -120,7 +120,6 @@ impl<'a> Seen<'a> {
         policy: &WorkspacePolicy,
         paths: &ClaimPaths,
     ) -> Result<Composition, Refusal> {
-        let has_home = wanted.home_size_gib.is_some() || self.home.exists();
         let choice = self.choose(wanted, policy, paths);
         let target = self.target(&choice, paths);
         let mut objects = BTreeMap::new();
@@ -133,7 +132,7 @@ impl<'a> Seen<'a> {
             None => self.on_demand(wanted, policy, &choice, &mut objects),
         }
         let holder = self.holder(&choice);
-        if has_home {
+        if wanted.has_home {
             self.home(wanted, policy, &choice, &mut objects);
         }
         self.keep(&mut objects, |key| {
@@ -146,7 +145,7 @@ impl<'a> Seen<'a> {
         });
         Ok(Composition {
             resources: resources.collect(),
-            home: has_home.then(|| self.home.finding(holder)),
+            home: wanted.has_home.then(|| self.home.finding(holder)),
             has_old_user_data: self
                 .instances
                 .get(choice.target.as_str())
@@ -287,16 +286,20 @@ impl<'a> Seen<'a> {
             key,
             fits: pool_fits(pool),
             deleting: pool.deleting,
-            is_recorded: recorded.is_some_and(|id| pool.instance(id).is_some()),
-            is_stopped: pool.has_stopped(),
+            claim: claim(
+                recorded.is_some_and(|id| pool.instance(id).is_some()),
+                pool.has_stopped(),
+            ),
             finding: spot::finding(Some(pool), recorded, paths),
         });
         let instances = self.instances.iter().map(|(key, instance)| Candidate {
             key,
             fits: instance_fits(*instance),
             deleting: instance.deleting(),
-            is_recorded: recorded.is_some() && instance.at("id") == recorded,
-            is_stopped: instance::is_stopped(*instance),
+            claim: claim(
+                recorded.is_some() && instance.at("id") == recorded,
+                instance::is_stopped(*instance),
+            ),
             finding: instance::finding(Some(*instance), recorded),
         });
         pools.chain(instances).collect()
@@ -328,6 +331,14 @@ impl<'a> Seen<'a> {
         } else {
             observed.is_ready()
         }
+    }
+}
+
+fn claim(recorded: bool, stopped: bool) -> Claim {
+    match (recorded, stopped) {
+        (true, _) => Claim::Recorded,
+        (false, true) => Claim::Stopped,
+        (false, false) => Claim::None,
     }
 }
 

@@ -16,13 +16,21 @@ pub struct Candidate<'a> {
     pub fits: bool,
     /// Whether somebody is deleting it.
     pub deleting: bool,
-    /// Whether it had the machine of the last call.
-    pub is_recorded: bool,
-    /// Whether its machine is stopped: somebody did that, and its disk may hold
-    /// work.
-    pub is_stopped: bool,
+    /// Whether its machine is somebody's.
+    pub claim: Claim,
     /// What it shows.
     pub finding: Finding,
+}
+
+/// What speaks for keeping a machine that does not serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Claim {
+    /// Nothing.
+    None,
+    /// It is stopped: somebody did that, and its disk may hold work.
+    Stopped,
+    /// It is the machine of the last call.
+    Recorded,
 }
 
 impl Candidate<'_> {
@@ -58,12 +66,14 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
     }
     let serving = others()
         .filter(|c| c.finding.machine.is_some())
-        .max_by_key(|c| c.is_recorded);
+        .max_by_key(|c| c.claim);
     let kept = others().filter(|c| match serving {
         // Without a record nobody knows which of those that serve is the owner's.
-        Some(serving) if !serving.is_recorded => c.finding.machine.is_some() || c.is_unreadable(),
+        Some(serving) if serving.claim != Claim::Recorded => {
+            c.finding.machine.is_some() || c.is_unreadable()
+        }
         Some(serving) => c.key == serving.key || c.is_unreadable(),
-        None => c.is_recorded || c.is_stopped || c.is_unreadable(),
+        None => c.claim != Claim::None || c.is_unreadable(),
     });
     Choice {
         target: target.to_owned(),
@@ -80,7 +90,7 @@ fn target<'a>(candidates: &'a [Candidate<'_>], fresh: &'a str) -> &'a str {
         .filter(|c| c.fits && !c.deleting)
         .max_by_key(|c| {
             (
-                c.is_recorded,
+                c.claim == Claim::Recorded,
                 c.finding.machine.is_some(),
                 std::cmp::Reverse(c.key),
             )
@@ -108,8 +118,7 @@ mod tests {
             key,
             fits,
             deleting: false,
-            is_recorded: false,
-            is_stopped: false,
+            claim: Claim::None,
             finding: Finding {
                 in_order: serves,
                 outlook: if serves {
@@ -125,7 +134,7 @@ mod tests {
 
     fn recorded(candidate: Candidate<'static>) -> Candidate<'static> {
         Candidate {
-            is_recorded: true,
+            claim: Claim::Recorded,
             ..candidate
         }
     }
@@ -187,7 +196,7 @@ mod tests {
     #[test]
     fn a_stopped_machine_is_kept_until_there_is_another_one() {
         let mut stopped = candidate("stopped", false, false);
-        stopped.is_stopped = true;
+        stopped.claim = Claim::Stopped;
         let choice = choose(std::slice::from_ref(&stopped), "new");
         assert_eq!(choice.kept, ["stopped"]);
         let choice = choose(&[stopped, candidate("new", true, true)], "new");

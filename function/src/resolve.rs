@@ -58,6 +58,7 @@ pub fn workspace(
         public_keys: &public_keys,
         sudo: policy.instance.sudo,
         software: &software,
+        home: allowed.has_home,
     };
     Ok(Workspace {
         notice: notice(policy, &parameters, &public_keys, &allowed, &network),
@@ -72,6 +73,7 @@ pub fn workspace(
             user_data: user_data.document()?,
             capacity_type: allowed.capacity_type,
             ssh_cidrs: allowed.ssh_cidrs,
+            has_home: allowed.has_home,
             home_size_gib: parameters.home.map(|home| home.size_gib),
             instance_types: types.into_iter().map(|t| t.name).collect(),
             owner: parameters.owner,
@@ -85,6 +87,7 @@ pub fn workspace(
 
 /// What the policy makes of the claim's wishes.
 struct Allowed {
+    has_home: bool,
     capacity_type: WorkspaceCapacityType,
     ssh_cidrs: Vec<String>,
 }
@@ -100,6 +103,7 @@ fn allowed(
     limits::check_home(parameters, policy)?;
     let has_home = parameters.home.is_some() || seen.has_home();
     Ok(Allowed {
+        has_home,
         capacity_type: limits::capacity_type(parameters, policy, has_home)?,
         ssh_cidrs: limits::ssh_cidrs(parameters, policy)?,
     })

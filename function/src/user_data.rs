@@ -16,6 +16,16 @@ pub const USER: &str = "developer";
 
 const SETUP: &str = include_str!("user_data/setup.sh");
 const SETUP_PATH: &str = "/usr/local/lib/gpu-workspace/setup";
+const HOME: &str = include_str!("user_data/home.sh");
+const HOME_PATH: &str = "/usr/local/lib/gpu-workspace/home";
+const HOME_UNIT: &str = include_str!("user_data/home.service");
+/// The unit that mounts a home volume.
+pub const HOME_UNIT_NAME: &str = "gpu-workspace-home.service";
+const HOME_UNIT_PATH: &str = "/etc/systemd/system/gpu-workspace-home.service";
+const SSHD: &str = include_str!("user_data/sshd.conf");
+const SSHD_PATH: &str = "/etc/ssh/sshd_config.d/10-gpu-workspace.conf";
+const KEYS_PATH: &str = "/etc/gpu-workspace/authorized_keys";
+const HOME_KEYS_PATH: &str = "/home/developer/.ssh/authorized_keys";
 
 /// What user data depends on.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +38,8 @@ pub struct UserData<'a> {
     pub sudo: bool,
     /// What is installed.
     pub software: &'a Software,
+    /// Whether there is a home volume to wait for.
+    pub home: bool,
 }
 
 impl UserData<'_> {
@@ -42,20 +54,8 @@ impl UserData<'_> {
                 sudo: self.sudo.then_some("ALL=(ALL) NOPASSWD:ALL"),
                 ssh_authorized_keys: self.public_keys,
             }],
-            write_files: [
-                File::new(
-                    "/etc/gpu-workspace/workspace.json",
-                    "0644",
-                    self.workspace()?,
-                ),
-                File::new(
-                    "/etc/gpu-workspace/requirements.txt",
-                    "0644",
-                    self.requirements(),
-                ),
-                File::new(SETUP_PATH, "0755", SETUP.to_owned()),
-            ],
-            runcmd: [[SETUP_PATH]],
+            write_files: self.files()?,
+            runcmd: self.commands(),
         };
         let yaml = serde_yaml::to_string(&config).map_err(|error| Refusal::Unwritable {
             what: "the user data",
@@ -66,6 +66,45 @@ impl UserData<'_> {
             return Err(Refusal::UserDataTooLarge { limit: LIMIT });
         }
         Ok(document)
+    }
+
+    fn files(&self) -> Result<Vec<File>, Refusal> {
+        let mut files = vec![
+            File::new(
+                "/etc/gpu-workspace/workspace.json",
+                "0644",
+                self.workspace()?,
+            ),
+            File::new(
+                "/etc/gpu-workspace/requirements.txt",
+                "0644",
+                self.requirements(),
+            ),
+            File::new(SETUP_PATH, "0755", SETUP.to_owned()),
+        ];
+        if self.home {
+            files.extend([
+                File::new(HOME_PATH, "0755", HOME.to_owned()),
+                File::new(HOME_UNIT_PATH, "0644", HOME_UNIT.to_owned()),
+                File::new(SSHD_PATH, "0644", SSHD.to_owned()),
+            ]);
+        }
+        Ok(files)
+    }
+
+    /// The home volume is looked for while the software is installed. A home of
+    /// before brings keys of before, so today's are kept outside of it.
+    fn commands(&self) -> Vec<Vec<&'static str>> {
+        let mut commands = Vec::new();
+        if self.home && !self.public_keys.is_empty() {
+            commands.push(vec!["install", "-m", "0644", HOME_KEYS_PATH, KEYS_PATH]);
+        }
+        if self.home {
+            commands.push(vec!["systemctl", "daemon-reload"]);
+            commands.push(vec!["systemctl", "enable", "--now", HOME_UNIT_NAME]);
+        }
+        commands.push(vec![SETUP_PATH]);
+        commands
     }
 
     fn workspace(&self) -> Result<String, Refusal> {
@@ -99,8 +138,8 @@ impl UserData<'_> {
 struct CloudConfig<'a> {
     ssh_pwauth: bool,
     users: [User<'a>; 1],
-    write_files: [File; 3],
-    runcmd: [[&'a str; 1]; 1],
+    write_files: Vec<File>,
+    runcmd: Vec<Vec<&'static str>>,
 }
 
 #[derive(Serialize)]

@@ -32,7 +32,9 @@ pub struct Wanted {
     pub ssh_cidrs: Vec<String>,
     /// The catalogue's network of the region.
     pub network: Network,
-    /// Size of the home volume in GiB, where there is one.
+    /// Whether there is a home volume, or is to be one.
+    pub has_home: bool,
+    /// The claim's size of the home volume in GiB.
     pub home_size_gib: Option<i32>,
 }
 

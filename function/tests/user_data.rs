@@ -61,6 +61,29 @@ fn composed(name: &str) -> String {
         .to_owned()
 }
 
+/// The user data of an on-demand instance.
+fn with_home(name: &str) -> String {
+    let desired = answer(&case::request(name)).desired.unwrap();
+    let mut found = desired.resources.iter().filter_map(|(_, composed)| {
+        let object = struct_to_json(composed.resource.as_ref()?);
+        let user_data = &object["spec"]["forProvider"]["userData"];
+        user_data.as_str().map(str::to_owned)
+    });
+    found.next().unwrap()
+}
+
+/// What a boot does about a home volume.
+#[test]
+fn a_workspace_without_a_home_looks_for_no_disk() {
+    let mounts = |document: &str| document.contains("gpu-workspace-home");
+    assert!(!mounts(&composed("new-workspace")));
+    assert!(mounts(&with_home("on-demand-new")));
+    let commands = parsed(&with_home("on-demand-new"))["runcmd"].clone();
+    let setup = json!(["/usr/local/lib/gpu-workspace/setup"]);
+    assert_eq!(commands.as_array().unwrap().last(), Some(&setup));
+    assert_eq!(commands[0][0], "install", "before the old home hides them");
+}
+
 fn parsed(document: &str) -> Value {
     assert_eq!(document.lines().next(), Some("#cloud-config"));
     serde_yaml::from_str(document).unwrap()
@@ -90,6 +113,7 @@ fn whatever_an_owner_types_stays_in_its_scalar() {
             public_keys: &keys,
             sudo: false,
             software: &software,
+            home: false,
         };
         let config = parsed(&user_data.document().unwrap());
         let mut fields: Vec<_> = config.as_object().unwrap().keys().collect();
@@ -130,6 +154,8 @@ fn user_data_stays_small() {
         let length = composed(name).len();
         assert!(length <= 4096, "{name}: {length}");
     }
+    let length = with_home("on-demand-new").len();
+    assert!(length <= 8192, "with a home volume: {length}");
     let rsa = format!("ssh-rsa {}", "A".repeat(716));
     let software = Software {
         opencv: "4.8.0".into(),
@@ -141,6 +167,7 @@ fn user_data_stays_small() {
             public_keys: keys,
             sudo: true,
             software: &software,
+            home: false,
         };
         data.document().map(|document| document.len())
     };

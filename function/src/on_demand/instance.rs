@@ -11,6 +11,7 @@ use super::{fields, resource};
 use crate::finding::{Cause, Finding, Machine, Outlook};
 use crate::keys;
 use crate::managed::Managed;
+use crate::user_data::HOME_UNIT_NAME;
 use crate::wanted::Wanted;
 
 /// The kind.
@@ -40,7 +41,8 @@ pub fn fresh_key(wanted: &Wanted, place: Place<'_>) -> String {
 }
 
 /// Whether an instance is what is wanted, so that it stays. User data counts
-/// where the policy says so: it is read at the first boot only.
+/// where the policy says so: it is read at the first boot only. An instance that
+/// was not told of a home volume at its boot would never mount one.
 pub fn fits(
     instance: Managed<'_>,
     wanted: &Wanted,
@@ -58,6 +60,7 @@ pub fn fits(
     instance.asked("instanceType") == Some(wanted.instance_type())
         && (!policy.instance.replace_on_user_data_change || user_data == wanted.user_data)
         && reaches_home
+        && (!wanted.has_home || user_data.contains(HOME_UNIT_NAME))
 }
 
 /// The desired instance. `observed` is the instance as it is: what EC2 cannot
