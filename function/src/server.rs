@@ -161,6 +161,7 @@ fn serve_metrics(arguments: &Arguments, metrics: &Arc<Metrics>) -> Result<(), Er
     };
     match Listener::bind("--metrics-address", address, arguments.network) {
         Ok(listener) => {
+            info!(address = %listener.address, "serving metrics");
             tokio::spawn(metrics_endpoint::serve(listener, Arc::clone(metrics)));
             Ok(())
         }

@@ -9,7 +9,7 @@ use http::{Request, Response, StatusCode};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tracing::{debug, info};
+use tracing::debug;
 
 use super::address::Listener;
 use super::metrics::Metrics;
@@ -24,7 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Answers scrapers until the process ends.
 pub async fn serve(listener: Listener, metrics: Arc<Metrics>) {
-    info!(address = %listener.address, "serving metrics");
     loop {
         let (stream, peer) = listener.accept().await;
         let metrics = Arc::clone(&metrics);
