@@ -1,0 +1,120 @@
+//! What requests are made of: the golden cases.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::case;
+
+/// The cases, and their parts for recombination.
+pub struct Corpus {
+    /// Requests by case.
+    pub requests: Vec<Value>,
+    /// Observed resources by key, one list per kind of key.
+    pub observed: BTreeMap<String, Vec<Value>>,
+    /// XRs' statuses.
+    pub statuses: Vec<Value>,
+    /// Claims' parameters.
+    pub parameters: Vec<Value>,
+    /// Policies.
+    pub policies: Vec<Value>,
+    /// Answers to requirements, by the requirement's name.
+    pub answers: Vec<(String, Value)>,
+}
+
+impl Corpus {
+    /// Reads all cases.
+    pub fn load() -> Self {
+        let requests: Vec<Value> = case::names()
+            .iter()
+            .map(|name| lean(case::request_json(name)))
+            .collect();
+        let mut observed: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for (key, resource) in requests.iter().flat_map(observed_of) {
+            let same = observed.entry(key.clone()).or_default();
+            if !same.contains(resource) {
+                same.push(resource.clone());
+            }
+        }
+        let all = |pointer: &str| -> Vec<Value> {
+            let mut found: Vec<Value> = Vec::new();
+            for value in requests.iter().filter_map(|r| r.pointer(pointer)) {
+                if !found.contains(value) {
+                    found.push(value.clone());
+                }
+            }
+            found
+        };
+        let mut answers: Vec<(String, Value)> = Vec::new();
+        for (name, answer) in requests
+            .iter()
+            .flat_map(|r| entries(r, "requiredResources"))
+        {
+            let answer = (name.clone(), answer.clone());
+            if !answers.contains(&answer) {
+                answers.push(answer);
+            }
+        }
+        Self {
+            observed,
+            statuses: all("/observed/composite/resource/status"),
+            parameters: all("/observed/composite/resource/spec/parameters"),
+            policies: all("/input"),
+            answers,
+            requests,
+        }
+    }
+}
+
+/// A request without most of what nobody reads: a third of the time goes there.
+fn lean(mut request: Value) -> Value {
+    match &mut request {
+        Value::Object(fields) => {
+            if let Some(managed) = fields.get_mut("managedFields") {
+                *managed = json!([{"manager": "crossplane", "time": "2026-11-20T10:00:05Z"}]);
+            }
+            for value in fields.values_mut() {
+                *value = lean(value.take());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = lean(item.take())),
+        _ => {}
+    }
+    request
+}
+
+/// The observed resources of a request in JSON.
+pub fn observed_of(request: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    request
+        .pointer("/observed/resources")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+}
+
+fn entries<'a>(request: &'a Value, field: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    request
+        .get(field)
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+}
+
+/// The object at a path of fields, made on the way where it is missing.
+pub fn object<'a>(root: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Value> {
+    let mut at = root;
+    for field in path {
+        if !at.is_object() {
+            *at = Value::Object(Map::new());
+        }
+        at = at
+            .as_object_mut()
+            .unwrap()
+            .entry(*field)
+            .or_insert(Value::Null);
+    }
+    if !at.is_object() {
+        *at = Value::Object(Map::new());
+    }
+    at.as_object_mut().unwrap()
+}

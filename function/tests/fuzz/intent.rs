@@ -1,0 +1,216 @@
+//! What may be missing from a response, strictly, from the request alone.
+//!
+//! Crossplane deletes what is observed and not desired, so every resource that
+//! is missing needs an intent: something that the claim, the policy or EC2 says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::view::{Machine, View, is_compute, is_hashed, text};
+
+/// A response that applies.
+pub struct Applied<'a> {
+    /// The request.
+    pub view: &'a View,
+    /// The keys that earlier steps of the pipeline desire.
+    pub earlier: &'a BTreeSet<String>,
+    /// The resources that it desires, by key.
+    pub desired: &'a BTreeMap<String, Value>,
+    /// Whether `ConfigResolved` is True.
+    pub is_resolved: bool,
+}
+
+impl Applied<'_> {
+    /// Whether two observed machines claim to be the same one, which no EC2 says.
+    fn is_confused(machines: &BTreeMap<&str, Machine>) -> bool {
+        let mut ids: Vec<&String> = machines.values().flat_map(|m| &m.ids).collect();
+        let all = ids.len();
+        ids.sort();
+        ids.dedup();
+        ids.len() < all
+    }
+
+    /// The first observed resource that is dropped without an intent.
+    pub fn violation(&self) -> Option<(&'static str, String)> {
+        let machines = self.view.machines();
+        let missing: BTreeSet<&str> = self
+            .view
+            .observed
+            .keys()
+            .map(String::as_str)
+            .filter(|key| is_owned(key) && !self.desired.contains_key(*key))
+            .collect();
+        let first = missing.first()?;
+        if let Some(unresolved) = self.view.unresolved() {
+            let what = format!("{first} is dropped although {unresolved} is unresolved");
+            return Some(("held", what));
+        }
+        if !self.is_resolved {
+            let what = format!("{first} is dropped although ConfigResolved is not True");
+            return Some(("held", what));
+        }
+        let is_confused = Self::is_confused(&machines);
+        let is_plain = |key: &str| !is_confused || !is_about_machines(key);
+        let unlawful = |key: &&&str| is_plain(key) && !self.is_intended(key, &machines);
+        let dropped = missing.iter().find(unlawful)?;
+        let what = format!("{dropped} is dropped; {:?}", machines.get(dropped));
+        Some((rule(dropped), what))
+    }
+
+    fn is_intended(&self, key: &str, machines: &BTreeMap<&str, Machine>) -> bool {
+        if let Some(machine) = machines.get(key) {
+            return self.is_replaced(key, machine, machines) && !self.is_held_by_home(key, machine);
+        }
+        if is_hashed(key, "home-attachment-") {
+            return self.is_left(key, machines);
+        }
+        if key.starts_with("ssh-") {
+            return self.view.market() == "OnDemand" && !self.is_allowed(key);
+        }
+        if let Some((of, by)) = key
+            .strip_prefix("usage-")
+            .and_then(|k| k.split_once("-by-"))
+        {
+            return self.is_over(of, by);
+        }
+        false
+    }
+
+    /// The machines other than one that stay.
+    fn others<'b>(
+        &'b self,
+        key: &'b str,
+        machines: &'b BTreeMap<&str, Machine>,
+    ) -> impl Iterator<Item = &'b Machine> {
+        machines
+            .iter()
+            .filter(move |(other, _)| **other != key && self.desired.contains_key(**other))
+            .map(|(_, machine)| machine)
+    }
+
+    fn fits(&self, key: &str, machine: &Machine) -> bool {
+        let user_data = |resource: Option<&Value>| {
+            let resource = resource?;
+            text(resource, "/spec/forProvider/userData").map(str::to_owned)
+        };
+        let observed = user_data(self.view.observed.get(key));
+        let wanted = |(of, resource): (&String, &Value)| {
+            is_hashed(of, "instance-") && user_data(Some(resource)) != observed
+        };
+        let is_outdated = self.view.user_data_counts() && self.desired.iter().any(wanted);
+        machine.fits && !is_outdated
+    }
+
+    fn is_replaced(&self, key: &str, machine: &Machine, all: &BTreeMap<&str, Machine>) -> bool {
+        let serves_well = |(other, machine): (&&str, &Machine)| {
+            *other != key
+                && self.desired.contains_key(*other)
+                && machine.serves
+                && machine.in_order
+                && self.fits(other, machine)
+        };
+        if all.iter().any(serves_well) {
+            return true;
+        }
+        let another_serves = self.others(key, all).any(|other| other.serves);
+        let recorded = self.view.recorded();
+        if machine.serves {
+            // Nobody pays for three: the owner knows the address of another one.
+            let is_known = recorded.is_none_or(|id| machine.ids.iter().any(|i| i == id));
+            return another_serves && !is_known && !self.fits(key, machine);
+        }
+        // One more that fits is one too many.
+        let a_target = |(other, _): (&String, &Value)| is_compute(other) && other != key;
+        let is_unwanted =
+            !self.fits(key, machine) || machine.is_deleting || self.desired.iter().any(a_target);
+        let is_recorded = recorded.is_some_and(|id| machine.ids.iter().any(|i| i == id));
+        let never_served = !machine.stopped && !is_recorded;
+        is_unwanted && !machine.unreadable && (another_serves || never_served)
+    }
+
+    /// EC2 deletes an instance with its disks torn off, so the home goes first.
+    fn is_held_by_home(&self, key: &str, machine: &Machine) -> bool {
+        let attached = self.view.attached_to();
+        is_hashed(key, "instance-")
+            && self.view.has_home()
+            && machine.ids.iter().any(|id| {
+                attached.contains(&id.as_str()) || !self.view.required.contains_key("attachments")
+            })
+    }
+
+    /// Whether an attachment's instance is not the one that holds the home.
+    fn is_left(&self, key: &str, machines: &BTreeMap<&str, Machine>) -> bool {
+        if !self.view.has_home() {
+            return true;
+        }
+        let id = |key: &str, of: &BTreeMap<String, Value>| {
+            let id = text(of.get(key)?, "/spec/forProvider/instanceId")?;
+            Some(id.to_owned())
+        };
+        let Some(attached) = id(key, &self.view.observed) else {
+            return true;
+        };
+        let mut its_own = machines.iter().filter(|(_, m)| m.ids.contains(&attached));
+        let is_gone = its_own.clone().next().is_none();
+        let runs = its_own.any(|(_, m)| m.serves);
+        let hands_over = machines.iter().any(|(other, m)| {
+            !m.ids.contains(&attached)
+                && self.desired.contains_key(*other)
+                && m.serves
+                && m.in_order
+                && self.fits(other, m)
+        });
+        let another = self
+            .desired
+            .keys()
+            .filter(|other| is_hashed(other, "home-attachment-") && *other != key)
+            .any(|other| id(other, self.desired).is_some_and(|id| id != attached));
+        is_gone || hands_over || another || !runs
+    }
+
+    fn is_allowed(&self, key: &str) -> bool {
+        let networks = self.view.networks();
+        let keys = networks
+            .iter()
+            .map(|n| format!("ssh-{}", n.replace(['.', '/'], "-")));
+        keys.into_iter().any(|allowed| allowed == key)
+    }
+
+    /// Whether a deletion order has nothing to order any more.
+    fn is_over(&self, of: &str, by: &str) -> bool {
+        let observed = &self.view.observed;
+        let (Some(used), Some(consumer)) = (observed.get(of), observed.get(by)) else {
+            return true;
+        };
+        let is_ours = match (of, by) {
+            ("security-group", by) => is_hashed(by, "instance-"),
+            ("home", by) => is_hashed(by, "home-attachment-"),
+            (of, by) => is_hashed(of, "instance-") && is_hashed(by, "home-attachment-"),
+        };
+        let other_instance = is_hashed(of, "instance-")
+            && text(used, "/status/atProvider/id")
+                != text(consumer, "/spec/forProvider/instanceId");
+        let no_instance = text(consumer, "/spec/forProvider/instanceId").is_none();
+        !is_ours || (is_hashed(of, "instance-") && (other_instance || no_instance))
+    }
+}
+
+fn is_about_machines(key: &str) -> bool {
+    is_compute(key) || is_hashed(key, "home-attachment-") || key.starts_with("usage-")
+}
+
+fn rule(key: &str) -> &'static str {
+    match key {
+        _ if is_compute(key) => "a machine goes for a reason",
+        _ if is_hashed(key, "home-attachment-") => "an attachment goes for a reason",
+        _ if key.starts_with("ssh-") => "an SSH rule goes for a reason",
+        _ if key.starts_with("usage-") => "a deletion order goes for a reason",
+        _ => "home, group and egress stay",
+    }
+}
+
+/// Whether the function composes under such a key.
+pub fn is_owned(key: &str) -> bool {
+    function_gpu_workspace::keys::is_owned(key)
+}

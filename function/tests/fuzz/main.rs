@@ -1,0 +1,90 @@
+//! Random requests, and what must hold of every answer.
+//!
+//! A request is a golden case, changed by dice: its claim, its policy, what
+//! providers report, what Crossplane fetched, and now and then anything at all.
+//! What must hold is in [`oracle`]; what may be deleted, and why, in [`intent`],
+//! which reads requests without the function's own code ([`view`]).
+//!
+//! Seeds count up from `FUZZ_SEED`, `FUZZ_COUNT` of them; every tenth, or every
+//! `FUZZ_THOROUGH`th, is checked for what takes several calls as well. A request that breaks a
+//! rule is made small and written to a file; `FUZZ_REQUEST` checks such a file.
+//! `FUZZ_ALL` goes on after the first, and `FUZZ_TRACE` prints each seed before its
+//! turn, for what ends the process.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "../case/mod.rs"]
+mod case;
+#[path = "../dice/mod.rs"]
+mod dice;
+
+mod campaign;
+mod compare;
+mod corpus;
+mod hostile;
+mod intent;
+mod minimise;
+mod mutation;
+mod oracle;
+mod states;
+mod steadiness;
+mod view;
+mod volume;
+mod wishes;
+
+use campaign::{Campaign, Tally};
+use corpus::Corpus;
+use oracle::Kind;
+use serde_json::Value;
+
+const COUNT: u64 = 20_000;
+const THOROUGH: u64 = 10;
+
+#[test]
+fn no_request_makes_the_function_panic_delete_or_contradict_itself() {
+    oracle::keep_caught_panics_quiet();
+    if let Some(path) = std::env::var_os("FUZZ_REQUEST") {
+        let text = std::fs::read_to_string(path).unwrap();
+        let request: Value = serde_json::from_str(&text).unwrap();
+        let checked = oracle::check(&request, true);
+        println!("{checked:?}");
+        assert!(checked.is_ok(), "{checked:?}");
+        return;
+    }
+    let number = |key| std::env::var(key).ok().and_then(|text| text.parse().ok());
+    let campaign = Campaign {
+        first: number("FUZZ_SEED").unwrap_or(1),
+        count: number("FUZZ_COUNT").unwrap_or(COUNT),
+        finds_all: std::env::var_os("FUZZ_ALL").is_some(),
+        thorough_every: number("FUZZ_THOROUGH").unwrap_or(THOROUGH),
+        is_traced: std::env::var_os("FUZZ_TRACE").is_some(),
+    };
+    let corpus = Corpus::load();
+    let (tally, found) = campaign.run(&corpus);
+    let found: Vec<String> = found
+        .values()
+        .take(20)
+        .map(|(seed, violation, times)| {
+            let described = campaign::describe(*seed, violation, &corpus);
+            format!("{times} times {described}")
+        })
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert_eq!(tally.values().sum::<u64>(), campaign.count);
+    if campaign.count >= COUNT {
+        assert_all_kinds(&tally, campaign.count);
+    }
+}
+
+/// A fuzzer whose requests are all refused would find nothing.
+fn assert_all_kinds(tally: &Tally, count: u64) {
+    let share = |kind| tally.get(&kind).copied().unwrap_or_default() * 100 / count;
+    for (kind, least) in [(Kind::Refused, 5), (Kind::Held, 5), (Kind::Resolved, 15)] {
+        assert!(share(kind) >= least, "{kind:?}: {tally:?}");
+    }
+    assert!(share(Kind::Dropping) >= 2, "{tally:?}");
+    assert!(share(Kind::Unsendable) <= 10, "{tally:?}");
+}

@@ -1,0 +1,253 @@
+//! What providers report of composed resources, good and bad.
+
+use serde_json::{Value, json};
+
+use crate::corpus::object;
+use crate::dice::Dice;
+use crate::hostile;
+
+const IDS: [&str; 6] = [
+    "i-0000000000000a11ce",
+    "i-0000000000000c0c00",
+    "i-00000000000000b0b0",
+    "i-1",
+    "i-2",
+    "",
+];
+const VOLUMES: [&str; 4] = ["vol-0000000000000a11c", "vol-1", "vol-2", ""];
+const TYPES: [&str; 5] = [
+    "g4dn.xlarge",
+    "g5.xlarge",
+    "g4dn.2xlarge",
+    "p5.48xlarge",
+    "",
+];
+const ZONES: [&str; 4] = ["us-east-1a", "us-east-1b", "eu-west-1a", ""];
+const STATES: [&str; 8] = [
+    "pending",
+    "running",
+    "stopping",
+    "stopped",
+    "shutting-down",
+    "terminated",
+    "unknown",
+    "",
+];
+const ADDRESSES: [&str; 4] = ["198.51.100.17", "198.51.100.18", "10.0.0.4", ""];
+/// What a failed call to EC2 looks like, with a request id that never repeats.
+const FAILURES: [&str; 7] = [
+    "create failed: async create failed: failed to create the resource: [{0 creating EC2 \
+     Instance: operation error EC2: RunInstances, https response error StatusCode: 400, \
+     RequestID: ID, api error VcpuLimitExceeded: You have requested more vCPU capacity. []}]",
+    "create failed: operation error EC2: RunInstances, https response error StatusCode: 403, \
+     RequestID: ID, api error UnauthorizedOperation: You are not authorized. Encoded \
+     authorization failure message: 4wTX",
+    "observe failed: https response error StatusCode: 503, RequestID: ID, deserialization failed",
+    "create failed: exceeded maximum number of attempts, 3, https response error StatusCode: \
+     500, RequestID: ID, api error InsufficientInstanceCapacity: no capacity",
+    "update failed: refuse to update the external resource because the following update \
+     requires replacing it: cannot change the value of the argument \"availability_zone\" from \
+     \"\" to \"us-east-1a\"",
+    "connect failed: cannot get ClusterProviderConfig \"default\"",
+    "",
+];
+
+/// An instance's id that may occur elsewhere in the request.
+pub fn id(dice: &mut Dice) -> &'static str {
+    *dice.pick::<&'static str>(&IDS)
+}
+
+/// Something about an observed resource, or an attachment that is leaving.
+pub fn change(request: &mut Value, dice: &mut Dice) {
+    let of_request = |request: &mut Value| -> Vec<String> {
+        let resources = object(request, &["observed", "resources"]);
+        resources.keys().cloned().collect()
+    };
+    if dice.percent(15) {
+        let answers = object(request, &["requiredResources", "attachments"]);
+        let items = answers.get_mut("items").and_then(Value::as_array_mut);
+        let items = items.into_iter().flatten();
+        let mut resources: Vec<&mut Value> =
+            items.filter_map(|item| item.get_mut("resource")).collect();
+        if !resources.is_empty() {
+            let at = dice.below(resources.len());
+            managed(resources.swap_remove(at), dice);
+        }
+        return;
+    }
+    let Some(key) = dice.any(of_request(request)) else {
+        return;
+    };
+    let resource = object(request, &["observed", "resources", &key])
+        .entry("resource")
+        .or_insert_with(|| json!({}));
+    if key.starts_with("pool") {
+        pool(resource, dice);
+    } else {
+        managed(resource, dice);
+    }
+}
+
+fn managed(resource: &mut Value, dice: &mut Dice) {
+    let text = |texts: &[&str], dice: &mut Dice| json!(*dice.pick(texts));
+    match dice.below(14) {
+        0..=3 => conditions(resource, dice),
+        4 | 5 => put(
+            resource,
+            "status/atProvider",
+            "instanceState",
+            text(&STATES, dice),
+        ),
+        6 => {
+            let id = json!(id(dice));
+            put(resource, "status/atProvider", "id", id.clone());
+            put(
+                resource,
+                "metadata/annotations",
+                "crossplane.io/external-name",
+                id,
+            );
+        }
+        7 => {
+            let field = *dice.pick(&["publicIp", "privateIp"]);
+            put(resource, "status/atProvider", field, text(&ADDRESSES, dice));
+        }
+        8 => {
+            let at = *dice.pick(&["status/atProvider", "spec/forProvider"]);
+            put(resource, at, "availabilityZone", text(&ZONES, dice));
+        }
+        9 => put(
+            resource,
+            "spec/forProvider",
+            "instanceType",
+            text(&TYPES, dice),
+        ),
+        10 => {
+            put(resource, "spec/forProvider", "instanceId", json!(id(dice)));
+            put(
+                resource,
+                "spec/forProvider",
+                "volumeId",
+                text(&VOLUMES, dice),
+            );
+        }
+        11 => deletion(resource, dice),
+        12 => {
+            let name = *dice.pick(&["a", "b", "", "alice-vision-x7k2p-20f4079065f5"]);
+            put(resource, "metadata", "name", json!(name));
+        }
+        _ => {
+            let field = *dice.pick(&["size", "userData", "ami", "subnetId", "vpcId", "tags"]);
+            let value = hostile::value(dice);
+            put(resource, "spec/forProvider", field, value);
+        }
+    }
+}
+
+fn pool(resource: &mut Value, dice: &mut Dice) {
+    match dice.below(8) {
+        0..=2 => pool_conditions(resource, dice),
+        3 => deletion(resource, dice),
+        4 => put(
+            resource,
+            "spec/forProvider",
+            "subnetIds",
+            json!(["subnet-1"]),
+        ),
+        5 => {
+            let count = dice.below(3);
+            let instances: Vec<Value> = (0..count).map(|n| instance(n, dice)).collect();
+            put(resource, "status/atProvider", "instances", json!(instances));
+        }
+        _ => {
+            let changed = instance(0, dice);
+            let instances = resource.pointer_mut("/status/atProvider/instances");
+            let first = instances.and_then(|i| i.get_mut(0));
+            if let Some(first) = first.and_then(Value::as_object_mut) {
+                let field =
+                    *dice.pick(&["id", "state", "instanceType", "publicIp", "capacityType"]);
+                first.insert(field.to_owned(), changed[field].clone());
+            }
+        }
+    }
+}
+
+fn instance(launch: usize, dice: &mut Dice) -> Value {
+    json!({
+        "id": id(dice),
+        "slot": 0,
+        "launch": launch,
+        "instanceType": *dice.pick(&TYPES),
+        "zone": *dice.pick(&ZONES),
+        "capacityType": *dice.pick(&["Spot", "OnDemand"]),
+        "imageId": "ami-00000000000c0de01",
+        "state": *dice.pick(&STATES),
+        "publicIp": *dice.pick(&ADDRESSES),
+    })
+}
+
+/// One condition set, or all of them gone.
+fn conditions(resource: &mut Value, dice: &mut Dice) {
+    let message = dice.pick(&FAILURES).replace(
+        "ID,",
+        &format!("{:08x}-5c53-4b6a-9d1b-0d1b6ef0a7c5,", dice.below(1 << 31)),
+    );
+    condition(resource, dice, &message);
+}
+
+/// This project's own provider leaves ids of requests out.
+fn pool_conditions(resource: &mut Value, dice: &mut Dice) {
+    let message = *dice.pick(&[
+        "spec.forProvider.instanceTypes[1]: EC2 does not offer it in us-east-1",
+        "no capacity for g4dn.xlarge in us-east-1a",
+        "spec.forProvider.image.id and spec.providerConfigRef",
+        "",
+    ]);
+    condition(resource, dice, message);
+}
+
+fn condition(resource: &mut Value, dice: &mut Dice, message: &str) {
+    if dice.percent(8) {
+        put(resource, "status", "conditions", json!([]));
+        return;
+    }
+    let type_ = *dice.pick(&["Ready", "Synced", "LastAsyncOperation", "Launched"]);
+    let reason = *dice.pick(&[
+        "Available",
+        "Creating",
+        "ReconcileError",
+        "Quota",
+        "Capacity",
+    ]);
+    let condition = json!({
+        "type": type_,
+        "status": *dice.pick(&["True", "False", "False", "Unknown"]),
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": "2026-11-20T10:00:05Z"
+    });
+    let status = object(resource, &["status"]);
+    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+    if let Some(conditions) = conditions.as_array_mut() {
+        conditions.retain(|c| c["type"] != type_);
+        conditions.push(condition);
+    }
+}
+
+fn deletion(resource: &mut Value, dice: &mut Dice) {
+    if dice.percent(70) {
+        put(
+            resource,
+            "metadata",
+            "deletionTimestamp",
+            json!("2026-11-20T10:00:05Z"),
+        );
+    } else {
+        object(resource, &["metadata"]).remove("deletionTimestamp");
+    }
+}
+
+fn put(resource: &mut Value, at: &str, field: &str, value: Value) {
+    let path: Vec<&str> = at.split('/').collect();
+    object(resource, &path).insert(field.to_owned(), value);
+}

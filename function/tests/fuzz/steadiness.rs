@@ -1,0 +1,119 @@
+//! What must hold from one call to the next.
+
+use function_gpu_workspace::server::encoding::encode;
+use function_gpu_workspace::service::{Function, answer};
+use function_sdk_rust::proto::v1::function_runner_service_server::FunctionRunnerService;
+use function_sdk_rust::proto::v1::{RunFunctionRequest, RunFunctionResponse, Severity};
+use function_sdk_rust::resource::json_to_struct;
+use futures::FutureExt;
+use prost::Message;
+use serde_json::Value;
+
+use crate::compare::{is_same, json, state};
+use crate::oracle::{MESSAGE_LIMIT, Outcome, broken, received};
+
+/// Through the service, which never waits for anything, with the maps of both
+/// messages in another order.
+pub fn over_the_wire(request: &RunFunctionRequest, response: &RunFunctionResponse) -> Outcome {
+    let bytes = request.encode_to_vec();
+    let again = RunFunctionRequest::decode(bytes.as_slice()).unwrap();
+    let call = Function.run_function(tonic::Request::new(again));
+    let answered = match call.now_or_never() {
+        None => return broken("service", "the call waits for something"),
+        Some(Err(status)) => return broken("service", status.to_string()),
+        Some(Ok(answered)) => encode(&answered.into_inner()),
+    };
+    let answered = answered.as_ref();
+    if answered.len() > MESSAGE_LIMIT {
+        return broken("size", format!("{} bytes", answered.len()));
+    }
+    let received = RunFunctionResponse::decode(answered);
+    match received {
+        Ok(received) if is_same(&received, response) => Ok(()),
+        Ok(_) => broken("the same bytes", "the same request has two answers"),
+        Err(error) => broken("service", error.to_string()),
+    }
+}
+
+/// Crossplane calls again as long as requirements change.
+pub fn requirements(request: &RunFunctionRequest, response: &RunFunctionResponse) -> Outcome {
+    let mut bare = request.clone();
+    bare.required_resources.clear();
+    if answer(&bare).requirements != response.requirements {
+        return broken(
+            "requirements",
+            "what is required depends on what was fetched",
+        );
+    }
+    let Some(requirements) = &response.requirements else {
+        return Ok(());
+    };
+    let known = |name: &&String| {
+        matches!(name.as_str(), "catalogue" | "namespace" | "attachments")
+            || name.starts_with("catalogue-")
+    };
+    let names: Vec<&String> = requirements.resources.keys().collect();
+    if names.is_empty() || names.len() > 11 || !names.iter().all(known) {
+        return broken("requirements", format!("{names:?} are required"));
+    }
+    Ok(())
+}
+
+/// With its own status handed back, the answer comes to rest: a status that
+/// swings back and forth is an endless loop of reconciles and events.
+pub fn settles(request: &RunFunctionRequest, first: &RunFunctionResponse) -> Outcome {
+    let mut request = request.clone();
+    let mut last = first.clone();
+    for _ in 0..4 {
+        let status_of = |response: &RunFunctionResponse| {
+            let composite = response.desired.as_ref()?.composite.as_ref()?;
+            Some(json(composite).get("status")?.clone())
+        };
+        let Some(observed) = request.observed.as_mut().and_then(|o| o.composite.as_mut()) else {
+            return Ok(());
+        };
+        let is_fatal = last.results.iter().any(|r| r.severity() == Severity::Fatal);
+        let (Some(status), false) = (status_of(&last), is_fatal) else {
+            return Ok(());
+        };
+        let Value::Object(mut xr) = json(observed) else {
+            return Ok(());
+        };
+        xr.insert("status".to_owned(), status);
+        observed.resource = Some(json_to_struct(&xr));
+        let next = answer(&request);
+        if next.results.is_empty() && is_same(&next, &last) {
+            return Ok(());
+        }
+        last = next;
+    }
+    broken("settles", format!("after five calls: {:?}", last.results))
+}
+
+/// Ids of requests, times and versions change all the time; nothing may follow.
+pub fn timeless(json: &Value, response: &RunFunctionResponse) -> Outcome {
+    let later = json
+        .to_string()
+        .replace("-5c53-4b6a-9d1b-", "-77aa-4c4c-8888-")
+        .replace("T10:00:05Z", "T23:59:59Z")
+        .replace(
+            "\"resourceVersion\":\"1234\"",
+            "\"resourceVersion\":\"98765\"",
+        );
+    let later = serde_json::from_str(&later).unwrap_or(Value::Null);
+    let Some(request) = received(&later) else {
+        return Ok(());
+    };
+    let echoed = |response: &RunFunctionResponse| {
+        let text = state(response.desired.as_ref()).to_string();
+        text.contains("T23:59:59Z") || text.contains("-77aa-4c4c-") || text.contains("98765")
+    };
+    let answered = answer(&request);
+    if !echoed(&answered) && !is_same(&answered, response) {
+        return broken(
+            "timeless",
+            "the answer depends on a time or on a request's id",
+        );
+    }
+    Ok(())
+}

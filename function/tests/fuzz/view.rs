@@ -1,0 +1,300 @@
+//! The fuzzer's own reading of a request, made from the documents of Crossplane
+//! and of the providers, without any code of the function.
+
+use std::collections::BTreeMap;
+
+use function_sdk_rust::proto::v1::{Resource, RunFunctionRequest};
+use function_sdk_rust::resource::struct_to_json;
+use serde_json::Value;
+
+const EXTERNAL_NAME: &str = "/metadata/annotations/crossplane.io~1external-name";
+
+/// A request.
+pub struct View {
+    policy: Value,
+    xr: Value,
+    /// Observed resources by key.
+    pub observed: BTreeMap<String, Value>,
+    /// Answers by requirement.
+    pub required: BTreeMap<String, Vec<Value>>,
+}
+
+/// What an observed compute resource shows.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    /// EC2's ids of what stands behind it.
+    pub ids: Vec<String>,
+    /// Whether it is what the claim asks for.
+    pub fits: bool,
+    /// Whether something runs and has an address.
+    pub serves: bool,
+    /// Whether its provider says that all is well.
+    pub in_order: bool,
+    /// Whether something is stopped, with its disk.
+    pub stopped: bool,
+    /// Whether somebody is deleting it.
+    pub is_deleting: bool,
+    /// Whether its status has an unknown shape.
+    pub unreadable: bool,
+}
+
+impl View {
+    /// Reads a request.
+    pub fn new(request: &RunFunctionRequest) -> Self {
+        let json = |resource: &Resource| resource.resource.as_ref().map(struct_to_json);
+        let observed = request.observed.as_ref();
+        let composed = observed.iter().flat_map(|o| &o.resources);
+        Self {
+            policy: request
+                .input
+                .as_ref()
+                .map(struct_to_json)
+                .unwrap_or_default(),
+            xr: observed
+                .and_then(|o| o.composite.as_ref())
+                .and_then(json)
+                .unwrap_or_default(),
+            observed: composed
+                .filter_map(|(key, resource)| Some((key.clone(), json(resource)?)))
+                .collect(),
+            required: request
+                .required_resources
+                .iter()
+                .map(|(name, found)| (name.clone(), found.items.iter().filter_map(json).collect()))
+                .collect(),
+        }
+    }
+
+    /// What Crossplane has not fetched, or could not find.
+    pub fn unresolved(&self) -> Option<String> {
+        let further = self
+            .policy
+            .pointer("/catalogue/further")
+            .and_then(Value::as_array);
+        let further = further.into_iter().flatten().filter_map(Value::as_str);
+        let configs = further.map(|name| format!("catalogue-{name}"));
+        let binding = self
+            .policy
+            .get("ownerBinding")
+            .is_some_and(|b| !b.is_null());
+        std::iter::once("catalogue".to_owned())
+            .chain(configs)
+            .chain(binding.then(|| "namespace".to_owned()))
+            .find(|name| self.required.get(name).is_none_or(Vec::is_empty))
+    }
+
+    /// The machine of the last call.
+    pub fn recorded(&self) -> Option<&str> {
+        text(&self.xr, "/status/instanceId")
+    }
+
+    /// Whether the claim asks for a home, or there is or was one.
+    pub fn has_home(&self) -> bool {
+        self.xr
+            .pointer("/spec/parameters/home")
+            .is_some_and(|h| !h.is_null())
+            || self.observed.contains_key("home")
+            || self.recorded_home().is_some()
+    }
+
+    /// The recorded volume's id and zone.
+    pub fn recorded_home(&self) -> Option<(&str, &str)> {
+        let home = self.xr.pointer("/status/home")?;
+        home.get("attachedTo")
+            .is_none_or(|a| a.is_string() || a.is_null())
+            .then_some(())?;
+        Some((home.get("volumeId")?.as_str()?, home.get("zone")?.as_str()?))
+    }
+
+    /// Whether the policy lets a lost volume be made again.
+    pub fn deletes_homes(&self) -> bool {
+        text(&self.policy, "/home/onDelete") == Some("Delete")
+    }
+
+    /// The market of the claim, or else of the policy.
+    pub fn market(&self) -> &str {
+        text(&self.xr, "/spec/parameters/capacityType")
+            .or_else(|| text(&self.policy, "/defaults/capacityType"))
+            .unwrap_or("SpotWithFallback")
+    }
+
+    /// The networks that may connect, host bits cleared, as EC2 writes them.
+    pub fn networks(&self) -> Vec<String> {
+        let list = |value: &Value, at: &str| -> Vec<String> {
+            let networks = value.pointer(at).and_then(Value::as_array);
+            let texts = networks.into_iter().flatten().filter_map(Value::as_str);
+            texts.filter_map(network).collect()
+        };
+        let claimed = list(&self.xr, "/spec/parameters/ssh/allowedCidrs");
+        if claimed.is_empty() {
+            list(&self.policy, "/defaults/sshCidrs")
+        } else {
+            claimed
+        }
+    }
+
+    /// Whether a changed `userData` makes an instance one that does not fit.
+    pub fn user_data_counts(&self) -> bool {
+        self.policy.pointer("/instance/replaceOnUserDataChange") == Some(&Value::Bool(true))
+    }
+
+    /// The observed compute resources.
+    pub fn machines(&self) -> BTreeMap<&str, Machine> {
+        let compute = self.observed.iter().filter(|(key, _)| is_compute(key));
+        compute
+            .map(|(key, resource)| (key.as_str(), self.machine(key, resource)))
+            .collect()
+    }
+
+    fn machine(&self, key: &str, resource: &Value) -> Machine {
+        if key.starts_with("pool") {
+            self.pool(resource)
+        } else {
+            self.instance(resource)
+        }
+    }
+
+    fn types(&self) -> Vec<&str> {
+        let parameters = self.xr.pointer("/spec/parameters").unwrap_or(&Value::Null);
+        let first = text(parameters, "/instanceType").unwrap_or("g4dn.xlarge");
+        let further = parameters.get("instanceTypes").and_then(Value::as_array);
+        let further = further.into_iter().flatten().filter_map(Value::as_str);
+        std::iter::once(first).chain(further).collect()
+    }
+
+    /// Every zone in which the home volume may be.
+    fn home_zones(&self) -> Vec<&str> {
+        let volume = self.observed.get("home");
+        let asked = volume.and_then(|v| text(v, "/spec/forProvider/availabilityZone"));
+        let recorded = self.recorded_home().map(|(_, zone)| zone);
+        asked.or(recorded).into_iter().collect()
+    }
+
+    fn instance(&self, instance: &Value) -> Machine {
+        let at = |field: &str| text(instance, &format!("/status/atProvider/{field}"));
+        let asked = |field: &str| text(instance, &format!("/spec/forProvider/{field}"));
+        // While Ready is False, atProvider shows the machine before this one.
+        let is_current = condition(instance, "Ready") != Some("False");
+        let state = at("instanceState").filter(|_| is_current);
+        let private = at("privateIp").filter(|_| asked("subnetId").is_some());
+        let zone = at("availabilityZone").or_else(|| asked("availabilityZone"));
+        let in_zone = |zone: &str| self.home_zones().iter().all(|home| *home == zone);
+        Machine {
+            ids: at("id").map(str::to_owned).into_iter().collect(),
+            fits: self.market() == "OnDemand"
+                && asked("instanceType") == self.types().first().copied()
+                && zone.is_none_or(in_zone),
+            serves: state == Some("running")
+                && at("id").is_some()
+                && at("publicIp").or(private).is_some(),
+            in_order: is_well(instance)
+                && condition(instance, "LastAsyncOperation") != Some("False"),
+            stopped: matches!(state, Some("stopping" | "stopped")),
+            unreadable: false,
+            is_deleting: is_deleting(instance),
+        }
+    }
+
+    fn pool(&self, pool: &Value) -> Machine {
+        let instances = pool.pointer("/status/atProvider/instances");
+        let all = || instances.and_then(Value::as_array).into_iter().flatten();
+        let has_subnets = pool.pointer("/spec/forProvider/subnetIds").is_some();
+        let is = |instance: &Value, states: &[&str]| {
+            text(instance, "/state").is_some_and(|state| states.contains(&state))
+        };
+        let has_address = |instance: &Value| {
+            let has = |field: &str| instance.get(field).is_some_and(Value::is_string);
+            has("publicIp") || (has_subnets && has("privateIp"))
+        };
+        let fits = |instance: &Value| {
+            let type_ = text(instance, "/instanceType").unwrap_or_default();
+            let is_spot = text(instance, "/capacityType") == Some("Spot");
+            self.types().contains(&type_) && (self.market() != "Spot" || is_spot)
+        };
+        Machine {
+            ids: all()
+                .filter_map(|i| text(i, "/id"))
+                .map(str::to_owned)
+                .collect(),
+            fits: self.market() != "OnDemand"
+                && all().filter(|i| is(i, &["pending", "running"])).all(fits),
+            serves: all().any(|i| is(i, &["running"]) && has_address(i)),
+            in_order: is_well(pool),
+            stopped: all().any(|i| is(i, &["stopping", "stopped"])),
+            is_deleting: is_deleting(pool),
+            unreadable: pool
+                .get("status")
+                .is_some_and(|status| !is_pool_status(status)),
+        }
+    }
+
+    /// The attachments that are observed or on their way out, as instance ids.
+    pub fn attached_to(&self) -> Vec<&str> {
+        let leaving = self.required.get("attachments").into_iter().flatten();
+        let observed = self.observed.iter();
+        let observed = observed.filter(|(key, _)| key.starts_with("home-attachment-"));
+        observed
+            .map(|(_, attachment)| attachment)
+            .chain(leaving)
+            .filter_map(|a| text(a, "/spec/forProvider/instanceId"))
+            .collect()
+    }
+}
+
+/// Whether the key is that of a machine.
+pub fn is_compute(key: &str) -> bool {
+    key == "pool" || is_hashed(key, "pool-") || is_hashed(key, "instance-")
+}
+
+/// Whether the key is the prefix and eight hexadecimal digits.
+pub fn is_hashed(key: &str, prefix: &str) -> bool {
+    key.strip_prefix(prefix).is_some_and(|hash| {
+        let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+        hash.len() == 8 && hash.chars().all(hex)
+    })
+}
+
+/// A text that says something.
+pub fn text<'a>(value: &'a Value, at: &str) -> Option<&'a str> {
+    value.pointer(at)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// The id that the provider knows a resource by.
+pub fn external_name(resource: &Value) -> Option<&str> {
+    text(resource, EXTERNAL_NAME)
+}
+
+fn condition<'a>(resource: &'a Value, type_: &str) -> Option<&'a str> {
+    let conditions = resource.pointer("/status/conditions")?.as_array()?;
+    let of_type = conditions
+        .iter()
+        .find(|c| c.get("type").and_then(Value::as_str) == Some(type_))?;
+    of_type.get("status")?.as_str()
+}
+
+/// Ready alone stays True while reconciling fails.
+fn is_well(resource: &Value) -> bool {
+    condition(resource, "Ready") == Some("True")
+        && condition(resource, "Synced") == Some("True")
+        && !is_deleting(resource)
+}
+
+fn is_deleting(resource: &Value) -> bool {
+    resource.pointer("/metadata/deletionTimestamp").is_some()
+}
+
+fn is_pool_status(status: &Value) -> bool {
+    use serde::Deserialize;
+    api::pool::SpotPoolStatus::deserialize(status).is_ok()
+}
+
+fn network(text: &str) -> Option<String> {
+    let (address, length) = text.split_once('/')?;
+    let length: u32 = length.parse().ok()?;
+    let address: std::net::Ipv4Addr = address.parse().ok()?;
+    let mask = u32::MAX
+        .checked_shl(32_u32.checked_sub(length)?)
+        .unwrap_or(0);
+    let network = std::net::Ipv4Addr::from(u32::from(address) & mask);
+    Some(format!("{network}/{length}"))
+}
