@@ -8,8 +8,10 @@ use crate::case;
 
 /// The cases, and their parts for recombination.
 pub struct Corpus {
-    /// Requests by case.
+    /// Requests that are rendered or held.
     pub requests: Vec<Value>,
+    /// Requests that are refused.
+    pub refused: Vec<Value>,
     /// Observed resources by key, one list per kind of key.
     pub observed: BTreeMap<String, Vec<Value>>,
     /// XRs' statuses.
@@ -25,12 +27,17 @@ pub struct Corpus {
 impl Corpus {
     /// Reads all cases.
     pub fn load() -> Self {
-        let requests: Vec<Value> = case::names()
-            .iter()
-            .map(|name| lean(case::request_json(name)))
-            .collect();
+        let (refused, accepted): (Vec<String>, Vec<String>) = case::names()
+            .into_iter()
+            .partition(|name| name.starts_with("refused-"));
+        let read = |names: &[String]| -> Vec<Value> {
+            let requests = names.iter().map(|name| case::request_json(name));
+            requests.map(lean).collect()
+        };
+        let (refused, requests) = (read(&refused), read(&accepted));
+        let every = || requests.iter().chain(&refused);
         let mut observed: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-        for (key, resource) in requests.iter().flat_map(observed_of) {
+        for (key, resource) in every().flat_map(observed_of) {
             let same = observed.entry(key.clone()).or_default();
             if !same.contains(resource) {
                 same.push(resource.clone());
@@ -38,7 +45,7 @@ impl Corpus {
         }
         let all = |pointer: &str| -> Vec<Value> {
             let mut found: Vec<Value> = Vec::new();
-            for value in requests.iter().filter_map(|r| r.pointer(pointer)) {
+            for value in every().filter_map(|r| r.pointer(pointer)) {
                 if !found.contains(value) {
                     found.push(value.clone());
                 }
@@ -46,10 +53,7 @@ impl Corpus {
             found
         };
         let mut answers: Vec<(String, Value)> = Vec::new();
-        for (name, answer) in requests
-            .iter()
-            .flat_map(|r| entries(r, "requiredResources"))
-        {
+        for (name, answer) in every().flat_map(|r| entries(r, "requiredResources")) {
             let answer = (name.clone(), answer.clone());
             if !answers.contains(&answer) {
                 answers.push(answer);
@@ -61,6 +65,7 @@ impl Corpus {
             parameters: all("/observed/composite/resource/spec/parameters"),
             policies: all("/input"),
             answers,
+            refused,
             requests,
         }
     }
@@ -71,7 +76,15 @@ fn lean(mut request: Value) -> Value {
     match &mut request {
         Value::Object(fields) => {
             if let Some(managed) = fields.get_mut("managedFields") {
-                *managed = json!([{"manager": "crossplane", "time": "2026-11-20T10:00:05Z"}]);
+                *managed = json!([{"manager": "crossplane"}]);
+            }
+            for unread in [
+                "ownerReferences",
+                "finalizers",
+                "generateName",
+                "generation",
+            ] {
+                fields.remove(unread);
             }
             for value in fields.values_mut() {
                 *value = lean(value.take());

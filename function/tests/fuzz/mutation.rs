@@ -11,7 +11,12 @@ use crate::wishes;
 
 /// A request, as the dice fall.
 pub fn request(dice: &mut Dice, corpus: &Corpus) -> Value {
-    let mut request = dice.pick(&corpus.requests).clone();
+    let cases = if dice.percent(8) {
+        &corpus.refused
+    } else {
+        &corpus.requests
+    };
+    let mut request = dice.pick(cases).clone();
     let changes = match dice.below(10) {
         0 => 0,
         1..=4 => 1 + dice.below(2),
