@@ -151,6 +151,10 @@ impl Applied<'_> {
         let Some(attached) = id(key, &self.view.observed) else {
             return true;
         };
+        // One under another instance's key is nothing that was ever composed.
+        if function_gpu_workspace::on_demand::home::attachment_key(&attached) != key {
+            return true;
+        }
         let mut its_own = machines.iter().filter(|(_, m)| m.ids.contains(&attached));
         let is_gone = its_own.clone().next().is_none();
         let runs = its_own.any(|(_, m)| m.serves);

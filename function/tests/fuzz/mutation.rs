@@ -58,15 +58,13 @@ fn observed(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
         }
         (3, Some((key, resource)), _) => {
             resources.remove(&key);
-            resources.insert((*dice.pick(&hostile::KEYS)).to_owned(), resource);
+            let other = other_key(&key, dice);
+            resources.insert(other, resource);
         }
-        (4, _, Some((_, resources_of))) => {
+        (4, _, Some((key, resources_of))) => {
             let resource = dice.pick(resources_of).clone();
-            let key = match dice.percent(85) {
-                true => (*dice.pick(&hostile::KEYS)).to_owned(),
-                false => "usage-home-by-".repeat(1 + dice.below(8)) + "home",
-            };
-            resources.insert(key, resource);
+            let other = other_key(key, dice);
+            resources.insert(other, resource);
         }
         (_, _, Some((key, resources_of))) => {
             let resource = dice.pick(resources_of).clone();
@@ -74,6 +72,18 @@ fn observed(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
         }
         _ => {}
     }
+}
+
+/// A key under which such a resource never stands. A key belongs to one kind for
+/// ever: none gets a pool's, whose provider has other words for failures.
+fn other_key(key: &str, dice: &mut Dice) -> String {
+    if dice.percent(10) {
+        return "usage-home-by-".repeat(1 + dice.below(8)) + "home";
+    }
+    let keys = hostile::KEYS.iter();
+    let keys = keys.filter(|other| key.starts_with("pool") || !other.starts_with("pool"));
+    dice.any(keys)
+        .map_or_else(String::new, |key| (*key).to_owned())
 }
 
 /// Another key of the same kind.
