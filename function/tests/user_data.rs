@@ -64,7 +64,7 @@ fn composed(name: &str) -> String {
 /// The user data of an on-demand instance.
 fn with_home(name: &str) -> String {
     let desired = answer(&case::request(name)).desired.unwrap();
-    let mut found = desired.resources.iter().filter_map(|(_, composed)| {
+    let mut found = desired.resources.values().filter_map(|composed| {
         let object = struct_to_json(composed.resource.as_ref()?);
         let user_data = &object["spec"]["forProvider"]["userData"];
         user_data.as_str().map(str::to_owned)
