@@ -224,9 +224,13 @@ impl<'a> Seen<'a> {
         });
     }
 
-    /// The instance that has the home volume: the one that serves, or else the
-    /// one to come.
+    /// The instance that has the home volume: the one that serves, until the one
+    /// to come has got it. It never goes back: that instance may be on its way out.
     fn holder(&self, choice: &Choice) -> Option<Managed<'a>> {
+        let target = self.instances.get(choice.target.as_str()).copied();
+        if target.is_some_and(|target| self.home.is_attached_to(target)) {
+            return target;
+        }
         let id = choice.serving.as_ref().map(|machine| machine.id.as_str());
         let id = id.or(self.recorded);
         let serving = choice
@@ -234,8 +238,7 @@ impl<'a> Seen<'a> {
             .iter()
             .filter_map(|key| self.instances.get(key.as_str()))
             .find(|i| id.is_some() && i.at("id") == id);
-        let target = self.instances.get(choice.target.as_str());
-        serving.or(target).copied()
+        serving.copied().or(target)
     }
 
     fn place<'b>(&'b self, wanted: &'b Wanted) -> Place<'b> {

@@ -107,6 +107,13 @@ impl<'a> Home<'a> {
                 .any(|attachment| attachment.asked("instanceId") == Some(id))
     }
 
+    /// Whether the volume is being attached to the instance, or is.
+    pub fn is_attached_to(&self, holder: Managed<'_>) -> bool {
+        holder
+            .at("id")
+            .is_some_and(|id| self.attachment_to(id).is_some())
+    }
+
     /// Whether nothing but `id` may still have the volume.
     fn is_free_for(&self, id: &str) -> bool {
         self.attachments_known
