@@ -79,5 +79,4 @@ def test_ec2_takes_it(case: str) -> None:
 def test_the_owners_keys_are_in_it_and_no_others(case: str) -> None:
     for document in set(goldens.documents(case)) - goldens.observed(case):
         assert document.startswith(documents.HEADER)
-        (user,) = documents.parsed(document)["users"]
-        assert user.get("ssh_authorized_keys", []) == goldens.public_keys(case)
+        assert documents.keys(document) == goldens.public_keys(case)

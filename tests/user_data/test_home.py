@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from machines import documents, goldens, home, login
+from machines import home, login, workspaces
 from machines.disks import INSTANCE_STORE, Disk
 from machines.machine import Machine, status
 
@@ -251,13 +251,7 @@ def test_the_keys_of_the_claim_open_an_old_home(
     fresh: Callable[[], Machine], old_home: Disk
 ) -> None:
     machine = fresh()
-    document = documents.changed(
-        goldens.document("new-workspace"),
-        documents.with_key(login.make_key(machine)),
-        documents.without_setup,
-        documents.with_home(home.files(), home.KEYS, home.UNIT),
-    )
-    machine.boot(document).finish()
+    workspaces.with_home(machine).boot.finish()
     assert status(machine)["status"] == "done", status(machine)
     assert machine.has(f"/etc/systemd/system/multi-user.target.wants/{home.UNIT}")
     login.serve(machine)
@@ -265,7 +259,3 @@ def test_the_keys_of_the_claim_open_an_old_home(
     old_home.attach(machine, "nvme1n1")
     home.mount(machine)
     assert "letter" in login.ssh(machine, "ls")
-
-
-def test_shellcheck_finds_nothing_in_the_script(machine: Machine) -> None:
-    machine.run("shellcheck", "-", given=home.script())

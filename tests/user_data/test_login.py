@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from machines import login
+from machines import documents, login
 from machines.workspaces import Workspace
 
 AUTHORIZED = "/home/developer/.ssh/authorized_keys"
@@ -41,7 +41,7 @@ def test_nobody_elses_key_is_authorized(
     asked = workspace(name)
     machine = asked.boot.machine
     authorized = machine.says("cat", AUTHORIZED).splitlines()
-    assert sorted(authorized) == sorted(asked.keys)
+    assert sorted(authorized) == sorted(documents.keys(asked.document))
     places = [AUTHORIZED.removesuffix("/authorized_keys"), AUTHORIZED]
     modes = machine.says("stat", "-c", "%a %U:%G", *places).splitlines()
     assert modes == ["700 developer:developer", "600 developer:developer"]

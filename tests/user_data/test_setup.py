@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
+from machines import documents
 from machines.machine import Machine, status
 from machines.workspaces import Workspace
 
 VENV = "/opt/workspace/bin/python"
-SETUP = "/usr/local/lib/gpu-workspace/setup"
 LOG = "/var/log/gpu-workspace-setup.log"
 REPORT = """
 import cv2, json, numpy, torch
@@ -119,7 +119,7 @@ def test_a_second_setup_succeeds_and_changes_nothing(
 ) -> None:
     machine = workspace(name).boot.machine
     before = machine.says("sh", "-c", STATE)
-    machine.run(SETUP)
+    machine.run(documents.SETUP)
     assert last_line(machine) == "gpu-workspace setup done"
     assert machine.says("sh", "-c", STATE) == before
 

@@ -8,6 +8,8 @@ import yaml
 
 HEADER = "#cloud-config\n"
 FILES = "/etc/gpu-workspace"
+KEYS = f"{FILES}/authorized_keys"
+SETUP = "/usr/local/lib/gpu-workspace/setup"
 
 
 def parsed(document: str) -> dict[str, Any]:
@@ -41,12 +43,26 @@ def workspace(document: str) -> dict[str, str]:
     return settings
 
 
+def keys(document: str) -> list[str]:
+    """The public keys that open the workspace, wherever they stand."""
+    config = parsed(document)
+    (user,) = config["users"]
+    files = [f for f in config["write_files"] if f["path"] == KEYS]
+    written = [key for f in files for key in f["content"].splitlines()]
+    return [*user.get("ssh_authorized_keys", []), *written]
+
+
 def with_key(key: str) -> Callable[[dict[str, Any]], None]:
     """The owner's first key becomes one whose private half the test has."""
 
     def change(config: dict[str, Any]) -> None:
-        keys = config["users"][0].setdefault("ssh_authorized_keys", [])
-        keys[:1] = [key]
+        for written in config["write_files"]:
+            if written["path"] == KEYS:
+                _, *others = written["content"].splitlines()
+                written["content"] = "".join(f"{k}\n" for k in [key, *others])
+                return
+        authorized = config["users"][0].setdefault("ssh_authorized_keys", [])
+        authorized[:1] = [key]
 
     return change
 
@@ -61,23 +77,5 @@ def with_pytorch_index(url: str) -> Callable[[dict[str, Any]], None]:
 
 
 def without_setup(config: dict[str, Any]) -> None:
-    """Only users, keys and files: what is there before the setup runs."""
-    del config["runcmd"]
-
-
-def with_home(
-    files: dict[str, tuple[str, str]], keys: str, unit: str
-) -> Callable[[dict[str, Any]], None]:
-    """A home volume: its files, and the keys where an old home cannot hide them."""
-
-    def change(config: dict[str, Any]) -> None:
-        (user,) = config["users"]
-        content = "".join(f"{key}\n" for key in user.pop("ssh_authorized_keys"))
-        for path, (text, mode) in {**files, keys: (content, "0644")}.items():
-            write = {"path": path, "permissions": mode, "content": text}
-            config["write_files"].append(write)
-        start = [["systemctl", verb, unit] for verb in ("enable", "start")]
-        # Before the setup, which takes minutes.
-        config["runcmd"] = start + config.get("runcmd", [])
-
-    return change
+    """All but the software, which takes long and does not matter to every test."""
+    file(config, SETUP)["content"] = "#!/bin/sh\n"

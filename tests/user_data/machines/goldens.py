@@ -7,8 +7,7 @@ from typing import Any
 
 import yaml
 
-REPOSITORY = Path(__file__).parents[3]
-CASES = REPOSITORY / "function/tests/cases"
+CASES = Path(__file__).parents[3] / "function/tests/cases"
 
 
 def names() -> list[str]:

@@ -4,41 +4,27 @@ import shlex
 import subprocess
 from pathlib import PurePosixPath
 
-from machines import goldens
+from machines import documents, goldens, workspaces
 from machines.machine import Machine
 from machines.waiting import until
 
-SOURCES = goldens.REPOSITORY / "function/src/user_data"
 SCRIPT = "/usr/local/lib/gpu-workspace/home"
 UNIT = "gpu-workspace-home.service"
 UNIT_FILE = f"/etc/systemd/system/{UNIT}"
 SSHD = "/etc/ssh/sshd_config.d/10-gpu-workspace.conf"
-KEYS = "/etc/gpu-workspace/authorized_keys"
 HOME = "/home/developer"
 LOG = "/var/log/gpu-workspace-home.log"
 READY = "/run/gpu-workspace/home-ready"
 
 
-def script() -> str:
-    return (SOURCES / "home.sh").read_text()
-
-
-def files() -> dict[str, tuple[str, str]]:
-    """What user data writes where the workspace has a home volume, and the modes."""
-    places = {"home.service": UNIT_FILE, "sshd.conf": SSHD, "home.sh": SCRIPT}
-    modes = {SCRIPT: "0755"}
-    return {
-        place: ((SOURCES / name).read_text(), modes.get(place, "0644"))
-        for name, place in places.items()
-    }
-
-
 def install(machine: Machine, uid: int = 1000) -> None:
-    """Puts it there without booting."""
+    """Puts in place, without booting, what user data writes for a home volume."""
     user = ["--create-home", "--shell", "/bin/bash", "--uid", str(uid), "developer"]
     machine.run("useradd", *user)
-    for place, (content, mode) in files().items():
-        machine.write(place, content, mode)
+    config = documents.parsed(goldens.document(workspaces.HOME))
+    for place in (SCRIPT, UNIT_FILE, SSHD):
+        file = documents.file(config, place)
+        machine.write(place, file["content"], file["permissions"])
 
 
 def start(machine: Machine) -> subprocess.Popen[str]:

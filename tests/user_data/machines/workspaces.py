@@ -12,6 +12,8 @@ IMAGE = "new-workspace"
 INDEX = "everything-asked-for"
 # A policy that does not trust owners with root.
 PLAIN = "only-an-owner"
+# A home volume.
+HOME = "on-demand-new"
 
 PYTORCH = "/srv/pytorch"
 
@@ -25,12 +27,6 @@ class Workspace:
     @property
     def settings(self) -> dict[str, str]:
         return documents.workspace(self.document)
-
-    @property
-    def keys(self) -> list[str]:
-        keys = documents.parsed(self.document)["users"][0]["ssh_authorized_keys"]
-        assert isinstance(keys, list)
-        return keys
 
 
 def image(machine: Machine) -> Workspace:
@@ -65,10 +61,17 @@ def index(machine: Machine, version: str | None = None) -> Workspace:
 
 
 def plain(machine: Machine) -> Workspace:
-    """Without the setup: what is asked of it is there before."""
+    """Without software, which it is not asked for."""
     key = login.make_key(machine)
     changes = [documents.with_key(key), documents.without_setup]
     return _boot(machine, documents.changed(goldens.document(PLAIN), *changes))
+
+
+def with_home(machine: Machine) -> Workspace:
+    """Without software."""
+    key = login.make_key(machine)
+    changes = [documents.with_key(key), documents.without_setup]
+    return _boot(machine, documents.changed(goldens.document(HOME), *changes))
 
 
 def _boot(machine: Machine, document: str) -> Workspace:
