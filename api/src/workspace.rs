@@ -194,6 +194,10 @@ pub struct HomeStatus {
     pub volume_id: String,
     /// The availability zone that the volume, and so the instance, is in.
     pub zone: String,
+    /// The subnet of that zone in which its first instance was; none in the
+    /// default VPC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subnet_id: Option<String>,
     /// The instance that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached_to: Option<String>,

@@ -242,11 +242,18 @@ impl<'a> Seen<'a> {
     }
 
     fn place<'b>(&'b self, wanted: &'b Wanted) -> Place<'b> {
-        let zone = self.home.zone();
-        let replaced = self.instances.values().next().copied();
-        Place {
-            zone,
-            subnet: instance::subnet(&wanted.network, replaced, zone.is_some()),
+        match self.home.zone() {
+            Some(zone) => Place {
+                zone: Some(zone),
+                subnet: match self.recorded_home {
+                    Some(home) => home.subnet_id.as_deref(),
+                    None => self.instances.values().find_map(|i| i.asked("subnetId")),
+                },
+            },
+            None => Place {
+                zone: None,
+                subnet: wanted.network.subnet_ids.first().map(String::as_str),
+            },
         }
     }
 
@@ -256,7 +263,7 @@ impl<'a> Seen<'a> {
             return false;
         };
         let id = instance.at("id");
-        order::is_used(key, id, self.observed)
+        order::is_used(key, self.observed)
             || (self.home.exists() && id.is_some_and(|id| self.home.may_be_attached_to(id)))
     }
 

@@ -143,14 +143,19 @@ impl<'a> Home<'a> {
             attached,
             cause: self.cause(id),
             detaching: id.is_some_and(|id| !self.is_free_for(id)),
-            status: self.status(id.filter(|_| attached)),
+            status: self.status(id.filter(|_| attached), holder),
         }
     }
 
-    fn status(&self, attached_to: Option<&str>) -> Option<HomeStatus> {
+    fn status(&self, attached_to: Option<&str>, holder: Option<Managed<'_>>) -> Option<HomeStatus> {
+        let subnet = match self.recorded {
+            Some(home) => home.subnet_id.clone(),
+            None => holder.and_then(|i| i.asked("subnetId")).map(str::to_owned),
+        };
         Some(HomeStatus {
             volume_id: self.volume_id()?.to_owned(),
             zone: self.zone()?.to_owned(),
+            subnet_id: subnet,
             attached_to: attached_to.map(str::to_owned),
         })
     }

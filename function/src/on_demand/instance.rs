@@ -1,6 +1,5 @@
 //! An on-demand instance: what it is made of, and what is seen of it.
 
-use api::catalogue::Network;
 use api::condition::{LAST_ASYNC_OPERATION, READY, SYNCED};
 use api::policy::WorkspacePolicy;
 use api::pool::InstanceCapacityType;
@@ -22,7 +21,8 @@ pub const KIND: &str = "Instance";
 pub struct Place<'a> {
     /// The zone of the home volume, where there is one.
     pub zone: Option<&'a str>,
-    /// The subnet; the default VPC chooses without one.
+    /// The subnet: the one in which the home volume's first instance was, or the
+    /// catalogue's first. The default VPC chooses without one.
     pub subnet: Option<&'a str>,
 }
 
@@ -134,19 +134,6 @@ fn root_volume(policy: &WorkspacePolicy) -> Value {
             policy.instance.root_volume_size_gib.map(|size| json!(size)),
         ),
     ]))
-}
-
-/// The subnet for a new instance: that of the one it replaces when it must
-/// reach the same home volume, or else the catalogue's first.
-pub fn subnet<'a>(
-    network: &'a Network,
-    replaced: Option<Managed<'a>>,
-    has_home: bool,
-) -> Option<&'a str> {
-    replaced
-        .filter(|_| has_home)
-        .and_then(|instance| instance.asked("subnetId"))
-        .or_else(|| network.subnet_ids.first().map(String::as_str))
 }
 
 /// The id of the instance that the object stands for. While the object is not

@@ -3,23 +3,27 @@
 //!
 //! Each consumer has a `Usage` of its own, and keeps it while it is observed: a
 //! `Usage` goes when its consumer is gone, never before.
+//!
+//! A refused deletion is replayed for instances only. Crossplane remembers it for
+//! ever: one that somebody tried on a volume would be carried out months later,
+//! at the moment in which the volume moves to another instance.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{API_VERSION, home};
+use super::API_VERSION;
 use crate::keys;
 use crate::managed::Managed;
 
 /// Everything that has to wait for something else, by key.
 pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut usages = BTreeMap::new();
-    let mut keep = |of: &str, by: &str, reason: &str| {
+    let mut keep = |of: &str, by: &str, reason: &str, replay: bool| {
         let (Some(used), Some(consumer)) = (observed.get(of), observed.get(by)) else {
             return;
         };
-        let usage = usage(namespace, used, consumer, reason);
+        let usage = usage(namespace, used, consumer, reason, replay);
         usages.insert(keys::usage(of, by), usage);
     };
     let with = |prefix: &'static str| observed.keys().filter(move |key| key.starts_with(prefix));
@@ -28,6 +32,7 @@ pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<S
             keys::SECURITY_GROUP,
             key,
             "EC2 refuses to delete a group that an instance is in",
+            false,
         );
     }
     for key in with(keys::ATTACHMENT_PREFIX) {
@@ -35,6 +40,7 @@ pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<S
             keys::HOME,
             key,
             "EC2 refuses to delete a volume that is attached",
+            false,
         );
         let attached = observed
             .get(key)
@@ -48,21 +54,20 @@ pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<S
                 instance,
                 key,
                 "the home volume is detached in order before its instance goes",
+                true,
             );
         }
     }
     usages
 }
 
-/// Whether something observed may still keep the instance from being deleted.
-pub fn is_used(key: &str, id: Option<&str>, observed: &BTreeMap<String, Value>) -> bool {
-    id.is_some_and(|id| {
-        let usage = keys::usage(key, &home::attachment_key(id));
-        observed.contains_key(&usage)
-    })
+/// Whether something observed may still keep the resource from being deleted.
+pub fn is_used(key: &str, observed: &BTreeMap<String, Value>) -> bool {
+    let usages = keys::usage(key, "");
+    observed.keys().any(|key| key.starts_with(&usages))
 }
 
-fn usage(namespace: &str, used: &Value, consumer: &Value, reason: &str) -> Value {
+fn usage(namespace: &str, used: &Value, consumer: &Value, reason: &str, replay: bool) -> Value {
     let end = |resource: &Value| {
         json!({
             "apiVersion": API_VERSION,
@@ -78,8 +83,7 @@ fn usage(namespace: &str, used: &Value, consumer: &Value, reason: &str) -> Value
             "of": end(used),
             "by": end(consumer),
             "reason": reason,
-            // Whoever was refused need not come back by himself.
-            "replayDeletion": true,
+            "replayDeletion": replay,
         },
     })
 }
