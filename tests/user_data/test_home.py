@@ -259,3 +259,23 @@ def test_the_keys_of_the_claim_open_an_old_home(
     old_home.attach(machine, "nvme1n1")
     home.mount(machine)
     assert "letter" in login.ssh(machine, "ls")
+
+
+def test_a_key_that_left_the_claim_does_not_open_an_old_home(
+    fresh: Callable[[], Machine], disk: Callable[[], Disk]
+) -> None:
+    old, volume = fresh(), disk()
+    workspaces.with_home(old).boot.finish()
+    volume.attach(old, "nvme1n1")
+    home.mount(old)
+    home.reboot(old)
+    machine = fresh()
+    workspaces.with_home(machine).boot.finish()
+    volume.attach(machine, "nvme1n1")
+    home.mount(machine)
+    login.serve(machine)
+    login.ssh(machine, "true")
+    machine.write(login.KEY, old.run("cat", login.KEY).stdout, "0600")
+    machine.run("rm", f"{login.KEY}.pub")
+    with pytest.raises(AssertionError, match="Permission denied"):
+        login.ssh(machine, "true")

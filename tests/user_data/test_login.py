@@ -87,3 +87,11 @@ def test_sudo_is_refused_where_the_policy_does_not_trust_owners(
     as_owner = ["runuser", "-u", "developer", "--", "sudo", "-n", "true"]
     assert machine.run(*as_owner, check=False).returncode != 0
     assert machine.says("id", "-nG", "developer") == "developer"
+
+
+def test_a_shell_of_root_runs_nothing_that_the_owner_may_write(
+    workspace: Callable[[str], Workspace],
+) -> None:
+    machine = workspace("image").boot.finish()
+    path = machine.says("bash", "-lc", 'echo "$PATH"').split(":")
+    assert "/opt/workspace/bin" not in path

@@ -1,12 +1,14 @@
 """What the setup leaves on a booted workspace, and what it says of itself."""
 
 import json
+import subprocess
 from collections.abc import Callable
 
 import pytest
 
-from machines import documents
+from machines import documents, workspaces
 from machines.machine import Machine, status
+from machines.waiting import until
 from machines.workspaces import Workspace
 
 VENV = "/opt/workspace/bin/python"
@@ -135,3 +137,33 @@ def test_a_failed_setup_names_its_step_and_cloud_init_reports_it(
     assert "scripts" in str(reported["errors"])
     output = machine.says("cat", "/var/log/cloud-init-output.log")
     assert said in output
+
+
+HOLD = """
+import fcntl, sys
+lists = open("/var/lib/apt/lists/lock", "w")
+fcntl.lockf(lists, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_setup_waits_for_another_apt(fresh: Callable[[], Machine]) -> None:
+    machine = fresh()
+    holder = subprocess.Popen(
+        machine.command("python3", "-c", HOLD),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    boot = workspaces.image(machine).boot
+    refused = "Could not get lock /var/lib/apt/lists/lock"
+    until(
+        "apt to be refused",
+        lambda: refused in machine.says("sh", "-c", f"cat {LOG} || :"),
+    )
+    holder.communicate("")
+    boot.finish()
+    assert last_line(machine) == "gpu-workspace setup done", machine.says("cat", LOG)
