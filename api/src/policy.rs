@@ -86,9 +86,14 @@ pub struct WorkspacePolicy {
 /// version across releases.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BehaviourVersion {
-    /// The first.
+    /// The first. Its setup puts the owner's environment on everybody's `PATH`,
+    /// root's as well: for Compositions that must not change.
     #[serde(rename = "v1")]
     V1,
+    /// The environment is on the owner's `PATH` only, and the setup waits for
+    /// other users of apt.
+    #[serde(rename = "v2")]
+    V2,
 }
 
 /// The EnvironmentConfigs that hold the catalogue.

@@ -298,7 +298,7 @@ impl<'a> Seen<'a> {
             deleting: pool.deleting,
             claim: claim(
                 recorded.is_some_and(|id| pool.instance(id).is_some()),
-                pool.has_stopped(),
+                pool.may_hold_work(),
             ),
             finding: spot::finding(Some(pool), recorded, paths),
         });
@@ -308,7 +308,7 @@ impl<'a> Seen<'a> {
             deleting: instance.deleting(),
             claim: claim(
                 recorded.is_some() && instance.at("id") == recorded,
-                instance::is_stopped(*instance),
+                instance::may_hold_work(*instance),
             ),
             finding: instance::finding(Some(*instance), recorded),
         });
@@ -344,10 +344,10 @@ impl<'a> Seen<'a> {
     }
 }
 
-fn claim(recorded: bool, stopped: bool) -> Claim {
-    match (recorded, stopped) {
+fn claim(recorded: bool, may_hold_work: bool) -> Claim {
+    match (recorded, may_hold_work) {
         (true, _) => Claim::Recorded,
-        (false, true) => Claim::Stopped,
+        (false, true) => Claim::MayHoldWork,
         (false, false) => Claim::None,
     }
 }

@@ -27,8 +27,8 @@ pub struct Candidate<'a> {
 pub enum Claim {
     /// Nothing.
     None,
-    /// It is stopped: somebody did that, and its disk may hold work.
-    Stopped,
+    /// It ran, as far as anybody can tell, so its disk may hold work.
+    MayHoldWork,
     /// It is the machine of the last call.
     Recorded,
 }
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_stopped_machine_is_kept_until_there_is_another_one() {
         let mut stopped = candidate("stopped", false, false);
-        stopped.claim = Claim::Stopped;
+        stopped.claim = Claim::MayHoldWork;
         let choice = choose(std::slice::from_ref(&stopped), "new");
         assert_eq!(choice.kept, ["stopped"]);
         let choice = choose(&[stopped, candidate("new", true, true)], "new");

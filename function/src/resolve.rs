@@ -54,6 +54,7 @@ pub fn workspace(
     let software = software::choose(&parameters, policy, &image)?;
     let public_keys = public_keys(&parameters, &catalogue);
     let user_data = UserData {
+        behaviour: policy.behaviour_version,
         owner: &parameters.owner,
         public_keys: &public_keys,
         sudo: policy.instance.sudo,

@@ -4,6 +4,7 @@
 //! Everything that a person typed goes through a serializer, into a scalar of
 //! its own; the script is constant and reads files.
 
+use api::policy::BehaviourVersion;
 use serde::Serialize;
 
 use crate::refusal::Refusal;
@@ -15,6 +16,7 @@ pub const LIMIT: usize = 16 * 1024;
 pub const USER: &str = "developer";
 
 const SETUP: &str = include_str!("user_data/setup.sh");
+const SETUP_V1: &str = include_str!("user_data/setup_v1.sh");
 const SETUP_PATH: &str = "/usr/local/lib/gpu-workspace/setup";
 const HOME: &str = include_str!("user_data/home.sh");
 const HOME_PATH: &str = "/usr/local/lib/gpu-workspace/home";
@@ -24,12 +26,13 @@ pub const HOME_UNIT_NAME: &str = "gpu-workspace-home.service";
 const HOME_UNIT_PATH: &str = "/etc/systemd/system/gpu-workspace-home.service";
 const SSHD: &str = include_str!("user_data/sshd.conf");
 const SSHD_PATH: &str = "/etc/ssh/sshd_config.d/10-gpu-workspace.conf";
-const KEYS_PATH: &str = "/etc/gpu-workspace/authorized_keys";
-const HOME_KEYS_PATH: &str = "/home/developer/.ssh/authorized_keys";
+const KEYS_PATH: &str = "/etc/gpu-workspace/keys/developer";
 
 /// What user data depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct UserData<'a> {
+    /// The rendering that the policy asks for.
+    pub behaviour: BehaviourVersion,
     /// Whose workspace it is.
     pub owner: &'a str,
     /// OpenSSH public keys, in order, without repetitions.
@@ -52,7 +55,8 @@ impl UserData<'_> {
                 lock_passwd: true,
                 shell: "/bin/bash",
                 sudo: self.sudo.then_some("ALL=(ALL) NOPASSWD:ALL"),
-                ssh_authorized_keys: self.public_keys,
+                // A home volume would keep a key for ever that the claim lost.
+                ssh_authorized_keys: if self.home { &[] } else { self.public_keys },
             }],
             write_files: self.files()?,
             runcmd: self.commands(),
@@ -80,28 +84,38 @@ impl UserData<'_> {
                 "0644",
                 self.requirements(),
             ),
-            File::new(SETUP_PATH, "0755", SETUP.to_owned()),
+            File::new(SETUP_PATH, "0755", self.setup().to_owned()),
         ];
         if self.home {
             files.extend([
                 File::new(HOME_PATH, "0755", HOME.to_owned()),
                 File::new(HOME_UNIT_PATH, "0644", HOME_UNIT.to_owned()),
                 File::new(SSHD_PATH, "0644", SSHD.to_owned()),
+                File::new(KEYS_PATH, "0644", self.keys()),
             ]);
         }
         Ok(files)
     }
 
-    /// The home volume is looked for while the software is installed. A home of
-    /// before brings keys of before, so today's are kept outside of it.
+    fn setup(&self) -> &'static str {
+        match self.behaviour {
+            BehaviourVersion::V1 => SETUP_V1,
+            BehaviourVersion::V2 => SETUP,
+        }
+    }
+
+    fn keys(&self) -> String {
+        let keys = self.public_keys.iter();
+        keys.flat_map(|key| [key.as_str(), "\n"]).collect()
+    }
+
+    /// The home volume is looked for while the software is installed.
     fn commands(&self) -> Vec<Vec<&'static str>> {
         let mut commands = Vec::new();
-        if self.home && !self.public_keys.is_empty() {
-            commands.push(vec!["install", "-m", "0644", HOME_KEYS_PATH, KEYS_PATH]);
-        }
         if self.home {
             commands.push(vec!["systemctl", "daemon-reload"]);
-            commands.push(vec!["systemctl", "enable", "--now", HOME_UNIT_NAME]);
+            commands.push(vec!["systemctl", "enable", HOME_UNIT_NAME]);
+            commands.push(vec!["systemctl", "start", "--no-block", HOME_UNIT_NAME]);
         }
         commands.push(vec![SETUP_PATH]);
         commands

@@ -8,6 +8,7 @@
 
 mod case;
 
+use api::policy::BehaviourVersion;
 use function_gpu_workspace::refusal::Refusal;
 use function_gpu_workspace::service::answer;
 use function_gpu_workspace::software::{Pytorch, PytorchSource, Software};
@@ -81,7 +82,15 @@ fn a_workspace_without_a_home_looks_for_no_disk() {
     let commands = parsed(&with_home("on-demand-new"))["runcmd"].clone();
     let setup = json!(["/usr/local/lib/gpu-workspace/setup"]);
     assert_eq!(commands.as_array().unwrap().last(), Some(&setup));
-    assert_eq!(commands[0][0], "install", "before the old home hides them");
+    let keys = "/etc/gpu-workspace/keys/developer";
+    let document = parsed(&with_home("on-demand-new"));
+    assert!(file(&document, keys).ends_with("alice@laptop\n"));
+    let user = &document["users"][0];
+    assert_eq!(
+        user.get("ssh_authorized_keys"),
+        None,
+        "an old home would keep them"
+    );
 }
 
 fn parsed(document: &str) -> Value {
@@ -109,6 +118,7 @@ fn whatever_an_owner_types_stays_in_its_scalar() {
             }),
         };
         let user_data = UserData {
+            behaviour: BehaviourVersion::V2,
             owner: nasty,
             public_keys: &keys,
             sudo: false,
@@ -163,6 +173,7 @@ fn user_data_stays_small() {
     };
     let without = |keys: &[String]| {
         let data = UserData {
+            behaviour: BehaviourVersion::V2,
             owner: "alice",
             public_keys: keys,
             sudo: true,

@@ -224,8 +224,16 @@ fn cause(instance: Managed<'_>, failure: Option<&Failure>, recorded: Option<&str
     }
 }
 
-/// Whether somebody stopped it.
-pub fn is_stopped(instance: Managed<'_>) -> bool {
+/// Whether somebody may have worked on it: it is neither new nor at its end.
+pub fn may_hold_work(instance: Managed<'_>) -> bool {
+    id(instance).is_some()
+        && !matches!(
+            state(instance),
+            Some("pending" | "shutting-down" | "terminated")
+        )
+}
+
+fn is_stopped(instance: Managed<'_>) -> bool {
     matches!(state(instance), Some("stopping" | "stopped"))
 }
 

@@ -85,10 +85,12 @@ impl ObservedPool {
             .max_by_key(|instance| (instance.launch, &instance.id))
     }
 
-    /// Whether an instance of it is stopped.
-    pub fn has_stopped(&self) -> bool {
+    /// Whether somebody may have worked on an instance of it: one that is neither
+    /// new nor at its end.
+    pub fn may_hold_work(&self) -> bool {
+        let ended = |state: &str| matches!(state, "pending" | "shutting-down" | "terminated");
         let mut instances = self.status.at_provider.instances.iter();
-        instances.any(|instance| matches!(instance.state.as_str(), "stopping" | "stopped"))
+        instances.any(|instance| !ended(&instance.state))
     }
 
     /// An instance by its id, in whatever state.

@@ -12,6 +12,7 @@ finish() {
   echo "$line" >&3
 }
 trap finish EXIT
+trap 'exit 143' TERM
 
 # The owner may write to the environment, so root never runs what is in it.
 as() { runuser -u developer -- "$@"; }
@@ -31,7 +32,10 @@ index=$(setting pytorchIndexUrl)
 python=${image:-/usr/bin/python3}
 
 step='create the virtual environment'
-"$python" -c 'import ensurepip' || { apt update; apt install -y python3-venv; }
+"$python" -c 'import ensurepip' || {
+  for _ in $(seq 60); do ! apt update || break; sleep 10; done
+  apt install -y python3-venv
+}
 install -d -o developer -g "$(id -gn developer)" "$venv"
 as "$python" -m venv "$venv"
 pth=$(purelib "$venv/bin/python")/image.pth
@@ -67,5 +71,5 @@ PY
 
 step='put it on the PATH'
 cat >/etc/profile.d/gpu-workspace.sh <<EOF
-PATH=$venv/bin:\$PATH
+[ "\$(id -un)" != developer ] || PATH=$venv/bin:\$PATH
 EOF

@@ -8,7 +8,7 @@ import yaml
 
 HEADER = "#cloud-config\n"
 FILES = "/etc/gpu-workspace"
-KEYS = f"{FILES}/authorized_keys"
+KEYS = f"{FILES}/keys/developer"
 SETUP = "/usr/local/lib/gpu-workspace/setup"
 
 
