@@ -4,9 +4,10 @@
 //! Each consumer has a `Usage` of its own, and keeps it while it is observed: a
 //! `Usage` goes when its consumer is gone, never before.
 //!
-//! A refused deletion is replayed for instances only. Crossplane remembers it for
-//! ever: one that somebody tried on a volume would be carried out months later,
-//! at the moment in which the volume moves to another instance.
+//! Refused deletions are not replayed (`replayDeletion`). Crossplane remembers them
+//! for ever: one that somebody tried on a volume would be carried out months later,
+//! at the moment in which the volume moves to another instance. When an XR is
+//! deleted, Kubernetes' garbage collector comes back by itself.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +20,11 @@ use crate::managed::Managed;
 /// Everything that has to wait for something else, by key.
 pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut usages = BTreeMap::new();
-    let mut keep = |of: &str, by: &str, reason: &str, replay: bool| {
+    let mut keep = |of: &str, by: &str, reason: &str| {
         let (Some(used), Some(consumer)) = (observed.get(of), observed.get(by)) else {
             return;
         };
-        let usage = usage(namespace, used, consumer, reason, replay);
+        let usage = usage(namespace, used, consumer, reason);
         usages.insert(keys::usage(of, by), usage);
     };
     let with = |prefix: &'static str| observed.keys().filter(move |key| key.starts_with(prefix));
@@ -32,7 +33,6 @@ pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<S
             keys::SECURITY_GROUP,
             key,
             "EC2 refuses to delete a group that an instance is in",
-            false,
         );
     }
     for key in with(keys::ATTACHMENT_PREFIX) {
@@ -40,7 +40,6 @@ pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<S
             keys::HOME,
             key,
             "EC2 refuses to delete a volume that is attached",
-            false,
         );
         let attached = observed
             .get(key)
@@ -54,7 +53,6 @@ pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<S
                 instance,
                 key,
                 "the home volume is detached in order before its instance goes",
-                true,
             );
         }
     }
@@ -67,7 +65,7 @@ pub fn is_used(key: &str, observed: &BTreeMap<String, Value>) -> bool {
     observed.keys().any(|key| key.starts_with(&usages))
 }
 
-fn usage(namespace: &str, used: &Value, consumer: &Value, reason: &str, replay: bool) -> Value {
+fn usage(namespace: &str, used: &Value, consumer: &Value, reason: &str) -> Value {
     let end = |resource: &Value| {
         json!({
             "apiVersion": API_VERSION,
@@ -83,7 +81,6 @@ fn usage(namespace: &str, used: &Value, consumer: &Value, reason: &str, replay: 
             "of": end(used),
             "by": end(consumer),
             "reason": reason,
-            "replayDeletion": replay,
         },
     })
 }

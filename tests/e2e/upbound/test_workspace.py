@@ -2,14 +2,14 @@
 
 from typing import Any
 
-import yaml
-
 from environment.cluster import Cluster, Object, condition
 from environment.ec2 import Ec2, tags
 from environment.emulator import Emulator
-from environment.platform import Platform
+from environment.platform import PARAMETERS, Platform
+from environment.platform import claim as manifest
 from environment.waiting import until
 
+ON_DEMAND = {"capacityType": "OnDemand", "home": {"sizeGiB": 20}}
 SSH = {"allowedCidrs": ["203.0.113.0/24", "198.51.100.7/32"]}
 # upbound's provider waits ten seconds and more around every step.
 SOON = 240
@@ -25,15 +25,7 @@ MANAGED = (
 
 
 def claim(platform: Platform, name: str, **parameters: Any) -> None:
-    platform.claim(
-        name,
-        **{
-            "capacityType": "OnDemand",
-            "home": {"sizeGiB": 20},
-            "ssh": SSH,
-            **parameters,
-        },
-    )
+    platform.claim(name, **{**ON_DEMAND, "ssh": SSH, **parameters})
 
 
 def home_of(ec2: Ec2, status: Object) -> Object:
@@ -110,17 +102,11 @@ def test_a_deleted_claim_leaves_the_home_alone_and_nothing_else(
 def test_a_policy_that_deletes_homes_leaves_nothing_at_all(
     platform: Platform, cluster: Cluster, ec2: Ec2, deleting_homes: str
 ) -> None:
-    claim(platform, "alice")
-    cluster.kubectl(
-        "patch",
-        "gpudevworkspaceclaims.platform.acme.io",
-        "alice",
-        "-n",
-        platform.namespace,
-        "--type=merge",
-        "-p",
-        yaml.safe_dump({"spec": {"compositionRef": {"name": deleting_homes}}}),
+    document = manifest(
+        platform.namespace, "alice", {**PARAMETERS, **ON_DEMAND, "ssh": SSH}
     )
+    document["spec"]["compositionRef"] = {"name": deleting_homes}
+    cluster.apply(document)
     platform.ready("alice", SOON)
     assert len(ec2.volumes(platform.namespace)) == 1
     platform.delete("alice", GONE)

@@ -1,0 +1,161 @@
+//! Who runs the function: this process, or Crossplane itself.
+
+use std::collections::BTreeMap;
+
+use function_gpu_workspace::render::render;
+use function_gpu_workspace::request::Request;
+use function_gpu_workspace::requirements::{Requirement, Which};
+use function_gpu_workspace::response::{Response, Severity};
+use serde_json::{Value, json};
+
+use super::manifest::{text, written};
+
+/// What a reconcile of an XR starts from.
+pub struct Call<'a> {
+    /// The Composition's input.
+    pub policy: &'a Value,
+    /// The XR.
+    pub xr: Value,
+    /// The composed resources that exist, by key.
+    pub observed: BTreeMap<String, Value>,
+    /// Everything that the function may require.
+    pub cluster: Vec<Value>,
+}
+
+/// What comes of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// The fatal result.
+    pub fatal: Option<String>,
+    /// What is to be applied, by key.
+    pub desired: BTreeMap<String, Value>,
+    /// The XR's status.
+    pub status: Value,
+    /// Whether the XR is ready.
+    pub ready: bool,
+    /// The XR's own conditions.
+    pub conditions: Vec<Value>,
+    /// Events.
+    pub events: Vec<String>,
+    /// When to look again, in seconds.
+    pub ttl: u64,
+    /// What was required and found.
+    pub required: Vec<Value>,
+}
+
+/// Runs the function for one reconcile.
+pub trait Engine {
+    /// Runs it.
+    fn render(&mut self, call: &Call<'_>) -> Result<Rendered, String>;
+}
+
+/// Calls the function's decision without any protocol.
+#[derive(Default)]
+pub struct InProcess {
+    /// Crossplane remembers what a step required at the last reconcile.
+    remembered: Vec<Requirement>,
+}
+
+/// Crossplane's limit.
+const ROUNDS: usize = 5;
+
+impl Engine for InProcess {
+    fn render(&mut self, call: &Call<'_>) -> Result<Rendered, String> {
+        let mut asked: Option<Vec<Requirement>> = None;
+        let mut request = Request {
+            policy: Some(call.policy.clone()),
+            composite: Some(call.xr.clone()),
+            observed: call.observed.clone(),
+            required: fetch(&self.remembered, &call.cluster),
+            others_decide_readiness: false,
+        };
+        for round in 0..=ROUNDS {
+            let response = render(&request);
+            let is_fatal = response
+                .events
+                .iter()
+                .any(|e| e.severity == Severity::Fatal);
+            let required = response.requirements.clone();
+            if is_fatal || asked.as_ref() == Some(&required) {
+                return Ok(self.done(response, request));
+            }
+            let found = fetch(&required, &call.cluster);
+            if round == 0 && found == request.required {
+                return Ok(self.done(response, request));
+            }
+            request.required = found;
+            asked = Some(required);
+        }
+        Err("the requirements did not become stable".to_owned())
+    }
+}
+
+impl InProcess {
+    /// Crossplane was started anew.
+    pub fn forget(&mut self) {
+        self.remembered.clear();
+    }
+
+    fn done(&mut self, response: Response, request: Request) -> Rendered {
+        self.remembered.clone_from(&response.requirements);
+        let required = request.required.into_values().flatten().collect();
+        rendered(response, required)
+    }
+}
+
+fn rendered(response: Response, required: Vec<Value>) -> Rendered {
+    let fatal = response
+        .events
+        .iter()
+        .find(|e| e.severity == Severity::Fatal);
+    let conditions = response.conditions.iter();
+    let desired = response.desired;
+    let all_ready = desired
+        .as_ref()
+        .is_some_and(|d| d.resources.values().all(|r| r.ready));
+    Rendered {
+        fatal: fatal.map(|event| event.message.clone()),
+        ready: desired.as_ref().and_then(|d| d.ready).unwrap_or(all_ready),
+        status: desired.as_ref().map_or(Value::Null, |d| json!(d.status)),
+        desired: desired
+            .into_iter()
+            .flat_map(|d| d.resources)
+            .map(|(key, composed)| (key, composed.object))
+            .collect(),
+        conditions: conditions
+            .map(|c| written(c.type_, c.holds, &c.reason, &c.message))
+            .collect(),
+        events: response
+            .events
+            .iter()
+            .map(|event| format!("{}: {}", event.reason, event.message))
+            .collect(),
+        ttl: response.ttl.as_secs(),
+        required,
+    }
+}
+
+/// What Crossplane finds for requirements.
+fn fetch(required: &[Requirement], cluster: &[Value]) -> BTreeMap<String, Vec<Value>> {
+    let matches = |requirement: &Requirement, object: &&Value| {
+        let is = |pointer, wanted: &str| text(object, pointer) == Some(wanted);
+        is("/apiVersion", requirement.api_version)
+            && is("/kind", requirement.kind)
+            && match &requirement.which {
+                Which::Named(name) => is("/metadata/name", name),
+                Which::Labelled {
+                    namespace,
+                    key,
+                    value,
+                } => {
+                    let label = format!("/metadata/labels/{}", key.replace('/', "~1"));
+                    is("/metadata/namespace", namespace) && is(&label, value)
+                }
+            }
+    };
+    let find = |requirement: &Requirement| {
+        let found = cluster.iter().filter(|object| matches(requirement, object));
+        (requirement.name.clone(), found.cloned().collect())
+    };
+    required.iter().map(find).collect()
+}

@@ -1,0 +1,300 @@
+//! When everything works again, a workspace has to come to rest: Ready, as it was
+//! asked for, with nothing left over and nothing going on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::api_server::Id;
+use super::cloud::{Hold, asked};
+use super::composite::{self, NAME, Reconciled, reconcile};
+use super::engine::{Engine, Rendered};
+use super::manifest::{EXTERNAL_NAME, is_well, text};
+use super::world::World;
+
+/// How long one round takes, in seconds.
+const ROUND: u64 = 10;
+/// When upbound's provider looks again without being called.
+const POLL: u64 = 600;
+/// More reconciles of the XR than this are an endless loop.
+pub const RECONCILES: usize = 60;
+
+/// How a workspace came to rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// Reconciles of the XR until nothing changed any more.
+    pub reconciles: usize,
+    /// Seconds until then.
+    pub seconds: u64,
+}
+
+/// Who is called when.
+#[derive(Default)]
+struct Calls {
+    /// The versions at each object's last look.
+    looked: BTreeMap<Id, u64>,
+    /// Who wants to look again.
+    again: BTreeSet<Id>,
+    /// When everybody looks again.
+    poll_at: u64,
+    /// What the XR's last reconcile saw.
+    seen: Option<(Value, BTreeMap<String, Value>, Vec<Value>, Value)>,
+    /// When the XR is reconciled again at the latest.
+    due_at: u64,
+}
+
+/// Lets everybody work, called as in a cluster, until nothing happens any more.
+pub fn settle(world: &mut World, engine: &mut impl Engine) -> Result<Rest, String> {
+    let mut calls = Calls::default();
+    let mut rest = Rest::default();
+    let (mut now, mut reconciles) = (0, 0);
+    let mut quiet_since = None;
+    loop {
+        let before = (world.api.changes(), world.cloud.clone(), world.xr.clone());
+        if now >= calls.poll_at {
+            calls.poll_at = now + POLL;
+            calls.looked.clear();
+        }
+        world.cloud.tick(|| true);
+        calls.look(world);
+        if let Some(rendered) = calls.reconcile(world, engine, now)? {
+            reconciles += 1;
+            if reconciles > RECONCILES {
+                let message = text(&world.xr.status, "/message").unwrap_or_default();
+                return Err(format!("{RECONCILES} reconciles and no rest: {message}"));
+            }
+            if quiet_since.is_some() && !rendered.events.is_empty() {
+                return Err(format!("events at rest: {:?}", rendered.events));
+            }
+        }
+        now += ROUND;
+        if before != (world.api.changes(), world.cloud.clone(), world.xr.clone()) {
+            rest = Rest {
+                reconciles,
+                seconds: now,
+            };
+            quiet_since = None;
+            continue;
+        }
+        let quiet_since = *quiet_since.get_or_insert(now);
+        if now > quiet_since + 2 * POLL && !calls.is_called(world) {
+            return Ok(rest);
+        }
+        if calls.again.is_empty() && !calls.is_called(world) {
+            now = now.max(calls.due_at.min(calls.poll_at));
+        }
+    }
+}
+
+impl Calls {
+    fn look(&mut self, world: &mut World) {
+        for id in world.objects() {
+            let is_changed = world.api.version(&id) != self.looked.get(&id).copied();
+            if !is_changed && !self.again.contains(&id) {
+                continue;
+            }
+            self.again.remove(&id);
+            if world.look(&id) {
+                self.again.insert(id.clone());
+            }
+            if let Some(version) = world.api.version(&id) {
+                self.looked.insert(id, version);
+            }
+        }
+        let exists = |id: &Id| world.api.get(id).is_some();
+        self.again.retain(exists);
+    }
+
+    fn saw(world: &World) -> (Value, BTreeMap<String, Value>, Vec<Value>, Value) {
+        let xr = world.xr.manifest();
+        let mut spec = xr;
+        if let Some(fields) = spec.as_object_mut() {
+            fields.remove("status");
+        }
+        let required = composite::cluster(world);
+        (
+            spec,
+            composite::observed(world),
+            required,
+            world.policy.clone(),
+        )
+    }
+
+    fn is_called(&self, world: &World) -> bool {
+        self.seen.as_ref() != Some(&Self::saw(world))
+    }
+
+    /// Crossplane reconciles an XR when something changed that it composes or
+    /// requires, and when the function's time to live is over.
+    fn reconcile(
+        &mut self,
+        world: &mut World,
+        engine: &mut impl Engine,
+        now: u64,
+    ) -> Result<Option<Rendered>, String> {
+        if now < self.due_at && !self.is_called(world) {
+            return Ok(None);
+        }
+        let seen = Self::saw(world);
+        let reconciled = reconcile(world, engine)?;
+        // What the reconcile itself applied calls again, as far as it changed.
+        self.seen = Some(seen);
+        match reconciled {
+            Reconciled::Applied(rendered) | Reconciled::Fatal(rendered) => {
+                self.due_at = now + rendered.ttl;
+                Ok(Some(rendered))
+            }
+            Reconciled::Refused => {
+                self.due_at = now;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// What is not as the claim asks for it.
+pub fn check(world: &World) -> Result<(), String> {
+    let message = text(&world.xr.status, "/message").unwrap_or_default();
+    if !world.xr.ready || text(&world.xr.status, "/phase") != Some("Ready") {
+        return Err(format!("it is not Ready: {message}"));
+    }
+    let live: Vec<&String> = world
+        .cloud
+        .vms
+        .iter()
+        .filter(|(_, vm)| !vm.is_over())
+        .map(|(id, _)| id)
+        .collect();
+    let recorded = text(&world.xr.status, "/instanceId").map(str::to_owned);
+    if live.len() != 1 || live.first().map(|id| (*id).clone()) != recorded {
+        return Err(format!("{live:?} run, {recorded:?} is recorded"));
+    }
+    let on_demand = market(world) == "OnDemand";
+    let unwell = world.api.all().find(|(id, object)| {
+        let is_left_over = id.kind.starts_with("SecurityGroup") && !on_demand;
+        let uid = text(&object.manifest, "/metadata/uid").unwrap_or_default();
+        let is_excused = id.kind == "Usage" || is_left_over || world.by_hand.contains(uid);
+        !is_excused && !is_well(&object.manifest)
+    });
+    if let Some((id, _)) = unwell {
+        return Err(format!("{id:?} is not well"));
+    }
+    let expected = expected(world);
+    let found = kinds(world);
+    if expected != found {
+        return Err(format!("there is {found:?}, expected was {expected:?}"));
+    }
+    home(world)
+}
+
+fn market(world: &World) -> &str {
+    text(&world.xr.parameters, "/capacityType")
+        .or_else(|| text(&world.policy, "/defaults/capacityType"))
+        .unwrap_or("SpotWithFallback")
+}
+
+/// How many there are of each kind, and of what.
+fn kinds(world: &World) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    for (id, object) in world.api.all() {
+        let manifest = &object.manifest;
+        let what = match id.kind.as_str() {
+            "Instance" => format!(
+                "Instance {}",
+                asked(manifest, "instanceType").unwrap_or_default()
+            ),
+            "SecurityGroupRule" => {
+                let cidrs = manifest.pointer("/spec/forProvider/cidrBlocks/0");
+                format!("rule {}", cidrs.and_then(Value::as_str).unwrap_or_default())
+            }
+            kind => kind.to_owned(),
+        };
+        *kinds.entry(what).or_insert(0) += 1;
+    }
+    kinds
+}
+
+/// The same, as it should be.
+fn expected(world: &World) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    let mut expect = |what: String, number: usize| {
+        if number > 0 {
+            kinds.insert(what, number);
+        }
+    };
+    let parameters = &world.xr.parameters;
+    let has_home = parameters.get("home").is_some();
+    let has_group = world.api.of_kind("SecurityGroup").next().is_some();
+    let on_demand = market(world) == "OnDemand";
+    let type_ = text(parameters, "/instanceType").unwrap_or("g4dn.xlarge");
+    let network = world.catalogue.as_ref().and_then(|catalogue| {
+        catalogue
+            .pointer("/data/networks/us-east-1/securityGroupIds")
+            .cloned()
+    });
+    if on_demand {
+        expect(format!("Instance {type_}"), 1);
+    } else {
+        expect("SpotPool".to_owned(), 1);
+    }
+    expect("EBSVolume".to_owned(), usize::from(has_home));
+    expect("VolumeAttachment".to_owned(), usize::from(has_home));
+    let usages = 2 * usize::from(has_home) + usize::from(has_group && on_demand);
+    expect("Usage".to_owned(), usages);
+    if has_group {
+        expect("SecurityGroup".to_owned(), 1);
+        expect("rule 0.0.0.0/0".to_owned(), 1);
+    }
+    let is_expected = on_demand && (has_group || network.is_none());
+    if is_expected {
+        expect("SecurityGroup".to_owned(), 1);
+        expect("rule 0.0.0.0/0".to_owned(), 1);
+        for cidr in cidrs(world) {
+            expect(format!("rule {cidr}"), 1);
+        }
+    } else {
+        // What was on demand once keeps its rules, which cost nothing.
+        for rule in world.api.of_kind("SecurityGroupRule") {
+            let cidr = rule.pointer("/spec/forProvider/cidrBlocks/0");
+            let cidr = cidr.and_then(Value::as_str).unwrap_or_default();
+            expect(format!("rule {cidr}"), 1);
+        }
+    }
+    kinds
+}
+
+fn cidrs(world: &World) -> Vec<String> {
+    let list = |value: &Value, pointer: &str| -> Vec<String> {
+        let list = value.pointer(pointer).and_then(Value::as_array);
+        let texts = list.into_iter().flatten().filter_map(Value::as_str);
+        texts.map(str::to_owned).collect()
+    };
+    let claimed = list(&world.xr.parameters, "/ssh/allowedCidrs");
+    if claimed.is_empty() {
+        list(&world.policy, "/defaults/sshCidrs")
+    } else {
+        claimed
+    }
+}
+
+/// The one volume is attached to the one machine.
+fn home(world: &World) -> Result<(), String> {
+    let Some(home) = world.api.of_kind("EBSVolume").next() else {
+        return Ok(());
+    };
+    let id = text(home, EXTERNAL_NAME).unwrap_or_default();
+    let recorded = text(&world.xr.status, "/instanceId").unwrap_or_default();
+    let attached = world.cloud.volumes.get(id).and_then(|v| v.attached.clone());
+    if attached != Some((recorded.to_owned(), Hold::Attached)) {
+        return Err(format!("{id} is attached to {attached:?}"));
+    }
+    let size = world
+        .xr
+        .parameters
+        .pointer("/home/sizeGiB")
+        .and_then(Value::as_i64);
+    if size > world.cloud.volumes.get(id).map(|v| v.size) {
+        return Err(format!("{NAME}'s home has not grown to {size:?} GiB"));
+    }
+    Ok(())
+}
