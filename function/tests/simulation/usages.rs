@@ -1,5 +1,7 @@
 //! Crossplane's controller of Usages (core 2.4).
 
+use serde_json::Value;
+
 use super::api_server::Id;
 use super::manifest::{self, text, written};
 use super::world::World;
@@ -34,7 +36,8 @@ pub fn look(world: &mut World, id: &Id) -> bool {
     if is_composed && world.api.get(&by).is_some() {
         return true;
     }
-    let was_refused = world.api.was_refused(&of);
+    let replays = manifest.pointer("/spec/replayDeletion") == Some(&Value::Bool(true));
+    let was_refused = replays && world.api.was_refused(&of);
     world.api.release(id);
     if !world.api.is_used(&of) {
         world.api.mark_used(&of, false);
