@@ -74,7 +74,15 @@ pub fn desired(
 ) -> Value {
     let made = |field: &str| observed.and_then(|instance| instance.asked(field));
     let (zone, subnet) = match observed {
-        Some(_) => (made("availabilityZone"), made("subnetId")),
+        Some(instance) => {
+            // Another instance in the same object has to reach the same home.
+            let home = place
+                .zone
+                .filter(|zone| instance.at("availabilityZone") == Some(*zone));
+            let subnet = made("subnetId");
+            let zone = made("availabilityZone").or(home.filter(|_| subnet.is_none()));
+            (zone, subnet)
+        }
         None => (place.zone.filter(|_| place.subnet.is_none()), place.subnet),
     };
     let groups = &wanted.network.security_group_ids;
@@ -116,12 +124,16 @@ pub fn desired(
         ("rootBlockDevice", Some(root_volume(policy))),
         ("tags", Some(json!(tags))),
     ]);
-    resource(
+    let mut instance = resource(
         KIND,
         &wanted.origin.namespace,
         &policy.on_demand_provider_config_ref,
         &for_provider,
-    )
+    );
+    // Late initialization would write the first instance's network interface into
+    // the spec, and no other instance could ever be made of it.
+    instance["spec"]["managementPolicies"] = json!(["Observe", "Create", "Update", "Delete"]);
+    instance
 }
 
 fn root_volume(policy: &WorkspacePolicy) -> Value {
