@@ -277,17 +277,23 @@ pub fn held(observed: &Value, recorded: Option<&HomeStatus>) -> Value {
 }
 
 /// Names the recorded volume, so that a resource that was lost finds it again.
-/// Once applied the annotation has to stay: leaving it out would take it away.
-/// An id that the provider has changed since is left to the provider.
+/// Once applied the annotation has to stay, also when the record is lost: leaving
+/// it out would take it away, and another volume would be made. An id that the
+/// provider has changed since is left to the provider.
 fn name_as_recorded(
     volume: &mut Value,
     observed: Option<Managed<'_>>,
     recorded: Option<&HomeStatus>,
 ) {
-    let Some(recorded) = recorded else { return };
-    let id = observed.map_or(Some(recorded.volume_id.as_str()), Managed::external_name);
-    if id == Some(recorded.volume_id.as_str()) {
-        volume["metadata"]["annotations"][EXTERNAL_NAME] = json!(recorded.volume_id);
+    let recorded = recorded.map(|home| home.volume_id.as_str());
+    let named = match observed {
+        None => recorded,
+        Some(observed) => observed
+            .external_name()
+            .filter(|id| recorded.is_none_or(|recorded| recorded == *id)),
+    };
+    if let Some(id) = named {
+        volume["metadata"]["annotations"][EXTERNAL_NAME] = json!(id);
     }
 }
 
