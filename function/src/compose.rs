@@ -250,11 +250,24 @@ impl<'a> Seen<'a> {
                     None => self.instances.values().find_map(|i| i.asked("subnetId")),
                 },
             },
+            // A home that is about to be made is made where an instance is.
+            None if wanted.has_home && self.first_place().is_some() => {
+                self.first_place().unwrap_or_default()
+            }
             None => Place {
                 zone: None,
                 subnet: wanted.network.subnet_ids.first().map(String::as_str),
             },
         }
+    }
+
+    fn first_place(&self) -> Option<Place<'_>> {
+        self.instances.values().find_map(|instance| {
+            Some(Place {
+                zone: Some(instance.at("availabilityZone")?),
+                subnet: instance.asked("subnetId"),
+            })
+        })
     }
 
     /// Whether an instance has to wait for its home volume to be detached.
@@ -307,7 +320,11 @@ impl<'a> Seen<'a> {
             fits: instance_fits(*instance),
             deleting: instance.deleting(),
             claim: claim(
-                recorded.is_some() && instance.at("id") == recorded,
+                match recorded {
+                    Some(recorded) => instance.at("id") == Some(recorded),
+                    // Without a record, the one that has the home is the owner's.
+                    None => self.home.is_attached_to(*instance),
+                },
                 instance::may_hold_work(*instance),
             ),
             finding: instance::finding(Some(*instance), recorded),

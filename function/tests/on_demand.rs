@@ -252,7 +252,15 @@ fn a_home_volume_that_is_kept_is_never_made_a_second_time() {
 fn a_home_that_is_added_later_gets_an_instance_that_mounts_it() {
     let resources = rendered("home-added-later");
     assert!(resources.contains_key("instance-6f8d7143"), "it serves");
-    assert!(resources.contains_key(FIRST));
+    let told = resources.values().find(|r| {
+        let user_data = r["spec"]["forProvider"]["userData"].as_str();
+        user_data.is_some_and(|text| text.contains("gpu-workspace-home"))
+    });
+    let place = &told.unwrap()["spec"]["forProvider"]["availabilityZone"];
+    assert_eq!(
+        place, "us-east-1a",
+        "the home is made where the first one is"
+    );
     assert!(resources.values().all(|r| r["kind"] != "VolumeAttachment"));
 }
 

@@ -312,8 +312,10 @@ pub fn attachment(
 ) -> Option<(String, Value)> {
     let id = instance::id(holder)?;
     let volume = home.volume_id().filter(|_| home.volume.is_some())?;
+    let is_in_reach = holder.at("availabilityZone") == home.zone();
     let is_there = home.attachment_to(id).is_some();
-    let may_begin = instance::state(holder) == Some("running") && home.is_free_for(id);
+    let runs = instance::state(holder) == Some("running");
+    let may_begin = runs && is_in_reach && home.is_free_for(id);
     if !is_there && !may_begin {
         return None;
     }
