@@ -161,14 +161,18 @@ impl<'a> Seen<'a> {
         let candidates = self.candidates(
             paths,
             |pool| market.is_some_and(|market| spot::pool::fits(pool, wanted, market)),
-            |instance| market.is_none() && instance::fits(instance, wanted, policy, zone),
+            |instance| {
+                market.is_none()
+                    && !instance::is_lost(instance, self.recorded)
+                    && instance::fits(instance, wanted, policy, zone)
+            },
         );
         let fresh = match market {
             Some(market) => {
                 let taken = self.pools.contains_key(keys::POOL);
                 spot::pool::fresh_key(wanted, market, taken)
             }
-            None => instance::fresh_key(wanted, self.place(wanted)),
+            None => instance::fresh_key(wanted, self.place(wanted), self.recorded),
         };
         replacement::choose(&candidates, &fresh)
     }

@@ -16,8 +16,8 @@ use function_sdk_rust::proto::v1::{Ready, RunFunctionRequest, RunFunctionRespons
 use function_sdk_rust::resource::struct_to_json;
 use serde_json::{Value, json};
 
-const FIRST: &str = "instance-89a68306";
-const SECOND: &str = "instance-6f996698";
+const FIRST: &str = "instance-3df36833";
+const SECOND: &str = "instance-c3d647f8";
 const ATTACHMENT: &str = "home-attachment-efd39fce";
 
 fn resources(response: &RunFunctionResponse) -> BTreeMap<String, Value> {
@@ -251,7 +251,7 @@ fn a_home_volume_that_is_kept_is_never_made_a_second_time() {
 #[test]
 fn a_home_that_is_added_later_gets_an_instance_that_mounts_it() {
     let resources = rendered("home-added-later");
-    assert!(resources.contains_key("instance-6f8d7143"), "it serves");
+    assert!(resources.contains_key("instance-f39eb62b"), "it serves");
     let told = resources.values().find(|r| {
         let user_data = r["spec"]["forProvider"]["userData"].as_str();
         user_data.is_some_and(|text| text.contains("gpu-workspace-home"))

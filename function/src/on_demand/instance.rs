@@ -26,8 +26,10 @@ pub struct Place<'a> {
     pub subnet: Option<&'a str>,
 }
 
-/// The key of a new instance, by all that cannot change without another one.
-pub fn fresh_key(wanted: &Wanted, place: Place<'_>) -> String {
+/// The key of a new instance, by all that cannot change without another one, and
+/// by the machine that it follows: an object whose instance is lost never gets
+/// another one (see [`is_lost`]), so its key is used up.
+pub fn fresh_key(wanted: &Wanted, place: Place<'_>, recorded: Option<&str>) -> String {
     keys::hashed(
         keys::INSTANCE_PREFIX,
         [
@@ -36,6 +38,7 @@ pub fn fresh_key(wanted: &Wanted, place: Place<'_>) -> String {
             &wanted.user_data,
             place.zone.unwrap_or_default(),
             place.subnet.unwrap_or_default(),
+            recorded.unwrap_or_default(),
         ],
     )
 }
@@ -61,6 +64,14 @@ pub fn fits(
         && (!policy.instance.replace_on_user_data_change || user_data == wanted.user_data)
         && reaches_home
         && (!wanted.has_home || user_data.contains(HOME_UNIT_NAME))
+}
+
+/// Whether the machine of the last call is gone from EC2. Late initialization has
+/// written its network interface into the spec, so that provider-aws fails to
+/// make another one for ever; without late initialization, it would forget the
+/// instance at its next start and make a second one.
+pub fn is_lost(instance: Managed<'_>, recorded: Option<&str>) -> bool {
+    recorded.is_some() && instance.at("id") == recorded && instance.failing(READY).is_some()
 }
 
 /// The desired instance. `observed` is the instance as it is: what EC2 cannot
@@ -124,16 +135,12 @@ pub fn desired(
         ("rootBlockDevice", Some(root_volume(policy))),
         ("tags", Some(json!(tags))),
     ]);
-    let mut instance = resource(
+    resource(
         KIND,
         &wanted.origin.namespace,
         &policy.on_demand_provider_config_ref,
         &for_provider,
-    );
-    // Late initialization would write the first instance's network interface into
-    // the spec, and no other instance could ever be made of it.
-    instance["spec"]["managementPolicies"] = json!(["Observe", "Create", "Update", "Delete"]);
-    instance
+    )
 }
 
 fn root_volume(policy: &WorkspacePolicy) -> Value {
