@@ -169,9 +169,9 @@ pub fn check(world: &World) -> Result<(), String> {
     if live.len() != 1 || live.first().map(|id| (*id).clone()) != recorded {
         return Err(format!("{live:?} run, {recorded:?} is recorded"));
     }
-    let on_demand = on_demand(world);
+    let has_group = has_group(world);
     let unwell = world.api.all().find(|(id, object)| {
-        let is_left_over = id.kind.starts_with("SecurityGroup") && !on_demand;
+        let is_left_over = id.kind.starts_with("SecurityGroup") && !has_group;
         let uid = text(&object.manifest, "/metadata/uid").unwrap_or_default();
         let is_excused = id.kind == "Usage" || is_left_over || world.by_hand.contains(uid);
         !is_excused && !is_well(&object.manifest)
@@ -191,6 +191,15 @@ fn on_demand(world: &World) -> bool {
     market(world) == "OnDemand"
 }
 
+/// Whether the machine is in a group of its own.
+fn has_group(world: &World) -> bool {
+    let catalogue = world.catalogue.as_ref();
+    let network = catalogue.and_then(|c| c.pointer("/data/networks/us-east-1"));
+    let is_others = network.is_some_and(|n| n.get("securityGroupIds").is_some());
+    let exists = world.api.of_kind("SecurityGroup").next().is_some();
+    on_demand(world) && (exists || !is_others)
+}
+
 fn market(world: &World) -> &str {
     text(&world.xr.parameters, "/capacityType")
         .or_else(|| text(&world.policy, "/defaults/capacityType"))
@@ -201,7 +210,7 @@ fn market(world: &World) -> &str {
 fn kinds(world: &World) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     // What was on demand once keeps its group and rules, which cost nothing.
-    let counts = |id: &&Id| on_demand(world) || !id.kind.starts_with("SecurityGroup");
+    let counts = |id: &&Id| has_group(world) || !id.kind.starts_with("SecurityGroup");
     for (id, object) in world.api.all().filter(|(id, _)| counts(id)) {
         let manifest = &object.manifest;
         let what = match id.kind.as_str() {
@@ -230,14 +239,8 @@ fn expected(world: &World) -> BTreeMap<String, usize> {
     };
     let parameters = &world.xr.parameters;
     let has_home = parameters.get("home").is_some();
-    let has_group = world.api.of_kind("SecurityGroup").next().is_some();
     let on_demand = on_demand(world);
     let type_ = text(parameters, "/instanceType").unwrap_or("g4dn.xlarge");
-    let network = world.catalogue.as_ref().and_then(|catalogue| {
-        catalogue
-            .pointer("/data/networks/us-east-1/securityGroupIds")
-            .cloned()
-    });
     if on_demand {
         expect(format!("Instance {type_}"), 1);
     } else {
@@ -245,9 +248,9 @@ fn expected(world: &World) -> BTreeMap<String, usize> {
     }
     expect("EBSVolume".to_owned(), usize::from(has_home));
     expect("VolumeAttachment".to_owned(), usize::from(has_home));
-    let usages = 2 * usize::from(has_home) + usize::from(has_group && on_demand);
+    let usages = 2 * usize::from(has_home) + usize::from(has_group(world));
     expect("Usage".to_owned(), usages);
-    if on_demand && (has_group || network.is_none()) {
+    if has_group(world) {
         expect("SecurityGroup".to_owned(), 1);
         expect("rule 0.0.0.0/0".to_owned(), 1);
         for cidr in cidrs(world) {

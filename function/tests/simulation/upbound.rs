@@ -216,6 +216,7 @@ fn delete_instance(world: &mut World, id: &Id, manifest: &Value) -> bool {
         let uid = text(manifest, "/metadata/uid").unwrap_or_default();
         if let Some(volume) = world.cloud.volume_at(&name).map(str::to_owned)
             && !world.by_hand.contains(uid)
+            && !world.has_lost_track
         {
             world.violate(format!("{name} is terminated while it has {volume}"));
         }
@@ -301,8 +302,10 @@ fn attachment(world: &mut World, id: &Id, manifest: &Value) -> bool {
     let vm_id = asked(manifest, "instanceId").unwrap_or_default();
     let volume_id = asked(manifest, "volumeId").unwrap_or_default();
     let was = |field: &str| text(manifest, &format!("/status/atProvider/{field}"));
-    if was("instanceId").is_some_and(|was| was != vm_id) {
-        world.violate("an attachment is asked to change its instance".to_owned());
+    let is_other = was("instanceId").is_some_and(|was| was != vm_id)
+        || was("volumeId").is_some_and(|was| was != volume_id);
+    if is_other && !world.has_lost_track {
+        world.violate("an attachment is asked to change its ends".to_owned());
     }
     let vm = world
         .cloud
