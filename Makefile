@@ -68,6 +68,12 @@ e2e:
 	$(XTASK) e2e $(SUITE) --name $(TEST)
 	$(XTASK) cluster down --name $(TEST)
 
+# What a call of the function costs, beside an empty one, Go's and Python's. Not a
+# test: it takes ten minutes and an idle machine.
+.PHONY: bench-function
+bench-function:
+	cargo run --quiet --release --bin bench-function -- $(BENCH)
+
 codegen:
 	$(XTASK) codegen
 

@@ -39,6 +39,7 @@ mod prerequisites;
 mod probe;
 mod processes;
 pub mod progress;
+pub mod python;
 pub mod report;
 pub mod state;
 mod supervisor;

@@ -1,0 +1,198 @@
+//! What the function promises, and whether it keeps it.
+
+use serde_json::{Value, json};
+
+use crate::measurement::Figures;
+use crate::program::Program;
+
+/// Bytes.
+pub(crate) const MIB: f64 = 1024.0 * 1024.0;
+
+/// How much longer than an empty function's a call may take.
+const ABOVE_EMPTY: f64 = 1.15;
+/// How much longer a call of another SDK's function takes, at least.
+const FASTER: f64 = 6.0;
+/// Of the image and of idle memory, in MiB.
+const SIZE: f64 = 15.0;
+/// From start to serving, in milliseconds.
+const COLD_START: f64 = 100.0;
+
+/// A promise and what was measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Bar {
+    what: &'static str,
+    unit: &'static str,
+    is: f64,
+    limit: Limit,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// The promises, by the programs and their figures: this function's, the empty
+/// one's, Go's and Python's.
+pub(crate) fn of(programs: &[Program; 4], figures: &[Figures; 4]) -> [Bar; 6] {
+    let [own, empty, go, python] = figures.map(|figures| figures.alone.p50);
+    let [function, ..] = figures;
+    let bar = |what, unit, is, limit| Bar {
+        what,
+        unit,
+        is,
+        limit,
+    };
+    [
+        bar("p50", "x empty", own / empty, Limit::AtMost(ABOVE_EMPTY)),
+        bar("p50", "x faster than Go", go / own, Limit::AtLeast(FASTER)),
+        bar(
+            "p50",
+            "x faster than Python",
+            python / own,
+            Limit::AtLeast(FASTER),
+        ),
+        bar(
+            "image",
+            " MiB",
+            programs[0].image / MIB,
+            Limit::AtMost(SIZE),
+        ),
+        bar(
+            "idle memory",
+            " MiB",
+            function.idle / MIB,
+            Limit::AtMost(SIZE),
+        ),
+        bar(
+            "cold start",
+            " ms",
+            function.cold_start,
+            Limit::AtMost(COLD_START),
+        ),
+    ]
+}
+
+impl Bar {
+    /// Whether the promise is kept.
+    pub(crate) fn met(&self) -> bool {
+        match self.limit {
+            Limit::AtMost(limit) => self.is <= limit,
+            Limit::AtLeast(limit) => self.is >= limit,
+        }
+    }
+
+    /// What is wrong, for people.
+    pub(crate) fn missed(&self) -> Option<String> {
+        let (than, limit) = match self.limit {
+            Limit::AtMost(limit) => ("more than", limit),
+            Limit::AtLeast(limit) => ("less than", limit),
+        };
+        let Self { what, unit, is, .. } = self;
+        (!self.met()).then(|| format!("missed: {what} is {is:.2}{unit}, {than} {limit}"))
+    }
+
+    /// For machines.
+    pub(crate) fn json(&self) -> Value {
+        let (key, limit) = match self.limit {
+            Limit::AtMost(limit) => ("atMost", limit),
+            Limit::AtLeast(limit) => ("atLeast", limit),
+        };
+        json!({
+            "what": self.what,
+            "unit": self.unit.trim(),
+            "is": self.is,
+            key: limit,
+            "met": self.met(),
+        })
+    }
+}
+
+/// The ratios in one line, by the first three promises.
+pub(crate) fn summary(bars: &[Bar]) -> String {
+    let ratios: Vec<String> = bars
+        .iter()
+        .filter(|bar| bar.what == "p50")
+        .map(|bar| {
+            format!(
+                "{:.*}{}",
+                if bar.is < 2.0 { 2 } else { 1 },
+                bar.is,
+                bar.unit
+            )
+        })
+        .collect();
+    format!("p50: {}", ratios.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::Load;
+
+    fn figures(p50: f64, idle: f64, cold_start: f64) -> Figures {
+        let load = Load {
+            p50,
+            p99: p50,
+            rate: 1.0,
+        };
+        Figures {
+            cold_start,
+            idle: idle * MIB,
+            loaded: 0.0,
+            processor: 0.0,
+            alone: load,
+            together: load,
+        }
+    }
+
+    fn bars(own: Figures, image: f64) -> [Bar; 6] {
+        let program = |image| Program {
+            name: "a",
+            title: "a",
+            echoes: false,
+            command: "a".into(),
+            arguments: Vec::new(),
+            image,
+        };
+        let other = figures(1.0, 0.0, 0.0);
+        of(
+            &[
+                program(image * MIB),
+                program(0.0),
+                program(0.0),
+                program(0.0),
+            ],
+            &[own, other, figures(7.0, 0.0, 0.0), figures(8.0, 0.0, 0.0)],
+        )
+    }
+
+    #[test]
+    fn every_promise_can_be_broken_on_its_own() {
+        let missed = |own, image| -> Vec<String> {
+            bars(own, image).iter().filter_map(Bar::missed).collect()
+        };
+        assert_eq!(missed(figures(1.1, 15.0, 100.0), 15.0), [""; 0]);
+        assert_eq!(
+            missed(figures(1.16, 15.0, 100.0), 15.0),
+            ["missed: p50 is 1.16x empty, more than 1.15"]
+        );
+        assert_eq!(missed(figures(2.0, 1.0, 1.0), 1.0).len(), 3);
+        assert_eq!(
+            missed(figures(1.0, 16.0, 101.0), 15.5),
+            [
+                "missed: image is 15.50 MiB, more than 15",
+                "missed: idle memory is 16.00 MiB, more than 15",
+                "missed: cold start is 101.00 ms, more than 100",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_last_line_gives_the_ratios() {
+        assert_eq!(
+            summary(&bars(figures(1.0, 0.0, 0.0), 0.0)),
+            "p50: 1.00x empty, 7.0x faster than Go, 8.0x faster than Python"
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! `make bench-function`: what a call of the function costs, beside an empty
+//! function on the same SDK and beside functions with the same output on Go's and
+//! Python's SDK. Same machine, same run, same request, one table.
+//!
+//! All are called by mTLS, as Crossplane calls functions, over one connection
+//! each. [`measurement`] says what is measured, [`bars`] what is promised.
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
+
+mod agreement;
+mod bars;
+mod certificates;
+mod client;
+mod image;
+mod load;
+mod machine;
+mod managed_fields;
+mod measurement;
+mod program;
+mod report;
+mod request;
+mod server;
+mod statistics;
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+use local_cluster::cache::Cache;
+use serde_json::json;
+
+use crate::bars::Bar;
+use crate::machine::Processors;
+use crate::measurement::{Extent, Figures};
+use crate::program::Program;
+use crate::request::Measured;
+use crate::server::Surroundings;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Measure the function beside an empty one, Go's and Python's
+#[derive(Parser)]
+struct Arguments {
+    /// How often each program's turn comes
+    #[arg(long, default_value_t = 30)]
+    rounds: usize,
+    /// Calls of one turn, by one caller and again by sixteen
+    #[arg(long, default_value_t = 400)]
+    calls: usize,
+    /// After how many calls memory is measured again
+    #[arg(long, default_value_t = 100_000)]
+    memory_after: usize,
+    /// How often each program is started
+    #[arg(long, default_value_t = 9)]
+    starts: usize,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Output {
+    Table,
+    Json,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures and prints. Answers whether every promise is kept.
+fn run(arguments: &Arguments) -> Outcome<bool> {
+    let root = root();
+    let folder = program::target(&root).join("bench-function");
+    fs::create_dir_all(&folder)?;
+    let cache = Cache::from_environment()?;
+    let programs = program::build(&root, &folder, &cache)?;
+    let request = request::load(&root)?;
+    // For whoever wants to look closer.
+    fs::write(folder.join("request.pb"), &request.bytes)?;
+    let around = Surroundings {
+        tls: certificates::create(&folder)?,
+        folder,
+        user_data: root.join("function/src/user_data"),
+        processors: Processors::available()?,
+    };
+    for warning in machine::warnings(around.processors)? {
+        eprintln!("warning: {warning}");
+    }
+    let extent = Extent {
+        starts: arguments.starts,
+        rounds: arguments.rounds,
+        calls: arguments.calls,
+        until: arguments.memory_after,
+    };
+    around.processors.to_client()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let figures = runtime.block_on(measurement::run(&programs, &request, &around, extent))?;
+    let bars = bars::of(&programs, &figures);
+    match arguments.output {
+        Output::Table => print_table(&programs, &figures, &bars, &request, extent),
+        Output::Json => print_json(&programs, &figures, &bars, &request),
+    }
+    Ok(bars.iter().all(Bar::met))
+}
+
+fn print_table(
+    programs: &[Program],
+    figures: &[Figures],
+    bars: &[Bar],
+    request: &Measured,
+    extent: Extent,
+) {
+    println!();
+    print!("{}", report::table(programs, figures, extent.until));
+    println!(
+        "\nmTLS; a request of {:.1} KiB; medians of {} rounds; Python's image without Python",
+        request.kib(),
+        extent.rounds
+    );
+    for missed in bars.iter().filter_map(Bar::missed) {
+        println!("{missed}");
+    }
+    println!("{}", bars::summary(bars));
+}
+
+fn print_json(programs: &[Program], figures: &[Figures], bars: &[Bar], request: &Measured) {
+    let report = json!({
+        "transport": "mTLS",
+        "requestBytes": request.bytes.len(),
+        "functions": report::json(programs, figures),
+        "bars": bars.iter().map(Bar::json).collect::<Vec<_>>(),
+        "summary": bars::summary(bars),
+    });
+    println!("{report:#}");
+}
+
+/// The repository's root, written as xtask writes it: Cargo compiles anew for a
+/// wrapper by another path.
+fn root() -> PathBuf {
+    let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let root = manifest.ancestors().nth(2).map(PathBuf::from);
+    root.unwrap_or(manifest)
+}

@@ -1,0 +1,214 @@
+//! Everything about every program, in rounds, so that what disturbs the machine
+//! disturbs all of them alike.
+
+use bytes::Bytes;
+use local_cluster::progress::Progress;
+use tokio::task::JoinSet;
+
+use crate::load::{self, Slice};
+use crate::program::Program;
+use crate::request::Measured;
+use crate::server::{Server, Surroundings};
+use crate::statistics::median;
+use crate::{Outcome, agreement};
+
+/// How many callers call at once, beside the one who calls alone.
+pub(crate) const TOGETHER: usize = 16;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// How often each program starts.
+    pub(crate) starts: usize,
+    /// How often each program's turn comes.
+    pub(crate) rounds: usize,
+    /// How many calls one turn has for one caller, and again for all callers.
+    pub(crate) calls: usize,
+    /// After how many calls memory is measured again.
+    pub(crate) until: usize,
+}
+
+/// What was measured of a program: medians over the rounds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Figures {
+    /// From start to serving, in milliseconds.
+    pub(crate) cold_start: f64,
+    /// Resident memory before the first call, in bytes.
+    pub(crate) idle: f64,
+    /// Resident memory after many calls, in bytes.
+    pub(crate) loaded: f64,
+    /// Processor time of one call, in milliseconds.
+    pub(crate) processor: f64,
+    /// One caller.
+    pub(crate) alone: Load,
+    /// Many callers.
+    pub(crate) together: Load,
+}
+
+/// What calling was like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    /// Milliseconds.
+    pub(crate) p50: f64,
+    /// Milliseconds.
+    pub(crate) p99: f64,
+    /// Calls per second.
+    pub(crate) rate: f64,
+}
+
+impl Load {
+    fn of(slices: &[Slice]) -> Self {
+        let over = |figure: fn(&Slice) -> f64| median(slices.iter().map(figure));
+        Self {
+            p50: over(|slice| slice.p50.as_secs_f64() * 1e3),
+            p99: over(|slice| slice.p99.as_secs_f64() * 1e3),
+            rate: over(|slice| slice.rate),
+        }
+    }
+}
+
+/// A program under measurement.
+struct Subject<'a> {
+    program: &'a Program,
+    server: Server,
+    cold_starts: Vec<f64>,
+    idle: Vec<f64>,
+    /// Milliseconds in all turns.
+    processor: f64,
+    /// In all turns.
+    calls: usize,
+    alone: Vec<Slice>,
+    together: Vec<Slice>,
+}
+
+/// Measures all programs; the figures come in the programs' order. The first
+/// program's answer is what the others' are held against, the empty one's apart.
+pub(crate) async fn run<const N: usize>(
+    programs: &[Program; N],
+    request: &Measured,
+    around: &Surroundings,
+    extent: Extent,
+) -> Outcome<[Figures; N]> {
+    let mut progress = Progress::to_stderr();
+    let step = progress.begin(&format!("start each program {} times", extent.starts));
+    let mut subjects = Vec::with_capacity(N);
+    for program in programs {
+        subjects.push(Subject::start(program, around).await?);
+    }
+    for _ in 1..extent.starts {
+        for subject in &mut subjects {
+            subject.restart(around).await?;
+        }
+    }
+    step.end("");
+
+    let step = progress.begin("compare the answers");
+    compare(&mut subjects, request).await?;
+    step.end("equal");
+
+    let step = progress.begin(&format!("measure in {} rounds", extent.rounds));
+    for _ in 0..extent.rounds {
+        for subject in &mut subjects {
+            subject.turn(&request.bytes, extent.calls).await?;
+        }
+    }
+    step.end("");
+
+    let step = progress.begin(&format!("call each until {} calls", extent.until));
+    let figures = finish(&subjects, &request.bytes, around, extent).await?;
+    step.end("");
+    figures
+        .try_into()
+        .map_err(|_| "a program is missing from the figures".into())
+}
+
+async fn compare(subjects: &mut [Subject<'_>], request: &Measured) -> Outcome<()> {
+    let mut own: Option<Bytes> = None;
+    for subject in subjects {
+        let answer = subject.server.client.run(request.bytes.clone()).await?;
+        if subject.program.echoes {
+            agreement::check_echo(&answer, &request.message)?;
+        } else if let Some(own) = &own {
+            agreement::check(subject.program.name, &answer, own)?;
+        } else {
+            own = Some(answer);
+        }
+    }
+    Ok(())
+}
+
+impl<'a> Subject<'a> {
+    async fn start(program: &'a Program, around: &Surroundings) -> Outcome<Self> {
+        let server = Server::start(program, around).await?;
+        let mut subject = Self {
+            program,
+            cold_starts: Vec::new(),
+            idle: Vec::new(),
+            processor: 0.0,
+            calls: 0,
+            alone: Vec::new(),
+            together: Vec::new(),
+            server,
+        };
+        subject.note_start()?;
+        Ok(subject)
+    }
+
+    async fn restart(&mut self, around: &Surroundings) -> Outcome<()> {
+        self.server = Server::start(self.program, around).await?;
+        self.note_start()
+    }
+
+    fn note_start(&mut self) -> Outcome<()> {
+        let took = self.server.cold_start.as_secs_f64();
+        self.cold_starts.push(took * 1e3);
+        self.idle.push(self.server.resident()?);
+        Ok(())
+    }
+
+    async fn turn(&mut self, request: &Bytes, calls: usize) -> Outcome<()> {
+        let client = &self.server.client;
+        let before = self.server.processor_time()?;
+        self.alone
+            .push(load::measure(client, request, 1, calls).await?);
+        self.together
+            .push(load::measure(client, request, TOGETHER, calls).await?);
+        self.processor += self.server.processor_time()? - before;
+        self.calls += 2 * load::calls_of(calls);
+        Ok(())
+    }
+
+    fn figures(&self) -> Outcome<Figures> {
+        #[allow(clippy::cast_precision_loss, reason = "far fewer calls than 2^52")]
+        let calls = self.calls as f64;
+        Ok(Figures {
+            cold_start: median(self.cold_starts.iter().copied()),
+            idle: median(self.idle.iter().copied()),
+            processor: self.processor / calls,
+            loaded: self.server.resident()?,
+            alone: Load::of(&self.alone),
+            together: Load::of(&self.together),
+        })
+    }
+}
+
+/// Calls all programs at once, as often as they have not been called yet, and
+/// looks at their memory after that.
+async fn finish(
+    subjects: &[Subject<'_>],
+    request: &Bytes,
+    around: &Surroundings,
+    extent: Extent,
+) -> Outcome<Vec<Figures>> {
+    let mut tasks = JoinSet::new();
+    for subject in subjects {
+        let left = extent.until.saturating_sub(subject.calls);
+        around.processors.release(subject.server.id())?;
+        let (client, request) = (subject.server.client.clone(), request.clone());
+        tasks.spawn(async move { load::call(&client, &request, TOGETHER, left).await });
+    }
+    while let Some(task) = tasks.join_next().await {
+        task??;
+    }
+    subjects.iter().map(Subject::figures).collect()
+}

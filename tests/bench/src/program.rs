@@ -1,0 +1,133 @@
+//! What is measured: four programs, each built as one would ship it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use local_cluster::cache::Cache;
+use local_cluster::progress::Progress;
+use local_cluster::python;
+
+use crate::{Outcome, image};
+
+/// How many programs there are.
+pub(crate) const COUNT: usize = 4;
+
+const FUNCTION: &str = "function-gpu-workspace";
+const EMPTY: &str = "empty-function";
+
+/// A function's program.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    /// One word, for files and for machines.
+    pub(crate) name: &'static str,
+    /// For people.
+    pub(crate) title: &'static str,
+    /// Whether it answers with the request's own desired state.
+    pub(crate) echoes: bool,
+    /// What is started.
+    pub(crate) command: PathBuf,
+    /// With which arguments, beside those that all functions take.
+    pub(crate) arguments: Vec<PathBuf>,
+    /// Its image's size in bytes, compressed as for a registry.
+    pub(crate) image: f64,
+}
+
+/// Builds all of them: this function, the empty one, Go's and Python's.
+pub(crate) fn build(root: &Path, folder: &Path, cache: &Cache) -> Outcome<[Program; COUNT]> {
+    let mut progress = Progress::to_stderr();
+    let step = progress.begin("compile this function and an empty one");
+    cargo(root)?;
+    step.end("");
+    let function = native(root, folder, "function", "this function", FUNCTION)?;
+    let empty = native(root, folder, "empty", "empty, same SDK", EMPTY)?;
+
+    let step = progress.begin("compile the function on Go's SDK");
+    let binary = folder.join("go-function");
+    go(&root.join("tests/bench/go"), &binary)?;
+    step.end("");
+    let go = Program {
+        name: "go",
+        title: "same output, Go's SDK",
+        echoes: false,
+        image: image::of_binary(&binary, folder)?,
+        command: binary,
+        arguments: Vec::new(),
+    };
+
+    let source = root.join("tests/bench/python");
+    let locked = python::Environment {
+        name: "bench-function",
+        title: "python environment of Python's SDK",
+        lock_file: source.join("requirements.txt"),
+    };
+    let interpreter = python::ensure(cache, &mut progress, &locked)?;
+    let environment = interpreter
+        .ancestors()
+        .nth(2)
+        .ok_or("no virtual environment")?;
+    let python = Program {
+        name: "python",
+        title: "same output, Python's SDK",
+        echoes: false,
+        image: image::of_folder(environment, folder)?,
+        command: interpreter,
+        arguments: vec![source.join("main.py")],
+    };
+    Ok([function, empty, go, python])
+}
+
+/// Cargo's target folder.
+pub(crate) fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+/// Builds the Rust programs with optimisation, linked statically as in their
+/// images. Only what these two need is compiled, with the features that the whole
+/// workspace gives it.
+fn cargo(root: &Path) -> Outcome<()> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .current_dir(root)
+        .env("RUSTC_WORKSPACE_WRAPPER", root.join("xtask/static-rustc"))
+        .args(["build", "--quiet", "--release", "--workspace"])
+        .args(["--bin", FUNCTION, "--bin", EMPTY]);
+    finish(&mut cargo)
+}
+
+/// Builds the Go program as Crossplane's template does: linked statically,
+/// without symbols.
+fn go(source: &Path, binary: &Path) -> Outcome<()> {
+    let mut go = Command::new("go");
+    go.current_dir(source)
+        .env("CGO_ENABLED", "0")
+        .args(["build", "-trimpath", "-ldflags", "-s -w", "-o"])
+        .arg(binary)
+        .arg(".");
+    finish(&mut go)
+}
+
+fn native(
+    root: &Path,
+    folder: &Path,
+    name: &'static str,
+    title: &'static str,
+    binary: &str,
+) -> Outcome<Program> {
+    let command = target(root).join("release").join(binary);
+    Ok(Program {
+        name,
+        title,
+        echoes: binary == EMPTY,
+        image: image::of_binary(&command, folder)?,
+        command,
+        arguments: Vec::new(),
+    })
+}
+
+pub(crate) fn finish(command: &mut Command) -> Outcome<()> {
+    let status = command.status().map_err(|e| format!("{command:?}: {e}"))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("{command:?}: {status}").into())
+}

@@ -1,0 +1,83 @@
+//! Python environments: virtual ones with exactly the locked packages, built once
+//! per lock file and Python version.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::cache::{self, Cache, key};
+use crate::command;
+use crate::progress::Progress;
+
+/// What can go wrong while an environment is built.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The cache folder or the lock file cannot be read or written.
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    /// Python or pip failed.
+    #[error("build a virtual environment: {0}")]
+    Build(#[from] command::Error),
+}
+
+/// Which packages are wanted.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    /// Names its folder in the cache.
+    pub name: &'static str,
+    /// What is shown while it is made.
+    pub title: &'static str,
+    /// pip's requirements, each with its hashes.
+    pub lock_file: PathBuf,
+}
+
+/// Makes sure of the environment and returns its Python.
+pub fn ensure(
+    cache: &Cache,
+    progress: &mut Progress,
+    wanted: &Environment,
+) -> Result<PathBuf, Error> {
+    let mut step = progress.begin(wanted.title);
+    let requirements = cache::read(&wanted.lock_file)?;
+    let python = command::output(
+        Command::new("python3").args(["-c", "import sys; print(sys.version, sys.base_prefix)"]),
+    )?;
+    let key = key([
+        ("requirements.txt", requirements.as_bytes()),
+        ("python", python.as_bytes()),
+    ]);
+    let entry = cache.entry("environments", wanted.name, &key);
+    let interpreter = entry.join("bin/python");
+    if entry.exists() {
+        step.end("cached");
+        return Ok(interpreter);
+    }
+    let _lock = cache.lock("environments", |lock| {
+        step.note(&format!("waiting for another build ({})", lock.display()));
+    })?;
+    if entry.exists() {
+        step.end("cached");
+        return Ok(interpreter);
+    }
+    let log = cache.log(&format!("build-{}", wanted.name));
+    cache::create_folder(&cache.root().join("logs"))?;
+    cache::publish(&entry, |folder| build(folder, &wanted.lock_file, &log))?;
+    step.end("built");
+    Ok(interpreter)
+}
+
+fn build(folder: &Path, lock_file: &Path, log: &Path) -> Result<(), Error> {
+    command::logged(
+        Command::new("python3").args(["-m", "venv"]).arg(folder),
+        log,
+    )?;
+    // Console scripts name the folder they were installed into, which is renamed
+    // afterwards: packages are run as `python -m`, which does not mind.
+    command::logged(
+        Command::new(folder.join("bin/python"))
+            .args(["-m", "pip", "install", "--disable-pip-version-check"])
+            .args(["--no-input", "--require-hashes", "-r"])
+            .arg(lock_file),
+        log,
+    )?;
+    Ok(())
+}
