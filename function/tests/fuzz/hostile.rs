@@ -108,9 +108,12 @@ pub fn value(dice: &mut Dice) -> Value {
 fn nested(dice: &mut Dice) -> Value {
     let depth = *dice.pick(&[3, 10, 20]);
     let is_list = dice.percent(50);
-    (0..depth).fold(json!("deep"), |inner, _| match is_list {
-        true => json!([inner]),
-        false => json!({"a": inner}),
+    (0..depth).fold(json!("deep"), |inner, _| {
+        if is_list {
+            json!([inner])
+        } else {
+            json!({"a": inner})
+        }
     })
 }
 

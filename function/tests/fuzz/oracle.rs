@@ -229,9 +229,9 @@ fn composite(before: Option<&Resource>, after: Option<&Resource>) -> Outcome {
 fn conditions(response: &RunFunctionResponse) -> Outcome {
     let mut types = BTreeSet::new();
     for condition in &response.conditions {
-        let type_ = condition.r#type.as_str();
-        let wrong = |what: &str| broken("conditions", format!("{type_} {what}: {condition:?}"));
-        if !CONDITIONS.contains(&type_) || !types.insert(type_) {
+        let name = condition.r#type.as_str();
+        let wrong = |what: &str| broken("conditions", format!("{name} {what}: {condition:?}"));
+        if !CONDITIONS.contains(&name) || !types.insert(name) {
             return wrong("is unknown, or there twice");
         }
         let holds = condition.status == Status::ConditionTrue as i32;

@@ -54,7 +54,7 @@ const FAILURES: [&str; 7] = [
 
 /// An instance's id that may occur elsewhere in the request.
 pub fn id(dice: &mut Dice) -> &'static str {
-    *dice.pick::<&'static str>(&IDS)
+    dice.pick::<&'static str>(&IDS)
 }
 
 /// Something about an observed resource, or an attachment that is leaving.

@@ -21,6 +21,10 @@ pub struct View {
 
 /// What an observed compute resource shows.
 #[derive(Clone, Debug, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent observations of one machine"
+)]
 pub struct Machine {
     /// EC2's ids of what stands behind it.
     pub ids: Vec<String>,

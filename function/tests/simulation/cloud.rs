@@ -29,11 +29,6 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Whether it costs money as a machine.
-    pub fn is_live(&self) -> bool {
-        matches!(self.state, "pending" | "running")
-    }
-
     /// Whether it exists no more.
     pub fn is_over(&self) -> bool {
         self.state == "terminated"
@@ -66,6 +61,10 @@ pub struct Volume {
 
 /// What does not work at the moment.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "faults come and go independently"
+)]
 pub struct Faults {
     /// No machine of these types.
     pub no_capacity: Vec<&'static str>,

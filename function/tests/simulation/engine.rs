@@ -91,11 +91,6 @@ impl Engine for InProcess {
 }
 
 impl InProcess {
-    /// Crossplane was started anew.
-    pub fn forget(&mut self) {
-        self.remembered.clear();
-    }
-
     fn done(&mut self, response: Response, request: Request) -> Rendered {
         self.remembered.clone_from(&response.requirements);
         let required = request.required.into_values().flatten().collect();

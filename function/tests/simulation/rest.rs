@@ -38,6 +38,10 @@ struct Calls {
     /// When everybody looks again.
     poll_at: u64,
     /// What the XR's last reconcile saw.
+    #[allow(
+        clippy::type_complexity,
+        reason = "compared as a whole, never taken apart"
+    )]
     seen: Option<(Value, BTreeMap<String, Value>, Vec<Value>, Value)>,
     /// When the XR is reconciled again at the latest.
     due_at: u64,

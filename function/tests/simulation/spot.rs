@@ -26,7 +26,9 @@ pub fn look(world: &mut World, id: &Id) -> bool {
             world.api.release(id);
             return false;
         }
-        vms.iter().for_each(|vm| world.cloud.terminate(vm));
+        for vm in &vms {
+            world.cloud.terminate(vm);
+        }
         return true;
     }
     world.api.guard(id);
@@ -52,17 +54,17 @@ fn launch(world: &mut World, id: &Id, pool: &Value, uid: &str) {
     } else {
         offered.first().map(|type_| (*type_, "Spot"))
     };
-    let Some((type_, market)) = market else {
+    let Some((name, market)) = market else {
         let message = "no capacity for spec.forProvider.instanceTypes[0]";
         world
             .api
             .set_condition(id, written("Launched", false, "Capacity", message));
         return;
     };
-    let made = [Some(type_.to_owned()), None, None, None];
+    let made = [Some(name.to_owned()), None, None, None];
     let World { cloud, dice, .. } = world;
     let name = cloud.run(made, None, market, uid, dice);
-    world.note(|| format!("EC2 launches {name} as {type_}, {market}"));
+    world.note(|| format!("EC2 launches {name} as {name}, {market}"));
     world
         .api
         .set_condition(id, written("Launched", true, "Launched", ""));
