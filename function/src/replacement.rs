@@ -84,12 +84,16 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
 
 /// One that fits: the one of the last call, or else one that serves, or else the
 /// first. A key that is taken by one that does not fit is told to change.
+///
+/// While one is being deleted nothing is made beside it: the whole workspace may
+/// be on its way out, and Crossplane not have heard of that yet.
 fn target<'a>(candidates: &'a [Candidate<'_>], fresh: &'a str) -> &'a str {
     candidates
         .iter()
-        .filter(|c| c.fits && !c.deleting)
+        .filter(|c| c.fits || c.deleting)
         .max_by_key(|c| {
             (
+                c.fits && !c.deleting,
                 c.claim == Claim::Recorded,
                 c.finding.machine.is_some(),
                 std::cmp::Reverse(c.key),
@@ -212,11 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_being_deleted_is_no_target() {
+    fn nothing_is_made_beside_one_that_is_being_deleted() {
         let mut gone = candidate("gone", true, true);
         gone.deleting = true;
-        let choice = choose(&[gone], "new");
-        assert_eq!(choice.target, "new");
-        assert_eq!(choice.kept, ["gone"]);
+        assert_eq!(choose(std::slice::from_ref(&gone), "new").target, "gone");
+        gone.fits = false;
+        assert_eq!(choose(std::slice::from_ref(&gone), "new").target, "gone");
+        let choice = choose(&[gone, candidate("other", true, false)], "new");
+        assert_eq!(choice.target, "other");
     }
 }

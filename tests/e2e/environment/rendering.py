@@ -86,7 +86,16 @@ def render(
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+    return _ordered(ran.stdout)
+
+
+def _ordered(rendered: str) -> str:
+    """The documents with results last and sorted: Crossplane tells which resources
+    are not ready in an order of chance."""
+    documents = [part for part in rendered.split("---\n") if part]
+    results = [part for part in documents if "\nkind: Result\n" in f"\n{part}"]
+    others = [part for part in documents if part not in results]
+    return "".join(f"---\n{part}" for part in [*others, *sorted(results)])
 
 
 def _composite(claim: Document) -> Document:
