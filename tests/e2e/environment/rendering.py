@@ -1,6 +1,7 @@
 """Rendering by Crossplane's own engine, without a cluster."""
 
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -90,12 +91,11 @@ def render(
 
 
 def _ordered(rendered: str) -> str:
-    """The documents with results last and sorted: Crossplane tells which resources
-    are not ready in an order of chance."""
-    documents = [part for part in rendered.split("---\n") if part]
-    results = [part for part in documents if "\nkind: Result\n" in f"\n{part}"]
-    others = [part for part in documents if part not in results]
-    return "".join(f"---\n{part}" for part in [*others, *sorted(results)])
+    """Without the results that only say which resources are not ready yet: Crossplane
+    tells them in an order of chance, and the resources themselves are all there."""
+    documents = re.split(r"^---\n", rendered, flags=re.MULTILINE)
+    told = [part for part in documents if part and "is not yet ready" not in part]
+    return "".join(f"---\n{part}" for part in told)
 
 
 def _composite(claim: Document) -> Document:
