@@ -21,7 +21,12 @@ def test_an_example_renders_as_its_golden_says(
     if os.environ.get("UPDATE_GOLDENS"):
         GOLDENS.mkdir(exist_ok=True)
         golden.write_text(rendered)
-    assert rendered == golden.read_text()
+    assert _certain(rendered) == _certain(golden.read_text())
+
+
+def _certain(rendered: str) -> list[str]:
+    """The documents but for what Crossplane tells in an order of chance."""
+    return [one for one in rendered.split("---\n") if "not yet ready" not in one]
 
 
 def test_every_golden_has_an_example() -> None:
