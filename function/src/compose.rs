@@ -197,7 +197,7 @@ impl<'a> Seen<'a> {
         let place = self.place(wanted);
         objects.insert(
             choice.target.clone(),
-            instance::desired(wanted, policy, place, own_group, observed),
+            instance::desired(wanted, policy, place, own_group, observed, self.home.tags()),
         );
     }
 

@@ -55,6 +55,11 @@ impl<'a> Managed<'a> {
             .filter(|text| !text.is_empty())
     }
 
+    /// Anything under `spec.forProvider`.
+    pub fn asked_value(self, field: &str) -> Option<&'a Value> {
+        self.0.pointer("/spec/forProvider")?.get(field)
+    }
+
     /// A whole number under `spec.forProvider`.
     pub fn asked_number(self, field: &str) -> Option<i64> {
         let number = self.0.pointer("/spec/forProvider")?.get(field)?.as_f64()?;

@@ -56,8 +56,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// The repository's root.
+/// The root of the checkout that `cargo xtask` was called in. Checkouts may share a
+/// target folder, so where this program was compiled comes second.
 fn root() -> PathBuf {
-    let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let called = std::env::var_os("CARGO_MANIFEST_DIR");
+    let manifest = called.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     manifest.parent().map(PathBuf::from).unwrap_or(manifest)
 }

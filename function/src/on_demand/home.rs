@@ -90,6 +90,11 @@ impl<'a> Home<'a> {
             .or_else(|| self.recorded.map(|home| home.zone.as_str()))
     }
 
+    /// The volume's tags, with those that its provider adds.
+    pub fn tags(&self) -> Option<&'a Value> {
+        self.volume.and_then(|volume| volume.asked_value("tags"))
+    }
+
     /// EC2's id of the volume.
     pub fn volume_id(&self) -> Option<&'a str> {
         match self.volume {

@@ -82,6 +82,7 @@ pub fn desired(
     place: Place<'_>,
     own_group: bool,
     observed: Option<Managed<'_>>,
+    home_tags: Option<&Value>,
 ) -> Value {
     let made = |field: &str| observed.and_then(|instance| instance.asked(field));
     let (zone, subnet) = match observed {
@@ -133,6 +134,7 @@ pub fn desired(
             })),
         ),
         ("rootBlockDevice", Some(root_volume(policy))),
+        ("volumeTags", Some(volume_tags(wanted, policy, home_tags))),
         ("tags", Some(json!(tags))),
     ]);
     resource(
@@ -141,6 +143,17 @@ pub fn desired(
         &policy.on_demand_provider_config_ref,
         &for_provider,
     )
+}
+
+/// The tags of all volumes that are attached. Without any, provider-aws fails to
+/// look at an instance with a further volume, and says nothing of it; with other
+/// tags than the home volume's, `Instance` and `EBSVolume` take them away from each
+/// other at every look.
+fn volume_tags(wanted: &Wanted, policy: &WorkspacePolicy, home: Option<&Value>) -> Value {
+    match home {
+        Some(tags) => tags.clone(),
+        None => json!(wanted.tags(policy)),
+    }
 }
 
 fn root_volume(policy: &WorkspacePolicy) -> Value {

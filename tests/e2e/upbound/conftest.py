@@ -1,5 +1,6 @@
 """upbound's provider in the cluster, with the emulator in the place of AWS."""
 
+import json
 import os
 import uuid
 from collections.abc import Iterator
@@ -18,7 +19,6 @@ PACKAGE = "upbound-provider-aws-ec2"
 PLATFORM = Path(__file__).parent / "platform"
 # What the committed manifests name, by the variable that says what it is here.
 PLACES = {
-    "registry.platform.acme.io": "GPU_WORKSPACES_REGISTRY",
     "https://ec2.emulator": "AWS_ENDPOINT_URL",
 }
 
@@ -32,6 +32,15 @@ def upbound(cluster: Cluster) -> None:
         "by `make e2e SUITE=upbound`"
     )
     _apply(cluster, "runtime.yaml")
+    # Crossplane reads an ImageConfig's runtime at the installation only, and this
+    # package is here already: the configuration depends on it.
+    named = {"spec": {"runtimeConfigRef": {"name": "upbound-aws"}}}
+    cluster.kubectl(
+        "patch",
+        f"providers.pkg.crossplane.io/{PACKAGE}",
+        "--type=merge",
+        f"--patch={json.dumps(named)}",
+    )
     arguments = _runtime_arguments()
     until(
         f"{PACKAGE} to run with {arguments}",
