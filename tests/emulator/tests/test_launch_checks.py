@@ -276,3 +276,8 @@ def test_an_interface_can_do_without_a_public_address(emulator, ec2, launch):
 def test_a_dry_run_launches_nothing(ec2, launch):
     assert refused(launch, DryRun=True, **SPOT)[:2] == (412, "DryRunOperation")
     assert shown(ec2) == []
+
+
+def test_an_empty_zone_is_no_zone(launch):
+    (instance,) = launch(Placement={"AvailabilityZone": ""})
+    assert instance["Placement"]["AvailabilityZone"].startswith("us-east-1")

@@ -178,7 +178,8 @@ def _zone(backend: Any, parameters: dict[str, Any], subnet: Any) -> str | None:
     if subnet is not None:
         return str(subnet.availability_zone)
     zone = (parameters.get("Placement") or {}).get("AvailabilityZone")
-    if zone is None:
+    # terraform names the empty zone where it means none, and EC2 takes it.
+    if not zone:
         return None
     if zone not in {one.name for one in backend.describe_availability_zones()}:
         raise _invalid(f"Invalid availability zone: [{zone}]")
