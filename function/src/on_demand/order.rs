@@ -4,10 +4,12 @@
 //! Each consumer has a `Usage` of its own, and keeps it while it is observed: a
 //! `Usage` goes when its consumer is gone, never before.
 //!
-//! Refused deletions are not replayed (`replayDeletion`). Crossplane remembers them
-//! for ever: one that somebody tried on a volume would be carried out months later,
-//! at the moment in which the volume moves to another instance. When an XR is
-//! deleted, Kubernetes' garbage collector comes back by itself.
+//! Refused deletions of instances and volumes are not replayed (`replayDeletion`).
+//! Crossplane remembers them for ever: one that somebody tried on a volume would be
+//! carried out months later, at the moment in which the volume moves to another
+//! instance. When an XR is deleted, Kubernetes' garbage collector comes back by
+//! itself, each time after twice as long. The group is the last in the row and would
+//! wait for a quarter of an hour; EC2 itself keeps one that is in use.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +26,10 @@ pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<S
         let (Some(used), Some(consumer)) = (observed.get(of), observed.get(by)) else {
             return;
         };
-        let usage = usage(namespace, used, consumer, reason);
+        let mut usage = usage(namespace, used, consumer, reason);
+        if of == keys::SECURITY_GROUP {
+            usage["spec"]["replayDeletion"] = json!(true);
+        }
         usages.insert(keys::usage(of, by), usage);
     };
     let with = |prefix: &'static str| observed.keys().filter(move |key| key.starts_with(prefix));

@@ -43,6 +43,13 @@ pub fn look(world: &mut World, id: &Id) -> bool {
         world.api.mark_used(&of, false);
     }
     if was_refused {
+        // A group that somebody tried to delete goes when its next instance does.
+        if of.kind == "SecurityGroup"
+            && let Some(group) = world.api.get(&of)
+        {
+            let uid = text(&group, "/metadata/uid").unwrap_or_default();
+            world.by_hand.insert(uid.to_owned());
+        }
         // replayDeletion: whoever was refused need not come back.
         drop(world.api.delete(&of));
     }
