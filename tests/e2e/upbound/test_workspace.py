@@ -107,8 +107,8 @@ def test_a_policy_that_deletes_homes_leaves_nothing_at_all(
     )
     document["spec"]["compositionRef"] = {"name": deleting_homes}
     cluster.apply(document)
-    platform.ready("alice", SOON)
-    assert len(ec2.volumes(platform.namespace)) == 1
+    status = platform.ready("alice", SOON)
+    assert attached_to(home_of(ec2, status)) == [status["instanceId"]]
     platform.delete("alice", GONE)
     assert ec2.volumes(platform.namespace) == []
     assert ec2.live(platform.namespace) == []
