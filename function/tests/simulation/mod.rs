@@ -4,12 +4,13 @@
 //! function, whoever runs it ([`engine`]): this process, for thousands of
 //! schedules, or Crossplane's own engine, for some. [`upbound`] and [`spot`] are
 //! the providers, [`usages`] is Crossplane's controller of Usages, [`luck`]
-//! throws the dice. What must hold is in [`invariants`], at every moment, and in
-//! [`rest`], when everything works again.
+//! throws the dice. What must hold is in [`invariants`], at every moment, in [`rest`],
+//! when everything works again, and in [`departure`], when the claim is deleted.
 
 pub mod api_server;
 pub mod cloud;
 pub mod composite;
+pub mod departure;
 pub mod engine;
 pub mod invariants;
 pub mod luck;

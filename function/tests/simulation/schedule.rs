@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use super::rest::{self, Rest};
 use super::world::World;
-use super::{luck, world};
+use super::{departure, luck, world};
 use crate::dice::Dice;
 
 /// Runs a seed's schedule of so many steps. Answers how it came to rest, or what
@@ -40,6 +40,8 @@ fn play(world: &mut World, steps: usize, engine: &mut impl Engine) -> Result<Res
     lawful(world)?;
     let rest = rest?;
     rest::check(world)?;
+    departure::delete(world)?;
+    lawful(world)?;
     Ok(rest)
 }
 

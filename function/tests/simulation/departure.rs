@@ -1,0 +1,59 @@
+//! The claim is deleted: functions do not run any more, Kubernetes deletes every
+//! composed resource in any order, and again what was refused.
+
+use super::manifest::text;
+use super::world::World;
+
+/// More rounds than this are a deletion that hangs.
+const ROUNDS: usize = 100;
+
+/// Deletes the claim. Answers what is left, or was torn apart.
+pub fn delete(world: &mut World) -> Result<(), String> {
+    let home = world.api.of_kind("EBSVolume").next().cloned();
+    let is_deleted = home.as_ref().is_some_and(|home| {
+        let policies = home.pointer("/spec/managementPolicies/0");
+        policies.is_some_and(|policy| policy == "*")
+    });
+    if let Some(home) = home.filter(|_| is_deleted) {
+        let uid = text(&home, "/metadata/uid").map(str::to_owned);
+        world.by_hand.extend(uid);
+    }
+    let volumes = world.cloud.volumes.len();
+    for _ in 0..ROUNDS {
+        let mut ids = world.objects();
+        if ids.is_empty() {
+            break;
+        }
+        while !ids.is_empty() {
+            let id = ids.swap_remove(world.dice.below(ids.len()));
+            drop(world.api.delete(&id));
+        }
+        for id in world.objects() {
+            world.look(&id);
+        }
+        world.cloud.tick(|| true);
+    }
+    let left = world.objects();
+    if !left.is_empty() {
+        return Err(format!("deleted, but {left:?} stay"));
+    }
+    let cloud = &world.cloud;
+    let machine = cloud
+        .vms
+        .iter()
+        .find(|(_, vm)| !vm.is_over() && vm.state != "shutting-down");
+    if let Some((id, _)) = machine {
+        return Err(format!("deleted, but {id} runs"));
+    }
+    if !cloud.groups.is_empty() {
+        return Err(format!("deleted, but {:?} stay", cloud.groups));
+    }
+    let is_kept = cloud.volumes.len() == volumes;
+    if volumes > 0 && is_kept == is_deleted {
+        return Err(format!(
+            "the policy deletes homes: {is_deleted}, {:?}",
+            cloud.volumes
+        ));
+    }
+    Ok(())
+}
