@@ -6,6 +6,9 @@ use crate::corpus::object;
 use crate::dice::Dice;
 use crate::hostile;
 
+/// When everything happened.
+pub const TIME: &str = "2026-11-20T10:00:05Z";
+
 const IDS: [&str; 6] = [
     "i-0000000000000a11ce",
     "i-0000000000000c0c00",
@@ -224,7 +227,7 @@ fn condition(resource: &mut Value, dice: &mut Dice, message: &str) {
         "status": *dice.pick(&["True", "False", "False", "Unknown"]),
         "reason": reason,
         "message": message,
-        "lastTransitionTime": "2026-11-20T10:00:05Z"
+        "lastTransitionTime": TIME
     });
     let status = object(resource, &["status"]);
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
@@ -236,12 +239,7 @@ fn condition(resource: &mut Value, dice: &mut Dice, message: &str) {
 
 fn deletion(resource: &mut Value, dice: &mut Dice) {
     if dice.percent(70) {
-        put(
-            resource,
-            "metadata",
-            "deletionTimestamp",
-            json!("2026-11-20T10:00:05Z"),
-        );
+        put(resource, "metadata", "deletionTimestamp", json!(TIME));
     } else {
         object(resource, &["metadata"]).remove("deletionTimestamp");
     }

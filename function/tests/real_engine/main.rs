@@ -1,0 +1,140 @@
+//! Workspaces with bad luck, reconciled by Crossplane's own engine.
+//!
+//! The same schedules as `schedules`, a few of them: what this process takes for
+//! Crossplane in thousands is compared with Crossplane at every reconcile.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "../dice/mod.rs"]
+mod dice;
+#[path = "../serving/process.rs"]
+mod process;
+#[path = "../simulation/mod.rs"]
+mod simulation;
+
+mod crossplane;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crossplane::Crossplane;
+use process::Running;
+use simulation::engine::{Call, Engine, InProcess, Rendered};
+use simulation::manifest::condition;
+use simulation::schedule;
+
+const SCHEDULES: u64 = 15;
+const STEPS: usize = 20;
+
+/// Crossplane, watched by what takes its place elsewhere.
+struct Compared {
+    crossplane: Crossplane,
+    model: InProcess,
+}
+
+impl Engine for Compared {
+    fn render(&mut self, call: &Call<'_>) -> Result<Rendered, String> {
+        let rendered = self.crossplane.render(call)?;
+        let expected = self.model.render(call)?;
+        if rendered.fatal.is_some() != expected.fatal.is_some() {
+            return Err(format!("{:?} is not {:?}", rendered.fatal, expected.fatal));
+        }
+        if rendered.fatal.is_none() {
+            compare("resources", &specs(&rendered), &specs(&expected))?;
+            compare("status", &rendered.status, &expected.status)?;
+            compare("conditions", &told(&rendered), &told(&expected))?;
+            compare("readiness", &json!(rendered.ready), &json!(expected.ready))?;
+            compare("events", &json!(rendered.events), &json!(expected.events))?;
+        }
+        // The command says neither when to look again nor why it was fatal.
+        Ok(Rendered {
+            ttl: expected.ttl,
+            conditions: expected.conditions,
+            ..rendered
+        })
+    }
+}
+
+fn compare(what: &str, crossplane: &Value, model: &Value) -> Result<(), String> {
+    let same = numbers(crossplane.clone()) == numbers(model.clone());
+    same.then_some(())
+        .ok_or_else(|| format!("{what} by Crossplane: {crossplane}\nhere: {model}"))
+}
+
+/// Numbers that have gone through a Struct are floating-point numbers.
+fn numbers(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields
+                .into_iter()
+                .map(|(name, value)| (name, numbers(value)));
+            Value::Object(fields.collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(numbers).collect()),
+        Value::Number(number) => json!(number.as_f64()),
+        other => other,
+    }
+}
+
+fn specs(rendered: &Rendered) -> Value {
+    let specs: BTreeMap<&String, &Value> = rendered
+        .desired
+        .iter()
+        .map(|(key, object)| (key, &object["spec"]))
+        .collect();
+    json!(specs)
+}
+
+fn told(rendered: &Rendered) -> Value {
+    let types = ["ConfigResolved", "ComputeReady", "HomeReady"];
+    let status = json!({"status": {"conditions": rendered.conditions}});
+    json!(types.map(|type_| condition(&status, type_)))
+}
+
+#[test]
+fn crossplane_itself_keeps_the_home_safe_and_brings_the_workspace_to_rest() {
+    let number = |key| std::env::var(key).ok().and_then(|text| text.parse().ok());
+    let first: u64 = number("SIMULATION_SEED").unwrap_or(1);
+    let schedules = number("SIMULATION_SCHEDULES").unwrap_or(SCHEDULES);
+    let binaries = crossplane::build();
+    let begun = Instant::now();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let function = runtime.block_on(Running::insecure());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let run = |offset: usize| -> Vec<String> {
+        let seeds = (first..first + schedules).skip(offset).step_by(threads);
+        let run = |seed| {
+            let mut engine = Compared {
+                crossplane: Crossplane::new(
+                    binaries.clone(),
+                    function.address,
+                    &format!("real-engine-{offset}"),
+                ),
+                model: InProcess::default(),
+            };
+            let outcome = schedule::run(seed, STEPS, &mut engine, true);
+            outcome.err().map(|(what, log)| {
+                let log = log.join("\n");
+                format!("{log}\nSIMULATION_SEED={seed} SIMULATION_SCHEDULES=1: {what}")
+            })
+        };
+        seeds.filter_map(run).collect()
+    };
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let run = &run;
+        let workers: Vec<_> = (0..threads).map(|n| scope.spawn(move || run(n))).collect();
+        let joined = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined.flat_map(Result::unwrap).collect()
+    });
+    println!(
+        "{schedules} schedules from seed {first} in {:.1?}",
+        begun.elapsed()
+    );
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
