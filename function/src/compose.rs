@@ -136,7 +136,7 @@ impl<'a> Seen<'a> {
             self.home(wanted, policy, &choice, &mut objects);
         }
         self.keep(&mut objects, |key| {
-            choice.kept.iter().any(|kept| kept == key) || self.is_draining(key)
+            choice.kept.iter().any(|kept| kept == key) || self.is_draining(key, wanted)
         });
         objects.extend(order::usages(&wanted.origin.namespace, self.observed));
         let resources = objects.into_iter().map(|(key, object)| {
@@ -163,7 +163,7 @@ impl<'a> Seen<'a> {
             |pool| market.is_some_and(|market| spot::pool::fits(pool, wanted, market)),
             |instance| {
                 market.is_none()
-                    && !instance::is_lost(instance, self.recorded)
+                    && !instance::is_lost(instance)
                     && instance::fits(instance, wanted, policy, zone)
             },
         );
@@ -172,9 +172,16 @@ impl<'a> Seen<'a> {
                 let taken = self.pools.contains_key(keys::POOL);
                 spot::pool::fresh_key(wanted, market, taken)
             }
-            None => instance::fresh_key(wanted, self.place(wanted), self.recorded),
+            None => instance::fresh_key(wanted, self.place(wanted), self.recorded, self.lost()),
         };
         replacement::choose(&candidates, &fresh)
+    }
+
+    /// The lost instances beside that of the last call.
+    fn lost(&self) -> impl Iterator<Item = &'a str> {
+        let lost = self.instances.values().filter(|i| instance::is_lost(**i));
+        lost.filter_map(|instance| instance.at("id"))
+            .filter(|id| self.recorded != Some(*id))
     }
 
     /// The group, its rules and the instance.
@@ -275,13 +282,14 @@ impl<'a> Seen<'a> {
     }
 
     /// Whether an instance has to wait for its home volume to be detached.
-    fn is_draining(&self, key: &str) -> bool {
+    fn is_draining(&self, key: &str, wanted: &Wanted) -> bool {
         let Some(instance) = self.instances.get(key) else {
             return false;
         };
         let id = instance.at("id");
+        let has_home = wanted.has_home || self.home.exists();
         order::is_used(key, self.observed)
-            || (self.home.exists() && id.is_some_and(|id| self.home.may_be_attached_to(id)))
+            || id.is_some_and(|id| self.home.may_be_attached_to(id, has_home))
     }
 
     /// Adds the observed resources that are named and not desired yet, as they
@@ -313,7 +321,7 @@ impl<'a> Seen<'a> {
             key,
             fits: pool_fits(pool),
             deleting: pool.deleting,
-            claim: claim(
+            claim: Claim::of(
                 recorded.is_some_and(|id| pool.instance(id).is_some()),
                 pool.may_hold_work(),
             ),
@@ -323,7 +331,7 @@ impl<'a> Seen<'a> {
             key,
             fits: instance_fits(*instance),
             deleting: instance.deleting(),
-            claim: claim(
+            claim: Claim::of(
                 match recorded {
                     Some(recorded) => instance.at("id") == Some(recorded),
                     // Without a record, the one that has the home is the owner's.
@@ -362,14 +370,6 @@ impl<'a> Seen<'a> {
         } else {
             observed.is_ready()
         }
-    }
-}
-
-fn claim(recorded: bool, may_hold_work: bool) -> Claim {
-    match (recorded, may_hold_work) {
-        (true, _) => Claim::Recorded,
-        (false, true) => Claim::MayHoldWork,
-        (false, false) => Claim::None,
     }
 }
 

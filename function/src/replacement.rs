@@ -33,6 +33,17 @@ pub enum Claim {
     Recorded,
 }
 
+impl Claim {
+    /// What speaks for a machine that is that of the last call, or ran.
+    pub fn of(is_recorded: bool, may_hold_work: bool) -> Self {
+        match (is_recorded, may_hold_work) {
+            (true, _) => Self::Recorded,
+            (false, true) => Self::MayHoldWork,
+            (false, false) => Self::None,
+        }
+    }
+}
+
 impl Candidate<'_> {
     fn is_unreadable(&self) -> bool {
         self.finding.outlook == Outlook::Unreadable
@@ -55,7 +66,7 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
     let target = target(candidates, fresh);
     let served = candidates
         .iter()
-        .any(|c| c.key == target && c.finding.serves_well());
+        .any(|c| c.key == target && c.fits && c.finding.serves_well());
     let others = || candidates.iter().filter(|c| c.key != target);
     if served {
         return Choice {
@@ -161,6 +172,14 @@ mod tests {
         assert_eq!(choice.kept, ["old"]);
         let choice = choose(&[old, candidate("new", true, true)], "new");
         assert_eq!((choice.kept.len(), choice.serving), (0, None));
+    }
+
+    #[test]
+    fn a_machine_that_is_not_what_is_wanted_takes_nothing_over() {
+        let old = recorded(candidate("old", false, true));
+        let choice = choose(&[old, candidate("new", false, true)], "new");
+        assert_eq!(choice.kept, ["old"]);
+        assert_eq!(choice.serving.unwrap().id, "i-old");
     }
 
     #[test]

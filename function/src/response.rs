@@ -14,6 +14,10 @@ use serde_json::{Map, Value};
 use crate::compose::Composed;
 use crate::requirements::{Requirement, Which};
 
+/// The longest message, in characters. Values that people wrote and what providers
+/// say may be as long as etcd allows, and each message goes into several places.
+const LONGEST: usize = 4096;
+
 /// A decision, complete and free of chance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
@@ -150,6 +154,9 @@ impl Desired {
             _ => Map::new(),
         };
         status.extend(self.status);
+        if let Some(Value::String(message)) = status.get_mut("message") {
+            *message = bounded(std::mem::take(message));
+        }
         fields.insert("status".to_owned(), json_to_pb(&Value::Object(status)));
         for (key, value) in self.connection {
             add_connection_detail(composite, key, value);
@@ -191,23 +198,45 @@ impl Condition {
         } else {
             sdk::condition_false(rsp, self.type_, self.reason)
         };
-        condition.message = (!self.message.is_empty()).then_some(self.message);
+        condition.message = (!self.message.is_empty()).then(|| bounded(self.message));
         condition.target = Some(Target::CompositeAndClaim as i32);
     }
 }
 
 impl Event {
     fn add_to(self, rsp: &mut RunFunctionResponse) {
+        let message = bounded(self.message);
         let result = match self.severity {
-            Severity::Normal => sdk::normal(rsp, self.message),
-            Severity::Warning => sdk::warning(rsp, self.message),
-            Severity::Fatal => sdk::fatal(rsp, self.message),
+            Severity::Normal => sdk::normal(rsp, message),
+            Severity::Warning => sdk::warning(rsp, message),
+            Severity::Fatal => sdk::fatal(rsp, message),
         };
         result.reason = Some(self.reason.to_owned());
         result.target = Some(Target::CompositeAndClaim as i32);
     }
 }
 
+/// A message without what is beyond the longest.
+fn bounded(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(LONGEST) {
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}
+
 fn readiness(ready: bool) -> Ready {
     if ready { Ready::True } else { Ready::False }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_as_long_as_etcd_takes_does_not_fill_the_claim() {
+        let message = bounded("ä".repeat(LONGEST + 1));
+        assert_eq!(message, "ä".repeat(LONGEST) + "…");
+        assert_eq!(bounded("ä".repeat(LONGEST)), "ä".repeat(LONGEST));
+    }
 }

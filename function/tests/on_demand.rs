@@ -319,3 +319,41 @@ fn holding_an_on_demand_workspace_changes_nothing_of_it() {
         assert_eq!(resource["spec"], observed[&key]["spec"], "{key}");
     }
 }
+
+/// EC2 tears the disks off an instance that it terminates.
+#[test]
+fn no_instance_goes_before_anybody_has_looked_what_is_attached_to_it() {
+    let forgotten = json!({
+        "observed": {
+            "composite": {"resource": {
+                "spec": {"parameters": {"instanceType": "g5.xlarge"}},
+                "status": {"home": null, "instanceId": null}
+            }},
+            "resources": {"home": null, (ATTACHMENT): null}
+        },
+        "requiredResources": {"attachments": null}
+    });
+    let request = case::changed("on-demand-booting", &forgotten);
+    assert!(resources(&answer(&request)).contains_key(FIRST));
+    let looked = json!({"requiredResources": {"attachments": {"items": []}}});
+    let mut request = case::changed("on-demand-booting", &forgotten);
+    request.required_resources = case::changed("on-demand-booting", &looked).required_resources;
+    assert!(!resources(&answer(&request)).contains_key(FIRST));
+}
+
+#[test]
+fn an_attachment_that_somebody_edited_lets_none_begin_before_anybody_has_looked() {
+    let edited = json!({
+        "observed": {"resources": {(ATTACHMENT): {"resource": {
+            "spec": {"forProvider": {"instanceId": "i-0000000000000c0c00"}}
+        }}}},
+        "requiredResources": {"attachments": null}
+    });
+    let request = case::changed("replaced-type-hands-over", &edited);
+    let observed = observed(&request);
+    let desired = resources(&answer(&request));
+    let begun = desired.keys().find(|key| {
+        key.starts_with(keys::ATTACHMENT_PREFIX) && !observed.contains_key(key.as_str())
+    });
+    assert_eq!(begun, None);
+}

@@ -28,7 +28,9 @@ const DEVICE: &str = "/dev/sdf";
 pub struct Home<'a> {
     volume: Option<Managed<'a>>,
     recorded: Option<&'a HomeStatus>,
-    /// By name: what Crossplane observes, and what is on its way out.
+    /// By key: the attachments that Crossplane observes.
+    composed: BTreeMap<&'a str, Managed<'a>>,
+    /// By name: these, and what is on its way out.
     attachments: BTreeMap<&'a str, Managed<'a>>,
     /// Whether everything that is on its way out is known.
     attachments_known: bool,
@@ -60,20 +62,22 @@ impl<'a> Home<'a> {
         leaving: Option<&'a [Value]>,
         recorded: Option<&'a HomeStatus>,
     ) -> Self {
-        let composed = observed
+        let composed: BTreeMap<&str, Managed<'_>> = observed
             .iter()
             .filter(|(key, _)| key.starts_with(keys::ATTACHMENT_PREFIX))
-            .map(|(_, attachment)| attachment);
+            .map(|(key, attachment)| (key.as_str(), Managed::new(attachment)))
+            .collect();
         Self {
             volume: observed.get(keys::HOME).map(Managed::new),
             recorded,
             attachments: leaving
                 .into_iter()
                 .flatten()
-                .chain(composed)
                 .map(Managed::new)
+                .chain(composed.values().copied())
                 .map(|attachment| (attachment.name(), attachment))
                 .collect(),
+            composed,
             attachments_known: leaving.is_some(),
         }
     }
@@ -103,9 +107,10 @@ impl<'a> Home<'a> {
         }
     }
 
-    /// Whether the volume is, or may still be, attached to the instance.
-    pub fn may_be_attached_to(&self, id: &str) -> bool {
-        !self.attachments_known
+    /// Whether a volume is, or may still be, attached to the instance. While
+    /// Crossplane has not fetched the attachments, it may be if there is one at all.
+    pub fn may_be_attached_to(&self, id: &str, has_home: bool) -> bool {
+        (has_home && !self.attachments_known)
             || self
                 .attachments
                 .values()
@@ -133,6 +138,12 @@ impl<'a> Home<'a> {
             .values()
             .find(|a| a.asked("instanceId") == Some(id) && !a.deleting())
             .copied()
+    }
+
+    /// Whether an attachment to the instance is composed already.
+    fn is_composed_for(&self, id: &str) -> bool {
+        let composed = self.composed.get(attachment_key(id).as_str());
+        composed.is_some_and(|a| a.asked("instanceId") == Some(id) && !a.deleting())
     }
 
     /// What is to be told, when the volume belongs to `holder`.
@@ -318,7 +329,7 @@ pub fn attachment(
     let id = instance::id(holder)?;
     let volume = home.volume_id().filter(|_| home.volume.is_some())?;
     let is_in_reach = holder.at("availabilityZone") == home.zone();
-    let is_there = home.attachment_to(id).is_some();
+    let is_there = home.is_composed_for(id);
     let runs = instance::state(holder) == Some("running");
     let may_begin = runs && is_in_reach && home.is_free_for(id);
     if !is_there && !may_begin {

@@ -27,20 +27,24 @@ pub struct Place<'a> {
 }
 
 /// The key of a new instance, by all that cannot change without another one, and
-/// by the machine that it follows: an object whose instance is lost never gets
-/// another one (see [`is_lost`]), so its key is used up.
-pub fn fresh_key(wanted: &Wanted, place: Place<'_>, recorded: Option<&str>) -> String {
-    keys::hashed(
-        keys::INSTANCE_PREFIX,
-        [
-            wanted.instance_type(),
-            &wanted.image.id,
-            &wanted.user_data,
-            place.zone.unwrap_or_default(),
-            place.subnet.unwrap_or_default(),
-            recorded.unwrap_or_default(),
-        ],
-    )
+/// by the machines that it follows: an object whose instance is lost never gets
+/// another one (see [`is_lost`]), so its key is used up. `recorded` is the machine
+/// of the last call, `lost` are the others that are lost.
+pub fn fresh_key<'a>(
+    wanted: &'a Wanted,
+    place: Place<'a>,
+    recorded: Option<&'a str>,
+    lost: impl Iterator<Item = &'a str>,
+) -> String {
+    let made_of = [
+        wanted.instance_type(),
+        &wanted.image.id,
+        &wanted.user_data,
+        place.zone.unwrap_or_default(),
+        place.subnet.unwrap_or_default(),
+        recorded.unwrap_or_default(),
+    ];
+    keys::hashed(keys::INSTANCE_PREFIX, made_of.into_iter().chain(lost))
 }
 
 /// Whether an instance is what is wanted, so that it stays. User data counts
@@ -66,12 +70,12 @@ pub fn fits(
         && (!wanted.has_home || user_data.contains(HOME_UNIT_NAME))
 }
 
-/// Whether the machine of the last call is gone from EC2. Late initialization has
-/// written its network interface into the spec, so that provider-aws fails to
+/// Whether the object had an instance that is gone from EC2. Late initialization
+/// has written its network interface into the spec, so that provider-aws fails to
 /// make another one for ever; without late initialization, it would forget the
 /// instance at its next start and make a second one.
-pub fn is_lost(instance: Managed<'_>, recorded: Option<&str>) -> bool {
-    recorded.is_some() && instance.at("id") == recorded && instance.failing(READY).is_some()
+pub fn is_lost(instance: Managed<'_>) -> bool {
+    instance.at("id").is_some() && instance.failing(READY).is_some()
 }
 
 /// The desired instance. `observed` is the instance as it is: what EC2 cannot
