@@ -57,6 +57,8 @@ pub struct Volume {
     pub attached: Option<(String, Hold)>,
     /// Whether it may hold files.
     pub was_attached: bool,
+    /// Its tags, by key.
+    pub tags: Value,
 }
 
 /// What does not work at the moment.
@@ -133,13 +135,14 @@ impl Cloud {
     }
 
     /// Makes a volume.
-    pub fn make_volume(&mut self, zone: &str, size: i64) -> String {
+    pub fn make_volume(&mut self, zone: &str, size: i64, tags: Value) -> String {
         let id = format!("vol-{:017x}", self.next());
         let volume = Volume {
             zone: zone.to_owned(),
             size,
             attached: None,
             was_attached: false,
+            tags,
         };
         self.volumes.insert(id.clone(), volume);
         id

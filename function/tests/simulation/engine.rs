@@ -12,7 +12,7 @@ use super::manifest::{text, written};
 
 /// What a reconcile of an XR starts from.
 pub struct Call<'a> {
-    /// The Composition's input.
+    /// The Composition's input; null where there is none.
     pub policy: &'a Value,
     /// The XR.
     pub xr: Value,
@@ -63,7 +63,7 @@ impl Engine for InProcess {
     fn render(&mut self, call: &Call<'_>) -> Result<Rendered, String> {
         let mut asked: Option<Vec<Requirement>> = None;
         let mut request = Request {
-            policy: Some(call.policy.clone()),
+            policy: Some(call.policy.clone()).filter(|policy| !policy.is_null()),
             composite: Some(call.xr.clone()),
             observed: call.observed.clone(),
             required: fetch(&self.remembered, &call.cluster),

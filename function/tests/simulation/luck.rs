@@ -158,13 +158,21 @@ fn platform(world: &mut World) -> String {
         }
         9 => {
             let rolls = world.dice.percent(50);
-            world.policy["instance"] = json!({"replaceOnUserDataChange": rolls});
-            "replaceOnUserDataChange is on or off"
+            let centre = *world.dice.pick(&["research", "robotics"]);
+            world.policy["instance"] = json!({
+                "replaceOnUserDataChange": rolls,
+                "tags": {"cost-center": centre},
+            });
+            "replaceOnUserDataChange is on or off, and there is another tag"
         }
         10 => {
             let on_delete = *world.dice.pick(&["Retain", "Delete"]);
             world.policy["home"] = json!({"onDelete": on_delete});
             "onDelete is Retain or Delete"
+        }
+        11 if world.dice.percent(50) => {
+            world.policy = Value::Null;
+            "the policy is taken out"
         }
         11 => {
             world.policy["nonsense"] = json!(true);

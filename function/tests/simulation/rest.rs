@@ -16,6 +16,8 @@ use super::world::World;
 const ROUND: u64 = 10;
 /// When upbound's provider looks again without being called.
 const POLL: u64 = 600;
+/// More rounds than this are an endless loop.
+const ROUNDS: usize = 1000;
 /// More reconciles of the XR than this are an endless loop.
 pub const RECONCILES: usize = 60;
 
@@ -53,7 +55,7 @@ pub fn settle(world: &mut World, engine: &mut impl Engine) -> Result<Rest, Strin
     let mut rest = Rest::default();
     let (mut now, mut reconciles) = (0, 0);
     let mut quiet_since = None;
-    loop {
+    for _ in 0..ROUNDS {
         let before = (world.api.changes(), world.cloud.clone(), world.xr.clone());
         if now >= calls.poll_at {
             calls.poll_at = now + POLL;
@@ -88,6 +90,7 @@ pub fn settle(world: &mut World, engine: &mut impl Engine) -> Result<Rest, Strin
             now = now.max(calls.due_at.min(calls.poll_at));
         }
     }
+    Err(format!("{ROUNDS} rounds and no rest"))
 }
 
 impl Calls {
@@ -289,6 +292,7 @@ fn home(world: &World) -> Result<(), String> {
     if attached != Some((recorded.to_owned(), Hold::Attached)) {
         return Err(format!("{id} is attached to {attached:?}"));
     }
+    tags(world, home, recorded)?;
     let size = world
         .xr
         .parameters
@@ -298,4 +302,20 @@ fn home(world: &World) -> Result<(), String> {
         return Err(format!("{NAME}'s home has not grown to {size:?} GiB"));
     }
     Ok(())
+}
+
+/// Instance and volume ask for the same tags of the volume: they would take them
+/// away from each other at every look.
+fn tags(world: &World, home: &Value, machine: &str) -> Result<(), String> {
+    let mut instances = world.api.of_kind("Instance");
+    let instance = instances.find(|i| text(i, EXTERNAL_NAME) == Some(machine));
+    let asked = instance.and_then(|i| i.pointer("/spec/forProvider/volumeTags"));
+    let tags = home.pointer("/spec/forProvider/tags");
+    if tags.is_some() && tags == asked {
+        Ok(())
+    } else {
+        Err(format!(
+            "the home has the tags {tags:?}, its instance the volumeTags {asked:?}"
+        ))
+    }
 }

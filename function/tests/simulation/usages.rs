@@ -47,7 +47,7 @@ pub fn look(world: &mut World, id: &Id) -> bool {
         if of.kind == "SecurityGroup"
             && let Some(group) = world.api.get(&of)
         {
-            let uid = text(&group, "/metadata/uid").unwrap_or_default();
+            let uid = text(group, "/metadata/uid").unwrap_or_default();
             world.by_hand.insert(uid.to_owned());
         }
         // replayDeletion: whoever was refused need not come back.

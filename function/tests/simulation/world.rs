@@ -21,7 +21,7 @@ pub struct World {
     pub cloud: Cloud,
     /// The workspace's XR.
     pub xr: Composite,
-    /// The Composition's input.
+    /// The Composition's input; null where there is none.
     pub policy: Value,
     /// The `EnvironmentConfig`, where there is one.
     pub catalogue: Option<Value>,
