@@ -12,7 +12,7 @@ use crate::minimise::minimise;
 use crate::mutation;
 use crate::oracle::{self, Kind, Violation};
 
-const REPORT: Duration = Duration::from_secs(5);
+const REPORT: Duration = Duration::from_secs(15);
 
 /// How many requests became what.
 pub type Tally = BTreeMap<Kind, u64>;
@@ -67,8 +67,12 @@ impl Campaign {
             }
             whole
         });
-        let first = self.first;
-        println!("seeds from {first}: {tally:?} in {:.1?}", begun.elapsed());
+        let seconds = begun.elapsed().as_secs_f64();
+        println!(
+            "{} requests, seeds from {}, in {seconds:.0} s: {tally:?}",
+            done.load(Ordering::Relaxed),
+            self.first,
+        );
         (tally, found.into_inner().unwrap())
     }
 

@@ -215,10 +215,7 @@ fn anywhere(request: &mut Value, dice: &mut Dice) {
         4 => {
             let other = dice.any(paths(root, 7)).unwrap_or_default();
             let value = root.pointer(&other).cloned().unwrap_or_default();
-            // A time in the place of a state is told like any other nonsense.
-            if !value.to_string().contains(states::TIME) {
-                put(root, &place, value);
-            }
+            put(root, &place, value);
         }
         _ => {
             let value = hostile::value(dice);

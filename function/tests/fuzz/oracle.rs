@@ -18,7 +18,7 @@ use crate::compare::{self, json};
 use crate::hostile;
 use crate::intent::Applied;
 use crate::view::{Machine, View};
-use crate::{steadiness, volume};
+use crate::{fleeting, steadiness, volume};
 
 /// What gRPC refuses to carry.
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
@@ -95,7 +95,7 @@ pub fn check(json: &Value, is_thorough: bool) -> Result<Kind, Violation> {
     };
     small(&request, &response)?;
     passed_on(&request, &response)?;
-    conditions(&response)?;
+    conditions(json, &response)?;
     let fatal = results(&response)?;
     if is_thorough {
         steadiness::over_the_wire(&request, &response)?;
@@ -144,10 +144,19 @@ fn small(request: &RunFunctionRequest, response: &RunFunctionResponse) -> Outcom
     let conditions = response.conditions.iter().map(|c| c.message().len());
     let said: usize = results.chain(conditions).sum();
     let after = compare::weight_of(response.desired.as_ref()) + context + said;
-    if after > before + ADDED_LIMIT {
+    if after > before + ADDED_LIMIT && after > before + ADDED_LIMIT + tags(request) {
         return broken("size", format!("{before} bytes are answered by {after}"));
     }
     Ok(())
+}
+
+/// The size of the home's tags, which are its instance's `volumeTags` as well.
+fn tags(request: &RunFunctionRequest) -> usize {
+    let observed = request.observed.as_ref();
+    let home = observed.and_then(|observed| observed.resources.get("home"));
+    let home = home.map(json).unwrap_or_default();
+    let tags = home.pointer("/spec/forProvider/tags");
+    tags.map_or(0, |tags| tags.to_string().len())
 }
 
 /// What earlier steps left, and the tag.
@@ -226,7 +235,7 @@ fn composite(before: Option<&Resource>, after: Option<&Resource>) -> Outcome {
     Ok(())
 }
 
-fn conditions(response: &RunFunctionResponse) -> Outcome {
+fn conditions(json: &Value, response: &RunFunctionResponse) -> Outcome {
     let mut types = BTreeSet::new();
     for condition in &response.conditions {
         let name = condition.r#type.as_str();
@@ -247,7 +256,7 @@ fn conditions(response: &RunFunctionResponse) -> Outcome {
         if condition.target() != Target::CompositeAndClaim {
             return wrong("does not reach the claim");
         }
-        if changes_every_time(condition.message()) {
+        if fleeting::is_in(condition.message()) && !fleeting::is_out_of_place(json) {
             return wrong("changes with every attempt");
         }
     }
@@ -264,19 +273,6 @@ fn is_reason(reason: &str) -> bool {
         && reason.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
         && reason.chars().all(inner)
         && reason.len() <= 1024
-}
-
-/// Whether a text holds AWS's id of a request, or a time.
-fn changes_every_time(text: &str) -> bool {
-    let request_ids = text.split("RequestID: ").skip(1);
-    let is_id = |rest: &str| {
-        let id: String = rest
-            .chars()
-            .take_while(|c| c.is_ascii_hexdigit() || *c == '-')
-            .collect();
-        id.len() > 30
-    };
-    request_ids.into_iter().any(is_id) || text.contains("T10:00:05Z")
 }
 
 /// Answers whether there is a fatal result.
