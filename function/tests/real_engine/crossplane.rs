@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::simulation::engine::{Call, Engine, Rendered};
-use crate::simulation::manifest::{KEY, text};
+use crate::simulation::manifest::{self, KEY, text};
 
 const FUNCTION: &str = "acme-function-gpu-workspace";
 /// What Crossplane puts before a function's events.
@@ -26,11 +26,13 @@ pub struct Crossplane {
     folder: PathBuf,
 }
 
-/// Builds the CLI and the core, or finds them built.
+/// Finds the CLI and the core, or builds them from source: minutes, once.
 pub fn build() -> Binaries {
-    let cache = Cache::from_environment().unwrap();
     let names = ["crossplane", "crossplane-core"];
-    binaries::ensure(&cache, &names, &mut Progress::to_stderr()).unwrap()
+    let built = Cache::from_environment()
+        .map_err(binaries::Error::from)
+        .and_then(|cache| binaries::ensure(&cache, &names, &mut Progress::to_stderr()));
+    built.unwrap_or_else(|error| panic!("no Crossplane: {error}\nis Go installed?"))
 }
 
 impl Crossplane {
@@ -67,7 +69,12 @@ impl Crossplane {
         let composition = root.join("compositions/gpudevworkspaces-ec2.yaml");
         let composition = std::fs::read_to_string(composition).unwrap();
         let mut composition: Value = serde_yaml::from_str(&composition).unwrap();
-        composition["spec"]["pipeline"][0]["input"] = call.policy.clone();
+        let step = &mut composition["spec"]["pipeline"][0];
+        if call.policy.is_null() {
+            manifest::remove(step, "/input");
+        } else {
+            step["input"] = call.policy.clone();
+        }
         let observed: Vec<Value> = call.observed.values().cloned().collect();
         let flag = |name: &str, value: PathBuf| format!("--{name}={}", value.display());
         let core = self.binaries.path("crossplane-core").unwrap().to_owned();

@@ -1,7 +1,10 @@
 //! Workspaces with bad luck, reconciled by Crossplane's own engine.
 //!
 //! The same schedules as `schedules`, a few of them: what this process takes for
-//! Crossplane in thousands is compared with Crossplane at every reconcile.
+//! Crossplane in thousands is compared with Crossplane at every reconcile. The first
+//! run builds Crossplane from source, in minutes, with Go.
+//!
+//! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,6 +22,7 @@ mod simulation;
 mod crossplane;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -29,17 +33,19 @@ use simulation::engine::{Call, Engine, InProcess, Rendered};
 use simulation::manifest::condition;
 use simulation::schedule;
 
-const SCHEDULES: u64 = 15;
+const SCHEDULES: u64 = 12;
 const STEPS: usize = 20;
 
 /// Crossplane, watched by what takes its place elsewhere.
-struct Compared {
+struct Compared<'a> {
     crossplane: Crossplane,
     model: InProcess,
+    reconciles: &'a AtomicU64,
 }
 
-impl Engine for Compared {
+impl Engine for Compared<'_> {
     fn render(&mut self, call: &Call<'_>) -> Result<Rendered, String> {
+        self.reconciles.fetch_add(1, Ordering::Relaxed);
         let rendered = self.crossplane.render(call)?;
         let expected = self.model.render(call)?;
         if rendered.fatal.is_some() != expected.fatal.is_some() {
@@ -104,6 +110,7 @@ fn crossplane_itself_keeps_the_home_safe_and_brings_the_workspace_to_rest() {
     let schedules = number("SIMULATION_SCHEDULES").unwrap_or(SCHEDULES);
     let binaries = crossplane::build();
     let begun = Instant::now();
+    let reconciles = AtomicU64::new(0);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let function = runtime.block_on(Running::insecure());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -117,6 +124,7 @@ fn crossplane_itself_keeps_the_home_safe_and_brings_the_workspace_to_rest() {
                     &format!("real-engine-{offset}"),
                 ),
                 model: InProcess::default(),
+                reconciles: &reconciles,
             };
             let outcome = schedule::run(seed, STEPS, &mut engine, true);
             outcome.err().map(|(what, log)| {
@@ -133,7 +141,8 @@ fn crossplane_itself_keeps_the_home_safe_and_brings_the_workspace_to_rest() {
         joined.flat_map(Result::unwrap).collect()
     });
     println!(
-        "{schedules} schedules from seed {first} in {:.1?}",
+        "seeds from {first}: {schedules} schedules, {} reconciles, in {:.1?}",
+        reconciles.load(Ordering::Relaxed),
         begun.elapsed()
     );
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
