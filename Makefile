@@ -68,6 +68,15 @@ e2e:
 	$(XTASK) e2e $(SUITE) --name $(TEST)
 	$(XTASK) cluster down --name $(TEST)
 
+# A million random requests to the function, optimised, and each time others. Not a
+# test: it takes ten minutes. `make fuzz FUZZ_SEED=…` repeats one; more in
+# function/tests/fuzz/main.rs.
+.PHONY: fuzz
+fuzz: export FUZZ_COUNT ?= 1000000
+fuzz: export FUZZ_SEED ?= $(shell date +%s)000000
+fuzz:
+	cargo test --quiet --workspace --profile fuzz --test fuzz -- --nocapture
+
 # What a call of the function costs, beside an empty one, Go's and Python's. Not a
 # test: it takes ten minutes and an idle machine.
 .PHONY: bench-function
