@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use function_gpu_workspace::keys;
-use function_gpu_workspace::service::answer;
 use function_sdk_rust::proto::v1::{
     Ready, Resource, RunFunctionRequest, RunFunctionResponse, Severity, Status, Target,
 };
@@ -14,6 +13,7 @@ use prost::Message;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::case::answer;
 use crate::compare::{self, json};
 use crate::hostile;
 use crate::intent::Applied;
