@@ -66,15 +66,15 @@ fn value(message: &[u8], levels: u32) -> Result<Value, Malformed> {
         Some((3, Content::Bytes(bytes))) => wire::text(bytes)?.into(),
         Some((4, Content::Varint(bit))) => (bit != 0).into(),
         Some((5, Content::Bytes(object))) => {
-            let levels = levels.checked_sub(OBJECT).ok_or(Malformed)?;
-            fields(object, |_, bytes| value(bytes, levels))?
+            let inner = levels.checked_sub(OBJECT).ok_or(Malformed);
+            fields(object, |_, bytes| value(bytes, inner?))?
         }
         Some((6, Content::Bytes(list))) => {
-            let levels = levels.checked_sub(LIST).ok_or(Malformed)?;
+            let inner = levels.checked_sub(LIST).ok_or(Malformed);
             let mut items = Vec::new();
             let mut fields = Fields::of(list);
             while let Some(bytes) = message_in(&mut fields)? {
-                items.push(value(bytes, levels)?);
+                items.push(value(bytes, inner?)?);
             }
             items.into()
         }

@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use function_gpu_workspace::call::Call;
 use function_gpu_workspace::keys;
+use function_gpu_workspace::service::answer;
 use function_sdk_rust::proto::v1::{
     Ready, Resource, RunFunctionRequest, RunFunctionResponse, Severity, Status, Target,
 };
@@ -13,7 +15,6 @@ use prost::Message;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::case::answer;
 use crate::compare::{self, json};
 use crate::hostile;
 use crate::intent::Applied;
@@ -87,8 +88,15 @@ pub fn check(json: &Value, is_thorough: bool) -> Result<Kind, Violation> {
     let Some(request) = parsed else {
         return Ok(Kind::Unsendable);
     };
+    let call = match Call::read(&request.encode_to_vec()) {
+        Ok(call) => call,
+        Err(_) if is_thorough => {
+            return broken("reading", "the SDK reads more").map(|()| Kind::Unsendable);
+        }
+        Err(_) => return Ok(Kind::Unsendable),
+    };
     IS_CAUGHT.set(true);
-    let response = catch_unwind(AssertUnwindSafe(|| answer(&request)));
+    let response = catch_unwind(AssertUnwindSafe(|| answer(call)));
     IS_CAUGHT.set(false);
     let Ok(response) = response else {
         return broken("panic", "the function panicked").map(|()| Kind::Unsendable);
