@@ -37,14 +37,14 @@ impl<'a> Composite<'a> {
 
     /// The XR's own name, for logs.
     pub fn name(self) -> &'a str {
-        self.text("/metadata/name")
+        self.text(&["metadata", "name"])
     }
 
     /// What tells this XR from every other one.
     pub fn id(self) -> CompositeId {
         CompositeId {
             name: self.name().to_owned(),
-            uid: self.text("/metadata/uid").to_owned(),
+            uid: self.text(&["metadata", "uid"]).to_owned(),
         }
     }
 
@@ -53,10 +53,10 @@ impl<'a> Composite<'a> {
     /// `spec.crossplane`.
     pub fn origin(self) -> Result<Origin, Refusal> {
         let claim = (
-            self.text("/spec/claimRef/namespace"),
-            self.text("/spec/claimRef/name"),
+            self.text(&["spec", "claimRef", "namespace"]),
+            self.text(&["spec", "claimRef", "name"]),
         );
-        let own = (self.text("/metadata/namespace"), self.name());
+        let own = (self.text(&["metadata", "namespace"]), self.name());
         [claim, own]
             .into_iter()
             .find(|(namespace, _)| !namespace.is_empty())
@@ -65,7 +65,7 @@ impl<'a> Composite<'a> {
                 name: name.to_owned(),
             })
             .ok_or_else(|| Refusal::NoNamespace {
-                kind: self.text("/kind").to_owned(),
+                kind: self.text(&["kind"]).to_owned(),
                 name: self.name().to_owned(),
             })
     }
@@ -73,12 +73,12 @@ impl<'a> Composite<'a> {
     /// `spec.parameters`, checked again: an XR may be older than its schema.
     pub fn parameters(self) -> Result<WorkspaceParameters, Violations> {
         let none = json!({});
-        schema::parameters(self.0.pointer("/spec/parameters").unwrap_or(&none))
+        schema::parameters(self.at(&["spec", "parameters"]).unwrap_or(&none))
     }
 
     /// Whether the parameters mention a home volume, valid or not.
     pub fn asks_for_home(self) -> bool {
-        self.0.pointer("/spec/parameters/home").is_some()
+        self.at(&["spec", "parameters", "home"]).is_some()
     }
 
     /// The status as the last call left it. A field that another version of this
@@ -103,11 +103,13 @@ impl<'a> Composite<'a> {
         T::deserialize(self.0.get("status")?.get(name)?).ok()
     }
 
-    fn text(self, pointer: &str) -> &'a str {
-        self.0
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+    /// Walks by keys. (`Value::pointer` copies every one of them first.)
+    fn at(self, path: &[&str]) -> Option<&'a Value> {
+        path.iter().try_fold(self.0, |value, key| value.get(key))
+    }
+
+    fn text(self, path: &[&str]) -> &'a str {
+        self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 }
 

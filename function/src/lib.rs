@@ -18,6 +18,7 @@
     )
 )]
 
+pub mod call;
 pub mod catalogue;
 pub mod claim_paths;
 pub mod compose;
@@ -26,6 +27,7 @@ pub mod finding;
 pub mod hold;
 pub mod image;
 pub mod input;
+pub mod json;
 pub mod keys;
 pub mod limits;
 pub mod managed;
@@ -46,3 +48,4 @@ pub mod spot;
 pub mod status;
 pub mod user_data;
 pub mod wanted;
+pub mod wire;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use function_gpu_workspace::server::{self, Arguments};
-use function_gpu_workspace::service::Function;
+use function_gpu_workspace::service::answer;
 use function_sdk_rust::logging;
 
 /// A call makes thousands of small allocations and frees them together.
@@ -15,7 +15,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     logging::configure(arguments.debug);
-    match server::run(Function, &arguments).await {
+    match server::run(answer, &arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("function-gpu-workspace: {error}");

@@ -29,12 +29,13 @@ impl<'a> Managed<'a> {
 
     /// The Kubernetes object's name.
     pub fn name(self) -> &'a str {
-        self.text("/metadata/name").unwrap_or_default()
+        let name = self.part("metadata", "name");
+        name.and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Its id at the provider, once that is known.
     pub fn external_name(self) -> Option<&'a str> {
-        let annotations = self.0.pointer("/metadata/annotations")?;
+        let annotations = self.part("metadata", "annotations")?;
         annotations
             .get(EXTERNAL_NAME)?
             .as_str()
@@ -43,13 +44,12 @@ impl<'a> Managed<'a> {
 
     /// Whether somebody is deleting it.
     pub fn deleting(self) -> bool {
-        self.0.pointer("/metadata/deletionTimestamp").is_some()
+        self.part("metadata", "deletionTimestamp").is_some()
     }
 
     /// A text under `spec.forProvider`.
     pub fn asked(self, field: &str) -> Option<&'a str> {
-        self.0
-            .pointer("/spec/forProvider")?
+        self.part("spec", "forProvider")?
             .get(field)?
             .as_str()
             .filter(|text| !text.is_empty())
@@ -62,7 +62,7 @@ impl<'a> Managed<'a> {
 
     /// A whole number under `spec.forProvider`.
     pub fn asked_number(self, field: &str) -> Option<i64> {
-        let number = self.0.pointer("/spec/forProvider")?.get(field)?.as_f64()?;
+        let number = self.part("spec", "forProvider")?.get(field)?.as_f64()?;
         #[allow(clippy::cast_possible_truncation, reason = "the fraction is zero")]
         let whole = (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);
         whole
@@ -70,8 +70,7 @@ impl<'a> Managed<'a> {
 
     /// A text under `status.atProvider`.
     pub fn at(self, field: &str) -> Option<&'a str> {
-        self.0
-            .pointer("/status/atProvider")?
+        self.part("status", "atProvider")?
             .get(field)?
             .as_str()
             .filter(|text| !text.is_empty())
@@ -79,7 +78,7 @@ impl<'a> Managed<'a> {
 
     /// The condition of a type.
     pub fn condition(self, type_: &str) -> Option<Observed<'a>> {
-        let conditions = self.0.pointer("/status/conditions")?.as_array()?;
+        let conditions = self.part("status", "conditions")?.as_array()?;
         let text = |condition: &'a Value, field: &str| {
             condition
                 .get(field)
@@ -118,8 +117,9 @@ impl<'a> Managed<'a> {
             && self.failing(LAST_ASYNC_OPERATION).is_none()
     }
 
-    fn text(self, pointer: &str) -> Option<&'a str> {
-        self.0.pointer(pointer)?.as_str()
+    /// A field of a field. (`Value::pointer` copies the keys to unescape them.)
+    fn part(self, outer: &str, inner: &str) -> Option<&'a Value> {
+        self.0.get(outer)?.get(inner)
     }
 }
 

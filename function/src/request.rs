@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use function_sdk_rust::proto::v1::{Ready, Resource, RunFunctionRequest};
-use function_sdk_rust::request::{observed_composed, observed_composite};
-use function_sdk_rust::resource::struct_to_json;
 use serde_json::Value;
 
-use crate::{keys, requirements};
+use crate::requirements;
 
 /// The parts of a `RunFunctionRequest` that a decision may depend on.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,34 +49,5 @@ impl Request {
         self.required
             .get(requirements::ATTACHMENTS)
             .map(Vec::as_slice)
-    }
-}
-
-impl From<&RunFunctionRequest> for Request {
-    fn from(request: &RunFunctionRequest) -> Self {
-        let json = |resource: Option<&Resource>| resource?.resource.as_ref().map(struct_to_json);
-        let desired = request.desired.as_ref();
-        let observed = request.observed.iter().flat_map(|o| o.resources.keys());
-        let owned = observed.filter(|key| keys::is_owned(key));
-        Self {
-            policy: request.input.as_ref().map(struct_to_json),
-            composite: json(observed_composite(request)),
-            observed: owned
-                .filter_map(|key| Some((key.clone(), json(observed_composed(request, key))?)))
-                .collect(),
-            required: request
-                .required_resources
-                .iter()
-                .map(|(name, found)| {
-                    let items = found.items.iter().filter_map(|item| json(Some(item)));
-                    (name.clone(), items.collect())
-                })
-                .collect(),
-            others_decide_readiness: desired.is_some_and(|desired| {
-                let said = desired.composite.as_ref().map(Resource::ready);
-                desired.resources.keys().any(|key| !keys::is_owned(key))
-                    || said.is_some_and(|ready| ready != Ready::Unspecified)
-            }),
-        }
     }
 }

@@ -11,6 +11,7 @@ use function_sdk_rust::resource::{
 use function_sdk_rust::response::{self as sdk, ResourceMatch};
 use serde_json::{Map, Value};
 
+use crate::call::Call;
 use crate::compose::Composed;
 use crate::requirements::{Requirement, Which};
 
@@ -119,8 +120,16 @@ pub enum Severity {
 impl Response {
     /// The protocol's response: everything that earlier steps left in the
     /// request, and this decision.
-    pub fn onto(self, request: &RunFunctionRequest) -> RunFunctionResponse {
-        let mut rsp = sdk::to(request, self.ttl);
+    pub fn onto(self, call: Call) -> RunFunctionResponse {
+        let request = RunFunctionRequest {
+            meta: call.meta,
+            ..RunFunctionRequest::default()
+        };
+        let mut rsp = RunFunctionResponse {
+            desired: call.desired,
+            context: call.context,
+            ..sdk::to(&request, self.ttl)
+        };
         for requirement in self.requirements {
             requirement.add_to(&mut rsp);
         }

@@ -31,7 +31,6 @@ pub mod signals;
 use std::sync::Arc;
 use std::time::Duration;
 
-use function_sdk_rust::proto::v1::function_runner_service_server::FunctionRunnerService;
 use rustls::ServerConfig;
 use tokio::sync::{oneshot, watch};
 use tonic::service::Routes;
@@ -45,7 +44,7 @@ pub use error::Error;
 
 use address::Listener;
 use certificates::Certificates;
-use endpoint::{Endpoint, Package, V1, V1Beta1};
+use endpoint::{Answer, Endpoint, Package, V1, V1Beta1};
 use metrics::{Counted, Metrics};
 use signals::Signals;
 
@@ -63,10 +62,7 @@ const MEGABYTE: usize = 1024 * 1024;
 ///
 /// Arguments, certificates or addresses that cannot be used, before anything is
 /// served; [`Error::Interrupted`] after a second signal.
-pub async fn run<F: FunctionRunnerService>(
-    function: F,
-    arguments: &Arguments,
-) -> Result<(), Error> {
+pub async fn run(answer: Answer, arguments: &Arguments) -> Result<(), Error> {
     let certificates = arguments.certificates()?.map(Certificates::read);
     let certificates = certificates.transpose()?;
     let mut signals = Signals::install()?;
@@ -74,7 +70,7 @@ pub async fn run<F: FunctionRunnerService>(
     let metrics = Arc::new(Metrics::new());
     serve_metrics(arguments, &metrics)?;
     let limit = arguments.max_recv_message_size.get() as usize * MEGABYTE;
-    let (health, routes) = routes(function, limit).await?;
+    let (health, routes) = routes(answer, limit).await?;
 
     let address = listener.address;
     let transport = if certificates.is_some() {
@@ -113,19 +109,15 @@ pub async fn run<F: FunctionRunnerService>(
 }
 
 /// Everything that is served: the function in both versions, health, reflection.
-async fn routes<F: FunctionRunnerService>(
-    function: F,
-    limit: usize,
-) -> Result<(HealthReporter, Routes), Error> {
+async fn routes(answer: Answer, limit: usize) -> Result<(HealthReporter, Routes), Error> {
     let (health, health_service) = tonic_health::server::health_reporter();
     for service in SERVICES {
         health
             .set_service_status(service, ServingStatus::Serving)
             .await;
     }
-    let function = Arc::new(function);
-    let routes = Routes::new(Endpoint::<F, V1>::new(Arc::clone(&function), limit))
-        .add_service(Endpoint::<F, V1Beta1>::new(function, limit))
+    let routes = Routes::new(Endpoint::<V1>::new(answer, limit))
+        .add_service(Endpoint::<V1Beta1>::new(answer, limit))
         .add_service(health_service)
         .add_service(descriptors::reflection()?.build_v1()?)
         .add_service(descriptors::reflection()?.build_v1alpha()?);

@@ -4,6 +4,8 @@
 //! Everything that a person typed goes through a serializer, into a scalar of
 //! its own; the script is constant and reads files.
 
+use std::sync::LazyLock;
+
 use api::policy::BehaviourVersion;
 use serde::Serialize;
 
@@ -48,7 +50,7 @@ pub struct UserData<'a> {
 impl UserData<'_> {
     /// The `#cloud-config` document.
     pub fn document(&self) -> Result<String, Refusal> {
-        let config = CloudConfig {
+        let head = yaml(&Head {
             ssh_pwauth: false,
             users: [User {
                 name: USER,
@@ -58,50 +60,35 @@ impl UserData<'_> {
                 // A home volume would keep a key for ever that the claim lost.
                 ssh_authorized_keys: if self.home { &[] } else { self.public_keys },
             }],
-            write_files: self.files()?,
-            runcmd: self.commands(),
-        };
-        let yaml = serde_yaml::to_string(&config).map_err(|error| Refusal::Unwritable {
-            what: "the user data",
-            problem: error.to_string(),
         })?;
-        let document = format!("#cloud-config\n{yaml}");
+        let tail = yaml(&Tail {
+            runcmd: self.commands(),
+        })?;
+        let files = self.files()?;
+        let document = ["#cloud-config\n", &head, "write_files:\n", &files, &tail].concat();
         if document.len() > LIMIT {
             return Err(Refusal::UserDataTooLarge { limit: LIMIT });
         }
         Ok(document)
     }
 
-    fn files(&self) -> Result<Vec<File>, Refusal> {
-        let mut files = vec![
-            File::new(
-                "/etc/gpu-workspace/workspace.json",
-                "0644",
-                self.workspace()?,
-            ),
-            File::new(
-                "/etc/gpu-workspace/requirements.txt",
-                "0644",
-                self.requirements(),
-            ),
-            File::new(SETUP_PATH, "0755", self.setup().to_owned()),
-        ];
+    /// Items of a YAML list.
+    fn files(&self) -> Result<String, Refusal> {
+        let workspace = self.workspace()?;
+        let requirements = self.requirements();
+        let mut files = yaml(&[
+            File::new("/etc/gpu-workspace/workspace.json", "0644", &workspace),
+            File::new("/etc/gpu-workspace/requirements.txt", "0644", &requirements),
+        ])?;
+        files.push_str(match self.behaviour {
+            BehaviourVersion::V1 => written(&SETUP_V1_FILE)?,
+            BehaviourVersion::V2 => written(&SETUP_FILE)?,
+        });
         if self.home {
-            files.extend([
-                File::new(HOME_PATH, "0755", HOME.to_owned()),
-                File::new(HOME_UNIT_PATH, "0644", HOME_UNIT.to_owned()),
-                File::new(SSHD_PATH, "0644", SSHD.to_owned()),
-                File::new(KEYS_PATH, "0644", self.keys()),
-            ]);
+            files.push_str(written(&HOME_FILES)?);
+            files.push_str(&yaml(&[File::new(KEYS_PATH, "0644", &self.keys())])?);
         }
         Ok(files)
-    }
-
-    fn setup(&self) -> &'static str {
-        match self.behaviour {
-            BehaviourVersion::V1 => SETUP_V1,
-            BehaviourVersion::V2 => SETUP,
-        }
     }
 
     fn keys(&self) -> String {
@@ -148,11 +135,51 @@ impl UserData<'_> {
     }
 }
 
+/// Files that are always the same, as items of a YAML list. Writing them anew
+/// took a third of a call.
+type Constant = LazyLock<Result<String, String>>;
+
+static SETUP_V1_FILE: Constant =
+    LazyLock::new(|| constant(&[File::new(SETUP_PATH, "0755", SETUP_V1)]));
+static SETUP_FILE: Constant = LazyLock::new(|| constant(&[File::new(SETUP_PATH, "0755", SETUP)]));
+static HOME_FILES: Constant = LazyLock::new(|| {
+    constant(&[
+        File::new(HOME_PATH, "0755", HOME),
+        File::new(HOME_UNIT_PATH, "0644", HOME_UNIT),
+        File::new(SSHD_PATH, "0644", SSHD),
+    ])
+});
+
+fn constant(files: &[File<'_>]) -> Result<String, String> {
+    serde_yaml::to_string(files).map_err(|error| error.to_string())
+}
+
+fn written(constant: &'static Constant) -> Result<&'static str, Refusal> {
+    match &**constant {
+        Ok(text) => Ok(text),
+        Err(problem) => Err(unwritable(problem.clone())),
+    }
+}
+
+fn yaml(part: &impl Serialize) -> Result<String, Refusal> {
+    serde_yaml::to_string(part).map_err(|error| unwritable(error.to_string()))
+}
+
+fn unwritable(problem: String) -> Refusal {
+    Refusal::Unwritable {
+        what: "the user data",
+        problem,
+    }
+}
+
 #[derive(Serialize)]
-struct CloudConfig<'a> {
+struct Head<'a> {
     ssh_pwauth: bool,
     users: [User<'a>; 1],
-    write_files: Vec<File>,
+}
+
+#[derive(Serialize)]
+struct Tail {
     runcmd: Vec<Vec<&'static str>>,
 }
 
@@ -168,14 +195,14 @@ struct User<'a> {
 }
 
 #[derive(Serialize)]
-struct File {
+struct File<'a> {
     path: &'static str,
     permissions: &'static str,
-    content: String,
+    content: &'a str,
 }
 
-impl File {
-    fn new(path: &'static str, permissions: &'static str, content: String) -> Self {
+impl<'a> File<'a> {
+    fn new(path: &'static str, permissions: &'static str, content: &'a str) -> Self {
         Self {
             path,
             permissions,

@@ -22,8 +22,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use function_gpu_workspace::service::answer;
 use sha2::{Digest, Sha256};
+
+use case::answer;
 
 const VERSIONS: [&str; 2] = ["v1", "v2"];
 

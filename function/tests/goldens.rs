@@ -17,7 +17,7 @@ mod case;
 
 use std::fs;
 
-use function_gpu_workspace::service::answer;
+use case::answer;
 
 #[test]
 fn every_case_gets_the_response_that_is_written_down() {

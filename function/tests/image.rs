@@ -7,8 +7,9 @@
 
 mod case;
 
-use function_gpu_workspace::service::answer;
 use serde_json::Value;
+
+use case::answer;
 
 /// The image in the XR's status, which is the one that the pool boots.
 fn image(name: &str) -> Value {

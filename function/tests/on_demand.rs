@@ -11,10 +11,11 @@ mod case;
 use std::collections::BTreeMap;
 
 use function_gpu_workspace::keys;
-use function_gpu_workspace::service::answer;
 use function_sdk_rust::proto::v1::{Ready, RunFunctionRequest, RunFunctionResponse};
 use function_sdk_rust::resource::struct_to_json;
 use serde_json::{Value, json};
+
+use case::answer;
 
 const FIRST: &str = "instance-3df36833";
 const SECOND: &str = "instance-c3d647f8";

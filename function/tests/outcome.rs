@@ -7,9 +7,10 @@
 
 mod case;
 
-use function_gpu_workspace::service::answer;
 use function_sdk_rust::proto::v1::{Ready, Severity, Status, Target};
 use serde_json::json;
+
+use case::answer;
 
 /// Server-side apply removes a status field that is not sent again.
 #[test]

@@ -7,11 +7,12 @@
 
 mod case;
 
-use function_gpu_workspace::service::answer;
 use function_sdk_rust::proto::v1::{Ready, RunFunctionResponse, Severity, resource_selector};
 use function_sdk_rust::resource::struct_to_json;
 use prost::Message;
 use serde_json::json;
+
+use case::answer;
 
 fn is_fatal(response: &RunFunctionResponse) -> bool {
     let mut results = response.results.iter();

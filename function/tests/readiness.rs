@@ -7,9 +7,10 @@
 
 mod case;
 
-use function_gpu_workspace::service::answer;
 use function_sdk_rust::proto::v1::{Ready, Status};
 use serde_json::{Value, json};
+
+use case::answer;
 
 #[test]
 fn a_workspace_is_ready_when_its_pool_is_in_order_and_its_instance_has_an_address() {

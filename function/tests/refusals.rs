@@ -7,10 +7,11 @@
 
 mod case;
 
-use function_gpu_workspace::service::answer;
 use function_sdk_rust::proto::v1::{RunFunctionResponse, Severity, Status};
 use function_sdk_rust::resource::struct_to_json;
 use serde_json::{Value, json};
+
+use case::answer;
 
 fn fatal(response: &RunFunctionResponse) -> Option<&str> {
     let mut results = response.results.iter();

@@ -10,11 +10,12 @@ mod case;
 
 use api::policy::BehaviourVersion;
 use function_gpu_workspace::refusal::Refusal;
-use function_gpu_workspace::service::answer;
 use function_gpu_workspace::software::{Pytorch, PytorchSource, Software};
 use function_gpu_workspace::user_data::UserData;
 use function_sdk_rust::resource::struct_to_json;
 use serde_json::{Value, json};
+
+use case::answer;
 
 const SETUP: &str = include_str!("../src/user_data/setup.sh");
 

@@ -12,6 +12,10 @@ use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
 use super::encoding::encode;
+use crate::call::Call;
+
+/// What is wrong with a request that prost reads and [`Call`] does not.
+const TWICE: &str = "a field that can be there once comes twice";
 
 /// Reads requests and writes responses.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +25,7 @@ pub struct Protocol;
 #[derive(Debug)]
 pub enum Received {
     /// A request.
-    Request(Box<RunFunctionRequest>),
+    Request(Box<Call>),
     /// A message of which only the head could be read.
     Unreadable(Unreadable),
 }
@@ -78,8 +82,11 @@ impl Decoder for Protocol {
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Received>, Status> {
         let message = buffer.copy_to_bytes(buffer.remaining());
+        if let Ok(call) = Call::read(&message) {
+            return Ok(Some(Received::Request(Box::new(call))));
+        }
         let error = match RunFunctionRequest::decode(message.clone()) {
-            Ok(request) => return Ok(Some(Received::Request(Box::new(request)))),
+            Ok(_) => TWICE.to_owned(),
             Err(error) => error.to_string(),
         };
         // What is no request in any part is not Crossplane's.

@@ -4,12 +4,11 @@
 //! v1, for functions and Crossplanes older than 1.17.
 
 use std::convert::Infallible;
+use std::future::{Ready, ready};
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use function_sdk_rust::proto::v1::RunFunctionResponse;
-use function_sdk_rust::proto::v1::function_runner_service_server::FunctionRunnerService;
 use futures::future::BoxFuture;
 use tonic::body::Body;
 use tonic::server::{Grpc, NamedService, UnaryService};
@@ -17,6 +16,7 @@ use tonic::{Code, Request, Response, Status};
 use tower_service::Service;
 
 use super::codec::{Protocol, Received};
+use crate::call::Call;
 
 /// A version of the protocol.
 pub trait Package: Send + Sync + 'static {
@@ -46,36 +46,39 @@ impl Package for V1Beta1 {
         "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction";
 }
 
+/// What a function does: it answers calls, and waits for nothing.
+pub type Answer = fn(Call) -> RunFunctionResponse;
+
 /// A function, served in one version of the protocol.
 #[derive(Debug)]
-pub struct Endpoint<F, P> {
-    function: Arc<F>,
+pub struct Endpoint<P> {
+    answer: Answer,
     limit: usize,
     package: PhantomData<P>,
 }
 
-impl<F, P> Endpoint<F, P> {
+impl<P> Endpoint<P> {
     /// Serves the function. `limit`: the largest request, in bytes.
-    pub fn new(function: Arc<F>, limit: usize) -> Self {
+    pub fn new(answer: Answer, limit: usize) -> Self {
         Self {
-            function,
+            answer,
             limit,
             package: PhantomData,
         }
     }
 }
 
-impl<F, P> Clone for Endpoint<F, P> {
+impl<P> Clone for Endpoint<P> {
     fn clone(&self) -> Self {
-        Self::new(Arc::clone(&self.function), self.limit)
+        Self::new(self.answer, self.limit)
     }
 }
 
-impl<F, P: Package> NamedService for Endpoint<F, P> {
+impl<P: Package> NamedService for Endpoint<P> {
     const NAME: &'static str = P::SERVICE;
 }
 
-impl<F: FunctionRunnerService, P: Package> Service<http::Request<Body>> for Endpoint<F, P> {
+impl<P: Package> Service<http::Request<Body>> for Endpoint<P> {
     type Response = http::Response<Body>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
@@ -86,7 +89,7 @@ impl<F: FunctionRunnerService, P: Package> Service<http::Request<Body>> for Endp
 
     fn call(&mut self, call: http::Request<Body>) -> Self::Future {
         let limit = self.limit;
-        let function = Called(Arc::clone(&self.function));
+        let function = Called(self.answer);
         Box::pin(async move {
             if call.uri().path() != P::RUN_FUNCTION {
                 let known = format!("{} has the method RunFunction only", P::SERVICE);
@@ -103,24 +106,17 @@ impl<F: FunctionRunnerService, P: Package> Service<http::Request<Body>> for Endp
     }
 }
 
-struct Called<F>(Arc<F>);
+struct Called(Answer);
 
-impl<F: FunctionRunnerService> UnaryService<Received> for Called<F> {
+impl UnaryService<Received> for Called {
     type Response = RunFunctionResponse;
-    type Future = BoxFuture<'static, Result<Response<RunFunctionResponse>, Status>>;
+    type Future = Ready<Result<Response<RunFunctionResponse>, Status>>;
 
     fn call(&mut self, call: Request<Received>) -> Self::Future {
-        let function = Arc::clone(&self.0);
-        Box::pin(async move {
-            let (metadata, extensions, received) = call.into_parts();
-            match received {
-                Received::Request(request) => {
-                    let call = Request::from_parts(metadata, extensions, *request);
-                    function.run_function(call).await
-                }
-                Received::Unreadable(unreadable) => Ok(Response::new(unreadable.answer())),
-            }
-        })
+        ready(Ok(Response::new(match call.into_inner() {
+            Received::Request(call) => (self.0)(*call),
+            Received::Unreadable(unreadable) => unreadable.answer(),
+        })))
     }
 }
 

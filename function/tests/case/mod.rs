@@ -8,9 +8,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use function_gpu_workspace::service::answer;
+use function_gpu_workspace::call::Call;
+use function_gpu_workspace::service;
 use function_sdk_rust::proto::v1::{Condition, RunFunctionRequest, RunFunctionResponse};
 use function_sdk_rust::resource::struct_to_json;
+use prost::Message;
 use serde_json::{Map, Value, json};
 
 /// The folder of all cases.
@@ -59,6 +61,11 @@ pub fn changed(name: &str, change: &Value) -> RunFunctionRequest {
 /// A request from its JSON form.
 pub fn parse(request: Value) -> RunFunctionRequest {
     serde_json::from_value(request).unwrap()
+}
+
+/// What the function answers.
+pub fn answer(request: &RunFunctionRequest) -> RunFunctionResponse {
+    service::answer(Call::read(&request.encode_to_vec()).unwrap())
 }
 
 /// A response as JSON with sorted keys, its numbers as Crossplane reads them.

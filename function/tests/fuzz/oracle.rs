@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use function_gpu_workspace::call::Call;
 use function_gpu_workspace::keys;
 use function_gpu_workspace::service::answer;
 use function_sdk_rust::proto::v1::{
@@ -87,8 +88,15 @@ pub fn check(json: &Value, is_thorough: bool) -> Result<Kind, Violation> {
     let Some(request) = parsed else {
         return Ok(Kind::Unsendable);
     };
+    let call = match Call::read(&request.encode_to_vec()) {
+        Ok(call) => call,
+        Err(_) if is_thorough => {
+            return broken("reading", "the SDK reads more").map(|()| Kind::Unsendable);
+        }
+        Err(_) => return Ok(Kind::Unsendable),
+    };
     IS_CAUGHT.set(true);
-    let response = catch_unwind(AssertUnwindSafe(|| answer(&request)));
+    let response = catch_unwind(AssertUnwindSafe(|| answer(call)));
     IS_CAUGHT.set(false);
     let Ok(response) = response else {
         return broken("panic", "the function panicked").map(|()| Kind::Unsendable);

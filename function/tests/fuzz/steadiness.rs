@@ -1,29 +1,26 @@
 //! What must hold from one call to the next.
 
+use function_gpu_workspace::call::Call;
 use function_gpu_workspace::server::encoding::encode;
-use function_gpu_workspace::service::{Function, answer};
-use function_sdk_rust::proto::v1::function_runner_service_server::FunctionRunnerService;
+use function_gpu_workspace::service;
 use function_sdk_rust::proto::v1::{RunFunctionRequest, RunFunctionResponse, Severity};
 use function_sdk_rust::resource::json_to_struct;
-use futures::FutureExt;
 use prost::Message;
 use serde_json::Value;
 
+use crate::case::answer;
 use crate::compare::{is_same, json, state};
 use crate::fleeting;
 use crate::oracle::{MESSAGE_LIMIT, Outcome, broken, received};
 
-/// Through the service, which never waits for anything, with the maps of both
-/// messages in another order.
+/// Through both messages, with their maps in another order.
 pub fn over_the_wire(request: &RunFunctionRequest, response: &RunFunctionResponse) -> Outcome {
     let bytes = request.encode_to_vec();
     let again = RunFunctionRequest::decode(bytes.as_slice()).unwrap();
-    let call = Function.run_function(tonic::Request::new(again));
-    let answered = match call.now_or_never() {
-        None => return broken("service", "the call waits for something"),
-        Some(Err(status)) => return broken("service", status.to_string()),
-        Some(Ok(answered)) => encode(&answered.into_inner()),
+    let Ok(call) = Call::read(&again.encode_to_vec()) else {
+        return broken("service", "cannot read what the SDK reads");
     };
+    let answered = encode(&service::answer(call));
     let answered = answered.as_ref();
     if answered.len() > MESSAGE_LIMIT {
         return broken("size", format!("{} bytes", answered.len()));

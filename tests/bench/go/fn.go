@@ -63,7 +63,7 @@ func (f *Function) compose(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionRe
 	}
 	image := catalogue.Images[params.Region]["default"]
 	keys := append(slices.Clone(catalogue.Owners[params.Owner].PublicKeys), params.SSH.PublicKeys...)
-	data, err := userData(params, image, keys, policy.Instance.Sudo, f.files)
+	data, err := userData(params, image, keys, policy, f.files)
 	if err != nil {
 		return errors.Wrap(err, "cannot write user data")
 	}

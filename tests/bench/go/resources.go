@@ -103,6 +103,7 @@ func (w *workspace) instance(subnet, zone string) object {
 		},
 		"rootBlockDevice": root,
 		"tags":            w.tags(w.namespace + "/" + w.claim),
+		"volumeTags":      w.tags(w.namespace + "/" + w.claim + " home"),
 	}
 	if profile := w.policy.Instance.IAMInstanceProfile; profile != "" {
 		instance["iamInstanceProfile"] = profile
@@ -157,10 +158,9 @@ func (w *workspace) usage(of, by *composed.Unstructured, reason string) object {
 		"kind":       "Usage",
 		"metadata":   object{"namespace": w.namespace},
 		"spec": object{
-			"of":             end(of),
-			"by":             end(by),
-			"reason":         reason,
-			"replayDeletion": true,
+			"of":     end(of),
+			"by":     end(by),
+			"reason": reason,
 		},
 	}
 }

@@ -10,14 +10,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-const setupPath = "/usr/local/lib/gpu-workspace/setup"
+const (
+	setupPath = "/usr/local/lib/gpu-workspace/setup"
+	homeUnit  = "gpu-workspace-home.service"
+)
 
 // constantFiles are the files that every workspace gets as they are, by name.
 type constantFiles map[string]string
 
 func readConstantFiles(folder string) (constantFiles, error) {
 	files := constantFiles{}
-	for _, name := range []string{"setup.sh", "home.sh", "home.service", "sshd.conf"} {
+	for _, name := range []string{"setup_v1.sh", "setup.sh", "home.sh", "home.service", "sshd.conf"} {
 		content, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
 			return nil, err
@@ -56,7 +59,7 @@ type software struct {
 	PyTorchIndexURL string `json:"pytorchIndexUrl,omitempty"`
 }
 
-func userData(p Parameters, image Image, keys []string, sudo bool, constant constantFiles) (string, error) {
+func userData(p Parameters, image Image, keys []string, policy *Policy, constant constantFiles) (string, error) {
 	described := software{Owner: p.Owner, OpenCVVersion: p.OpenCVVersion, PyTorchVersion: p.PyTorchVersion}
 	own := image.PyTorch
 	if own.Version != "" && (p.PyTorchVersion == "" || p.PyTorchVersion == own.Version) {
@@ -68,8 +71,8 @@ func userData(p Parameters, image Image, keys []string, sudo bool, constant cons
 	if err != nil {
 		return "", err
 	}
-	developer := user{Name: "developer", LockPassword: true, Shell: "/bin/bash", Keys: keys}
-	if sudo {
+	developer := user{Name: "developer", LockPassword: true, Shell: "/bin/bash"}
+	if policy.Instance.Sudo {
 		developer.Sudo = "ALL=(ALL) NOPASSWD:ALL"
 	}
 	files := []file{
@@ -77,21 +80,24 @@ func userData(p Parameters, image Image, keys []string, sudo bool, constant cons
 		{"/etc/gpu-workspace/requirements.txt", "0644", requirements(p.OpenCVVersion)},
 		{setupPath, "0755", constant["setup.sh"]},
 	}
+	if policy.BehaviourVersion == "v1" {
+		files[2].Content = constant["setup_v1.sh"]
+	}
 	var commands [][]string
 	if p.Home.SizeGiB > 0 {
 		files = append(files,
 			file{"/usr/local/lib/gpu-workspace/home", "0755", constant["home.sh"]},
-			file{"/etc/systemd/system/gpu-workspace-home.service", "0644", constant["home.service"]},
+			file{"/etc/systemd/system/" + homeUnit, "0644", constant["home.service"]},
 			file{"/etc/ssh/sshd_config.d/10-gpu-workspace.conf", "0644", constant["sshd.conf"]},
+			file{"/etc/gpu-workspace/keys/developer", "0644", strings.Join(append(keys, ""), "\n")},
 		)
-		if len(keys) > 0 {
-			commands = append(commands, []string{"install", "-m", "0644",
-				"/home/developer/.ssh/authorized_keys", "/etc/gpu-workspace/authorized_keys"})
-		}
 		commands = append(commands,
 			[]string{"systemctl", "daemon-reload"},
-			[]string{"systemctl", "enable", "--now", "gpu-workspace-home.service"},
+			[]string{"systemctl", "enable", homeUnit},
+			[]string{"systemctl", "start", "--no-block", homeUnit},
 		)
+	} else {
+		developer.Keys = keys
 	}
 	config, err := yaml.Marshal(cloudConfig{
 		Users:       []user{developer},

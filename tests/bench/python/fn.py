@@ -55,7 +55,7 @@ class FunctionRunner(grpcv1.FunctionRunnerService):
                 parameters,
                 image,
                 keys,
-                policy["instance"].get("sudo", False),
+                policy,
                 self.files,
             ),
             resources=req.observed.resources,

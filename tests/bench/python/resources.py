@@ -161,6 +161,7 @@ class Workspace:
             },
             "rootBlockDevice": root,
             "tags": self.tags(self.title),
+            "volumeTags": self.tags(f"{self.title} home"),
         }
         if "iamInstanceProfile" in policy:
             instance["iamInstanceProfile"] = policy["iamInstanceProfile"]
@@ -224,6 +225,5 @@ def usage(namespace: str, of: dict, by: dict, reason: str) -> dict:
             "of": end(of),
             "by": end(by),
             "reason": reason,
-            "replayDeletion": True,
         },
     }

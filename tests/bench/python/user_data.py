@@ -11,46 +11,40 @@ HOME_UNIT = "gpu-workspace-home.service"
 
 def read_constant_files(folder: pathlib.Path) -> dict[str, str]:
     """Read the files that every workspace gets as they are, by name."""
-    names = ("setup.sh", "home.sh", "home.service", "sshd.conf")
+    names = ("setup_v1.sh", "setup.sh", "home.sh", "home.service", "sshd.conf")
     return {name: (folder / name).read_text() for name in names}
 
 
 def document(
-    parameters: dict, image: dict, keys: list, sudo: bool, constant: dict[str, str]
+    parameters: dict, image: dict, keys: list, policy: dict, constant: dict[str, str]
 ) -> str:
     """Write the document."""
-    user = {
-        "name": "developer",
-        "lock_passwd": True,
-        "shell": "/bin/bash",
-    }
-    if sudo:
+    user = {"name": "developer", "lock_passwd": True, "shell": "/bin/bash"}
+    if policy["instance"].get("sudo"):
         user["sudo"] = "ALL=(ALL) NOPASSWD:ALL"
-    if keys:
-        user["ssh_authorized_keys"] = keys
+    setup = "setup_v1.sh" if policy["behaviourVersion"] == "v1" else "setup.sh"
     described = _described(parameters, image)
+    requirements = _requirements(parameters)
     files = [
         _file("/etc/gpu-workspace/workspace.json", "0644", described),
-        _file("/etc/gpu-workspace/requirements.txt", "0644", _requirements(parameters)),
-        _file(SETUP_PATH, "0755", constant["setup.sh"]),
+        _file("/etc/gpu-workspace/requirements.txt", "0644", requirements),
+        _file(SETUP_PATH, "0755", constant[setup]),
     ]
     commands = []
     if "home" in parameters:
+        sshd = "/etc/ssh/sshd_config.d/10-gpu-workspace.conf"
+        own_keys = "".join(f"{key}\n" for key in keys)
         files += [
             _file("/usr/local/lib/gpu-workspace/home", "0755", constant["home.sh"]),
             _file(f"/etc/systemd/system/{HOME_UNIT}", "0644", constant["home.service"]),
-            _file(
-                "/etc/ssh/sshd_config.d/10-gpu-workspace.conf",
-                "0644",
-                constant["sshd.conf"],
-            ),
+            _file(sshd, "0644", constant["sshd.conf"]),
+            _file("/etc/gpu-workspace/keys/developer", "0644", own_keys),
         ]
-        if keys:
-            own = "/home/developer/.ssh/authorized_keys"
-            kept = "/etc/gpu-workspace/authorized_keys"
-            commands.append(["install", "-m", "0644", own, kept])
         commands.append(["systemctl", "daemon-reload"])
-        commands.append(["systemctl", "enable", "--now", HOME_UNIT])
+        commands.append(["systemctl", "enable", HOME_UNIT])
+        commands.append(["systemctl", "start", "--no-block", HOME_UNIT])
+    elif keys:
+        user["ssh_authorized_keys"] = keys
     config = {
         "ssh_pwauth": False,
         "users": [user],

@@ -1,0 +1,101 @@
+//! What is read of a request, beside what the SDK's types hold of it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod case;
+
+use function_gpu_workspace::call::Call;
+use function_sdk_rust::proto::v1::{Resource, RunFunctionRequest, State};
+use function_sdk_rust::resource::{json_to_struct, struct_to_json};
+use prost::Message;
+use serde_json::{Map, Value, json};
+
+/// The SDK keeps what no decision depends on as well.
+fn by_the_sdk(resource: &Resource) -> Option<Value> {
+    let mut object = resource.resource.as_ref().map(struct_to_json)?;
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for unread in ["managedFields", "ownerReferences", "finalizers"] {
+            metadata.remove(unread);
+        }
+    }
+    Some(object)
+}
+
+#[test]
+fn what_is_decided_from_is_what_the_sdk_reads() {
+    for name in case::names() {
+        let sent = case::request(&name);
+        let read = Call::read(&sent.encode_to_vec()).unwrap();
+        let observed = sent.observed.unwrap_or_default();
+        let composite = observed.composite.as_ref().and_then(by_the_sdk);
+        assert_eq!(read.request.composite, composite, "{name}");
+        let policy = sent.input.as_ref().map(struct_to_json);
+        assert_eq!(read.request.policy, policy, "{name}");
+        for (key, resource) in &read.request.observed {
+            let by_the_sdk = by_the_sdk(&observed.resources[key]);
+            assert_eq!(Some(resource), by_the_sdk.as_ref(), "{name}: {key}");
+        }
+        for (requirement, found) in &sent.required_resources {
+            let found: Vec<Value> = found.items.iter().filter_map(by_the_sdk).collect();
+            assert_eq!(read.request.required[requirement], found, "{name}");
+        }
+        assert_eq!(read.meta, sent.meta, "{name}");
+        assert_eq!(read.desired, sent.desired, "{name}");
+        assert_eq!(read.context, sent.context, "{name}");
+    }
+}
+
+#[test]
+fn a_request_that_is_cut_off_is_read_only_where_prost_reads_it() {
+    let whole = case::request("on-demand-ready").encode_to_vec();
+    for length in (0..whole.len()).step_by(17) {
+        let part = &whole[..length];
+        let by_prost = RunFunctionRequest::decode(part).is_ok();
+        assert_eq!(Call::read(part).is_ok(), by_prost, "{length} bytes");
+    }
+}
+
+/// A home volume with an object that nests: in objects, in lists, or in turns.
+fn nested(levels: usize, is_list: impl Fn(usize) -> bool) -> RunFunctionRequest {
+    let inner = (0..levels).fold(json!("leaf"), |inner, level| {
+        if is_list(level) {
+            json!([inner])
+        } else {
+            json!({"level": inner})
+        }
+    });
+    let resource = Resource {
+        resource: Some(json_to_struct(&Map::from_iter([(
+            "spec".to_owned(),
+            inner,
+        )]))),
+        ..Resource::default()
+    };
+    RunFunctionRequest {
+        observed: Some(State {
+            resources: [("home".to_owned(), resource)].into(),
+            ..State::default()
+        }),
+        ..RunFunctionRequest::default()
+    }
+}
+
+#[test]
+fn objects_may_nest_as_deep_as_prost_reads_them() {
+    let in_turns = |level: usize| level.is_multiple_of(2);
+    for levels in 0..60 {
+        let requests = [
+            nested(levels, |_| false),
+            nested(levels, |_| true),
+            nested(levels, in_turns),
+        ];
+        for request in requests {
+            let encoded = request.encode_to_vec();
+            let by_prost = RunFunctionRequest::decode(encoded.as_slice()).is_ok();
+            assert_eq!(Call::read(&encoded).is_ok(), by_prost, "{levels} levels");
+        }
+    }
+}
