@@ -71,6 +71,12 @@ impl From<bool> for ConditionStatus {
     }
 }
 
+/// A status that carries conditions.
+pub trait Conditioned {
+    /// They, in any order.
+    fn conditions(&self) -> &[Condition];
+}
+
 /// The condition of a type, where there is one.
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == type_)

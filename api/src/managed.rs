@@ -1,8 +1,12 @@
-//! What every managed resource's spec carries beside `forProvider`, as
-//! Crossplane defines it for namespaced managed resources.
+//! What every managed resource's spec carries beside `forProvider`, and what
+//! every provider configuration and its usages carry, as Crossplane defines it
+//! for namespaced managed resources.
 
+use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::condition::{Condition, Conditioned};
 
 /// Which configuration, and so which credentials, a managed resource uses.
 #[derive(
@@ -69,4 +73,44 @@ pub enum ManagementAction {
 /// The default of `managementPolicies`.
 pub fn all_actions() -> Vec<ManagementAction> {
     vec![ManagementAction::All]
+}
+
+/// Names the Secret, in the resource's namespace, that tells how the external
+/// resource is reached.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+pub struct LocalSecretReference {
+    /// The Secret's name.
+    #[schemars(length(min = 1))]
+    pub name: String,
+}
+
+/// Who uses the configuration.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct ProviderConfigStatus {
+    /// Managed resources that use this configuration. While there are any, its
+    /// deletion waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<i64>,
+    /// `Terminating` while a deletion waits for users.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+}
+
+impl Conditioned for ProviderConfigStatus {
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+}
+
+/// A resource of the usage's namespace.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceReference {
+    /// Its API version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
 }

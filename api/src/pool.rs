@@ -7,8 +7,10 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::condition::Condition;
-use crate::managed::{ManagementAction, ProviderConfigReference, all_actions};
+use crate::condition::{Condition, Conditioned};
+use crate::managed::{
+    LocalSecretReference, ManagementAction, ProviderConfigReference, all_actions,
+};
 
 /// Keeps a number of GPU instances running in one region.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -38,6 +40,10 @@ pub struct SpotPoolSpec {
     /// Credentials and endpoint to use.
     #[serde(default)]
     pub provider_config_ref: ProviderConfigReference,
+    /// Where to write the instances' addresses: `endpoint`, `port`, `addresses`,
+    /// `privateAddresses`, `ssh` and `instanceIds`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_connection_secret_to_ref: Option<LocalSecretReference>,
     /// What the pool should be.
     pub for_provider: SpotPoolParameters,
 }
@@ -168,9 +174,19 @@ pub struct SpotPoolStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
+    /// The value of the annotation `crossplane.io/reconcile-requested-at` that
+    /// was followed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_reconcile_at: Option<String>,
     /// The pool in EC2.
     #[serde(default)]
     pub at_provider: SpotPoolObservation,
+}
+
+impl Conditioned for SpotPoolStatus {
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
 }
 
 /// The pool in EC2, as last observed.

@@ -4,8 +4,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::condition::Condition;
-use crate::managed::ProviderConfigReference;
+use crate::managed::{ProviderConfigReference, ProviderConfigStatus, ResourceReference};
 
 /// AWS access for the `SpotPool`s of one namespace.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -123,19 +122,6 @@ pub enum EndpointType {
     Static,
 }
 
-/// Who uses the configuration.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
-pub struct ProviderConfigStatus {
-    /// Managed resources that use this configuration. While there are any, its
-    /// deletion waits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub users: Option<i64>,
-    /// `Terminating` while a deletion waits for users.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
-    pub conditions: Vec<Condition>,
-}
-
 /// Records that a managed resource uses a configuration; owned by that resource,
 /// so that it disappears with it.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -159,16 +145,4 @@ pub struct ProviderConfigUsageSpec {
     pub provider_config_ref: ProviderConfigReference,
     /// The managed resource that uses it.
     pub resource_ref: ResourceReference,
-}
-
-/// A resource of the usage's namespace.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub struct ResourceReference {
-    /// Its API version.
-    pub api_version: String,
-    /// Its kind.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
 }

@@ -76,6 +76,7 @@ fn spec(wanted: &Wanted, market: PoolCapacityType, policy: &WorkspacePolicy) -> 
     SpotPoolSpec {
         management_policies: all_actions(),
         provider_config_ref: policy.provider_config_ref.clone(),
+        write_connection_secret_to_ref: None,
         for_provider: SpotPoolParameters {
             region: wanted.region.clone(),
             size: PoolSize {

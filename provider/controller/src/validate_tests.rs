@@ -11,6 +11,7 @@ use super::*;
 
 fn pool() -> SpotPool {
     let spec = SpotPoolSpec {
+        write_connection_secret_to_ref: None,
         management_policies: vec![ManagementAction::All],
         provider_config_ref: ProviderConfigReference::default(),
         for_provider: SpotPoolParameters {

@@ -30,6 +30,7 @@ pub struct World {
 /// A pool of `g4dn.xlarge`, spot, in two zones.
 pub fn pool(minimum: i32) -> SpotPool {
     let spec = SpotPoolSpec {
+        write_connection_secret_to_ref: None,
         management_policies: vec![ManagementAction::All],
         provider_config_ref: ProviderConfigReference::default(),
         for_provider: SpotPoolParameters {
