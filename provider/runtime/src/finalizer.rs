@@ -1,4 +1,4 @@
-//! The finalizer that keeps a managed resource until it is cleaned up.
+//! Finalizers, which keep a resource until it is cleaned up.
 
 use std::fmt::Debug;
 
@@ -7,38 +7,43 @@ use kube::api::{Api, Patch, PatchParams};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// Crossplane's own, on every managed resource.
-pub const NAME: &str = "finalizer.managedresource.crossplane.io";
+/// On every managed resource, until the external resource is gone.
+pub const MANAGED: &str = "finalizer.managedresource.crossplane.io";
+/// On every provider configuration, while a managed resource uses it.
+pub const IN_USE: &str = "in-use.crossplane.io";
 
-/// Whether it is there.
-pub fn is_present(meta: &ObjectMeta) -> bool {
-    let finalizers = meta.finalizers.as_deref().unwrap_or_default();
-    finalizers.iter().any(|f| f == NAME)
+/// Whether a finalizer is there.
+pub fn is_present(meta: &ObjectMeta, name: &str) -> bool {
+    meta.finalizers.iter().flatten().any(|f| f == name)
 }
 
-/// Adds it. Answers the resource as it is then.
-pub async fn add<K>(api: &Api<K>, meta: &ObjectMeta) -> kube::Result<K>
+/// The finalizers beside one: others who are not finished with the resource.
+pub fn others<'a>(meta: &'a ObjectMeta, name: &str) -> Vec<&'a str> {
+    let all = meta.finalizers.iter().flatten().map(String::as_str);
+    all.filter(|f| *f != name).collect()
+}
+
+/// Adds a finalizer. Answers the resource as it is then.
+pub async fn add<K>(api: &Api<K>, meta: &ObjectMeta, name: &str) -> kube::Result<K>
 where
     K: Clone + DeserializeOwned + Debug,
 {
-    let mut finalizers = meta.finalizers.clone().unwrap_or_default();
-    finalizers.push(NAME.to_owned());
+    let mut finalizers = others(meta, name);
+    finalizers.push(name);
     write(api, meta, &finalizers).await
 }
 
-/// Removes it; the resource may be gone after that.
-pub async fn remove<K>(api: &Api<K>, meta: &ObjectMeta) -> kube::Result<K>
+/// Removes a finalizer; the resource may be gone after that.
+pub async fn remove<K>(api: &Api<K>, meta: &ObjectMeta, name: &str) -> kube::Result<K>
 where
     K: Clone + DeserializeOwned + Debug,
 {
-    let others = meta.finalizers.iter().flatten().filter(|f| *f != NAME);
-    let finalizers: Vec<String> = others.cloned().collect();
-    write(api, meta, &finalizers).await
+    write(api, meta, &others(meta, name)).await
 }
 
 /// A merge patch replaces lists whole, so it names the version it was made
 /// from: a finalizer that somebody added meanwhile is not lost.
-async fn write<K>(api: &Api<K>, meta: &ObjectMeta, finalizers: &[String]) -> kube::Result<K>
+async fn write<K>(api: &Api<K>, meta: &ObjectMeta, finalizers: &[&str]) -> kube::Result<K>
 where
     K: Clone + DeserializeOwned + Debug,
 {

@@ -64,29 +64,81 @@ pub fn permitted(policies: &[ManagementAction]) -> Result<Permitted, Unsupported
 mod tests {
     use super::*;
 
+    /// Every supported set, and whether it creates, updates and deletes.
+    const MEANING: [(&[ManagementAction], bool, bool, bool); 16] = [
+        (&[All], true, true, true),
+        (
+            &[Observe, Create, Update, Delete, LateInitialize],
+            true,
+            true,
+            true,
+        ),
+        (&[Observe], false, false, false),
+        (&[Observe, LateInitialize], false, false, false),
+        (&[Observe, Create, Update], true, true, false),
+        (
+            &[Observe, Create, Update, LateInitialize],
+            true,
+            true,
+            false,
+        ),
+        (&[Observe, Create, Update, Delete], true, true, true),
+        (&[Observe, Update], false, true, false),
+        (&[Observe, Update, LateInitialize], false, true, false),
+        (&[Observe, Create], true, false, false),
+        (&[Observe, Create, LateInitialize], true, false, false),
+        (&[Observe, Create, Delete], true, false, true),
+        (
+            &[Observe, Create, Delete, LateInitialize],
+            true,
+            false,
+            true,
+        ),
+        (&[Observe, Delete], false, false, true),
+        (&[Observe, Update, Delete], false, true, true),
+        (
+            &[Observe, Update, Delete, LateInitialize],
+            false,
+            true,
+            true,
+        ),
+    ];
+
     #[test]
-    fn an_observed_resource_is_never_changed() {
-        let observed = permitted(&[Observe]).unwrap();
-        assert_eq!(
-            observed,
-            Permitted {
-                create: false,
-                update: false,
-                delete: false
+    fn a_resource_is_changed_as_far_as_its_policies_say_and_no_further() {
+        for (policies, create, update, delete) in MEANING {
+            let mut reversed = policies.to_vec();
+            reversed.reverse();
+            for policies in [policies, &reversed] {
+                let expected = Permitted {
+                    create,
+                    update,
+                    delete,
+                };
+                assert_eq!(permitted(policies), Ok(expected), "{policies:?}");
             }
-        );
+        }
     }
 
     #[test]
-    fn a_resource_without_delete_is_orphaned() {
-        let orphaned = permitted(&[Update, Create, Observe, LateInitialize]).unwrap();
-        assert!(orphaned.create && orphaned.update && !orphaned.delete);
-    }
-
-    #[test]
-    fn everything_is_everything() {
-        let all = permitted(&[All]).unwrap();
-        assert!(all.create && all.update && all.delete);
+    fn every_set_that_crossplane_supports_is_supported() {
+        assert_eq!(SUPPORTED.len(), MEANING.len());
+        let actions = [Observe, Create, Update, Delete, LateInitialize];
+        for bits in 1..32_u32 {
+            let set = actions
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| bits & (1 << i) != 0);
+            let set: Vec<_> = set.map(|(_, action)| *action).collect();
+            let meant = |(policies, ..): &(&[ManagementAction], bool, bool, bool)| {
+                policies.iter().collect::<BTreeSet<_>>() == set.iter().collect()
+            };
+            assert_eq!(
+                permitted(&set).is_ok(),
+                MEANING.iter().any(meant),
+                "{set:?}"
+            );
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Records which managed resource uses which provider configuration.
 
 use api::managed::ProviderConfigReference;
-use api::provider_config::{ProviderConfigUsage, ProviderConfigUsageSpec, ResourceReference};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 /// Label with the configuration's name.
 pub const CONFIG_LABEL: &str = "crossplane.io/provider-config";
@@ -12,59 +14,85 @@ pub const CONFIG_LABEL: &str = "crossplane.io/provider-config";
 pub const CONFIG_KIND_LABEL: &str = "crossplane.io/provider-config-kind";
 
 /// Writes the usage of `resource`, named by its UID and owned by it, before the
-/// configuration's credentials are read.
-pub async fn track<K>(
+/// configuration's credentials are read. `U` is the provider's kind of usage.
+///
+/// The usage does not block the deletion of its owner: garbage collection in the
+/// foreground would take it away first, and with it the configuration, while the
+/// external resource still has to be deleted.
+pub async fn track<U, K>(
     client: &Client,
     manager: &str,
     resource: &K,
     reference: &ProviderConfigReference,
 ) -> kube::Result<()>
 where
+    U: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug,
     K: Resource<DynamicType = ()>,
 {
     let Some(owner) = resource.controller_owner_ref(&()) else {
         return Ok(());
     };
     let namespace = resource.meta().namespace.clone().unwrap_or_default();
-    let usage = usage_of(owner, &namespace, reference);
-    let name = usage.metadata.name.clone().unwrap_or_default();
-    let api: Api<ProviderConfigUsage> = Api::namespaced(client.clone(), &namespace);
-    api.patch(
-        &name,
-        &PatchParams::apply(manager).force(),
-        &Patch::Apply(&usage),
-    )
-    .await?;
+    let api: Api<U> = Api::namespaced(client.clone(), &namespace);
+    let usage = usage_of::<U>(&owner, &namespace, reference);
+    let apply = PatchParams::apply(manager).force();
+    api.patch(&owner.uid, &apply, &Patch::Apply(&usage)).await?;
     Ok(())
 }
 
-fn usage_of(
-    owner: OwnerReference,
+fn usage_of<U>(
+    owner: &OwnerReference,
     namespace: &str,
     reference: &ProviderConfigReference,
-) -> ProviderConfigUsage {
-    let labels = [
-        (CONFIG_LABEL.to_owned(), reference.name.clone()),
-        (
-            CONFIG_KIND_LABEL.to_owned(),
-            reference.kind.as_str().to_owned(),
-        ),
-    ];
-    ProviderConfigUsage {
-        metadata: ObjectMeta {
-            name: Some(owner.uid.clone()),
-            namespace: Some(namespace.to_owned()),
-            labels: Some(labels.into()),
-            owner_references: Some(vec![owner.clone()]),
-            ..ObjectMeta::default()
+) -> Value
+where
+    U: Resource<DynamicType = ()>,
+{
+    json!({
+        "apiVersion": U::api_version(&()),
+        "kind": U::kind(&()),
+        "metadata": {
+            "name": owner.uid,
+            "namespace": namespace,
+            "labels": {
+                CONFIG_LABEL: reference.name,
+                CONFIG_KIND_LABEL: reference.kind.as_str(),
+            },
+            "ownerReferences": [owner],
         },
-        spec: ProviderConfigUsageSpec {
-            provider_config_ref: reference.clone(),
-            resource_ref: ResourceReference {
-                api_version: owner.api_version,
-                kind: owner.kind,
-                name: owner.name,
+        "spec": {
+            "providerConfigRef": reference,
+            "resourceRef": {
+                "apiVersion": owner.api_version,
+                "kind": owner.kind,
+                "name": owner.name,
             },
         },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ApiServer, Use, thing};
+
+    #[tokio::test]
+    async fn a_configuration_is_in_use_before_its_credentials_are_read() {
+        let (server, owner) = (ApiServer::default(), thing("a", &[]));
+        let reference = ProviderConfigReference::default();
+        track::<Use, _>(&server.client(), "provider", &owner, &reference)
+            .await
+            .unwrap();
+        let path = "/apis/example.org/v1/namespaces/default/uses/uid-of-a";
+        let usage = server.object(path).expect("a usage named by the UID");
+        let labels = &usage["metadata"]["labels"];
+        assert_eq!(labels[CONFIG_LABEL], "default");
+        assert_eq!(labels[CONFIG_KIND_LABEL], "ClusterProviderConfig");
+        let owner = &usage["metadata"]["ownerReferences"][0];
+        assert_eq!(owner["controller"], true);
+        assert!(owner["blockOwnerDeletion"].is_null());
     }
 }

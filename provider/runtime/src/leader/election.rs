@@ -1,0 +1,256 @@
+//! The rules of an election, as client-go plays it. Pure: the lease, the time and
+//! the clock come in.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+/// How long a leadership lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Others take the lease over when it was not renewed for so long.
+    pub lease: Duration,
+    /// A leader that could not renew for so long gives up. Shorter than `lease`
+    /// by more than two retries: it has stopped before another one begins.
+    pub deadline: Duration,
+    /// Between two tries.
+    pub retry: Duration,
+}
+
+impl Default for Terms {
+    /// Half of what Crossplane's providers have: when Crossplane replaces a
+    /// provider, the old one has lost its rights before it can give its lease up,
+    /// and the next one waits for the lease's end.
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(30),
+            deadline: Duration::from_secs(20),
+            retry: Duration::from_secs(4),
+        }
+    }
+}
+
+/// Why a leader is one no more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Lost {
+    /// Another one holds the lease.
+    #[error("{0:?} took the lease over")]
+    Taken(String),
+    /// The lease could not be renewed in time.
+    #[error("the lease was not renewed for {0:?}")]
+    Overdue(Duration),
+}
+
+/// What a candidate does next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Move {
+    /// Write this, onto the version that was read.
+    Write(LeaseSpec),
+    /// Look again later.
+    Wait,
+    /// Stop leading.
+    Stop(Lost),
+}
+
+/// One candidate's view of an election.
+#[derive(Debug)]
+pub(super) struct Election {
+    identity: String,
+    terms: Terms,
+    /// The version of another one's lease, and since when it has not changed. Its
+    /// own times are not trusted: they are of another clock.
+    unchanged: Option<(Option<String>, Instant)>,
+    renewed: Option<Instant>,
+}
+
+impl Election {
+    pub(super) fn new(identity: String, terms: Terms) -> Self {
+        Self {
+            identity,
+            terms,
+            unchanged: None,
+            renewed: None,
+        }
+    }
+
+    pub(super) fn next(&mut self, lease: Option<&Lease>, now: Instant, clock: Timestamp) -> Move {
+        let version = lease.and_then(|l| l.metadata.resource_version.clone());
+        let spec = lease.and_then(|l| l.spec.as_ref());
+        let holder = spec.and_then(|s| s.holder_identity.as_deref());
+        match holder {
+            None | Some("") => Move::Write(self.claim(spec, clock)),
+            Some(holder) if holder == self.identity => Move::Write(self.claim(spec, clock)),
+            Some(holder) if self.renewed.is_some() => Move::Stop(Lost::Taken(holder.to_owned())),
+            Some(_) => {
+                let since = match &self.unchanged {
+                    Some((seen, since)) if *seen == version => *since,
+                    _ => now,
+                };
+                self.unchanged = Some((version, since));
+                let duration = spec
+                    .and_then(|s| s.lease_duration_seconds)
+                    .and_then(|seconds| u64::try_from(seconds).ok())
+                    .map_or(self.terms.lease, Duration::from_secs);
+                if now.duration_since(since) < duration {
+                    Move::Wait
+                } else {
+                    Move::Write(self.claim(spec, clock))
+                }
+            }
+        }
+    }
+
+    /// The lease was written.
+    pub(super) fn renewed(&mut self, now: Instant) {
+        self.renewed = Some(now);
+    }
+
+    /// Whether a leader has to give up, whatever the API server says.
+    pub(super) fn overdue(&self, now: Instant) -> Option<Lost> {
+        let silence = now.duration_since(self.renewed?);
+        (silence > self.terms.deadline).then_some(Lost::Overdue(self.terms.deadline))
+    }
+
+    /// The lease of a leader that leaves: anybody may take it at once.
+    pub(super) fn resignation(&self, lease: &Lease) -> Option<LeaseSpec> {
+        let spec = lease.spec.as_ref()?;
+        let is_ours = spec.holder_identity.as_ref() == Some(&self.identity);
+        is_ours.then(|| LeaseSpec {
+            holder_identity: Some(String::new()),
+            lease_duration_seconds: Some(1),
+            ..spec.clone()
+        })
+    }
+
+    fn claim(&self, before: Option<&LeaseSpec>, clock: Timestamp) -> LeaseSpec {
+        let before = before.cloned().unwrap_or_default();
+        let is_renewal = before.holder_identity.as_ref() == Some(&self.identity);
+        let transitions = before.lease_transitions.unwrap_or(0);
+        LeaseSpec {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: i32::try_from(self.terms.lease.as_secs()).ok(),
+            acquire_time: if is_renewal {
+                before.acquire_time
+            } else {
+                Some(MicroTime(clock))
+            },
+            renew_time: Some(MicroTime(clock)),
+            lease_transitions: Some(transitions + i32::from(!is_renewal)),
+            ..LeaseSpec::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOCK: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn lease(holder: &str, version: &str) -> Lease {
+        let mut lease = Lease {
+            spec: Some(LeaseSpec {
+                holder_identity: Some(holder.into()),
+                lease_duration_seconds: Some(60),
+                lease_transitions: Some(3),
+                ..LeaseSpec::default()
+            }),
+            ..Lease::default()
+        };
+        lease.metadata.resource_version = Some(version.into());
+        lease
+    }
+
+    fn after(begin: Instant, seconds: u64) -> Instant {
+        begin + Duration::from_secs(seconds)
+    }
+
+    fn holder(next: Move) -> Option<String> {
+        match next {
+            Move::Write(spec) => spec.holder_identity,
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_standby_leaves_a_living_leader_alone() {
+        let (mut me, begin) = (Election::new("me".into(), Terms::default()), Instant::now());
+        for renewal in 0..20 {
+            let other = lease("other", &renewal.to_string());
+            let next = me.next(Some(&other), after(begin, renewal * 50), CLOCK);
+            assert_eq!(next, Move::Wait);
+        }
+    }
+
+    #[test]
+    fn a_standby_takes_over_from_a_dead_leader_and_not_before() {
+        let (mut me, begin) = (Election::new("me".into(), Terms::default()), Instant::now());
+        let dead = lease("other", "7");
+        assert_eq!(me.next(Some(&dead), begin, CLOCK), Move::Wait);
+        assert_eq!(me.next(Some(&dead), after(begin, 59), CLOCK), Move::Wait);
+        let Move::Write(spec) = me.next(Some(&dead), after(begin, 60), CLOCK) else {
+            panic!("it waits for a dead leader");
+        };
+        assert_eq!(spec.holder_identity.as_deref(), Some("me"));
+        assert_eq!(spec.lease_transitions, Some(4));
+    }
+
+    #[test]
+    fn a_lease_that_nobody_holds_is_taken_at_once() {
+        let (mut me, begin) = (Election::new("me".into(), Terms::default()), Instant::now());
+        assert_eq!(holder(me.next(None, begin, CLOCK)).as_deref(), Some("me"));
+        let free = lease("", "1");
+        assert_eq!(
+            holder(me.next(Some(&free), begin, CLOCK)).as_deref(),
+            Some("me")
+        );
+    }
+
+    #[test]
+    fn a_leader_renews_and_keeps_when_it_began() {
+        let (mut me, begin) = (Election::new("me".into(), Terms::default()), Instant::now());
+        me.renewed(begin);
+        let mut mine = lease("me", "1");
+        mine.spec.as_mut().unwrap().acquire_time = Some(MicroTime(CLOCK));
+        let later = Timestamp::from_second(90).unwrap();
+        let Move::Write(spec) = me.next(Some(&mine), after(begin, 5), later) else {
+            panic!("a leader does not renew");
+        };
+        assert_eq!(spec.acquire_time, Some(MicroTime(CLOCK)));
+        assert_eq!(spec.renew_time, Some(MicroTime(later)));
+        assert_eq!(spec.lease_transitions, Some(3));
+    }
+
+    #[test]
+    fn a_leader_stops_when_another_one_leads() {
+        let (mut me, begin) = (Election::new("me".into(), Terms::default()), Instant::now());
+        me.renewed(begin);
+        let next = me.next(Some(&lease("other", "9")), after(begin, 5), CLOCK);
+        assert_eq!(next, Move::Stop(Lost::Taken("other".into())));
+    }
+
+    #[test]
+    fn a_leader_without_an_api_server_stops_before_another_one_may_begin() {
+        let terms = Terms::default();
+        let (mut me, begin) = (Election::new("me".into(), terms), Instant::now());
+        assert_eq!(
+            me.overdue(after(begin, 999)),
+            None,
+            "a standby loses nothing"
+        );
+        me.renewed(begin);
+        assert_eq!(me.overdue(after(begin, 20)), None);
+        assert!(me.overdue(after(begin, 21)).is_some());
+        assert!(terms.deadline + 2 * terms.retry < terms.lease);
+    }
+
+    #[test]
+    fn a_leader_that_leaves_gives_up_its_own_lease_only() {
+        let me = Election::new("me".into(), Terms::default());
+        let free = me.resignation(&lease("me", "1")).unwrap();
+        assert_eq!(free.holder_identity.as_deref(), Some(""));
+        assert_eq!(me.resignation(&lease("other", "1")), None);
+    }
+}

@@ -1,0 +1,340 @@
+//! A provider configuration in use is not deleted: without it, the resources that
+//! use it could not be cleaned up.
+
+mod controller;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::condition::{ConditionStatus, Conditioned as _, find};
+use api::managed::ProviderConfigStatus;
+use jiff::Timestamp;
+use kube::api::{
+    Api, ApiResource, DynamicObject, ListParams, PartialObjectMeta, Patch, PatchParams,
+};
+use kube::core::object::HasStatus;
+use kube::runtime::controller::Action;
+use kube::{Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::conditions::{self, Verdict};
+use crate::events::{Events, Happened};
+use crate::finalizer;
+use crate::usage::{CONFIG_KIND_LABEL, CONFIG_LABEL};
+
+pub use controller::run;
+
+/// The condition of a configuration whose deletion waits.
+pub const TERMINATING: &str = "Terminating";
+const IN_USE: &str = "InUse";
+const EVENT: &str = "UsageAccounting";
+
+/// Between two looks at a configuration whose deletion waits for resources that
+/// have lost their usages.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// What the reconciles of configurations share.
+pub struct Protection {
+    /// The API server.
+    pub client: Client,
+    /// The provider's kinds of managed resources.
+    pub managed: Vec<ApiResource>,
+    /// Events.
+    pub events: Events,
+}
+
+/// Counts the users of a configuration of kind `C`, which are usages of kind `U`,
+/// and keeps it while there are any. To be called when the configuration or one
+/// of its usages changes.
+///
+/// A usage may be gone before its resource is: Kubernetes deletes dependents
+/// first when the deletion is one in the foreground or of a whole namespace. So
+/// before a configuration goes, the resources themselves are asked.
+pub async fn reconcile<C, U>(config: Arc<C>, protection: &Protection) -> kube::Result<Action>
+where
+    C: Resource<DynamicType = ()> + HasStatus<Status = ProviderConfigStatus>,
+    U: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let is_deleted = config.meta().deletion_timestamp.is_some();
+    let mut users = users::<C, U>(config.as_ref(), &protection.client).await?;
+    let is_deserted = is_deleted && users == 0;
+    if is_deserted {
+        users = references(config.as_ref(), protection).await?;
+    }
+    let configs = configs(config.as_ref(), &protection.client);
+    let meta = config.meta();
+    let is_kept = finalizer::is_present(meta, finalizer::IN_USE);
+    if is_deleted && users == 0 {
+        if is_kept {
+            finalizer::remove(&configs, meta, finalizer::IN_USE).await?;
+        }
+        return Ok(Action::await_change());
+    }
+    let meta = if is_deleted || is_kept {
+        meta.clone()
+    } else {
+        finalizer::add(&configs, meta, finalizer::IN_USE)
+            .await?
+            .metadata
+    };
+    let before = config.status().cloned().unwrap_or_default();
+    let after = status(&before, users, is_deleted, meta.generation);
+    if before != after {
+        let patch = json!({
+            "metadata": {"resourceVersion": meta.resource_version},
+            "status": after,
+        });
+        let parameters = PatchParams::default();
+        configs
+            .patch_status(&config.name_any(), &parameters, &Patch::Merge(patch))
+            .await?;
+    }
+    if let (None, Some(waits)) = (terminating(&before), terminating(&after)) {
+        let happened = Happened::warning(EVENT, waits);
+        let now = Timestamp::now();
+        protection
+            .events
+            .publish(config.as_ref(), &[happened], now)
+            .await;
+    }
+    Ok(if is_deserted {
+        Action::requeue(LOOK_AGAIN)
+    } else {
+        Action::await_change()
+    })
+}
+
+/// The resources that name the configuration and still have to be cleaned up.
+async fn references<C>(config: &C, protection: &Protection) -> kube::Result<i64>
+where
+    C: Resource<DynamicType = ()>,
+{
+    let mut references = 0;
+    let is_user = |resource: &&DynamicObject| {
+        let reference = &resource.data["spec"]["providerConfigRef"];
+        reference["name"] == config.name_any()
+            && reference["kind"] == *C::kind(&())
+            && finalizer::is_present(&resource.metadata, finalizer::MANAGED)
+    };
+    for kind in &protection.managed {
+        let resources = visible_to(config, &protection.client, kind);
+        match resources.list(&ListParams::default()).await {
+            Ok(listed) => references += listed.items.iter().filter(is_user).count(),
+            // An inactive kind has no resources.
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(i64::try_from(references).unwrap_or(i64::MAX))
+}
+
+/// Usages count while their owner stands behind them. Those that lost it, by a
+/// restored backup for example, are written anew when their resource connects.
+async fn users<C, U>(config: &C, client: &Client) -> kube::Result<i64>
+where
+    C: Resource<DynamicType = ()>,
+    U: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let usages = visible_to(config, client, &ApiResource::erase::<U>(&()));
+    let labels = format!(
+        "{CONFIG_LABEL}={},{CONFIG_KIND_LABEL}={}",
+        config.name_any(),
+        C::kind(&())
+    );
+    let listed = usages
+        .list_metadata(&ListParams::default().labels(&labels))
+        .await?;
+    let is_owned = |usage: &&PartialObjectMeta<DynamicObject>| {
+        let owners = usage.metadata.owner_references.iter().flatten();
+        owners.into_iter().any(|o| o.controller == Some(true))
+    };
+    let users = listed.items.iter().filter(is_owned).count();
+    Ok(i64::try_from(users).unwrap_or(i64::MAX))
+}
+
+fn configs<C>(config: &C, client: &Client) -> Api<DynamicObject>
+where
+    C: Resource<DynamicType = ()>,
+{
+    visible_to(config, client, &ApiResource::erase::<C>(&()))
+}
+
+/// The objects of a kind in the configuration's namespace, or in all of them.
+fn visible_to<C>(config: &C, client: &Client, kind: &ApiResource) -> Api<DynamicObject>
+where
+    C: Resource<DynamicType = ()>,
+{
+    match config.meta().namespace.as_deref() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, kind),
+        None => Api::all_with(client.clone(), kind),
+    }
+}
+
+fn status(
+    before: &ProviderConfigStatus,
+    users: i64,
+    is_deleted: bool,
+    generation: Option<i64>,
+) -> ProviderConfigStatus {
+    let mut after = before.clone();
+    after.users = Some(users);
+    if is_deleted {
+        let verdict = Verdict::new(
+            TERMINATING,
+            ConditionStatus::True,
+            IN_USE,
+            "managed resources still use it: delete them first",
+        );
+        conditions::set(&mut after.conditions, verdict, generation, Timestamp::now());
+    }
+    after
+}
+
+fn terminating(status: &ProviderConfigStatus) -> Option<String> {
+    find(status.conditions(), TERMINATING).map(|c| c.message.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::testing::{ApiServer, Config, Thing, Use};
+
+    const CONFIG: &str = "/apis/example.org/v1/configs/main";
+    const USE: &str = "/apis/example.org/v1/namespaces/team/uses/u1";
+
+    fn config(server: &ApiServer, deleted: bool) {
+        let mut meta = json!({"name": "main", "uid": "c"});
+        if deleted {
+            meta["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            meta["finalizers"] = json!([finalizer::IN_USE, "somebody.else"]);
+        }
+        server.put(
+            CONFIG,
+            json!({
+                "apiVersion": "example.org/v1", "kind": "Config",
+                "metadata": meta, "spec": {},
+            }),
+        );
+    }
+
+    fn a_use(server: &ApiServer, of: &str, owners: &Value) {
+        server.put(
+            USE,
+            json!({
+                "apiVersion": "example.org/v1", "kind": "Use",
+                "metadata": {
+                    "name": "u1", "namespace": "team", "ownerReferences": owners,
+                    "labels": {CONFIG_LABEL: of, CONFIG_KIND_LABEL: "Config"},
+                },
+            }),
+        );
+    }
+
+    fn owner() -> Value {
+        json!([{"apiVersion": "v1", "kind": "Thing", "name": "a", "uid": "u1", "controller": true}])
+    }
+
+    async fn look(server: &ApiServer) -> Value {
+        let protection = Protection {
+            client: server.client(),
+            managed: vec![ApiResource::erase::<Thing>(&())],
+            events: Events::new(server.client(), "provider"),
+        };
+        let stored: Config = serde_json::from_value(server.object(CONFIG).unwrap()).unwrap();
+        reconcile::<_, Use>(Arc::new(stored), &protection)
+            .await
+            .unwrap();
+        server.object(CONFIG).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_configuration_says_how_many_resources_use_it() {
+        let server = ApiServer::default();
+        config(&server, false);
+        let unused = look(&server).await;
+        assert_eq!(unused["metadata"]["finalizers"], json!([finalizer::IN_USE]));
+        assert_eq!(unused["status"]["users"], 0);
+        a_use(&server, "main", &owner());
+        assert_eq!(look(&server).await["status"]["users"], 1);
+        let writes = server.writes();
+        look(&server).await;
+        assert_eq!(server.writes(), writes, "written though nothing changed");
+    }
+
+    #[tokio::test]
+    async fn a_configuration_in_use_stays_and_says_why() {
+        let server = ApiServer::default();
+        config(&server, true);
+        a_use(&server, "main", &owner());
+        let kept = look(&server).await;
+        assert!(
+            kept["metadata"]["finalizers"]
+                .to_string()
+                .contains(finalizer::IN_USE)
+        );
+        let condition = &kept["status"]["conditions"][0];
+        assert_eq!(condition["type"], TERMINATING);
+        assert_eq!(condition["reason"], "InUse");
+        assert_eq!(server.events(), 1);
+        look(&server).await;
+        assert_eq!(server.events(), 1, "told twice");
+    }
+
+    #[tokio::test]
+    async fn a_configuration_goes_with_its_last_user() {
+        let server = ApiServer::default();
+        config(&server, true);
+        // Neither another configuration's user nor one that nobody owns.
+        a_use(&server, "another", &owner());
+        assert_eq!(
+            look(&server).await["metadata"]["finalizers"],
+            json!(["somebody.else"])
+        );
+        config(&server, true);
+        a_use(&server, "main", &json!([]));
+        assert_eq!(
+            look(&server).await["metadata"]["finalizers"],
+            json!(["somebody.else"])
+        );
+    }
+
+    #[tokio::test]
+    async fn a_configuration_outlives_usages_that_went_before_their_resource() {
+        let server = ApiServer::default();
+        config(&server, true);
+        let thing = "/apis/example.org/v1/namespaces/team/things/a";
+        server.put(
+            thing,
+            json!({
+                "apiVersion": "example.org/v1", "kind": "Thing",
+                "metadata": {
+                    "name": "a", "namespace": "team", "finalizers": [finalizer::MANAGED],
+                    "deletionTimestamp": "2026-01-01T00:00:00Z",
+                },
+                "spec": {"providerConfigRef": {"kind": "Config", "name": "main"}},
+            }),
+        );
+        let kept = look(&server).await;
+        assert_eq!(kept["status"]["users"], 1);
+        assert!(
+            kept["metadata"]["finalizers"]
+                .to_string()
+                .contains(finalizer::IN_USE)
+        );
+        // Nothing of it is left to clean up.
+        server.put(
+            thing,
+            json!({"apiVersion": "example.org/v1", "kind": "Thing",
+            "metadata": {"name": "a", "namespace": "team"},
+            "spec": {"providerConfigRef": {"kind": "Config", "name": "main"}}}),
+        );
+        assert_eq!(
+            look(&server).await["metadata"]["finalizers"],
+            json!(["somebody.else"])
+        );
+    }
+}

@@ -1,0 +1,257 @@
+//! An API server in memory, and kinds for it.
+//!
+//! It stores what it is told to, as JSON by path, and refuses writes whose
+//! version is stale. It knows no schema, no watch and no field ownership.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use api::condition::{Condition, Conditioned};
+use api::managed::ProviderConfigStatus;
+use futures::future::BoxFuture;
+use http::header::CONTENT_TYPE;
+use http::{Method, Request, Response};
+use jiff::Timestamp;
+use kube::client::Body;
+use kube::{Client, CustomResource};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tower_service::Service;
+
+use crate::conditions::{self, Verdict};
+
+/// A managed resource.
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default)]
+#[kube(
+    group = "example.org",
+    version = "v1",
+    kind = "Thing",
+    namespaced,
+    status = "ThingStatus"
+)]
+pub struct ThingSpec {}
+
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default)]
+pub struct ThingStatus {
+    conditions: Vec<Condition>,
+}
+
+impl Conditioned for ThingStatus {
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+}
+
+/// A provider configuration.
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default)]
+#[kube(
+    group = "example.org",
+    version = "v1",
+    kind = "Config",
+    status = "ProviderConfigStatus"
+)]
+pub struct ConfigSpec {}
+
+/// A usage.
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default)]
+#[kube(group = "example.org", version = "v1", kind = "Use", namespaced)]
+pub struct UseSpec {}
+
+/// A thing of the namespace `default` as the API server would show it.
+pub fn thing(name: &str, conditions: &[(&'static str, bool)]) -> Thing {
+    let mut thing = Thing::new(name, ThingSpec {});
+    thing.metadata.namespace = Some("default".into());
+    thing.metadata.uid = Some(format!("uid-of-{name}"));
+    let mut status = ThingStatus::default();
+    for (type_, holds) in conditions {
+        let verdict = Verdict::new(type_, (*holds).into(), "Because", "");
+        let now = Timestamp::UNIX_EPOCH;
+        conditions::set(&mut status.conditions, verdict, None, now);
+    }
+    thing.status = Some(status);
+    thing
+}
+
+/// The API server. Clones are the same one.
+#[derive(Clone, Default)]
+pub struct ApiServer(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<String, Value>,
+    version: u64,
+    writes: usize,
+    refusal: Option<u16>,
+}
+
+impl ApiServer {
+    pub fn client(&self) -> Client {
+        Client::new(self.clone(), "default")
+    }
+
+    /// The object of a path, for example `/api/v1/namespaces/a/secrets/b`.
+    pub fn object(&self, path: &str) -> Option<Value> {
+        self.0.lock().unwrap().objects.get(path).cloned()
+    }
+
+    /// Stores an object as it is.
+    pub fn put(&self, path: &str, object: Value) {
+        self.0.lock().unwrap().store(path, object);
+    }
+
+    /// Answers every request with this code from here on.
+    pub fn refuse(&self, code: u16) {
+        self.0.lock().unwrap().refusal = Some(code);
+    }
+
+    /// How many writes were accepted, those of events left out.
+    pub fn writes(&self) -> usize {
+        self.0.lock().unwrap().writes
+    }
+
+    /// How many events were written.
+    pub fn events(&self) -> usize {
+        let state = self.0.lock().unwrap();
+        state
+            .objects
+            .keys()
+            .filter(|p| p.contains("/events/"))
+            .count()
+    }
+}
+
+impl State {
+    fn store(&mut self, path: &str, mut object: Value) -> Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.objects.insert(path.to_owned(), object.clone());
+        object
+    }
+
+    fn answer(&mut self, ask: &Ask) -> Result<Value, u16> {
+        if let Some(code) = self.refusal {
+            return Err(code);
+        }
+        let path = ask.path.trim_end_matches("/status");
+        let stored = self.objects.get(path).cloned();
+        let sent = ask.object.clone();
+        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+        let is_stale =
+            |stored: &Value| !version(&sent).is_null() && version(&sent) != version(stored);
+        match (&ask.method, stored) {
+            (&Method::GET, Some(stored)) => Ok(stored),
+            (&Method::GET, None) => self.list(path, &ask.query).ok_or(404),
+            (&Method::POST, _) => {
+                let name = match sent["metadata"]["name"].as_str() {
+                    Some(name) => name.to_owned(),
+                    None => format!("generated-{}", self.version),
+                };
+                let path = format!("{path}/{name}");
+                if self.objects.contains_key(&path) {
+                    return Err(409);
+                }
+                Ok(self.write(&path, sent))
+            }
+            (&Method::PUT | &Method::PATCH, Some(stored)) if is_stale(&stored) => Err(409),
+            (&Method::PUT, Some(_)) => Ok(self.write(path, sent)),
+            (&Method::PATCH, Some(mut stored)) => {
+                json_patch::merge(&mut stored, &sent);
+                Ok(self.write(path, stored))
+            }
+            (&Method::PATCH, None) if ask.is_apply => Ok(self.write(path, sent)),
+            _ => Err(404),
+        }
+    }
+
+    fn write(&mut self, path: &str, object: Value) -> Value {
+        self.writes += usize::from(!path.contains("/events/"));
+        self.store(path, object)
+    }
+
+    /// Every object of a kind, of all namespaces or one, with all of the labels.
+    fn list(&self, path: &str, query: &str) -> Option<Value> {
+        let (prefix, plural) = path.rsplit_once('/')?;
+        // No name of an object: neither the tests' kinds nor Kubernetes' end so.
+        if !plural.ends_with('s') {
+            return None;
+        }
+        let selector = query
+            .split('&')
+            .find_map(|part| part.strip_prefix("labelSelector="));
+        let selector = selector
+            .unwrap_or_default()
+            .replace("%2F", "/")
+            .replace("%3D", "=")
+            .replace("%2C", ",");
+        let items = self.objects.iter().filter(|(path, object)| {
+            let is_of_kind = path.contains(&format!("/{plural}/")) && path.starts_with(prefix);
+            is_of_kind
+                && selector
+                    .split(',')
+                    .filter(|term| !term.is_empty())
+                    .all(|term| {
+                        let (key, value) = term.split_once('=').unwrap();
+                        object["metadata"]["labels"][key] == value
+                    })
+        });
+        let items: Vec<_> = items.map(|(_, object)| object).collect();
+        Some(json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}))
+    }
+}
+
+struct Ask {
+    method: Method,
+    path: String,
+    query: String,
+    is_apply: bool,
+    object: Value,
+}
+
+impl Service<Request<Body>> for ApiServer {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let bytes = body.collect_bytes().await.unwrap();
+            let content_type = parts.headers.get(CONTENT_TYPE);
+            let ask = Ask {
+                method: parts.method,
+                path: parts.uri.path().to_owned(),
+                query: parts.uri.query().unwrap_or_default().to_owned(),
+                is_apply: content_type.is_some_and(|t| t.to_str().unwrap().contains("apply-patch")),
+                object: serde_json::from_slice(&bytes).unwrap_or_default(),
+            };
+            let answered = server.0.lock().unwrap().answer(&ask);
+            let (code, object) = match answered {
+                Ok(object) => (200, object),
+                Err(code) => (code, refusal(code)),
+            };
+            let mut response = Response::new(Body::from(serde_json::to_vec(&object).unwrap()));
+            *response.status_mut() = code.try_into().unwrap();
+            Ok(response)
+        })
+    }
+}
+
+fn refusal(code: u16) -> Value {
+    let reason = match code {
+        404 => "NotFound",
+        409 => "Conflict",
+        _ => "InternalError",
+    };
+    json!({
+        "apiVersion": "v1", "kind": "Status", "status": "Failure",
+        "reason": reason, "message": reason, "code": code,
+    })
+}
