@@ -7,6 +7,9 @@ use api::pool::SpotPool;
 use jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use provider_runtime::events::Events;
+use provider_runtime::metrics::lifecycle::Lifecycle;
+use provider_runtime::metrics::reconciles::OfController;
+use provider_runtime::poll::Intervals;
 
 use crate::region::lock;
 use crate::regions::Regions;
@@ -22,6 +25,12 @@ pub struct Context {
     pub regions: Regions,
     /// Events.
     pub events: Events,
+    /// How often a pool is looked at that nothing happens to.
+    pub intervals: Intervals,
+    /// How long the stages of a pool's life take.
+    pub lifecycle: Lifecycle,
+    /// How its reconciles go.
+    pub reconciles: OfController,
     held: Mutex<BTreeMap<String, Held>>,
 }
 
@@ -34,11 +43,20 @@ struct Held {
 
 impl Context {
     /// For one process.
-    pub fn new(client: Client, regions: Regions) -> Self {
+    pub fn new(
+        client: Client,
+        regions: Regions,
+        intervals: Intervals,
+        lifecycle: Lifecycle,
+        reconciles: OfController,
+    ) -> Self {
         Self {
             events: Events::new(client.clone(), MANAGER),
             client,
             regions,
+            intervals,
+            lifecycle,
+            reconciles,
             held: Mutex::default(),
         }
     }
@@ -64,6 +82,7 @@ impl Context {
     pub fn forget(&self, pool: &SpotPool) {
         let uid = pool.uid().unwrap_or_default();
         lock(&self.held).remove(&uid);
+        self.lifecycle.forget(&pool.metadata);
         self.regions.forget(&uid);
     }
 }

@@ -14,8 +14,11 @@
 
 mod access;
 mod act;
+mod connection;
 mod context;
+mod controllers;
 mod convert;
+mod counted;
 mod identity;
 mod missing;
 mod observer;
@@ -48,6 +51,16 @@ struct Args {
     /// Pools reconciled at once.
     #[arg(long, default_value_t = 10)]
     max_reconcile_rate: u16,
+    /// How often a pool is looked at that nothing happens to, a tenth more or
+    /// less; the annotation crossplane.io/poll-interval overrides it.
+    #[arg(long, default_value = "1m")]
+    poll: kube::core::Duration,
+    /// Where /metrics, /readyz and /healthz are served; empty: nowhere.
+    #[arg(long, env = "OPERATIONS_ADDRESS", default_value = ":8080")]
+    operations_address: String,
+    /// Of several replicas let one work and the others stand by.
+    #[arg(long, env = "LEADER_ELECTION")]
+    leader_election: bool,
 }
 
 #[tokio::main]
@@ -61,7 +74,7 @@ async fn main() -> ExitCode {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
-    match run::run(&args.namespace, args.max_reconcile_rate).await {
+    match run::run(&args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(%error, "cannot run");

@@ -25,7 +25,7 @@ use crate::{convert, status};
 /// Plans carried out in one reconcile. One launch refused for capacity costs one.
 const PASSES: usize = 12;
 /// Between two looks at a pool that nothing happens to.
-const CALM: Duration = Duration::from_mins(1);
+pub(crate) const CALM: Duration = Duration::from_mins(1);
 /// Before the next try after AWS failed, and while EC2 catches up.
 const AFTER_ERROR: Duration = Duration::from_secs(5);
 /// How long after an action its effects are watched closely.
@@ -50,6 +50,8 @@ pub(crate) struct Passed {
     pub(crate) happened: Vec<Happened>,
     /// No launch before this.
     pub(crate) launches_held_until: Option<Timestamp>,
+    /// Whether EC2 was not as it should be, and was changed.
+    pub(crate) acted: bool,
     pub(crate) next: Next,
 }
 
@@ -158,6 +160,7 @@ impl Pass<'_> {
         Ok(Passed {
             happened,
             launches_held_until: observed.hold_launches_until,
+            acted: work.last.is_some() && work.failure.is_none(),
             next,
         })
     }
@@ -282,6 +285,7 @@ impl Pass<'_> {
         Passed {
             happened: Vec::new(),
             launches_held_until: self.launches_held_until,
+            acted: false,
             next: Next::Again(reconcile::AFTER_ERROR),
         }
     }
@@ -308,6 +312,7 @@ impl Pass<'_> {
         Passed {
             happened,
             launches_held_until: self.launches_held_until,
+            acted: false,
             next: Next::Again(CALM),
         }
     }

@@ -3,22 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::pool::SpotPool;
+use api::condition::{self, ConditionStatus, READY, SYNCED};
+use api::pool::{SpotPool, SpotPoolStatus};
+use api::provider_config::ProviderConfigUsage;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::Api;
 use kube::runtime::controller::Action as Requeue;
 use kube::runtime::reflector::ObjectRef;
-use provider_runtime::conditions::Verdict;
+use provider_runtime::conditions::{Verdict, reason};
+use provider_runtime::connection::{self as secrets, ConnectionError};
 use provider_runtime::events::Happened;
-use provider_runtime::{finalizer, pause, policies, usage};
+use provider_runtime::policies::Permitted;
+use provider_runtime::{finalizer, pause, policies, poll, requests, usage};
 
 use crate::access::{self, ConnectError};
 use crate::context::{Context, MANAGER};
-use crate::pass::{Next, Pass, Passed};
+use crate::pass::{CALM, Next, Pass, Passed};
 use crate::region::Region;
-use crate::status;
 use crate::status_writer::{PoolStore, StatusWriter};
+use crate::{connection, observer, status};
 
 /// After an error that a person has to mend, or AWS.
 pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(20);
@@ -41,6 +45,8 @@ pub(crate) enum StepError {
     Observe(provider_aws::Ec2Error),
     #[error(transparent)]
     Policies(#[from] policies::Unsupported),
+    #[error(transparent)]
+    Publish(#[from] ConnectionError),
 }
 
 impl StepError {
@@ -50,6 +56,7 @@ impl StepError {
             Self::Connect(_) => "connect",
             Self::Observe(_) => "observe",
             Self::Policies(_) => "update",
+            Self::Publish(_) => "publish",
         }
     }
 }
@@ -61,62 +68,134 @@ impl StepError {
 /// 3. observe: the region's last look, and the launches of the pool's status;
 /// 4. validate: the spec against what EC2 sells;
 /// 5. plan and act, until nothing is left to do now;
-/// 6. status, when it changed.
+/// 6. the connection Secret and the status, when they changed.
 pub async fn reconcile(
     pool: Arc<SpotPool>,
     context: Arc<Context>,
 ) -> Result<Requeue, ReconcileError> {
-    let now = Timestamp::now();
+    let running = Box::pin(reconcile_now(&pool, &context, Timestamp::now()));
+    context.reconciles.count(running).await
+}
+
+async fn reconcile_now(
+    pool: &SpotPool,
+    context: &Context,
+    now: Timestamp,
+) -> Result<Requeue, ReconcileError> {
     let api: Api<SpotPool> = Api::namespaced(
         context.client.clone(),
         &pool.namespace().unwrap_or_default(),
     );
     let deleted = pool.metadata.deletion_timestamp.is_some();
-    if deleted && !finalizer::is_present(&pool.metadata) {
-        context.forget(&pool);
+    if deleted && !finalizer::is_present(&pool.metadata, finalizer::MANAGED) {
+        context.forget(pool);
         return Ok(Requeue::await_change());
     }
-    let mut writer = StatusWriter::new(api.clone(), &pool, now);
-    if pause::is_paused(&pool.metadata, &pool.spec.management_policies) {
-        writer.conclude([Verdict::paused()]);
-        writer.write().await?;
-        return Ok(Requeue::await_change());
-    }
-    let permitted = match policies::permitted(&pool.spec.management_policies) {
-        Ok(permitted) => permitted,
-        Err(error) => return fail(&context, &pool, writer, &error.into()).await,
+    let mut writer = StatusWriter::new(api.clone(), pool, now);
+    let is_first = holds(writer.before(), SYNCED).is_none();
+    context.lifecycle.began(&pool.metadata, is_first, now);
+    let permitted = match may(context, &api, pool, &mut writer, now).await? {
+        May::Act(permitted) => permitted,
+        May::Rest(requeue) => return Ok(requeue),
     };
-    if deleted && !permitted.delete {
-        finalizer::remove(&api, &pool.metadata).await?;
-        context.forget(&pool);
-        return Ok(Requeue::await_change());
+    let mut happened = Vec::new();
+    let request = pending_request(pool);
+    if let Some(token) = request {
+        writer.followed(token);
+        let message = format!("looking at EC2 now, as {} asks", requests::ANNOTATION);
+        happened.push(Happened::normal(requests::EVENT, message));
     }
-    let region = match connect(&context, &pool).await? {
+    let region = match connect(context, pool).await? {
         Ok(region) => region,
-        Err(error) => return fail(&context, &pool, writer, &error).await,
+        Err(error) => return fail(context, pool, &mut writer, &error).await,
     };
-    if !finalizer::is_present(&pool.metadata) {
-        writer.rebase(finalizer::add(&api, &pool.metadata).await?);
+    if !finalizer::is_present(&pool.metadata, finalizer::MANAGED) {
+        let kept = finalizer::add(&api, &pool.metadata, finalizer::MANAGED).await?;
+        writer.rebase(kept);
     }
+    // Whoever asks knows something that the last look does not show.
+    let look = if request.is_some() {
+        context.hold_launches(pool, None);
+        region.forget_facts().await;
+        observer::snapshot(&region).await
+    } else {
+        region.look().await
+    };
     let pass = Pass {
         cluster: context.regions.cluster(),
-        pool: &pool,
+        pool,
         region: &region,
         permitted,
         deleted,
-        launches_held_until: context.launches_held_until(&pool),
+        launches_held_until: context.launches_held_until(pool),
         now,
     };
-    let passed = pass.run(&mut writer, region.look().await).await?;
-    conclude(&context, &pool, writer, passed, now).await
+    let mut passed = pass.run(&mut writer, look).await?;
+    happened.append(&mut passed.happened);
+    passed.happened = happened;
+    conclude(context, pool, writer, passed, now).await
+}
+
+/// Whether anything may be done to a pool.
+enum May {
+    /// So much, in EC2.
+    Act(Permitted),
+    /// Nothing, until the pool changes or time has passed.
+    Rest(Requeue),
+}
+
+/// Pause, policies, and who else keeps a deleted pool.
+async fn may(
+    context: &Context,
+    api: &Api<SpotPool>,
+    pool: &SpotPool,
+    writer: &mut StatusWriter<Api<SpotPool>>,
+    now: Timestamp,
+) -> Result<May, ReconcileError> {
+    let rest = Ok(May::Rest(Requeue::await_change()));
+    if pause::is_paused(&pool.metadata, &pool.spec.management_policies) {
+        writer.conclude([Verdict::paused()]);
+        finish(context, pool, writer, Vec::new()).await?;
+        return rest;
+    }
+    let permitted = match policies::permitted(&pool.spec.management_policies) {
+        Ok(permitted) => permitted,
+        Err(error) => return Ok(May::Rest(fail(context, pool, writer, &error.into()).await?)),
+    };
+    if pool.metadata.deletion_timestamp.is_none() {
+        return Ok(May::Act(permitted));
+    }
+    if !permitted.delete {
+        finalizer::remove(api, &pool.metadata, finalizer::MANAGED).await?;
+        context.lifecycle.deleted(&pool.metadata, now);
+        context.forget(pool);
+        return rest;
+    }
+    // Whoever else keeps the pool may still need its instances.
+    let others = finalizer::others(&pool.metadata, finalizer::MANAGED);
+    if others.is_empty() {
+        writer.conclude([Verdict::ready(false, reason::DELETING, "")]);
+        return Ok(May::Act(permitted));
+    }
+    let message = format!("waits until {} is removed", others.join(", "));
+    writer.conclude([Verdict::ready(false, reason::DELETING, message)]);
+    finish(context, pool, writer, Vec::new()).await?;
+    rest
+}
+
+/// The token of a request to reconcile that was not followed yet.
+fn pending_request(pool: &SpotPool) -> Option<&str> {
+    let status = pool.status.as_ref();
+    let last = status.and_then(|s| s.last_handled_reconcile_at.as_deref());
+    requests::pending(&pool.metadata, last)
 }
 
 /// Remembers what a pass learnt, writes the status, or lets the pool go.
 async fn conclude<S: PoolStore>(
     context: &Context,
     pool: &SpotPool,
-    writer: StatusWriter<S>,
-    passed: Passed,
+    mut writer: StatusWriter<S>,
+    mut passed: Passed,
     now: Timestamp,
 ) -> Result<Requeue, ReconcileError> {
     context.hold_launches(pool, passed.launches_held_until);
@@ -124,15 +203,87 @@ async fn conclude<S: PoolStore>(
         Next::Release => {
             context.events.publish(pool, &passed.happened, now).await;
             writer.release().await?;
+            context.lifecycle.deleted(&pool.metadata, now);
             context.forget(pool);
             tracing::info!(pool = pool.name_any(), "released");
             Ok(Requeue::await_change())
         }
         Next::Again(after) => {
-            finish(context, pool, writer, passed.happened).await?;
-            Ok(Requeue::requeue(after))
+            if let Err(error) = publish(context, pool, writer.after()).await {
+                if holds(writer.before(), SYNCED) != Some(false) {
+                    let happened = Happened::warning(secrets::EVENT, error.to_string());
+                    passed.happened.push(happened);
+                }
+                let error = StepError::Publish(error);
+                writer.conclude([Verdict::not_synced(error.step(), &error)]);
+            }
+            let status = writer.after().clone();
+            finish(context, pool, &mut writer, passed.happened).await?;
+            measure(context, pool, &status, passed.acted, now);
+            Ok(Requeue::requeue(look_again(context, pool, &status, after)))
         }
     }
+}
+
+/// Writes the connection Secret of a pool that wants one.
+async fn publish(
+    context: &Context,
+    pool: &SpotPool,
+    status: &SpotPoolStatus,
+) -> Result<(), ConnectionError> {
+    let Some(reference) = &pool.spec.write_connection_secret_to_ref else {
+        return Ok(());
+    };
+    if pool.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    let details = connection::details(&status.at_provider.instances);
+    secrets::publish(&context.client, MANAGER, pool, reference, details).await?;
+    Ok(())
+}
+
+fn measure(
+    context: &Context,
+    pool: &SpotPool,
+    status: &SpotPoolStatus,
+    acted: bool,
+    now: Timestamp,
+) {
+    let (life, meta) = (&context.lifecycle, &pool.metadata);
+    if holds(status, READY) == Some(true) {
+        life.ready(meta, now);
+    }
+    if acted {
+        life.drifted(meta, now);
+    } else if holds(status, SYNCED) == Some(true) {
+        life.in_sync(meta, now);
+    }
+}
+
+/// When a pool is looked at again. What it waits for is not put off by an
+/// interval that is meant for a pool at rest.
+fn look_again(
+    context: &Context,
+    pool: &SpotPool,
+    status: &SpotPoolStatus,
+    after: Duration,
+) -> Duration {
+    if after < CALM {
+        return after;
+    }
+    let interval = context.intervals.of(&pool.metadata);
+    let is_at_rest = holds(status, READY) == Some(true);
+    let interval = if is_at_rest {
+        interval
+    } else {
+        interval.min(CALM)
+    };
+    poll::jittered(interval, fastrand::f64())
+}
+
+fn holds(status: &SpotPoolStatus, type_: &str) -> Option<bool> {
+    let found = condition::find(&status.conditions, type_)?;
+    Some(found.status == ConditionStatus::True)
 }
 
 /// Records the usage, then reads the credentials. An unreachable API server is
@@ -143,7 +294,7 @@ async fn connect(
 ) -> Result<Result<Arc<Region>, StepError>, ReconcileError> {
     let reference = &pool.spec.provider_config_ref;
     if pool.metadata.deletion_timestamp.is_none() {
-        usage::track(&context.client, MANAGER, pool, reference).await?;
+        usage::track::<ProviderConfigUsage, _>(&context.client, MANAGER, pool, reference).await?;
     }
     let namespace = pool.namespace().unwrap_or_default();
     let resolved = match access::resolve(&context.client, &namespace, reference).await {
@@ -165,7 +316,7 @@ async fn connect(
 async fn fail<S: PoolStore>(
     context: &Context,
     pool: &SpotPool,
-    mut writer: StatusWriter<S>,
+    writer: &mut StatusWriter<S>,
     error: &StepError,
 ) -> Result<Requeue, ReconcileError> {
     writer.conclude([Verdict::not_synced(error.step(), error)]);
@@ -177,7 +328,7 @@ async fn fail<S: PoolStore>(
 async fn finish<S: PoolStore>(
     context: &Context,
     pool: &SpotPool,
-    mut writer: StatusWriter<S>,
+    writer: &mut StatusWriter<S>,
     mut happened: Vec<Happened>,
 ) -> Result<(), ReconcileError> {
     happened.extend(status::transitions(writer.before(), writer.after()));

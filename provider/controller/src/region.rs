@@ -131,6 +131,11 @@ impl Region {
         self.hurried.notified().await;
     }
 
+    /// Asks EC2 again for facts that hardly change: somebody knows better.
+    pub async fn forget_facts(&self) {
+        *self.facts.lock().await = Facts::default();
+    }
+
     /// The zones that sell each type.
     pub async fn zones_by_type(
         &self,

@@ -7,9 +7,11 @@ use api::pool::SpotPool;
 use api::tags;
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::TagKeys;
+use provider_runtime::metrics::calls::Calls;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::access::Resolved;
+use crate::counted::Counted;
 use crate::observer;
 use crate::region::{Region, lock};
 
@@ -27,15 +29,18 @@ type Key = ([u8; 32], String);
 /// Hands out one [`Region`] per fingerprint of credentials and region's name.
 pub struct Regions {
     cluster: String,
+    calls: Calls,
     wake: UnboundedSender<ObjectRef<SpotPool>>,
     by_key: Mutex<BTreeMap<Key, Arc<Region>>>,
 }
 
 impl Regions {
-    /// For a control plane; pools to look at again are sent to `wake`.
-    pub fn new(cluster: String, wake: UnboundedSender<ObjectRef<SpotPool>>) -> Self {
+    /// For a control plane; calls of EC2 are counted, and pools to look at again
+    /// are sent to `wake`.
+    pub fn new(cluster: String, calls: Calls, wake: UnboundedSender<ObjectRef<SpotPool>>) -> Self {
         Self {
             cluster,
+            calls,
             wake,
             by_key: Mutex::default(),
         }
@@ -72,6 +77,7 @@ impl Regions {
 
     async fn open(&self, key: Key, resolved: &Resolved, name: &str) -> Arc<Region> {
         let ec2 = provider_aws::connect(&resolved.access, name, TAG_KEYS, &self.cluster).await;
+        let ec2 = Counted::new(Arc::new(ec2), self.calls.clone());
         let mut by_key = lock(&self.by_key);
         let region = by_key.entry(key).or_insert_with(|| {
             let region = Arc::new(Region::new(Arc::new(ec2), name.to_owned()));

@@ -1,116 +1,150 @@
-//! Starts the controller and stops it in order.
+//! Starts the provider and stops it in order.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::managed::{ProviderConfigKind, ProviderConfigReference};
 use api::pool::SpotPool;
-use api::provider_config::{ClusterProviderConfig, ProviderConfig};
-use futures::StreamExt as _;
-use kube::api::Api;
-use kube::runtime::controller::{Action as Requeue, Config, Error as ControllerError};
-use kube::runtime::reflector::{ObjectRef, Store};
-use kube::runtime::{Controller, watcher};
-use kube::{Client, ResourceExt};
+use futures::FutureExt as _;
+use kube::client::ClientBuilder;
+use kube::{Client, Config};
+use provider_runtime::leader::{Candidate, Lost, Terms};
+use provider_runtime::metrics::api_server::Requests;
+use provider_runtime::metrics::calls::Calls;
+use provider_runtime::metrics::lifecycle::Lifecycles;
+use provider_runtime::metrics::reconciles::Reconciles;
+use provider_runtime::metrics::{Metrics, states};
+use provider_runtime::operations::{Operations, OperationsError};
+use provider_runtime::poll::Intervals;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use crate::Args;
 use crate::context::Context;
+use crate::controllers::{Controllers, Stop};
 use crate::identity;
-use crate::reconcile::{ReconcileError, reconcile};
 use crate::regions::Regions;
 
-/// After a write that another one preceded.
-const AFTER_CONFLICT: Duration = Duration::from_millis(200);
-/// After another refusal of the API server.
-const AFTER_REFUSAL: Duration = Duration::from_secs(5);
+/// The Lease of `--leader-election`, named as Crossplane's providers name theirs.
+const LEASE: &str = "crossplane-leader-election-provider-gpu-spot";
+/// A pool may not ask to be looked at more often.
+const MINIMUM_POLL: Duration = Duration::from_secs(10);
 
 /// Why the provider cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
+    /// The system grants no signals.
+    #[error("cannot listen to signals: {0}")]
+    Signals(#[from] io::Error),
+    /// The endpoints' address.
+    #[error(transparent)]
+    Operations(#[from] OperationsError),
+    /// No cluster, no kubeconfig.
+    #[error("no Kubernetes API server: {0}")]
+    Config(#[from] kube::config::InferConfigError),
     /// No API server.
     #[error("no Kubernetes API server: {0}")]
     Client(#[from] kube::Error),
     /// No identity.
     #[error(transparent)]
     Identity(#[from] identity::IdentityError),
+    /// Another one leads.
+    #[error("leads no more: {0}")]
+    Lost(#[from] Lost),
 }
 
-/// Reconciles pools until SIGTERM.
-pub async fn run(namespace: &str, concurrency: u16) -> Result<(), RunError> {
-    let client = Client::try_default().await?;
-    let cluster = identity::of_control_plane(&client, namespace).await?;
+/// Reconciles until SIGTERM. A process that loses its leadership ends with an
+/// error: what it does not know any more is for a new one to find out.
+pub async fn run(args: &Args) -> Result<(), RunError> {
+    let stop = stop()?;
+    let operations = Operations::default();
+    let starting = operations.readiness.wait_for("the API server");
+    if !args.operations_address.is_empty() {
+        let endpoints = operations.clone().bind(&args.operations_address);
+        tokio::spawn(endpoints.await?.serve());
+    }
+    let client = client(&operations.metrics).await?;
+    let cluster = identity::of_control_plane(&client, &args.namespace).await?;
     tracing::info!(cluster, "starting");
-    let (wake, mut woken) = mpsc::unbounded_channel();
-    let context = Arc::new(Context::new(client.clone(), Regions::new(cluster, wake)));
-    let woken = futures::stream::poll_fn(move |cx| woken.poll_recv(cx));
-
-    let all = watcher::Config::default();
-    let controller = Controller::new(Api::<SpotPool>::all(client.clone()), all.clone());
-    let (of_cluster, of_namespace) = (controller.store(), controller.store());
-    controller
-        .with_config(Config::default().concurrency(concurrency))
-        .watches(
-            Api::<ClusterProviderConfig>::all(client.clone()),
-            all.clone(),
-            move |config| {
-                let kind = ProviderConfigKind::ClusterProviderConfig;
-                users(&of_cluster, kind, &config.name_any(), None)
-            },
-        )
-        .watches(Api::<ProviderConfig>::all(client), all, move |config| {
-            let kind = ProviderConfigKind::ProviderConfig;
-            let namespace = config.namespace();
-            users(
-                &of_namespace,
-                kind,
-                &config.name_any(),
-                namespace.as_deref(),
-            )
-        })
-        .reconcile_on(woken)
-        .shutdown_on_signal()
-        .run(reconcile, requeue_after, context)
-        .for_each(|result| async {
-            // Conflicts and objects that are gone by now are everyday business.
-            if let Err(ControllerError::ReconcilerFailed(error, pool)) = result {
-                tracing::debug!(%pool, %error, "reconciling again");
-            }
-        })
-        .await;
+    let controllers = controllers(args, client.clone(), operations, cluster);
+    starting.finish();
+    if !args.leader_election {
+        controllers.run(stop).await;
+        return Ok(());
+    }
+    let namespace = &args.namespace;
+    let candidate = Candidate::new(client, namespace, LEASE, replica(), Terms::default());
+    let mut leader = tokio::select! {
+        leader = candidate.elected() => leader,
+        () = stop.clone() => return Ok(()),
+    };
+    tracing::info!(lease = LEASE, "leading");
+    tokio::select! {
+        () = controllers.run(stop) => {}
+        lost = leader.lost() => return Err(lost.into()),
+    }
+    leader.resign().await;
     Ok(())
 }
 
-/// The pools that use a configuration.
-fn users(
-    pools: &Store<SpotPool>,
-    kind: ProviderConfigKind,
-    name: &str,
-    namespace: Option<&str>,
-) -> Vec<ObjectRef<SpotPool>> {
-    let wanted = ProviderConfigReference {
-        kind,
-        name: name.to_owned(),
-    };
-    pools
-        .state()
-        .iter()
-        .filter(|pool| pool.spec.provider_config_ref == wanted)
-        .filter(|pool| namespace.is_none() || pool.namespace().as_deref() == namespace)
-        .map(|pool| ObjectRef::from_obj(pool.as_ref()))
-        .collect()
+fn controllers(
+    args: &Args,
+    client: Client,
+    operations: Operations,
+    cluster: String,
+) -> Controllers {
+    let metrics = &operations.metrics;
+    let reconciles = Reconciles::new(metrics);
+    let calls = Calls::new(
+        metrics,
+        "aws_ec2_api_calls",
+        "Operations asked of EC2, by the class of the error that ended them, or success",
+    );
+    let (wake, woken) = mpsc::unbounded_channel();
+    let context = Context::new(
+        client.clone(),
+        Regions::new(cluster, calls, wake),
+        Intervals {
+            default: args.poll.into(),
+            minimum: MINIMUM_POLL,
+        },
+        Lifecycles::new(metrics).of(&states::gvk::<SpotPool>()),
+        reconciles.of("managed/spotpool"),
+    );
+    Controllers {
+        client,
+        operations,
+        reconciles,
+        context: Arc::new(context),
+        woken,
+        concurrency: args.max_reconcile_rate,
+    }
 }
 
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "kube calls it with its own handles"
-)]
-fn requeue_after(pool: Arc<SpotPool>, error: &ReconcileError, _: Arc<Context>) -> Requeue {
-    let ReconcileError::Kube(error) = error;
-    if let kube::Error::Api(status) = error
-        && status.is_conflict()
-    {
-        return Requeue::requeue(AFTER_CONFLICT);
-    }
-    tracing::warn!(pool = pool.name_any(), %error, "the API server refused");
-    Requeue::requeue(AFTER_REFUSAL)
+/// The API server's client, with its requests counted.
+async fn client(metrics: &Metrics) -> Result<Client, RunError> {
+    let config = Config::infer().await?;
+    let stack = ClientBuilder::try_from(config)?;
+    Ok(stack.with_layer(&Requests::new(metrics)).build())
+}
+
+/// Resolves at SIGTERM, as Kubernetes sends it, or SIGINT, as a terminal does.
+fn stop() -> Result<Stop, io::Error> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+    };
+    Ok(stop.boxed().shared())
+}
+
+/// A name for this process that no other one has: a pod that is replaced may
+/// have its predecessor's name.
+fn replica() -> String {
+    let pod = std::env::var("HOSTNAME").unwrap_or_default();
+    format!("{pod}_{:016x}", fastrand::u64(..))
 }

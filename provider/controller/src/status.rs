@@ -163,6 +163,12 @@ pub fn transitions(before: &SpotPoolStatus, after: &SpotPoolStatus) -> Vec<Happe
             {
                 happened.push(Happened::warning("ReconcileError", new.message.clone()));
             }
+            (condition::SYNCED, ConditionStatus::False)
+                if new.reason == reason::RECONCILE_PAUSED =>
+            {
+                let message = new.message.clone();
+                happened.push(Happened::normal("ReconciliationPaused", message));
+            }
             _ => {}
         }
     }

@@ -266,7 +266,8 @@ fn events_tell_of_transitions_and_of_nothing_else() {
     assert_eq!(reasons(&bad, &bad), [""; 0]);
     assert_eq!(reasons(&bad, &good), ["Ready"]);
     let paused = status_of([Verdict::paused()]);
-    assert_eq!(reasons(&good, &paused), [""; 0], "a pause is no error");
+    assert_eq!(reasons(&good, &paused), ["ReconciliationPaused"]);
+    assert_eq!(reasons(&paused, &paused), [""; 0]);
 }
 
 #[test]

@@ -35,7 +35,9 @@ impl PoolStore for Api<SpotPool> {
     }
 
     async fn release(&self, meta: &ObjectMeta) -> Result<(), kube::Error> {
-        finalizer::remove(self, meta).await.map(|_| ())
+        finalizer::remove(self, meta, finalizer::MANAGED)
+            .await
+            .map(|_| ())
     }
 }
 
@@ -83,6 +85,11 @@ impl<S: PoolStore> StatusWriter<S> {
     pub(crate) fn conclude(&mut self, verdicts: impl IntoIterator<Item = Verdict>) {
         let generation = self.pool.metadata.generation;
         status::conclude(&mut self.after, verdicts, generation, self.now);
+    }
+
+    /// Notes that a request to reconcile was followed.
+    pub(crate) fn followed(&mut self, request: &str) {
+        self.after.last_handled_reconcile_at = Some(request.to_owned());
     }
 
     /// Sets what EC2 shows.

@@ -31,5 +31,6 @@ mod groups;
 mod launches;
 mod luck;
 mod ownership;
+mod policies;
 mod refusals;
 mod schedules;

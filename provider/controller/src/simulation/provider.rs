@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::managed::ManagementAction;
 use api::pool::SpotPool;
 use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use provider_aws::Ec2Error;
 use provider_runtime::events::Happened;
-use provider_runtime::policies::Permitted;
+use provider_runtime::policies::{self, Permitted};
 
 use super::cloud::CLUSTER;
 use super::earth::{Shared, Stop};
@@ -24,6 +25,8 @@ type Look = Result<Arc<Snapshot>, Ec2Error>;
 
 /// One provider's process: all of it is lost when it dies.
 pub struct Provider {
+    /// What the pool's management policies permit.
+    pub permitted: Permitted,
     region: Region,
     held: Option<(Timestamp, Option<i64>)>,
     /// The newest version of the pool that its cache showed.
@@ -66,6 +69,7 @@ impl Provider {
         let ec2 = Arc::new(SimulatedEc2(earth.clone()));
         let region = Region::new(ec2, "us-east-1".into());
         let mut provider = Self {
+            permitted: policies::permitted(&[ManagementAction::All]).unwrap(),
             region,
             held: None,
             version,
@@ -159,11 +163,7 @@ impl Provider {
             cluster: CLUSTER,
             pool: &pool,
             region: &self.region,
-            permitted: Permitted {
-                create: true,
-                update: true,
-                delete: true,
-            },
+            permitted: self.permitted,
             deleted: pool.metadata.deletion_timestamp.is_some(),
             launches_held_until: held.map(|(until, _)| until),
             now,

@@ -1,0 +1,185 @@
+//! The provider's controllers: pools, and the configurations that they use.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::managed::{ProviderConfigKind, ProviderConfigReference, ProviderConfigStatus};
+use api::pool::SpotPool;
+use api::provider_config::{ClusterProviderConfig, ProviderConfig, ProviderConfigUsage};
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt, StreamExt};
+use kube::api::ApiResource;
+use kube::core::object::HasStatus;
+use kube::runtime::Controller;
+use kube::runtime::controller::{Action as Requeue, Config, Error as ControllerError};
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Client, Resource, ResourceExt};
+use provider_runtime::events::Events;
+use provider_runtime::metrics::reconciles::Reconciles;
+use provider_runtime::operations::Operations;
+use provider_runtime::protection::{self, Protection};
+use provider_runtime::readiness::Readiness;
+use provider_runtime::{crds, watch};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::context::{Context, MANAGER};
+use crate::reconcile::{ReconcileError, reconcile};
+
+/// After a write that another one preceded.
+const AFTER_CONFLICT: Duration = Duration::from_millis(200);
+/// After another refusal of the API server.
+const AFTER_REFUSAL: Duration = Duration::from_secs(5);
+
+/// Ends every controller, in order.
+pub type Stop = Shared<BoxFuture<'static, ()>>;
+
+/// What the controllers are started with.
+pub struct Controllers {
+    /// The API server.
+    pub client: Client,
+    /// Where it is said how they are.
+    pub operations: Operations,
+    /// Counts their reconciles.
+    pub reconciles: Reconciles,
+    /// What reconciles of pools share.
+    pub context: Arc<Context>,
+    /// Pools to look at again.
+    pub woken: UnboundedReceiver<ObjectRef<SpotPool>>,
+    /// Pools reconciled at once.
+    pub concurrency: u16,
+}
+
+impl Controllers {
+    /// Runs them until `stop`. Each begins when its kinds are served.
+    pub async fn run(self, stop: Stop) {
+        let cluster_configs = self.protect::<ClusterProviderConfig>(stop.clone()).boxed();
+        let configs = self.protect::<ProviderConfig>(stop.clone()).boxed();
+        let pools = self.pools(stop).boxed();
+        tokio::join!(pools, cluster_configs, configs);
+    }
+
+    /// Protects the configurations of a kind while pools use them.
+    fn protect<C>(&self, stop: Stop) -> impl Future<Output = ()> + use<C>
+    where
+        C: Resource<DynamicType = ()>
+            + HasStatus<Status = ProviderConfigStatus>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug
+            + Send
+            + Sync
+            + 'static,
+    {
+        let protection = Protection {
+            client: self.client.clone(),
+            managed: vec![ApiResource::erase::<SpotPool>(&())],
+            events: Events::new(self.client.clone(), MANAGER),
+        };
+        let name = format!("providerconfig/{}", C::kind(&()).to_lowercase());
+        let reconciles = self.reconciles.of(&name);
+        let (client, readiness) = (self.client.clone(), self.operations.readiness.clone());
+        async move {
+            let served = async {
+                crds::await_served::<C>(&client, &readiness).await;
+                crds::await_served::<ProviderConfigUsage>(&client, &readiness).await;
+            };
+            if is_over(served, &stop).await {
+                protection::run::<C, ProviderConfigUsage>(protection, &readiness, reconciles, stop)
+                    .await;
+            }
+        }
+    }
+
+    async fn pools(self, stop: Stop) {
+        let (client, readiness) = (self.client.clone(), &self.operations.readiness);
+        if !is_over(await_pools(&client, readiness), &stop).await {
+            return;
+        }
+        let (pools, seen) = watch::everything::<SpotPool>(client.clone(), readiness);
+        self.operations.metrics.states().watch(pools.clone());
+        let (of_cluster, of_namespace) = (pools.clone(), pools.clone());
+        let mut woken = self.woken;
+        let woken = futures::stream::poll_fn(move |cx| woken.poll_recv(cx));
+        Controller::for_stream(seen, pools)
+            .with_config(Config::default().concurrency(self.concurrency))
+            .watches_stream(
+                watch::wishes::<ClusterProviderConfig>(client.clone()),
+                move |config| {
+                    let kind = ProviderConfigKind::ClusterProviderConfig;
+                    users(&of_cluster, kind, &config.name_any(), None)
+                },
+            )
+            .watches_stream(watch::wishes::<ProviderConfig>(client), move |config| {
+                let kind = ProviderConfigKind::ProviderConfig;
+                let namespace = config.namespace();
+                users(
+                    &of_namespace,
+                    kind,
+                    &config.name_any(),
+                    namespace.as_deref(),
+                )
+            })
+            .reconcile_on(woken)
+            .graceful_shutdown_on(stop)
+            .run(reconcile, requeue_after, self.context)
+            .for_each(|result| async {
+                // Conflicts and objects that are gone by now are everyday business.
+                if let Err(ControllerError::ReconcilerFailed(error, pool)) = result {
+                    tracing::debug!(%pool, %error, "reconciling again");
+                }
+            })
+            .await;
+    }
+}
+
+/// Returns when every kind is served that the controller of pools watches.
+async fn await_pools(client: &Client, readiness: &Readiness) {
+    crds::await_served::<SpotPool>(client, readiness).await;
+    crds::await_served::<ClusterProviderConfig>(client, readiness).await;
+    crds::await_served::<ProviderConfig>(client, readiness).await;
+    crds::await_served::<ProviderConfigUsage>(client, readiness).await;
+}
+
+/// Whether something is over before the process is told to stop.
+async fn is_over(something: impl Future<Output = ()>, stop: &Stop) -> bool {
+    tokio::select! {
+        () = something => true,
+        () = stop.clone() => false,
+    }
+}
+
+/// The pools that use a configuration.
+fn users(
+    pools: &Store<SpotPool>,
+    kind: ProviderConfigKind,
+    name: &str,
+    namespace: Option<&str>,
+) -> Vec<ObjectRef<SpotPool>> {
+    let wanted = ProviderConfigReference {
+        kind,
+        name: name.to_owned(),
+    };
+    pools
+        .state()
+        .iter()
+        .filter(|pool| pool.spec.provider_config_ref == wanted)
+        .filter(|pool| namespace.is_none() || pool.namespace().as_deref() == namespace)
+        .map(|pool| ObjectRef::from_obj(pool.as_ref()))
+        .collect()
+}
+
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "kube calls it with its own handles"
+)]
+fn requeue_after(pool: Arc<SpotPool>, error: &ReconcileError, _: Arc<Context>) -> Requeue {
+    let ReconcileError::Kube(error) = error;
+    if let kube::Error::Api(status) = error
+        && status.is_conflict()
+    {
+        return Requeue::requeue(AFTER_CONFLICT);
+    }
+    tracing::warn!(pool = pool.name_any(), %error, "the API server refused");
+    Requeue::requeue(AFTER_REFUSAL)
+}

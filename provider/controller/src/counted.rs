@@ -1,0 +1,116 @@
+//! EC2, with its calls counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use provider_aws::{Ec2, Ec2Error, GroupRequest, Image, LaunchRequest, Subnet};
+use provider_core::{Group, GroupRules, Instance};
+use provider_runtime::metrics::calls::Calls;
+
+/// What a call that EC2 answered counts as; otherwise it counts as its error's
+/// class.
+const SUCCESS: &str = "success";
+
+/// Counts the operations of the port: their pages and the SDK's own repetitions
+/// count as one.
+pub struct Counted {
+    inner: Arc<dyn Ec2>,
+    calls: Calls,
+}
+
+impl Counted {
+    /// Counts the calls of `inner`.
+    pub fn new(inner: Arc<dyn Ec2>, calls: Calls) -> Self {
+        Self { inner, calls }
+    }
+
+    async fn count<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T, Ec2Error>> + Send,
+    ) -> Result<T, Ec2Error> {
+        let answer = call.await;
+        let result = answer
+            .as_ref()
+            .map_or_else(|e| e.class.as_str(), |_| SUCCESS);
+        self.calls.count(operation, result);
+        answer
+    }
+}
+
+#[async_trait]
+impl Ec2 for Counted {
+    async fn instances(&self) -> Result<Vec<Instance>, Ec2Error> {
+        let call = self.inner.instances();
+        self.count("DescribeInstances", call).await
+    }
+
+    async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
+        let call = self.inner.instances_by_id(ids);
+        self.count("DescribeInstances", call).await
+    }
+
+    async fn instance_by_token(&self, token: &str) -> Result<Option<Instance>, Ec2Error> {
+        let call = self.inner.instance_by_token(token);
+        self.count("DescribeInstances", call).await
+    }
+
+    async fn launch(&self, request: &LaunchRequest) -> Result<Instance, Ec2Error> {
+        let call = self.inner.launch(request);
+        self.count("RunInstances", call).await
+    }
+
+    async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error> {
+        let call = self.inner.terminate(ids);
+        self.count("TerminateInstances", call).await
+    }
+
+    async fn groups(&self) -> Result<Vec<Group>, Ec2Error> {
+        let call = self.inner.groups();
+        self.count("DescribeSecurityGroups", call).await
+    }
+
+    async fn create_group(&self, request: &GroupRequest) -> Result<String, Ec2Error> {
+        let call = self.inner.create_group(request);
+        self.count("CreateSecurityGroup", call).await
+    }
+
+    async fn authorize(&self, group_id: &str, rules: &GroupRules) -> Result<(), Ec2Error> {
+        let call = self.inner.authorize(group_id, rules);
+        self.count("AuthorizeSecurityGroupIngress", call).await
+    }
+
+    async fn revoke(
+        &self,
+        group_id: &str,
+        rules: &GroupRules,
+        rule_ids: &BTreeSet<String>,
+    ) -> Result<(), Ec2Error> {
+        let call = self.inner.revoke(group_id, rules, rule_ids);
+        self.count("RevokeSecurityGroupIngress", call).await
+    }
+
+    async fn delete_group(&self, group_id: &str) -> Result<(), Ec2Error> {
+        let call = self.inner.delete_group(group_id);
+        self.count("DeleteSecurityGroup", call).await
+    }
+
+    async fn zones_by_type(
+        &self,
+        types: &[String],
+    ) -> Result<BTreeMap<String, BTreeSet<String>>, Ec2Error> {
+        let call = self.inner.zones_by_type(types);
+        self.count("DescribeInstanceTypeOfferings", call).await
+    }
+
+    async fn image(&self, id: &str) -> Result<Option<Image>, Ec2Error> {
+        let call = self.inner.image(id);
+        self.count("DescribeImages", call).await
+    }
+
+    async fn subnets(&self, ids: Option<&[String]>) -> Result<Vec<Subnet>, Ec2Error> {
+        let call = self.inner.subnets(ids);
+        self.count("DescribeSubnets", call).await
+    }
+}
