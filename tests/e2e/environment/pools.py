@@ -1,0 +1,103 @@
+"""Pools without a claim: what a platform team does to managed resources."""
+
+import json
+from typing import Any
+
+from .cluster import SYSTEM, Cluster, Object, Refused, condition, is_ready
+from .waiting import until
+
+API = "gpu.platform.acme.io/v1alpha1"
+PROVIDER = "acme-provider-gpu-spot"
+PODS = f"provider={PROVIDER}"
+PORT = 8080
+
+
+class Pools:
+    """The pools of one namespace."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+
+    def apply(
+        self, name: str, annotations: dict[str, str] | None = None, **spec: Any
+    ) -> None:
+        """Applies a pool of one instance, with more in its spec."""
+        parameters = {
+            "region": "us-east-1",
+            "size": {"minimum": 1, "maximum": 1},
+            "instanceTypes": ["g4dn.xlarge"],
+            "image": {"id": "ami-00000000000c0de01"},
+        }
+        self.cluster.apply(
+            {
+                "apiVersion": API,
+                "kind": "SpotPool",
+                "metadata": {
+                    "name": name,
+                    "namespace": self.namespace,
+                    "annotations": annotations or {},
+                },
+                "spec": {"forProvider": parameters, **spec},
+            }
+        )
+
+    def get(self, name: str) -> Object | None:
+        return self.cluster.get("spotpool", name, self.namespace)
+
+    def ready(self, name: str, seconds: float = 60) -> Object:
+        """The pool once it is Ready."""
+
+        def look() -> Object | None:
+            found = self.get(name)
+            return found if is_ready(found) else None
+
+        return until(f"pool {name} to be Ready", look, seconds)
+
+    def says(self, name: str, type_: str, status: str, word: str = "") -> Object:
+        """The pool once a condition of it has the status and holds the word."""
+
+        def look() -> Object | None:
+            found = self.get(name)
+            seen = condition(found, type_)
+            text = f"{seen.get('reason')} {seen.get('message')}"
+            return found if seen.get("status") == status and word in text else None
+
+        return until(f"pool {name}: {type_}={status} with {word!r}", look)
+
+    def annotate(self, name: str, *annotations: str) -> None:
+        self.cluster.kubectl(
+            "annotate", "spotpool", name, "-n", self.namespace, *annotations
+        )
+
+    def patch(self, name: str, spec: dict[str, Any]) -> None:
+        document = json.dumps({"spec": spec})
+        self.cluster.kubectl(
+            *("patch", "spotpool", name, "-n", self.namespace),
+            *("--type=merge", "-p", document),
+        )
+
+    def delete(self, name: str, wait: bool = True) -> None:
+        how = "--timeout=60s" if wait else "--wait=false"
+        self.cluster.kubectl("delete", "spotpool", name, "-n", self.namespace, how)
+
+
+def operations(cluster: Cluster, path: str, pod: Object) -> str:
+    """What a provider's pod answers at `/metrics`, `/readyz` or `/healthz`."""
+    name = pod["metadata"]["name"]
+    proxy = f"/api/v1/namespaces/{SYSTEM}/pods/{name}:{PORT}/proxy{path}"
+    return cluster.kubectl("get", "--raw", proxy)
+
+
+def answers(cluster: Cluster, path: str, pod: Object) -> bool:
+    """Whether `/readyz` or `/healthz` says yes."""
+    try:
+        return operations(cluster, path, pod) == "ok\n"
+    except Refused:
+        return False
+
+
+def samples(text: str) -> dict[str, float]:
+    """Prometheus' samples by name and labels."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in (l.rsplit(" ", 1) for l in lines)}

@@ -1,0 +1,88 @@
+"""Two replicas of the provider: one works, the other one stands by."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from environment.cluster import SYSTEM, Cluster, Object
+from environment.ec2 import Ec2
+from environment.pools import PODS, PROVIDER, Pools, answers
+from environment.waiting import until
+
+LEASE = "crossplane-leader-election-provider-gpu-spot"
+
+
+def test_a_standby_takes_over_when_the_leader_leaves(
+    cluster: Cluster, namespace: str, ec2: Ec2, two_replicas: None
+) -> None:
+    pods = cluster.pods(PODS)
+    assert len(pods) == 2
+    until(
+        "both to be ready, the standby too",
+        lambda: all(answers(cluster, "/readyz", pod) for pod in pods),
+    )
+    pools = Pools(cluster, namespace)
+    pools.apply("first")
+    # The lease of a leader that Crossplane replaced runs for half a minute more.
+    pools.ready("first", seconds=90)
+    before = _holder(cluster)
+    (leader,) = [pod for pod in pods if before.startswith(pod["metadata"]["name"])]
+    cluster.kubectl("delete", "pod", "-n", SYSTEM, leader["metadata"]["name"])
+    # The lease was given up: nobody waits for its end.
+    until("another leader", lambda: _holder(cluster) not in ("", before), seconds=15)
+    pools.apply("second")
+    pools.ready("second")
+    assert len(ec2.live(namespace)) == 2
+    pools.delete("first")
+    pools.delete("second")
+
+
+@pytest.fixture
+def two_replicas(cluster: Cluster) -> Iterator[None]:
+    cluster.apply(
+        {
+            "apiVersion": "pkg.crossplane.io/v1beta1",
+            "kind": "DeploymentRuntimeConfig",
+            "metadata": {"name": "two-replicas"},
+            "spec": {
+                "deploymentTemplate": {
+                    "spec": {
+                        "replicas": 2,
+                        "selector": {},
+                        "template": {
+                            "spec": {
+                                "containers": [
+                                    {
+                                        "name": "package-runtime",
+                                        "args": ["--leader-election"],
+                                    }
+                                ]
+                            }
+                        },
+                    }
+                }
+            },
+        }
+    )
+    _use(cluster, "two-replicas", 2)
+    yield
+    _use(cluster, "default", 1)
+
+
+def _use(cluster: Cluster, config: str, replicas: int) -> None:
+    old = {pod["metadata"]["uid"] for pod in cluster.pods(PODS)}
+    patch = json.dumps({"spec": {"runtimeConfigRef": {"name": config}}})
+    cluster.kubectl(
+        *("patch", "provider.pkg.crossplane.io", PROVIDER, "--type=merge", "-p", patch)
+    )
+    until(
+        f"{replicas} new pods of the provider",
+        lambda: len(cluster.pods(PODS)) == replicas and cluster.renewed(PODS, old),
+        seconds=120,
+    )
+
+
+def _holder(cluster: Cluster) -> str:
+    lease: Object | None = cluster.get("lease", LEASE, SYSTEM)
+    return str((lease or {}).get("spec", {}).get("holderIdentity", ""))
