@@ -40,7 +40,9 @@ class Platform:
 
         return until(f"claim {name} to be Ready", look, seconds)
 
-    def condition(self, name: str, type_: str, status: str, word: str = "") -> Object:
+    def condition(
+        self, name: str, type_: str, status: str, word: str = "", seconds: float = 60
+    ) -> Object:
         """The claim's condition once it has the status and holds the word."""
 
         def look() -> Object | None:
@@ -48,7 +50,7 @@ class Platform:
             text = f"{seen.get('reason')} {seen.get('message')}"
             return seen if seen.get("status") == status and word in text else None
 
-        return until(f"claim {name}: {type_}={status} with {word!r}", look)
+        return until(f"claim {name}: {type_}={status} with {word!r}", look, seconds)
 
     def pool(self) -> Object:
         """The one pool of the namespace."""
