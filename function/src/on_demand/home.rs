@@ -30,8 +30,8 @@ pub struct Home<'a> {
     recorded: Option<&'a HomeStatus>,
     /// By key: the attachments that Crossplane observes.
     composed: BTreeMap<&'a str, Managed<'a>>,
-    /// By name: these, and what is on its way out.
-    attachments: BTreeMap<&'a str, Managed<'a>>,
+    /// These, and what Crossplane fetched: also what is on its way out.
+    attachments: Vec<Managed<'a>>,
     /// Whether everything that is on its way out is known.
     attachments_known: bool,
 }
@@ -70,12 +70,10 @@ impl<'a> Home<'a> {
         Self {
             volume: observed.get(keys::HOME).map(Managed::new),
             recorded,
-            attachments: leaving
-                .into_iter()
-                .flatten()
-                .map(Managed::new)
-                .chain(composed.values().copied())
-                .map(|attachment| (attachment.name(), attachment))
+            attachments: composed
+                .values()
+                .copied()
+                .chain(leaving.into_iter().flatten().map(Managed::new))
                 .collect(),
             composed,
             attachments_known: leaving.is_some(),
@@ -113,7 +111,7 @@ impl<'a> Home<'a> {
         (has_home && !self.attachments_known)
             || self
                 .attachments
-                .values()
+                .iter()
                 .any(|attachment| attachment.asked("instanceId") == Some(id))
     }
 
@@ -129,13 +127,13 @@ impl<'a> Home<'a> {
         self.attachments_known
             && self
                 .attachments
-                .values()
+                .iter()
                 .all(|attachment| attachment.asked("instanceId") == Some(id))
     }
 
     fn attachment_to(&self, id: &str) -> Option<Managed<'a>> {
         self.attachments
-            .values()
+            .iter()
             .find(|a| a.asked("instanceId") == Some(id) && !a.deleting())
             .copied()
     }
@@ -210,11 +208,7 @@ impl<'a> Home<'a> {
             if attachment.failing(SYNCED).is_some() {
                 return failing(attachment, &format!("{volume} at {instance}"));
             }
-        } else if let Some(other) = self
-            .attachments
-            .values()
-            .find_map(|a| a.asked("instanceId"))
-        {
+        } else if let Some(other) = self.attachments.iter().find_map(|a| a.asked("instanceId")) {
             let message = format!("waiting for {volume} to be detached from {other}");
             return Cause::new("Detaching", message);
         }
