@@ -68,12 +68,14 @@ impl Campaign {
             whole
         });
         let seconds = begun.elapsed().as_secs_f64();
+        let found = found.into_inner().unwrap();
+        let broken: u64 = found.values().map(|(_, _, times)| times).sum();
         println!(
-            "{} requests, seeds from {}, in {seconds:.0} s: {tally:?}",
+            "{} requests, seeds from {}, in {seconds:.0} s: {tally:?}, {broken} break a rule",
             done.load(Ordering::Relaxed),
             self.first,
         );
-        (tally, found.into_inner().unwrap())
+        (tally, found)
     }
 
     fn work(

@@ -102,6 +102,19 @@ impl Applied<'_> {
         machine.fits && !is_outdated
     }
 
+    /// The machine of the last call, or else the one that has the home: somebody
+    /// works on it.
+    fn owners(&self, machines: &BTreeMap<&str, Machine>) -> Option<&str> {
+        let is_there = |id: &&str| {
+            let mut instances = machines
+                .iter()
+                .filter(|(key, _)| is_hashed(key, "instance-"));
+            instances.any(|(_, m)| m.ids.iter().any(|i| i == id))
+        };
+        let attached = || self.view.attached_to().into_iter().find(is_there);
+        self.view.recorded().or_else(attached)
+    }
+
     fn is_replaced(&self, key: &str, machine: &Machine, all: &BTreeMap<&str, Machine>) -> bool {
         let serves_well = |(other, machine): (&&str, &Machine)| {
             *other != key
@@ -114,7 +127,7 @@ impl Applied<'_> {
             return true;
         }
         let another_serves = self.others(key, all).any(|other| other.serves);
-        let recorded = self.view.recorded();
+        let recorded = self.owners(all);
         if machine.serves {
             // Nobody pays for three: the owner knows the address of another one.
             let is_known = recorded.is_none_or(|id| machine.ids.iter().any(|i| i == id));
@@ -155,15 +168,21 @@ impl Applied<'_> {
         if function_gpu_workspace::on_demand::home::attachment_key(&attached) != key {
             return true;
         }
-        let mut its_own = machines.iter().filter(|(_, m)| m.ids.contains(&attached));
+        let mut its_own = machines
+            .iter()
+            .filter(|(other, m)| is_hashed(other, "instance-") && m.ids.contains(&attached));
         let is_gone = its_own.clone().next().is_none();
         let runs = its_own.any(|(_, m)| m.serves);
+        // To the next one, or after the one to which the owner has moved already.
         let hands_over = machines.iter().any(|(other, m)| {
+            let is_owners = m
+                .ids
+                .iter()
+                .any(|id| Some(id.as_str()) == self.view.recorded());
             !m.ids.contains(&attached)
                 && self.desired.contains_key(*other)
                 && m.serves
-                && m.in_order
-                && self.fits(other, m)
+                && (is_owners || (m.in_order && self.fits(other, m)))
         });
         let another = self
             .desired

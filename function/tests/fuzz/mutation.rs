@@ -92,7 +92,7 @@ fn key_like(key: &str, dice: &mut Dice) -> String {
     match key.rsplit_once('-') {
         Some((kind, old)) if old.len() == 8 => format!("{kind}-{hash}"),
         _ if key == "pool" => format!("pool-{hash}"),
-        _ => (*dice.pick(&hostile::KEYS)).to_owned(),
+        _ => other_key(key, dice),
     }
 }
 

@@ -187,13 +187,14 @@ impl View {
             ids: at("id").map(str::to_owned).into_iter().collect(),
             fits: self.market() == "OnDemand"
                 && asked("instanceType") == self.types().first().copied()
-                && zone.is_none_or(in_zone),
+                && zone.is_none_or(in_zone)
+                && (!self.has_home() || asked("userData").is_some_and(mounts_home)),
             serves: state == Some("running")
                 && at("id").is_some()
                 && at("publicIp").or(private).is_some(),
             in_order: is_well(instance)
                 && condition(instance, "LastAsyncOperation") != Some("False"),
-            stopped: matches!(state, Some("stopping" | "stopped")),
+            stopped: matches!(state, Some("stopping" | "stopped")) && at("id").is_some(),
             unreadable: false,
             is_deleting: is_deleting(instance),
         }
@@ -236,13 +237,18 @@ impl View {
     pub fn attached_to(&self) -> Vec<&str> {
         let leaving = self.required.get("attachments").into_iter().flatten();
         let observed = self.observed.iter();
-        let observed = observed.filter(|(key, _)| key.starts_with("home-attachment-"));
+        let observed = observed.filter(|(key, _)| is_hashed(key, "home-attachment-"));
         observed
             .map(|(_, attachment)| attachment)
             .chain(leaving)
             .filter_map(|a| text(a, "/spec/forProvider/instanceId"))
             .collect()
     }
+}
+
+/// Whether an instance was told at its boot to mount a home.
+fn mounts_home(user_data: &str) -> bool {
+    user_data.contains("gpu-workspace-home.service")
 }
 
 /// Whether the key is that of a machine.
