@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use api::condition::READY;
 use api::policy::WorkspacePolicy;
-use api::pool::PoolCapacityType;
-use api::workspace::{GpuDevWorkspaceStatus, HomeStatus, WorkspaceCapacityType};
+use api::workspace::{GpuDevWorkspaceStatus, HomeStatus};
 use serde_json::Value;
 
 use crate::claim_paths::ClaimPaths;
@@ -123,7 +122,7 @@ impl<'a> Seen<'a> {
         let choice = self.choose(wanted, policy, paths);
         let target = self.target(&choice, paths);
         let mut objects = BTreeMap::new();
-        match market(wanted.capacity_type) {
+        match wanted.market() {
             Some(market) => {
                 let pool = spot::pool::desired(wanted, market, policy)?;
                 objects.insert(choice.target.clone(), pool);
@@ -156,7 +155,7 @@ impl<'a> Seen<'a> {
     }
 
     fn choose(&self, wanted: &Wanted, policy: &WorkspacePolicy, paths: &ClaimPaths) -> Choice {
-        let market = market(wanted.capacity_type);
+        let market = wanted.market();
         let zone = self.home.zone();
         let candidates = self.candidates(
             paths,
@@ -332,9 +331,10 @@ impl<'a> Seen<'a> {
             fits: instance_fits(*instance),
             deleting: instance.deleting(),
             claim: Claim::of(
-                match recorded {
+                match recorded.filter(|id| self.is_there(id)) {
                     Some(recorded) => instance.at("id") == Some(recorded),
-                    // Without a record, the one that has the home is the owner's.
+                    // Where nobody knows better, the one that has the home is the
+                    // owner's.
                     None => self.home.is_attached_to(*instance),
                 },
                 instance::may_hold_work(*instance),
@@ -342,6 +342,13 @@ impl<'a> Seen<'a> {
             finding: instance::finding(Some(*instance), recorded),
         });
         pools.chain(instances).collect()
+    }
+
+    /// Whether anything observed stands for the machine.
+    fn is_there(&self, id: &str) -> bool {
+        let mut pools = self.pools.values();
+        pools.any(|pool| pool.instance(id).is_some())
+            || self.instances.values().any(|i| i.at("id") == Some(id))
     }
 
     /// What the target shows. While another machine serves, that of the last call
@@ -370,15 +377,6 @@ impl<'a> Seen<'a> {
         } else {
             observed.is_ready()
         }
-    }
-}
-
-/// The pool's market; none on demand.
-fn market(capacity_type: WorkspaceCapacityType) -> Option<PoolCapacityType> {
-    match capacity_type {
-        WorkspaceCapacityType::Spot => Some(PoolCapacityType::Spot),
-        WorkspaceCapacityType::SpotWithFallback => Some(PoolCapacityType::SpotWithFallback),
-        WorkspaceCapacityType::OnDemand => None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use api::catalogue::Network;
 use api::policy::WorkspacePolicy;
+use api::pool::PoolCapacityType;
 use api::workspace::{ChosenImage, WorkspaceCapacityType};
 
 use crate::composite::Origin;
@@ -48,6 +49,15 @@ pub struct CompositeId {
 }
 
 impl Wanted {
+    /// The pool's market; none on demand.
+    pub fn market(&self) -> Option<PoolCapacityType> {
+        match self.capacity_type {
+            WorkspaceCapacityType::Spot => Some(PoolCapacityType::Spot),
+            WorkspaceCapacityType::SpotWithFallback => Some(PoolCapacityType::SpotWithFallback),
+            WorkspaceCapacityType::OnDemand => None,
+        }
+    }
+
     /// The type that an on-demand instance gets.
     pub fn instance_type(&self) -> &str {
         self.instance_types.first().map_or("", String::as_str)

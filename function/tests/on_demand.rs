@@ -360,3 +360,19 @@ fn an_attachment_that_somebody_edited_is_no_reason_to_begin_another() {
         assert_eq!(begun, None);
     }
 }
+
+#[test]
+fn without_the_recorded_machine_the_one_that_has_the_home_keeps_it() {
+    let gone = json!({
+        "observed": {
+            "composite": {"resource": {
+                "spec": {"parameters": {"instanceType": "g4dn.2xlarge"}},
+                "status": {"instanceId": "i-1"}
+            }}
+        },
+        "input": {"allowedInstanceTypes": ["g4dn.*", "g5.*"]}
+    });
+    let request = case::changed("replaced-type-hands-over", &gone);
+    let desired = resources(&answer(&request));
+    assert!(desired.contains_key(FIRST) && desired.contains_key(ATTACHMENT));
+}
