@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::condition::{Condition, Conditioned};
 use crate::managed::{
     LocalSecretReference, ManagementAction, ProviderConfigReference, all_actions,
+};
+
+mod status;
+
+pub use status::{
+    ColdOffering, InstanceCapacityType, ObservedSize, PoolInstance, PoolLaunch, PoolLaunched,
+    PoolNotice, PoolOffering, SpotPoolObservation, SpotPoolStatus,
 };
 
 /// Keeps a number of GPU instances running in one region.
@@ -82,6 +87,20 @@ pub struct SpotPoolParameters {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20))]
     pub subnet_ids: Option<Vec<String>>,
+    /// How AWS chooses among the types: `Ordered` asks for one after the other,
+    /// `Any` lets AWS choose by price and capacity. Among the zones AWS chooses.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub type_preference: PoolTypePreference,
+    /// How the instances are spread, so that one cold offering does not take all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<PoolSpread>,
+    /// When on-demand instances stand in for spot ones; only for
+    /// `SpotWithFallback`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<PoolFallback>,
+    /// Which running instances are replaced; by default none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replace: Option<PoolReplace>,
     /// What the instances boot.
     pub image: PoolImage,
     /// cloud-init user data, at most 16 KiB before base64, EC2's limit. Anybody
@@ -105,12 +124,12 @@ pub struct SpotPoolParameters {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_instance_profile: Option<String>,
     /// Further tags on instances, volumes and the group. Keys under
-    /// `gpu.platform.acme.io/` and `aws:` are refused.
+    /// `gpu.platform.acme.io` and `aws:` are refused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 40))]
     #[x_kube(
-        validation = Rule::new("self.all(k, !k.startsWith('gpu.platform.acme.io/') && !k.startsWith('aws:'))")
-            .message("tags under gpu.platform.acme.io/ and aws: are reserved")
+        validation = Rule::new("self.all(k, !k.startsWith('gpu.platform.acme.io') && !k.startsWith('aws:'))")
+            .message("tags under gpu.platform.acme.io and aws: are reserved")
     )]
     pub tags: BTreeMap<String, String>,
 }
@@ -145,6 +164,75 @@ pub enum PoolCapacityType {
     OnDemand,
 }
 
+/// How AWS chooses among a pool's types.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PoolTypePreference {
+    /// One type after the other, as they are named.
+    #[default]
+    Ordered,
+    /// Any of them, by price and capacity.
+    Any,
+}
+
+/// How a pool's instances are spread.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolSpread {
+    /// Whether zones hold equal numbers, as far as they have capacity.
+    #[serde(default)]
+    pub zones: bool,
+    /// At most so many instances of one type in one zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub max_per_offering: Option<i32>,
+}
+
+/// When on-demand instances stand in for spot ones.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolFallback {
+    /// Seconds without spot capacity before on-demand instances are launched.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 86400))]
+    pub after_seconds: i32,
+    /// Seconds after which an on-demand instance that nobody has makes way for a
+    /// spot one; never when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 600, max = 604_800))]
+    pub return_after_seconds: Option<i32>,
+}
+
+/// Which running instances are replaced. One that is leased never is.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolReplace {
+    /// Those launched from another image, user data, disk, profile or group.
+    #[serde(default)]
+    pub drifted: bool,
+    /// Those that fail EC2's status checks for five minutes.
+    #[serde(default)]
+    pub impaired: bool,
+    /// What AWS's rebalance recommendation means for an instance.
+    #[serde(default)]
+    pub rebalance: PoolRebalance,
+    /// How many at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    pub at_once: Option<i32>,
+}
+
+/// What a rebalance recommendation means.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PoolRebalance {
+    /// Nothing: they far outnumber interruptions.
+    #[default]
+    Ignore,
+    /// The instance is handed out to nobody any more.
+    Cordon,
+    /// It is replaced, the next one first.
+    ReplaceFirst,
+}
+
 /// The machine image.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct PoolImage {
@@ -166,142 +254,6 @@ pub struct PoolSsh {
     pub allowed_cidrs: Vec<String>,
 }
 
-/// What the provider saw and did.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct SpotPoolStatus {
-    /// `Ready`, `Synced` and `Launched`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
-    pub conditions: Vec<Condition>,
-    /// The value of the annotation `crossplane.io/reconcile-requested-at` that
-    /// was followed last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_handled_reconcile_at: Option<String>,
-    /// The pool in EC2.
-    #[serde(default)]
-    pub at_provider: SpotPoolObservation,
-}
-
-impl Conditioned for SpotPoolStatus {
-    fn conditions(&self) -> &[Condition] {
-        &self.conditions
-    }
-}
-
-/// The pool in EC2, as last observed.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct SpotPoolObservation {
-    /// Wanted and present.
-    #[serde(default)]
-    pub size: ObservedSize,
-    /// Every instance that carries the pool's tags, by slot.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub instances: Vec<PoolInstance>,
-    /// Launches that were decided on and not yet seen in EC2. Written before
-    /// EC2 is called, so that a crash leaves neither an orphan nor a double.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub launches: Vec<PoolLaunch>,
-    /// Launches ever decided on; the next one gets this number plus one.
-    #[serde(default)]
-    pub launch_generation: i64,
-    /// The security group that the provider owns for this pool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub security_group_id: Option<String>,
-    /// Offerings that EC2 refused of late, and until when they rest.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cold_offerings: Vec<ColdOffering>,
-}
-
-/// Wanted and present.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ObservedSize {
-    /// Instances that should run.
-    #[serde(default)]
-    pub desired: i32,
-    /// Instances that do.
-    #[serde(default)]
-    pub running: i32,
-}
-
-/// One instance of a pool.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct PoolInstance {
-    /// EC2's instance id.
-    pub id: String,
-    /// The slot it fills.
-    pub slot: i32,
-    /// The launch that created it.
-    pub launch: i64,
-    /// Its type.
-    pub instance_type: String,
-    /// Its availability zone.
-    pub zone: String,
-    /// `Spot` or `OnDemand`.
-    pub capacity_type: InstanceCapacityType,
-    /// The image it booted.
-    pub image_id: String,
-    /// EC2's instance state, for example `running`.
-    pub state: String,
-    /// Why EC2 left the last state, where it says so, for example
-    /// `Server.SpotInstanceTermination`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state_reason: Option<String>,
-    /// Public IPv4 address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub public_ip: Option<String>,
-    /// Private IPv4 address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub private_ip: Option<String>,
-    /// When EC2 launched it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub launched_at: Option<Time>,
-}
-
-/// The market an instance came from.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InstanceCapacityType {
-    /// Spot market.
-    Spot,
-    /// On demand.
-    OnDemand,
-}
-
-/// A launch that was decided on.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct PoolLaunch {
-    /// Its number, unique within the pool.
-    pub launch: i64,
-    /// The slot it fills.
-    pub slot: i32,
-    /// The instance type asked for.
-    pub instance_type: String,
-    /// The availability zone asked for.
-    pub zone: String,
-    /// The market asked for.
-    pub capacity_type: InstanceCapacityType,
-    /// When EC2 was last asked for it, or is about to be.
-    pub decided_at: Time,
-    /// The instance that EC2 answered with, until the instance is listed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instance_id: Option<String>,
-}
-
-/// An offering that EC2 refused.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct ColdOffering {
-    /// Instance type.
-    pub instance_type: String,
-    /// Availability zone.
-    pub zone: String,
-    /// Market.
-    pub capacity_type: InstanceCapacityType,
-    /// EC2's error code.
-    pub code: String,
-    /// Not tried again before this.
-    pub until: Time,
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -1,5 +1,7 @@
 //! Where the provider finds AWS: credentials, endpoint, and who uses them.
 
+use std::collections::BTreeMap;
+
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +32,11 @@ pub struct ProviderConfigSpec {
     /// Where the provider sends its calls; AWS's own endpoints by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Endpoint>,
+    /// URLs of SQS queues that EventBridge sends EC2's events to, by region:
+    /// interruption warnings, rebalance recommendations and state changes. Without
+    /// one, an interruption is noticed when it has happened.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub event_queues: BTreeMap<String, String>,
 }
 
 /// AWS access for `SpotPool`s of every namespace.
@@ -55,6 +62,11 @@ pub struct ClusterProviderConfigSpec {
     /// Where the provider sends its calls; AWS's own endpoints by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Endpoint>,
+    /// URLs of SQS queues that EventBridge sends EC2's events to, by region:
+    /// interruption warnings, rebalance recommendations and state changes. Without
+    /// one, an interruption is noticed when it has happened.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub event_queues: BTreeMap<String, String>,
 }
 
 /// Credentials and where they come from.

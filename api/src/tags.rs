@@ -1,23 +1,26 @@
 //! Keys by which the provider recognises what it owns in EC2.
 //!
+//! The keys hold no slash, or EC2 would refuse to show tags in instance metadata.
 //! Nothing without [`POOL_UID`] and [`CLUSTER`] is ever changed or terminated.
 
 /// Identifies the control plane: the UID of the provider's identity `ConfigMap`.
-pub const CLUSTER: &str = "gpu.platform.acme.io/cluster";
+pub const CLUSTER: &str = "gpu.platform.acme.io:cluster";
 /// UID of the `SpotPool` that owns the EC2 resource.
-pub const POOL_UID: &str = "gpu.platform.acme.io/pool-uid";
+pub const POOL_UID: &str = "gpu.platform.acme.io:pool-uid";
 /// `namespace/name` of that pool, for people.
-pub const POOL: &str = "gpu.platform.acme.io/pool";
-/// The pool's slot that the instance fills, from 0.
-pub const SLOT: &str = "gpu.platform.acme.io/slot";
+pub const POOL: &str = "gpu.platform.acme.io:pool";
 /// The launch, counted per pool, that created the instance.
-pub const LAUNCH: &str = "gpu.platform.acme.io/launch";
+pub const LAUNCH: &str = "gpu.platform.acme.io:launch";
+/// The launch template's generation that the instance, or the template, is of.
+pub const GENERATION: &str = "gpu.platform.acme.io:generation";
+/// UID of the lease that has the instance.
+pub const LEASE: &str = "gpu.platform.acme.io:lease";
 /// Whose workspace it is.
-pub const OWNER: &str = "gpu.platform.acme.io/owner";
+pub const OWNER: &str = "gpu.platform.acme.io:owner";
 /// `namespace/name` of the claim, for people and cost reports.
-pub const CLAIM: &str = "gpu.platform.acme.io/claim";
+pub const CLAIM: &str = "gpu.platform.acme.io:claim";
 /// EC2's own display name.
 pub const NAME: &str = "Name";
 
 /// Tags under this prefix are the provider's; a spec may not set them.
-pub const RESERVED_PREFIX: &str = "gpu.platform.acme.io/";
+pub const RESERVED_PREFIX: &str = "gpu.platform.acme.io:";

@@ -78,6 +78,10 @@ fn spec(wanted: &Wanted, market: PoolCapacityType, policy: &WorkspacePolicy) -> 
         provider_config_ref: policy.provider_config_ref.clone(),
         write_connection_secret_to_ref: None,
         for_provider: SpotPoolParameters {
+            type_preference: api::pool::PoolTypePreference::default(),
+            spread: None,
+            fallback: None,
+            replace: None,
             region: wanted.region.clone(),
             size: PoolSize {
                 minimum: 1,

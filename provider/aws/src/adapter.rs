@@ -7,7 +7,10 @@ use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
 use provider_core::{Group, GroupRules, Instance};
 
-use crate::{Ec2, Ec2Error, GroupRequest, Image, LaunchRequest, Subnet, TagKeys, Tags};
+use crate::{
+    Answer, Ec2, Ec2Error, GroupRequest, Image, LaunchRequest, Subnet, TagKeys, Tags,
+    TemplateRequest,
+};
 
 /// EC2 through AWS's SDK.
 #[derive(Clone, Debug)]
@@ -48,14 +51,32 @@ impl Ec2 for AwsEc2 {
         self.list_instances(vec![self.ours(), by_id]).await
     }
 
-    async fn instance_by_token(&self, token: &str) -> Result<Option<Instance>, Ec2Error> {
-        let by_token = filter("client-token", [token.to_owned()]);
-        let mut found = self.list_instances(vec![self.ours(), by_token]).await?;
-        Ok(found.pop())
+    async fn instances_of_launch(
+        &self,
+        pool_uid: &str,
+        launch: u64,
+    ) -> Result<Vec<Instance>, Ec2Error> {
+        let tagged = |key: &str, value: String| filter(&format!("tag:{key}"), [value]);
+        let of_pool = tagged(self.keys.pool_uid, pool_uid.to_owned());
+        let of_launch = tagged(self.keys.launch, launch.to_string());
+        self.list_instances(vec![self.ours(), of_pool, of_launch])
+            .await
     }
 
-    async fn launch(&self, request: &LaunchRequest) -> Result<Instance, Ec2Error> {
-        self.run_instance(request).await
+    async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
+        self.list_impaired().await
+    }
+
+    async fn launch(&self, request: &LaunchRequest) -> Result<Answer, Ec2Error> {
+        self.create_fleet(request).await
+    }
+
+    async fn create_template(&self, request: &TemplateRequest) -> Result<(), Ec2Error> {
+        self.create_launch_template(request).await
+    }
+
+    async fn delete_template(&self, name: &str) -> Result<(), Ec2Error> {
+        self.delete_launch_template(name).await
     }
 
     async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error> {
@@ -65,6 +86,20 @@ impl Ec2 for AwsEc2 {
             .send()
             .await
             .map_err(|e| Ec2Error::of("TerminateInstances", &e))?;
+        Ok(())
+    }
+
+    async fn tag(&self, instance_id: &str, tags: &Tags) -> Result<(), Ec2Error> {
+        let tags = tags
+            .iter()
+            .map(|(key, value)| Tag::builder().key(key).value(value).build());
+        self.client
+            .create_tags()
+            .resources(instance_id)
+            .set_tags(Some(tags.collect()))
+            .send()
+            .await
+            .map_err(|e| Ec2Error::of("CreateTags", &e))?;
         Ok(())
     }
 

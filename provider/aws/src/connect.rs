@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aws_config::{BehaviorVersion, ConfigLoader};
+use aws_config::{BehaviorVersion, ConfigLoader, SdkConfig};
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{self, ProvideCredentials, SharedCredentialsProvider, future};
 use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::config::timeout::TimeoutConfig;
 use aws_types::region::Region;
 
-use crate::{AwsEc2, StaticCredentials, TagKeys};
+use crate::{AwsEc2, SqsEvents, StaticCredentials, TagKeys};
 
 /// Attempts of the SDK at one call, the first one included.
 const MAX_ATTEMPTS: u32 = 3;
@@ -18,6 +18,8 @@ const MAX_ATTEMPTS: u32 = 3;
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(45);
 /// Bound on one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(15);
+/// Bound on one call of a queue, which SQS holds open for 20 seconds.
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(35);
 
 /// How AWS is reached.
 #[derive(Clone, Debug)]
@@ -66,6 +68,25 @@ impl Credentials {
 
 /// A client of `region` that sees what carries `cluster` under `keys.cluster`.
 pub async fn connect(access: &Access, region: &str, keys: TagKeys, cluster: &str) -> AwsEc2 {
+    let config = configuration(access, region).await;
+    AwsEc2::new(aws_sdk_ec2::Client::new(&config), keys, cluster.to_owned())
+}
+
+/// A client of the queue with EC2's events of `region`.
+pub async fn connect_events(access: &Access, region: &str, url: &str) -> SqsEvents {
+    let config = configuration(access, region).await;
+    // SQS holds a call open for longer than EC2 may take to answer.
+    let timeouts = timeouts(EVENTS_TIMEOUT, EVENTS_TIMEOUT);
+    let config = aws_sdk_sqs::config::Builder::from(&config)
+        .timeout_config(timeouts)
+        .build();
+    SqsEvents {
+        client: aws_sdk_sqs::Client::from_conf(config),
+        url: url.to_owned(),
+    }
+}
+
+async fn configuration(access: &Access, region: &str) -> SdkConfig {
     let provider = match &access.credentials {
         Credentials::Static(keys) => {
             SharedCredentialsProvider::new(aws_credential_types::Credentials::new(
@@ -89,23 +110,24 @@ pub async fn connect(access: &Access, region: &str, keys: TagKeys, cluster: &str
             })
         }
     };
-    let config = loader(access, region)
+    loader(access, region)
         .credentials_provider(provider)
         .load()
-        .await;
-    AwsEc2::new(aws_sdk_ec2::Client::new(&config), keys, cluster.to_owned())
+        .await
+}
+
+fn timeouts(operation: Duration, attempt: Duration) -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .operation_timeout(operation)
+        .operation_attempt_timeout(attempt)
+        .build()
 }
 
 fn loader(access: &Access, region: &str) -> ConfigLoader {
     let loader = aws_config::defaults(BehaviorVersion::latest())
         .region(Region::new(region.to_owned()))
         .retry_config(RetryConfig::standard().with_max_attempts(MAX_ATTEMPTS))
-        .timeout_config(
-            TimeoutConfig::builder()
-                .operation_timeout(OPERATION_TIMEOUT)
-                .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-                .build(),
-        );
+        .timeout_config(timeouts(OPERATION_TIMEOUT, ATTEMPT_TIMEOUT));
     match &access.endpoint {
         Some(endpoint) => loader.endpoint_url(endpoint),
         None => loader,

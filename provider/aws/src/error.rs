@@ -69,6 +69,12 @@ impl Ec2Error {
         self.code == "IdempotentParameterMismatch"
     }
 
+    /// Whether the launch template of a request does not exist.
+    pub fn is_template_missing(&self) -> bool {
+        self.code.starts_with("InvalidLaunchTemplateName.NotFound")
+            || self.code.starts_with("InvalidLaunchTemplateId.NotFound")
+    }
+
     /// Whether something still uses the resource.
     pub fn is_dependency_violation(&self) -> bool {
         self.code == "DependencyViolation"
@@ -127,7 +133,7 @@ impl std::error::Error for Ec2Error {}
 
 /// EC2's words without what changes from call to call: a condition's message
 /// must not flap. A denial carries an encoded message of its own each time.
-fn stable(message: &str) -> String {
+pub(crate) fn stable(message: &str) -> String {
     let cut = [
         "Encoded authorization failure message",
         "(Service:",

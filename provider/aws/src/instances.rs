@@ -1,10 +1,12 @@
 //! Instances: listing them, and what of EC2's answer matters.
 
+use std::collections::BTreeSet;
+
 use aws_sdk_ec2::types::{self, Filter, InstanceLifecycleType};
 use jiff::Timestamp;
 use provider_core::{Instance, InstanceState, Market, Offering};
 
-use crate::adapter::tag_value;
+use crate::adapter::{filter, tag_value};
 use crate::{AwsEc2, Ec2Error, TagKeys};
 
 /// EC2's largest page. AWS throttles calls without pages harder.
@@ -35,6 +37,33 @@ impl AwsEc2 {
     }
 }
 
+impl AwsEc2 {
+    /// Names AND with each other in one call, so each has a call of its own. With a
+    /// filter that hardly anything passes the answer is small however many
+    /// instances there are.
+    pub(crate) async fn list_impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
+        let mut impaired = BTreeSet::new();
+        for name in ["instance-status.status", "system-status.status"] {
+            let mut pages = self
+                .client
+                .describe_instance_status()
+                .filters(filter(name, ["impaired".to_owned()]))
+                .into_paginator()
+                .page_size(PAGE)
+                .send();
+            while let Some(page) = pages.next().await {
+                let page = page.map_err(|e| Ec2Error::of("DescribeInstanceStatus", &e))?;
+                let ids = page
+                    .instance_statuses()
+                    .iter()
+                    .filter_map(|s| s.instance_id());
+                impaired.extend(ids.map(ToOwned::to_owned));
+            }
+        }
+        Ok(impaired)
+    }
+}
+
 /// The instance, or nothing when it lacks the tags of a pool: then it is not the
 /// provider's, whatever else it carries.
 pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instance> {
@@ -46,8 +75,9 @@ pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instanc
     Some(Instance {
         id: instance.instance_id()?.to_owned(),
         pool_uid: tag(keys.pool_uid)?.to_owned(),
-        slot: tag(keys.slot)?.parse().ok()?,
         launch: tag(keys.launch)?.parse().ok()?,
+        generation: tag(keys.generation).map(Into::into),
+        lease: tag(keys.lease).map(Into::into),
         offering: Offering {
             instance_type: instance.instance_type()?.as_str().to_owned(),
             zone: instance.placement()?.availability_zone()?.to_owned(),
@@ -80,8 +110,9 @@ mod tests {
     const KEYS: TagKeys = TagKeys {
         cluster: "cluster",
         pool_uid: "pool",
-        slot: "slot",
         launch: "launch",
+        generation: "generation",
+        lease: "lease",
     };
 
     fn tagged(tags: &[(&str, &str)]) -> types::Instance {
@@ -104,9 +135,9 @@ mod tests {
 
     #[test]
     fn an_instance_of_a_pool_is_read() {
-        let instance = tagged(&[("pool", "uid"), ("slot", "2"), ("launch", "7")]);
+        let instance = tagged(&[("pool", "uid"), ("launch", "7"), ("generation", "g")]);
         let read = read(&instance, &KEYS).unwrap();
-        assert_eq!((read.slot, read.launch), (2, 7));
+        assert_eq!((read.launch, read.generation.as_deref()), (7, Some("g")));
         assert_eq!(read.offering.market, Market::Spot);
         assert_eq!(read.state, InstanceState::Running);
     }
@@ -114,10 +145,9 @@ mod tests {
     #[test]
     fn an_instance_without_every_tag_is_nobodys_to_touch() {
         for tags in [
-            &[("slot", "2"), ("launch", "7")][..],
-            &[("pool", "uid"), ("launch", "7")],
-            &[("pool", "uid"), ("slot", "2")],
-            &[("pool", "uid"), ("slot", "x"), ("launch", "7")],
+            &[("launch", "7")][..],
+            &[("pool", "uid")],
+            &[("pool", "uid"), ("launch", "x")],
             &[],
         ] {
             assert!(read(&tagged(tags), &KEYS).is_none(), "{tags:?}");

@@ -1,102 +1,145 @@
-//! Starting an instance.
+//! Starting instances, by EC2 Fleet of type `instant`: one attempt, instances and
+//! refusals in one answer.
 
 use aws_sdk_ec2::types::{
-    BlockDeviceMapping, EbsBlockDevice, HttpTokensState, IamInstanceProfileSpecification,
-    InstanceInterruptionBehavior, InstanceMarketOptionsRequest, InstanceMetadataOptionsRequest,
-    InstanceMetadataTagsState, InstanceType, MarketType, Placement, ResourceType, ShutdownBehavior,
-    SpotInstanceType, SpotMarketOptions, VolumeType,
+    CreateFleetError, CreateFleetInstance, DefaultTargetCapacityType,
+    FleetLaunchTemplateConfigRequest, FleetLaunchTemplateOverrides,
+    FleetLaunchTemplateOverridesRequest, FleetLaunchTemplateSpecificationRequest,
+    FleetOnDemandAllocationStrategy, FleetType, InstanceType, OnDemandOptionsRequest, ResourceType,
+    SpotAllocationStrategy, SpotInstanceInterruptionBehavior, SpotOptionsRequest,
+    TargetCapacitySpecificationRequest,
 };
-use base64::Engine as _;
-use provider_core::{Instance, Market};
+use provider_core::{ErrorClass, Launched, Market, Offering, Refusal};
 
 use crate::adapter::tag_specification;
-use crate::{AwsEc2, Ec2Error, LaunchRequest, instances};
+use crate::error::stable;
+use crate::{Answer, AwsEc2, Ec2Error, LaunchRequest};
 
-const OPERATION: &str = "RunInstances";
+const OPERATION: &str = "CreateFleet";
 
 impl AwsEc2 {
-    pub(crate) async fn run_instance(&self, request: &LaunchRequest) -> Result<Instance, Ec2Error> {
-        let offering = &request.offering;
+    pub(crate) async fn create_fleet(&self, request: &LaunchRequest) -> Result<Answer, Ec2Error> {
         let answer = self
             .client
-            .run_instances()
+            .create_fleet()
+            // The SDK makes one up for RunInstances, and none here.
             .client_token(&request.token)
-            .min_count(1)
-            .max_count(1)
-            .image_id(&request.image.id)
-            .instance_type(InstanceType::from(offering.instance_type.as_str()))
-            .placement(
-                Placement::builder()
-                    .availability_zone(&offering.zone)
+            .r#type(FleetType::Instant)
+            .target_capacity_specification(capacity(request))
+            .set_spot_options((request.market == Market::Spot).then(spot_options))
+            .set_on_demand_options((request.market == Market::OnDemand).then(on_demand_options))
+            .launch_template_configs(
+                FleetLaunchTemplateConfigRequest::builder()
+                    .launch_template_specification(
+                        FleetLaunchTemplateSpecificationRequest::builder()
+                            .launch_template_name(&request.template)
+                            .version("1")
+                            .build(),
+                    )
+                    .set_overrides(Some(overrides(request)))
                     .build(),
             )
-            .subnet_id(&request.subnet_id)
-            .set_security_group_ids(Some(request.group_ids.clone()))
-            .set_instance_market_options(market_options(offering.market))
-            .set_user_data(request.user_data.as_deref().map(encode))
-            .set_iam_instance_profile(request.iam_instance_profile.as_deref().map(|name| {
-                IamInstanceProfileSpecification::builder()
-                    .name(name)
-                    .build()
-            }))
-            .metadata_options(metadata_options())
-            // A spot instance of one request cannot stop, and an on-demand one
-            // that its user shuts down must not go on costing a disk.
-            .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate)
-            .block_device_mappings(root_volume(request))
             .tag_specifications(tag_specification(ResourceType::Instance, &request.tags))
             .tag_specifications(tag_specification(ResourceType::Volume, &request.tags))
+            .tag_specifications(tag_specification(ResourceType::Fleet, &request.tags))
             .send()
             .await
             .map_err(|e| Ec2Error::of(OPERATION, &e))?;
-        let instance = answer
-            .instances()
-            .first()
-            .ok_or_else(|| Ec2Error::malformed(OPERATION, "instance"))?;
-        instances::read(instance, &self.keys)
-            .ok_or_else(|| Ec2Error::malformed(OPERATION, "instance with the tags asked for"))
+        let launched = answer.instances().iter();
+        let launched = launched.flat_map(|granted| read(granted, request));
+        let refusals = answer.errors().iter();
+        Ok(Answer {
+            launched: launched.collect(),
+            refusals: refusals.map(|error| refusal(error, request)).collect(),
+        })
     }
 }
 
-/// One-time requests that end with the instance: a persistent one would launch
-/// again behind the provider's back. No maximum price: AWS advises against it,
-/// the on-demand price bounds it.
-fn market_options(market: Market) -> Option<InstanceMarketOptionsRequest> {
-    let spot = SpotMarketOptions::builder()
-        .spot_instance_type(SpotInstanceType::OneTime)
-        .instance_interruption_behavior(InstanceInterruptionBehavior::Terminate)
-        .build();
-    (market == Market::Spot).then(|| {
-        InstanceMarketOptionsRequest::builder()
-            .market_type(MarketType::Spot)
-            .spot_options(spot)
-            .build()
+fn capacity(request: &LaunchRequest) -> TargetCapacitySpecificationRequest {
+    let market = match request.market {
+        Market::Spot => DefaultTargetCapacityType::Spot,
+        Market::OnDemand => DefaultTargetCapacityType::OnDemand,
+    };
+    TargetCapacitySpecificationRequest::builder()
+        .total_target_capacity(i32::try_from(request.count).unwrap_or(i32::MAX))
+        .default_target_capacity_type(market)
+        .build()
+}
+
+/// No maximum price: AWS advises against it, the on-demand price bounds it.
+fn spot_options() -> SpotOptionsRequest {
+    SpotOptionsRequest::builder()
+        .allocation_strategy(SpotAllocationStrategy::PriceCapacityOptimized)
+        .instance_interruption_behavior(SpotInstanceInterruptionBehavior::Terminate)
+        .build()
+}
+
+fn on_demand_options() -> OnDemandOptionsRequest {
+    OnDemandOptionsRequest::builder()
+        .allocation_strategy(FleetOnDemandAllocationStrategy::Prioritized)
+        .build()
+}
+
+/// The zone is named beside its subnet: an error repeats the override, and then says
+/// where it comes from.
+fn overrides(request: &LaunchRequest) -> Vec<FleetLaunchTemplateOverridesRequest> {
+    let places = request.places.iter().zip(0_u32..);
+    places
+        .map(|(place, rank)| {
+            let priority = (request.market == Market::OnDemand).then(|| f64::from(rank));
+            FleetLaunchTemplateOverridesRequest::builder()
+                .instance_type(InstanceType::from(place.instance_type.as_str()))
+                .availability_zone(&place.zone)
+                .subnet_id(&place.subnet_id)
+                .set_priority(priority)
+                .build()
+        })
+        .collect()
+}
+
+fn read(granted: &CreateFleetInstance, request: &LaunchRequest) -> Vec<Launched> {
+    let overrides = granted.launch_template_and_overrides();
+    let mut offering = offering(overrides.and_then(|o| o.overrides()), request);
+    if let Some(kind) = granted.instance_type() {
+        kind.as_str().clone_into(&mut offering.instance_type);
+    }
+    let ids = granted.instance_ids().iter();
+    ids.map(|id| Launched {
+        id: id.clone(),
+        offering: offering.clone(),
     })
+    .collect()
 }
 
-/// `IMDSv2` alone, and not from behind a container's bridge.
-fn metadata_options() -> InstanceMetadataOptionsRequest {
-    InstanceMetadataOptionsRequest::builder()
-        .http_tokens(HttpTokensState::Required)
-        .http_put_response_hop_limit(1)
-        .instance_metadata_tags(InstanceMetadataTagsState::Disabled)
-        .build()
+fn refusal(error: &CreateFleetError, request: &LaunchRequest) -> (Offering, Refusal) {
+    let overrides = error.launch_template_and_overrides();
+    let code = error.error_code().unwrap_or("Response");
+    let refusal = Refusal {
+        class: ErrorClass::of(code),
+        code: code.to_owned(),
+        message: stable(error.error_message().unwrap_or_default()),
+    };
+    (
+        offering(overrides.and_then(|o| o.overrides()), request),
+        refusal,
+    )
 }
 
-fn root_volume(request: &LaunchRequest) -> BlockDeviceMapping {
-    BlockDeviceMapping::builder()
-        .device_name(&request.image.root_device)
-        .ebs(
-            EbsBlockDevice::builder()
-                .volume_type(VolumeType::Gp3)
-                .encrypted(true)
-                .delete_on_termination(true)
-                .set_volume_size(request.root_volume_size_gib)
-                .build(),
-        )
-        .build()
-}
-
-fn encode(user_data: &str) -> String {
-    base64::engine::general_purpose::STANDARD.encode(user_data)
+/// What an answer is about; the first thing asked for where it does not say.
+fn offering(named: Option<&FleetLaunchTemplateOverrides>, request: &LaunchRequest) -> Offering {
+    let is_named = |place: &&crate::LaunchPlace| {
+        named.is_some_and(|o| {
+            o.instance_type()
+                .is_some_and(|t| t.as_str() == place.instance_type)
+                && (o.availability_zone() == Some(&place.zone)
+                    || o.subnet_id() == Some(&place.subnet_id))
+        })
+    };
+    let mut places = request.places.iter();
+    let place = places.clone().find(is_named).or_else(|| places.next());
+    Offering {
+        instance_type: place.map(|p| p.instance_type.clone()).unwrap_or_default(),
+        zone: place.map(|p| p.zone.clone()).unwrap_or_default(),
+        market: request.market,
+    }
 }

@@ -17,15 +17,21 @@
 mod adapter;
 mod connect;
 mod error;
+mod events;
 mod groups;
 mod instances;
 mod launch;
 mod placement;
 mod port;
 mod profile;
+mod template;
 
 pub use adapter::AwsEc2;
-pub use connect::{Access, AccessError, Credentials, connect};
+pub use connect::{Access, AccessError, Credentials, connect, connect_events};
 pub use error::Ec2Error;
-pub use port::{Ec2, GroupRequest, Image, LaunchRequest, Subnet, TagKeys, Tags};
+pub use events::{Event, Events, Message, SqsEvents};
+pub use port::{
+    Answer, Ec2, GroupRequest, Image, LaunchPlace, LaunchRequest, Subnet, TagKeys, Tags,
+    TemplateRequest,
+};
 pub use profile::{ProfileError, StaticCredentials, parse_profile};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use provider_core::{Group, GroupRules, Instance, Offering};
+use provider_core::{Group, GroupRules, Instance, Launched, Market, Offering, Refusal};
 
 use crate::Ec2Error;
 
@@ -17,10 +17,12 @@ pub struct TagKeys {
     pub cluster: &'static str,
     /// Holds the pool's UID.
     pub pool_uid: &'static str,
-    /// Holds the slot.
-    pub slot: &'static str,
     /// Holds the launch's number.
     pub launch: &'static str,
+    /// Holds the launch template's generation.
+    pub generation: &'static str,
+    /// Holds the UID of the lease that has the instance.
+    pub lease: &'static str,
 }
 
 /// One region of EC2, seen with one set of credentials.
@@ -36,14 +38,31 @@ pub trait Ec2: Send + Sync {
     /// Ids that EC2 does not know are left out.
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error>;
 
-    /// The instance that was launched with this token, if EC2 lists it.
-    async fn instance_by_token(&self, token: &str) -> Result<Option<Instance>, Ec2Error>;
+    /// Every instance of one launch of a pool that EC2 lists.
+    async fn instances_of_launch(
+        &self,
+        pool_uid: &str,
+        launch: u64,
+    ) -> Result<Vec<Instance>, Ec2Error>;
 
-    /// Starts one instance. The same token gives the same instance.
-    async fn launch(&self, request: &LaunchRequest) -> Result<Instance, Ec2Error>;
+    /// Those that fail EC2's status checks, of the instance or of its host, by id;
+    /// instances of others among them.
+    async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error>;
+
+    /// Starts instances. The same token gives the same instances.
+    async fn launch(&self, request: &LaunchRequest) -> Result<Answer, Ec2Error>;
+
+    /// Creates a launch template, unless there is one of that name.
+    async fn create_template(&self, request: &TemplateRequest) -> Result<(), Ec2Error>;
+
+    /// Deletes a launch template of this control plane, if there is one.
+    async fn delete_template(&self, name: &str) -> Result<(), Ec2Error>;
 
     /// Terminates instances. Callers check ownership on a fresh describe.
     async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error>;
+
+    /// Sets tags of an instance. Callers check ownership.
+    async fn tag(&self, instance_id: &str, tags: &Tags) -> Result<(), Ec2Error>;
 
     /// Every security group that carries this control plane's tag.
     async fn groups(&self) -> Result<Vec<Group>, Ec2Error>;
@@ -99,16 +118,50 @@ pub struct Subnet {
     pub vpc_id: String,
 }
 
-/// One instance to start.
+/// Instances to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchRequest {
     /// EC2's idempotency token.
     pub token: String,
-    /// Type, zone and market.
-    pub offering: Offering,
-    /// The subnet, in the offering's zone.
+    /// The launch template's name.
+    pub template: String,
+    /// How many.
+    pub count: u32,
+    /// Which market.
+    pub market: Market,
+    /// What AWS may choose from, most wanted first.
+    pub places: Vec<LaunchPlace>,
+    /// Tags for the instances and their volumes, set by the launch itself: there
+    /// is no moment in which an instance exists and nobody owns it.
+    pub tags: Tags,
+}
+
+/// A type in a zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchPlace {
+    /// Instance type.
+    pub instance_type: String,
+    /// Availability zone.
+    pub zone: String,
+    /// The subnet, in that zone.
     pub subnet_id: String,
-    /// Security groups, of the subnet's VPC.
+}
+
+/// What came of a launch that EC2 accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The instances; fewer than asked for where some were refused.
+    pub launched: Vec<Launched>,
+    /// What was refused, by offering.
+    pub refusals: Vec<(Offering, Refusal)>,
+}
+
+/// A launch template: what instances have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateRequest {
+    /// Unique in the region; the same name is the same content.
+    pub name: String,
+    /// Security groups, of the subnets' VPC.
     pub group_ids: Vec<String>,
     /// The image to boot.
     pub image: Image,
@@ -118,8 +171,9 @@ pub struct LaunchRequest {
     pub root_volume_size_gib: Option<i32>,
     /// Name of an IAM instance profile.
     pub iam_instance_profile: Option<String>,
-    /// Tags for the instance and its volumes, set by the launch itself: there
-    /// is no moment in which the instance exists and nobody owns it.
+    /// Whether instances can read their tags at the metadata service.
+    pub shows_tags: bool,
+    /// The template's own tags.
     pub tags: Tags,
 }
 

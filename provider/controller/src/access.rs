@@ -1,5 +1,7 @@
 //! From a `providerConfigRef` to credentials and an endpoint.
 
+use std::collections::BTreeMap;
+
 use api::managed::{ProviderConfigKind, ProviderConfigReference};
 use api::provider_config::{
     ClusterProviderConfig, CredentialSource, Credentials, Endpoint, ProviderConfig,
@@ -83,6 +85,8 @@ pub enum ConnectError {
 pub struct Resolved {
     /// How AWS is reached.
     pub access: Access,
+    /// Queues with EC2's events, by region.
+    pub queues: BTreeMap<String, String>,
     /// Equal for equal access. Holds no secret that could be read back.
     pub fingerprint: [u8; 32],
 }
@@ -93,6 +97,7 @@ struct Config {
     namespace: Option<String>,
     credentials: Credentials,
     endpoint: Option<Endpoint>,
+    queues: BTreeMap<String, String>,
 }
 
 /// Reads the configuration that a pool of `namespace` refers to.
@@ -103,7 +108,7 @@ pub async fn resolve(
 ) -> Result<Resolved, ConnectError> {
     let config = read_config(client, namespace, reference).await?;
     let mut fingerprint = Sha256::new();
-    fingerprint.update(format!("{:?}", config.endpoint));
+    fingerprint.update(format!("{:?} {:?}", config.endpoint, config.queues));
     let credentials = match config.credentials.source {
         CredentialSource::Secret => {
             let profile = read_secret(client, &config).await?;
@@ -120,6 +125,7 @@ pub async fn resolve(
             credentials,
             endpoint: config.endpoint.map(|e| e.url.static_),
         },
+        queues: config.queues,
         fingerprint: fingerprint.finalize().into(),
     })
 }
@@ -139,18 +145,19 @@ async fn read_config(
         what: format!("{kind} {:?}", reference.name),
         source,
     };
-    let (credentials, endpoint, namespace) = match reference.kind {
+    let (credentials, endpoint, queues, namespace) = match reference.kind {
         ProviderConfigKind::ClusterProviderConfig => {
             let api: Api<ClusterProviderConfig> = Api::all(client.clone());
             let found = api.get_opt(&name).await.map_err(refused)?;
             let spec = found.ok_or_else(missing)?.spec;
-            (spec.credentials, spec.endpoint, None)
+            (spec.credentials, spec.endpoint, spec.event_queues, None)
         }
         ProviderConfigKind::ProviderConfig => {
             let api: Api<ProviderConfig> = Api::namespaced(client.clone(), namespace);
             let found = api.get_opt(&name).await.map_err(refused)?;
             let spec = found.ok_or_else(missing)?.spec;
-            (spec.credentials, spec.endpoint, Some(namespace.to_owned()))
+            let own = Some(namespace.to_owned());
+            (spec.credentials, spec.endpoint, spec.event_queues, own)
         }
     };
     Ok(Config {
@@ -159,6 +166,7 @@ async fn read_config(
         namespace,
         credentials,
         endpoint,
+        queues,
     })
 }
 

@@ -1,20 +1,19 @@
 //! Carries a plan out: the only place that changes anything in EC2.
 
 mod groups;
+mod launches;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::pool::SpotPool;
 use async_trait::async_trait;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use provider_aws::{Ec2Error, Tags};
-use provider_core::{
-    Action, ErrorClass, InstanceState, Launch, Observed, Offering, Plan, SecurityGroups,
-};
+use provider_core::{Action, InstanceState, Launch, Observed, Offering, Plan, Refusal};
 use provider_runtime::events::Happened;
 
 use crate::region::Region;
-use crate::validate::Valid;
+use crate::validate::{Valid, template_name};
 
 /// Persists launches before EC2 is called.
 #[async_trait]
@@ -39,14 +38,14 @@ pub enum ActError {
 /// How the last launch of a plan went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaunchOutcome {
-    /// EC2 answered with an instance.
+    /// EC2 answered with every instance that was asked for.
     Launched,
     /// EC2 refused, or nobody knows.
     Refused {
         /// What was asked for.
         offering: Offering,
         /// What came back.
-        error: Ec2Error,
+        refusal: Refusal,
     },
 }
 
@@ -60,6 +59,8 @@ pub struct Actor<'a, W> {
     pub valid: Option<&'a Valid>,
     /// The tags of everything that is created.
     pub tags: Tags,
+    /// What an instance that is given to a lease is tagged with, by the lease's UID.
+    pub lease_tags: &'a BTreeMap<String, Tags>,
     /// Where launches are persisted.
     pub write_ahead: &'a mut W,
     /// The clock.
@@ -85,7 +86,14 @@ impl<W: WriteAhead> Actor<'_, W> {
         acted: &mut Acted,
     ) -> Result<(), ActError> {
         forget(plan, observed);
-        let new = self.persist_launches(plan, observed).await?;
+        // What goes makes room for what comes: nothing is promised before. Nothing
+        // goes by an old spec or status: the write tells whether they are the newest.
+        let ends = |action: &Action| matches!(action, Action::Terminate { .. });
+        if self.valid.is_some() && plan.actions.iter().any(ends) {
+            self.write_ahead.persist(observed).await?;
+        }
+        self.terminate(plan, observed, acted).await?;
+        let new = self.persist_promises(plan, observed).await?;
         for action in &plan.actions {
             match action {
                 Action::CreateGroup { vpc_id, rules } => {
@@ -105,136 +113,86 @@ impl<W: WriteAhead> Actor<'_, W> {
                     let is_new = new.contains(&launch.launch);
                     self.launch(launch, is_new, observed, acted).await;
                 }
+                Action::Bind { lease, instance_id } => {
+                    self.bind(lease, instance_id, observed, acted).await?;
+                }
+                Action::DeleteTemplate { generation } => {
+                    self.delete_template(generation, observed).await?;
+                }
                 Action::Forget { .. } | Action::Terminate { .. } | Action::DeleteGroup { .. } => {}
             }
         }
-        self.terminate(plan, observed, acted).await?;
         self.delete_groups(plan, observed, acted).await
     }
 
-    /// The write-ahead: every launch of the plan is persisted, in one write,
-    /// before the first call. So is one that is repeated: only the write tells
-    /// whether the status that still holds it is the newest. Answers the numbers
-    /// that were never asked for.
-    async fn persist_launches(
+    /// The write-ahead: every launch and binding of the plan is persisted, in one
+    /// write, before the first call, and so are the launch templates. So is a launch
+    /// that is repeated: only the write tells whether the status that still holds it
+    /// is the newest. Answers the numbers that were never asked for.
+    async fn persist_promises(
         &mut self,
         plan: &Plan,
         observed: &mut Observed,
     ) -> Result<BTreeSet<u64>, ActError> {
         let mut new = BTreeSet::new();
-        let mut launches = false;
+        let mut promises = false;
         for action in &plan.actions {
-            let Action::Launch(launch) = action else {
-                continue;
-            };
-            launches = true;
-            let number = launch.launch;
-            observed.launch_generation = observed.launch_generation.max(number);
-            let mut persisted = observed.launches.iter_mut();
-            if let Some(own) = persisted.find(|l| l.launch == number) {
-                own.clone_from(launch);
-            } else {
-                new.insert(number);
-                observed.launches.push(launch.clone());
+            match action {
+                Action::Launch(launch) => {
+                    promises = true;
+                    observed.templates.insert(launch.generation.clone());
+                    if promise(launch, observed) {
+                        new.insert(launch.launch);
+                    }
+                }
+                Action::Bind { lease, instance_id } => {
+                    promises = true;
+                    let bindings = &mut observed.bindings;
+                    bindings.insert(lease.clone(), instance_id.clone());
+                }
+                _ => {}
             }
         }
-        if launches {
+        if promises {
             self.write_ahead.persist(observed).await?;
         }
         Ok(new)
     }
 
-    /// Asks EC2 for one launch, unless an earlier one of the plan was refused for
-    /// a reason that concerns this one too.
-    async fn launch(
+    /// Tags an instance for its lease.
+    async fn bind(
         &self,
-        launch: &Launch,
-        is_new: bool,
+        lease: &str,
+        instance_id: &str,
         observed: &mut Observed,
         acted: &mut Acted,
-    ) {
-        let Some(valid) = self.valid else { return };
-        let is_held = observed.hold_launches_until.is_some_and(|u| u > self.now);
-        let is_cold = observed.cold.at(&launch.offering, self.now).is_some();
-        if is_new && (is_held || is_cold) {
-            observed.launches.retain(|l| l.launch != launch.launch);
-        }
-        if is_held || (is_new && is_cold) {
-            return;
-        }
-        let group_ids = match &valid.desired.groups {
-            SecurityGroups::Given(ids) => ids.clone(),
-            SecurityGroups::Owned { vpc_id, .. } => {
-                let group = observed.group_in(vpc_id);
-                group.map(|g| g.id.clone()).into_iter().collect()
+    ) -> Result<(), Ec2Error> {
+        let mut tags = self.lease_tags.get(lease).cloned().unwrap_or_default();
+        tags.insert(api::tags::LEASE.into(), lease.to_owned());
+        self.region.ec2.tag(instance_id, &tags).await?;
+        for instance in &mut observed.instances {
+            if instance.id == instance_id {
+                instance.lease = Some(lease.to_owned());
             }
-        };
-        let request = valid.request(launch, group_ids);
-        let answer = match self.region.ec2.launch(&request).await {
-            // The launch happened, with the spec of that time.
-            Err(error) if error.is_token_mismatch() => self
-                .region
-                .ec2
-                .instance_by_token(&request.token)
-                .await
-                .and_then(|found| found.ok_or(error)),
-            answer => answer,
-        };
-        match answer {
-            Ok(instance) => {
-                self.region.cold().granted(&launch.offering);
-                observed.cold.clone_from(&self.region.cold());
-                let dead = !instance.state.fills_slot();
-                // EC2 answers a token that was used before with that instance,
-                // even when it is long dead: the number is burnt.
-                observed
-                    .launches
-                    .retain(|l| !(dead && l.launch == launch.launch));
-                for own in &mut observed.launches {
-                    if own.launch == launch.launch {
-                        own.instance_id = Some(instance.id.clone());
-                    }
-                }
-                if !dead {
-                    acted.happened.push(Happened::normal(
-                        "Launched",
-                        format!("launched {}: {}", instance.id, launch.offering),
-                    ));
-                    acted.launch = Some(LaunchOutcome::Launched);
-                }
-            }
-            Err(error) => self.refused(launch, is_new, error, observed, acted),
         }
+        acted.happened.push(Happened::normal(
+            "Leased",
+            format!("gave {instance_id} to the lease {lease}"),
+        ));
+        Ok(())
     }
 
-    fn refused(
+    async fn delete_template(
         &self,
-        launch: &Launch,
-        is_new: bool,
-        error: Ec2Error,
+        generation: &str,
         observed: &mut Observed,
-        acted: &mut Acted,
-    ) {
-        let known = self.valid.map_or(&[][..], |v| &v.desired.offerings);
-        let mut cold = self.region.cold();
-        cold.refused(&launch.offering, &error.refusal(), known, self.now);
-        observed.cold.clone_from(&cold);
-        drop(cold);
-        // A call whose answer was lost may have launched before this one was
-        // refused. EC2 looks at the token before it looks for capacity, but not
-        // before it checks permissions and parameters.
-        let knows_token = matches!(error.class, ErrorClass::Capacity | ErrorClass::Quota);
-        if error.class.is_definite() && (is_new || knows_token) {
-            observed.launches.retain(|l| l.launch != launch.launch);
-        }
-        if let Some(rest) = rest_after(error.class) {
-            let until = self.now.saturating_add(rest).unwrap_or(Timestamp::MAX);
-            observed.hold_launches_until = Some(until);
-        }
-        acted.launch = Some(LaunchOutcome::Refused {
-            offering: launch.offering.clone(),
-            error,
-        });
+    ) -> Result<(), Ec2Error> {
+        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        let name = template_name(uid, generation);
+        self.region.ec2.delete_template(&name).await?;
+        self.region.templates().remove(&name);
+        observed.templates.remove(generation);
+        Ok(())
     }
 
     /// Terminates what a fresh describe shows to be this pool's and alive.
@@ -260,7 +218,7 @@ impl<W: WriteAhead> Actor<'_, W> {
         let fresh = self.region.ec2.instances_by_id(&ids).await?;
         let ours: Vec<String> = fresh
             .iter()
-            .filter(|i| i.pool_uid == uid && i.state.fills_slot())
+            .filter(|i| i.pool_uid == uid && i.state.is_live())
             .map(|i| i.id.clone())
             .collect();
         for instance in &mut observed.instances {
@@ -297,13 +255,15 @@ fn forget(plan: &Plan, observed: &mut Observed) {
     observed.launches.retain(|l| !forgotten(l.launch));
 }
 
-/// How long a pool holds its launches after an error that another offering does
-/// not cure.
-fn rest_after(class: ErrorClass) -> Option<SignedDuration> {
-    match class {
-        ErrorClass::Capacity | ErrorClass::Quota => None,
-        ErrorClass::Throttled => Some(SignedDuration::from_secs(10)),
-        ErrorClass::Transient => Some(SignedDuration::from_secs(5)),
-        ErrorClass::Denied | ErrorClass::Configuration => Some(SignedDuration::from_mins(5)),
+/// Notes a launch as persisted; answers whether it never was before.
+fn promise(launch: &Launch, observed: &mut Observed) -> bool {
+    observed.launch_generation = observed.launch_generation.max(launch.launch);
+    let mut persisted = observed.launches.iter_mut();
+    if let Some(own) = persisted.find(|l| l.launch == launch.launch) {
+        own.clone_from(launch);
+        false
+    } else {
+        observed.launches.push(launch.clone());
+        true
     }
 }

@@ -50,11 +50,15 @@ mod tests {
 
     use super::*;
 
-    fn instance(slot: i32, state: &str, public: Option<&str>) -> PoolInstance {
+    fn instance(number: i32, state: &str, public: Option<&str>) -> PoolInstance {
         PoolInstance {
-            id: format!("i-{slot}"),
-            slot,
+            id: format!("i-{number}"),
             launch: 1,
+            generation: None,
+            lease: None,
+            notice: None,
+            impaired_since: None,
+            why: None,
             instance_type: "g4dn.xlarge".into(),
             zone: "us-east-1a".into(),
             capacity_type: InstanceCapacityType::Spot,
@@ -62,7 +66,7 @@ mod tests {
             state: state.into(),
             state_reason: None,
             public_ip: public.map(str::to_owned),
-            private_ip: Some(format!("10.0.0.{slot}")),
+            private_ip: Some(format!("10.0.0.{number}")),
             launched_at: None,
         }
     }

@@ -1,30 +1,57 @@
 //! Between the API's shapes and the planner's.
 
+use std::collections::BTreeMap;
+
 use api::pool::{
-    ColdOffering, InstanceCapacityType, PoolInstance, PoolLaunch, SpotPoolObservation,
+    ColdOffering, InstanceCapacityType, PoolInstance, PoolLaunch, PoolLaunched, PoolNotice,
+    PoolOffering, SpotPoolObservation,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use provider_core::{Cold, ColdOfferings, Instance, Launch, Market, Observed, Offering};
+use provider_core::{
+    Cold, ColdOfferings, Instance, Launch, Launched, Market, Notice, NoticeKind, Observed, Offering,
+};
 
 use crate::region::Snapshot;
 
-/// What is, of one pool: EC2's lists, and the launches that its status holds.
+/// How long an instance fails EC2's checks before it counts as broken. A reboot
+/// takes minutes.
+const IMPAIRED_LIMIT: SignedDuration = SignedDuration::from_mins(5);
+
+/// What is, of one pool: EC2's lists, and what its status holds.
 pub fn observed(
     pool_uid: &str,
     snapshot: &Snapshot,
     status: &SpotPoolObservation,
+    announced: BTreeMap<String, Notice>,
     cold: ColdOfferings,
     hold_launches_until: Option<Timestamp>,
 ) -> Observed {
+    let of_pool = |instances: &BTreeMap<String, Vec<Instance>>| {
+        instances.get(pool_uid).cloned().unwrap_or_default()
+    };
+    let mut notices = announced;
+    for shown in &status.instances {
+        let notice = shown.notice.as_ref().and_then(notice_from_api);
+        if let Some(notice) = notice {
+            let known = notices.entry(shown.id.clone()).or_insert(notice);
+            *known = notice.max(*known);
+        }
+    }
+    let impaired_since = impaired_since(snapshot, status);
+    let impaired = impaired_since.into_iter();
+    let impaired = impaired
+        .filter(|(_, since)| snapshot.at.duration_since(*since) >= IMPAIRED_LIMIT)
+        .map(|(id, _)| id);
     let mut observed = Observed {
-        instances: snapshot
-            .instances
-            .get(pool_uid)
-            .cloned()
-            .unwrap_or_default(),
+        instances: of_pool(&snapshot.instances),
         launches: status.launches.iter().map(launch_from_api).collect(),
         launch_generation: unsigned(status.launch_generation),
+        templates: status.launch_templates.iter().cloned().collect(),
+        bindings: status.leases.clone(),
+        notices,
+        impaired: impaired.collect(),
+        spot_short_since: status.spot_short_since.as_ref().map(|time| time.0),
         groups: snapshot.groups.get(pool_uid).cloned().unwrap_or_default(),
         group_in_doubt_until: None,
         cold,
@@ -34,16 +61,43 @@ pub fn observed(
     observed
 }
 
+/// Since when each instance of the pool fails EC2's checks: as its status says, or
+/// since this look.
+pub fn impaired_since(
+    snapshot: &Snapshot,
+    status: &SpotPoolObservation,
+) -> BTreeMap<String, Timestamp> {
+    let shown = |id: &String| {
+        let shown = status.instances.iter().find(|i| i.id == *id);
+        shown.and_then(|i| i.impaired_since.as_ref().map(|time| time.0))
+    };
+    let impaired = snapshot.impaired.iter();
+    impaired
+        .map(|id| (id.clone(), shown(id).unwrap_or(snapshot.at)))
+        .collect()
+}
+
 /// A launch, as a status holds it.
 pub fn launch_to_api(launch: &Launch) -> PoolLaunch {
+    let market = launch.offerings.first().map_or(Market::Spot, |o| o.market);
+    let offerings = launch.offerings.iter().map(|o| PoolOffering {
+        instance_type: o.instance_type.clone(),
+        zone: o.zone.clone(),
+    });
+    let launched = |one: &Launched| PoolLaunched {
+        id: one.id.clone(),
+        instance_type: one.offering.instance_type.clone(),
+        zone: one.offering.zone.clone(),
+    };
+    let answer = launch.answer.as_ref();
     PoolLaunch {
         launch: signed(launch.launch),
-        slot: i32::try_from(launch.slot).unwrap_or(i32::MAX),
-        instance_type: launch.offering.instance_type.clone(),
-        zone: launch.offering.zone.clone(),
-        capacity_type: capacity(launch.offering.market),
+        count: small(launch.count),
+        generation: launch.generation.clone(),
+        capacity_type: capacity(market),
+        offerings: offerings.collect(),
         decided_at: Time(launch.decided_at),
-        instance_id: launch.instance_id.clone(),
+        answer: answer.map(|answer| answer.iter().map(launched).collect()),
     }
 }
 
@@ -51,8 +105,12 @@ pub fn launch_to_api(launch: &Launch) -> PoolLaunch {
 pub fn instance_to_api(instance: &Instance) -> PoolInstance {
     PoolInstance {
         id: instance.id.clone(),
-        slot: i32::try_from(instance.slot).unwrap_or(i32::MAX),
         launch: signed(instance.launch),
+        generation: instance.generation.clone(),
+        lease: instance.lease.clone(),
+        notice: None,
+        impaired_since: None,
+        why: None,
         instance_type: instance.offering.instance_type.clone(),
         zone: instance.offering.zone.clone(),
         capacity_type: capacity(instance.offering.market),
@@ -94,13 +152,41 @@ fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
+/// A number for the API.
+pub fn small(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
 fn launch_from_api(launch: &PoolLaunch) -> Launch {
+    let bought = |kind: &str, zone: &str| offering(kind, zone, launch.capacity_type);
+    let offerings = launch.offerings.iter();
+    let launched = |one: &PoolLaunched| Launched {
+        id: one.id.clone(),
+        offering: bought(&one.instance_type, &one.zone),
+    };
+    let answer = launch.answer.as_ref();
     Launch {
         launch: unsigned(launch.launch),
-        slot: u32::try_from(launch.slot).unwrap_or_default(),
-        offering: offering(&launch.instance_type, &launch.zone, launch.capacity_type),
+        count: u32::try_from(launch.count).unwrap_or_default(),
+        generation: launch.generation.clone(),
+        offerings: offerings
+            .map(|o| bought(&o.instance_type, &o.zone))
+            .collect(),
         decided_at: launch.decided_at.0,
-        instance_id: launch.instance_id.clone(),
+        answer: answer.map(|answer| answer.iter().map(launched).collect()),
+    }
+}
+
+fn notice_from_api(notice: &PoolNotice) -> Option<Notice> {
+    let at = notice.at.0;
+    NoticeKind::parse(&notice.kind).map(|kind| Notice { kind, at })
+}
+
+/// An announcement, as a status shows it.
+pub fn notice_to_api(notice: &Notice) -> PoolNotice {
+    PoolNotice {
+        kind: notice.kind.as_str().to_owned(),
+        at: Time(notice.at),
     }
 }
 
@@ -128,12 +214,17 @@ mod tests {
 
     #[test]
     fn a_persisted_launch_keeps_its_token_through_a_restart() {
+        let bought = |zone| offering("g5.xlarge", zone, InstanceCapacityType::OnDemand);
         let launch = Launch {
             launch: 3,
-            slot: 1,
-            offering: offering("g5.xlarge", "us-east-1b", InstanceCapacityType::OnDemand),
+            count: 2,
+            generation: "0123".into(),
+            offerings: vec![bought("us-east-1b"), bought("us-east-1a")],
             decided_at: Timestamp::from_second(1_700_000_000).unwrap(),
-            instance_id: Some("i-1".into()),
+            answer: Some(vec![Launched {
+                id: "i-1".into(),
+                offering: bought("us-east-1a"),
+            }]),
         };
         let stored = serde_json::to_string(&launch_to_api(&launch)).unwrap();
         let read = launch_from_api(&serde_json::from_str(&stored).unwrap());

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provider_aws::{Ec2, Ec2Error, GroupRequest, Image, LaunchRequest, Subnet};
+use provider_aws::{
+    Answer, Ec2, Ec2Error, GroupRequest, Image, LaunchRequest, Subnet, Tags, TemplateRequest,
+};
 use provider_core::{Group, GroupRules, Instance};
 use provider_runtime::metrics::calls::Calls;
 
@@ -51,14 +53,38 @@ impl Ec2 for Counted {
         self.count("DescribeInstances", call).await
     }
 
-    async fn instance_by_token(&self, token: &str) -> Result<Option<Instance>, Ec2Error> {
-        let call = self.inner.instance_by_token(token);
+    async fn instances_of_launch(
+        &self,
+        pool_uid: &str,
+        launch: u64,
+    ) -> Result<Vec<Instance>, Ec2Error> {
+        let call = self.inner.instances_of_launch(pool_uid, launch);
         self.count("DescribeInstances", call).await
     }
 
-    async fn launch(&self, request: &LaunchRequest) -> Result<Instance, Ec2Error> {
+    async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
+        let call = self.inner.impaired();
+        self.count("DescribeInstanceStatus", call).await
+    }
+
+    async fn launch(&self, request: &LaunchRequest) -> Result<Answer, Ec2Error> {
         let call = self.inner.launch(request);
-        self.count("RunInstances", call).await
+        self.count("CreateFleet", call).await
+    }
+
+    async fn create_template(&self, request: &TemplateRequest) -> Result<(), Ec2Error> {
+        let call = self.inner.create_template(request);
+        self.count("CreateLaunchTemplate", call).await
+    }
+
+    async fn delete_template(&self, name: &str) -> Result<(), Ec2Error> {
+        let call = self.inner.delete_template(name);
+        self.count("DeleteLaunchTemplate", call).await
+    }
+
+    async fn tag(&self, instance_id: &str, tags: &Tags) -> Result<(), Ec2Error> {
+        let call = self.inner.tag(instance_id, tags);
+        self.count("CreateTags", call).await
     }
 
     async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error> {

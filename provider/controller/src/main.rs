@@ -14,6 +14,7 @@
 
 mod access;
 mod act;
+mod announcements;
 mod connection;
 mod context;
 mod controllers;

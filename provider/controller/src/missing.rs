@@ -4,7 +4,7 @@ use api::condition;
 use api::pool::{PoolInstance, SpotPool};
 use jiff::{SignedDuration, Timestamp};
 use provider_aws::{Ec2, Ec2Error};
-use provider_core::{ErrorClass, Instance, Launch, Observed, client_token};
+use provider_core::{ErrorClass, Instance, Launch, Observed};
 
 /// How long a new security group may stay out of EC2's lists.
 const GROUP_UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(1);
@@ -54,11 +54,15 @@ impl Missing<'_> {
             found.extend(self.ec2.instances_by_id(&ids).await?);
         }
         for launch in overdue {
-            let token = client_token(self.pool_uid, &launch);
-            found.extend(self.ec2.instance_by_token(&token).await?);
+            let of_launch = self.ec2.instances_of_launch(self.pool_uid, launch.launch);
+            found.extend(of_launch.await?);
         }
         let ours = found.into_iter().filter(|i| i.pool_uid == self.pool_uid);
-        observed.instances.extend(ours);
+        for instance in ours {
+            if observed.instances.iter().all(|i| i.id != instance.id) {
+                observed.instances.push(instance);
+            }
+        }
         observed.settle();
         Ok(())
     }

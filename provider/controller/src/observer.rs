@@ -21,7 +21,7 @@ const HURRIED: Duration = Duration::from_secs(1);
 /// Observes until nobody uses the region any more.
 pub async fn observe(region: Weak<Region>, wake: UnboundedSender<ObjectRef<SpotPool>>) {
     while let Some(region) = region.upgrade() {
-        let look = snapshot(&region).await;
+        let look = snapshot(&region, Timestamp::now()).await;
         if let Err(error) = &look {
             tracing::warn!(region = region.name, %error, "cannot observe");
         }
@@ -47,8 +47,12 @@ async fn rest(region: &Region) {
 }
 
 /// One look at everything that is ours.
-pub(crate) async fn snapshot(region: &Region) -> Result<Arc<Snapshot>, Ec2Error> {
-    let mut snapshot = Snapshot::default();
+pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snapshot>, Ec2Error> {
+    let mut snapshot = Snapshot {
+        impaired: region.impaired(now).await?,
+        at: now,
+        ..Snapshot::default()
+    };
     for instance in region.ec2.instances().await? {
         let of_pool = snapshot.instances.entry(instance.pool_uid.clone());
         of_pool.or_default().push(instance);
@@ -58,7 +62,7 @@ pub(crate) async fn snapshot(region: &Region) -> Result<Arc<Snapshot>, Ec2Error>
         of_pool.or_default().push(group);
     }
     for instances in snapshot.instances.values_mut() {
-        instances.sort_by_key(|i| (i.slot, i.launch));
+        instances.sort_by(|a, b| (a.launch, &a.id).cmp(&(b.launch, &b.id)));
     }
     Ok(Arc::new(snapshot))
 }
@@ -71,8 +75,13 @@ fn changed(region: &Region, before: &Look, after: &Look) -> Vec<ObjectRef<SpotPo
         (Some(Ok(before)), Some(Ok(after))) => pools
             .into_iter()
             .filter(|(uid, _)| {
+                let is_impaired = |look: &Snapshot| {
+                    let instances = look.instances.get(uid).into_iter().flatten();
+                    instances.filter(|i| look.impaired.contains(&i.id)).count()
+                };
                 before.instances.get(uid) != after.instances.get(uid)
                     || before.groups.get(uid) != after.groups.get(uid)
+                    || is_impaired(before) != is_impaired(after)
             })
             .map(|(_, pool)| pool)
             .collect(),

@@ -2,6 +2,7 @@
 //!
 //! Kubernetes is behind the status's writer here, EC2 behind the region.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,6 +114,7 @@ impl Pass<'_> {
             &self.pool.uid().unwrap_or_default(),
             &snapshot,
             &writer.before().at_provider,
+            self.region.notices(),
             self.region.cold().clone(),
             self.launches_held_until,
         );
@@ -122,12 +124,15 @@ impl Pass<'_> {
             return Ok(self.fail(writer, &StepError::Observe(error)));
         }
         let mut happened = self.note_lost(writer.before(), &mut observed);
+        happened.extend(status::announced(&writer.before().at_provider, &observed));
         let want = match self.validate().await {
             Ok(want) => want,
             Err(error) => return Ok(self.fail(writer, &error)),
         };
         let desired = match &want {
-            Want::Invalid(invalid) => return Ok(self.stay(writer, invalid, &observed, happened)),
+            Want::Invalid(invalid) => {
+                return Ok(self.stay(writer, invalid, &snapshot, &observed, happened));
+            }
             Want::Nothing(desired) => desired,
             Want::Valid(valid) => &valid.desired,
         };
@@ -153,7 +158,7 @@ impl Pass<'_> {
                 Verdict::not_synced("update", error)
             });
             let ready = status::ready(&last, &observed, self.deleted);
-            self.show(writer, &observed, &desired.offerings, last.target);
+            self.show(writer, &snapshot, &observed, &desired.offerings, &last);
             writer.conclude([ready, synced].into_iter().chain(launched));
             Next::Again(self.look_again(&last, &work))
         };
@@ -246,6 +251,7 @@ impl Pass<'_> {
                 pool: self.pool,
                 valid,
                 tags: validate::pool_tags(self.pool, self.cluster),
+                lease_tags: &BTreeMap::new(),
                 write_ahead: writer,
                 now: self.now,
             };
@@ -271,9 +277,11 @@ impl Pass<'_> {
         } = self.permitted;
         plan.actions.retain(|action| match action {
             Action::CreateGroup { .. } | Action::Launch(_) => create,
-            Action::SetGroupRules { .. } => update,
-            Action::Terminate { .. } if !self.deleted => update,
-            Action::Terminate { .. } | Action::DeleteGroup { .. } => delete,
+            Action::SetGroupRules { .. } | Action::Bind { .. } => update,
+            Action::Terminate { .. } | Action::DeleteTemplate { .. } if !self.deleted => update,
+            Action::Terminate { .. }
+            | Action::DeleteTemplate { .. }
+            | Action::DeleteGroup { .. } => delete,
             Action::Forget { .. } => true,
         });
         plan
@@ -295,11 +303,18 @@ impl Pass<'_> {
         &self,
         writer: &mut StatusWriter<S>,
         invalid: &Invalid,
+        snapshot: &Snapshot,
         observed: &Observed,
         happened: Vec<Happened>,
     ) -> Passed {
         let target = writer.before().at_provider.size.desired;
-        self.show(writer, observed, &[], u32::try_from(target).unwrap_or(0));
+        let stays = Plan {
+            target: u32::try_from(target).unwrap_or(0),
+            actions: Vec::new(),
+            waits: Vec::new(),
+            spot_short_since: observed.spot_short_since,
+        };
+        self.show(writer, snapshot, observed, &[], &stays);
         writer.conclude([
             status::not_launchable(invalid),
             Verdict::not_synced("update", invalid),
@@ -320,11 +335,19 @@ impl Pass<'_> {
     fn show<S: PoolStore>(
         &self,
         writer: &mut StatusWriter<S>,
+        snapshot: &Snapshot,
         observed: &Observed,
         offerings: &[Offering],
-        target: u32,
+        plan: &Plan,
     ) {
-        let shown = status::observation(observed, offerings, target, self.now);
+        let impaired_since = convert::impaired_since(snapshot, &writer.before().at_provider);
+        let planned = status::Planned {
+            target: plan.target,
+            waits: &plan.waits,
+            spot_short_since: plan.spot_short_since,
+            impaired_since: &impaired_since,
+        };
+        let shown = status::observation(observed, offerings, &planned, self.now);
         writer.observe(shown);
     }
 
@@ -346,11 +369,18 @@ impl Pass<'_> {
                 self.watch_effects();
                 AFTER_ERROR
             }
-            Wait::Capacity { until } | Wait::Retry { until } => {
+            Wait::Capacity { until }
+            | Wait::Fallback { until }
+            | Wait::Age { until }
+            | Wait::Retry { until } => {
                 let wait = until.duration_since(self.now);
                 Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(100)
             }
-            Wait::Stopped { .. } => CALM,
+            Wait::Stopped { .. }
+            | Wait::Interrupted { .. }
+            | Wait::Room { .. }
+            | Wait::Spread
+            | Wait::Leases { .. } => CALM,
         });
         let more_to_do = (!last.actions.is_empty()).then(|| {
             if work.is_done_with(last) {

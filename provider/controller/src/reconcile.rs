@@ -117,7 +117,7 @@ async fn reconcile_now(
     let look = if request.is_some() {
         context.hold_launches(pool, None);
         region.forget_facts().await;
-        observer::snapshot(&region).await
+        observer::snapshot(&region, now).await
     } else {
         region.look().await
     };

@@ -6,13 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::{Ec2, Ec2Error, Image, Subnet};
-use provider_core::{ColdOfferings, Group, Instance};
+use provider_core::{ColdOfferings, Group, Instance, Notice};
 use tokio::sync::watch;
 
 use api::pool::SpotPool;
 
 /// How long facts that hardly change are believed.
 const FACTS_LIFE: SignedDuration = SignedDuration::from_hours(1);
+
+/// How long an announcement is kept for a pool's next reconcile.
+const NOTICES_LIFE: SignedDuration = SignedDuration::from_hours(1);
+/// How long the results of EC2's status checks are believed; EC2 makes one a minute.
+const CHECKS_LIFE: SignedDuration = SignedDuration::from_mins(1);
 
 /// What EC2 listed, at one moment.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +26,10 @@ pub struct Snapshot {
     pub instances: BTreeMap<String, Vec<Instance>>,
     /// Groups by pool UID.
     pub groups: BTreeMap<String, Vec<Group>>,
+    /// Instances that fail EC2's status checks, by id.
+    pub impaired: BTreeSet<String>,
+    /// When it was.
+    pub at: Timestamp,
 }
 
 /// The last look at EC2: what it showed, or why it failed.
@@ -36,6 +45,8 @@ pub struct Region {
     pools: Mutex<BTreeMap<String, ObjectRef<SpotPool>>>,
     cold: Mutex<ColdOfferings>,
     facts: tokio::sync::Mutex<Facts>,
+    templates: Mutex<BTreeSet<String>>,
+    notices: Mutex<BTreeMap<String, Notice>>,
     hurry_until: Mutex<Timestamp>,
     hurried: tokio::sync::Notify,
 }
@@ -45,6 +56,7 @@ struct Facts {
     zones: BTreeMap<Vec<String>, Fact<BTreeMap<String, BTreeSet<String>>>>,
     subnets: BTreeMap<Option<Vec<String>>, Fact<Vec<Subnet>>>,
     images: BTreeMap<String, Fact<Image>>,
+    impaired: Option<Fact<BTreeSet<String>>>,
 }
 
 struct Fact<T> {
@@ -68,6 +80,8 @@ impl Region {
             pools: Mutex::default(),
             cold: Mutex::default(),
             facts: tokio::sync::Mutex::default(),
+            templates: Mutex::default(),
+            notices: Mutex::default(),
             hurry_until: Mutex::new(Timestamp::UNIX_EPOCH),
             hurried: tokio::sync::Notify::new(),
         }
@@ -112,6 +126,32 @@ impl Region {
         lock(&self.cold)
     }
 
+    /// The launch templates that this process knows to exist, by name.
+    pub fn templates(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        lock(&self.templates)
+    }
+
+    /// An instance of this control plane, as the last look shows it.
+    pub fn instance(&self, id: &str) -> Option<Instance> {
+        let looks = self.looks.borrow();
+        let snapshot = looks.as_ref()?.as_ref().ok()?;
+        let mut instances = snapshot.instances.values().flatten();
+        instances.find(|instance| instance.id == id).cloned()
+    }
+
+    /// Remembers an announcement, unless a graver one is remembered.
+    pub fn notify(&self, instance_id: &str, notice: Notice) {
+        let mut notices = lock(&self.notices);
+        notices.retain(|_, old| notice.at.duration_since(old.at) < NOTICES_LIFE);
+        let known = notices.entry(instance_id.to_owned()).or_insert(notice);
+        *known = notice.max(*known);
+    }
+
+    /// What was announced, by instance id.
+    pub fn notices(&self) -> BTreeMap<String, Notice> {
+        lock(&self.notices).clone()
+    }
+
     /// Asks for frequent looks until then: something is about to change.
     pub fn hurry(&self, until: Timestamp) {
         let mut hurry_until = lock(&self.hurry_until);
@@ -129,6 +169,22 @@ impl Region {
     /// Returns when somebody begins to wait for a change.
     pub async fn hurried(&self) {
         self.hurried.notified().await;
+    }
+
+    /// Instances that fail EC2's status checks, as of a minute ago.
+    pub async fn impaired(&self, now: Timestamp) -> Result<BTreeSet<String>, Ec2Error> {
+        let mut facts = self.facts.lock().await;
+        if let Some(known) = &facts.impaired
+            && now.duration_since(known.since) < CHECKS_LIFE
+        {
+            return Ok(known.value.clone());
+        }
+        let value = self.ec2.impaired().await?;
+        facts.impaired = Some(Fact {
+            value: value.clone(),
+            since: now,
+        });
+        Ok(value)
     }
 
     /// Asks EC2 again for facts that hardly change: somebody knows better.

@@ -12,15 +12,16 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::access::Resolved;
 use crate::counted::Counted;
-use crate::observer;
 use crate::region::{Region, lock};
+use crate::{announcements, observer};
 
 /// The keys of the provider's tags.
 pub const TAG_KEYS: TagKeys = TagKeys {
     cluster: tags::CLUSTER,
     pool_uid: tags::POOL_UID,
-    slot: tags::SLOT,
     launch: tags::LAUNCH,
+    generation: tags::GENERATION,
+    lease: tags::LEASE,
 };
 
 /// Fingerprint of the credentials, and the region's name.
@@ -77,12 +78,21 @@ impl Regions {
 
     async fn open(&self, key: Key, resolved: &Resolved, name: &str) -> Arc<Region> {
         let ec2 = provider_aws::connect(&resolved.access, name, TAG_KEYS, &self.cluster).await;
+        let events = match resolved.queues.get(name) {
+            Some(url) => Some(provider_aws::connect_events(&resolved.access, name, url).await),
+            None => None,
+        };
         let ec2 = Counted::new(Arc::new(ec2), self.calls.clone());
         let mut by_key = lock(&self.by_key);
         let region = by_key.entry(key).or_insert_with(|| {
             let region = Arc::new(Region::new(Arc::new(ec2), name.to_owned()));
             let observed = Arc::downgrade(&region);
             tokio::spawn(observer::observe(observed, self.wake.clone()));
+            if let Some(events) = events {
+                let warned = Arc::downgrade(&region);
+                let wake = self.wake.clone();
+                tokio::spawn(announcements::follow(warned, Arc::new(events), wake));
+            }
             region
         });
         region.clone()

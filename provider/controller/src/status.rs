@@ -1,9 +1,15 @@
 //! What a pool's status says, from what was seen and done. Pure.
 
+use std::collections::BTreeMap;
+
 use api::condition::{self, ConditionStatus, LAUNCHED};
-use api::pool::{ObservedSize, SpotPoolObservation, SpotPoolStatus};
+use api::pool::{ObservedSize, PoolInstance, SpotPoolObservation, SpotPoolStatus};
 use jiff::Timestamp;
-use provider_core::{ErrorClass, Instance, InstanceState, Observed, Offering, Plan, Refusal, Wait};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use provider_core::{
+    ErrorClass, Instance, InstanceState, Notice, NoticeKind, Observed, Offering, Plan, Refusal,
+    Wait,
+};
 use provider_runtime::conditions::{self, Verdict, reason};
 use provider_runtime::events::Happened;
 
@@ -15,31 +21,76 @@ use crate::validate::Invalid;
 pub fn observation(
     observed: &Observed,
     offerings: &[Offering],
-    target: u32,
+    plan: &Planned<'_>,
     now: Timestamp,
 ) -> SpotPoolObservation {
     let shown = |i: &&Instance| i.state != InstanceState::Terminated;
-    let mut instances: Vec<&Instance> = observed.instances.iter().filter(shown).collect();
-    instances.sort_by_key(|i| (i.slot, i.launch));
+    let instances = observed.instances.iter().filter(shown);
     let cold = observed.cold.among(offerings, now);
+    let live = observed.instances.iter().filter(|i| i.state.is_live());
+    let leased = live.filter(|i| observed.lease_of(&i.id).is_some()).count();
     SpotPoolObservation {
         size: ObservedSize {
-            desired: i32::try_from(target).unwrap_or(i32::MAX),
+            desired: convert::small(plan.target),
             running: i32::try_from(running(observed)).unwrap_or(i32::MAX),
+            leased: i32::try_from(leased).unwrap_or(i32::MAX),
         },
-        instances: instances
-            .into_iter()
-            .map(convert::instance_to_api)
-            .collect(),
+        instances: instances.map(|i| member(i, observed, plan)).collect(),
         launches: observed
             .launches
             .iter()
             .map(convert::launch_to_api)
             .collect(),
+        leases: observed.bindings.clone(),
+        launch_templates: observed.templates.iter().cloned().collect(),
+        spot_short_since: plan.spot_short_since.map(Time),
         launch_generation: convert::signed(observed.launch_generation),
         security_group_id: observed.groups.first().map(|g| g.id.clone()),
         cold_offerings: cold.map(|(o, c)| convert::cold_to_api(o, c)).collect(),
     }
+}
+
+/// What a status tells of a plan.
+pub struct Planned<'a> {
+    /// How many instances should run.
+    pub target: u32,
+    /// What is waited for.
+    pub waits: &'a [Wait],
+    /// Since when the pool has lacked spot capacity.
+    pub spot_short_since: Option<Timestamp>,
+    /// Since when instances fail EC2's checks, by id.
+    pub impaired_since: &'a BTreeMap<String, Timestamp>,
+}
+
+fn member(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> PoolInstance {
+    let notice = observed.notices.get(&instance.id);
+    let impaired_since = plan.impaired_since.get(&instance.id);
+    PoolInstance {
+        lease: observed.lease_of(&instance.id).map(ToOwned::to_owned),
+        notice: notice.map(convert::notice_to_api),
+        impaired_since: impaired_since.map(|since| Time(*since)),
+        why: why(instance, observed, plan),
+        ..convert::instance_to_api(instance)
+    }
+}
+
+/// Why an instance is not, or will not stay, as it should be.
+fn why(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> Option<String> {
+    let names = |ids: &[String]| ids.contains(&instance.id);
+    let waited = plan.waits.iter().find_map(|wait| match wait {
+        Wait::Stopped { ids } if names(ids) => {
+            Some("somebody stopped it: start it, or terminate it")
+        }
+        Wait::Interrupted { ids } if names(ids) => Some("AWS takes it back"),
+        Wait::Room { ids } if names(ids) => {
+            Some("it is to be replaced: raise size.maximum for the next one, or lower size.minimum")
+        }
+        Wait::Leases { ids } if names(ids) => Some("somebody has it"),
+        _ => None,
+    });
+    let impaired = observed.impaired.contains(&instance.id);
+    let impaired = impaired.then_some("it fails EC2's status checks");
+    waited.or(impaired).map(ToOwned::to_owned)
 }
 
 /// `Ready` of a pool that was planned.
@@ -86,8 +137,8 @@ pub fn launched(
             "Launched",
             "",
         )),
-        LaunchOutcome::Refused { offering, error } => {
-            Some(refused(offering, &error.refusal(), error.class))
+        LaunchOutcome::Refused { offering, refusal } => {
+            Some(refused(offering, refusal, refusal.class))
         }
     }
 }
@@ -126,7 +177,7 @@ pub fn lost<'a>(
         .filter(|before| was_up(&before.state))
         .filter_map(|before| {
             let seen = observed.instances.iter().find(|i| i.id == before.id);
-            if seen.is_some_and(|i| i.state.fills_slot()) {
+            if seen.is_some_and(|i| i.state.is_live()) {
                 return None;
             }
             let why = seen
@@ -135,6 +186,29 @@ pub fn lost<'a>(
             let offering = convert::offering_of(before);
             let message = format!("lost {} ({offering}): {why}", before.id);
             Some((offering, seen, Happened::warning("Interrupted", message)))
+        })
+        .collect()
+}
+
+/// What AWS announced since the previous status.
+pub fn announced(previous: &SpotPoolObservation, observed: &Observed) -> Vec<Happened> {
+    let is_known = |id: &String, notice: &Notice| {
+        let before = previous.instances.iter().find(|i| i.id == *id);
+        let before = before.and_then(|i| i.notice.as_ref());
+        before.is_some_and(|before| before.kind == notice.kind.as_str())
+    };
+    let is_ours = |id: &String| observed.instances.iter().any(|i| i.id == *id);
+    let news = observed.notices.iter();
+    news.filter(|(id, notice)| is_ours(id) && !is_known(id, notice))
+        .map(|(id, notice)| match notice.kind {
+            NoticeKind::Interruption => {
+                let text = format!("AWS takes {id} back within two minutes");
+                Happened::warning("InterruptionWarning", text)
+            }
+            NoticeKind::Rebalance => {
+                let text = format!("AWS recommends to rebalance {id}");
+                Happened::normal("RebalanceRecommendation", text)
+            }
         })
         .collect()
 }

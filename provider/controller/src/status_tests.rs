@@ -1,7 +1,6 @@
 //! What people read: readiness, refusals, losses, and events on transitions only.
 
 use jiff::SignedDuration;
-use provider_aws::Ec2Error;
 use provider_core::{Action, ColdOfferings, Market, Victim};
 
 use super::*;
@@ -16,12 +15,13 @@ fn offering(market: Market) -> Offering {
     }
 }
 
-fn instance(id: &str, slot: u32, state: InstanceState) -> Instance {
+fn instance(id: &str, launch: u64, state: InstanceState) -> Instance {
     Instance {
         id: id.into(),
         pool_uid: "pool-uid".into(),
-        slot,
-        launch: u64::from(slot) + 1,
+        launch,
+        generation: None,
+        lease: None,
         offering: offering(Market::Spot),
         image_id: "ami-1".into(),
         state,
@@ -44,14 +44,29 @@ fn waiting(target: u32, waits: Vec<Wait>) -> Plan {
         target,
         actions: Vec::new(),
         waits,
+        spot_short_since: None,
     }
+}
+
+fn shown(
+    seen: &Observed,
+    offerings: &[Offering],
+    target: u32,
+    now: Timestamp,
+) -> SpotPoolObservation {
+    let planned = Planned {
+        target,
+        waits: &[],
+        spot_short_since: None,
+        impaired_since: &BTreeMap::new(),
+    };
+    observation(seen, offerings, &planned, now)
 }
 
 fn refused_with(class: ErrorClass, code: &str, message: &str) -> LaunchOutcome {
     LaunchOutcome::Refused {
         offering: offering(Market::Spot),
-        error: Ec2Error {
-            operation: "RunInstances",
+        refusal: Refusal {
             code: code.into(),
             message: message.into(),
             class,
@@ -146,8 +161,7 @@ fn a_refusal_says_what_ec2_said_and_what_to_do() {
 fn an_on_demand_quota_is_not_mistaken_for_the_spot_one() {
     let last = LaunchOutcome::Refused {
         offering: offering(Market::OnDemand),
-        error: Ec2Error {
-            operation: "RunInstances",
+        refusal: Refusal {
             code: "VcpuLimitExceeded".into(),
             message: String::new(),
             class: ErrorClass::Quota,
@@ -183,9 +197,9 @@ fn a_pool_that_waits_for_capacity_says_so_although_nothing_was_asked() {
     let plan = waiting(1, vec![Wait::Capacity { until }]);
     let verdict = launched(&plan, &seen, std::slice::from_ref(&spot), None, NOW).unwrap();
     assert_eq!(verdict.reason, "Quota");
-    let shown = observation(&seen, std::slice::from_ref(&spot), 1, NOW);
-    assert_eq!(shown.cold_offerings[0].code, "MaxSpotInstanceCountExceeded");
-    let later = observation(&seen, &[spot], 1, until);
+    let now = shown(&seen, std::slice::from_ref(&spot), 1, NOW);
+    assert_eq!(now.cold_offerings[0].code, "MaxSpotInstanceCountExceeded");
+    let later = shown(&seen, &[spot], 1, until);
     assert_eq!(later.cold_offerings, [], "a rest that is over is not shown");
 }
 
@@ -210,13 +224,13 @@ fn an_invalid_spec_is_told_by_its_field() {
 }
 
 #[test]
-fn a_status_shows_instances_by_slot_and_no_dead_ones() {
+fn a_status_shows_no_dead_instances() {
     let seen = observed(vec![
-        instance("i-3", 2, InstanceState::Terminated),
-        instance("i-2", 1, InstanceState::ShuttingDown),
         instance("i-1", 0, InstanceState::Running),
+        instance("i-2", 1, InstanceState::ShuttingDown),
+        instance("i-3", 2, InstanceState::Terminated),
     ]);
-    let shown = observation(&seen, &[], 1, NOW);
+    let shown = shown(&seen, &[], 1, NOW);
     let ids: Vec<&str> = shown.instances.iter().map(|i| i.id.as_str()).collect();
     assert_eq!(ids, ["i-1", "i-2"]);
     assert_eq!((shown.size.desired, shown.size.running), (1, 1));
@@ -230,7 +244,7 @@ fn an_instance_that_went_is_told_once_and_one_that_was_ended_here_is_not() {
         instance("i-3", 2, InstanceState::ShuttingDown),
         instance("i-4", 3, InstanceState::Running),
     ]);
-    let before = observation(&up, &[], 4, NOW);
+    let before = shown(&up, &[], 4, NOW);
     let mut reclaimed = instance("i-1", 0, InstanceState::Terminated);
     reclaimed.state_reason = Some("Server.SpotInstanceTermination".into());
     let seen = observed(vec![reclaimed, instance("i-4", 3, InstanceState::Stopped)]);
@@ -245,7 +259,7 @@ fn an_instance_that_went_is_told_once_and_one_that_was_ended_here_is_not() {
     );
     assert!(told[0].1.is_some_and(Instance::was_reclaimed));
     assert!(told.iter().all(|(_, _, happened)| happened.is_warning));
-    let after = observation(&seen, &[], 4, NOW);
+    let after = shown(&seen, &[], 4, NOW);
     assert!(lost(&after, &seen).is_empty(), "told twice");
 }
 

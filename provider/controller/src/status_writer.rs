@@ -122,12 +122,21 @@ impl<S: PoolStore> StatusWriter<S> {
 impl<S: PoolStore> WriteAhead for StatusWriter<S> {
     async fn persist(&mut self, observed: &Observed) -> Result<(), kube::Error> {
         let shown = &mut self.after.at_provider;
+        // A launch is struck off when its instances are listed. From then on it is
+        // the status that knows of them, should the next list leave one out.
+        for instance in observed.instances.iter().filter(|i| i.state.is_live()) {
+            if shown.instances.iter().all(|i| i.id != instance.id) {
+                shown.instances.push(convert::instance_to_api(instance));
+            }
+        }
         shown.launches = observed
             .launches
             .iter()
             .map(convert::launch_to_api)
             .collect();
         shown.launch_generation = convert::signed(observed.launch_generation);
+        shown.launch_templates = observed.templates.iter().cloned().collect();
+        shown.leases.clone_from(&observed.bindings);
         self.replace().await
     }
 }

@@ -5,11 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::pool::{PoolCapacityType, SpotPool, SpotPoolParameters};
+use api::pool::{
+    PoolCapacityType, PoolRebalance, PoolTypePreference, SpotPool, SpotPoolParameters,
+};
 use api::tags;
-use provider_aws::{Ec2Error, Image, LaunchRequest, Subnet, Tags};
+use jiff::SignedDuration;
+use provider_aws::{Ec2Error, Image, LaunchPlace, LaunchRequest, Subnet, Tags, TemplateRequest};
 use provider_core::{
-    Desired, GroupRules, Launch, Market, Offering, SecurityGroups, Size, client_token,
+    Desired, GroupRules, Launch, Market, Offering, Rebalance, Replace, SecurityGroups, Size,
+    Spread, TypePreference, client_token,
 };
 
 /// EC2's bound on user data, before base64.
@@ -52,29 +56,67 @@ struct Template {
     root_volume_size_gib: Option<i32>,
     iam_instance_profile: Option<String>,
     subnets: BTreeMap<String, String>,
+    shows_tags: bool,
     tags: Tags,
 }
 
 impl Valid {
     /// The request of a launch.
-    pub fn request(&self, launch: &Launch, group_ids: Vec<String>) -> LaunchRequest {
-        let template = &self.template;
-        let mut tags = template.tags.clone();
-        tags.insert(tags::SLOT.into(), launch.slot.to_string());
+    pub fn request(&self, launch: &Launch) -> LaunchRequest {
+        let mut tags = self.template.tags.clone();
         tags.insert(tags::LAUNCH.into(), launch.launch.to_string());
-        let zone = &launch.offering.zone;
+        tags.insert(tags::GENERATION.into(), launch.generation.clone());
+        let subnets = &self.template.subnets;
+        let places = launch.offerings.iter().map(|offering| LaunchPlace {
+            instance_type: offering.instance_type.clone(),
+            zone: offering.zone.clone(),
+            subnet_id: subnets.get(&offering.zone).cloned().unwrap_or_default(),
+        });
         LaunchRequest {
             token: client_token(&self.desired.pool_uid, launch),
-            offering: launch.offering.clone(),
-            subnet_id: template.subnets.get(zone).cloned().unwrap_or_default(),
+            template: template_name(&self.desired.pool_uid, &launch.generation),
+            count: launch.count,
+            market: launch.offerings.first().map_or(Market::Spot, |o| o.market),
+            places: places.collect(),
+            tags,
+        }
+    }
+
+    /// The request of the launch template that new instances come from.
+    pub fn template(&self, generation: &str, group_ids: Vec<String>) -> TemplateRequest {
+        let template = &self.template;
+        let mut tags = template.tags.clone();
+        tags.insert(tags::GENERATION.into(), generation.to_owned());
+        TemplateRequest {
+            name: template_name(&self.desired.pool_uid, generation),
             group_ids,
             image: template.image.clone(),
             user_data: template.user_data.clone(),
             root_volume_size_gib: template.root_volume_size_gib,
             iam_instance_profile: template.iam_instance_profile.clone(),
+            shows_tags: template.shows_tags,
             tags,
         }
     }
+}
+
+impl Template {
+    /// A digest of everything that an instance cannot change.
+    fn digest(&self) -> String {
+        let parts = [
+            self.image.id.clone(),
+            self.user_data.clone().unwrap_or_default(),
+            format!("{:?}", self.root_volume_size_gib),
+            self.iam_instance_profile.clone().unwrap_or_default(),
+            self.shows_tags.to_string(),
+        ];
+        provider_core::digest(parts.iter().map(String::as_str))
+    }
+}
+
+/// The name of a pool's launch template.
+pub fn template_name(pool_uid: &str, generation: &str) -> String {
+    format!("gpu-spot-{pool_uid}-{generation}")
 }
 
 /// The tags that everything of a pool carries.
@@ -104,33 +146,79 @@ pub fn validate(pool: &SpotPool, facts: Facts, cluster: &str) -> Result<Valid, I
         );
         invalid("image.id", problem)
     })?;
-    let desired = Desired {
-        pool_uid: pool.metadata.uid.clone().unwrap_or_default(),
-        deleted: false,
-        size: size(spec),
-        offerings,
-        groups: security_groups(spec, &subnets),
-    };
     let template = Template {
         image,
         user_data: spec.user_data.clone(),
         root_volume_size_gib: spec.root_volume_size_gib,
         iam_instance_profile: spec.iam_instance_profile.clone(),
-        subnets: subnets.into_iter().map(|s| (s.zone, s.id)).collect(),
+        subnets: subnets
+            .iter()
+            .map(|s| (s.zone.clone(), s.id.clone()))
+            .collect(),
+        shows_tags: false,
         tags: pool_tags(pool, cluster),
+    };
+    let desired = Desired {
+        deleted: false,
+        template: template.digest(),
+        offerings,
+        groups: security_groups(spec, &subnets),
+        ..deleted(pool)
     };
     Ok(Valid { desired, template })
 }
 
 /// What a deleted pool wants: nothing, whatever its spec says.
 pub fn deleted(pool: &SpotPool) -> Desired {
+    let spec = &pool.spec.for_provider;
+    let fallback = spec.fallback.unwrap_or_default();
     Desired {
         pool_uid: pool.metadata.uid.clone().unwrap_or_default(),
         deleted: true,
-        size: size(&pool.spec.for_provider),
+        size: size(spec),
+        template: String::new(),
         offerings: Vec::new(),
+        preference: match spec.type_preference {
+            PoolTypePreference::Ordered => TypePreference::Ordered,
+            PoolTypePreference::Any => TypePreference::Any,
+        },
+        spread: spread(spec),
+        fallback_after: SignedDuration::from_secs(fallback.after_seconds.into()),
+        replace: replace(spec),
         groups: SecurityGroups::Given(Vec::new()),
+        leases: Vec::new(),
+        force: false,
     }
+}
+
+fn spread(spec: &SpotPoolParameters) -> Spread {
+    let spread = spec.spread.unwrap_or_default();
+    Spread {
+        zones: spread.zones,
+        per_offering: spread.max_per_offering.map(unsigned),
+    }
+}
+
+fn replace(spec: &SpotPoolParameters) -> Replace {
+    let replace = spec.replace.unwrap_or_default();
+    let fallback = spec.fallback.unwrap_or_default();
+    Replace {
+        drifted: replace.drifted,
+        impaired: replace.impaired,
+        rebalance: match replace.rebalance {
+            PoolRebalance::Ignore => Rebalance::Ignore,
+            PoolRebalance::Cordon => Rebalance::Cordon,
+            PoolRebalance::ReplaceFirst => Rebalance::Replace,
+        },
+        on_demand_after: fallback
+            .return_after_seconds
+            .map(|seconds| SignedDuration::from_secs(seconds.into())),
+        at_once: replace.at_once.map_or(1, unsigned),
+    }
+}
+
+fn unsigned(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or_default()
 }
 
 /// Reads the facts that a spec depends on.
@@ -147,7 +235,6 @@ pub async fn facts(
 }
 
 fn size(spec: &SpotPoolParameters) -> Size {
-    let unsigned = |n: i32| u32::try_from(n).unwrap_or_default();
     Size {
         minimum: unsigned(spec.size.minimum),
         maximum: unsigned(spec.size.maximum),

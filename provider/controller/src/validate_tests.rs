@@ -23,6 +23,10 @@ fn pool() -> SpotPool {
             },
             capacity_type: PoolCapacityType::Spot,
             instance_types: vec!["g5.xlarge".into(), "g4dn.xlarge".into()],
+            type_preference: PoolTypePreference::Ordered,
+            spread: None,
+            fallback: None,
+            replace: None,
             zones: None,
             subnet_ids: None,
             image: PoolImage {
@@ -222,22 +226,26 @@ fn a_launch_asks_for_what_the_spec_says_in_its_own_subnet() {
     let valid = valid(|_| {});
     let launch = Launch {
         launch: 7,
-        slot: 2,
-        offering: Offering {
+        count: 2,
+        generation: "0123".into(),
+        offerings: vec![Offering {
             instance_type: "g4dn.xlarge".into(),
             zone: "us-east-1b".into(),
             market: Market::Spot,
-        },
+        }],
         decided_at: Timestamp::UNIX_EPOCH,
-        instance_id: None,
+        answer: None,
     };
-    let request = valid.request(&launch, vec!["sg-1".into()]);
-    assert_eq!(request.subnet_id, "subnet-b");
+    let request = valid.request(&launch);
+    assert_eq!(request.places[0].subnet_id, "subnet-b");
     assert_eq!(request.token, client_token("pool-uid", &launch));
-    assert_eq!(request.root_volume_size_gib, Some(100));
-    assert_eq!(request.iam_instance_profile.as_deref(), Some("gpu"));
+    let template = valid.template("0123", vec!["sg-1".into()]);
+    assert_eq!(request.template, template.name);
+    assert_eq!(template.root_volume_size_gib, Some(100));
+    assert_eq!(template.iam_instance_profile.as_deref(), Some("gpu"));
+    assert_eq!(template.tags[tags::POOL_UID], "pool-uid");
     for (key, value) in [
-        (tags::SLOT, "2"),
+        (tags::GENERATION, "0123"),
         (tags::LAUNCH, "7"),
         (tags::CLUSTER, "cluster"),
         (tags::POOL_UID, "pool-uid"),
@@ -270,4 +278,26 @@ fn a_deleted_pool_wants_nothing_whatever_its_spec_says() {
     pool.spec.for_provider.instance_types.clear();
     let desired = deleted(&pool);
     assert!(desired.deleted && desired.offerings.is_empty());
+}
+
+#[test]
+fn what_an_instance_cannot_change_is_another_generation_and_nothing_else_is() {
+    let generation = |change: fn(&mut SpotPoolParameters)| {
+        valid(change).desired.generation(&["sg-1".to_owned()])
+    };
+    let first = generation(|_| {});
+    for change in [
+        (|spec| spec.user_data = Some("#cloud-config".into())) as fn(&mut SpotPoolParameters),
+        |spec| spec.root_volume_size_gib = None,
+        |spec| spec.iam_instance_profile = None,
+    ] {
+        assert_ne!(generation(change), first);
+    }
+    for change in [
+        (|spec| spec.size.maximum = 9) as fn(&mut SpotPoolParameters),
+        |spec| spec.tags.clear(),
+        |spec| spec.instance_types.truncate(1),
+    ] {
+        assert_eq!(generation(change), first);
+    }
 }

@@ -1,6 +1,6 @@
 //! An instance as EC2 reports it, with the tags that tie it to a pool.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{Market, Offering};
 
@@ -11,10 +11,12 @@ pub struct Instance {
     pub id: String,
     /// UID of the pool, from its tag.
     pub pool_uid: String,
-    /// The slot, from its tag.
-    pub slot: u32,
     /// The launch that created it, from its tag.
     pub launch: u64,
+    /// What it was launched from, from its tag: see [`crate::Desired::generation`].
+    pub generation: Option<String>,
+    /// UID of the lease that has it, from its tag.
+    pub lease: Option<String>,
     /// Type, zone and market.
     pub offering: Offering,
     /// The image it booted.
@@ -40,6 +42,53 @@ impl Instance {
                 self.state_reason.as_deref(),
                 Some("Server.SpotInstanceTermination" | "Server.SpotInstanceShutdown")
             )
+    }
+}
+
+/// What AWS announced about an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Notice {
+    /// What will happen.
+    pub kind: NoticeKind,
+    /// When it was announced.
+    pub at: Timestamp,
+}
+
+/// What AWS announces. The later one is the graver one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoticeKind {
+    /// The risk of an interruption is elevated; often minutes ahead, at worst not
+    /// at all.
+    Rebalance,
+    /// AWS takes the instance back within two minutes.
+    Interruption,
+}
+
+impl NoticeKind {
+    /// The word for people and statuses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rebalance => "Rebalance",
+            Self::Interruption => "Interruption",
+        }
+    }
+
+    /// The kind of a status's word, where it is one.
+    pub fn parse(word: &str) -> Option<Self> {
+        let kinds = [Self::Rebalance, Self::Interruption];
+        kinds.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// How long after its announcement an interruption is still expected. AWS gives
+/// two minutes.
+const INTERRUPTION_PASSES: SignedDuration = SignedDuration::from_mins(5);
+
+impl Notice {
+    /// Whether AWS is taking the instance back: nobody else may end it, or the
+    /// hour is paid for.
+    pub fn is_interruption(&self, now: Timestamp) -> bool {
+        self.kind == NoticeKind::Interruption && now.duration_since(self.at) < INTERRUPTION_PASSES
     }
 }
 
@@ -87,9 +136,9 @@ impl InstanceState {
         .find(|state| state.as_str() == word)
     }
 
-    /// Whether the instance fills its slot. A stopped one does: somebody stopped
-    /// it, and its disk may hold work, so nothing takes its place unasked.
-    pub fn fills_slot(self) -> bool {
+    /// Whether the instance counts. A stopped one does: somebody stopped it, and
+    /// its disk may hold work, so nothing takes its place unasked.
+    pub fn is_live(self) -> bool {
         matches!(
             self,
             Self::Pending | Self::Running | Self::Stopping | Self::Stopped

@@ -21,6 +21,17 @@ impl Market {
     }
 }
 
+/// In which order a pool asks for its types.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TypePreference {
+    /// One type after the other, as they are named; among the zones of a type AWS
+    /// chooses.
+    #[default]
+    Ordered,
+    /// AWS chooses among all types and zones, by price and capacity.
+    Any,
+}
+
 /// One thing that can be launched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Offering {

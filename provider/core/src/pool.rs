@@ -1,19 +1,11 @@
 //! A pool: what it should be, and what is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{ColdOfferings, Group, GroupRules, Instance, Offering};
-
-/// How long after the last call an instance may stay out of EC2's lists before
-/// the launch counts as failed, whatever EC2 answered. EC2 is eventually
-/// consistent: a describe right after a launch may not show the instance,
-/// commonly for seconds, at worst for minutes.
-const UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(5);
-/// How long after the last call a launch with no answer keeps its pool from
-/// being released.
-const UNANSWERED_LIMIT: SignedDuration = SignedDuration::from_mins(2);
+use crate::token::digest;
+use crate::{ColdOfferings, Group, GroupRules, Instance, Launch, Notice, Offering, TypePreference};
 
 /// What a pool should be.
 #[derive(Clone, Debug)]
@@ -24,10 +16,50 @@ pub struct Desired {
     pub deleted: bool,
     /// How many instances.
     pub size: Size,
+    /// A digest of all that instances are launched from, but their groups.
+    pub template: String,
     /// What may be launched, most wanted first.
     pub offerings: Vec<Offering>,
+    /// In which order types are asked for.
+    pub preference: TypePreference,
+    /// Where instances may be.
+    pub spread: Spread,
+    /// How long spot capacity is waited for before on-demand offerings are used.
+    pub fallback_after: SignedDuration,
+    /// Which instances are replaced although they run.
+    pub replace: Replace,
     /// The instances' security groups.
     pub groups: SecurityGroups,
+    /// Who has, or waits for, one of the instances.
+    pub leases: Vec<Lease>,
+    /// Whether a deleted pool ends leased instances too.
+    pub force: bool,
+}
+
+impl Desired {
+    /// Names the launch template of instances in these groups: the same name is the
+    /// same content, and an instance with another one has drifted.
+    pub fn generation(&self, group_ids: &[String]) -> String {
+        let parts = std::iter::once(self.template.as_str());
+        let mut hex = digest(parts.chain(group_ids.iter().map(String::as_str)));
+        hex.truncate(16);
+        hex
+    }
+
+    /// The groups of new instances; none while the pool's own does not exist.
+    pub fn group_ids(&self, observed: &Observed) -> Option<Vec<String>> {
+        match &self.groups {
+            SecurityGroups::Given(ids) => Some(ids.clone()),
+            SecurityGroups::Owned { vpc_id, .. } => observed
+                .group_in(vpc_id)
+                .map(|group| vec![group.id.clone()]),
+        }
+    }
+
+    /// The leases that go on.
+    pub fn open_leases(&self) -> impl Iterator<Item = &Lease> {
+        self.leases.iter().filter(|lease| !lease.is_over)
+    }
 }
 
 /// How many instances a pool keeps.
@@ -50,6 +82,54 @@ impl Size {
     }
 }
 
+/// How a pool is spread, so that one cold offering does not take all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spread {
+    /// Whether zones hold equal numbers, as far as they have capacity.
+    pub zones: bool,
+    /// At most so many instances of one type in one zone.
+    pub per_offering: Option<u32>,
+}
+
+/// Which running instances make way for another one. None that is leased does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replace {
+    /// Those launched from another spec.
+    pub drifted: bool,
+    /// Those that fail EC2's status checks.
+    pub impaired: bool,
+    /// What a rebalance recommendation means.
+    pub rebalance: Rebalance,
+    /// Those on demand, where spot is wanted, after so long.
+    pub on_demand_after: Option<SignedDuration>,
+    /// How many at once.
+    pub at_once: u32,
+}
+
+impl Default for Replace {
+    fn default() -> Self {
+        Self {
+            drifted: false,
+            impaired: false,
+            rebalance: Rebalance::Ignore,
+            on_demand_after: None,
+            at_once: 1,
+        }
+    }
+}
+
+/// What a rebalance recommendation means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rebalance {
+    /// Nothing.
+    #[default]
+    Ignore,
+    /// The instance is not handed out any more.
+    Cordon,
+    /// It is replaced, too.
+    Replace,
+}
+
 /// Whose security groups the instances get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecurityGroups {
@@ -64,15 +144,37 @@ pub enum SecurityGroups {
     Given(Vec<String>),
 }
 
+/// Somebody's claim on one instance of the pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Its UID.
+    pub uid: String,
+    /// For people.
+    pub name: String,
+    /// Whether its instance may go: it is deleted, or expired.
+    pub is_over: bool,
+}
+
 /// What is.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// Every instance with the pool's tags that EC2 lists, dead ones too.
     pub instances: Vec<Instance>,
-    /// Launches that were decided on and whose instance EC2 does not list.
+    /// Launches that were decided on and whose instances EC2 does not all list.
     pub launches: Vec<Launch>,
     /// The highest launch number ever used.
     pub launch_generation: u64,
+    /// Launch templates that EC2 may have.
+    pub templates: BTreeSet<String>,
+    /// Which instance each lease has, by the lease's UID. An instance that was
+    /// ever given out is nobody else's.
+    pub bindings: BTreeMap<String, String>,
+    /// What AWS announced, by instance id.
+    pub notices: BTreeMap<String, Notice>,
+    /// Instances that fail EC2's status checks for long enough.
+    pub impaired: BTreeSet<String>,
+    /// Since when the pool has lacked spot capacity.
+    pub spot_short_since: Option<Timestamp>,
     /// The groups with the pool's tag: one, or one per VPC it ever was in.
     pub groups: Vec<Group>,
     /// Until when EC2 may have a group of the pool that it does not list yet.
@@ -85,47 +187,43 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Forgets the launches whose instance EC2 lists by now, and learns the
-    /// launch numbers that EC2 knows of: a status that was lost or restored
-    /// must never make a number, and so a token, come back.
+    /// Forgets the launches whose instances EC2 lists by now, and what was known of
+    /// instances that are gone; learns the launch numbers that EC2 knows of: a
+    /// status that was lost or restored must never make a number, and so a token,
+    /// come back. What a tag says of a lease is believed where no status does.
     pub fn settle(&mut self) {
-        let listed: BTreeSet<u64> = self.instances.iter().map(|i| i.launch).collect();
-        self.launches.retain(|l| !listed.contains(&l.launch));
+        let instances = &self.instances;
+        self.launches
+            .retain(|launch| launch.unlisted(instances) > 0);
         let pending = self.launches.iter().map(|l| l.launch);
-        let highest = pending.chain(listed.iter().copied()).max().unwrap_or(0);
+        let listed = instances.iter().map(|i| i.launch);
+        let highest = pending.chain(listed).max().unwrap_or(0);
         self.launch_generation = self.launch_generation.max(highest);
+        for instance in instances.iter().filter(|i| i.state.is_live()) {
+            if let Some(lease) = instance.lease.clone() {
+                let id = || instance.id.clone();
+                self.bindings.entry(lease).or_insert_with(id);
+            }
+        }
+        // What one list leaves out is not gone.
+        let is_dead = |id: &String| {
+            let found = instances.iter().find(|i| i.id == *id);
+            found.is_some_and(|i| !i.state.is_live())
+        };
+        self.bindings.retain(|_, id| !is_dead(id));
+        self.notices.retain(|id, _| !is_dead(id));
+        self.impaired.retain(|id| !is_dead(id));
     }
 
     /// The pool's own group in a VPC.
     pub fn group_in(&self, vpc_id: &str) -> Option<&Group> {
         self.groups.iter().find(|g| g.vpc_id == vpc_id)
     }
-}
 
-/// A launch that was decided on. It is persisted before EC2 is called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
-    /// Its number, unique within the pool.
-    pub launch: u64,
-    /// The slot it fills.
-    pub slot: u32,
-    /// What is launched.
-    pub offering: Offering,
-    /// When EC2 was last asked for it, or is about to be.
-    pub decided_at: Timestamp,
-    /// EC2's answer, while the instance is not listed yet.
-    pub instance_id: Option<String>,
-}
-
-impl Launch {
-    /// Whether EC2 should list the instance by now, if there were one. A deleted
-    /// pool asks for nothing any more and waits less for an answer.
-    pub fn is_overdue(&self, deleted: bool, now: Timestamp) -> bool {
-        let limit = if deleted && self.instance_id.is_none() {
-            UNANSWERED_LIMIT
-        } else {
-            UNSEEN_LIMIT
-        };
-        now.duration_since(self.decided_at) >= limit
+    /// The lease that an instance was given to, ended or not.
+    pub fn lease_of(&self, instance_id: &str) -> Option<&str> {
+        let mut bindings = self.bindings.iter();
+        let binding = bindings.find(|(_, id)| *id == instance_id);
+        binding.map(|(lease, _)| lease.as_str())
     }
 }

@@ -10,19 +10,21 @@ use crate::Launch;
 /// another launch another one.
 ///
 /// EC2 answers a repeated token with the first call's result for at least 24
-/// hours after the instance's termination, and takes at most 64 ASCII
-/// characters. The market, type and zone belong to it because EC2 refuses a
-/// token that comes back with other parameters.
+/// hours after the instances' termination, and takes at most 64 ASCII
+/// characters. All that is asked for belongs to it because EC2 refuses a token
+/// that comes back with other parameters.
 pub fn client_token(pool_uid: &str, launch: &Launch) -> String {
+    let numbers = [launch.launch.to_string(), launch.count.to_string()];
+    let offerings = launch.offerings.iter();
+    let offerings = offerings.flat_map(|o| [&*o.instance_type, &*o.zone, o.market.as_str()]);
+    let parts = [pool_uid, &numbers[0], &numbers[1], &launch.generation];
+    digest(parts.into_iter().chain(offerings))
+}
+
+/// A digest of a list of texts, 64 hexadecimal digits.
+pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
-    for part in [
-        pool_uid,
-        &launch.slot.to_string(),
-        &launch.launch.to_string(),
-        &launch.offering.instance_type,
-        &launch.offering.zone,
-        launch.offering.market.as_str(),
-    ] {
+    for part in parts {
         hash.update(part.as_bytes());
         hash.update([0]);
     }
@@ -37,20 +39,21 @@ pub fn client_token(pool_uid: &str, launch: &Launch) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Market, Offering};
+    use crate::{Launched, Market, Offering};
     use jiff::Timestamp;
 
     fn launch() -> Launch {
         Launch {
             launch: 7,
-            slot: 1,
-            offering: Offering {
+            count: 2,
+            generation: "0123".into(),
+            offerings: vec![Offering {
                 instance_type: "g4dn.xlarge".into(),
                 zone: "us-east-1a".into(),
                 market: Market::Spot,
-            },
+            }],
             decided_at: Timestamp::UNIX_EPOCH,
-            instance_id: None,
+            answer: None,
         }
     }
 
@@ -58,19 +61,24 @@ mod tests {
     fn a_repeated_launch_has_the_same_token_whenever_it_is_repeated() {
         let mut later = launch();
         later.decided_at = Timestamp::MAX;
-        later.instance_id = Some("i-1".into());
+        later.answer = Some(vec![Launched {
+            id: "i-1".into(),
+            offering: later.offerings[0].clone(),
+        }]);
         assert_eq!(client_token("uid", &launch()), client_token("uid", &later));
     }
 
     #[test]
     fn no_two_launches_share_a_token() {
         let first = launch();
-        let mut others = vec![launch(); 5];
+        let mut others = vec![launch(); 7];
         others[0].launch = 8;
-        others[1].slot = 2;
-        others[2].offering.market = Market::OnDemand;
-        others[3].offering.zone = "us-east-1b".into();
-        others[4].offering.instance_type = "g5.xlarge".into();
+        others[1].count = 3;
+        others[2].offerings[0].market = Market::OnDemand;
+        others[3].offerings[0].zone = "us-east-1b".into();
+        others[4].offerings[0].instance_type = "g5.xlarge".into();
+        others[5].generation = "4567".into();
+        others[6].offerings.push(first.offerings[0].clone());
         for other in others {
             assert_ne!(client_token("uid", &first), client_token("uid", &other));
         }

@@ -33,7 +33,7 @@ class Bystander:
                     "Tags": [
                         {"Key": "Name", "Value": "somebody-elses"},
                         # Looks like ours, belongs to another control plane.
-                        {"Key": "gpu.platform.acme.io/pool", "Value": "else/where"},
+                        {"Key": "gpu.platform.acme.io:pool", "Value": "else/where"},
                         {"Key": CLUSTER, "Value": "another"},
                         {"Key": WORKSPACE, "Value": "else/where"},
                     ],

@@ -7,8 +7,8 @@ import boto3
 
 Instance = dict[str, Any]
 
-POOL = "gpu.platform.acme.io/pool"
-CLUSTER = "gpu.platform.acme.io/cluster"
+POOL = "gpu.platform.acme.io:pool"
+CLUSTER = "gpu.platform.acme.io:cluster"
 # On everything of a workspace that is not of a pool.
 WORKSPACE = "workspace"
 LIVE = ("pending", "running", "stopping", "stopped")

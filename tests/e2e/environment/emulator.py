@@ -20,8 +20,12 @@ class Emulator:
     def clear_faults(self) -> None:
         self._ask("DELETE", "/faults")
 
-    def interrupt(self, instance_id: str) -> None:
-        self._ask("POST", "/interrupt", {"instanceId": instance_id, "noticeSeconds": 0})
+    def interrupt(self, instance_id: str, notice_seconds: float = 0) -> None:
+        document = {"instanceId": instance_id, "noticeSeconds": notice_seconds}
+        self._ask("POST", "/interrupt", document)
+
+    def rebalance(self, instance_id: str) -> None:
+        self._ask("POST", "/rebalance", {"instanceId": instance_id})
 
     def terminate(self, instance_id: str) -> None:
         self._ask("POST", "/terminate", {"instanceId": instance_id})

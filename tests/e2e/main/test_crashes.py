@@ -19,7 +19,7 @@ def test_a_provider_killed_between_launch_and_status_write_launches_once(
         name = f"crash-{number}"
         # EC2 launches, and its answer is held back: the provider has not written
         # anything about the instance when it dies.
-        emulator.fault("RunInstances", effect="delay-reply", seconds=8, times=1)
+        emulator.fault("CreateFleet", effect="delay-reply", seconds=8, times=1)
         platform.claim(name)
         until(
             f"EC2 to launch {name}",
@@ -43,7 +43,7 @@ def test_a_provider_killed_between_launch_and_status_write_launches_once(
 def test_a_lost_answer_of_ec2_does_not_launch_a_second_instance(
     platform: Platform, ec2: Ec2, emulator: Emulator
 ) -> None:
-    emulator.fault("RunInstances", effect="lose-reply", times=2)
+    emulator.fault("CreateFleet", effect="lose-reply", times=2)
     platform.claim("alice")
     status = platform.ready("alice")
     (instance,) = ec2.live(platform.namespace)
@@ -75,7 +75,7 @@ def test_restarts_of_function_provider_and_crossplane_change_no_instance(
     (instance,) = ec2.live(platform.namespace)
     assert instance["InstanceId"] == before
     calls = emulator.calls()
-    assert "RunInstances" not in calls and "TerminateInstances" not in calls
+    assert "CreateFleet" not in calls and "TerminateInstances" not in calls
 
 
 def test_a_claim_deleted_while_ec2_is_out_of_reach_is_kept_until_it_is_clean(

@@ -125,7 +125,7 @@ def test_a_pool_deleted_while_ec2_is_unreachable_stays_and_says_so(
 def test_a_request_to_reconcile_is_followed_at_once(
     cluster: Cluster, pools: Pools, emulator: Emulator
 ) -> None:
-    emulator.fault("RunInstances", code="UnauthorizedOperation", status=403)
+    emulator.fault("CreateFleet", code="UnauthorizedOperation", status=403)
     pools.apply("pool")
     pools.says("pool", "Launched", "False", "Denied")
     emulator.clear_faults()
@@ -207,7 +207,7 @@ def test_a_dashboard_for_crossplane_shows_the_pools(
     for stage in ("first_time_to_reconcile", "first_time_to_readiness"):
         name = f"crossplane_managed_resource_{stage}_seconds_count"
         assert seen[f'{name}{{gvk="{KIND}"}}'] >= 1
-    calls = 'aws_ec2_api_calls_total{operation="RunInstances",result="success"}'
+    calls = 'aws_ec2_api_calls_total{operation="CreateFleet",result="success"}'
     assert seen[calls] >= 1
     reconciles = "controller_runtime_reconcile_total"
     labels = 'controller="managed/spotpool",result="requeue_after"'

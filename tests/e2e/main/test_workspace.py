@@ -151,7 +151,7 @@ def test_without_spot_capacity_the_workspace_comes_on_demand(
     platform: Platform, ec2: Ec2, emulator: Emulator
 ) -> None:
     emulator.fault(
-        "RunInstances",
+        "CreateFleet",
         code="InsufficientInstanceCapacity",
         match={"MarketType": "spot", "InstanceType": "g6.2xlarge"},
     )
@@ -165,7 +165,7 @@ def test_without_spot_capacity_the_workspace_comes_on_demand(
 def test_a_reached_quota_is_named_on_the_claim_with_the_limit_to_raise(
     platform: Platform, ec2: Ec2, emulator: Emulator
 ) -> None:
-    emulator.fault("RunInstances", code="MaxSpotInstanceCountExceeded")
+    emulator.fault("CreateFleet", code="MaxSpotInstanceCountExceeded")
     platform.claim("alice", capacityType="Spot", instanceType="g6e.xlarge")
     seen = platform.condition("alice", "ComputeReady", "False", "Quota")
     assert "L-3819A6DF" in seen["message"]

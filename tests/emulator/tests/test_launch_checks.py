@@ -246,6 +246,9 @@ def test_a_launch_by_template_keeps_what_the_template_says(ec2, launch):
                 {"ResourceType": "instance", "Tags": [{"Key": "from", "Value": "lt"}]}
             ],
         },
+        TagSpecifications=[
+            {"ResourceType": "launch-template", "Tags": [{"Key": "of", "Value": "lt"}]}
+        ],
     )["LaunchTemplate"]
     answer = ec2.run_instances(
         MinCount=1,

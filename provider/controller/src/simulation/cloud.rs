@@ -1,8 +1,10 @@
 //! EC2's instances, as AWS documents them: idempotent tokens, states that take
 //! their time, and lists that learn of an instance later than its creator.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
-use provider_aws::{Ec2Error, Image, LaunchRequest, Subnet, Tags};
+use provider_aws::{Ec2Error, Image, LaunchPlace, LaunchRequest, Subnet, Tags, TemplateRequest};
 use provider_core::{Instance, InstanceState, Offering};
 
 use super::faults::error;
@@ -16,6 +18,7 @@ const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 pub const VPC: &str = "vpc-1";
 pub const CLUSTER: &str = "cluster-uid";
 pub const POOL_UID: &str = "pool-uid";
+pub const TEMPLATE_MISSING: &str = "InvalidLaunchTemplateName.NotFoundException";
 pub const RECLAIMED: &str = "Server.SpotInstanceTermination";
 
 /// How slowly EC2 is.
@@ -33,15 +36,27 @@ pub struct Pace {
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub id: String,
-    /// What it was launched with.
-    pub request: LaunchRequest,
+    pub offering: Offering,
+    pub image_id: String,
+    pub group_ids: Vec<String>,
     /// Its tags at present.
     pub tags: Tags,
     pub born: Timestamp,
     pub listed_from: Timestamp,
     pub runs_from: Timestamp,
     pub is_stopped: bool,
+    pub is_impaired: bool,
+    /// When AWS takes it back, as it announced.
+    pub ends_at: Option<Timestamp>,
     pub ended: Option<End>,
+}
+
+/// What a token stands for: EC2 answers it again, whatever became of the instances.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    pub request: LaunchRequest,
+    pub machines: Vec<usize>,
+    pub refusals: Vec<(Offering, &'static str)>,
 }
 
 /// The end of an instance.
@@ -55,6 +70,10 @@ pub struct End {
 #[derive(Clone, Debug)]
 pub struct Cloud {
     pub machines: Vec<Machine>,
+    /// Launches that were granted, by token.
+    pub fleets: BTreeMap<String, Fleet>,
+    /// Launch templates by name.
+    pub templates: BTreeMap<String, TemplateRequest>,
     pub firewall: Firewall,
     pub images: Vec<&'static str>,
     pub pace: Pace,
@@ -85,10 +104,6 @@ impl Machine {
         is_ours(&self.tags)
     }
 
-    pub fn slot(&self) -> u32 {
-        self.tags[TAG_KEYS.slot].parse().unwrap()
-    }
-
     pub fn launch(&self) -> i64 {
         self.tags[TAG_KEYS.launch].parse().unwrap()
     }
@@ -100,10 +115,11 @@ impl Machine {
         Some(Instance {
             id: self.id.clone(),
             pool_uid: self.tags.get(TAG_KEYS.pool_uid)?.clone(),
-            slot: self.tags.get(TAG_KEYS.slot)?.parse().ok()?,
             launch: self.tags.get(TAG_KEYS.launch)?.parse().ok()?,
-            offering: self.request.offering.clone(),
-            image_id: self.request.image.id.clone(),
+            generation: self.tags.get(TAG_KEYS.generation).cloned(),
+            lease: self.tags.get(TAG_KEYS.lease).cloned(),
+            offering: self.offering.clone(),
+            image_id: self.image_id.clone(),
             state,
             state_reason: self.ended.as_ref().map(|end| end.reason.to_owned()),
             public_ip: is_running.then(|| "203.0.113.7".to_owned()),
@@ -129,55 +145,95 @@ impl Cloud {
         found.unwrap()
     }
 
-    /// `RunInstances` without the faults. Answers the instance's index, and
-    /// whether it is new.
-    pub fn run(
+    /// `CreateFleet` without the faults. Answers what is new of it.
+    pub fn launch(
         &mut self,
         request: &LaunchRequest,
-        sells: impl FnOnce(&Offering) -> Option<&'static str>,
+        sells: impl Fn(&Offering, u32) -> (u32, Option<&'static str>),
         now: Timestamp,
-    ) -> Result<(usize, bool), Ec2Error> {
-        const OPERATION: &str = "RunInstances";
-        if let Some(code) = self.faulty(request) {
+    ) -> Result<Vec<usize>, Ec2Error> {
+        const OPERATION: &str = "CreateFleet";
+        let template = match self.templates.get(&request.template) {
+            Some(template) => template.clone(),
+            None => return Err(error(OPERATION, TEMPLATE_MISSING)),
+        };
+        if let Some(code) = self.faulty(request, &template) {
             return Err(error(OPERATION, code));
         }
-        let same_token = |m: &Machine| m.request.token == request.token;
-        if let Some(index) = self.machines.iter().position(same_token) {
-            return if self.machines[index].request == *request {
-                Ok((index, false))
+        if let Some(earlier) = self.fleets.get(&request.token) {
+            return if earlier.request == *request {
+                Ok(Vec::new())
             } else {
                 Err(error(OPERATION, "IdempotentParameterMismatch"))
             };
         }
-        if let Some(code) = sells(&request.offering) {
-            return Err(error(OPERATION, code));
-        }
-        let later = |duration| now.saturating_add(duration).unwrap();
-        let index = self.machines.len();
-        self.machines.push(Machine {
-            id: format!("i-{index}"),
-            tags: request.tags.clone(),
+        let mut fleet = Fleet {
             request: request.clone(),
+            machines: Vec::new(),
+            refusals: Vec::new(),
+        };
+        let mut missing = request.count;
+        for place in &request.places {
+            if missing == 0 {
+                break;
+            }
+            let offering = Offering {
+                instance_type: place.instance_type.clone(),
+                zone: place.zone.clone(),
+                market: request.market,
+            };
+            let (granted, refused) = sells(&offering, missing);
+            missing -= granted;
+            for _ in 0..granted {
+                fleet.machines.push(self.machines.len());
+                self.bear(&offering, request, &template, now);
+            }
+            fleet.refusals.extend(refused.map(|code| (offering, code)));
+        }
+        let born = fleet.machines.clone();
+        self.fleets.insert(request.token.clone(), fleet);
+        Ok(born)
+    }
+
+    fn bear(
+        &mut self,
+        offering: &Offering,
+        request: &LaunchRequest,
+        template: &TemplateRequest,
+        now: Timestamp,
+    ) {
+        let later = |duration| now.saturating_add(duration).unwrap();
+        self.machines.push(Machine {
+            id: format!("i-{}", self.machines.len()),
+            offering: offering.clone(),
+            image_id: template.image.id.clone(),
+            group_ids: template.group_ids.clone(),
+            tags: request.tags.clone(),
             born: now,
             listed_from: later(self.pace.lists_instance),
             runs_from: later(self.pace.boots),
             is_stopped: false,
+            is_impaired: false,
+            ends_at: None,
             ended: None,
         });
-        Ok((index, true))
     }
 
     /// What EC2 refuses before it looks at the token.
-    fn faulty(&self, request: &LaunchRequest) -> Option<&'static str> {
-        let subnet = subnets().into_iter().find(|s| s.id == request.subnet_id);
-        if subnet.is_none_or(|s| s.zone != request.offering.zone) {
+    fn faulty(&self, request: &LaunchRequest, template: &TemplateRequest) -> Option<&'static str> {
+        let known = subnets();
+        let is_there = |place: &LaunchPlace| {
+            let is_it = |s: &Subnet| s.id == place.subnet_id && s.zone == place.zone;
+            known.iter().any(is_it)
+        };
+        if !request.places.iter().all(is_there) {
             return Some("InvalidSubnetID.NotFound");
         }
-        if !self.images.contains(&request.image.id.as_str()) {
+        if !self.images.contains(&template.image.id.as_str()) {
             return Some("InvalidAMIID.NotFound");
         }
         let exists = |id: &String| self.firewall.groups.iter().any(|g| g.id == *id);
-        (!request.group_ids.iter().all(exists)).then_some("InvalidGroup.NotFound")
+        (!template.group_ids.iter().all(exists)).then_some("InvalidGroup.NotFound")
     }
 
     pub fn end(&mut self, id: &str, reason: &'static str, at: Timestamp) {

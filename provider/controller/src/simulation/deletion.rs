@@ -69,7 +69,7 @@ fn a_pool_deleted_right_after_a_launch_leaves_nothing_running() {
         let mut earth = world.earth.lock();
         earth.cloud.pace.lists_instance = SignedDuration::from_secs(80);
         let faults = &mut earth.faults.once;
-        faults.extend(fault.map(|fault| ("RunInstances", fault)));
+        faults.extend(fault.map(|fault| ("CreateFleet", fault)));
         drop(earth);
         world.turn();
         world.edit(Edit::Delete);
@@ -91,10 +91,10 @@ fn a_pool_deleted_while_its_launch_is_throttled_leaves_nothing_running() {
         .lock()
         .faults
         .always
-        .insert("RunInstances", throttled);
+        .insert("CreateFleet", throttled);
     world.work_for(180);
     let mut earth = world.earth.lock();
-    earth.faults.always.insert("RunInstances", Fault::LostReply);
+    earth.faults.always.insert("CreateFleet", Fault::LostReply);
     drop(earth);
     world.work_for(15);
     assert_eq!(world.earth.lock().cloud.live().len(), 1);
@@ -106,7 +106,7 @@ fn a_pool_deleted_while_its_launch_is_throttled_leaves_nothing_running() {
 #[test]
 fn a_pool_deleted_in_the_middle_of_its_launches_leaves_nothing_running() {
     let mut world = World::new(pool(3));
-    world.turn_meanwhile("RunInstances", |earth| {
+    world.turn_meanwhile("CreateFleet", |earth| {
         let mut earth = earth.lock();
         let now = earth.now;
         earth.store.edit(Edit::Delete, now);

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
-use provider_core::Offering;
+use provider_aws::Event;
+use provider_core::{Notice, NoticeKind, Offering};
 
-use super::cloud::{Cloud, End};
+use super::cloud::{Cloud, End, RECLAIMED};
 use super::faults::Faults;
 use super::random::SplitMix64;
 use super::store::Store;
@@ -20,6 +21,8 @@ pub struct Earth {
     pub dice: SplitMix64,
     /// The API operation of every call of EC2, in order.
     pub calls: Vec<&'static str>,
+    /// EC2's events that nobody has read yet.
+    pub queue: Vec<Event>,
     /// What should never have happened.
     pub violations: Vec<String>,
     /// Types, zones and markets that were asked for, in order.
@@ -68,6 +71,29 @@ pub const STATUS: &str = "status";
 impl Earth {
     pub fn pass_time(&mut self, duration: SignedDuration) {
         self.now = self.now.saturating_add(duration).unwrap();
+        for machine in &mut self.cloud.machines {
+            if let Some(at) = machine.ends_at.filter(|at| *at <= self.now)
+                && machine.is_live()
+            {
+                machine.ended = Some(End {
+                    at,
+                    reason: RECLAIMED,
+                });
+            }
+        }
+    }
+
+    /// AWS announces something about an instance, and does it.
+    pub fn announce(&mut self, id: &str, kind: NoticeKind) {
+        let at = self.now;
+        if kind == NoticeKind::Interruption {
+            let end = at.saturating_add(SignedDuration::from_mins(2)).unwrap();
+            self.cloud.machine(id).ends_at = Some(end);
+        }
+        self.queue.push(Event {
+            instance_id: id.to_owned(),
+            notice: Some(Notice { kind, at }),
+        });
     }
 
     /// Stopped instances run again; what somebody else runs in the pool's group,
@@ -76,7 +102,8 @@ impl Earth {
         let ours: Vec<String> = self.cloud.firewall.ours().map(|g| g.id.clone()).collect();
         for machine in &mut self.cloud.machines {
             machine.is_stopped = false;
-            let is_inside = machine.request.group_ids.iter().any(|id| ours.contains(id));
+            machine.is_impaired = false;
+            let is_inside = machine.group_ids.iter().any(|id| ours.contains(id));
             if is_inside && !machine.is_ours() && machine.is_live() {
                 machine.ended = Some(End {
                     at: self.now,

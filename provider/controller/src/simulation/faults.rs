@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use provider_aws::Ec2Error;
 use provider_core::{ErrorClass, Market, Offering};
 
+use super::cloud::TEMPLATE_MISSING;
 use super::random::SplitMix64;
 
 /// What happens to a call.
@@ -23,6 +24,8 @@ pub struct Faults {
     pub no_capacity: BTreeSet<Offering>,
     /// Markets whose limit is reached.
     pub no_quota: BTreeSet<Market>,
+    /// No offering has more than so many at a time.
+    pub most_each: Option<u32>,
     /// By API operation, until it is taken out.
     pub always: BTreeMap<&'static str, Fault>,
     /// By API operation, each for one call.
@@ -65,17 +68,21 @@ impl Faults {
         *self = Self::default();
     }
 
-    /// Whether EC2 sells the offering at the moment.
-    pub fn refuse(&self, offering: &Offering) -> Option<&'static str> {
+    /// How many of an offering EC2 sells at the moment, and why no more.
+    pub fn grant(&self, offering: &Offering, missing: u32) -> (u32, Option<&'static str>) {
         if self.no_quota.contains(&offering.market) {
-            Some(match offering.market {
+            let code = match offering.market {
                 Market::Spot => "MaxSpotInstanceCountExceeded",
                 Market::OnDemand => "VcpuLimitExceeded",
-            })
+            };
+            (0, Some(code))
         } else if self.no_capacity.contains(offering) {
-            Some("InsufficientInstanceCapacity")
+            (0, Some("InsufficientInstanceCapacity"))
+        } else if missing > self.most_each.unwrap_or(u32::MAX) {
+            let granted = self.most_each.unwrap_or_default();
+            (granted, Some("InsufficientInstanceCapacity"))
         } else {
-            None
+            (missing, None)
         }
     }
 }
@@ -96,6 +103,7 @@ pub fn error(operation: &'static str, code: &str) -> Ec2Error {
         | "Timeout"
         | "InternalError"
         | "IdempotentParameterMismatch"
+        | TEMPLATE_MISSING
         | "InvalidGroup.Duplicate"
         | "InvalidInstanceID.NotFound"
         | "InvalidPermission.NotFound"

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use api::pool::SpotPoolObservation;
+use jiff::SignedDuration;
+use provider_aws::{LaunchRequest, TemplateRequest};
 use provider_core::GroupRules;
 
-use super::cloud::Machine;
+use super::cloud::{Machine, is_ours};
 use super::earth::Earth;
 
 /// The pool in EC2, as the stored status has it.
@@ -14,36 +16,50 @@ pub fn known(earth: &Earth) -> SpotPoolObservation {
     status.unwrap_or_default().at_provider
 }
 
-/// An instance came into being.
-pub fn check_birth(earth: &mut Earth, index: usize) {
-    let born = &earth.cloud.machines[index];
-    let id = born.id.clone();
-    let mut wrong = Vec::new();
-    if !born.is_ours() {
-        wrong.push("lacks the pool's tags".to_owned());
+/// Instances came into being.
+pub fn check_births(earth: &mut Earth, request: &LaunchRequest, born: &[usize]) {
+    let known = known(earth);
+    for index in born {
+        let machine = &earth.cloud.machines[*index];
+        let (id, launch) = (machine.id.clone(), machine.launch());
+        let mut wrong = Vec::new();
+        if !machine.is_ours() {
+            wrong.push("lacks the pool's tags".to_owned());
+        }
+        let intended = known.launches.iter().find(|l| l.launch == launch);
+        if !intended.is_some_and(|l| u32::try_from(l.count) == Ok(request.count)) {
+            wrong.push(format!("launch {launch} was not persisted"));
+        }
+        let others = earth.cloud.machines.iter().zip(0..);
+        let mut others = others.filter(|(m, at)| m.is_ours() && !born.contains(at));
+        if others.any(|(m, _)| m.launch() == launch) {
+            wrong.push(format!("launch {launch} was used before"));
+        }
+        let ours = |id: &String| earth.cloud.firewall.ours().any(|g| g.id == *id);
+        if machine.group_ids.is_empty() || !machine.group_ids.iter().all(ours) {
+            wrong.push("is not in the pool's own group".to_owned());
+        }
+        for what in wrong {
+            earth.violate(format!("launched {id}: {what}"));
+        }
     }
-    let intents = known(earth).launches;
-    let intended = intents.iter().find(|l| l.launch == born.launch());
-    if !intended.is_some_and(|l| u32::try_from(l.slot) == Ok(born.slot())) {
-        wrong.push(format!("launch {} was not persisted", born.launch()));
+    let (live, maximum) = (staying(earth), earth.store.promised_maximum);
+    if !born.is_empty() && live > maximum {
+        earth.violate(format!("{live} live instances, {maximum} allowed"));
     }
-    let others = || earth.cloud.ours().filter(|m| m.id != id);
-    if others().any(|m| m.launch() == born.launch()) {
-        wrong.push(format!("launch {} was used before", born.launch()));
-    }
-    if let Some(m) = others().find(|m| m.is_live() && m.slot() == born.slot()) {
-        wrong.push(format!("{} is in slot {} already", m.id, m.slot()));
-    }
-    let (live, maximum) = (earth.cloud.live().len(), earth.store.promised_maximum);
-    if i32::try_from(live).unwrap() > maximum {
-        wrong.push(format!("{live} live instances, {maximum} allowed"));
-    }
-    let ours = |id: &String| earth.cloud.firewall.ours().any(|g| g.id == *id);
-    if born.request.group_ids.is_empty() || !born.request.group_ids.iter().all(ours) {
-        wrong.push("is not in the pool's own group".to_owned());
-    }
-    for what in wrong {
-        earth.violate(format!("launched {id}: {what}"));
+}
+
+/// How many live, but for those that AWS has announced to take back.
+fn staying(earth: &Earth) -> i32 {
+    let live = earth.cloud.live().into_iter();
+    i32::try_from(live.filter(|m| m.ends_at.is_none()).count()).unwrap()
+}
+
+/// A launch template is created: the status knows of it, so that it is deleted.
+pub fn check_template(earth: &mut Earth, request: &TemplateRequest) {
+    let known = known(earth).launch_templates;
+    if !known.iter().any(|one| request.name.ends_with(one)) {
+        earth.violate(format!("{} was not persisted", request.name));
     }
 }
 
@@ -57,14 +73,41 @@ pub fn check_promises(earth: &mut Earth) {
     let numbers = |o: &SpotPoolObservation| -> BTreeSet<i64> {
         o.launches.iter().map(|l| l.launch).collect()
     };
-    let mut promised = numbers(&after);
-    if promised.is_subset(&numbers(&before)) {
+    if numbers(&after).is_subset(&numbers(&before)) {
         return;
     }
-    promised.extend(earth.cloud.live().iter().map(|m| m.launch()));
+    // What EC2 answered with is born, and counted if it lives.
+    let unanswered = after.launches.iter().filter(|l| l.answer.is_none());
+    let promised = unanswered.map(|l| {
+        let born = earth.cloud.ours().filter(|m| m.launch() == l.launch);
+        (l.count - i32::try_from(born.count()).unwrap()).max(0)
+    });
+    let all = promised.sum::<i32>() + staying(earth);
     let maximum = earth.store.promised_maximum;
-    if i32::try_from(promised.len()).unwrap() > maximum {
-        earth.violate(format!("{promised:?} are promised, {maximum} are allowed"));
+    if all > maximum {
+        let live: Vec<_> = earth.cloud.live().iter().map(|m| m.id.clone()).collect();
+        let launches = &after.launches;
+        earth.violate(format!(
+            "{all} are promised, {maximum} are allowed: {launches:?} and {live:?}"
+        ));
+    }
+}
+
+/// An instance is terminated: never one that AWS is taking back, as the stored
+/// status knows. What another provider wrote in the same moment, nobody can know.
+pub fn check_end(earth: &mut Earth, id: &str) {
+    let versions = earth.store.versions.iter().zip(&earth.store.since);
+    let mut settled = versions.rev().filter(|(_, since)| **since < earth.now);
+    let known = settled.next().and_then(|(pool, _)| pool.status.clone());
+    let known = known.unwrap_or_default().at_provider.instances;
+    let notice = known.into_iter().find(|i| i.id == id);
+    let notice = notice.and_then(|i| i.notice);
+    let is_taken = notice.is_some_and(|notice| {
+        notice.kind == "Interruption"
+            && earth.now.duration_since(notice.at.0) < SignedDuration::from_mins(4)
+    });
+    if is_taken {
+        earth.violate(format!("{id} is terminated while AWS takes it back"));
     }
 }
 
@@ -83,7 +126,11 @@ pub fn remains(earth: &Earth) -> Vec<String> {
     let machines = earth.cloud.live();
     let machines = machines.iter().map(|m| m.id.clone());
     let groups = earth.cloud.firewall.ours().map(|g| g.id.clone());
-    machines.chain(groups).collect()
+    let templates = earth.cloud.templates.values();
+    let templates = templates
+        .filter(|t| is_ours(&t.tags))
+        .map(|t| t.name.clone());
+    machines.chain(groups).chain(templates).collect()
 }
 
 /// A group is changed or deleted.
@@ -117,10 +164,5 @@ pub fn check_known(earth: &mut Earth) {
         .find(|m| !m.is_listed(earth.now) && !intended(m) && earth.store.released_at.is_none());
     if let Some(id) = lost.map(|m| m.id.clone()) {
         earth.violate(format!("{id} runs and nobody knows"));
-    }
-    let ours: Vec<&Machine> = earth.cloud.live();
-    let slots: BTreeSet<u32> = ours.iter().map(|m| m.slot()).collect();
-    if slots.len() != ours.len() {
-        earth.violate("two live instances share a slot");
     }
 }

@@ -1,7 +1,7 @@
 //! Launching, when something goes wrong between the decision and the status.
 
 use api::condition::LAUNCHED;
-use api::pool::PoolCapacityType;
+use api::pool::{PoolCapacityType, PoolLaunch};
 use jiff::SignedDuration;
 
 use super::cloud::RECLAIMED;
@@ -21,12 +21,17 @@ fn after_a_lost_reply() -> World {
     earth
         .faults
         .once
-        .push_back(("RunInstances", Fault::LostReply));
+        .push_back(("CreateFleet", Fault::LostReply));
     drop(earth);
     world.turn();
     world.wait(5);
-    assert_eq!(world.observation().launches[0].instance_id, None);
+    assert_eq!(world.observation().launches[0].answer, None);
     world
+}
+
+fn promised(launch: &PoolLaunch) -> Vec<&str> {
+    let answer = launch.answer.iter().flatten();
+    answer.map(|one| one.id.as_str()).collect()
 }
 
 fn machines(world: &World) -> usize {
@@ -36,7 +41,7 @@ fn machines(world: &World) -> usize {
 #[test]
 fn a_crash_between_launch_and_status_write_doubles_no_instance() {
     for how in [How::DiesBefore, How::DiesAfter] {
-        for at in ["RunInstances", STATUS] {
+        for at in ["CreateFleet", STATUS] {
             let mut world = World::new(pool(1));
             assert_eq!(world.turn_until(at, how), Turn::Died);
             world.wait(1);
@@ -52,7 +57,7 @@ fn a_lost_reply_doubles_no_instance() {
     let mut world = after_a_lost_reply();
     world.turn();
     let first = &world.observation().launches[0];
-    assert_eq!(first.instance_id.as_deref(), Some("i-0"));
+    assert_eq!(promised(first), ["i-0"]);
     assert_eq!(world.events("Launched").len(), 1);
     world.settle().unwrap();
     world.assert_lawful();
@@ -60,16 +65,12 @@ fn a_lost_reply_doubles_no_instance() {
 }
 
 #[test]
-fn a_token_burnt_by_a_dead_instance_does_not_keep_the_slot_empty() {
+fn a_token_burnt_by_a_dead_instance_does_not_keep_the_pool_short() {
     let mut world = after_a_lost_reply();
     let mut earth = world.earth.lock();
     let now = earth.now;
     earth.cloud.end("i-0", RECLAIMED, now);
     drop(earth);
-    world.turn();
-    let replaced = &world.observation().launches[0];
-    assert_eq!((replaced.launch, replaced.slot), (2, 0));
-    assert_eq!(replaced.instance_id.as_deref(), Some("i-1"));
     world.settle().unwrap();
     world.assert_lawful();
 }
@@ -79,7 +80,7 @@ fn a_spec_edited_between_intent_and_repeat_doubles_no_instance() {
     let mut world = after_a_lost_reply();
     world.edit(Edit::UserData("#cloud-config\n# edited".into()));
     world.turn();
-    assert_eq!(world.observation().launches[0].instance_id, None);
+    assert_eq!(world.observation().launches[0].answer, None);
     world.wait(NOT_LISTED_FOR.as_secs());
     world.settle().unwrap();
     world.assert_lawful();
@@ -91,7 +92,7 @@ fn a_zone_dropped_between_intent_and_repeat_doubles_no_instance() {
     let mut world = after_a_lost_reply();
     world.edit(Edit::Zones(Some(vec!["us-east-1b".into()])));
     world.work_for(30);
-    assert_eq!(world.earth.lock().calls_of("RunInstances"), 1);
+    assert_eq!(world.earth.lock().calls_of("CreateFleet"), 1);
     world.settle().unwrap();
     world.assert_lawful();
     assert_eq!(machines(&world), 1);
@@ -106,7 +107,7 @@ fn a_permission_lost_between_intent_and_repeat_doubles_no_instance() {
         .lock()
         .faults
         .once
-        .push_back(("RunInstances", denied));
+        .push_back(("CreateFleet", denied));
     world.turn();
     assert_eq!(
         world.observation().launches.len(),
@@ -125,13 +126,13 @@ fn a_launch_that_succeeds_after_minutes_of_throttling_is_not_doubled() {
     let slow_down = |world: &World, fault| {
         let mut earth = world.earth.lock();
         match fault {
-            Some(fault) => earth.faults.always.insert("RunInstances", fault),
-            None => earth.faults.always.remove("RunInstances"),
+            Some(fault) => earth.faults.always.insert("CreateFleet", fault),
+            None => earth.faults.always.remove("CreateFleet"),
         };
     };
     slow_down(&world, Some(throttled));
     world.work_for(420);
-    assert!(world.earth.lock().calls_of("RunInstances") <= 43, "hammers");
+    assert!(world.earth.lock().calls_of("CreateFleet") <= 43, "hammers");
     slow_down(&world, None);
     world.work_for(120);
     world.assert_lawful();
@@ -143,7 +144,7 @@ fn an_instance_that_is_listed_after_minutes_is_not_doubled() {
     let mut world = World::new(pool(2));
     world.earth.lock().cloud.pace.lists_instance = SignedDuration::from_secs(280);
     world.work_for(275);
-    assert_eq!(world.earth.lock().calls_of("RunInstances"), 2);
+    assert_eq!(world.earth.lock().calls_of("CreateFleet"), 1);
     world.settle().unwrap();
     world.assert_lawful();
     assert_eq!(machines(&world), 2);
@@ -174,12 +175,12 @@ fn a_provider_with_a_stale_cache_launches_nothing() {
     let (turn, _) = stale.drive(&world.earth, behind, None, |_| {});
     assert_eq!(turn, Turn::Refused);
     world.assert_lawful();
-    assert_eq!(world.earth.lock().calls_of("RunInstances"), 2);
+    assert_eq!(world.earth.lock().calls_of("CreateFleet"), 1);
 }
 
 #[test]
 fn a_second_provider_during_an_upgrade_doubles_no_instance() {
-    for at in ["CreateSecurityGroup", STATUS, "RunInstances"] {
+    for at in ["CreateSecurityGroup", STATUS, "CreateFleet"] {
         let mut world = World::new(pool(2));
         let mut second = Provider::new(&world.earth);
         world.turn_meanwhile(at, |earth| {
@@ -219,7 +220,7 @@ fn a_lost_status_doubles_no_instance() {
     world.assert_lawful();
     let instances = world.observation().instances;
     let launches: Vec<i64> = instances.iter().map(|i| i.launch).collect();
-    assert_eq!(launches, [1, 3], "no number comes back");
+    assert_eq!(launches, [1, 2], "no number comes back");
 }
 
 #[test]
@@ -235,7 +236,8 @@ fn a_reclaimed_instance_is_replaced_from_another_offering() {
         world.events("Interrupted"),
         ["lost i-0 (g4dn.xlarge spot in us-east-1a): Server.SpotInstanceTermination"]
     );
-    assert_eq!(world.observation().launches[0].zone, "us-east-1b");
+    let launch = &world.observation().launches[0];
+    assert!(launch.offerings.iter().all(|o| o.zone == "us-east-1b"));
     world.settle().unwrap();
     world.assert_lawful();
 }
@@ -249,4 +251,46 @@ fn a_pool_on_demand_asks_for_no_spot_instance() {
     assert_eq!(asked[0].market, provider_core::Market::OnDemand);
     assert_eq!(asked.len(), 1);
     assert_eq!(world.condition(LAUNCHED).reason, "Launched");
+}
+
+#[test]
+fn a_fleet_that_comes_in_part_is_made_up_from_other_offerings() {
+    let mut world = World::new(pool(3));
+    world.earth.lock().faults.most_each = Some(1);
+    world.turn();
+    assert_eq!(machines(&world), 2, "one of each zone");
+    let known = world.observation();
+    assert_eq!(known.cold_offerings.len(), 2);
+    assert_eq!(world.condition(LAUNCHED).reason, "Capacity");
+    world.settle().unwrap();
+    world.assert_lawful();
+    assert_eq!(machines(&world), 3);
+}
+
+#[test]
+fn a_launch_template_that_somebody_deletes_is_made_again() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    world.earth.lock().cloud.templates.clear();
+    world.edit(Edit::Size(size(2)));
+    world.settle().unwrap();
+    world.assert_lawful();
+    assert_eq!(machines(&world), 2);
+}
+
+#[test]
+fn another_spec_has_another_template_and_the_last_one_goes() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    world.edit(Edit::UserData("#cloud-config\n# edited".into()));
+    world.edit(Edit::Size(size(2)));
+    world.settle().unwrap();
+    world.assert_lawful();
+    let templates = world.earth.lock().cloud.templates.clone();
+    let [name] = &templates.keys().collect::<Vec<_>>()[..] else {
+        panic!("{templates:?}")
+    };
+    let known = world.observation();
+    assert!(name.ends_with(&known.launch_templates[0]));
+    assert_ne!(known.instances[0].generation, known.instances[1].generation);
 }

@@ -2,24 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::pool::{PoolCapacityType, PoolInstance, PoolLaunch, PoolSize};
+use api::pool::{PoolInstance, PoolLaunch};
 use jiff::SignedDuration;
-use provider_core::{Market, Offering};
+use provider_core::{Market, NoticeKind, Offering};
 
 use super::cloud::{CLUSTER, POOL_UID, Pace, RECLAIMED};
 use super::earth::{At, Earth, How, Shared, Stop};
+use super::edits::edit;
 use super::faults::Fault;
 use super::firewall::Rule;
 use super::invariants;
 use super::provider::{Behind, Provider, Turn};
 use super::random::SplitMix64;
 use super::store::Edit;
-use super::world::{World, pool, size};
+use super::world::{World, pool};
 use crate::regions::TAG_KEYS;
 
-const GOOD_IMAGE: &str = "ami-0123456789abcdef0";
+pub const GOOD_IMAGE: &str = "ami-0123456789abcdef0";
 const OPERATIONS: [&str; 6] = [
-    "RunInstances",
+    "CreateFleet",
     "DescribeInstances",
     "TerminateInstances",
     "CreateSecurityGroup",
@@ -51,7 +52,7 @@ impl Luck {
                 &[
                     (TAG_KEYS.cluster, cluster),
                     (TAG_KEYS.pool_uid, uid),
-                    (TAG_KEYS.slot, "0"),
+                    (TAG_KEYS.generation, "0"),
                     (TAG_KEYS.launch, "1"),
                 ],
             );
@@ -101,22 +102,18 @@ impl Luck {
         let known = invariants::known(&earth);
         let instances = known.instances.iter().map(|i| {
             let PoolInstance {
-                id,
-                slot,
-                launch,
-                state,
-                ..
+                id, launch, state, ..
             } = i;
-            format!("{id} slot {slot} launch {launch} {state}")
+            format!("{id} launch {launch} {state}")
         });
         let launches = known.launches.iter().map(|l| {
             let PoolLaunch {
-                slot,
                 launch,
-                instance_id,
+                count,
+                answer,
                 ..
             } = l;
-            format!("launch {launch} slot {slot} {instance_id:?}")
+            format!("launch {launch} of {count} {answer:?}")
         });
         let shown: Vec<String> = instances.chain(launches).collect();
         let calls = std::mem::take(&mut earth.calls);
@@ -162,7 +159,7 @@ impl Luck {
 
     fn happen(&mut self) {
         let mut earth = self.world.earth.lock();
-        let what = happen(&mut earth, &mut self.dice);
+        let what = happen(&mut earth, &mut self.dice, false);
         if let Some(log) = &mut self.log {
             log.push(format!("{} {what:?}", earth.now));
         }
@@ -209,7 +206,7 @@ fn meanwhile(
         What::SecondProvider(turn)
     } else {
         let mut earth = earth.lock();
-        let what = happen(&mut earth, dice);
+        let what = happen(&mut earth, dice, true);
         earth.pass_time(seconds(dice.below(10)));
         what
     };
@@ -225,6 +222,9 @@ enum What {
     Edited(Edit),
     NoCapacity(BTreeSet<Offering>),
     NoQuota(BTreeSet<Market>),
+    MostEach(Option<u32>),
+    Impaired(String, bool),
+    Announced(String, NoticeKind),
     Unreachable(bool),
     Always(BTreeMap<&'static str, Fault>),
     Flicker(u64),
@@ -239,8 +239,10 @@ enum What {
     Nothing,
 }
 
-/// Something happens to the pool.
-fn happen(earth: &mut Earth, dice: &mut SplitMix64) -> What {
+/// Something happens to the pool. `is_amid` says that a provider is between two
+/// effects: nobody can help an instance that changes hands after it was looked at
+/// and before it is terminated, but by a condition on its tags in IAM.
+fn happen(earth: &mut Earth, dice: &mut SplitMix64, is_amid: bool) -> What {
     let roll = dice.below(100);
     if roll < 40 {
         let edit = edit(dice);
@@ -248,7 +250,7 @@ fn happen(earth: &mut Earth, dice: &mut SplitMix64) -> What {
         return What::Edited(edit);
     }
     if roll < 65 {
-        return by_hand(earth, dice);
+        return by_hand(earth, dice, is_amid);
     }
     let faults = &mut earth.faults;
     match roll {
@@ -263,7 +265,11 @@ fn happen(earth: &mut Earth, dice: &mut SplitMix64) -> What {
             }
             What::NoCapacity(faults.no_capacity.clone())
         }
-        75..78 => {
+        75 => {
+            faults.most_each = *dice.pick(&[None, Some(0), Some(1)]);
+            What::MostEach(faults.most_each)
+        }
+        76..78 => {
             let market = *dice.pick(&[Market::Spot, Market::OnDemand]);
             if !faults.no_quota.remove(&market) {
                 faults.no_quota.insert(market);
@@ -298,42 +304,8 @@ fn happen(earth: &mut Earth, dice: &mut SplitMix64) -> What {
     }
 }
 
-fn edit(dice: &mut SplitMix64) -> Edit {
-    let text = |word: &str| word.to_owned();
-    match dice.below(20) {
-        0..=6 => Edit::Size(size(i32::try_from(dice.below(5)).unwrap())),
-        7..=8 => {
-            let maximum = dice.below(5);
-            let [minimum, idle] = [dice.below(maximum + 1), dice.below(3)];
-            let [minimum, maximum, idle] =
-                [minimum, maximum, idle].map(|n| i32::try_from(n).unwrap());
-            Edit::Size(PoolSize {
-                minimum,
-                maximum,
-                idle,
-            })
-        }
-        9..=11 => Edit::UserData(format!("#cloud-config\n# {}", dice.below(1000))),
-        12 => Edit::SshCidrs(vec![]),
-        13 => Edit::SshCidrs(vec![text("198.51.100.0/24"), text("203.0.113.0/24")]),
-        14 => Edit::Types(vec![text("g4dn.xlarge"), text("g5.xlarge")]),
-        15 => Edit::Types(vec![text("g5.xlarge")]),
-        16 => Edit::Zones(Some(vec![
-            (*dice.pick(&["us-east-1a", "us-east-1b"])).into(),
-        ])),
-        17 => Edit::Market(*dice.pick(&[
-            PoolCapacityType::Spot,
-            PoolCapacityType::SpotWithFallback,
-            PoolCapacityType::OnDemand,
-        ])),
-        18 => Edit::Image(dice.pick::<&str>(&["ami-00000000000000000", "ami-0fedcba9876543210"])),
-        _ if dice.percent(20) => Edit::Delete,
-        _ => Edit::Image(GOOD_IMAGE),
-    }
-}
-
 /// AWS or somebody does something to an instance or to the group.
-fn by_hand(earth: &mut Earth, dice: &mut SplitMix64) -> What {
+fn by_hand(earth: &mut Earth, dice: &mut SplitMix64, is_amid: bool) -> What {
     let now = earth.now;
     let listed: Vec<String> = earth
         .cloud
@@ -343,7 +315,7 @@ fn by_hand(earth: &mut Earth, dice: &mut SplitMix64) -> What {
         .map(|m| m.id.clone())
         .collect();
     let groups: Vec<String> = earth.cloud.firewall.ours().map(|g| g.id.clone()).collect();
-    let roll = dice.below(12);
+    let roll = dice.below(14);
     if let (0..=2, false) = (roll, groups.is_empty()) {
         let rule = dice
             .pick(&[Rule::Web, Rule::Ssh("0.0.0.0/0".into())])
@@ -369,9 +341,20 @@ fn by_hand(earth: &mut Earth, dice: &mut SplitMix64) -> What {
             earth.cloud.machine(&id).is_stopped = true;
             What::Stopped(id)
         }
-        10 => {
+        10 if !is_amid => {
             earth.give_away(&id);
             What::GivenAway(id)
+        }
+        12..=13 => {
+            let kinds = [NoticeKind::Interruption, NoticeKind::Rebalance];
+            let kind = *dice.pick(&kinds);
+            earth.announce(&id, kind);
+            What::Announced(id, kind)
+        }
+        11 => {
+            let machine = earth.cloud.machine(&id);
+            machine.is_impaired = !machine.is_impaired;
+            What::Impaired(id, machine.is_impaired)
         }
         _ => What::Nothing,
     }

@@ -13,9 +13,11 @@
 //!
 //! [`Pass`]: crate::pass::Pass
 
+mod announcements;
 mod calm;
 mod cloud;
 mod earth;
+mod edits;
 mod faults;
 mod firewall;
 mod invariants;

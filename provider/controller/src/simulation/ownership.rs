@@ -58,7 +58,7 @@ fn instances_and_groups_of_others_survive_the_pool() {
         [
             (TAG_KEYS.cluster, cluster),
             (TAG_KEYS.pool_uid, uid),
-            (TAG_KEYS.slot, "0"),
+            (TAG_KEYS.generation, "0"),
             (TAG_KEYS.launch, "1"),
         ]
     };

@@ -8,9 +8,10 @@ use super::store::Edit;
 use super::world::{World, pool, size};
 
 /// What only ever reads.
-const LOOKS: [&str; 5] = [
+const LOOKS: [&str; 6] = [
     "DescribeImages",
     "DescribeInstances",
+    "DescribeInstanceStatus",
     "DescribeInstanceTypeOfferings",
     "DescribeSecurityGroups",
     "DescribeSubnets",

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use provider_aws::{Ec2, Ec2Error, GroupRequest, Image, LaunchRequest, Subnet, Tags};
-use provider_core::{Group, GroupRules, Instance, InstanceState};
+use provider_aws::{
+    Answer, Ec2, Ec2Error, GroupRequest, Image, LaunchRequest, Subnet, Tags, TemplateRequest,
+};
+use provider_core::{Group, GroupRules, Instance, InstanceState, Launched};
 
 use super::cloud::{CLUSTER, Machine, subnets};
 use super::earth::{Earth, Shared};
@@ -71,25 +73,88 @@ impl Ec2 for SimulatedEc2 {
         .await
     }
 
-    async fn instance_by_token(&self, token: &str) -> Result<Option<Instance>, Ec2Error> {
+    async fn instances_of_launch(
+        &self,
+        pool_uid: &str,
+        launch: u64,
+    ) -> Result<Vec<Instance>, Ec2Error> {
         self.call("DescribeInstances", |earth| {
-            let mut same = listed(earth).filter(|m| m.request.token == token);
-            Ok(same.next().and_then(|m| m.read(earth.now)))
+            let read = listed(earth).filter_map(|m| m.read(earth.now));
+            let of_launch = read.filter(|i| i.pool_uid == pool_uid && i.launch == launch);
+            Ok(of_launch.collect())
         })
         .await
     }
 
-    async fn launch(&self, request: &LaunchRequest) -> Result<Instance, Ec2Error> {
-        self.0.lock().asked.push(request.offering.clone());
-        self.call("RunInstances", |earth| {
-            let sells = |offering: &_| earth.faults.refuse(offering);
-            let (index, is_new) = earth.cloud.run(request, sells, earth.now)?;
-            if is_new {
-                invariants::check_birth(earth, index);
+    async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
+        self.call("DescribeInstanceStatus", |earth| {
+            let impaired = earth.cloud.machines.iter().filter(|m| m.is_impaired);
+            Ok(impaired.map(|m| m.id.clone()).collect())
+        })
+        .await
+    }
+
+    async fn launch(&self, request: &LaunchRequest) -> Result<Answer, Ec2Error> {
+        self.call("CreateFleet", |earth| {
+            let tokens = earth.cloud.fleets.contains_key(&request.token);
+            let faults = earth.faults.clone();
+            let sells = |offering: &_, missing| faults.grant(offering, missing);
+            let born = earth.cloud.launch(request, sells, earth.now)?;
+            invariants::check_births(earth, request, &born);
+            let fleet = earth.cloud.fleets[&request.token].clone();
+            if !tokens {
+                let refused = fleet.refusals.iter().map(|(offering, _)| offering.clone());
+                let granted = fleet.machines.iter();
+                let granted = granted.map(|index| earth.cloud.machines[*index].offering.clone());
+                let asked: Vec<_> = refused.chain(granted).collect();
+                earth.asked.extend(asked);
             }
-            let machine = &earth.cloud.machines[index];
-            let read = machine.read(earth.now);
-            read.ok_or_else(|| error("RunInstances", "InternalError"))
+            let launched = fleet.machines.iter().map(|index| {
+                let machine = &earth.cloud.machines[*index];
+                Launched {
+                    id: machine.id.clone(),
+                    offering: machine.offering.clone(),
+                }
+            });
+            let refusals = fleet.refusals.iter().map(|(offering, code)| {
+                let refusal = error("CreateFleet", code).refusal();
+                (offering.clone(), refusal)
+            });
+            Ok(Answer {
+                launched: launched.collect(),
+                refusals: refusals.collect(),
+            })
+        })
+        .await
+    }
+
+    async fn create_template(&self, request: &TemplateRequest) -> Result<(), Ec2Error> {
+        self.call("CreateLaunchTemplate", |earth| {
+            invariants::check_template(earth, request);
+            let templates = &mut earth.cloud.templates;
+            let name = request.name.clone();
+            templates.entry(name).or_insert_with(|| request.clone());
+            Ok(())
+        })
+        .await
+    }
+
+    async fn delete_template(&self, name: &str) -> Result<(), Ec2Error> {
+        self.call("DeleteLaunchTemplate", |earth| {
+            let found = earth.cloud.templates.get(name);
+            if found.is_some_and(|template| is_of_cluster(&template.tags)) {
+                earth.cloud.templates.remove(name);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn tag(&self, instance_id: &str, tags: &Tags) -> Result<(), Ec2Error> {
+        self.call("CreateTags", |earth| {
+            let machine = earth.cloud.machine(instance_id);
+            machine.tags.extend(tags.clone());
+            Ok(())
         })
         .await
     }
@@ -103,6 +168,7 @@ impl Ec2 for SimulatedEc2 {
                     Some(true) => {}
                     Some(false) => earth.violate(format!("{id} is not the pool's to terminate")),
                 }
+                invariants::check_end(earth, id);
                 let now = earth.now;
                 earth.cloud.end(id, "Client.UserInitiatedShutdown", now);
             }
@@ -158,7 +224,7 @@ impl Ec2 for SimulatedEc2 {
             let now = earth.now;
             let uses = |m: &Machine| {
                 m.state(now) != InstanceState::Terminated
-                    && m.request.group_ids.iter().any(|id| id == group_id)
+                    && m.group_ids.iter().any(|id| id == group_id)
             };
             let is_used = earth.cloud.machines.iter().any(uses);
             earth.cloud.firewall.delete(group_id, is_used)

@@ -15,11 +15,11 @@ use super::cloud::CLUSTER;
 use super::earth::{Shared, Stop};
 use super::invariants;
 use super::port::SimulatedEc2;
-use crate::observer;
 use crate::pass::{Next, Pass};
 use crate::region::{Region, Snapshot};
 use crate::status;
 use crate::status_writer::StatusWriter;
+use crate::{announcements, observer};
 
 type Look = Result<Arc<Snapshot>, Ec2Error>;
 
@@ -89,12 +89,15 @@ impl Provider {
             let mut earth = earth.lock();
             (earth.effects, earth.all_effects, earth.stop.take())
         };
-        let look = observer::snapshot(&self.region).now_or_never().unwrap();
+        let look = observer::snapshot(&self.region, at).now_or_never().unwrap();
         {
             let mut earth = earth.lock();
             (earth.effects, earth.all_effects, earth.stop) = (effects, all_effects, stop);
         }
+        drop(self.region.publish(look.clone()));
         self.looks.push((at, look));
+        let events = std::mem::take(&mut earth.lock().queue);
+        announcements::note(&self.region, events.iter(), at);
     }
 
     /// One reconcile, to its end or to where it dies. Where it pauses,

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use super::luck::Luck;
 
-const SCHEDULES: u64 = 2_500;
+const SCHEDULES: u64 = 10_000;
 const STEPS: u64 = 30;
 
 /// What a schedule is made of, so that a run shows that nothing was left out.

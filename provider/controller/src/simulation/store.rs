@@ -1,7 +1,10 @@
 //! The API server, as far as one pool goes: every write names the version that
 //! it was made from.
 
-use api::pool::{PoolCapacityType, PoolSize, PoolSsh, SpotPool, SpotPoolStatus};
+use api::pool::{
+    PoolCapacityType, PoolFallback, PoolInstance, PoolReplace, PoolSize, PoolSpread, PoolSsh,
+    PoolTypePreference, SpotPool, SpotPoolStatus,
+};
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -34,6 +37,10 @@ pub enum Edit {
     Zones(Option<Vec<String>>),
     Market(PoolCapacityType),
     Image(&'static str),
+    Preference(PoolTypePreference),
+    Spread(PoolSpread),
+    Fallback(PoolFallback),
+    Replace(PoolReplace),
     Delete,
 }
 
@@ -86,6 +93,10 @@ impl Store {
             Edit::Zones(zones) => spec.zones = zones,
             Edit::Market(capacity_type) => spec.capacity_type = capacity_type,
             Edit::Image(id) => id.clone_into(&mut spec.image.id),
+            Edit::Preference(preference) => spec.type_preference = preference,
+            Edit::Spread(spread) => spec.spread = Some(spread),
+            Edit::Fallback(fallback) => spec.fallback = Some(fallback),
+            Edit::Replace(replace) => spec.replace = Some(replace),
             Edit::Delete => {
                 let already = pool.metadata.deletion_timestamp.take();
                 pool.metadata.deletion_timestamp = already.or(Some(Time(now)));
@@ -127,11 +138,15 @@ fn keep_whole_seconds(status: &mut SpotPoolStatus) {
         .map(|c| &mut c.last_transition_time)
         .chain(pool.launches.iter_mut().map(|l| &mut l.decided_at))
         .chain(pool.cold_offerings.iter_mut().map(|c| &mut c.until))
-        .chain(
-            pool.instances
-                .iter_mut()
-                .filter_map(|i| i.launched_at.as_mut()),
-        );
+        .chain(&mut pool.spot_short_since)
+        .chain(pool.instances.iter_mut().flat_map(|i| {
+            let PoolInstance {
+                launched_at,
+                impaired_since,
+                ..
+            } = i;
+            launched_at.iter_mut().chain(impaired_since)
+        }));
     for Time(time) in times {
         *time = Timestamp::from_second(time.as_second()).unwrap();
     }

@@ -1,13 +1,15 @@
 //! One provider on its earth.
 
+use std::collections::BTreeMap;
+
 use api::condition::{self, Condition};
 use api::managed::{ManagementAction, ProviderConfigReference};
 use api::pool::{
     PoolImage, PoolSize, PoolSsh, SpotPool, SpotPoolObservation, SpotPoolParameters, SpotPoolSpec,
 };
 use jiff::{SignedDuration, Timestamp};
-use provider_aws::{GroupRequest, LaunchRequest, Tags};
-use provider_core::{Market, Offering};
+use provider_aws::{GroupRequest, LaunchPlace, LaunchRequest, Tags, TemplateRequest};
+use provider_core::Market;
 use provider_runtime::events::Happened;
 
 use super::cloud::{Cloud, POOL_UID, Pace, VPC};
@@ -38,6 +40,10 @@ pub fn pool(minimum: i32) -> SpotPool {
             size: size(minimum),
             capacity_type: api::pool::PoolCapacityType::Spot,
             instance_types: vec!["g4dn.xlarge".into()],
+            type_preference: api::pool::PoolTypePreference::Ordered,
+            spread: None,
+            fallback: None,
+            replace: None,
             zones: None,
             subnet_ids: None,
             image: PoolImage {
@@ -77,6 +83,8 @@ impl World {
     pub fn with_seed(pool: SpotPool, seed: u64) -> Self {
         let cloud = Cloud {
             machines: Vec::new(),
+            fleets: BTreeMap::new(),
+            templates: BTreeMap::new(),
             firewall: Firewall::default(),
             images: vec!["ami-0123456789abcdef0", "ami-0fedcba9876543210"],
             pace: Pace {
@@ -94,6 +102,7 @@ impl World {
             dice: SplitMix64(seed),
             calls: Vec::new(),
             asked: Vec::new(),
+            queue: Vec::new(),
             violations: Vec::new(),
             effects: 0,
             all_effects: 0,
@@ -191,22 +200,31 @@ impl World {
         let firewall = &mut earth.cloud.firewall;
         let group = firewall.create(&group, now, SignedDuration::ZERO).unwrap();
         let image = earth.cloud.image("ami-0123456789abcdef0").unwrap();
-        let request = LaunchRequest {
-            token: name.into(),
-            offering: Offering {
-                instance_type: "g4dn.xlarge".into(),
-                zone: "us-east-1a".into(),
-                market: Market::Spot,
-            },
-            subnet_id: "subnet-us-east-1a".into(),
+        let template = TemplateRequest {
+            name: name.into(),
             group_ids: vec![group],
             image,
             user_data: None,
             root_volume_size_gib: None,
             iam_instance_profile: None,
+            shows_tags: false,
+            tags: Tags::new(),
+        };
+        earth.cloud.templates.insert(name.into(), template);
+        let request = LaunchRequest {
+            token: name.into(),
+            template: name.into(),
+            count: 1,
+            market: Market::Spot,
+            places: vec![LaunchPlace {
+                instance_type: "g4dn.xlarge".into(),
+                zone: "us-east-1a".into(),
+                subnet_id: "subnet-us-east-1a".into(),
+            }],
             tags,
         };
-        earth.cloud.run(&request, |_| None, now).unwrap();
+        let all = |_: &_, missing| (missing, None);
+        earth.cloud.launch(&request, all, now).unwrap();
     }
 
     pub fn observation(&self) -> SpotPoolObservation {

@@ -24,6 +24,13 @@ def with_template(
         return parameters, {}
     version = template_version(backend, named)
     merged: dict[str, Any] = dict(version.data)
+    if "TagSpecifications" in merged:
+        # moto keeps the template's own tags among those of its instances.
+        merged["TagSpecifications"] = [
+            one
+            for one in merged["TagSpecifications"]
+            if one.get("ResourceType") != "launch-template"
+        ]
     for name, value in parameters.items():
         if name == "TagSpecifications":
             merged[name] = [*merged.get(name, []), *value]

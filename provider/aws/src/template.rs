@@ -1,0 +1,108 @@
+//! Launch templates: what the instances of a generation have in common.
+
+use aws_sdk_ec2::types::{
+    LaunchTemplateBlockDeviceMappingRequest, LaunchTemplateEbsBlockDeviceRequest,
+    LaunchTemplateHttpTokensState, LaunchTemplateIamInstanceProfileSpecificationRequest,
+    LaunchTemplateInstanceMetadataOptionsRequest, LaunchTemplateInstanceMetadataTagsState,
+    RequestLaunchTemplateData, ResourceType, ShutdownBehavior, VolumeType,
+};
+use base64::Engine as _;
+
+use crate::adapter::{filter, tag_specification};
+use crate::{AwsEc2, Ec2Error, TemplateRequest};
+
+impl AwsEc2 {
+    pub(crate) async fn create_launch_template(
+        &self,
+        request: &TemplateRequest,
+    ) -> Result<(), Ec2Error> {
+        let tags = tag_specification(ResourceType::LaunchTemplate, &request.tags);
+        let answer = self
+            .client
+            .create_launch_template()
+            .launch_template_name(&request.name)
+            .launch_template_data(content(request))
+            .tag_specifications(tags)
+            .send()
+            .await
+            .map_err(|e| Ec2Error::of("CreateLaunchTemplate", &e));
+        match answer {
+            Err(error) if error.code == "InvalidLaunchTemplateName.AlreadyExistsException" => {
+                Ok(())
+            }
+            answer => answer.map(drop),
+        }
+    }
+
+    pub(crate) async fn delete_launch_template(&self, name: &str) -> Result<(), Ec2Error> {
+        let found = self
+            .client
+            .describe_launch_templates()
+            .filters(self.ours())
+            .filters(filter("launch-template-name", [name.to_owned()]))
+            .send()
+            .await
+            .map_err(|e| Ec2Error::of("DescribeLaunchTemplates", &e))?;
+        let ids = found.launch_templates().iter();
+        for id in ids.filter_map(|template| template.launch_template_id()) {
+            self.client
+                .delete_launch_template()
+                .launch_template_id(id)
+                .send()
+                .await
+                .map_err(|e| Ec2Error::of("DeleteLaunchTemplate", &e))?;
+        }
+        Ok(())
+    }
+}
+
+fn content(request: &TemplateRequest) -> RequestLaunchTemplateData {
+    let profile = request.iam_instance_profile.as_deref().map(|name| {
+        LaunchTemplateIamInstanceProfileSpecificationRequest::builder()
+            .name(name)
+            .build()
+    });
+    RequestLaunchTemplateData::builder()
+        .image_id(&request.image.id)
+        .set_user_data(request.user_data.as_deref().map(encode))
+        .set_iam_instance_profile(profile)
+        .set_security_group_ids(Some(request.group_ids.clone()))
+        .metadata_options(metadata_options(request.shows_tags))
+        // A spot instance of one request cannot stop, and an on-demand one that its
+        // user shuts down must not go on costing a disk.
+        .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate)
+        .block_device_mappings(root_volume(request))
+        .build()
+}
+
+/// `IMDSv2` alone, and not from behind a container's bridge.
+fn metadata_options(shows_tags: bool) -> LaunchTemplateInstanceMetadataOptionsRequest {
+    let tags = if shows_tags {
+        LaunchTemplateInstanceMetadataTagsState::Enabled
+    } else {
+        LaunchTemplateInstanceMetadataTagsState::Disabled
+    };
+    LaunchTemplateInstanceMetadataOptionsRequest::builder()
+        .http_tokens(LaunchTemplateHttpTokensState::Required)
+        .http_put_response_hop_limit(1)
+        .instance_metadata_tags(tags)
+        .build()
+}
+
+fn root_volume(request: &TemplateRequest) -> LaunchTemplateBlockDeviceMappingRequest {
+    LaunchTemplateBlockDeviceMappingRequest::builder()
+        .device_name(&request.image.root_device)
+        .ebs(
+            LaunchTemplateEbsBlockDeviceRequest::builder()
+                .volume_type(VolumeType::Gp3)
+                .encrypted(true)
+                .delete_on_termination(true)
+                .set_volume_size(request.root_volume_size_gib)
+                .build(),
+        )
+        .build()
+}
+
+fn encode(user_data: &str) -> String {
+    base64::engine::general_purpose::STANDARD.encode(user_data)
+}

@@ -1,0 +1,198 @@
+//! Launches: one call each, and what its answer means.
+
+use jiff::{SignedDuration, Timestamp};
+use provider_aws::{Answer, Ec2Error};
+use provider_core::{ErrorClass, Launch, Launched, Observed, Offering, Refusal};
+use provider_runtime::events::Happened;
+
+use super::{Acted, Actor, LaunchOutcome};
+use crate::validate::{Valid, template_name};
+
+impl<W> Actor<'_, W> {
+    /// Asks EC2 for one launch, unless an earlier one of the plan was refused for
+    /// a reason that concerns this one too.
+    pub(super) async fn launch(
+        &self,
+        launch: &Launch,
+        is_new: bool,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) {
+        let Some(valid) = self.valid else { return };
+        let is_held = observed.hold_launches_until.is_some_and(|u| u > self.now);
+        let is_cold = |offering| observed.cold.at(offering, self.now).is_some();
+        let is_vain = launch.offerings.iter().all(is_cold);
+        if is_new && (is_held || is_vain) {
+            observed.launches.retain(|l| l.launch != launch.launch);
+        }
+        if is_held || (is_new && is_vain) {
+            return;
+        }
+        let answer = match self.ask(valid, launch, observed).await {
+            // The launch happened, as it was asked for then.
+            Err(error) if error.is_token_mismatch() => self.found(launch, error).await,
+            answer => answer,
+        };
+        match answer {
+            Ok(answer) => self.answered(launch, &answer, observed, acted),
+            Err(error) => self.refused(launch, is_new, &error, observed, acted),
+        }
+    }
+
+    /// One call; the launch template is created where it is missing.
+    async fn ask(
+        &self,
+        valid: &Valid,
+        launch: &Launch,
+        observed: &Observed,
+    ) -> Result<Answer, Ec2Error> {
+        let request = valid.request(launch);
+        let is_known = self.region.templates().contains(&request.template);
+        if !is_known {
+            self.create_template(valid, launch, observed).await?;
+        }
+        match self.region.ec2.launch(&request).await {
+            Err(error) if error.is_template_missing() => {
+                self.create_template(valid, launch, observed).await?;
+                self.region.ec2.launch(&request).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn create_template(
+        &self,
+        valid: &Valid,
+        launch: &Launch,
+        observed: &Observed,
+    ) -> Result<(), Ec2Error> {
+        let group_ids = valid.desired.group_ids(observed).unwrap_or_default();
+        let request = valid.template(&launch.generation, group_ids);
+        self.region.ec2.create_template(&request).await?;
+        self.region.templates().insert(request.name);
+        Ok(())
+    }
+
+    /// What EC2 has of a launch that it does not answer for any more.
+    async fn found(&self, launch: &Launch, error: Ec2Error) -> Result<Answer, Ec2Error> {
+        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        let of_launch = self.region.ec2.instances_of_launch(uid, launch.launch);
+        let instances = of_launch.await?;
+        if instances.is_empty() {
+            return Err(error);
+        }
+        let launched = instances.into_iter().map(|instance| Launched {
+            id: instance.id,
+            offering: instance.offering,
+        });
+        Ok(Answer {
+            launched: launched.collect(),
+            refusals: Vec::new(),
+        })
+    }
+
+    fn answered(
+        &self,
+        launch: &Launch,
+        answer: &Answer,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) {
+        let known = self.valid.map_or(&[][..], |v| &v.desired.offerings);
+        let mut cold = self.region.cold();
+        for one in &answer.launched {
+            cold.granted(&one.offering);
+        }
+        for (offering, refusal) in &answer.refusals {
+            cold.refused(offering, refusal, known, self.now);
+        }
+        observed.cold.clone_from(&cold);
+        drop(cold);
+        for one in &answer.launched {
+            let text = format!("launched {}: {}", one.id, one.offering);
+            acted.happened.push(Happened::normal("Launched", text));
+        }
+        let is_short = answer.launched.len() < usize::try_from(launch.count).unwrap_or(usize::MAX);
+        acted.launch = Some(match answer.refusals.last() {
+            Some((offering, refusal)) if is_short => {
+                self.hold(refusal.class, observed);
+                outcome(offering, refusal)
+            }
+            _ => LaunchOutcome::Launched,
+        });
+        if is_short && answer.refusals.is_empty() {
+            // EC2 gave fewer and no reason: another moment will tell.
+            self.hold(ErrorClass::Transient, observed);
+        }
+        if answer.launched.is_empty() {
+            observed.launches.retain(|l| l.launch != launch.launch);
+            return;
+        }
+        for own in &mut observed.launches {
+            if own.launch == launch.launch {
+                own.answer = Some(answer.launched.clone());
+            }
+        }
+        observed.settle();
+    }
+
+    fn refused(
+        &self,
+        launch: &Launch,
+        is_new: bool,
+        error: &Ec2Error,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) {
+        let known = self.valid.map_or(&[][..], |v| &v.desired.offerings);
+        let refusal = error.refusal();
+        if error.is_template_missing() {
+            let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+            let name = template_name(uid, &launch.generation);
+            self.region.templates().remove(&name);
+        }
+        let mut cold = self.region.cold();
+        for offering in &launch.offerings {
+            cold.refused(offering, &refusal, known, self.now);
+        }
+        observed.cold.clone_from(&cold);
+        drop(cold);
+        // A call whose answer was lost may have launched before this one was
+        // refused. EC2 looks at the token before it looks for capacity, but not
+        // before it checks permissions and parameters.
+        let knows_token = matches!(error.class, ErrorClass::Capacity | ErrorClass::Quota);
+        if error.class.is_definite() && (is_new || knows_token) {
+            observed.launches.retain(|l| l.launch != launch.launch);
+        }
+        self.hold(error.class, observed);
+        acted.launch = launch
+            .offerings
+            .first()
+            .map(|offering| outcome(offering, &refusal));
+    }
+
+    fn hold(&self, class: ErrorClass, observed: &mut Observed) {
+        if let Some(rest) = rest_after(class) {
+            let until = self.now.saturating_add(rest).unwrap_or(Timestamp::MAX);
+            observed.hold_launches_until = Some(until);
+        }
+    }
+}
+
+fn outcome(offering: &Offering, refusal: &Refusal) -> LaunchOutcome {
+    LaunchOutcome::Refused {
+        offering: offering.clone(),
+        refusal: refusal.clone(),
+    }
+}
+
+/// How long a pool holds its launches after an error that another offering does
+/// not cure.
+fn rest_after(class: ErrorClass) -> Option<SignedDuration> {
+    match class {
+        ErrorClass::Capacity | ErrorClass::Quota => None,
+        ErrorClass::Throttled => Some(SignedDuration::from_secs(10)),
+        ErrorClass::Transient => Some(SignedDuration::from_secs(5)),
+        ErrorClass::Denied | ErrorClass::Configuration => Some(SignedDuration::from_mins(5)),
+    }
+}

@@ -1,0 +1,85 @@
+//! What AWS announces: a queue of EC2's events, followed within a second.
+//!
+//! The queue makes the provider quicker, and is not relied on: a message may come
+//! twice, late, or to a provider that dies. What happened is seen by the observer.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use api::pool::SpotPool;
+use jiff::{SignedDuration, Timestamp};
+use kube::runtime::reflector::ObjectRef;
+use provider_aws::{Event, Events};
+use provider_core::{ErrorClass, NoticeKind, Refusal};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::region::Region;
+
+/// Before the next call after one that failed.
+const AFTER_ERROR: Duration = Duration::from_secs(10);
+/// How long after an event its effects are watched closely.
+const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
+
+/// Follows the queue until nobody uses the region any more.
+pub async fn follow(
+    region: Weak<Region>,
+    queue: Arc<dyn Events>,
+    wake: UnboundedSender<ObjectRef<SpotPool>>,
+) {
+    while region.strong_count() > 0 {
+        let messages = match queue.receive().await {
+            Ok(messages) => messages,
+            Err(error) => {
+                tracing::warn!(%error, "cannot read the queue of EC2's events");
+                tokio::time::sleep(AFTER_ERROR).await;
+                continue;
+            }
+        };
+        let Some(region) = region.upgrade() else {
+            return;
+        };
+        let events = messages.iter().filter_map(|message| message.event.as_ref());
+        for pool in note(&region, events, Timestamp::now()) {
+            // The receiver lives as long as the process.
+            let _ = wake.send(pool);
+        }
+        let receipts = messages.into_iter().map(|message| message.receipt);
+        if let Err(error) = queue.done(receipts.collect()).await {
+            tracing::warn!(%error, "EC2's events will come again");
+        }
+    }
+}
+
+/// Remembers what was announced for instances of this control plane; the offering
+/// of an interrupted one rests, so that the replacement comes from elsewhere.
+/// Answers the pools that should look.
+pub(crate) fn note<'a>(
+    region: &Region,
+    events: impl Iterator<Item = &'a Event>,
+    now: Timestamp,
+) -> Vec<ObjectRef<SpotPool>> {
+    let pools = region.pools();
+    let mut concerned = Vec::new();
+    for event in events {
+        let Some(instance) = region.instance(&event.instance_id) else {
+            continue;
+        };
+        region.hurry(now.saturating_add(WATCH_EFFECTS).unwrap_or(Timestamp::MAX));
+        let Some(notice) = event.notice else {
+            continue;
+        };
+        if notice.kind == NoticeKind::Interruption {
+            let refusal = Refusal {
+                class: ErrorClass::Capacity,
+                code: "SpotInterruptionWarning".into(),
+                message: "AWS takes an instance of this offering back".into(),
+            };
+            region
+                .cold()
+                .refused(&instance.offering, &refusal, &[], now);
+        }
+        region.notify(&event.instance_id, notice);
+        concerned.extend(pools.get(&instance.pool_uid).cloned());
+    }
+    concerned
+}

@@ -1,0 +1,111 @@
+//! Interruptions and recommendations, before anything happens.
+
+use api::pool::{PoolRebalance, PoolReplace, PoolSize};
+use provider_core::NoticeKind;
+
+use super::store::Edit;
+use super::world::{World, pool};
+
+fn live(world: &World) -> Vec<String> {
+    let earth = world.earth.lock();
+    let live = earth.cloud.live().into_iter();
+    live.map(|machine| machine.id.clone()).collect()
+}
+
+#[test]
+fn an_interrupted_instance_is_replaced_elsewhere_before_it_goes_and_aws_ends_it() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    world.earth.lock().announce("i-0", NoticeKind::Interruption);
+    world.turn();
+    assert_eq!(live(&world), ["i-0", "i-1"], "in the same reconcile");
+    assert_eq!(
+        world.events("InterruptionWarning"),
+        ["AWS takes i-0 back within two minutes"]
+    );
+    let zones: Vec<String> = {
+        let earth = world.earth.lock();
+        let live = earth.cloud.live().into_iter();
+        live.map(|machine| machine.offering.zone.clone()).collect()
+    };
+    assert_ne!(zones[0], zones[1], "the interrupted offering rests");
+    world.work_for(119);
+    assert_eq!(world.earth.lock().calls_of("TerminateInstances"), 0);
+    world.settle().unwrap();
+    world.assert_lawful();
+    assert_eq!(world.earth.lock().calls_of("TerminateInstances"), 0);
+    assert_eq!(live(&world), ["i-1"]);
+}
+
+#[test]
+fn a_provider_that_starts_anew_remembers_what_was_announced() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    world.earth.lock().announce("i-0", NoticeKind::Interruption);
+    world.turn();
+    world.provider = super::provider::Provider::new(&world.earth);
+    world.work_for(60);
+    world.assert_lawful();
+    assert_eq!(world.earth.lock().calls_of("TerminateInstances"), 0);
+    assert_eq!(live(&world), ["i-0", "i-1"]);
+    world.settle().unwrap();
+}
+
+#[test]
+fn a_recommendation_replaces_only_where_the_spec_says_so() {
+    for rebalance in [
+        PoolRebalance::Ignore,
+        PoolRebalance::Cordon,
+        PoolRebalance::ReplaceFirst,
+    ] {
+        let mut world = World::new(pool(1));
+        world.edit(Edit::Size(PoolSize {
+            minimum: 1,
+            maximum: 2,
+            idle: 0,
+        }));
+        world.edit(Edit::Replace(PoolReplace {
+            rebalance,
+            ..PoolReplace::default()
+        }));
+        world.settle().unwrap();
+        world.earth.lock().announce("i-0", NoticeKind::Rebalance);
+        world.turn();
+        world.settle().unwrap();
+        world.assert_lawful();
+        let replaced = rebalance == PoolRebalance::ReplaceFirst;
+        let expected = if replaced { "i-1" } else { "i-0" };
+        assert_eq!(live(&world), [expected], "{rebalance:?}");
+        assert_eq!(world.events("RebalanceRecommendation").len(), 1);
+    }
+}
+
+#[test]
+fn a_drifted_instance_makes_way_when_its_successor_runs() {
+    let mut world = World::new(pool(1));
+    world.edit(Edit::Size(PoolSize {
+        minimum: 1,
+        maximum: 2,
+        idle: 0,
+    }));
+    world.settle().unwrap();
+    world.edit(Edit::UserData("#cloud-config\n# edited".into()));
+    world.work_for(600);
+    assert_eq!(live(&world), ["i-0"], "nobody asked for a replacement");
+    world.edit(Edit::Replace(PoolReplace {
+        drifted: true,
+        ..PoolReplace::default()
+    }));
+    world.turn();
+    assert_eq!(live(&world), ["i-0", "i-1"]);
+    world.work_for(15);
+    assert_eq!(live(&world), ["i-0", "i-1"], "the next one boots");
+    world.settle().unwrap();
+    world.assert_lawful();
+    assert_eq!(live(&world), ["i-1"]);
+    let events = world.events("Terminated");
+    assert_eq!(
+        events,
+        ["terminated i-0: it was launched from another spec"]
+    );
+}

@@ -1,0 +1,73 @@
+//! What people do to a pool's spec, at random.
+
+use api::pool::{
+    PoolCapacityType, PoolFallback, PoolRebalance, PoolReplace, PoolSize, PoolSpread,
+    PoolTypePreference,
+};
+
+use super::luck::GOOD_IMAGE;
+use super::random::SplitMix64;
+use super::store::Edit;
+use super::world::size;
+
+/// One edit.
+pub fn edit(dice: &mut SplitMix64) -> Edit {
+    let text = |word: &str| word.to_owned();
+    match dice.below(20) {
+        0..=6 => Edit::Size(size(i32::try_from(dice.below(5)).unwrap())),
+        7..=8 => {
+            let maximum = dice.below(5);
+            let [minimum, idle] = [dice.below(maximum + 1), dice.below(3)];
+            let [minimum, maximum, idle] =
+                [minimum, maximum, idle].map(|n| i32::try_from(n).unwrap());
+            Edit::Size(PoolSize {
+                minimum,
+                maximum,
+                idle,
+            })
+        }
+        9..=11 => Edit::UserData(format!("#cloud-config\n# {}", dice.below(1000))),
+        12 => Edit::SshCidrs(vec![]),
+        13 => Edit::SshCidrs(vec![text("198.51.100.0/24"), text("203.0.113.0/24")]),
+        14 => Edit::Types(vec![text("g4dn.xlarge"), text("g5.xlarge")]),
+        15 => Edit::Types(vec![text("g5.xlarge")]),
+        16 => Edit::Zones(Some(vec![
+            (*dice.pick(&["us-east-1a", "us-east-1b"])).into(),
+        ])),
+        17 => Edit::Market(*dice.pick(&[
+            PoolCapacityType::Spot,
+            PoolCapacityType::SpotWithFallback,
+            PoolCapacityType::OnDemand,
+        ])),
+        18 if dice.percent(60) => policy(dice),
+        18 => Edit::Image(dice.pick::<&str>(&["ami-00000000000000000", "ami-0fedcba9876543210"])),
+        _ if dice.percent(20) => Edit::Delete,
+        _ => Edit::Image(GOOD_IMAGE),
+    }
+}
+
+/// What a pool does with what it has.
+fn policy(dice: &mut SplitMix64) -> Edit {
+    match dice.below(4) {
+        0 => Edit::Preference(*dice.pick(&[PoolTypePreference::Ordered, PoolTypePreference::Any])),
+        1 => Edit::Spread(PoolSpread {
+            zones: dice.percent(50),
+            // Two zones of one type hold what every size asks for.
+            max_per_offering: dice.percent(30).then_some(2),
+        }),
+        2 => Edit::Fallback(PoolFallback {
+            after_seconds: *dice.pick(&[0, 300]),
+            return_after_seconds: dice.percent(50).then_some(600),
+        }),
+        _ => Edit::Replace(PoolReplace {
+            drifted: dice.percent(60),
+            impaired: dice.percent(60),
+            rebalance: *dice.pick(&[
+                PoolRebalance::Ignore,
+                PoolRebalance::Cordon,
+                PoolRebalance::ReplaceFirst,
+            ]),
+            at_once: Some(i32::try_from(1 + dice.below(2)).unwrap()),
+        }),
+    }
+}

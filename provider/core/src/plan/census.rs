@@ -1,0 +1,220 @@
+//! Who is there: every instance with its standing, and what is on its way.
+
+use jiff::Timestamp;
+
+use super::{Action, Victim};
+use crate::launch::count;
+use crate::{
+    Desired, Instance, InstanceState, Launch, Market, NoticeKind, Observed, Offering, Rebalance,
+};
+
+/// What an instance is good for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Everything.
+    Good,
+    /// It stays and is not handed out.
+    Cordoned,
+    /// Somebody has it, or had it and may come back for it.
+    Leased,
+    /// AWS takes it back: it counts no more, and nobody else may end it.
+    Interrupted,
+    /// It goes at once.
+    Over,
+    /// It makes way for another one.
+    Worn(Victim),
+}
+
+/// The live instances and the launches of a pool.
+pub(super) struct Census<'a> {
+    /// Live instances, by launch and id.
+    pub(super) live: Vec<(&'a Instance, Standing)>,
+    /// Launches that may still bring instances.
+    pub(super) pending: Vec<&'a Launch>,
+    /// Launches that bring none.
+    pub(super) overdue: Vec<&'a Launch>,
+    observed: &'a Observed,
+}
+
+impl<'a> Census<'a> {
+    pub(super) fn take(desired: &Desired, observed: &'a Observed, now: Timestamp) -> Self {
+        let generation = desired
+            .group_ids(observed)
+            .map(|groups| desired.generation(&groups));
+        let live = observed.instances.iter().filter(|i| i.state.is_live());
+        let mut live: Vec<_> = live
+            .map(|i| {
+                (
+                    i,
+                    standing(i, desired, observed, generation.as_deref(), now),
+                )
+            })
+            .collect();
+        live.sort_by_key(|(i, _)| (i.launch, &i.id));
+        let (overdue, pending) = observed
+            .launches
+            .iter()
+            .partition(|l| l.is_overdue(false, now));
+        Self {
+            live,
+            pending,
+            overdue,
+            observed,
+        }
+    }
+
+    /// Counts the instances of these bindings as leased.
+    pub(super) fn lease(&mut self, bound: &[Action]) {
+        for (instance, standing) in &mut self.live {
+            let is_it = |action: &Action| matches!(action, Action::Bind { instance_id, .. } if *instance_id == instance.id);
+            if bound.iter().any(is_it) {
+                *standing = Standing::Leased;
+            }
+        }
+    }
+
+    /// Instances that count: those there, and those on their way.
+    pub(super) fn have(&self) -> u32 {
+        let counts = |s: &Standing| !matches!(s, Standing::Interrupted | Standing::Over);
+        let live = self.live.iter().filter(|(_, s)| counts(s)).count();
+        count(live).saturating_add(self.on_their_way())
+    }
+
+    /// Instances that EC2 may still bring.
+    pub(super) fn on_their_way(&self) -> u32 {
+        let pending = self.pending.iter();
+        pending.map(|l| l.unlisted(&self.observed.instances)).sum()
+    }
+
+    /// Those that make way for others, gravest cause first.
+    pub(super) fn worn(&self) -> Vec<(&'a Instance, Victim)> {
+        let mut worn: Vec<_> = self
+            .live
+            .iter()
+            .filter_map(|(i, standing)| match standing {
+                Standing::Worn(why) => Some((*i, why.clone())),
+                _ => None,
+            })
+            .collect();
+        worn.sort_by_key(|(i, why)| (rank(why), i.launch));
+        worn
+    }
+
+    /// How many are up and stay. A stopped one counts: it is somebody's doing, and
+    /// no reason to keep another one for it.
+    pub(super) fn serving(&self) -> u32 {
+        let serves = |(i, s): &&(&Instance, Standing)| {
+            i.state != InstanceState::Pending
+                && matches!(s, Standing::Good | Standing::Cordoned | Standing::Leased)
+        };
+        count(self.live.iter().filter(serves).count())
+    }
+
+    /// How many there are, or may come to be, that `is_it` is true of.
+    pub(super) fn population(&self, is_it: impl Fn(&Offering) -> bool) -> u32 {
+        let counted = |s: &Standing| !matches!(s, Standing::Interrupted | Standing::Over);
+        let live = self.live.iter().filter(|(_, s)| counted(s));
+        let live = count(live.filter(|(i, _)| is_it(&i.offering)).count());
+        let pending = self.pending.iter().map(|l| match &l.answer {
+            Some(_) => {
+                let promised = l.promised(&self.observed.instances);
+                count(promised.filter(|one| is_it(&one.offering)).count())
+            }
+            None if l.offerings.iter().any(&is_it) => l.unlisted(&self.observed.instances),
+            None => 0,
+        });
+        live.saturating_add(pending.sum())
+    }
+
+    /// The ids of those with this standing.
+    pub(super) fn ids(&self, is_it: impl Fn(&Instance, &Standing) -> bool) -> Vec<String> {
+        let ids = self.live.iter().filter(|(i, s)| is_it(i, s));
+        ids.map(|(i, _)| i.id.clone()).collect()
+    }
+}
+
+/// When an on-demand instance makes way for spot capacity, if it ever does.
+pub(super) fn back_to_spot_at(instance: &Instance, desired: &Desired) -> Option<Timestamp> {
+    let after = desired.replace.on_demand_after?;
+    let wants_spot = desired.offerings.iter().any(|o| o.market == Market::Spot);
+    let is_dear = instance.offering.market == Market::OnDemand;
+    let since = instance.launched_at?;
+    (wants_spot && is_dear).then(|| since.saturating_add(after).unwrap_or(Timestamp::MAX))
+}
+
+fn standing(
+    instance: &Instance,
+    desired: &Desired,
+    observed: &Observed,
+    generation: Option<&str>,
+    now: Timestamp,
+) -> Standing {
+    let notice = observed.notices.get(&instance.id);
+    if notice.is_some_and(|n| n.is_interruption(now)) {
+        return Standing::Interrupted;
+    }
+    if let Some(uid) = observed.lease_of(&instance.id) {
+        let lease = desired.leases.iter().find(|lease| lease.uid == uid);
+        let is_over = lease.is_some_and(|lease| lease.is_over);
+        return if is_over {
+            Standing::Over
+        } else {
+            Standing::Leased
+        };
+    }
+    match worn(instance, desired, observed, generation, now) {
+        Some(why) => Standing::Worn(why),
+        None if is_cordoned(instance, desired, observed) => Standing::Cordoned,
+        None => Standing::Good,
+    }
+}
+
+fn worn(
+    instance: &Instance,
+    desired: &Desired,
+    observed: &Observed,
+    generation: Option<&str>,
+    now: Timestamp,
+) -> Option<Victim> {
+    use InstanceState::{Stopped, Stopping};
+    let replace = desired.replace;
+    let has_drifted = match (&instance.generation, generation) {
+        (Some(own), Some(wanted)) => own != wanted,
+        _ => false,
+    };
+    let is_off = matches!(instance.state, Stopped | Stopping);
+    let has_leases = desired.open_leases().next().is_some();
+    if replace.impaired && observed.impaired.contains(&instance.id) {
+        Some(Victim::Impaired)
+    } else if has_leases && (is_off || is_cordoned(instance, desired, observed)) {
+        Some(Victim::Useless)
+    } else if replace.drifted && has_drifted {
+        Some(Victim::Drifted)
+    } else if replace.rebalance == Rebalance::Replace && is_flagged(instance, observed) {
+        Some(Victim::Rebalance)
+    } else if back_to_spot_at(instance, desired).is_some_and(|at| at <= now) {
+        Some(Victim::BackToSpot)
+    } else {
+        None
+    }
+}
+
+fn is_cordoned(instance: &Instance, desired: &Desired, observed: &Observed) -> bool {
+    let flagged = desired.replace.rebalance == Rebalance::Cordon && is_flagged(instance, observed);
+    flagged || observed.impaired.contains(&instance.id)
+}
+
+fn is_flagged(instance: &Instance, observed: &Observed) -> bool {
+    let notice = observed.notices.get(&instance.id);
+    notice.is_some_and(|notice| notice.kind == NoticeKind::Rebalance)
+}
+
+fn rank(why: &Victim) -> u8 {
+    match why {
+        Victim::Impaired => 0,
+        Victim::Useless => 1,
+        Victim::Drifted => 2,
+        Victim::Rebalance => 3,
+        _ => 4,
+    }
+}

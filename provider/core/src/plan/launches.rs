@@ -1,0 +1,160 @@
+//! What to ask EC2 for, so that nothing is missing.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::census::Census;
+use super::{Action, Plan, Wait};
+use crate::{Desired, Launch, Market, Observed, Offering, TypePreference};
+
+/// What new instances are launched from.
+pub(super) struct Source<'a> {
+    pub(super) desired: &'a Desired,
+    pub(super) observed: &'a Observed,
+    pub(super) census: &'a Census<'a>,
+    pub(super) generation: String,
+    pub(super) now: Timestamp,
+}
+
+/// A market's offerings that may be asked for now, with how many of each.
+type Candidates<'a> = Vec<(&'a Offering, u32)>;
+
+impl Source<'_> {
+    /// Plans `missing` launches, or what has to be waited for.
+    pub(super) fn fill(&self, missing: u32, plan: &mut Plan) {
+        plan.spot_short_since = self.observed.spot_short_since;
+        let spot = self.candidates(Market::Spot);
+        let (candidates, market) = if spot.is_empty() {
+            (self.candidates(Market::OnDemand), Market::OnDemand)
+        } else {
+            (spot, Market::Spot)
+        };
+        if candidates.is_empty() {
+            plan.waits.push(self.lack());
+        }
+        let falls_back = market == Market::OnDemand && self.sells(Market::Spot);
+        if falls_back {
+            let since = self.observed.spot_short_since.unwrap_or(self.now);
+            plan.spot_short_since = Some(since);
+            let until = since.saturating_add(self.desired.fallback_after);
+            let until = until.unwrap_or(Timestamp::MAX);
+            if until > self.now && !candidates.is_empty() {
+                plan.waits.push(Wait::Fallback { until });
+                return;
+            }
+        }
+        self.launch(candidates, missing, plan);
+    }
+
+    /// Plans launches of spot instances that take the place of others.
+    pub(super) fn replace(&self, number: u32, spot_only: bool, plan: &mut Plan) {
+        let spot = self.candidates(Market::Spot);
+        let candidates = if spot.is_empty() && !spot_only {
+            self.candidates(Market::OnDemand)
+        } else {
+            spot
+        };
+        self.launch(candidates, number, plan);
+    }
+
+    /// Whether anything may be asked for now.
+    pub(super) fn has_candidates(&self, spot_only: bool) -> bool {
+        !self.candidates(Market::Spot).is_empty()
+            || (!spot_only && !self.candidates(Market::OnDemand).is_empty())
+    }
+
+    fn sells(&self, market: Market) -> bool {
+        self.desired.offerings.iter().any(|o| o.market == market)
+    }
+
+    fn candidates(&self, market: Market) -> Candidates<'_> {
+        let offerings = self.desired.offerings.iter();
+        let warm = offerings
+            .filter(|o| o.market == market && self.observed.cold.at(o, self.now).is_none())
+            .map(|o| (o, self.room(o)));
+        warm.filter(|(_, room)| *room > 0).collect()
+    }
+
+    /// How many more of an offering there may be.
+    fn room(&self, offering: &Offering) -> u32 {
+        let Some(most) = self.desired.spread.per_offering else {
+            return u32::MAX;
+        };
+        let is_same =
+            |o: &Offering| (&o.instance_type, &o.zone) == (&offering.instance_type, &offering.zone);
+        most.saturating_sub(self.census.population(is_same))
+    }
+
+    /// Why there is no candidate: all of them rest, or are there often enough.
+    fn lack(&self) -> Wait {
+        let resting = self.observed.cold.among(&self.desired.offerings, self.now);
+        match resting.map(|(_, cold)| cold.until).min() {
+            Some(until) => Wait::Capacity { until },
+            None => Wait::Spread,
+        }
+    }
+
+    fn launch(&self, candidates: Candidates<'_>, number: u32, plan: &mut Plan) {
+        let preferred = self.preferred(candidates);
+        let shares = if self.desired.spread.zones {
+            self.by_zone(preferred, number)
+        } else {
+            vec![(preferred, number)]
+        };
+        let used = plan.actions.iter().filter_map(|action| match action {
+            Action::Launch(launch) => Some(launch.launch),
+            _ => None,
+        });
+        let highest = used.chain([self.observed.launch_generation]).max();
+        let numbers = highest.unwrap_or(0) + 1..;
+        let shares = shares.into_iter().map(|(candidates, number)| {
+            // AWS may take all of them from one offering.
+            let room = candidates.iter().map(|(_, room)| *room).min();
+            (candidates, number.min(room.unwrap_or(0)))
+        });
+        let launches = numbers.zip(shares.filter(|(_, count)| *count > 0));
+        plan.actions
+            .extend(launches.map(|(launch, (candidates, count))| {
+                Action::Launch(Launch {
+                    launch,
+                    count,
+                    generation: self.generation.clone(),
+                    offerings: candidates.into_iter().map(|(o, _)| o.clone()).collect(),
+                    decided_at: self.now,
+                    answer: None,
+                })
+            }));
+    }
+
+    /// Those of the type that is asked for first.
+    fn preferred<'b>(&self, mut candidates: Candidates<'b>) -> Candidates<'b> {
+        if self.desired.preference == TypePreference::Ordered
+            && let Some((first, _)) = candidates.first().copied()
+        {
+            candidates.retain(|(o, _)| o.instance_type == first.instance_type);
+        }
+        candidates
+    }
+
+    /// Shares of zones, so that they hold equal numbers.
+    fn by_zone<'b>(&self, candidates: Candidates<'b>, number: u32) -> Vec<(Candidates<'b>, u32)> {
+        let mut zones: BTreeMap<&str, (u32, u32, Candidates<'b>)> = BTreeMap::new();
+        for (offering, room) in candidates {
+            let there = || self.census.population(|o| o.zone == offering.zone);
+            let zone = zones.entry(&offering.zone);
+            let (_, _, of_zone) = zone.or_insert_with(|| (there(), 0, Vec::new()));
+            of_zone.push((offering, room));
+        }
+        for _ in 0..number {
+            let emptiest = zones
+                .values_mut()
+                .min_by_key(|(there, more, _)| there + *more);
+            if let Some((_, more, _)) = emptiest {
+                *more += 1;
+            }
+        }
+        let shares = zones.into_values();
+        shares.map(|(_, more, of_zone)| (of_zone, more)).collect()
+    }
+}

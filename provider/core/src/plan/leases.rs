@@ -1,0 +1,54 @@
+//! Who gets which instance.
+
+use super::Action;
+use super::census::{Census, Standing};
+use crate::launch::count;
+use crate::{Desired, InstanceState, Lease, Observed};
+
+/// How many instances are wanted by somebody: by every lease that goes on, and by
+/// those of which nobody knows any more but their instance.
+pub(super) fn wanted(desired: &Desired, census: &Census<'_>, observed: &Observed) -> u32 {
+    let known = |uid: &str| desired.leases.iter().any(|lease| lease.uid == uid);
+    let orphans = census.ids(|instance, standing| {
+        *standing == Standing::Leased
+            && observed
+                .lease_of(&instance.id)
+                .is_some_and(|uid| !known(uid))
+    });
+    count(desired.open_leases().count()).saturating_add(count(orphans.len()))
+}
+
+/// Whether a worn instance does its work still.
+fn is_usable(standing: &Standing) -> bool {
+    matches!(standing, Standing::Worn(why) if !why.is_broken())
+}
+
+/// Gives instances that run, and that nobody ever had, to the leases that have
+/// none, in their order. A lease whose instance is gone gets another one.
+pub(super) fn plan(
+    desired: &Desired,
+    census: &Census<'_>,
+    observed: &Observed,
+    target: u32,
+) -> Vec<Action> {
+    let has_none = |lease: &&Lease| {
+        let bound = observed.bindings.get(&lease.uid);
+        !bound.is_some_and(|id| census.live.iter().any(|(i, _)| i.id == *id))
+    };
+    let is_free = |good: fn(&Standing) -> bool| {
+        let live = census.live.iter();
+        live.filter(move |(i, standing)| i.state == InstanceState::Running && good(standing))
+    };
+    // Where no better one can come, one that is to be replaced is better than none.
+    let is_full = target >= desired.size.maximum;
+    let second_best = is_free(is_usable).filter(|_| is_full);
+    let free = is_free(|standing| *standing == Standing::Good).chain(second_best);
+    let waiting = desired.open_leases().filter(has_none);
+    waiting
+        .zip(free)
+        .map(|(lease, (instance, _))| Action::Bind {
+            lease: lease.uid.clone(),
+            instance_id: instance.id.clone(),
+        })
+        .collect()
+}

@@ -1,0 +1,245 @@
+//! A pool that lives: its group, its leases, its number, and what makes way.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::census::{Census, Standing, back_to_spot_at};
+use super::launches::Source;
+use super::{Action, Plan, Victim, Wait, leases, terminate, victims};
+use crate::launch::count;
+use crate::{Desired, InstanceState, Launch, Observed, SecurityGroups};
+
+pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {
+    let mut census = Census::take(desired, observed, now);
+    let wanted = leases::wanted(desired, &census, observed);
+    let mut plan = Plan {
+        target: desired.size.target(wanted),
+        actions: Vec::new(),
+        waits: Vec::new(),
+        spot_short_since: None,
+    };
+    plan_group(desired, observed, &mut plan);
+    let overdue = census.overdue.iter();
+    plan.actions
+        .extend(overdue.map(|l| Action::Forget { launch: l.launch }));
+    let over = census.ids(|_, standing| *standing == Standing::Over);
+    plan.actions
+        .extend(over.iter().map(|id| terminate(id, Victim::LeaseOver)));
+    let bound = leases::plan(desired, &census, observed, plan.target);
+    census.lease(&bound);
+    plan.actions.extend(bound);
+
+    let generation = desired
+        .group_ids(observed)
+        .map(|ids| desired.generation(&ids));
+    let source = generation.clone().map(|generation| Source {
+        desired,
+        observed,
+        census: &census,
+        generation,
+        now,
+    });
+    plan_number(desired, observed, &census, source.as_ref(), now, &mut plan);
+    if let Some(current) = generation {
+        plan_templates(observed, &current, &mut plan);
+    }
+    plan_waits(desired, &census, now, &mut plan);
+    plan
+}
+
+/// Plans the owned group.
+fn plan_group(desired: &Desired, observed: &Observed, plan: &mut Plan) {
+    let SecurityGroups::Owned { vpc_id, rules } = &desired.groups else {
+        return;
+    };
+    let Some(group) = observed.group_in(vpc_id) else {
+        plan.actions.push(Action::CreateGroup {
+            vpc_id: vpc_id.clone(),
+            rules: rules.clone(),
+        });
+        return;
+    };
+    let authorize = rules.without(&group.rules);
+    let revoke = group.rules.without(rules);
+    if !authorize.is_empty() || !revoke.is_empty() || !group.foreign_rule_ids.is_empty() {
+        plan.actions.push(Action::SetGroupRules {
+            group_id: group.id.clone(),
+            authorize,
+            revoke,
+            revoke_ids: group.foreign_rule_ids.clone(),
+        });
+    }
+}
+
+/// Brings the number of instances to the target, and replaces what is worn when
+/// it is there.
+fn plan_number(
+    desired: &Desired,
+    observed: &Observed,
+    census: &Census<'_>,
+    source: Option<&Source<'_>>,
+    now: Timestamp,
+    plan: &mut Plan,
+) {
+    let have = census.have();
+    let worn = count(census.worn().len());
+    let surplus = have.saturating_sub(plan.target);
+    let missing = plan.target.saturating_sub(have);
+    let before = plan.actions.len();
+    plan_surplus(desired, census, surplus, plan);
+    let ending = count(plan.actions.len() - before);
+    // What nobody answered may run: asking again for one too many would be wrong.
+    let repeats = if surplus > worn || have - ending > desired.size.maximum {
+        Vec::new()
+    } else {
+        repeats(desired, source, &census.pending, now)
+    };
+    let replaces = missing == 0 && surplus == 0 && worn > 0;
+    let held = observed.hold_launches_until.filter(|until| *until > now);
+    match held {
+        Some(until) if missing > 0 || replaces || !repeats.is_empty() => {
+            plan.waits.push(Wait::Retry { until });
+        }
+        Some(_) => {}
+        None => {
+            plan.actions.extend(repeats);
+            if let Some(source) = source {
+                if missing > 0 {
+                    source.fill(missing, plan);
+                } else if replaces {
+                    plan_replacement(desired, census, source, plan);
+                }
+            }
+        }
+    }
+    if missing > 0 && plan.spot_short_since.is_none() {
+        plan.spot_short_since = observed.spot_short_since;
+    }
+}
+
+/// What is worn goes first, as soon as enough others run without it. What EC2 does
+/// not list yet is newer than everything that it lists: it is the surplus before
+/// the others, and goes once it is listed.
+fn plan_surplus(desired: &Desired, census: &Census<'_>, surplus: u32, plan: &mut Plan) {
+    let worn = census.worn();
+    let is_up = |state| state != InstanceState::Pending;
+    let mut up = census.serving();
+    up += count(worn.iter().filter(|(i, _)| is_up(i.state)).count());
+    let of_worn = surplus.min(count(worn.len()));
+    for (instance, why) in worn.into_iter().take(to_usize(of_worn)) {
+        if is_up(instance.state) {
+            if up <= plan.target {
+                continue;
+            }
+            up -= 1;
+        }
+        plan.actions.push(terminate(&instance.id, why));
+    }
+    let of_others = (surplus - of_worn).saturating_sub(census.on_their_way());
+    let others = victims::surplus(desired, census, to_usize(of_others));
+    plan.actions
+        .extend(others.into_iter().map(|(i, why)| terminate(&i.id, why)));
+}
+
+/// The next one comes before the worn one goes, where the pool may grow for it.
+/// Where it may shrink instead, the worn one goes first.
+fn plan_replacement(desired: &Desired, census: &Census<'_>, source: &Source<'_>, plan: &mut Plan) {
+    let worn = census.worn();
+    let at_once = desired.replace.at_once.max(1).min(count(worn.len()));
+    let spot_only = worn
+        .first()
+        .is_some_and(|(_, why)| *why == Victim::BackToSpot);
+    // One after the other: what was begun is finished first.
+    let unsettled = [InstanceState::Pending, InstanceState::ShuttingDown];
+    let mut instances = source.observed.instances.iter();
+    let is_busy = census.on_their_way() > 0 || instances.any(|i| unsettled.contains(&i.state));
+    if is_busy || !source.has_candidates(spot_only) {
+        return;
+    }
+    let have = census.have();
+    let room = desired.size.maximum.saturating_sub(have);
+    // One that is broken does not help to hold the minimum.
+    let broken = worn.iter().filter(|(_, why)| why.is_broken());
+    let broken = count(broken.count());
+    let spare = have.saturating_sub(desired.size.minimum).max(broken);
+    if room > 0 {
+        source.replace(at_once.min(room), spot_only, plan);
+    } else if spare == 0 {
+        let ids = worn.iter().map(|(i, _)| i.id.clone()).collect();
+        plan.waits.push(Wait::Room { ids });
+    } else {
+        let number = at_once.min(spare);
+        let first = worn.into_iter().take(to_usize(number));
+        plan.actions
+            .extend(first.map(|(i, why)| terminate(&i.id, why)));
+        source.replace(number, spot_only, plan);
+    }
+}
+
+/// The launches that nobody answered, once more. One of another spec is left to
+/// show up or to be forgotten.
+fn repeats(
+    desired: &Desired,
+    source: Option<&Source<'_>>,
+    pending: &[&Launch],
+    now: Timestamp,
+) -> Vec<Action> {
+    let is_wanted = |l: &Launch| {
+        source.is_some_and(|source| source.generation == l.generation)
+            && l.offerings.iter().all(|o| desired.offerings.contains(o))
+    };
+    let unanswered = pending
+        .iter()
+        .filter(|l| l.answer.is_none() && is_wanted(l));
+    unanswered
+        .map(|l| {
+            Action::Launch(Launch {
+                decided_at: now,
+                ..(*l).clone()
+            })
+        })
+        .collect()
+}
+
+fn plan_templates(observed: &Observed, current: &str, plan: &mut Plan) {
+    let pending = observed.launches.iter().map(|l| l.generation.as_str());
+    let used: BTreeSet<&str> = pending.chain([current]).collect();
+    let unused = observed
+        .templates
+        .iter()
+        .filter(|t| !used.contains(t.as_str()));
+    plan.actions
+        .extend(unused.map(|generation| Action::DeleteTemplate {
+            generation: generation.clone(),
+        }));
+}
+
+fn plan_waits(desired: &Desired, census: &Census<'_>, now: Timestamp, plan: &mut Plan) {
+    use InstanceState::{Pending, Stopped, Stopping};
+    let counts = |s: &Standing| !matches!(s, Standing::Interrupted | Standing::Over);
+    let boots = !census
+        .ids(|i, s| i.state == Pending && counts(s))
+        .is_empty();
+    if census.on_their_way() > 0 || boots {
+        plan.waits.push(Wait::Instances);
+    }
+    let stopped = census.ids(|i, s| matches!(i.state, Stopped | Stopping) && counts(s));
+    if !stopped.is_empty() {
+        plan.waits.push(Wait::Stopped { ids: stopped });
+    }
+    let interrupted = census.ids(|_, s| *s == Standing::Interrupted);
+    if !interrupted.is_empty() {
+        plan.waits.push(Wait::Interrupted { ids: interrupted });
+    }
+    let ages = census
+        .live
+        .iter()
+        .filter_map(|(i, _)| back_to_spot_at(i, desired));
+    let next = ages.filter(|at| *at > now).min();
+    plan.waits.extend(next.map(|until| Wait::Age { until }));
+}
+
+fn to_usize(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
