@@ -238,7 +238,12 @@ impl<'a> Seen<'a> {
     /// to come has got it. It never goes back: that instance may be on its way out.
     fn holder(&self, choice: &Choice) -> Option<Managed<'a>> {
         let target = self.instances.get(choice.target.as_str()).copied();
-        if target.is_some_and(|target| self.home.is_attached_to(target)) {
+        let got_it = |target: &Managed<'_>| {
+            target
+                .at("id")
+                .is_some_and(|id| self.home.is_composed_for(id))
+        };
+        if target.as_ref().is_some_and(got_it) {
             return target;
         }
         let id = choice.serving.as_ref().map(|machine| machine.id.as_str());

@@ -376,3 +376,15 @@ fn without_the_recorded_machine_the_one_that_has_the_home_keeps_it() {
     let desired = resources(&answer(&request));
     assert!(desired.contains_key(FIRST) && desired.contains_key(ATTACHMENT));
 }
+
+#[test]
+fn a_forgotten_attachment_does_not_take_the_home_from_the_machine_that_serves() {
+    let forgotten = json!({"requiredResources": {"attachments": {"items": [{"resource": {
+        "apiVersion": "ec2.aws.m.upbound.io/v1beta1",
+        "kind": "VolumeAttachment",
+        "metadata": {"name": "forgotten"},
+        "spec": {"forProvider": {"instanceId": "i-0000000000000c0c00"}}
+    }}]}}});
+    let request = case::changed("replaced-type-booting", &forgotten);
+    assert!(resources(&answer(&request)).contains_key(ATTACHMENT));
+}

@@ -139,7 +139,7 @@ impl<'a> Home<'a> {
     }
 
     /// Whether an attachment to the instance is composed already.
-    fn is_composed_for(&self, id: &str) -> bool {
+    pub fn is_composed_for(&self, id: &str) -> bool {
         let composed = self.composed.get(attachment_key(id).as_str());
         composed.is_some_and(|a| a.asked("instanceId") == Some(id) && !a.deleting())
     }
