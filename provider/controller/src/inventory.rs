@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    fn pool(name: &str, status: serde_json::Value) -> SpotPool {
+    fn pool(name: &str, status: &serde_json::Value) -> SpotPool {
         let document = json!({
             "apiVersion": "gpu.platform.acme.io/v1alpha1",
             "kind": "SpotPool",
@@ -153,7 +153,7 @@ mod tests {
                 "size": {"desired": 2, "running": 1},
                 "instances": [instance], "coldOfferings": [cold],
             });
-            writer.apply_watcher_event(&watcher::Event::Apply(pool(name, status)));
+            writer.apply_watcher_event(&watcher::Event::Apply(pool(name, &status)));
         }
         let text = metrics.prometheus_text();
         let place = r#"region="us-east-1",zone="us-east-1a",instance_type="g5.xlarge""#;
