@@ -14,7 +14,6 @@ use kube::runtime::Controller;
 use kube::runtime::controller::{Action as Requeue, Config, Error as ControllerError};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Client, Resource, ResourceExt};
-use provider_runtime::events::Events;
 use provider_runtime::metrics::reconciles::Reconciles;
 use provider_runtime::operations::Operations;
 use provider_runtime::protection::{self, Protection};
@@ -23,7 +22,8 @@ use provider_runtime::{crds, watch};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::context::{Context, MANAGER};
+use crate::context::Context;
+use crate::inventory::Inventory;
 use crate::reconcile::{ReconcileError, reconcile};
 
 /// After a write that another one preceded.
@@ -74,7 +74,7 @@ impl Controllers {
         let protection = Protection {
             client: self.client.clone(),
             managed: vec![ApiResource::erase::<SpotPool>(&())],
-            events: Events::new(self.client.clone(), MANAGER),
+            events: self.context.events.clone(),
         };
         let name = format!("providerconfig/{}", C::kind(&()).to_lowercase());
         let reconciles = self.reconciles.of(&name);
@@ -97,7 +97,9 @@ impl Controllers {
             return;
         }
         let (pools, seen) = watch::everything::<SpotPool>(client.clone(), readiness);
-        self.operations.metrics.states().watch(pools.clone());
+        let metrics = &self.operations.metrics;
+        metrics.states().watch(pools.clone());
+        metrics.collect(Box::new(Inventory::of(pools.clone())));
         let (of_cluster, of_namespace) = (pools.clone(), pools.clone());
         let mut woken = self.woken;
         let woken = futures::stream::poll_fn(move |cx| woken.poll_recv(cx));

@@ -21,6 +21,7 @@ mod controllers;
 mod convert;
 mod counted;
 mod identity;
+mod inventory;
 mod missing;
 mod observer;
 mod pass;

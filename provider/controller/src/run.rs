@@ -11,6 +11,7 @@ use kube::{Client, Config};
 use provider_runtime::leader::{Candidate, Lost, Terms};
 use provider_runtime::metrics::api_server::Requests;
 use provider_runtime::metrics::calls::Calls;
+use provider_runtime::metrics::happened::EventCounts;
 use provider_runtime::metrics::lifecycle::Lifecycles;
 use provider_runtime::metrics::reconciles::Reconciles;
 use provider_runtime::metrics::{Metrics, states};
@@ -100,9 +101,15 @@ fn controllers(
         "aws_ec2_api_calls",
         "Operations asked of EC2, by the class of the error that ended them, or success",
     );
+    let counts = EventCounts::new(
+        metrics,
+        "gpu_spot_events",
+        "What happened to pools and configurations, by the reason of their events",
+    );
     let (wake, woken) = mpsc::unbounded_channel();
     let context = Context::new(
         client.clone(),
+        counts,
         Regions::new(cluster, calls, wake),
         Intervals {
             default: args.poll.into(),

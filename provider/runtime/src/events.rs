@@ -9,6 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Api, PostParams};
 use kube::{Client, Resource};
 
+use crate::metrics::happened::EventCounts;
+
 /// Longest message that the API server accepts.
 const MESSAGE_LIMIT: usize = 1024;
 
@@ -41,19 +43,29 @@ impl Happened {
             message: message.into(),
         }
     }
+
+    /// Kubernetes' type of the event.
+    pub fn type_(&self) -> &'static str {
+        if self.is_warning { "Warning" } else { "Normal" }
+    }
 }
 
-/// Writes events of one component.
+/// Writes and counts events of one component.
 #[derive(Clone)]
 pub struct Events {
     client: Client,
     component: &'static str,
+    counts: EventCounts,
 }
 
 impl Events {
     /// For a component, for example a controller.
-    pub fn new(client: Client, component: &'static str) -> Self {
-        Self { client, component }
+    pub fn new(client: Client, component: &'static str, counts: EventCounts) -> Self {
+        Self {
+            client,
+            component,
+            counts,
+        }
     }
 
     /// Writes what happened to `resource`. An event that cannot be written is
@@ -66,6 +78,7 @@ impl Events {
         let namespace = reference.namespace.as_deref().unwrap_or("default");
         let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         for one in happened {
+            self.counts.count(one);
             let event = event(&reference, self.component, one, now);
             if let Err(error) = api.create(&PostParams::default(), &event).await {
                 tracing::warn!(%error, reason = one.reason, "cannot write an event");
@@ -81,11 +94,6 @@ fn event(
     now: Timestamp,
 ) -> Event {
     let name = reference.name.as_deref().unwrap_or_default();
-    let kind = if happened.is_warning {
-        "Warning"
-    } else {
-        "Normal"
-    };
     Event {
         metadata: ObjectMeta {
             generate_name: Some(format!("{name}.")),
@@ -93,7 +101,7 @@ fn event(
             ..ObjectMeta::default()
         },
         involved_object: reference.clone(),
-        type_: Some(kind.to_owned()),
+        type_: Some(happened.type_().to_owned()),
         reason: Some(happened.reason.to_owned()),
         message: Some(happened.message.chars().take(MESSAGE_LIMIT).collect()),
         source: Some(EventSource {

@@ -8,15 +8,18 @@
 //! | [`reconciles`] | `controller_runtime_reconcile_*` |
 //! | [`api_server`] | `rest_client_requests_total` |
 //! | [`calls`] | calls of a cloud's API, under the provider's own name |
+//! | [`happened`] | events of managed resources, under the provider's own name |
 
 pub mod api_server;
 pub mod calls;
+pub mod happened;
 pub mod lifecycle;
 pub mod reconciles;
 pub mod states;
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -50,6 +53,11 @@ impl Metrics {
     /// The states of managed resources.
     pub fn states(&self) -> &States {
         &self.states
+    }
+
+    /// Asks a collector for its samples whenever somebody asks for the metrics.
+    pub fn collect(&self, collector: Box<dyn Collector>) {
+        self.write().register_collector(collector);
     }
 
     /// Every metric as `OpenMetrics` 1.0.

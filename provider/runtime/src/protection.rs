@@ -201,6 +201,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::metrics::Metrics;
+    use crate::metrics::happened::EventCounts;
     use crate::testing::{ApiServer, Config, Thing, Use};
 
     const CONFIG: &str = "/apis/example.org/v1/configs/main";
@@ -239,10 +241,11 @@ mod tests {
     }
 
     async fn look(server: &ApiServer) -> Value {
+        let counts = EventCounts::new(&Metrics::new(), "events", "Events");
         let protection = Protection {
             client: server.client(),
             managed: vec![ApiResource::erase::<Thing>(&())],
-            events: Events::new(server.client(), "provider"),
+            events: Events::new(server.client(), "provider", counts),
         };
         let stored: Config = serde_json::from_value(server.object(CONFIG).unwrap()).unwrap();
         reconcile::<_, Use>(Arc::new(stored), &protection)

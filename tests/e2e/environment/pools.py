@@ -20,13 +20,17 @@ class Pools:
         self.namespace = namespace
 
     def apply(
-        self, name: str, annotations: dict[str, str] | None = None, **spec: Any
+        self,
+        name: str,
+        annotations: dict[str, str] | None = None,
+        type_: str = "g4dn.xlarge",
+        **spec: Any,
     ) -> None:
         """Applies a pool of one instance, with more in its spec."""
         parameters = {
             "region": "us-east-1",
             "size": {"minimum": 1, "maximum": 1},
-            "instanceTypes": ["g4dn.xlarge"],
+            "instanceTypes": [type_],
             "image": {"id": "ami-00000000000c0de01"},
         }
         self.cluster.apply(

@@ -2,6 +2,8 @@
 
 import base64
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,12 @@ from environment.emulator import Emulator
 from environment.pools import API, PODS, Pools, answers, operations, samples
 from environment.waiting import until
 
+MONITORING = Path(__file__).parents[3] / "docs/monitoring"
+DASHBOARD = MONITORING / "dashboard.json"
+ALERTS = MONITORING / "alerts.yaml"
+METRIC = re.compile(
+    r"\b(?:gpu_spot|aws_ec2|crossplane_managed_resource|controller_runtime)_[a-z0-9_]+"
+)
 PAUSED = "crossplane.io/paused"
 REQUEST = "crossplane.io/reconcile-requested-at"
 KIND = "gpu.platform.acme.io/v1alpha1, Kind=SpotPool"
@@ -215,6 +223,26 @@ def test_a_dashboard_for_crossplane_shows_the_pools(
     assert any(name.startswith("rest_client_requests_total") for name in seen)
     assert "# TYPE crossplane_managed_resource_deletion_seconds histogram" in text
     assert "# TYPE crossplane_managed_resource_drift_seconds histogram" in text
+    pools.delete("pool")
+
+
+def test_no_dashboard_and_no_alert_asks_for_a_metric_that_is_not_there(
+    cluster: Cluster, pools: Pools, emulator: Emulator
+) -> None:
+    lacking = {"InstanceType": "g6.4xlarge"}
+    emulator.fault("CreateFleet", code="InsufficientInstanceCapacity", match=lacking)
+    pools.apply("lacking", type_="g6.4xlarge")
+    pools.says("lacking", "Launched", "False", "Capacity")
+    pools.apply("pool")
+    pools.ready("pool")
+    (pod,) = cluster.pods(PODS)
+    there = {
+        name.split("{")[0] for name in samples(operations(cluster, "/metrics", pod))
+    }
+    asked = set(METRIC.findall(DASHBOARD.read_text() + ALERTS.read_text()))
+    assert len(asked) >= 9, asked
+    assert asked - there == set()
+    pools.delete("lacking")
     pools.delete("pool")
 
 
