@@ -1,16 +1,15 @@
 //! A client of one region from credentials and an endpoint.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use aws_config::{BehaviorVersion, ConfigLoader, SdkConfig};
-use aws_credential_types::provider::error::CredentialsError;
-use aws_credential_types::provider::{self, ProvideCredentials, SharedCredentialsProvider, future};
+use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::config::timeout::TimeoutConfig;
 use aws_types::region::Region;
 
-use crate::{AwsEc2, SqsEvents, StaticCredentials, TagKeys};
+use crate::sessions::{ByPod, ByRole, ByToken};
+use crate::{Access, AwsEc2, Credentials, SqsEvents, TagKeys};
 
 /// Attempts of the SDK at one call, the first one included.
 const MAX_ATTEMPTS: u32 = 3;
@@ -21,55 +20,15 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Bound on one call of a queue, which SQS holds open for 20 seconds.
 const EVENTS_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// How AWS is reached.
-#[derive(Clone, Debug)]
-pub struct Access {
-    /// Who asks.
-    pub credentials: Credentials,
-    /// Where, when it is not AWS's own endpoint.
-    pub endpoint: Option<String>,
-}
-
-/// Who asks.
-#[derive(Clone, Debug)]
-pub enum Credentials {
-    /// Keys.
-    Static(StaticCredentials),
-    /// A web identity token in a file, exchanged at STS for a role's session.
-    WebIdentity {
-        /// The file that the kubelet keeps fresh.
-        token_file: PathBuf,
-        /// The role to assume.
-        role_arn: String,
-    },
-}
-
-/// Why no credentials can be had.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AccessError {
-    /// The pod has no web identity.
-    #[error(
-        "source is IRSA, and the provider's pod has no {0}: annotate its ServiceAccount with \
-         eks.amazonaws.com/role-arn through a DeploymentRuntimeConfig"
-    )]
-    NoWebIdentity(&'static str),
-}
-
-impl Credentials {
-    /// The web identity that EKS gives a pod, from its environment.
-    pub fn irsa(environment: impl Fn(&str) -> Option<String>) -> Result<Self, AccessError> {
-        let read = |key: &'static str| environment(key).ok_or(AccessError::NoWebIdentity(key));
-        Ok(Self::WebIdentity {
-            token_file: read("AWS_WEB_IDENTITY_TOKEN_FILE")?.into(),
-            role_arn: read("AWS_ROLE_ARN")?,
-        })
-    }
-}
-
 /// A client of `region` that sees what carries `cluster` under `keys.cluster`.
 pub async fn connect(access: &Access, region: &str, keys: TagKeys, cluster: &str) -> AwsEc2 {
     let config = configuration(access, region).await;
-    AwsEc2::new(aws_sdk_ec2::Client::new(&config), keys, cluster.to_owned())
+    let mut config = aws_sdk_ec2::config::Builder::from(&config);
+    if access.is_unsigned() {
+        config = config.allow_no_auth();
+    }
+    let client = aws_sdk_ec2::Client::from_conf(config.build());
+    AwsEc2::new(client, keys, cluster.to_owned())
 }
 
 /// A client of the queue with EC2's events of `region`.
@@ -77,17 +36,39 @@ pub async fn connect_events(access: &Access, region: &str, url: &str) -> SqsEven
     let config = configuration(access, region).await;
     // SQS holds a call open for longer than EC2 may take to answer.
     let timeouts = timeouts(EVENTS_TIMEOUT, EVENTS_TIMEOUT);
-    let config = aws_sdk_sqs::config::Builder::from(&config)
-        .timeout_config(timeouts)
-        .build();
+    let mut config = aws_sdk_sqs::config::Builder::from(&config).timeout_config(timeouts);
+    if access.is_unsigned() {
+        config = config.allow_no_auth();
+    }
     SqsEvents {
-        client: aws_sdk_sqs::Client::from_conf(config),
+        client: aws_sdk_sqs::Client::from_conf(config.build()),
         url: url.to_owned(),
     }
 }
 
+/// What every client of a region shares: the last role's session, or the credentials
+/// themselves.
 async fn configuration(access: &Access, region: &str) -> SdkConfig {
-    let provider = match &access.credentials {
+    let unsigned = loader(access, region).no_credentials().load().await;
+    let signed = |provider| loader(access, region).credentials_provider(provider).load();
+    let mut config = match source(&access.credentials, &unsigned) {
+        Some(provider) => signed(provider).await,
+        None => unsigned,
+    };
+    for role in &access.roles {
+        let provider = ByRole {
+            sts: sts(&config),
+            role: role.clone(),
+        };
+        config = signed(SharedCredentialsProvider::new(provider)).await;
+    }
+    config
+}
+
+/// What signs, if anything does.
+fn source(credentials: &Credentials, unsigned: &SdkConfig) -> Option<SharedCredentialsProvider> {
+    Some(match credentials {
+        Credentials::Unsigned => return None,
         Credentials::Static(keys) => {
             SharedCredentialsProvider::new(aws_credential_types::Credentials::new(
                 &keys.access_key_id,
@@ -97,23 +78,21 @@ async fn configuration(access: &Access, region: &str) -> SdkConfig {
                 "Secret",
             ))
         }
-        Credentials::WebIdentity {
-            token_file,
-            role_arn,
-        } => {
-            // The exchange itself is not signed.
-            let unsigned = loader(access, region).no_credentials().load().await;
-            SharedCredentialsProvider::new(WebIdentity {
-                sts: aws_sdk_sts::Client::new(&unsigned),
-                token_file: token_file.clone(),
-                role_arn: role_arn.clone(),
-            })
-        }
-    };
-    loader(access, region)
-        .credentials_provider(provider)
-        .load()
-        .await
+        Credentials::WebIdentity(identity) => SharedCredentialsProvider::new(ByToken {
+            sts: sts(unsigned),
+            identity: identity.clone(),
+        }),
+        Credentials::PodIdentity => SharedCredentialsProvider::new(ByPod::new()),
+    })
+}
+
+/// A client of STS that does not sign where there is nothing to sign with.
+fn sts(config: &SdkConfig) -> aws_sdk_sts::Client {
+    let mut sts = aws_sdk_sts::config::Builder::from(config);
+    if config.credentials_provider().is_none() {
+        sts = sts.allow_no_auth();
+    }
+    aws_sdk_sts::Client::from_conf(sts.build())
 }
 
 fn timeouts(operation: Duration, attempt: Duration) -> TimeoutConfig {
@@ -131,66 +110,5 @@ fn loader(access: &Access, region: &str) -> ConfigLoader {
     match &access.endpoint {
         Some(endpoint) => loader.endpoint_url(endpoint),
         None => loader,
-    }
-}
-
-/// Exchanges the pod's token at STS. The SDK's own provider of this kind takes
-/// no endpoint, and the token file changes: it is read at every exchange.
-#[derive(Debug)]
-struct WebIdentity {
-    sts: aws_sdk_sts::Client,
-    token_file: PathBuf,
-    role_arn: String,
-}
-
-impl WebIdentity {
-    async fn exchange(&self) -> provider::Result {
-        let token = tokio::fs::read_to_string(&self.token_file)
-            .await
-            .map_err(CredentialsError::provider_error)?;
-        let answer = self
-            .sts
-            .assume_role_with_web_identity()
-            .role_arn(&self.role_arn)
-            .role_session_name("provider-gpu-spot")
-            .web_identity_token(token.trim())
-            .send()
-            .await
-            .map_err(CredentialsError::provider_error)?;
-        let session = answer
-            .credentials
-            .ok_or_else(|| CredentialsError::unhandled("STS answered without credentials"))?;
-        let expiry = session
-            .expiration
-            .try_into()
-            .map_err(CredentialsError::unhandled)?;
-        Ok(aws_credential_types::Credentials::new(
-            session.access_key_id,
-            session.secret_access_key,
-            Some(session.session_token),
-            Some(expiry),
-            "IRSA",
-        ))
-    }
-}
-
-impl ProvideCredentials for WebIdentity {
-    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
-    where
-        Self: 'a,
-    {
-        future::ProvideCredentials::new(self.exchange())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pod_without_a_web_identity_is_told_what_to_annotate() {
-        let error = Credentials::irsa(|_| None).unwrap_err();
-        assert!(error.to_string().contains("AWS_WEB_IDENTITY_TOKEN_FILE"));
-        assert!(error.to_string().contains("eks.amazonaws.com/role-arn"));
     }
 }

@@ -1,7 +1,9 @@
 //! EC2's errors and what they mean: one table.
 
+use std::error::Error;
 use std::fmt;
 
+use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use provider_core::{ErrorClass, Refusal};
 
@@ -89,7 +91,19 @@ impl Ec2Error {
         }
     }
 
+    /// What the call was about, which AWS's message need not name.
+    pub(crate) fn about(mut self, what: &str) -> Self {
+        self.message = match self.message.as_str() {
+            "" => what.to_owned(),
+            message => format!("{what}: {message}"),
+        };
+        self
+    }
+
     fn unanswered<E, R>(operation: &'static str, error: &SdkError<E, R>) -> Self {
+        if let Some(cause) = credentials_error(error) {
+            return Self::unsigned(operation, cause);
+        }
         let (code, message) = match error {
             SdkError::TimeoutError(_) => ("Timeout", "AWS did not answer in time".to_owned()),
             SdkError::ConstructionFailure(_) => {
@@ -104,16 +118,33 @@ impl Ec2Error {
             ),
             _ => ("Response", "AWS's answer could not be read".to_owned()),
         };
-        let class = if is_credentials(error) {
-            ErrorClass::Denied
-        } else {
-            ErrorClass::Transient
-        };
         Self {
             operation,
             code: code.into(),
             message,
+            class: ErrorClass::Transient,
+        }
+    }
+
+    /// The call was never made, for there were no credentials to sign it with. What
+    /// the exchange for them was answered says more than that.
+    fn unsigned(operation: &'static str, cause: &CredentialsError) -> Self {
+        let Some(exchange) = find::<Self>(cause) else {
+            return Self {
+                operation,
+                code: "Credentials".into(),
+                message: cause.to_string(),
+                class: ErrorClass::Denied,
+            };
+        };
+        let class = match exchange.class {
+            ErrorClass::Throttled | ErrorClass::Transient => exchange.class,
+            // Whatever else is wrong with it, it is no fault of the pool's spec.
+            _ => ErrorClass::Denied,
+        };
+        Self {
             class,
+            ..exchange.clone()
         }
     }
 }
@@ -129,40 +160,46 @@ impl fmt::Display for Ec2Error {
     }
 }
 
-impl std::error::Error for Ec2Error {}
+impl Error for Ec2Error {}
 
 /// EC2's words without what changes from call to call: a condition's message
 /// must not flap. A denial carries an encoded message of its own each time.
 pub(crate) fn stable(message: &str) -> String {
     let cut = [
-        "Encoded authorization failure message",
-        "(Service:",
-        "Request ID",
+        ("", "Encoded authorization failure message"),
+        ("", "(Service:"),
+        ("", "Request ID"),
+        ("Token expired", ": current date/time"),
+        ("Signature expired", ": "),
+        ("Request has expired.", " "),
     ]
     .iter()
-    .filter_map(|marker| message.find(marker))
+    .filter_map(|(kept, dropped)| {
+        let at = message.find(&format!("{kept}{dropped}"))?;
+        Some(at + kept.len())
+    })
     .min()
     .unwrap_or(message.len());
     message[..cut].trim().to_owned()
 }
 
-fn is_credentials<E, R>(error: &SdkError<E, R>) -> bool {
-    let mut source: Option<&dyn std::error::Error> = match error {
-        SdkError::DispatchFailure(failure) => failure
-            .as_connector_error()
-            .map(|e| e as &dyn std::error::Error),
+fn credentials_error<E, R>(error: &SdkError<E, R>) -> Option<&CredentialsError> {
+    match error {
+        SdkError::DispatchFailure(failure) => find(failure.as_connector_error()?),
         _ => None,
-    };
-    while let Some(cause) = source {
-        if cause
-            .downcast_ref::<aws_credential_types::provider::error::CredentialsError>()
-            .is_some()
-        {
-            return true;
-        }
-        source = cause.source();
     }
-    false
+}
+
+/// The first error of that type among an error and its causes.
+fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
 }
 
 #[cfg(test)]
@@ -195,6 +232,13 @@ mod tests {
             stable(said),
             "You are not authorized to perform this operation."
         );
+        let said = "Token expired: current date/time 1795267200 must be before the \
+                    expiration date/time 1795263600";
+        assert_eq!(stable(said), "Token expired");
+        let said = "Signature expired: 20261121T120000Z is now earlier than 20261121T121500Z";
+        assert_eq!(stable(said), "Signature expired");
+        let said = "Request has expired. Timestamp date is 2026-11-21T12:00:00Z.";
+        assert_eq!(stable(said), "Request has expired.");
         assert_eq!(stable("No capacity."), "No capacity.");
     }
 }

@@ -16,6 +16,7 @@
 
 mod adapter;
 mod connect;
+mod credentials;
 mod error;
 mod events;
 mod groups;
@@ -24,10 +25,12 @@ mod launch;
 mod placement;
 mod port;
 mod profile;
+mod sessions;
 mod template;
 
 pub use adapter::AwsEc2;
-pub use connect::{Access, AccessError, Credentials, connect, connect_events};
+pub use connect::{connect, connect_events};
+pub use credentials::{Access, AccessError, Credentials, Role, Token, WebIdentity};
 pub use error::Ec2Error;
 pub use events::{Event, Events, Message, SqsEvents};
 pub use port::{

@@ -1,84 +1,26 @@
 //! From a `providerConfigRef` to credentials and an endpoint.
 
+mod config;
+mod error;
+mod origin;
+mod secret;
+
 use std::collections::BTreeMap;
 
-use api::managed::{ProviderConfigKind, ProviderConfigReference};
-use api::provider_config::{
-    ClusterProviderConfig, CredentialSource, Credentials, Endpoint, ProviderConfig,
-    SecretKeySelector,
-};
-use k8s_openapi::api::core::v1::Secret;
+use api::managed::ProviderConfigReference;
+use api::provider_config::{AssumeRole, CredentialSource, TokenSource, WebIdentity};
 use kube::Client;
-use kube::api::Api;
-use provider_aws::{Access, AccessError, ProfileError, parse_profile};
+use provider_aws::{Access, AccessError, Credentials, Role, Token, parse_profile};
 use sha2::{Digest, Sha256};
 
-/// Why a pool has no access to AWS. Every variant names the object to mend.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// The configuration does not exist.
-    #[error("{kind} {name:?} does not exist; create it, or name another in spec.providerConfigRef")]
-    NoConfig {
-        /// Its kind.
-        kind: &'static str,
-        /// Its name.
-        name: String,
-    },
-    /// The configuration names no Secret.
-    #[error("{kind} {name:?}: spec.credentials.secretRef is required when source is Secret")]
-    NoSecretRef {
-        /// Its kind.
-        kind: &'static str,
-        /// Its name.
-        name: String,
-    },
-    /// A namespaced configuration reaches into another namespace.
-    #[error(
-        "ProviderConfig {name:?}: spec.credentials.secretRef.namespace: must be {namespace:?}, the \
-         ProviderConfig's own"
-    )]
-    ForeignSecret {
-        /// The configuration's name.
-        name: String,
-        /// Its namespace.
-        namespace: String,
-    },
-    /// The Secret or its key does not exist.
-    #[error("Secret {namespace}/{name} has no key {key:?}")]
-    NoSecret {
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// The key.
-        key: String,
-    },
-    /// The Secret's content is no profile.
-    #[error("Secret {namespace}/{name}, key {key:?}: {source}")]
-    Profile {
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// The key.
-        key: String,
-        /// Why.
-        #[source]
-        source: ProfileError,
-    },
-    /// The pod has no identity of its own.
-    #[error(transparent)]
-    Identity(#[from] AccessError),
-    /// The API server refused.
-    #[error("{what}: {source}")]
-    Api {
-        /// What was read.
-        what: String,
-        /// Why not.
-        #[source]
-        source: kube::Error,
-    },
-}
+pub use error::ConnectError;
+pub use origin::Origin;
+
+use config::Config;
+use secret::Kept;
+
+/// Tells one access from another.
+pub type Fingerprint = [u8; 32];
 
 /// Access to AWS, and a fingerprint that changes when it does.
 #[derive(Clone, Debug)]
@@ -88,41 +30,33 @@ pub struct Resolved {
     /// Queues with EC2's events, by region.
     pub queues: BTreeMap<String, String>,
     /// Equal for equal access. Holds no secret that could be read back.
-    pub fingerprint: [u8; 32],
+    pub fingerprint: Fingerprint,
+    /// Where the access comes from, for those who have to mend it.
+    pub origin: Origin,
 }
 
-struct Config {
-    kind: &'static str,
-    name: String,
-    namespace: Option<String>,
-    credentials: Credentials,
-    endpoint: Option<Endpoint>,
-    queues: BTreeMap<String, String>,
-}
-
-/// Reads the configuration that a pool of `namespace` refers to.
+/// Reads the configuration that a pool of `namespace` refers to, and the Secret
+/// that it names.
 pub async fn resolve(
     client: &Client,
     namespace: &str,
     reference: &ProviderConfigReference,
 ) -> Result<Resolved, ConnectError> {
-    let config = read_config(client, namespace, reference).await?;
-    let mut fingerprint = Sha256::new();
-    fingerprint.update(format!("{:?} {:?}", config.endpoint, config.queues));
-    let credentials = match config.credentials.source {
-        CredentialSource::Secret => {
-            let profile = read_secret(client, &config).await?;
-            fingerprint.update(&profile.text);
-            profile.parse()?
-        }
-        CredentialSource::Irsa => {
-            fingerprint.update("IRSA");
-            provider_aws::Credentials::irsa(|key| std::env::var(key).ok())?
-        }
+    let config = config::read(client, namespace, reference).await?;
+    config.check()?;
+    let kept = match config.secret()? {
+        Some(selector) => Some(secret::read(client, &config.name, selector).await?),
+        None => None,
     };
+    let credentials = credentials(&config, kept.as_ref(), |key| std::env::var(key).ok())?;
+    let mut fingerprint = Sha256::new();
+    fingerprint.update(config.describe());
+    fingerprint.update(kept.as_ref().map_or("", |kept| &kept.text));
     Ok(Resolved {
+        origin: Origin::of(&config),
         access: Access {
             credentials,
+            roles: config.roles.iter().map(role).collect(),
             endpoint: config.endpoint.map(|e| e.url.static_),
         },
         queues: config.queues,
@@ -130,98 +64,82 @@ pub async fn resolve(
     })
 }
 
-async fn read_config(
-    client: &Client,
-    namespace: &str,
-    reference: &ProviderConfigReference,
-) -> Result<Config, ConnectError> {
-    let name = reference.name.clone();
-    let kind = reference.kind.as_str();
-    let missing = || ConnectError::NoConfig {
-        kind,
-        name: reference.name.clone(),
+/// Who asks, from the configuration, its Secret and the pod's environment.
+fn credentials(
+    config: &Config,
+    kept: Option<&Kept>,
+    environment: impl Fn(&str) -> Option<String>,
+) -> Result<Credentials, ConnectError> {
+    let source = config.credentials.source;
+    let no_identity = |error: AccessError| ConnectError::Identity {
+        config: config.name.clone(),
+        source_name: config::source_name(source),
+        source: error,
     };
-    let refused = |source| ConnectError::Api {
-        what: format!("{kind} {:?}", reference.name),
-        source,
-    };
-    let (credentials, endpoint, queues, namespace) = match reference.kind {
-        ProviderConfigKind::ClusterProviderConfig => {
-            let api: Api<ClusterProviderConfig> = Api::all(client.clone());
-            let found = api.get_opt(&name).await.map_err(refused)?;
-            let spec = found.ok_or_else(missing)?.spec;
-            (spec.credentials, spec.endpoint, spec.event_queues, None)
+    match source {
+        CredentialSource::None => Ok(Credentials::Unsigned),
+        CredentialSource::Secret => {
+            let kept = kept.ok_or_else(|| config.lacks("spec.credentials.secretRef"))?;
+            parse_profile(&kept.text)
+                .map(Credentials::Static)
+                .map_err(|source| ConnectError::Profile {
+                    config: config.name.clone(),
+                    namespace: kept.selector.namespace.clone(),
+                    name: kept.selector.name.clone(),
+                    key: kept.selector.key.clone(),
+                    source,
+                })
         }
-        ProviderConfigKind::ProviderConfig => {
-            let api: Api<ProviderConfig> = Api::namespaced(client.clone(), namespace);
-            let found = api.get_opt(&name).await.map_err(refused)?;
-            let spec = found.ok_or_else(missing)?.spec;
-            let own = Some(namespace.to_owned());
-            (spec.credentials, spec.endpoint, spec.event_queues, own)
+        CredentialSource::Irsa => Credentials::irsa(environment).map_err(no_identity),
+        CredentialSource::PodIdentity => {
+            Credentials::pod_identity(environment).map_err(no_identity)
         }
-    };
-    Ok(Config {
-        kind,
-        name,
-        namespace,
-        credentials,
-        endpoint,
-        queues,
-    })
-}
-
-struct Profile {
-    selector: SecretKeySelector,
-    text: String,
-}
-
-impl Profile {
-    fn parse(self) -> Result<provider_aws::Credentials, ConnectError> {
-        parse_profile(&self.text)
-            .map(provider_aws::Credentials::Static)
-            .map_err(|source| ConnectError::Profile {
-                namespace: self.selector.namespace,
-                name: self.selector.name,
-                key: self.selector.key,
-                source,
-            })
+        CredentialSource::WebIdentity => {
+            let wanted = config.web_identity()?;
+            let token = match token(config, wanted, kept)? {
+                Some(token) => token,
+                None => Token::of_pod(environment).map_err(no_identity)?,
+            };
+            Ok(Credentials::WebIdentity(provider_aws::WebIdentity {
+                token,
+                role_arn: wanted.role_arn.clone(),
+                session_name: wanted.role_session_name.clone(),
+            }))
+        }
     }
 }
 
-async fn read_secret(client: &Client, config: &Config) -> Result<Profile, ConnectError> {
-    let selector =
-        config
-            .credentials
-            .secret_ref
-            .clone()
-            .ok_or_else(|| ConnectError::NoSecretRef {
-                kind: config.kind,
-                name: config.name.clone(),
-            })?;
-    if let Some(own) = config
-        .namespace
-        .as_ref()
-        .filter(|n| **n != selector.namespace)
-    {
-        return Err(ConnectError::ForeignSecret {
-            name: config.name.clone(),
-            namespace: own.clone(),
-        });
-    }
-    let api: Api<Secret> = Api::namespaced(client.clone(), &selector.namespace);
-    let found = api.get_opt(&selector.name).await;
-    let secret = found.map_err(|source| ConnectError::Api {
-        what: format!("Secret {}/{}", selector.namespace, selector.name),
-        source,
-    })?;
-    let bytes = secret
-        .and_then(|secret| secret.data)
-        .and_then(|mut data| data.remove(&selector.key))
-        .ok_or_else(|| ConnectError::NoSecret {
-            namespace: selector.namespace.clone(),
-            name: selector.name.clone(),
-            key: selector.key.clone(),
-        })?;
-    let text = String::from_utf8_lossy(&bytes.0).into_owned();
-    Ok(Profile { selector, text })
+/// The token, where the configuration says where it is.
+fn token(
+    config: &Config,
+    wanted: &WebIdentity,
+    kept: Option<&Kept>,
+) -> Result<Option<Token>, ConnectError> {
+    let Some(place) = &wanted.token_config else {
+        return Ok(None);
+    };
+    Ok(Some(match (place.source, kept, &place.fs) {
+        (TokenSource::Secret, Some(kept), _) => Token::Given(kept.text.clone()),
+        (TokenSource::Filesystem, _, Some(file)) => Token::File(file.path.clone().into()),
+        (TokenSource::Secret, None, _) => {
+            return Err(config.lacks("spec.credentials.webIdentity.tokenConfig.secretRef"));
+        }
+        (TokenSource::Filesystem, _, None) => {
+            return Err(config.lacks("spec.credentials.webIdentity.tokenConfig.fs"));
+        }
+    }))
 }
+
+fn role(role: &AssumeRole) -> Role {
+    let tags = role.tags.iter();
+    Role {
+        arn: role.role_arn.clone(),
+        external_id: role.external_id.clone(),
+        tags: tags.map(|t| (t.key.clone(), t.value.clone())).collect(),
+        transitive_tag_keys: role.transitive_tag_keys.clone(),
+    }
+}
+
+#[cfg(test)]
+#[path = "access_tests.rs"]
+mod tests;

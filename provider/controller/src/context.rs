@@ -12,6 +12,7 @@ use provider_runtime::metrics::lifecycle::Lifecycle;
 use provider_runtime::metrics::reconciles::OfController;
 use provider_runtime::poll::Intervals;
 
+use crate::access::Fingerprint;
 use crate::region::lock;
 use crate::regions::Regions;
 
@@ -36,10 +37,11 @@ pub struct Context {
 }
 
 /// A pool that EC2 refused for its spec or its permissions does not ask again at
-/// once, unless its spec changes.
+/// once, unless its spec or its access changes.
 struct Held {
     until: Timestamp,
     generation: Option<i64>,
+    access: Fingerprint,
 }
 
 impl Context {
@@ -64,18 +66,24 @@ impl Context {
     }
 
     /// Until when the pool holds its launches.
-    pub fn launches_held_until(&self, pool: &SpotPool) -> Option<Timestamp> {
+    pub fn launches_held_until(&self, pool: &SpotPool, access: Fingerprint) -> Option<Timestamp> {
         let held = lock(&self.held);
         let of_pool = held.get(&pool.uid().unwrap_or_default())?;
-        (of_pool.generation == pool.metadata.generation).then_some(of_pool.until)
+        let asks_the_same =
+            of_pool.generation == pool.metadata.generation && of_pool.access == access;
+        asks_the_same.then_some(of_pool.until)
     }
 
     /// Holds the pool's launches, or lets them go.
-    pub fn hold_launches(&self, pool: &SpotPool, until: Option<Timestamp>) {
+    pub fn hold_launches(&self, pool: &SpotPool, access: Fingerprint, until: Option<Timestamp>) {
         let uid = pool.uid().unwrap_or_default();
-        let generation = pool.metadata.generation;
-        match until {
-            Some(until) => lock(&self.held).insert(uid, Held { until, generation }),
+        let held = until.map(|until| Held {
+            until,
+            generation: pool.metadata.generation,
+            access,
+        });
+        match held {
+            Some(held) => lock(&self.held).insert(uid, held),
             None => lock(&self.held).remove(&uid),
         };
     }

@@ -15,6 +15,7 @@ use provider_runtime::conditions::{Verdict, reason};
 use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
 
+use crate::access::Origin;
 use crate::act::{ActError, Acted, Actor};
 use crate::missing::{self, Missing};
 use crate::reconcile::{self, StepError};
@@ -38,6 +39,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) cluster: &'a str,
     pub(crate) pool: &'a SpotPool,
     pub(crate) region: &'a Region,
+    /// Where the access to the region comes from.
+    pub(crate) origin: &'a Origin,
     pub(crate) permitted: Permitted,
     pub(crate) deleted: bool,
     /// No launch before this.
@@ -152,10 +155,11 @@ impl Pass<'_> {
                 &observed,
                 &desired.offerings,
                 acted.launch.as_ref(),
+                self.origin,
                 self.now,
             );
             let synced = work.failure.as_ref().map_or_else(Verdict::synced, |error| {
-                Verdict::not_synced("update", error)
+                Verdict::not_synced("update", &self.origin.explain(error))
             });
             let ready = status::ready(&last, &observed, self.deleted);
             self.show(writer, &snapshot, &observed, &desired.offerings, &last);
@@ -289,7 +293,11 @@ impl Pass<'_> {
 
     /// AWS did not tell what the spec depends on: nothing is known, nothing done.
     fn fail<S: PoolStore>(&self, writer: &mut StatusWriter<S>, error: &StepError) -> Passed {
-        writer.conclude([Verdict::not_synced(error.step(), error)]);
+        let message = match error {
+            StepError::Observe(error) => self.origin.explain(error),
+            other => other.to_string(),
+        };
+        writer.conclude([Verdict::not_synced(error.step(), &message)]);
         Passed {
             happened: Vec::new(),
             launches_held_until: self.launches_held_until,

@@ -17,7 +17,7 @@ use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
 use provider_runtime::{finalizer, pause, policies, poll, requests, usage};
 
-use crate::access::{self, ConnectError};
+use crate::access::{self, ConnectError, Fingerprint, Origin};
 use crate::context::{Context, MANAGER};
 use crate::pass::{CALM, Next, Pass, Passed};
 use crate::region::Region;
@@ -105,8 +105,12 @@ async fn reconcile_now(
         let message = format!("looking at EC2 now, as {} asks", requests::ANNOTATION);
         happened.push(Happened::normal(requests::EVENT, message));
     }
-    let region = match connect(context, pool).await? {
-        Ok(region) => region,
+    let Connected {
+        region,
+        origin,
+        fingerprint,
+    } = match connect(context, pool).await? {
+        Ok(connected) => connected,
         Err(error) => return fail(context, pool, &mut writer, &error).await,
     };
     if !finalizer::is_present(&pool.metadata, finalizer::MANAGED) {
@@ -115,7 +119,7 @@ async fn reconcile_now(
     }
     // Whoever asks knows something that the last look does not show.
     let look = if request.is_some() {
-        context.hold_launches(pool, None);
+        context.hold_launches(pool, fingerprint, None);
         region.forget_facts().await;
         observer::snapshot(&region, now).await
     } else {
@@ -125,14 +129,16 @@ async fn reconcile_now(
         cluster: context.regions.cluster(),
         pool,
         region: &region,
+        origin: &origin,
         permitted,
         deleted,
-        launches_held_until: context.launches_held_until(pool),
+        launches_held_until: context.launches_held_until(pool, fingerprint),
         now,
     };
     let mut passed = pass.run(&mut writer, look).await?;
     happened.append(&mut passed.happened);
     passed.happened = happened;
+    context.hold_launches(pool, fingerprint, passed.launches_held_until);
     conclude(context, pool, writer, passed, now).await
 }
 
@@ -198,7 +204,6 @@ async fn conclude<S: PoolStore>(
     mut passed: Passed,
     now: Timestamp,
 ) -> Result<Requeue, ReconcileError> {
-    context.hold_launches(pool, passed.launches_held_until);
     match passed.next {
         Next::Release => {
             context.events.publish(pool, &passed.happened, now).await;
@@ -286,12 +291,19 @@ fn holds(status: &SpotPoolStatus, type_: &str) -> Option<bool> {
     Some(found.status == ConditionStatus::True)
 }
 
+/// A pool's way to AWS.
+struct Connected {
+    region: Arc<Region>,
+    origin: Origin,
+    fingerprint: Fingerprint,
+}
+
 /// Records the usage, then reads the credentials. An unreachable API server is
 /// the outer error, a configuration that cannot work the inner one.
 async fn connect(
     context: &Context,
     pool: &SpotPool,
-) -> Result<Result<Arc<Region>, StepError>, ReconcileError> {
+) -> Result<Result<Connected, StepError>, ReconcileError> {
     let reference = &pool.spec.provider_config_ref;
     if pool.metadata.deletion_timestamp.is_none() {
         usage::track::<ProviderConfigUsage, _>(&context.client, MANAGER, pool, reference).await?;
@@ -310,7 +322,11 @@ async fn connect(
             ObjectRef::from_obj(pool),
         )
         .await;
-    Ok(Ok(region))
+    Ok(Ok(Connected {
+        region,
+        origin: resolved.origin,
+        fingerprint: resolved.fingerprint,
+    }))
 }
 
 async fn fail<S: PoolStore>(

@@ -10,7 +10,7 @@ use provider_aws::TagKeys;
 use provider_runtime::metrics::calls::Calls;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::access::Resolved;
+use crate::access::{Fingerprint, Resolved};
 use crate::counted::Counted;
 use crate::region::{Region, lock};
 use crate::{announcements, observer};
@@ -25,7 +25,7 @@ pub const TAG_KEYS: TagKeys = TagKeys {
 };
 
 /// Fingerprint of the credentials, and the region's name.
-type Key = ([u8; 32], String);
+type Key = (Fingerprint, String);
 
 /// Hands out one [`Region`] per fingerprint of credentials and region's name.
 pub struct Regions {

@@ -13,6 +13,7 @@ use provider_core::{
 use provider_runtime::conditions::{self, Verdict, reason};
 use provider_runtime::events::Happened;
 
+use crate::access::Origin;
 use crate::act::LaunchOutcome;
 use crate::convert;
 use crate::validate::Invalid;
@@ -120,6 +121,7 @@ pub fn launched(
     observed: &Observed,
     offerings: &[Offering],
     last: Option<&LaunchOutcome>,
+    origin: &Origin,
     now: Timestamp,
 ) -> Option<Verdict> {
     if plan
@@ -128,7 +130,8 @@ pub fn launched(
         .any(|w| matches!(w, Wait::Capacity { .. }))
     {
         let (offering, cold) = observed.cold.among(offerings, now).last()?;
-        return Some(refused(offering, &cold.refusal, ErrorClass::Capacity));
+        let class = ErrorClass::Capacity;
+        return Some(refused(offering, &cold.refusal, class, origin));
     }
     match last? {
         LaunchOutcome::Launched => Some(Verdict::new(
@@ -138,7 +141,7 @@ pub fn launched(
             "",
         )),
         LaunchOutcome::Refused { offering, refusal } => {
-            Some(refused(offering, refusal, refusal.class))
+            Some(refused(offering, refusal, refusal.class, origin))
         }
     }
 }
@@ -256,7 +259,12 @@ fn running(observed: &Observed) -> usize {
 
 /// The message names the offering, EC2's code and, for a quota, the limit to
 /// raise. `fallback` stands in where the memory is of another class.
-fn refused(offering: &Offering, refusal: &Refusal, fallback: ErrorClass) -> Verdict {
+fn refused(
+    offering: &Offering,
+    refusal: &Refusal,
+    fallback: ErrorClass,
+    origin: &Origin,
+) -> Verdict {
     let class = match refusal.class {
         ErrorClass::Quota => ErrorClass::Quota,
         _ => fallback,
@@ -272,7 +280,7 @@ fn refused(offering: &Offering, refusal: &Refusal, fallback: ErrorClass) -> Verd
             format!("; raise the quota {code} ({name}) in this region")
         }
         ErrorClass::Capacity => "; it is tried again, and so is every other offering".to_owned(),
-        ErrorClass::Denied => "; check the permissions of the ProviderConfig's identity".to_owned(),
+        ErrorClass::Denied => format!("; {}", origin.next_step(None, &refusal.code)),
         _ => String::new(),
     };
     Verdict::new(

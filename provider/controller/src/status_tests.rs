@@ -80,6 +80,16 @@ fn status_of(verdicts: impl IntoIterator<Item = Verdict>) -> SpotPoolStatus {
     status
 }
 
+fn launched(
+    plan: &Plan,
+    observed: &Observed,
+    offerings: &[Offering],
+    last: Option<&LaunchOutcome>,
+    now: Timestamp,
+) -> Option<Verdict> {
+    super::launched(plan, observed, offerings, last, &Origin::for_tests(), now)
+}
+
 #[test]
 fn a_pool_is_ready_only_when_every_wanted_instance_runs() {
     let running = instance("i-1", 0, InstanceState::Running);
@@ -134,7 +144,7 @@ fn a_refusal_says_what_ec2_said_and_what_to_do() {
         (
             ErrorClass::Denied,
             "UnauthorizedOperation",
-            "check the permissions",
+            "ClusterProviderConfig \"default\": check the permissions",
         ),
         (
             ErrorClass::Configuration,

@@ -60,12 +60,19 @@ impl ErrorClass {
             | "AccessDeniedException"
             | "Blocked"
             | "ExpiredToken"
+            | "ExpiredTokenException"
+            | "IDPRejectedClaim"
+            | "IncompleteSignature"
             | "InvalidClientTokenId"
             | "InvalidIdentityToken"
+            | "MissingAuthenticationToken"
             | "OptInRequired"
+            | "PackedPolicyTooLarge"
             | "PendingVerification"
+            | "RegionDisabledException"
             | "RequestExpired"
-            | "SignatureDoesNotMatch" => Self::Denied,
+            | "SignatureDoesNotMatch"
+            | "UnrecognizedClientException" => Self::Denied,
 
             "InvalidAMIID.Malformed"
             | "InvalidAMIID.NotFound"
@@ -88,6 +95,7 @@ impl ErrorClass {
             | "NoSuchEntity"
             | "OperationNotPermitted"
             | "UnsupportedOperation"
+            | "ValidationError"
             | "VPCIdNotSpecified"
             | "DefaultVpcDoesNotExist"
             | "InvalidAction" => Self::Configuration,

@@ -144,13 +144,10 @@ fn set_up_network(plan: &Plan) -> Result<(), Error> {
     // On the loopback interface rather than on a bridge: pods hang on cables of
     // their own (CNI "ptp"), so pod to service to pod traffic is always routed and
     // needs no br_netfilter, which not every kernel has loaded.
-    network::ip(&[
-        "address",
-        "add",
-        &format!("{}/32", plan.gateway),
-        "dev",
-        "lo",
-    ])?;
+    for address in [plan.gateway, network::POD_IDENTITY_AGENT] {
+        let address = format!("{address}/32");
+        network::ip(&["address", "add", &address, "dev", "lo"])?;
+    }
     wait::until(
         "the cable to the host",
         Deadline::after(CABLE),

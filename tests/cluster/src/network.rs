@@ -18,6 +18,8 @@ pub const SERVICES: &str = "10.96.0.0/16";
 pub const API_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 /// The service address of the cluster's DNS.
 pub const DNS_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
+/// Where pods find EKS's Pod Identity agent, as on every EKS node; inside only.
+pub const POD_IDENTITY_AGENT: Ipv4Addr = Ipv4Addr::new(169, 254, 170, 23);
 /// The cluster's end of the cable, in its own network namespace.
 pub const UPLINK: &str = "uplink";
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::configuration::{CONTAINERD_SOCKET, kernel_settings};
 use crate::layout::Layout;
-use crate::network::SERVICES;
+use crate::network::{POD_IDENTITY_AGENT, SERVICES};
 use crate::plan::{Part, Plan, Probe, ReplacedFile};
 
 const ETCD: &str = "http://127.0.0.1:2379";
@@ -227,9 +227,18 @@ fn emulator(layout: &Layout) -> Part {
     Part {
         name: "ec2-emulator".to_owned(),
         program: layout.python.clone(),
-        arguments: ["-m", "ec2_emulator", "--host", &host, "--port", "4566"]
-            .map(str::to_owned)
-            .to_vec(),
+        arguments: [
+            "-m",
+            "ec2_emulator",
+            "--host",
+            &host,
+            "--port",
+            "4566",
+            "--agent-host",
+            &POD_IDENTITY_AGENT.to_string(),
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         environment: vec![
             variable("PYTHONPATH", text(&layout.state.emulator())),
             // A log that is read while it is written must not lag behind.

@@ -37,6 +37,12 @@ class Emulator:
         counts: dict[str, int] = self._ask("GET", "/calls")["counts"]
         return counts
 
+    def recorded(self, operation: str) -> list[dict[str, Any]]:
+        """The calls of one operation, with their parameters, oldest first."""
+        path = f"/calls?operation={operation}"
+        calls: list[dict[str, Any]] = self._ask("GET", path)["calls"]
+        return calls
+
     def _ask(self, method: str, path: str, document: Any = None) -> Any:
         data = None if document is None else json.dumps(document).encode()
         request = urllib.request.Request(

@@ -2,100 +2,225 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from environment.cluster import SYSTEM, Cluster, Object, condition, is_ready
+from environment.cluster import SYSTEM, Cluster, Object, Refused, condition
+from environment.configurations import Configurations
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
+from environment.pools import PODS, PROVIDER, Pools
 from environment.waiting import until
 
-PROVIDER = "acme-provider-gpu-spot"
-PODS = f"provider={PROVIDER}"
-API = "gpu.platform.acme.io/v1alpha1"
 SECRET = "do-not-print-me"
 PROFILE = f"[default]\naws_access_key_id = AKIATEST\naws_secret_access_key = {SECRET}\n"
+HERE = "123456789012"
+THERE, FAR = "111122223333", "444455556666"
+# Where EKS mounts tokens, and what for.
+IRSA = "/var/run/secrets/eks.amazonaws.com/serviceaccount"
+POD = "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount"
+
+
+def role(account: str, name: str = "pools") -> str:
+    return f"arn:aws:iam::{account}:role/{name}"
+
+
+def by_token(place: Object, account: str, **more: str) -> Object:
+    identity = {"roleARN": role(account), "tokenConfig": place, **more}
+    return {"source": "WebIdentity", "webIdentity": identity}
+
+
+@pytest.fixture
+def pools(cluster: Cluster, namespace: str) -> Pools:
+    return Pools(cluster, namespace)
+
+
+@pytest.fixture
+def configurations(
+    cluster: Cluster, namespace: str, emulator: Emulator
+) -> Iterator[Configurations]:
+    configurations = Configurations(cluster, namespace, emulator)
+    yield configurations
+    configurations.remove()
 
 
 def test_a_namespaces_own_credentials_serve_its_pools(
-    cluster: Cluster, namespace: str, ec2: Ec2, emulator: Emulator
+    cluster: Cluster, pools: Pools, ec2: Ec2, configurations: Configurations
 ) -> None:
-    _secret(cluster, namespace, PROFILE)
-    cluster.apply(_config("ProviderConfig", "own", namespace, emulator.url, namespace))
-    cluster.apply(_pool(namespace, {"kind": "ProviderConfig", "name": "own"}))
-    until("the pool to be Ready", lambda: is_ready(_get(cluster, namespace)))
-    (usage,) = cluster.all("providerconfigusages", namespace)
-    assert usage["spec"]["providerConfigRef"] == {
-        "kind": "ProviderConfig",
-        "name": "own",
-    }
-    assert len(ec2.live(namespace)) == 1
-    _delete(cluster, namespace)
-    assert ec2.live(namespace) == []
+    configurations.secret(PROFILE)
+    reference = configurations.apply("own", configurations.keys())
+    pools.apply("pool", providerConfigRef=reference)
+    pools.ready("pool")
+    (usage,) = cluster.all("providerconfigusages", pools.namespace)
+    assert usage["spec"]["providerConfigRef"] == reference
+    assert len(ec2.live(pools.namespace)) == 1
+    pools.delete("pool")
+    assert ec2.live(pools.namespace) == []
 
 
 def test_what_is_missing_is_named_and_its_arrival_noticed_without_a_restart(
-    cluster: Cluster, namespace: str, emulator: Emulator
+    pools: Pools, configurations: Configurations
 ) -> None:
-    cluster.apply(_pool(namespace, {"kind": "ProviderConfig", "name": "late"}))
-    _says(cluster, namespace, 'ProviderConfig "late" does not exist')
-    cluster.apply(_config("ProviderConfig", "late", namespace, emulator.url, namespace))
-    _says(cluster, namespace, f"Secret {namespace}/aws has no key")
-    _secret(cluster, namespace, "[default]\naws_access_key_id = AKIATEST\n")
-    _says(cluster, namespace, "[default] has no aws_secret_access_key")
-    _secret(cluster, namespace, PROFILE)
-    until("the pool to be Ready", lambda: is_ready(_get(cluster, namespace)))
-    _delete(cluster, namespace)
+    pools.apply("pool", providerConfigRef={"kind": "ProviderConfig", "name": "late"})
+    pools.says("pool", "Synced", "False", 'ProviderConfig "late" does not exist')
+    configurations.apply("late", configurations.keys())
+    missing = f"Secret {pools.namespace}/aws has no key"
+    pools.says("pool", "Synced", "False", missing)
+    configurations.secret("[default]\naws_access_key_id = AKIATEST\n")
+    missing = "[default] has no aws_secret_access_key"
+    pools.says("pool", "Synced", "False", missing)
+    configurations.secret(PROFILE)
+    pools.ready("pool")
+    pools.delete("pool")
 
 
 def test_a_namespace_cannot_use_the_secrets_of_another(
-    cluster: Cluster, namespace: str, ec2: Ec2, emulator: Emulator
+    pools: Pools, ec2: Ec2, configurations: Configurations
 ) -> None:
-    cluster.apply(_config("ProviderConfig", "theirs", namespace, emulator.url, SYSTEM))
-    cluster.apply(_pool(namespace, {"kind": "ProviderConfig", "name": "theirs"}))
-    _says(cluster, namespace, "spec.credentials.secretRef.namespace")
-    assert ec2.live(namespace) == []
-    _delete(cluster, namespace)
-
-
-def test_a_web_identity_is_exchanged_for_a_session(
-    cluster: Cluster, namespace: str, emulator: Emulator, irsa: str
-) -> None:
-    cluster.apply(
-        {
-            "apiVersion": API,
-            "kind": "ClusterProviderConfig",
-            "metadata": {"name": irsa},
-            "spec": {
-                "credentials": {"source": "IRSA"},
-                "endpoint": {"url": {"type": "Static", "static": emulator.url}},
-            },
-        }
+    theirs = configurations.reference(namespace=SYSTEM)
+    reference = configurations.apply(
+        "theirs", {"source": "Secret", "secretRef": theirs}
     )
+    pools.apply("pool", providerConfigRef=reference)
+    pools.says("pool", "Synced", "False", "spec.credentials.secretRef.namespace")
+    assert ec2.live(pools.namespace) == []
+    pools.delete("pool")
+
+
+def test_a_namespace_cannot_have_the_providers_token_sent_to_itself(
+    pools: Pools, emulator: Emulator, configurations: Configurations, identity: None
+) -> None:
     emulator.forget_calls()
-    cluster.apply(_pool(namespace, {"kind": "ClusterProviderConfig", "name": irsa}))
-    until("the pool to be Ready", lambda: is_ready(_get(cluster, namespace)))
-    assert emulator.calls().get("AssumeRoleWithWebIdentity", 0) >= 1
-    _delete(cluster, namespace)
+    reference = configurations.apply("nosy", {"source": "IRSA"})
+    pools.apply("pool", providerConfigRef=reference)
+    pools.says("pool", "Synced", "False", "spec.endpoint")
+    assert emulator.calls().get("AssumeRoleWithWebIdentity", 0) == 0
+    pools.delete("pool")
+
+
+@pytest.mark.parametrize(
+    ("credentials", "field"),
+    [
+        ({"source": "Secret"}, "secretRef is required"),
+        ({"source": "WebIdentity"}, "webIdentity is required"),
+        (by_token({"source": "Secret"}, HERE), "secretRef is required"),
+        (by_token({"source": "Filesystem"}, HERE), "fs is required"),
+        ({"source": "Guess"}, "Unsupported value"),
+    ],
+)
+def test_a_source_without_what_it_needs_is_refused_when_it_is_applied(
+    configurations: Configurations, credentials: Object, field: str
+) -> None:
+    with pytest.raises(Refused, match=field):
+        configurations.apply("incomplete", credentials)
+
+
+def test_the_pods_role_serves_where_eks_annotates_the_service_account(
+    pools: Pools, emulator: Emulator, configurations: Configurations, identity: None
+) -> None:
+    reference = configurations.apply_to_cluster({"source": "IRSA"})
+    _serves(pools, emulator, reference, HERE)
+    call, *_ = emulator.recorded("AssumeRoleWithWebIdentity")
+    assert call["parameters"]["RoleArn"] == role(HERE)
+
+
+def test_a_token_in_a_file_opens_another_role(
+    pools: Pools, emulator: Emulator, configurations: Configurations, identity: None
+) -> None:
+    place = {"source": "Filesystem", "fs": {"path": f"{IRSA}/token"}}
+    reference = configurations.apply_to_cluster(
+        by_token(place, THERE, roleSessionName="files")
+    )
+    _serves(pools, emulator, reference, THERE)
+    call, *_ = emulator.recorded("AssumeRoleWithWebIdentity")
+    assert call["parameters"]["RoleSessionName"] == "files"
+
+
+def test_a_token_in_a_secret_opens_a_role(
+    pools: Pools, emulator: Emulator, configurations: Configurations
+) -> None:
+    configurations.secret(SECRET, key="token")
+    place = {"source": "Secret", "secretRef": configurations.reference("token")}
+    reference = configurations.apply("own", by_token(place, THERE))
+    _serves(pools, emulator, reference, THERE)
+    call, *_ = emulator.recorded("AssumeRoleWithWebIdentity")
+    assert call["parameters"]["RoleSessionName"] == "provider-gpu-spot"
+
+
+def test_the_pods_identity_serves_where_eks_associates_it(
+    pools: Pools, emulator: Emulator, configurations: Configurations, identity: None
+) -> None:
+    emulator.fault("AssumeRoleForPodIdentity", code="AccessDeniedException")
+    reference = configurations.apply_to_cluster({"source": "PodIdentity"})
+    pools.apply("denied", providerConfigRef=reference)
+    seen = pools.says("denied", "Synced", "False", "Pod Identity association")
+    assert reference["name"] in condition(seen, "Synced")["message"]
+    emulator.clear_faults()
+    pools.ready("denied")
+    pools.delete("denied")
+    assert emulator.calls().get("AssumeRoleForPodIdentity", 0) >= 2
+
+
+def test_a_proxy_may_sign_instead_of_the_provider(
+    pools: Pools, emulator: Emulator, configurations: Configurations
+) -> None:
+    reference = configurations.apply("proxy", {"source": "None"})
+    _serves(pools, emulator, reference, None)
+
+
+def test_roles_are_assumed_one_after_the_other(
+    pools: Pools, emulator: Emulator, configurations: Configurations
+) -> None:
+    configurations.secret(PROFILE)
+    tags = [{"key": "team", "value": "gpu"}, {"key": "stage", "value": "test"}]
+    first = {
+        "roleARN": role(THERE, "hub"),
+        "externalID": "acme-42",
+        "tags": tags,
+        "transitiveTagKeys": ["team"],
+    }
+    chain = [first, {"roleARN": role(FAR)}]
+    reference = configurations.apply(
+        "own", configurations.keys(), assumeRoleChain=chain
+    )
+    _serves(pools, emulator, reference, FAR)
+    calls = {c["parameters"]["RoleArn"]: c for c in emulator.recorded("AssumeRole")}
+    hub, last = calls[role(THERE, "hub")], calls[role(FAR)]
+    assert (hub["account"], last["account"]) == (HERE, THERE)
+    asked = hub["parameters"]
+    assert asked["ExternalId"] == "acme-42"
+    assert asked["Tags.member.1.Key"] == "team"
+    assert asked["Tags.member.2.Value"] == "test"
+    assert asked["TransitiveTagKeys.member.1"] == "team"
+    assert "ExternalId" not in last["parameters"]
 
 
 def test_no_secret_is_in_any_log_or_status(cluster: Cluster, namespace: str) -> None:
     (pod,) = cluster.pods(PODS)
     log = cluster.kubectl("logs", "-n", SYSTEM, pod["metadata"]["name"])
-    pools = json.dumps(cluster.all("spotpools", namespace))
-    events = json.dumps(cluster.all("events", namespace))
-    assert log and SECRET not in log + pools + events
+    told = cluster.kubectl("get", "spotpools,events", "-A", "-o", "json")
+    assert log and SECRET not in log + told
 
 
-@pytest.fixture
-def irsa(cluster: Cluster) -> Iterator[str]:
-    """The provider with a web identity, as EKS would give it one."""
-    name = "web-identity"
+def _serves(
+    pools: Pools, emulator: Emulator, reference: Object, account: str | None
+) -> None:
+    """A pool comes and goes, and whose credentials sign for its launch."""
+    emulator.forget_calls()
+    pools.apply("pool", providerConfigRef=reference)
+    pools.ready("pool")
+    launches = emulator.recorded("CreateFleet")
+    assert [call["account"] for call in launches] == [account]
+    pools.delete("pool")
+
+
+@pytest.fixture(scope="module")
+def identity(cluster: Cluster) -> Iterator[None]:
+    """The provider with the identities that EKS's webhooks give a pod."""
+    name = "eks"
     cluster.apply(_runtime(name))
     _use_runtime(cluster, name)
-    yield name
-    cluster.kubectl("delete", "clusterproviderconfig", name, "--wait=false")
+    yield
     _use_runtime(cluster, "default")
 
 
@@ -103,36 +228,40 @@ def _use_runtime(cluster: Cluster, name: str) -> None:
     patch = {"spec": {"runtimeConfigRef": {"name": name}}}
     old = {pod["metadata"]["uid"] for pod in cluster.pods(PODS)}
     cluster.kubectl(
-        "patch",
-        "provider.pkg.crossplane.io",
-        PROVIDER,
-        "--type=merge",
-        "-p",
-        json.dumps(patch),
+        *("patch", "provider.pkg.crossplane.io", PROVIDER),
+        *("--type=merge", "-p", json.dumps(patch)),
     )
     until("the provider's new pod", lambda: cluster.renewed(PODS, old), seconds=120)
 
 
 def _runtime(name: str) -> Object:
-    mount = "/var/run/secrets/eks.amazonaws.com/serviceaccount"
-    token = {
-        "path": "token",
-        "audience": "sts.amazonaws.com",
-        "expirationSeconds": 3600,
+    tokens = {
+        "aws-iam-token": (IRSA, "token", "sts.amazonaws.com"),
+        "eks-pod-identity-token": (
+            POD,
+            "eks-pod-identity-token",
+            "pods.eks.amazonaws.com",
+        ),
+    }
+    environment = {
+        "AWS_ROLE_ARN": role(HERE),
+        "AWS_WEB_IDENTITY_TOKEN_FILE": f"{IRSA}/token",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://169.254.170.23/v1/credentials",
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": f"{POD}/eks-pod-identity-token",
     }
     container = {
         "name": "package-runtime",
-        "env": [
-            {"name": "AWS_ROLE_ARN", "value": "arn:aws:iam::123456789012:role/pools"},
-            {"name": "AWS_WEB_IDENTITY_TOKEN_FILE", "value": f"{mount}/token"},
+        "env": [{"name": name, "value": value} for name, value in environment.items()],
+        "volumeMounts": [
+            {"name": volume, "mountPath": mount}
+            for volume, (mount, _, _) in tokens.items()
         ],
-        "volumeMounts": [{"name": "aws-iam-token", "mountPath": mount}],
     }
-    volume = {
-        "name": "aws-iam-token",
-        "projected": {"sources": [{"serviceAccountToken": token}]},
-    }
-    pod = {"containers": [container], "volumes": [volume]}
+    volumes = [
+        _token_volume(volume, path, audience)
+        for volume, (_, path, audience) in tokens.items()
+    ]
+    pod = {"containers": [container], "volumes": volumes}
     return {
         "apiVersion": "pkg.crossplane.io/v1beta1",
         "kind": "DeploymentRuntimeConfig",
@@ -143,59 +272,6 @@ def _runtime(name: str) -> Object:
     }
 
 
-def _secret(cluster: Cluster, namespace: str, profile: str) -> None:
-    cluster.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "aws", "namespace": namespace},
-            "stringData": {"credentials": profile},
-        }
-    )
-
-
-def _config(kind: str, name: str, namespace: str, url: str, of: str) -> Object:
-    reference = {"namespace": of, "name": "aws", "key": "credentials"}
-    return {
-        "apiVersion": API,
-        "kind": kind,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "credentials": {"source": "Secret", "secretRef": reference},
-            "endpoint": {"url": {"type": "Static", "static": url}},
-        },
-    }
-
-
-def _pool(namespace: str, reference: dict[str, Any]) -> Object:
-    return {
-        "apiVersion": API,
-        "kind": "SpotPool",
-        "metadata": {"name": "pool", "namespace": namespace},
-        "spec": {
-            "providerConfigRef": reference,
-            "forProvider": {
-                "region": "us-east-1",
-                "size": {"minimum": 1, "maximum": 1},
-                "instanceTypes": ["g4dn.xlarge"],
-                "image": {"id": "ami-00000000000c0de01"},
-            },
-        },
-    }
-
-
-def _get(cluster: Cluster, namespace: str) -> Object | None:
-    return cluster.get("spotpool", "pool", namespace)
-
-
-def _says(cluster: Cluster, namespace: str, words: str) -> None:
-    until(
-        f"the pool to say {words!r}",
-        lambda: words
-        in condition(_get(cluster, namespace), "Synced").get("message", ""),
-        seconds=90,
-    )
-
-
-def _delete(cluster: Cluster, namespace: str) -> None:
-    cluster.kubectl("delete", "spotpool", "pool", "-n", namespace, "--timeout=60s")
+def _token_volume(name: str, path: str, audience: str) -> Object:
+    token = {"path": path, "audience": audience, "expirationSeconds": 3600}
+    return {"name": name, "projected": {"sources": [{"serviceAccountToken": token}]}}

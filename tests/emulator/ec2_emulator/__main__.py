@@ -30,6 +30,10 @@ def main() -> None:
     parser.add_argument(
         "--port", type=int, default=5000, help="default: %(default)s; 0: any free one"
     )
+    parser.add_argument(
+        "--agent-host",
+        help="where EKS's Pod Identity agent is found too, at port 80: 169.254.170.23",
+    )
     arguments = parser.parse_args()
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s"
@@ -44,6 +48,9 @@ def main() -> None:
     server = make_server(app, arguments.host, arguments.port)
     host, port = server.bind_addr
     logging.getLogger("ec2_emulator").info("listening on http://%s:%s", host, port)
+    if arguments.agent_host:
+        agent = make_server(app, arguments.agent_host, 80)
+        threading.Thread(target=agent.serve, daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with contextlib.suppress(KeyboardInterrupt, SystemExit):
         server.serve()

@@ -16,6 +16,7 @@ from moto.moto_server.werkzeug_app import (
     create_backend_app,
 )
 
+from . import pod_identity
 from .calls import Call, read_call
 from .control import PREFIX, Control
 from .emulator import Emulator
@@ -56,7 +57,9 @@ class App:
                 environ["REQUEST_METHOD"], path, environ.get("QUERY_STRING", ""), body
             )
             return _send(reply, start_response)
-        call = read_call(environ, body)
+        of_agent = path == pod_identity.PATH
+        call = pod_identity.agent_call() if of_agent else read_call(environ, body)
+        account = get_account_id_from(call.access_key) if call.access_key else None
         seconds = self.emulator.clock.seconds()
         began, cpu_began = time.perf_counter(), time.thread_time()
         code = "OK"
@@ -67,17 +70,22 @@ class App:
             reply, code = Reply(500, {}, b""), "(reply lost)"
             environ.get(CUT, lambda: None)()
         except AwsError as error:
-            reply, code = _refusal(error, call), error.code
+            reply = pod_identity.refusal(error) if of_agent else _refusal(error, call)
+            code = error.code
         spent = (time.perf_counter() - began) * 1000
         cpu = (time.thread_time() - cpu_began) * 1000
         self.emulator.recorder.add(
-            Answered(seconds, call, reply.status, code, spent, cpu)
+            Answered(seconds, call, account, reply.status, code, spent, cpu)
         )
         log.info("%s %s %s %.0f ms", call.service, call.operation, code, spent)
         return _send(reply, start_response)
 
     def _answer(self, call: Call, environ: dict[str, Any], body: bytes) -> Reply:
         emulator = self.emulator
+        if call.protocol == "agent":
+            _strike_before(emulator.faults.take_at_front(call))
+            with emulator.held():
+                return pod_identity.answer(environ.get("HTTP_AUTHORIZATION", ""))
         if call.service not in SERVICES:
             raise AwsError(
                 "NotImplementedByEmulator",
@@ -112,6 +120,12 @@ class App:
             captured[:] = [int(status.split(" ", 1)[0]), headers]
 
         inner = {**environ, "wsgi.input": io.BytesIO(body)}
+        if not call.access_key:
+            # As whatever stands between such a client and AWS would sign it.
+            inner["HTTP_AUTHORIZATION"] = (
+                "AWS4-HMAC-SHA256 Credential="
+                f"UNSIGNED/20260101/{call.region}/{call.service}/aws4_request"
+            )
         try:
             content = b"".join(self.moto(inner, capture))
         except AwsError:

@@ -35,7 +35,7 @@ class Call:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def facts(self) -> dict[str, str]:
-        """What an EC2 request says about the offering it asks for."""
+        """Who asks, and what an EC2 request says about the offering it asks for."""
         placement = self.parameters.get("Placement") or {}
         market = self.parameters.get("InstanceMarketOptions") or {}
         return {
@@ -46,6 +46,7 @@ class Call:
             ),
             "MarketType": str(market.get("MarketType") or "on-demand"),
             "Region": self.region,
+            "AccessKey": self.access_key,
         }
 
 

@@ -16,11 +16,13 @@ REMEMBERED_CALLS = 20_000
 class Answered:
     """A call and how it was answered; `code` is "OK" or the error's code.
 
+    `account` is whose credentials signed it; None where none did.
     `cpu_milliseconds` is what answering took of a processor, however busy that was.
     """
 
     seconds: float
     call: Call
+    account: str | None
     status: int
     code: str
     milliseconds: float
@@ -72,6 +74,7 @@ def _as_json(answered: Answered) -> dict[str, Any]:
         "service": answered.call.service,
         "operation": answered.call.operation,
         "region": answered.call.region,
+        "account": answered.account,
         "parameters": _plain(answered.call.parameters),
         "status": answered.status,
         "code": answered.code,

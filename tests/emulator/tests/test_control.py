@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from botocore import UNSIGNED
 from conftest import refused, shown
 
 
@@ -54,6 +55,21 @@ def test_no_credential_is_recorded(emulator, clients):
     assert "AssumeRoleWithWebIdentity" in text
     assert "very-secret" not in text
     assert "AKIA" not in text
+
+
+def test_a_recorded_call_names_the_account_that_signed_it(emulator, ec2):
+    ec2.describe_instances()
+    unsigned = emulator.client("ec2", signature_version=UNSIGNED)
+    unsigned.describe_instances()
+    accounts = [call["account"] for call in emulator.calls()["calls"]]
+    assert accounts == ["123456789012", None]
+
+
+def test_one_key_can_expire_while_others_serve(emulator, ec2):
+    emulator.fault("*", code="ExpiredToken", match={"AccessKey": "AKIAOTHER*"})
+    ec2.describe_instances()
+    emulator.fault("*", code="ExpiredToken", match={"AccessKey": "AKIAEXAMPLE*"})
+    assert refused(ec2.describe_instances)[1] == "ExpiredToken"
 
 
 def test_a_stopped_clock_goes_on_from_where_it_was(emulator):

@@ -15,6 +15,7 @@ use super::cloud::CLUSTER;
 use super::earth::{Shared, Stop};
 use super::invariants;
 use super::port::SimulatedEc2;
+use crate::access::Origin;
 use crate::pass::{Next, Pass};
 use crate::region::{Region, Snapshot};
 use crate::status;
@@ -166,6 +167,7 @@ impl Provider {
             cluster: CLUSTER,
             pool: &pool,
             region: &self.region,
+            origin: &Origin::for_tests(),
             permitted: self.permitted,
             deleted: pool.metadata.deletion_timestamp.is_some(),
             launches_held_until: held.map(|(until, _)| until),

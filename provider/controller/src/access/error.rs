@@ -1,0 +1,90 @@
+//! Why a pool has no access.
+
+use provider_aws::{AccessError, ProfileError};
+
+use super::config::ConfigName;
+
+/// Why a pool has no access to AWS. Every variant names the object to mend.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The configuration does not exist.
+    #[error("{0} does not exist; create it, or name another in spec.providerConfigRef")]
+    NoConfig(ConfigName),
+    /// The configuration lacks a field that its source needs.
+    #[error("{config}: {field} is required when source is {source_name}")]
+    Lacks {
+        /// The configuration.
+        config: ConfigName,
+        /// The field's path.
+        field: &'static str,
+        /// The source.
+        source_name: &'static str,
+    },
+    /// A namespaced configuration reaches into another namespace.
+    #[error("{config}: {field}.namespace: must be {namespace:?}, the ProviderConfig's own")]
+    ForeignSecret {
+        /// The configuration.
+        config: ConfigName,
+        /// The reference's path.
+        field: &'static str,
+        /// The configuration's namespace.
+        namespace: String,
+    },
+    /// Whoever writes a namespaced configuration could have a token of the
+    /// provider's pod sent to an endpoint of theirs.
+    #[error(
+        "{0}: spec.endpoint: must not be set where the token is one of the provider's pod, which \
+         would be sent there; use a ClusterProviderConfig, or a token in a Secret"
+    )]
+    TokenLeavesAws(ConfigName),
+    /// Nothing signs the requests.
+    #[error("{0}: spec.endpoint is required when source is None: AWS takes signed requests only")]
+    Unsigned(ConfigName),
+    /// The Secret or its key does not exist.
+    #[error("{config}: Secret {namespace}/{name} has no key {key:?}; create it")]
+    NoSecret {
+        /// The configuration that names it.
+        config: ConfigName,
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The key.
+        key: String,
+    },
+    /// The Secret's content is no profile.
+    #[error("{config}: Secret {namespace}/{name}, key {key:?}: {source}")]
+    Profile {
+        /// The configuration that names it.
+        config: ConfigName,
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The key.
+        key: String,
+        /// Why.
+        #[source]
+        source: ProfileError,
+    },
+    /// The pod has no identity of its own.
+    #[error("{config}: source is {source_name}, and {source}")]
+    Identity {
+        /// The configuration.
+        config: ConfigName,
+        /// The source.
+        source_name: &'static str,
+        /// What the pod lacks.
+        #[source]
+        source: AccessError,
+    },
+    /// The API server refused.
+    #[error("{what}: {source}")]
+    Api {
+        /// What was read.
+        what: String,
+        /// Why not.
+        #[source]
+        source: kube::Error,
+    },
+}
