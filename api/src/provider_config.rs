@@ -113,7 +113,7 @@ pub enum CredentialSource {
     /// IAM roles for service accounts.
     #[serde(rename = "IRSA")]
     Irsa,
-    /// A token of an OpenID Connect issuer that the role trusts.
+    /// A token of an issuer (OIDC) that the role trusts.
     WebIdentity,
     /// EKS Pod Identity.
     PodIdentity,
@@ -127,7 +127,7 @@ pub struct WebIdentity {
     #[serde(rename = "roleARN")]
     #[schemars(regex(pattern = r"^arn:[a-z-]+:iam::[0-9]{12}:role/.+$"))]
     pub role_arn: String,
-    /// How CloudTrail names the session; `provider-gpu-spot` by default.
+    /// The session's name, as AWS logs it; `provider-gpu-spot` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[\w+=,.@-]{2,64}$"))]
     pub role_session_name: Option<String>,

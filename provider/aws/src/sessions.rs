@@ -15,7 +15,7 @@ use provider_core::ErrorClass;
 use crate::Ec2Error;
 use crate::credentials::{Role, Token, WebIdentity};
 
-/// How CloudTrail names sessions of this provider. One name for all of them: what
+/// How AWS's logs name sessions of this provider. One name for all of them: what
 /// AWS says of a session becomes a condition's message, which must not flap.
 const SESSION: &str = "provider-gpu-spot";
 

@@ -84,8 +84,7 @@ fn credentials(
                 .map(Credentials::Static)
                 .map_err(|source| ConnectError::Profile {
                     config: config.name.clone(),
-                    namespace: kept.selector.namespace.clone(),
-                    name: kept.selector.name.clone(),
+                    secret: format!("{}/{}", kept.selector.namespace, kept.selector.name),
                     key: kept.selector.key.clone(),
                     source,
                 })

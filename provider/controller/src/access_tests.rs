@@ -23,7 +23,7 @@ fn config(namespace: Option<&str>, spec: Value) -> Config {
     }
 }
 
-fn by_token(place: Value) -> Value {
+fn by_token(place: &Value) -> Value {
     json!({"source": "WebIdentity", "webIdentity": {"roleARN": TOKEN_ROLE, "tokenConfig": place}})
 }
 
@@ -49,8 +49,8 @@ fn a_team_cannot_have_the_providers_own_token_sent_to_itself() {
     let file = json!({"source": "Filesystem", "fs": {"path": "/var/run/token"}});
     for credentials in [
         json!({"source": "IRSA"}),
-        by_token(file),
-        by_token(Value::Null),
+        by_token(&file),
+        by_token(&Value::Null),
     ] {
         let spec = json!({"credentials": credentials, "endpoint": endpoint()});
         let refused = config(Some("team"), spec.clone()).check().unwrap_err();
@@ -60,7 +60,7 @@ fn a_team_cannot_have_the_providers_own_token_sent_to_itself() {
             .check()
             .unwrap();
     }
-    let own = by_token(json!({"source": "Secret", "secretRef": secret("team")}));
+    let own = by_token(&json!({"source": "Secret", "secretRef": secret("team")}));
     let spec = json!({"credentials": own, "endpoint": endpoint()});
     config(Some("team"), spec).check().unwrap();
 }
@@ -68,7 +68,7 @@ fn a_team_cannot_have_the_providers_own_token_sent_to_itself() {
 #[test]
 fn a_team_cannot_use_a_token_of_another_team() {
     let place = json!({"source": "Secret", "secretRef": secret("others")});
-    let spec = json!({"credentials": by_token(place)});
+    let spec = json!({"credentials": by_token(&place)});
     let refused = config(Some("team"), spec.clone()).secret().unwrap_err();
     let said =
         "ProviderConfig \"own\": spec.credentials.webIdentity.tokenConfig.secretRef.namespace";
@@ -110,7 +110,7 @@ fn another_chain_is_another_access() {
 fn a_denial_says_where_to_mend_it() {
     let keys = json!({"credentials": {"source": "Secret", "secretRef": secret("team")}});
     let place = json!({"source": "Secret", "secretRef": secret("team")});
-    let token = json!({"credentials": by_token(place)});
+    let token = json!({"credentials": by_token(&place)});
     let pod = json!({"credentials": {"source": "IRSA"}});
     for (spec, operation, code, next_step) in [
         (

@@ -43,7 +43,17 @@ fn what_the_host_talks_to_listens_on_this_clusters_addresses() {
     let registry = arguments(&plan, "registry");
     assert!(registry.contains(&"10.244.3.1:5000".to_owned()));
     let emulator = arguments(&plan, "ec2-emulator");
-    assert_eq!(emulator[2..], ["--host", "10.244.3.1", "--port", "4566"]);
+    assert_eq!(
+        emulator[2..],
+        [
+            "--host",
+            "10.244.3.1",
+            "--port",
+            "4566",
+            "--agent-host",
+            "169.254.170.23"
+        ]
+    );
 }
 
 #[test]

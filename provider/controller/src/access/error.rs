@@ -41,26 +41,22 @@ pub enum ConnectError {
     #[error("{0}: spec.endpoint is required when source is None: AWS takes signed requests only")]
     Unsigned(ConfigName),
     /// The Secret or its key does not exist.
-    #[error("{config}: Secret {namespace}/{name} has no key {key:?}; create it")]
+    #[error("{config}: Secret {secret} has no key {key:?}; create it")]
     NoSecret {
         /// The configuration that names it.
         config: ConfigName,
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
+        /// Its namespace and name.
+        secret: String,
         /// The key.
         key: String,
     },
     /// The Secret's content is no profile.
-    #[error("{config}: Secret {namespace}/{name}, key {key:?}: {source}")]
+    #[error("{config}: Secret {secret}, key {key:?}: {source}")]
     Profile {
         /// The configuration that names it.
         config: ConfigName,
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
+        /// Its namespace and name.
+        secret: String,
         /// The key.
         key: String,
         /// Why.

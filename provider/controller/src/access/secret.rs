@@ -30,8 +30,7 @@ pub(super) async fn read(
         .and_then(|mut data| data.remove(&selector.key))
         .ok_or_else(|| ConnectError::NoSecret {
             config: config.clone(),
-            namespace: selector.namespace.clone(),
-            name: selector.name.clone(),
+            secret: format!("{}/{}", selector.namespace, selector.name),
             key: selector.key.clone(),
         })?;
     Ok(Kept {
