@@ -293,10 +293,7 @@ impl Pass<'_> {
 
     /// AWS did not tell what the spec depends on: nothing is known, nothing done.
     fn fail<S: PoolStore>(&self, writer: &mut StatusWriter<S>, error: &StepError) -> Passed {
-        let message = match error {
-            StepError::Observe(error) => self.origin.explain(error),
-            other => other.to_string(),
-        };
+        let message = error.explain(self.origin);
         writer.conclude([Verdict::not_synced(error.step(), &message)]);
         Passed {
             happened: Vec::new(),

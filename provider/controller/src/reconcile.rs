@@ -50,6 +50,14 @@ pub(crate) enum StepError {
 }
 
 impl StepError {
+    /// What went wrong, with what to do where AWS refused the credentials.
+    pub(crate) fn explain(&self, origin: &Origin) -> String {
+        match self {
+            Self::Observe(error) => origin.explain(error),
+            other => other.to_string(),
+        }
+    }
+
     /// crossplane-runtime's prefix.
     pub(crate) fn step(&self) -> &'static str {
         match self {
