@@ -144,7 +144,9 @@ def test_a_token_in_a_secret_opens_a_role(
     reference = configurations.apply("own", by_token(place, THERE))
     _serves(pools, emulator, reference, THERE)
     call, *_ = emulator.recorded("AssumeRoleWithWebIdentity")
-    assert call["parameters"]["RoleSessionName"] == "provider-gpu-spot"
+    asked = call["parameters"]
+    assert asked["RoleSessionName"] == "provider-gpu-spot"
+    assert asked["WebIdentityToken"] == f"({len(SECRET)} characters withheld)"
 
 
 def test_the_pods_identity_serves_where_eks_associates_it(

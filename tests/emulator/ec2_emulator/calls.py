@@ -117,6 +117,6 @@ def _ec2_parameters(operation: str, form: dict[str, str]) -> dict[str, Any]:
 def _without_secrets(operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
     secret = SECRET_PARAMETERS.get(operation, set())
     return {
-        k: f"({len(v)} characters withheld)" if k in secret else v
+        k: f"({len(str(v))} characters withheld)" if k in secret else v
         for k, v in parameters.items()
     }

@@ -53,6 +53,7 @@ def test_no_credential_is_recorded(emulator, clients):
     clients["sts"].get_caller_identity()
     text = str(emulator.calls())
     assert "AssumeRoleWithWebIdentity" in text
+    assert "(19 characters withheld)" in text
     assert "very-secret" not in text
     assert "AKIA" not in text
 
