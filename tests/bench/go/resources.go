@@ -153,15 +153,19 @@ func (w *workspace) usage(of, by *composed.Unstructured, reason string) object {
 			"resourceRef": object{"name": r.GetName()},
 		}
 	}
+	spec := object{
+		"of":     end(of),
+		"by":     end(by),
+		"reason": reason,
+	}
+	if of.GetKind() == "SecurityGroup" {
+		spec["replayDeletion"] = true
+	}
 	return object{
 		"apiVersion": "protection.crossplane.io/v1beta1",
 		"kind":       "Usage",
 		"metadata":   object{"namespace": w.namespace},
-		"spec": object{
-			"of":     end(of),
-			"by":     end(by),
-			"reason": reason,
-		},
+		"spec":       spec,
 	}
 }
 

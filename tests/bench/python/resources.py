@@ -217,6 +217,7 @@ def usage(namespace: str, of: dict, by: dict, reason: str) -> dict:
             "resourceRef": {"name": observed["metadata"]["name"]},
         }
 
+    replays = {"replayDeletion": True} if of["kind"] == "SecurityGroup" else {}
     return {
         "apiVersion": "protection.crossplane.io/v1beta1",
         "kind": "Usage",
@@ -225,5 +226,6 @@ def usage(namespace: str, of: dict, by: dict, reason: str) -> dict:
             "of": end(of),
             "by": end(by),
             "reason": reason,
+            **replays,
         },
     }
