@@ -95,8 +95,10 @@ impl Applied<'_> {
             text(resource, "/spec/forProvider/userData").map(str::to_owned)
         };
         let observed = user_data(self.view.observed.get(key));
+        // What is made anew has the user data of today; the others keep theirs.
         let wanted = |(of, resource): (&String, &Value)| {
-            is_hashed(of, "instance-") && user_data(Some(resource)) != observed
+            let is_new = is_hashed(of, "instance-") && !self.view.observed.contains_key(of);
+            is_new && user_data(Some(resource)) != observed
         };
         let is_outdated = self.view.user_data_counts() && self.desired.iter().any(wanted);
         machine.fits && !is_outdated
