@@ -3,7 +3,7 @@
 //! | group | kinds | who writes them |
 //! |---|---|---|
 //! | [`WORKSPACE_GROUP`] | `GpuDevWorkspace`, by claim `GpuDevWorkspaceClaim` | developers |
-//! | [`POOL_GROUP`] | `SpotPool`, `ProviderConfig`, `ClusterProviderConfig`, `ProviderConfigUsage` | the function, platform teams |
+//! | [`POOL_GROUP`] | `SpotPool`, `SpotLease`, `ProviderConfig`, `ClusterProviderConfig`, `ProviderConfigUsage` | the function, platform teams |
 //! | [`POLICY_GROUP`] | `WorkspacePolicy`, the function's input in a Composition | platform teams |
 //!
 //! `catalogue` types the data of the EnvironmentConfig that the function reads.
@@ -21,6 +21,7 @@
 
 pub mod catalogue;
 pub mod condition;
+pub mod lease;
 pub mod managed;
 pub mod policy;
 pub mod pool;

@@ -17,6 +17,9 @@ pub use status::{
     PoolNotice, PoolOffering, SpotPoolObservation, SpotPoolStatus,
 };
 
+/// `"true"` lets the deletion of a pool end leased instances, too.
+pub const END_LEASES: &str = "gpu.platform.acme.io/end-leases";
+
 /// Keeps a number of GPU instances running in one region.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
@@ -59,6 +62,8 @@ pub struct SpotPoolSpec {
 #[x_kube(
     validation = Rule::new("!(has(self.zones) && has(self.subnetIds))")
         .message("zones and subnetIds exclude each other: a subnet fixes its zone"),
+    validation = Rule::new("has(self.leases) == has(oldSelf.leases)")
+        .message("leases is set when a pool is made, or never: instances that run cannot read their tags; make another pool"),
     validation = Rule::new("!(has(self.ssh) && has(self.securityGroupIds))")
         .message("ssh and securityGroupIds exclude each other: with securityGroupIds the provider owns no group to open")
 )]
@@ -98,6 +103,10 @@ pub struct SpotPoolParameters {
     /// `SpotWithFallback`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<PoolFallback>,
+    /// Hands instances out to `SpotLease`s. Whoever has one has it alone: the pool's
+    /// own security group does not connect its instances.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leases: Option<PoolLeases>,
     /// Which running instances are replaced; by default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace: Option<PoolReplace>,
@@ -200,6 +209,16 @@ pub struct PoolFallback {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 600, max = 604_800))]
     pub return_after_seconds: Option<i32>,
+}
+
+/// How instances are handed out.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolLeases {
+    /// Seconds after its creation at which a lease ends at the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 60, max = 31_536_000))]
+    pub max_lifetime_seconds: Option<i32>,
 }
 
 /// Which running instances are replaced. One that is leased never is.

@@ -15,6 +15,12 @@ pub const LAUNCH: &str = "gpu.platform.acme.io:launch";
 pub const GENERATION: &str = "gpu.platform.acme.io:generation";
 /// UID of the lease that has the instance.
 pub const LEASE: &str = "gpu.platform.acme.io:lease";
+/// A digest of what the lease has the instance tagged with.
+pub const LEASE_DIGEST: &str = "gpu.platform.acme.io:lease-digest";
+/// The lease's keys are in tags `…:authorized-key-1` and so on; unused ones are empty.
+pub const AUTHORIZED_KEY: &str = "gpu.platform.acme.io:authorized-key";
+/// `namespace/name` of the lease, for people and cost reports.
+pub const LEASE_NAME: &str = "gpu.platform.acme.io:lease-name";
 /// Whose workspace it is.
 pub const OWNER: &str = "gpu.platform.acme.io:owner";
 /// `namespace/name` of the claim, for people and cost reports.

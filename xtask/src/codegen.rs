@@ -5,6 +5,7 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
+use api::lease::SpotLease;
 use api::policy::WorkspacePolicy;
 use api::pool::SpotPool;
 use api::provider_config::{ClusterProviderConfig, ProviderConfig, ProviderConfigUsage};
@@ -86,6 +87,7 @@ fn generate() -> Result<Vec<Generated>, Box<dyn Error>> {
     ];
     for crd in [
         serde_json::to_value(SpotPool::crd())?,
+        serde_json::to_value(SpotLease::crd())?,
         serde_json::to_value(ProviderConfig::crd())?,
         serde_json::to_value(ClusterProviderConfig::crd())?,
         serde_json::to_value(ProviderConfigUsage::crd())?,

@@ -82,6 +82,7 @@ fn spec(wanted: &Wanted, market: PoolCapacityType, policy: &WorkspacePolicy) -> 
             spread: None,
             fallback: None,
             replace: None,
+            leases: None,
             region: wanted.region.clone(),
             size: PoolSize {
                 minimum: 1,

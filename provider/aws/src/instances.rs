@@ -78,6 +78,7 @@ pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instanc
         launch: tag(keys.launch)?.parse().ok()?,
         generation: tag(keys.generation).map(Into::into),
         lease: tag(keys.lease).map(Into::into),
+        lease_digest: tag(keys.lease_digest).map(Into::into),
         offering: Offering {
             instance_type: instance.instance_type()?.as_str().to_owned(),
             zone: instance.placement()?.availability_zone()?.to_owned(),
@@ -113,6 +114,7 @@ mod tests {
         launch: "launch",
         generation: "generation",
         lease: "lease",
+        lease_digest: "lease-digest",
     };
 
     fn tagged(tags: &[(&str, &str)]) -> types::Instance {

@@ -23,6 +23,8 @@ pub struct TagKeys {
     pub generation: &'static str,
     /// Holds the UID of the lease that has the instance.
     pub lease: &'static str,
+    /// Holds the digest of what the lease has it tagged with.
+    pub lease_digest: &'static str,
 }
 
 /// One region of EC2, seen with one set of credentials.

@@ -2,8 +2,9 @@
 
 mod groups;
 mod launches;
+mod leases;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use api::pool::SpotPool;
 use async_trait::async_trait;
@@ -12,6 +13,7 @@ use provider_aws::{Ec2Error, Tags};
 use provider_core::{Action, InstanceState, Launch, Observed, Offering, Plan, Refusal};
 use provider_runtime::events::Happened;
 
+use crate::leases::{Leasing, Registry};
 use crate::region::Region;
 use crate::validate::{Valid, template_name};
 
@@ -27,9 +29,10 @@ pub trait WriteAhead: Send {
 /// Why an action failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// The launches could not be persisted; nothing was launched.
-    #[error("cannot persist a launch: {0}")]
-    Persist(#[from] kube::Error),
+    /// The API server refused: what was promised is not persisted, or nobody knows
+    /// whether a lease exists still.
+    #[error(transparent)]
+    Kube(#[from] kube::Error),
     /// EC2 refused something other than a launch.
     #[error(transparent)]
     Ec2(#[from] Ec2Error),
@@ -59,8 +62,10 @@ pub struct Actor<'a, W> {
     pub valid: Option<&'a Valid>,
     /// The tags of everything that is created.
     pub tags: Tags,
-    /// What an instance that is given to a lease is tagged with, by the lease's UID.
-    pub lease_tags: &'a BTreeMap<String, Tags>,
+    /// The pool's leases.
+    pub leasing: &'a Leasing,
+    /// Whether they exist still.
+    pub registry: &'a dyn Registry,
     /// Where launches are persisted.
     pub write_ahead: &'a mut W,
     /// The clock.
@@ -76,6 +81,15 @@ pub struct Acted {
     pub launch: Option<LaunchOutcome>,
 }
 
+/// What was promised for the first time.
+#[derive(Default)]
+struct Promised {
+    /// Numbers of launches.
+    launches: BTreeSet<u64>,
+    /// UIDs of leases.
+    leases: BTreeSet<String>,
+}
+
 impl<W: WriteAhead> Actor<'_, W> {
     /// Carries out every action of the plan, in order, and notes each result in
     /// `observed`. Stops at the first error that concerns more than one launch.
@@ -85,11 +99,13 @@ impl<W: WriteAhead> Actor<'_, W> {
         observed: &mut Observed,
         acted: &mut Acted,
     ) -> Result<(), ActError> {
+        let plan = &self.fit(plan, observed).await?;
         forget(plan, observed);
         // What goes makes room for what comes: nothing is promised before. Nothing
         // goes by an old spec or status: the write tells whether they are the newest.
         let ends = |action: &Action| matches!(action, Action::Terminate { .. });
-        if self.valid.is_some() && plan.actions.iter().any(ends) {
+        let is_deleted = self.pool.metadata.deletion_timestamp.is_some();
+        if !is_deleted && plan.actions.iter().any(ends) {
             self.write_ahead.persist(observed).await?;
         }
         self.terminate(plan, observed, acted).await?;
@@ -110,11 +126,13 @@ impl<W: WriteAhead> Actor<'_, W> {
                     self.note_rules(group_id, observed);
                 }
                 Action::Launch(launch) => {
-                    let is_new = new.contains(&launch.launch);
+                    let is_new = new.launches.contains(&launch.launch);
                     self.launch(launch, is_new, observed, acted).await;
                 }
                 Action::Bind { lease, instance_id } => {
-                    self.bind(lease, instance_id, observed, acted).await?;
+                    let is_new = new.leases.contains(lease);
+                    self.bind(lease, instance_id, is_new, observed, acted)
+                        .await?;
                 }
                 Action::DeleteTemplate { generation } => {
                     self.delete_template(generation, observed).await?;
@@ -128,13 +146,13 @@ impl<W: WriteAhead> Actor<'_, W> {
     /// The write-ahead: every launch and binding of the plan is persisted, in one
     /// write, before the first call, and so are the launch templates. So is a launch
     /// that is repeated: only the write tells whether the status that still holds it
-    /// is the newest. Answers the numbers that were never asked for.
+    /// is the newest.
     async fn persist_promises(
         &mut self,
         plan: &Plan,
         observed: &mut Observed,
-    ) -> Result<BTreeSet<u64>, ActError> {
-        let mut new = BTreeSet::new();
+    ) -> Result<Promised, ActError> {
+        let mut new = Promised::default();
         let mut promises = false;
         for action in &plan.actions {
             match action {
@@ -142,13 +160,16 @@ impl<W: WriteAhead> Actor<'_, W> {
                     promises = true;
                     observed.templates.insert(launch.generation.clone());
                     if promise(launch, observed) {
-                        new.insert(launch.launch);
+                        new.launches.insert(launch.launch);
                     }
                 }
                 Action::Bind { lease, instance_id } => {
                     promises = true;
                     let bindings = &mut observed.bindings;
-                    bindings.insert(lease.clone(), instance_id.clone());
+                    let had = bindings.insert(lease.clone(), instance_id.clone());
+                    if had.as_ref() != Some(instance_id) {
+                        new.leases.insert(lease.clone());
+                    }
                 }
                 _ => {}
             }
@@ -157,29 +178,6 @@ impl<W: WriteAhead> Actor<'_, W> {
             self.write_ahead.persist(observed).await?;
         }
         Ok(new)
-    }
-
-    /// Tags an instance for its lease.
-    async fn bind(
-        &self,
-        lease: &str,
-        instance_id: &str,
-        observed: &mut Observed,
-        acted: &mut Acted,
-    ) -> Result<(), Ec2Error> {
-        let mut tags = self.lease_tags.get(lease).cloned().unwrap_or_default();
-        tags.insert(api::tags::LEASE.into(), lease.to_owned());
-        self.region.ec2.tag(instance_id, &tags).await?;
-        for instance in &mut observed.instances {
-            if instance.id == instance_id {
-                instance.lease = Some(lease.to_owned());
-            }
-        }
-        acted.happened.push(Happened::normal(
-            "Leased",
-            format!("gave {instance_id} to the lease {lease}"),
-        ));
-        Ok(())
     }
 
     async fn delete_template(

@@ -13,6 +13,7 @@ use provider_runtime::metrics::reconciles::OfController;
 use provider_runtime::poll::Intervals;
 
 use crate::access::Fingerprint;
+use crate::leases::Leases;
 use crate::region::lock;
 use crate::regions::Regions;
 
@@ -25,6 +26,8 @@ pub struct Context {
     pub client: Client,
     /// AWS.
     pub regions: Regions,
+    /// Leases.
+    pub leases: Leases,
     /// Events.
     pub events: Events,
     /// How often a pool is looked at that nothing happens to.
@@ -58,6 +61,7 @@ impl Context {
             events: Events::new(client.clone(), MANAGER, counts),
             client,
             regions,
+            leases: Leases::default(),
             intervals,
             lifecycle,
             reconciles,

@@ -1,4 +1,7 @@
-//! The provider's controllers: pools, and the configurations that they use.
+//! The provider's controllers: pools, their leases, and the configurations that
+//! they use.
+
+mod leases;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,20 +10,22 @@ use api::managed::{ProviderConfigKind, ProviderConfigReference, ProviderConfigSt
 use api::pool::SpotPool;
 use api::provider_config::{ClusterProviderConfig, ProviderConfig, ProviderConfigUsage};
 use futures::future::{BoxFuture, Shared};
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use kube::api::ApiResource;
 use kube::core::object::HasStatus;
 use kube::runtime::Controller;
 use kube::runtime::controller::{Action as Requeue, Config, Error as ControllerError};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Client, Resource, ResourceExt};
+use provider_runtime::metrics::lifecycle::Lifecycles;
 use provider_runtime::metrics::reconciles::Reconciles;
 use provider_runtime::operations::Operations;
 use provider_runtime::protection::{self, Protection};
 use provider_runtime::readiness::Readiness;
 use provider_runtime::{crds, watch};
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::SetOnce;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use crate::context::Context;
 use crate::inventory::Inventory;
@@ -42,20 +47,21 @@ pub struct Controllers {
     pub operations: Operations,
     /// Counts their reconciles.
     pub reconciles: Reconciles,
+    /// Times their lives.
+    pub lifecycles: Lifecycles,
     /// What reconciles of pools share.
     pub context: Arc<Context>,
-    /// Pools to look at again.
-    pub woken: UnboundedReceiver<ObjectRef<SpotPool>>,
     /// Pools reconciled at once.
     pub concurrency: u16,
 }
 
 impl Controllers {
-    /// Runs them until `stop`. Each begins when its kinds are served.
-    pub async fn run(self, stop: Stop) {
+    /// Runs them until `stop`. Each begins when its kinds are served. Pools that come
+    /// by `woken` are looked at again.
+    pub async fn run(self, woken: UnboundedReceiver<ObjectRef<SpotPool>>, stop: Stop) {
         let cluster_configs = self.protect::<ClusterProviderConfig>(stop.clone()).boxed();
         let configs = self.protect::<ProviderConfig>(stop.clone()).boxed();
-        let pools = self.pools(stop).boxed();
+        let pools = self.pools(woken, stop).boxed();
         tokio::join!(pools, cluster_configs, configs);
     }
 
@@ -91,19 +97,29 @@ impl Controllers {
         }
     }
 
-    async fn pools(self, stop: Stop) {
+    async fn pools(&self, mut woken: UnboundedReceiver<ObjectRef<SpotPool>>, stop: Stop) {
         let (client, readiness) = (self.client.clone(), &self.operations.readiness);
         if !is_over(await_pools(&client, readiness), &stop).await {
             return;
         }
-        let (pools, seen) = watch::everything::<SpotPool>(client.clone(), readiness);
+        let known = Arc::new(SetOnce::new());
+        let knows = known.clone();
+        let complete = move || drop(knows.set(()));
+        let (pools, seen) = watch::everything::<SpotPool>(client.clone(), readiness, complete);
         let metrics = &self.operations.metrics;
         metrics.states().watch(pools.clone());
         metrics.collect(Box::new(Inventory::of(pools.clone())));
+        // The pools that the store just learnt, so that their leases show it.
+        let (changes, changed) = mpsc::unbounded_channel();
+        let seen = seen.inspect_ok(move |pool| {
+            // Nobody listens while leases are not served.
+            drop(changes.send(ObjectRef::from_obj(pool)));
+        });
+        let of_leases = Arc::new(self.leases_context(pools.clone(), known));
+        let leases = self.leases(of_leases, changed, stop.clone());
         let (of_cluster, of_namespace) = (pools.clone(), pools.clone());
-        let mut woken = self.woken;
         let woken = futures::stream::poll_fn(move |cx| woken.poll_recv(cx));
-        Controller::for_stream(seen, pools)
+        let pools = Controller::for_stream(seen, pools)
             .with_config(Config::default().concurrency(self.concurrency))
             .watches_stream(
                 watch::wishes::<ClusterProviderConfig>(client.clone()),
@@ -124,14 +140,14 @@ impl Controllers {
             })
             .reconcile_on(woken)
             .graceful_shutdown_on(stop)
-            .run(reconcile, requeue_after, self.context)
+            .run(reconcile, requeue_after, self.context.clone())
             .for_each(|result| async {
                 // Conflicts and objects that are gone by now are everyday business.
                 if let Err(ControllerError::ReconcilerFailed(error, pool)) = result {
                     tracing::debug!(%pool, %error, "reconciling again");
                 }
-            })
-            .await;
+            });
+        tokio::join!(pools, leases);
     }
 }
 
@@ -176,12 +192,16 @@ fn users(
     reason = "kube calls it with its own handles"
 )]
 fn requeue_after(pool: Arc<SpotPool>, error: &ReconcileError, _: Arc<Context>) -> Requeue {
+    after_refusal(&pool.name_any(), error)
+}
+
+fn after_refusal(name: &str, error: &ReconcileError) -> Requeue {
     let ReconcileError::Kube(error) = error;
     if let kube::Error::Api(status) = error
         && status.is_conflict()
     {
         return Requeue::requeue(AFTER_CONFLICT);
     }
-    tracing::warn!(pool = pool.name_any(), %error, "the API server refused");
+    tracing::warn!(name, %error, "the API server refused");
     Requeue::requeue(AFTER_REFUSAL)
 }

@@ -22,6 +22,8 @@ mod convert;
 mod counted;
 mod identity;
 mod inventory;
+mod lease;
+mod leases;
 mod missing;
 mod observer;
 mod pass;

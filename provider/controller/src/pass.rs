@@ -1,22 +1,25 @@
 //! The steps of a reconcile after connecting: validate, plan, act, status.
 //!
-//! Kubernetes is behind the status's writer here, EC2 behind the region.
+//! Kubernetes is behind the status's writer and the registry of leases here, EC2
+//! behind the region.
 
-use std::collections::BTreeMap;
+mod outlook;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::pool::{PoolInstance, SpotPool, SpotPoolStatus};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::ResourceExt;
 use provider_aws::Ec2Error;
-use provider_core::{Action, Desired, ErrorClass, Observed, Offering, Plan, Refusal, Wait, plan};
+use provider_core::{Desired, ErrorClass, Observed, Offering, Plan, Refusal, plan};
 use provider_runtime::conditions::{Verdict, reason};
 use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
 
 use crate::access::Origin;
 use crate::act::{ActError, Acted, Actor};
+use crate::leases::{Leasing, Registry};
 use crate::missing::{self, Missing};
 use crate::reconcile::{self, StepError};
 use crate::region::{Region, Snapshot};
@@ -28,10 +31,6 @@ use crate::{convert, status};
 const PASSES: usize = 12;
 /// Between two looks at a pool that nothing happens to.
 pub(crate) const CALM: Duration = Duration::from_mins(1);
-/// Before the next try after AWS failed, and while EC2 catches up.
-const AFTER_ERROR: Duration = Duration::from_secs(5);
-/// How long after an action its effects are watched closely.
-const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
 
 /// One reconcile of a pool that is connected.
 pub(crate) struct Pass<'a> {
@@ -43,6 +42,10 @@ pub(crate) struct Pass<'a> {
     pub(crate) origin: &'a Origin,
     pub(crate) permitted: Permitted,
     pub(crate) deleted: bool,
+    /// Who has, or waits for, instances of the pool.
+    pub(crate) leasing: &'a Leasing,
+    /// Whether leases exist still.
+    pub(crate) registry: &'a dyn Registry,
     /// No launch before this.
     pub(crate) launches_held_until: Option<Timestamp>,
     pub(crate) now: Timestamp,
@@ -90,11 +93,18 @@ enum Want {
     Nothing(Desired),
     /// What its spec says.
     Valid(Valid),
-    /// Nobody can tell: everything stays as it is.
-    Invalid(Invalid),
+    /// Nobody can tell: everything stays as it is, but for what leases want.
+    Invalid(Invalid, Desired),
 }
 
 impl Want {
+    fn desired(&self) -> &Desired {
+        match self {
+            Self::Nothing(desired) | Self::Invalid(_, desired) => desired,
+            Self::Valid(valid) => &valid.desired,
+        }
+    }
+
     fn valid(&self) -> Option<&Valid> {
         match self {
             Self::Valid(valid) => Some(valid),
@@ -132,21 +142,15 @@ impl Pass<'_> {
             Ok(want) => want,
             Err(error) => return Ok(self.fail(writer, &error)),
         };
-        let desired = match &want {
-            Want::Invalid(invalid) => {
-                return Ok(self.stay(writer, invalid, &snapshot, &observed, happened));
-            }
-            Want::Nothing(desired) => desired,
-            Want::Valid(valid) => &valid.desired,
-        };
-
         let mut acted = Acted::default();
-        let work = self
-            .act(desired, want.valid(), writer, &mut observed, &mut acted)
-            .await?;
+        let work = self.act(&want, writer, &mut observed, &mut acted).await?;
         happened.append(&mut acted.happened);
 
-        let last = self.permit(plan(desired, &observed, self.now));
+        let desired = want.desired();
+        let last = self.permit(&want, plan(desired, &observed, self.now));
+        if let Want::Invalid(invalid, _) = &want {
+            return Ok(self.stay(writer, invalid, &snapshot, &observed, &work, happened));
+        }
         let next = if self.deleted && work.failure.is_none() && last.is_released() {
             Next::Release
         } else {
@@ -215,31 +219,42 @@ impl Pass<'_> {
     }
 
     async fn validate(&self) -> Result<Want, StepError> {
+        let mut nothing = validate::deleted(self.pool);
+        nothing.leases.clone_from(&self.leasing.leases);
+        nothing.force = self.leasing.force;
         if self.deleted {
-            return Ok(Want::Nothing(validate::deleted(self.pool)));
+            return Ok(Want::Nothing(nothing));
         }
         let spec = &self.pool.spec.for_provider;
         let facts = validate::facts(self.region, spec, self.now)
             .await
             .map_err(StepError::Observe)?;
         Ok(match validate::validate(self.pool, facts, self.cluster) {
-            Ok(valid) => Want::Valid(valid),
-            Err(invalid) => Want::Invalid(invalid),
+            Ok(mut valid) => {
+                valid.desired.leases = nothing.leases;
+                Want::Valid(valid)
+            }
+            Err(invalid) => Want::Invalid(
+                invalid,
+                Desired {
+                    deleted: false,
+                    ..nothing
+                },
+            ),
         })
     }
 
     /// Plans and acts until nothing is left to do now.
     async fn act<S: PoolStore>(
         &self,
-        desired: &Desired,
-        valid: Option<&Valid>,
+        want: &Want,
         writer: &mut StatusWriter<S>,
         observed: &mut Observed,
         acted: &mut Acted,
     ) -> Result<Work, kube::Error> {
         let mut work = Work::default();
         for _ in 0..PASSES {
-            let next = self.permit(plan(desired, observed, self.now));
+            let next = self.permit(want, plan(want.desired(), observed, self.now));
             if next.actions.is_empty() || work.is_done_with(&next) {
                 break;
             }
@@ -253,15 +268,16 @@ impl Pass<'_> {
             let mut actor = Actor {
                 region: self.region,
                 pool: self.pool,
-                valid,
+                valid: want.valid(),
                 tags: validate::pool_tags(self.pool, self.cluster),
-                lease_tags: &BTreeMap::new(),
+                leasing: self.leasing,
+                registry: self.registry,
                 write_ahead: writer,
                 now: self.now,
             };
             match actor.act(&next, observed, acted).await {
                 Ok(()) => {}
-                Err(ActError::Persist(error)) => return Err(error),
+                Err(ActError::Kube(error)) => return Err(error),
                 Err(ActError::Ec2(error)) => work.failure = Some(error),
             }
             work.last = Some(next);
@@ -270,25 +286,6 @@ impl Pass<'_> {
             }
         }
         Ok(work)
-    }
-
-    /// Takes out of a plan what the pool's management policies do not permit.
-    fn permit(&self, mut plan: Plan) -> Plan {
-        let Permitted {
-            create,
-            update,
-            delete,
-        } = self.permitted;
-        plan.actions.retain(|action| match action {
-            Action::CreateGroup { .. } | Action::Launch(_) => create,
-            Action::SetGroupRules { .. } | Action::Bind { .. } => update,
-            Action::Terminate { .. } | Action::DeleteTemplate { .. } if !self.deleted => update,
-            Action::Terminate { .. }
-            | Action::DeleteTemplate { .. }
-            | Action::DeleteGroup { .. } => delete,
-            Action::Forget { .. } => true,
-        });
-        plan
     }
 
     /// AWS did not tell what the spec depends on: nothing is known, nothing done.
@@ -303,13 +300,15 @@ impl Pass<'_> {
         }
     }
 
-    /// The spec makes no sense: whatever runs goes on running.
+    /// The spec makes no sense: whatever runs goes on running, for as long as whoever
+    /// has it has it.
     fn stay<S: PoolStore>(
         &self,
         writer: &mut StatusWriter<S>,
         invalid: &Invalid,
         snapshot: &Snapshot,
         observed: &Observed,
+        work: &Work,
         happened: Vec<Happened>,
     ) -> Passed {
         let target = writer.before().at_provider.size.desired;
@@ -332,8 +331,8 @@ impl Pass<'_> {
         Passed {
             happened,
             launches_held_until: self.launches_held_until,
-            acted: false,
-            next: Next::Again(CALM),
+            acted: work.last.is_some() && work.failure.is_none(),
+            next: Next::Again(self.look_again(&stays, work)),
         }
     }
 
@@ -354,46 +353,5 @@ impl Pass<'_> {
         };
         let shown = status::observation(observed, offerings, &planned, self.now);
         writer.observe(shown);
-    }
-
-    fn watch_effects(&self) {
-        let until = self.now.saturating_add(WATCH_EFFECTS);
-        self.region.hurry(until.unwrap_or(Timestamp::MAX));
-    }
-
-    fn look_again(&self, last: &Plan, work: &Work) -> Duration {
-        if let Some(error) = &work.failure {
-            return match error.class {
-                ErrorClass::Throttled | ErrorClass::Transient => AFTER_ERROR,
-                // A person has to do something first.
-                _ => CALM,
-            };
-        }
-        let soonest = last.waits.iter().map(|wait| match wait {
-            Wait::Instances => {
-                self.watch_effects();
-                AFTER_ERROR
-            }
-            Wait::Capacity { until }
-            | Wait::Fallback { until }
-            | Wait::Age { until }
-            | Wait::Retry { until } => {
-                let wait = until.duration_since(self.now);
-                Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(100)
-            }
-            Wait::Stopped { .. }
-            | Wait::Interrupted { .. }
-            | Wait::Room { .. }
-            | Wait::Spread
-            | Wait::Leases { .. } => CALM,
-        });
-        let more_to_do = (!last.actions.is_empty()).then(|| {
-            if work.is_done_with(last) {
-                AFTER_ERROR
-            } else {
-                Duration::from_millis(100)
-            }
-        });
-        soonest.chain(more_to_do).min().unwrap_or(CALM).min(CALM)
     }
 }

@@ -19,6 +19,7 @@ use provider_runtime::{finalizer, pause, policies, poll, requests, usage};
 
 use crate::access::{self, ConnectError, Fingerprint, Origin};
 use crate::context::{Context, MANAGER};
+use crate::leases::{Leasing, LiveLeases};
 use crate::pass::{CALM, Next, Pass, Passed};
 use crate::region::Region;
 use crate::status_writer::{PoolStore, StatusWriter};
@@ -133,6 +134,12 @@ async fn reconcile_now(
     } else {
         region.look().await
     };
+    let leases = context.leases.of(pool).await;
+    let leasing = Leasing::of(pool, &leases, now);
+    let registry = LiveLeases {
+        client: context.client.clone(),
+        namespace: pool.namespace().unwrap_or_default(),
+    };
     let pass = Pass {
         cluster: context.regions.cluster(),
         pool,
@@ -140,6 +147,8 @@ async fn reconcile_now(
         origin: &origin,
         permitted,
         deleted,
+        leasing: &leasing,
+        registry: &registry,
         launches_held_until: context.launches_held_until(pool, fingerprint),
         now,
     };

@@ -22,6 +22,7 @@ pub const TAG_KEYS: TagKeys = TagKeys {
     launch: tags::LAUNCH,
     generation: tags::GENERATION,
     lease: tags::LEASE,
+    lease_digest: tags::LEASE_DIGEST,
 };
 
 /// Fingerprint of the credentials, and the region's name.
@@ -50,6 +51,11 @@ impl Regions {
     /// The control plane's identity.
     pub fn cluster(&self) -> &str {
         &self.cluster
+    }
+
+    /// Where to send pools that have something to do.
+    pub fn waker(&self) -> UnboundedSender<ObjectRef<SpotPool>> {
+        self.wake.clone()
     }
 
     /// The region for a pool, which is registered with it, and with no other.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use api::pool::SpotPool;
 use futures::FutureExt as _;
 use kube::client::ClientBuilder;
+use kube::runtime::reflector::ObjectRef;
 use kube::{Client, Config};
 use provider_runtime::leader::{Candidate, Lost, Terms};
 use provider_runtime::metrics::api_server::Requests;
@@ -18,7 +19,7 @@ use provider_runtime::metrics::{Metrics, states};
 use provider_runtime::operations::{Operations, OperationsError};
 use provider_runtime::poll::Intervals;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, UnboundedSender};
 
 use crate::Args;
 use crate::context::Context;
@@ -67,10 +68,11 @@ pub async fn run(args: &Args) -> Result<(), RunError> {
     let client = client(&operations.metrics).await?;
     let cluster = identity::of_control_plane(&client, &args.namespace).await?;
     tracing::info!(cluster, "starting");
-    let controllers = controllers(args, client.clone(), operations, cluster);
+    let (wake, woken) = mpsc::unbounded_channel();
+    let controllers = controllers(args, client.clone(), operations, cluster, wake);
     starting.finish();
     if !args.leader_election {
-        controllers.run(stop).await;
+        controllers.run(woken, stop).await;
         return Ok(());
     }
     let namespace = &args.namespace;
@@ -81,7 +83,7 @@ pub async fn run(args: &Args) -> Result<(), RunError> {
     };
     tracing::info!(lease = LEASE, "leading");
     tokio::select! {
-        () = controllers.run(stop) => {}
+        () = controllers.run(woken, stop) => {}
         lost = leader.lost() => return Err(lost.into()),
     }
     leader.resign().await;
@@ -93,6 +95,7 @@ fn controllers(
     client: Client,
     operations: Operations,
     cluster: String,
+    wake: UnboundedSender<ObjectRef<SpotPool>>,
 ) -> Controllers {
     let metrics = &operations.metrics;
     let reconciles = Reconciles::new(metrics);
@@ -106,7 +109,7 @@ fn controllers(
         "gpu_spot_events",
         "What happened to pools and configurations, by the reason of their events",
     );
-    let (wake, woken) = mpsc::unbounded_channel();
+    let lifecycles = Lifecycles::new(metrics);
     let context = Context::new(
         client.clone(),
         counts,
@@ -115,15 +118,15 @@ fn controllers(
             default: args.poll.into(),
             minimum: MINIMUM_POLL,
         },
-        Lifecycles::new(metrics).of(&states::gvk::<SpotPool>()),
+        lifecycles.of(&states::gvk::<SpotPool>()),
         reconciles.of("managed/spotpool"),
     );
     Controllers {
         client,
         operations,
         reconciles,
+        lifecycles,
         context: Arc::new(context),
-        woken,
         concurrency: args.max_reconcile_rate,
     }
 }

@@ -67,7 +67,6 @@ fn member(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> PoolI
     let notice = observed.notices.get(&instance.id);
     let impaired_since = plan.impaired_since.get(&instance.id);
     PoolInstance {
-        lease: observed.lease_of(&instance.id).map(ToOwned::to_owned),
         notice: notice.map(convert::notice_to_api),
         impaired_since: impaired_since.map(|since| Time(*since)),
         why: why(instance, observed, plan),

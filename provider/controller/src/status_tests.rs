@@ -22,6 +22,7 @@ fn instance(id: &str, launch: u64, state: InstanceState) -> Instance {
         launch,
         generation: None,
         lease: None,
+        lease_digest: None,
         offering: offering(Market::Spot),
         image_id: "ami-1".into(),
         state,

@@ -19,6 +19,9 @@ use provider_core::{
 /// EC2's bound on user data, before base64.
 const USER_DATA_LIMIT: usize = 16 * 1024;
 
+/// EC2's 50 tags, without the provider's six and a lease's nine.
+const LEASED_TAGS_LIMIT: usize = 35;
+
 /// Why a spec cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("spec.forProvider.{field}: {problem}")]
@@ -137,6 +140,7 @@ pub fn pool_tags(pool: &SpotPool, cluster: &str) -> Tags {
 pub fn validate(pool: &SpotPool, facts: Facts, cluster: &str) -> Result<Valid, Invalid> {
     let spec = &pool.spec.for_provider;
     check_user_data(spec)?;
+    check_tags(spec)?;
     let subnets = usable_subnets(spec, &facts.subnets)?;
     let offerings = offerings(spec, &facts.zones_by_type, &subnets)?;
     let image = facts.image.ok_or_else(|| {
@@ -155,7 +159,7 @@ pub fn validate(pool: &SpotPool, facts: Facts, cluster: &str) -> Result<Valid, I
             .iter()
             .map(|s| (s.zone.clone(), s.id.clone()))
             .collect(),
-        shows_tags: false,
+        shows_tags: spec.leases.is_some(),
         tags: pool_tags(pool, cluster),
     };
     let desired = Desired {
@@ -247,6 +251,28 @@ fn check_user_data(spec: &SpotPoolParameters) -> Result<(), Invalid> {
     if length > USER_DATA_LIMIT {
         let problem = format!("{length} bytes; EC2 takes at most {USER_DATA_LIMIT}");
         return Err(invalid("userData", problem));
+    }
+    Ok(())
+}
+
+/// EC2's bounds on an instance's tags, where the instance reads them itself.
+fn check_tags(spec: &SpotPoolParameters) -> Result<(), Invalid> {
+    if spec.leases.is_none() {
+        return Ok(());
+    }
+    if spec.tags.len() > LEASED_TAGS_LIMIT {
+        let problem = format!(
+            "{} tags; with leases at most {LEASED_TAGS_LIMIT} fit beside the leases' own",
+            spec.tags.len()
+        );
+        return Err(invalid("tags", problem));
+    }
+    let is_readable = |c: char| c.is_ascii_alphanumeric() || "+-=.,_:@".contains(c);
+    let mut keys = spec.tags.keys();
+    if let Some(key) = keys.find(|key| !key.chars().all(is_readable)) {
+        let problem = "with leases EC2 takes letters, digits and +-=.,_:@ only: instances read \
+                       their tags at the metadata service";
+        return Err(invalid(&format!("tags[{key}]"), problem));
     }
     Ok(())
 }
@@ -343,7 +369,8 @@ fn security_groups(spec: &SpotPoolParameters, subnets: &[Subnet]) -> SecurityGro
             .unwrap_or_default(),
         rules: GroupRules {
             ssh_cidrs: cidrs.cloned().collect(),
-            members: true,
+            // Whoever leases an instance is nobody's neighbour.
+            members: spec.leases.is_none(),
         },
     }
 }

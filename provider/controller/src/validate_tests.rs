@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use api::managed::{ManagementAction, ProviderConfigReference};
-use api::pool::{PoolImage, PoolSize, PoolSsh, SpotPoolSpec};
+use api::pool::{PoolImage, PoolLeases, PoolSize, PoolSsh, SpotPoolSpec};
 use jiff::Timestamp;
 
 use super::*;
@@ -27,6 +27,7 @@ fn pool() -> SpotPool {
             spread: None,
             fallback: None,
             replace: None,
+            leases: None,
             zones: None,
             subnet_ids: None,
             image: PoolImage {
@@ -299,5 +300,40 @@ fn what_an_instance_cannot_change_is_another_generation_and_nothing_else_is() {
         |spec| spec.instance_types.truncate(1),
     ] {
         assert_eq!(generation(change), first);
+    }
+}
+
+#[test]
+fn tags_that_an_instance_cannot_read_are_named_before_a_launch_fails() {
+    let mut leasing = pool();
+    let spec = &mut leasing.spec.for_provider;
+    spec.tags = [("team/cost".to_owned(), "1".to_owned())].into();
+    assert!(validate(&leasing, facts(), "cluster").is_ok());
+    leasing.spec.for_provider.leases = Some(PoolLeases::default());
+    let invalid = validate(&leasing, facts(), "cluster").unwrap_err();
+    assert_eq!(invalid.field, "tags[team/cost]");
+    let many = (0..36).map(|n| (format!("tag-{n}"), String::new()));
+    leasing.spec.for_provider.tags = many.collect();
+    let invalid = validate(&leasing, facts(), "cluster").unwrap_err();
+    assert!(invalid.problem.contains("at most 35"), "{invalid}");
+    leasing.spec.for_provider.tags.pop_first();
+    let valid = validate(&leasing, facts(), "cluster").unwrap();
+    let template = valid.template("g", Vec::new());
+    assert!(
+        template.shows_tags,
+        "instances learn who has them from their tags"
+    );
+}
+
+#[test]
+fn who_leases_an_instance_has_no_neighbours() {
+    for (leases, are_connected) in [(None, true), (Some(PoolLeases::default()), false)] {
+        let mut pool = pool();
+        pool.spec.for_provider.leases = leases;
+        let valid = validate(&pool, facts(), "cluster").unwrap();
+        let SecurityGroups::Owned { rules, .. } = valid.desired.groups else {
+            panic!("no group of its own");
+        };
+        assert_eq!(rules.members, are_connected);
     }
 }

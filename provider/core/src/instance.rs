@@ -17,6 +17,8 @@ pub struct Instance {
     pub generation: Option<String>,
     /// UID of the lease that has it, from its tag.
     pub lease: Option<String>,
+    /// What else it is tagged with for the lease: see [`crate::Lease::digest`].
+    pub lease_digest: Option<String>,
     /// Type, zone and market.
     pub offering: Offering,
     /// The image it booted.

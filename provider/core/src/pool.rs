@@ -153,6 +153,8 @@ pub struct Lease {
     pub name: String,
     /// Whether its instance may go: it is deleted, or expired.
     pub is_over: bool,
+    /// A digest of what its instance is told of it.
+    pub digest: String,
 }
 
 /// What is.
@@ -220,10 +222,14 @@ impl Observed {
         self.groups.iter().find(|g| g.vpc_id == vpc_id)
     }
 
-    /// The lease that an instance was given to, ended or not.
+    /// The lease that an instance was given to, ended or not: as the status says, or
+    /// as its tag does.
     pub fn lease_of(&self, instance_id: &str) -> Option<&str> {
         let mut bindings = self.bindings.iter();
         let binding = bindings.find(|(_, id)| *id == instance_id);
-        binding.map(|(lease, _)| lease.as_str())
+        let mut instances = self.instances.iter();
+        let tagged = || instances.find(|i| i.id == instance_id)?.lease.as_ref();
+        let lease = binding.map(|(lease, _)| lease).or_else(tagged);
+        lease.map(String::as_str)
     }
 }

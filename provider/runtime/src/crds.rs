@@ -35,6 +35,17 @@ pub async fn await_served<K>(client: &Client, readiness: &Readiness)
 where
     K: Resource<DynamicType = ()>,
 {
+    if !find_served::<K>(client, readiness).await {
+        await_activated::<K>(client).await;
+    }
+}
+
+/// Whether a kind is served, asked until the API server answers; until then the
+/// process is not ready.
+pub async fn find_served<K>(client: &Client, readiness: &Readiness) -> bool
+where
+    K: Resource<DynamicType = ()>,
+{
     let name = name::<K>();
     let looking = readiness.wait_for(format!("the CRD {name}"));
     let is_served = loop {
@@ -45,9 +56,15 @@ where
         tokio::time::sleep(AFTER_REFUSAL).await;
     };
     looking.finish();
-    if is_served {
-        return;
-    }
+    is_served
+}
+
+/// Returns when a kind that was inactive is served.
+pub async fn await_activated<K>(client: &Client)
+where
+    K: Resource<DynamicType = ()>,
+{
+    let name = name::<K>();
     tracing::info!(crd = name, "waiting for the kind to be activated");
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let version = K::version(&());

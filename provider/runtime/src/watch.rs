@@ -12,13 +12,14 @@ use serde::de::DeserializeOwned;
 use crate::readiness::Readiness;
 
 /// The resources of a kind, for kube's `Controller::for_stream`. The process is
-/// not ready before it has seen every one of them.
+/// not ready before it has seen every one of them; then `complete` is called.
 ///
 /// `Store::wait_until_ready` cannot tell that beside a controller: it wakes one
 /// waiter only (kube 5.0).
 pub fn everything<K>(
     client: Client,
     readiness: &Readiness,
+    complete: impl FnOnce() + Send + 'static,
 ) -> (
     Store<K>,
     impl Stream<Item = Result<K, watcher::Error>> + Send + 'static,
@@ -26,16 +27,18 @@ pub fn everything<K>(
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    let mut waiting = Some(readiness.wait_for(format!("the watch of {}", K::plural(&()))));
+    let waiting = readiness.wait_for(format!("the watch of {}", K::plural(&())));
+    let mut waiting = Some((waiting, complete));
     let (reader, writer) = reflector::store();
     let seen = watcher(Api::all(client), watcher::Config::default())
         .default_backoff()
         .reflect(writer)
         .inspect_ok(move |event| {
             if matches!(event, watcher::Event::InitDone)
-                && let Some(waiting) = waiting.take()
+                && let Some((waiting, complete)) = waiting.take()
             {
                 waiting.finish();
+                complete();
             }
         })
         .applied_objects()

@@ -72,7 +72,11 @@ impl World {
         let pool = earth.store.current();
         let status = pool.status.clone().unwrap_or_default();
         let spec = &pool.spec.for_provider;
-        let wanted = spec.size.idle.clamp(spec.size.minimum, spec.size.maximum);
+        let open = earth.lending.current().iter().filter(|l| earth.is_open(l));
+        let open = i32::try_from(open.count()).unwrap();
+        let size = spec.size;
+        let wanted = (size.idle + open).clamp(size.minimum, size.maximum);
+        let wanted = wanted.max(status.at_provider.size.leased);
         let shown: BTreeSet<String> = status
             .at_provider
             .instances
@@ -88,7 +92,7 @@ impl World {
             let read = g.read().unwrap();
             let cidrs = spec.ssh.iter().flat_map(|ssh| &ssh.allowed_cidrs);
             read.foreign_rule_ids.is_empty()
-                && read.rules.members
+                && read.rules.members == spec.leases.is_none()
                 && read.rules.ssh_cidrs == cidrs.cloned().collect()
         };
         let ends_soon = |cold: &api::pool::ColdOffering| {
@@ -111,6 +115,7 @@ impl World {
                     .ours()
                     .all(|g| g.listed_from <= earth.now),
             ),
+            ("leases", !earth.lacks_of_leases()),
             ("one group", earth.cloud.firewall.ours().count() == 1),
             ("ready", holds(READY)),
             ("synced", holds(SYNCED)),

@@ -118,6 +118,7 @@ impl Machine {
             launch: self.tags.get(TAG_KEYS.launch)?.parse().ok()?,
             generation: self.tags.get(TAG_KEYS.generation).cloned(),
             lease: self.tags.get(TAG_KEYS.lease).cloned(),
+            lease_digest: self.tags.get(TAG_KEYS.lease_digest).cloned(),
             offering: self.offering.clone(),
             image_id: self.image_id.clone(),
             state,

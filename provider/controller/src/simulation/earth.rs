@@ -8,6 +8,7 @@ use provider_core::{Notice, NoticeKind, Offering};
 
 use super::cloud::{Cloud, End, RECLAIMED};
 use super::faults::Faults;
+use super::lending::Lending;
 use super::random::SplitMix64;
 use super::store::Store;
 use crate::regions::TAG_KEYS;
@@ -17,6 +18,7 @@ pub struct Earth {
     pub now: Timestamp,
     pub cloud: Cloud,
     pub store: Store,
+    pub lending: Lending,
     pub faults: Faults,
     pub dice: SplitMix64,
     /// The API operation of every call of EC2, in order.

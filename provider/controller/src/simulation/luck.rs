@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::pool::{PoolInstance, PoolLaunch};
+use api::pool::{PoolInstance, PoolLaunch, PoolLeases};
 use jiff::SignedDuration;
 use provider_core::{Market, NoticeKind, Offering};
 
@@ -41,7 +41,9 @@ pub struct Luck {
 impl Luck {
     pub fn new(seed: u64, is_logged: bool) -> Self {
         let mut dice = SplitMix64(seed);
-        let world = World::with_seed(pool(2), dice.next());
+        let mut pool = pool(2);
+        pool.spec.for_provider.leases = dice.percent(50).then(PoolLeases::default);
+        let world = World::with_seed(pool, dice.next());
         world.plant("nobodys", &[]);
         for (name, cluster, uid) in [
             ("other pool", CLUSTER, "other-uid"),
@@ -178,6 +180,13 @@ impl Luck {
         if self.dice.percent(30) {
             self.world.edit(Edit::Delete);
         }
+        let mut earth = self.world.earth.lock();
+        if earth.store.is_deleted() {
+            // What a deleted pool waits for.
+            let force = self.dice.percent(50);
+            earth.end_leases(force);
+        }
+        drop(earth);
         if let Some(log) = &mut self.log {
             log.push("everything is mended".into());
         }
@@ -236,6 +245,8 @@ enum What {
     Stopped(String),
     GivenAway(String),
     SecondProvider(Turn),
+    Asked(String),
+    Ended(String),
     Nothing,
 }
 
@@ -244,6 +255,9 @@ enum What {
 /// and before it is terminated, but by a condition on its tags in IAM.
 fn happen(earth: &mut Earth, dice: &mut SplitMix64, is_amid: bool) -> What {
     let roll = dice.below(100);
+    if roll < 12 && earth.store.current().spec.for_provider.leases.is_some() {
+        return lend(earth, dice);
+    }
     if roll < 40 {
         let edit = edit(dice);
         earth.store.edit(edit.clone(), earth.now);
@@ -302,6 +316,22 @@ fn happen(earth: &mut Earth, dice: &mut SplitMix64, is_amid: bool) -> What {
             What::NoFaults
         }
     }
+}
+
+/// Somebody wants an instance, or has had enough of it.
+fn lend(earth: &mut Earth, dice: &mut SplitMix64) -> What {
+    let now = earth.now;
+    let leases = earth.lending.current().iter();
+    let leases: Vec<String> = leases.filter_map(|l| l.metadata.uid.clone()).collect();
+    if !leases.is_empty() && dice.percent(50) {
+        let uid = dice.pick::<String>(&leases).clone();
+        earth.lending.end(&uid, now);
+        earth.let_leases_go();
+        return What::Ended(uid);
+    }
+    let pool = earth.store.current().clone();
+    let lifetime = *dice.pick(&[None, None, Some(120), Some(3600)]);
+    What::Asked(earth.lending.ask(&pool, lifetime, now))
 }
 
 /// AWS or somebody does something to an instance or to the group.

@@ -7,8 +7,8 @@
 //! [`cloud`](cloud) and [`store`](store); what must hold between two reconciles
 //! in [`invariants`].
 //!
-//! Start reading at the tests: `launches`, `refusals`, `groups`, `deletion` tell
-//! one story each, `crashes` dies at every effect of a pool's life, `schedules`
+//! Start reading at the tests: `launches`, `refusals`, `groups`, `leases`, `deletion`
+//! tell one story each, `crashes` dies at every effect of a pool's life, `schedules`
 //! throws dice.
 //!
 //! [`Pass`]: crate::pass::Pass
@@ -21,6 +21,7 @@ mod edits;
 mod faults;
 mod firewall;
 mod invariants;
+mod lending;
 mod port;
 mod provider;
 mod random;
@@ -31,8 +32,11 @@ mod crashes;
 mod deletion;
 mod groups;
 mod launches;
+mod leases;
 mod luck;
 mod ownership;
 mod policies;
 mod refusals;
 mod schedules;
+
+pub use world::for_tests as pool_for_tests;

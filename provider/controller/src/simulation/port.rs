@@ -152,6 +152,9 @@ impl Ec2 for SimulatedEc2 {
 
     async fn tag(&self, instance_id: &str, tags: &Tags) -> Result<(), Ec2Error> {
         self.call("CreateTags", |earth| {
+            if let Some(lease) = tags.get(TAG_KEYS.lease) {
+                earth.check_lease(instance_id, lease);
+            }
             let machine = earth.cloud.machine(instance_id);
             machine.tags.extend(tags.clone());
             Ok(())
@@ -169,6 +172,7 @@ impl Ec2 for SimulatedEc2 {
                     Some(false) => earth.violate(format!("{id} is not the pool's to terminate")),
                 }
                 invariants::check_end(earth, id);
+                earth.check_nobody_has(id);
                 let now = earth.now;
                 earth.cloud.end(id, "Client.UserInitiatedShutdown", now);
             }

@@ -16,6 +16,7 @@ use super::earth::{Shared, Stop};
 use super::invariants;
 use super::port::SimulatedEc2;
 use crate::access::Origin;
+use crate::leases::Leasing;
 use crate::pass::{Next, Pass};
 use crate::region::{Region, Snapshot};
 use crate::status;
@@ -32,13 +33,15 @@ pub struct Provider {
     held: Option<(Timestamp, Option<i64>)>,
     /// The newest version of the pool that its cache showed.
     version: usize,
+    /// And of the leases.
+    leases: usize,
     looks: Vec<(Timestamp, Look)>,
 }
 
 /// How far a provider's knowledge is behind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Behind {
-    /// Versions of the pool.
+    /// Versions of the pool, and of its leases.
     pub versions: usize,
     /// Looks at EC2, of those younger than [`OLDEST_LOOK`].
     pub looks: usize,
@@ -74,6 +77,7 @@ impl Provider {
             region,
             held: None,
             version,
+            leases: 0,
             looks: Vec::new(),
         };
         provider.look(earth);
@@ -137,6 +141,7 @@ impl Provider {
             earth.stop = outer.1;
         }
         invariants::check_known(&mut earth);
+        earth.let_leases_go();
         ended
     }
 
@@ -148,6 +153,10 @@ impl Provider {
         }
         let shown = earth.store.behind(behind.versions, OLDEST_CACHE, earth.now);
         self.version = self.version.max(shown);
+        let shown = earth
+            .lending
+            .behind(behind.versions, OLDEST_CACHE, earth.now);
+        self.leases = self.leases.max(shown);
         let last = self.looks.len() - 1;
         let look = &self.looks[last.saturating_sub(behind.looks)];
         Some((earth.store.versions[self.version].clone(), look.1.clone()))
@@ -160,6 +169,8 @@ impl Provider {
         look: Look,
     ) -> Result<(Turn, Vec<Happened>), kube::Error> {
         let now = earth.lock().now;
+        let leases = earth.lock().lending.versions[self.leases].clone();
+        let leasing = Leasing::of(&pool, &leases, now);
         let generation = pool.metadata.generation;
         let mut writer = StatusWriter::new(earth.clone(), &pool, now);
         let held = self.held.filter(|(_, of)| *of == generation);
@@ -170,6 +181,8 @@ impl Provider {
             origin: &Origin::for_tests(),
             permitted: self.permitted,
             deleted: pool.metadata.deletion_timestamp.is_some(),
+            leasing: &leasing,
+            registry: earth,
             launches_held_until: held.map(|(until, _)| until),
             now,
         };

@@ -2,8 +2,8 @@
 //! it was made from.
 
 use api::pool::{
-    PoolCapacityType, PoolFallback, PoolInstance, PoolReplace, PoolSize, PoolSpread, PoolSsh,
-    PoolTypePreference, SpotPool, SpotPoolStatus,
+    END_LEASES, PoolCapacityType, PoolFallback, PoolInstance, PoolReplace, PoolSize, PoolSpread,
+    PoolSsh, PoolTypePreference, SpotPool, SpotPoolStatus,
 };
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
@@ -42,6 +42,7 @@ pub enum Edit {
     Fallback(PoolFallback),
     Replace(PoolReplace),
     Delete,
+    EndLeases,
 }
 
 impl Store {
@@ -97,6 +98,10 @@ impl Store {
             Edit::Spread(spread) => spec.spread = Some(spread),
             Edit::Fallback(fallback) => spec.fallback = Some(fallback),
             Edit::Replace(replace) => spec.replace = Some(replace),
+            Edit::EndLeases => {
+                let annotation = (END_LEASES.to_owned(), "true".to_owned());
+                pool.metadata.annotations = Some([annotation].into());
+            }
             Edit::Delete => {
                 let already = pool.metadata.deletion_timestamp.take();
                 pool.metadata.deletion_timestamp = already.or(Some(Time(now)));

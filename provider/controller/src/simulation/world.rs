@@ -17,6 +17,7 @@ use super::earth::{At, Earth, How, Shared, Stop};
 use super::faults::Faults;
 use super::firewall::Firewall;
 use super::invariants;
+use super::lending::Lending;
 use super::provider::{Behind, Provider, Turn};
 use super::random::SplitMix64;
 use super::store::{Edit, Store};
@@ -44,6 +45,7 @@ pub fn pool(minimum: i32) -> SpotPool {
             spread: None,
             fallback: None,
             replace: None,
+            leases: None,
             zones: None,
             subnet_ids: None,
             image: PoolImage {
@@ -64,6 +66,11 @@ pub fn pool(minimum: i32) -> SpotPool {
     pool.metadata.uid = Some(POOL_UID.into());
     pool.metadata.generation = Some(1);
     pool
+}
+
+/// A pool for tests of other modules.
+pub fn for_tests() -> SpotPool {
+    pool(1)
 }
 
 /// Exactly so many instances.
@@ -98,6 +105,7 @@ impl World {
             now: Timestamp::new(1_700_000_000, 123_456_789).unwrap(),
             cloud,
             store: Store::new(pool),
+            lending: Lending::default(),
             faults: Faults::default(),
             dice: SplitMix64(seed),
             calls: Vec::new(),

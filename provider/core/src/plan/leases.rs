@@ -3,7 +3,7 @@
 use super::Action;
 use super::census::{Census, Standing};
 use crate::launch::count;
-use crate::{Desired, InstanceState, Lease, Observed};
+use crate::{Desired, Instance, InstanceState, Lease, Observed};
 
 /// How many instances are wanted by somebody: by every lease that goes on, and by
 /// those of which nobody knows any more but their instance.
@@ -24,7 +24,8 @@ fn is_usable(standing: &Standing) -> bool {
 }
 
 /// Gives instances that run, and that nobody ever had, to the leases that have
-/// none, in their order. A lease whose instance is gone gets another one.
+/// none, in their order. A lease whose instance is gone gets another one. One whose
+/// instance was not told of it, or not of its last change, is given it again.
 pub(super) fn plan(
     desired: &Desired,
     census: &Census<'_>,
@@ -44,11 +45,26 @@ pub(super) fn plan(
     let second_best = is_free(is_usable).filter(|_| is_full);
     let free = is_free(|standing| *standing == Standing::Good).chain(second_best);
     let waiting = desired.open_leases().filter(has_none);
-    waiting
+    let given = waiting
         .zip(free)
-        .map(|(lease, (instance, _))| Action::Bind {
-            lease: lease.uid.clone(),
-            instance_id: instance.id.clone(),
-        })
-        .collect()
+        .map(|(lease, (instance, _))| bind(lease, &instance.id));
+    let untold = desired.open_leases().filter_map(|lease| {
+        let id = observed.bindings.get(&lease.uid)?;
+        let mut live = census.live.iter();
+        let (instance, _) = live.find(|(i, s)| i.id == *id && *s == Standing::Leased)?;
+        (!is_told(instance, lease)).then(|| bind(lease, id))
+    });
+    given.chain(untold).collect()
+}
+
+fn is_told(instance: &Instance, lease: &Lease) -> bool {
+    instance.lease.as_ref() == Some(&lease.uid)
+        && instance.lease_digest.as_ref() == Some(&lease.digest)
+}
+
+fn bind(lease: &Lease, instance_id: &str) -> Action {
+    Action::Bind {
+        lease: lease.uid.clone(),
+        instance_id: instance_id.to_owned(),
+    }
 }

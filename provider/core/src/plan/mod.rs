@@ -57,8 +57,8 @@ pub enum Action {
         /// Its number.
         launch: u64,
     },
-    /// Give an instance to a lease. The binding is persisted before the instance
-    /// is tagged.
+    /// Give an instance to a lease, or tell it what has changed of the lease. The
+    /// binding is persisted before the instance is tagged.
     Bind {
         /// The lease's UID.
         lease: String,

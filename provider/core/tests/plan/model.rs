@@ -1,14 +1,14 @@
 //! Every small pool: a plan keeps to its bounds, its own instances and its leases,
 //! and leaves nothing to do once EC2 has answered.
 
-use super::world::{NOW, World, desired, instance, launch, lease, notice};
+use super::world::{DIGEST, NOW, World, desired, instance, launch, lease, notice};
 use jiff::SignedDuration;
 use provider_core::{
     Desired, Instance, InstanceState, Market, NoticeKind, Rebalance, Replace, Size,
 };
 
 /// What an instance may be like.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "none",
     "pending",
     "running",
@@ -21,6 +21,7 @@ const KINDS: [&str; 14] = [
     "rebalance",
     "interrupted",
     "leased",
+    "promised",
     "lease-over",
     "orphaned",
 ];
@@ -173,6 +174,11 @@ fn member(kind: &str, id: &str, world: &mut World, desired: &mut Desired) -> Opt
         "leased" | "lease-over" => {
             desired.leases.push(lease(id, kind == "lease-over"));
             instance.lease = Some(id.to_owned());
+            instance.lease_digest = Some(DIGEST.into());
+        }
+        "promised" => {
+            desired.leases.push(lease(id, false));
+            observed.bindings.insert(id.to_owned(), id.to_owned());
         }
         "orphaned" => instance.lease = Some(format!("nobody-{id}")),
         _ => {}

@@ -13,6 +13,8 @@ use provider_core::{
 pub const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 const VPC: &str = "vpc-1";
 const POOL: &str = "pool-uid";
+/// Of every lease.
+pub const DIGEST: &str = "digest";
 
 pub struct World {
     pub observed: Observed,
@@ -79,6 +81,7 @@ pub fn instance(id: &str, launch: u64, state: InstanceState) -> Instance {
         launch,
         generation: Some(generation()),
         lease: None,
+        lease_digest: None,
         offering: offerings().swap_remove(0),
         image_id: "ami-1".into(),
         state,
@@ -111,6 +114,7 @@ pub fn lease(uid: &str, is_over: bool) -> Lease {
         uid: uid.into(),
         name: uid.into(),
         is_over,
+        digest: DIGEST.into(),
     }
 }
 
@@ -237,7 +241,9 @@ impl World {
                 }
                 Action::Bind { lease, instance_id } => {
                     assert!(desired.open_leases().any(|l| l.uid == *lease));
-                    assert_eq!(self.observed.lease_of(instance_id), None, "given twice");
+                    let before = self.observed.lease_of(instance_id);
+                    let before = before.is_none_or(|before| before == lease);
+                    assert!(before, "given twice");
                 }
                 _ => {}
             }
@@ -331,6 +337,7 @@ impl World {
                     .filter(|i| i.id == *instance_id)
                 {
                     instance.lease = Some(lease.clone());
+                    instance.lease_digest = Some(DIGEST.into());
                 }
             }
             Action::Terminate { id, .. } => {

@@ -1,0 +1,146 @@
+//! `SpotLease`: one instance of a pool, for somebody alone.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::condition::{Condition, Conditioned};
+use crate::managed::{LocalSecretReference, ManagementAction, all_actions};
+use crate::pool::{InstanceCapacityType, PoolNotice};
+
+/// Takes an instance that runs already out of a pool of the same namespace, for as
+/// long as the lease exists. Nobody gets that instance afterwards: it ends with the
+/// lease.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[kube(
+    group = "gpu.platform.acme.io",
+    version = "v1alpha1",
+    kind = "SpotLease",
+    plural = "spotleases",
+    namespaced,
+    status = "SpotLeaseStatus",
+    category = "crossplane",
+    category = "managed",
+    category = "gpu",
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name": "Synced", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Synced')].status"}"#,
+    printcolumn = r#"{"name": "Pool", "type": "string", "jsonPath": ".spec.forProvider.poolRef.name"}"#,
+    printcolumn = r#"{"name": "Owner", "type": "string", "jsonPath": ".spec.forProvider.owner"}"#,
+    printcolumn = r#"{"name": "Instance", "type": "string", "jsonPath": ".status.atProvider.instanceId"}"#,
+    printcolumn = r#"{"name": "Address", "type": "string", "jsonPath": ".status.atProvider.publicIp"}"#,
+    printcolumn = r#"{"name": "Expires", "type": "date", "jsonPath": ".status.atProvider.expiresAt", "priority": 1}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    derive = "PartialEq"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct SpotLeaseSpec {
+    /// What the provider may do; `["*"]` is everything. Without `Delete` the instance
+    /// outlives the lease.
+    #[serde(default = "all_actions")]
+    pub management_policies: Vec<ManagementAction>,
+    /// Where to write the instance's address: `endpoint`, `port`, `addresses`,
+    /// `privateAddresses`, `ssh` and `instanceIds`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_connection_secret_to_ref: Option<LocalSecretReference>,
+    /// What is leased, and to whom.
+    pub for_provider: SpotLeaseParameters,
+}
+
+/// What is leased, and to whom.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct SpotLeaseParameters {
+    /// The pool, in the lease's namespace. Immutable.
+    #[x_kube(validation = Rule::new("self == oldSelf").message("poolRef is immutable: make another lease"))]
+    pub pool_ref: PoolReference,
+    /// Whose instance it is: lower-case letters, digits, `.`, `_` and `-`. Immutable:
+    /// what somebody had is not for anybody else.
+    #[schemars(
+        length(max = 63),
+        regex(pattern = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
+    )]
+    #[x_kube(validation = Rule::new("self == oldSelf").message("owner is immutable: make another lease"))]
+    pub owner: String,
+    /// OpenSSH public keys that may log in, without comments. The instance reads them
+    /// from its tags, which take no longer ones: no RSA.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 5),
+        inner(
+            length(max = 256),
+            regex(
+                pattern = r"^(ssh-ed25519|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}$"
+            )
+        )
+    )]
+    pub authorized_keys: Vec<String>,
+    /// Seconds from the lease's creation to its end; the pool may allow fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 60, max = 31_536_000))]
+    pub lifetime_seconds: Option<i32>,
+}
+
+/// A pool of the same namespace.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+pub struct PoolReference {
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// What became of the lease.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct SpotLeaseStatus {
+    /// `Ready` and `Synced`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+    /// The value of the annotation `crossplane.io/reconcile-requested-at` that
+    /// was followed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_reconcile_at: Option<String>,
+    /// The leased instance, as the pool's status shows it.
+    #[serde(default)]
+    pub at_provider: SpotLeaseObservation,
+}
+
+impl Conditioned for SpotLeaseStatus {
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+}
+
+/// The leased instance.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct SpotLeaseObservation {
+    /// EC2's instance id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_id: Option<String>,
+    /// Its type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_type: Option<String>,
+    /// Its availability zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// The market it came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_type: Option<InstanceCapacityType>,
+    /// EC2's instance state, for example `running`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Public IPv4 address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_ip: Option<String>,
+    /// Private IPv4 address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_ip: Option<String>,
+    /// What AWS announced about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<PoolNotice>,
+    /// When the lease ends, and the instance with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+}

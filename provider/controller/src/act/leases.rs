@@ -1,0 +1,83 @@
+//! Handing instances out.
+
+use provider_core::{Action, Instance, InstanceState, Observed, Plan};
+use provider_runtime::events::Happened;
+
+use super::{ActError, Acted, Actor};
+
+impl<W> Actor<'_, W> {
+    /// The plan without the instances that a fresh describe shows to be somebody
+    /// else's, or of no use: nobody is given those.
+    pub(super) async fn fit(&self, plan: &Plan, observed: &mut Observed) -> Result<Plan, ActError> {
+        let given = plan.actions.iter().filter_map(|action| match action {
+            Action::Bind { instance_id, .. } => Some(instance_id.clone()),
+            _ => None,
+        });
+        let given: Vec<String> = given.collect();
+        let mut plan = plan.clone();
+        if given.is_empty() {
+            return Ok(plan);
+        }
+        let fresh = self.region.ec2.instances_by_id(&given).await?;
+        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        for instance in &mut observed.instances {
+            if let Some(now) = fresh.iter().find(|i| i.id == instance.id) {
+                instance.clone_from(now);
+            }
+        }
+        observed.instances.retain(|i| i.pool_uid == uid);
+        let bindings = &observed.bindings;
+        plan.actions.retain(|action| match action {
+            Action::Bind { lease, instance_id } => {
+                let had_it = bindings.get(lease) == Some(instance_id);
+                let mut ours = fresh.iter().filter(|i| i.pool_uid == uid);
+                let seen = ours.find(|i| i.id == *instance_id);
+                seen.is_some_and(|i| can_have(i, had_it))
+            }
+            _ => true,
+        });
+        Ok(plan)
+    }
+
+    /// Tells an instance whose it is. For a lease that just got one, the lease is
+    /// asked for once more: whoever lets a lease go looks at the pool's status
+    /// before, so one of the two sees the other.
+    pub(super) async fn bind(
+        &self,
+        lease: &str,
+        instance_id: &str,
+        is_new: bool,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) -> Result<(), ActError> {
+        let Some(told) = self.leasing.told.get(lease) else {
+            return Ok(());
+        };
+        if is_new && !self.registry.is_open(&told.lease, lease).await? {
+            observed.bindings.remove(lease);
+            return Ok(());
+        }
+        self.region.ec2.tag(instance_id, &told.tags).await?;
+        for instance in &mut observed.instances {
+            if instance.id == instance_id {
+                instance.lease = Some(lease.to_owned());
+                instance.lease_digest = told.tags.get(api::tags::LEASE_DIGEST).cloned();
+            }
+        }
+        if is_new {
+            let text = format!("gave {instance_id} to the lease {}", told.lease);
+            acted.happened.push(Happened::normal("Leased", text));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a lease can have an instance: one that it has already, or one that runs
+/// and that nobody ever had.
+fn can_have(instance: &Instance, had_it: bool) -> bool {
+    if had_it {
+        instance.state.is_live()
+    } else {
+        instance.state == InstanceState::Running && instance.lease.is_none()
+    }
+}

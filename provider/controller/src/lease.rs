@@ -1,0 +1,241 @@
+//! One reconcile of one lease: keep it, show what its pool gave it, let it go.
+//!
+//! The pool's reconcile gives and ends instances (`act/leases.rs`); this one only
+//! tells of it, and wakes the pool.
+
+mod verdict;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::condition::{self, ConditionStatus, SYNCED};
+use api::lease::{SpotLease, SpotLeaseStatus};
+use api::pool::SpotPool;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Api, PostParams};
+use kube::runtime::controller::Action as Requeue;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Client, ResourceExt};
+use provider_runtime::conditions::{self, Verdict, reason};
+use provider_runtime::connection as secrets;
+use provider_runtime::events::{Events, Happened};
+use provider_runtime::metrics::lifecycle::Lifecycle;
+use provider_runtime::metrics::reconciles::OfController;
+use provider_runtime::poll::{self, Intervals};
+use provider_runtime::{finalizer, pause, policies, requests};
+use tokio::sync::SetOnce;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::connection;
+use crate::context::MANAGER;
+use crate::leases::expires_at;
+use crate::reconcile::{AFTER_ERROR, ReconcileError};
+
+/// Between two looks at a pool that still has a deleted lease's instance.
+const AFTER_WAITING: Duration = Duration::from_secs(5);
+
+/// What reconciles of leases share.
+pub struct Context {
+    /// The API server.
+    pub client: Client,
+    /// Every pool, as last seen.
+    pub pools: Store<SpotPool>,
+    /// Set when every one of them was seen.
+    pub pools_are_known: Arc<SetOnce<()>>,
+    /// Pools that have something to do.
+    pub wake: UnboundedSender<ObjectRef<SpotPool>>,
+    /// Events.
+    pub events: Events,
+    /// How often a lease is looked at that nothing happens to.
+    pub intervals: Intervals,
+    /// How long the stages of a lease's life take.
+    pub lifecycle: Lifecycle,
+    /// How its reconciles go.
+    pub reconciles: OfController,
+}
+
+/// Reconciles a lease:
+///
+/// 1. pause and policies: may anything be said of it at all?
+/// 2. the finalizer, without which its pool gives it nothing;
+/// 3. its pool is woken where that has something to do;
+/// 4. the connection Secret and the status, when they changed; or it goes.
+pub async fn reconcile(
+    lease: Arc<SpotLease>,
+    context: Arc<Context>,
+) -> Result<Requeue, ReconcileError> {
+    let running = Box::pin(reconcile_now(&lease, &context, Timestamp::now()));
+    context.reconciles.count(running).await
+}
+
+async fn reconcile_now(
+    lease: &SpotLease,
+    context: &Context,
+    now: Timestamp,
+) -> Result<Requeue, ReconcileError> {
+    let namespace = lease.namespace().unwrap_or_default();
+    let api: Api<SpotLease> = Api::namespaced(context.client.clone(), &namespace);
+    let meta = &lease.metadata;
+    let is_deleted = meta.deletion_timestamp.is_some();
+    if is_deleted && !finalizer::is_present(meta, finalizer::MANAGED) {
+        context.lifecycle.forget(meta);
+        return Ok(Requeue::await_change());
+    }
+    let before = lease.status.clone().unwrap_or_default();
+    let is_first = condition::find(&before.conditions, SYNCED).is_none();
+    context.lifecycle.began(meta, is_first, now);
+    if pause::is_paused(meta, &lease.spec.management_policies) {
+        conclude(lease, context, &api, before, vec![Verdict::paused()], now).await?;
+        return Ok(Requeue::await_change());
+    }
+    let permitted = match policies::permitted(&lease.spec.management_policies) {
+        Ok(permitted) => permitted,
+        Err(error) => {
+            let failed = Verdict::not_synced("update", &error);
+            conclude(lease, context, &api, before, vec![failed], now).await?;
+            return Ok(Requeue::requeue(AFTER_ERROR));
+        }
+    };
+    if is_deleted {
+        return leave(lease, context, &api, before, permitted.delete, now).await;
+    }
+    if !finalizer::is_present(meta, finalizer::MANAGED) {
+        // Its own change brings the lease back here.
+        finalizer::add(&api, meta, finalizer::MANAGED).await?;
+        return Ok(Requeue::await_change());
+    }
+    show(lease, context, &api, before, now).await
+}
+
+/// Shows what the pool gave.
+async fn show(
+    lease: &SpotLease,
+    context: &Context,
+    api: &Api<SpotLease>,
+    mut status: SpotLeaseStatus,
+    now: Timestamp,
+) -> Result<Requeue, ReconcileError> {
+    let reference = pool_of(lease);
+    context.pools_are_known.wait().await;
+    let pool = context.pools.get(&reference);
+    let pool = pool.as_deref();
+    if verdict::has_work_for(pool, lease, now) {
+        wake(context, reference);
+    }
+    status.at_provider = verdict::observation(lease, pool);
+    let end = expires_at(lease, pool);
+    status.at_provider.expires_at = end.map(Time);
+    let mut verdicts = vec![verdict::ready(lease, pool, now), Verdict::synced()];
+    if let Err(error) = publish(lease, context, pool).await {
+        verdicts.push(Verdict::not_synced("publish", &error));
+    }
+    let is_ready = verdicts[0].status == ConditionStatus::True;
+    conclude(lease, context, api, status, verdicts, now).await?;
+    if is_ready {
+        context.lifecycle.ready(&lease.metadata, now);
+    }
+    let interval = context.intervals.of(&lease.metadata);
+    let calm = poll::jittered(interval, fastrand::f64());
+    let left = end.filter(|end| *end > now).and_then(|end| {
+        let left = Duration::try_from(end.duration_since(now)).ok()?;
+        Some(left + Duration::from_millis(100))
+    });
+    Ok(Requeue::requeue(left.map_or(calm, |left| left.min(calm))))
+}
+
+/// Lets a deleted lease go once its pool has nothing of it any more. The pool is
+/// read now, not as last seen: see [`crate::leases::Registry`].
+async fn leave(
+    lease: &SpotLease,
+    context: &Context,
+    api: &Api<SpotLease>,
+    status: SpotLeaseStatus,
+    ends_instance: bool,
+    now: Timestamp,
+) -> Result<Requeue, ReconcileError> {
+    let meta = &lease.metadata;
+    let others = finalizer::others(meta, finalizer::MANAGED);
+    let deleting = |why: String| vec![Verdict::ready(false, reason::DELETING, why)];
+    if ends_instance && !others.is_empty() {
+        let why = format!("waits until {} is removed", others.join(", "));
+        conclude(lease, context, api, status, deleting(why), now).await?;
+        return Ok(Requeue::await_change());
+    }
+    let namespace = lease.namespace().unwrap_or_default();
+    let pools: Api<SpotPool> = Api::namespaced(context.client.clone(), &namespace);
+    let pool = pools
+        .get_opt(&lease.spec.for_provider.pool_ref.name)
+        .await?;
+    let held = pool.as_ref().and_then(|pool| verdict::held(pool, lease));
+    if let (Some(held), true) = (held, ends_instance) {
+        wake(context, pool_of(lease));
+        let why = format!("waits until {held} has ended");
+        conclude(lease, context, api, status, deleting(why), now).await?;
+        return Ok(Requeue::requeue(AFTER_WAITING));
+    }
+    finalizer::remove(api, meta, finalizer::MANAGED).await?;
+    context.lifecycle.deleted(meta, now);
+    Ok(Requeue::await_change())
+}
+
+fn pool_of(lease: &SpotLease) -> ObjectRef<SpotPool> {
+    let name = &lease.spec.for_provider.pool_ref.name;
+    ObjectRef::new(name).within(&lease.namespace().unwrap_or_default())
+}
+
+fn wake(context: &Context, pool: ObjectRef<SpotPool>) {
+    if context.wake.send(pool).is_err() {
+        tracing::error!("no controller reconciles pools any more");
+    }
+}
+
+/// Writes the connection Secret of a lease that wants one.
+async fn publish(
+    lease: &SpotLease,
+    context: &Context,
+    pool: Option<&SpotPool>,
+) -> Result<(), secrets::ConnectionError> {
+    let Some(reference) = &lease.spec.write_connection_secret_to_ref else {
+        return Ok(());
+    };
+    let instance = pool.and_then(|pool| verdict::instance(pool, lease));
+    let details = connection::details(instance.map(std::slice::from_ref).unwrap_or_default());
+    secrets::publish(&context.client, MANAGER, lease, reference, details).await?;
+    Ok(())
+}
+
+/// Writes the status where it differs, and tells of what changed.
+async fn conclude(
+    lease: &SpotLease,
+    context: &Context,
+    api: &Api<SpotLease>,
+    mut status: SpotLeaseStatus,
+    verdicts: Vec<Verdict>,
+    now: Timestamp,
+) -> Result<(), ReconcileError> {
+    let mut happened = Vec::new();
+    let last = status.last_handled_reconcile_at.as_deref();
+    if let Some(token) = requests::pending(&lease.metadata, last) {
+        status.last_handled_reconcile_at = Some(token.to_owned());
+        wake(context, pool_of(lease));
+        let message = format!("looking at EC2 now, as {} asks", requests::ANNOTATION);
+        happened.push(Happened::normal(requests::EVENT, message));
+    }
+    for verdict in verdicts {
+        let generation = lease.metadata.generation;
+        conditions::set(&mut status.conditions, verdict, generation, now);
+    }
+    if lease.status.as_ref() == Some(&status) {
+        return Ok(());
+    }
+    let before = lease.status.clone().unwrap_or_default();
+    happened.extend(verdict::transition(&before, &status));
+    let mut written = lease.clone();
+    written.status = Some(status);
+    let name = lease.name_any();
+    api.replace_status(&name, &PostParams::default(), &written)
+        .await?;
+    context.events.publish(lease, &happened, now).await;
+    Ok(())
+}

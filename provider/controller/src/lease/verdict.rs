@@ -1,0 +1,172 @@
+//! What a lease's status says, from its pool's. Pure.
+
+use api::condition::{self, ConditionStatus, LAUNCHED, READY, SYNCED};
+use api::lease::{SpotLease, SpotLeaseObservation, SpotLeaseStatus};
+use api::pool::{PoolInstance, SpotPool, SpotPoolObservation};
+use jiff::Timestamp;
+use kube::ResourceExt;
+use provider_runtime::conditions::{Verdict, reason};
+use provider_runtime::events::Happened;
+use provider_runtime::finalizer;
+
+use crate::leases::expires_at;
+
+/// Ready: the lease's lifetime is over.
+pub const EXPIRED: &str = "Expired";
+/// Ready: every instance that the pool may have is in use.
+pub const POOL_FULL: &str = "PoolFull";
+
+fn seen(pool: &SpotPool) -> Option<&SpotPoolObservation> {
+    pool.status.as_ref().map(|status| &status.at_provider)
+}
+
+/// The id of the instance that the pool has bound to the lease.
+fn bound<'a>(pool: &'a SpotPool, lease: &SpotLease) -> Option<&'a str> {
+    let bound = seen(pool)?.leases.get(lease.metadata.uid.as_ref()?);
+    bound.map(String::as_str)
+}
+
+/// The instance that the pool has bound to the lease, as it shows it.
+pub fn instance<'a>(pool: &'a SpotPool, lease: &SpotLease) -> Option<&'a PoolInstance> {
+    let id = bound(pool, lease)?;
+    seen(pool)?.instances.iter().find(|i| i.id == id)
+}
+
+/// What the pool still has of a deleted lease. A pool without a status may have lost
+/// it, and finds its instances again.
+pub fn held(pool: &SpotPool, lease: &SpotLease) -> Option<String> {
+    let is_unknown =
+        pool.status.is_none() && finalizer::is_present(&pool.metadata, finalizer::MANAGED);
+    let unknown = is_unknown.then(|| format!("what SpotPool {} has of it", pool.name_any()));
+    bound(pool, lease).map(ToOwned::to_owned).or(unknown)
+}
+
+fn is_expired(lease: &SpotLease, pool: Option<&SpotPool>, now: Timestamp) -> bool {
+    expires_at(lease, pool).is_some_and(|end| end <= now)
+}
+
+/// Whether the pool has something to do for the lease.
+pub fn has_work_for(pool: Option<&SpotPool>, lease: &SpotLease, now: Timestamp) -> bool {
+    let Some(pool) = pool else { return false };
+    let status = lease.status.as_ref();
+    let synced = status.and_then(|status| condition::find(&status.conditions, SYNCED));
+    let is_known = synced.is_some_and(|c| c.observed_generation == lease.metadata.generation);
+    !is_known || bound(pool, lease).is_some() == is_expired(lease, Some(pool), now)
+}
+
+/// The leased instance.
+pub fn observation(lease: &SpotLease, pool: Option<&SpotPool>) -> SpotLeaseObservation {
+    let id = pool.and_then(|pool| bound(pool, lease));
+    let shown = pool.and_then(|pool| instance(pool, lease));
+    SpotLeaseObservation {
+        instance_id: id.map(ToOwned::to_owned),
+        instance_type: shown.map(|i| i.instance_type.clone()),
+        zone: shown.map(|i| i.zone.clone()),
+        capacity_type: shown.map(|i| i.capacity_type),
+        state: shown.map(|i| i.state.clone()),
+        public_ip: shown.and_then(|i| i.public_ip.clone()),
+        private_ip: shown.and_then(|i| i.private_ip.clone()),
+        notice: shown.and_then(|i| i.notice.clone()),
+        expires_at: None,
+    }
+}
+
+/// `Ready` of a lease that is not deleted.
+pub fn ready(lease: &SpotLease, pool: Option<&SpotPool>, now: Timestamp) -> Verdict {
+    let reference = &lease.spec.for_provider.pool_ref.name;
+    let not = |reason, message: String| Verdict::ready(false, reason, message);
+    if is_expired(lease, pool, now) {
+        return not(EXPIRED, "its lifetime is over: make another lease".into());
+    }
+    let Some(pool) = pool else {
+        let namespace = lease.namespace().unwrap_or_default();
+        let message = format!(
+            "spec.forProvider.poolRef.name: there is no SpotPool {reference} in {namespace}"
+        );
+        return not(reason::UNAVAILABLE, message);
+    };
+    match bound(pool, lease) {
+        Some(id) => of_instance(id, instance(pool, lease), lease),
+        None => waiting(pool, reference),
+    }
+}
+
+fn of_instance(id: &str, instance: Option<&PoolInstance>, lease: &SpotLease) -> Verdict {
+    let not = |reason, message: String| Verdict::ready(false, reason, message);
+    let Some(instance) = instance else {
+        return not(reason::UNAVAILABLE, format!("EC2 does not list {id}"));
+    };
+    if instance.lease != lease.metadata.uid {
+        return not(reason::CREATING, format!("{id} is being handed over"));
+    }
+    match instance.state.as_str() {
+        "running" => {
+            let is_taken = instance.notice.as_ref();
+            let is_taken = is_taken.is_some_and(|notice| notice.kind == "Interruption");
+            let message = format!("AWS takes {id} back within two minutes; another one follows");
+            let message = if is_taken { message } else { String::new() };
+            Verdict::ready(true, reason::AVAILABLE, message)
+        }
+        "stopped" | "stopping" => {
+            let message = format!("{id} was stopped by somebody: start it, or delete the lease");
+            not(reason::UNAVAILABLE, message)
+        }
+        state => not(reason::UNAVAILABLE, format!("{id} is {state}")),
+    }
+}
+
+fn waiting(pool: &SpotPool, name: &str) -> Verdict {
+    let not = |reason, message: String| Verdict::ready(false, reason, message);
+    if pool.metadata.deletion_timestamp.is_some() {
+        let message = format!("SpotPool {name} is being deleted: lease from another one");
+        return not(reason::UNAVAILABLE, message);
+    }
+    let spec = &pool.spec.for_provider;
+    if spec.leases.is_none() {
+        let message =
+            format!("SpotPool {name} hands nothing out: it has no spec.forProvider.leases");
+        return not(reason::UNAVAILABLE, message);
+    }
+    let leased = seen(pool).map_or(0, |seen| seen.size.leased);
+    if leased >= spec.size.maximum {
+        let message = format!(
+            "every instance of SpotPool {name} is in use: raise its size.maximum of {}, or end \
+             another lease",
+            spec.size.maximum
+        );
+        return not(POOL_FULL, message);
+    }
+    let conditions = pool.status.as_ref().map(|status| &status.conditions);
+    let launched = conditions.and_then(|all| condition::find(all, LAUNCHED));
+    let refused = launched.filter(|c| c.status == ConditionStatus::False);
+    let why = refused.map(|c| format!("; its last launch: {}: {}", c.reason, c.message));
+    let message = format!(
+        "waits for an instance of SpotPool {name} to run{}",
+        why.unwrap_or_default()
+    );
+    not(reason::CREATING, message)
+}
+
+/// What a change of `Ready` tells people.
+pub fn transition(before: &SpotLeaseStatus, after: &SpotLeaseStatus) -> Option<Happened> {
+    let old = condition::find(&before.conditions, READY);
+    let new = condition::find(&after.conditions, READY)?;
+    let same = old.is_some_and(|old| (old.status, &old.reason) == (new.status, &new.reason));
+    if same {
+        return None;
+    }
+    let id = after.at_provider.instance_id.as_deref().unwrap_or_default();
+    match (new.status, new.reason.as_str()) {
+        (ConditionStatus::True, _) => Some(Happened::normal("Leased", format!("has {id}"))),
+        (_, EXPIRED) => Some(Happened::normal(EXPIRED, new.message.clone())),
+        (_, POOL_FULL) => Some(Happened::warning(POOL_FULL, new.message.clone())),
+        (_, reason::UNAVAILABLE) => {
+            Some(Happened::warning(reason::UNAVAILABLE, new.message.clone()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

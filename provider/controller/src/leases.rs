@@ -1,0 +1,217 @@
+//! Leases, as their pool's planner and their instances see them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use api::lease::SpotLease;
+use api::pool::{END_LEASES, SpotPool};
+use api::tags;
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use kube::api::Api;
+use kube::runtime::reflector::Store;
+use kube::{Client, ResourceExt};
+use provider_aws::Tags;
+use provider_core::Lease;
+use provider_runtime::policies::{self, Permitted};
+use provider_runtime::{finalizer, pause};
+use tokio::sync::SetOnce;
+
+/// Tags for a lease's keys, the unused ones among them: a key that is taken away
+/// must not stay.
+const KEYS: usize = 5;
+
+/// Every lease, as last seen; none while their kind is not served.
+#[derive(Default)]
+pub struct Leases {
+    store: OnceLock<Store<SpotLease>>,
+    known: SetOnce<()>,
+}
+
+impl Leases {
+    /// Knows the leases of `store` from now on.
+    pub fn follow(&self, store: Store<SpotLease>) {
+        self.store.get_or_init(|| store);
+    }
+
+    /// Every lease was seen, or there are none.
+    pub fn are_known(&self) {
+        // Told twice it is as true as told once.
+        drop(self.known.set(()));
+    }
+
+    /// Those that name the pool; waits until every lease was seen: without them a
+    /// pool would seem to have too many instances.
+    pub async fn of(&self, pool: &SpotPool) -> Vec<Arc<SpotLease>> {
+        self.known.wait().await;
+        let all = self.store.get().map(Store::state).unwrap_or_default();
+        all.into_iter().filter(|l| is_of(l, pool)).collect()
+    }
+}
+
+fn is_of(lease: &SpotLease, pool: &SpotPool) -> bool {
+    lease.metadata.namespace == pool.metadata.namespace
+        && Some(&lease.spec.for_provider.pool_ref.name) == pool.metadata.name.as_ref()
+}
+
+/// What is known of leases at this moment, not as last seen.
+#[async_trait]
+pub trait Registry: Send + Sync {
+    /// Whether a lease exists, and is not being deleted.
+    async fn is_open(&self, name: &str, uid: &str) -> Result<bool, kube::Error>;
+}
+
+/// The API server's leases of one namespace.
+pub struct LiveLeases {
+    /// The API server.
+    pub client: Client,
+    /// The namespace.
+    pub namespace: String,
+}
+
+#[async_trait]
+impl Registry for LiveLeases {
+    async fn is_open(&self, name: &str, uid: &str) -> Result<bool, kube::Error> {
+        let api: Api<SpotLease> = Api::namespaced(self.client.clone(), &self.namespace);
+        let lease = api.get_opt(name).await?;
+        Ok(lease.is_some_and(|lease| {
+            let meta = &lease.metadata;
+            meta.uid.as_deref() == Some(uid) && is_kept(&lease) && meta.deletion_timestamp.is_none()
+        }))
+    }
+}
+
+/// The leases of a pool.
+#[derive(Clone, Debug, Default)]
+pub struct Leasing {
+    /// For the planner, oldest first.
+    pub leases: Vec<Lease>,
+    /// What instances are told, by the lease's UID.
+    pub told: BTreeMap<String, Told>,
+    /// When the next lease ends by itself.
+    pub next_end: Option<Timestamp>,
+    /// Whether the pool's deletion ends leased instances too.
+    pub force: bool,
+}
+
+/// What an instance is told of its lease.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The lease's name.
+    pub lease: String,
+    /// The tags.
+    pub tags: Tags,
+}
+
+impl Leasing {
+    /// What `leases`, which name the pool, mean for it.
+    pub fn of(pool: &SpotPool, leases: &[Arc<SpotLease>], now: Timestamp) -> Self {
+        let annotations = pool.metadata.annotations.as_ref();
+        let force = annotations.and_then(|a| a.get(END_LEASES));
+        let mut leasing = Self {
+            force: force.is_some_and(|value| value == "true"),
+            ..Self::default()
+        };
+        let mut leases: Vec<&SpotLease> = leases.iter().map(AsRef::as_ref).collect();
+        leases.sort_by_key(|l| (l.metadata.creation_timestamp.clone(), l.name_any()));
+        for lease in leases.into_iter().filter(|l| is_kept(l)) {
+            leasing.add(pool, lease, now);
+        }
+        leasing
+    }
+
+    fn add(&mut self, pool: &SpotPool, lease: &SpotLease, now: Timestamp) {
+        let uid = lease.metadata.uid.clone().unwrap_or_default();
+        let status = pool.status.as_ref();
+        let is_bound = status.is_some_and(|s| s.at_provider.leases.contains_key(&uid));
+        let permitted = permitted(lease);
+        let may_wait = permitted.create && pool.spec.for_provider.leases.is_some();
+        if !is_bound && !may_wait {
+            return;
+        }
+        let end = expires_at(lease, Some(pool)).filter(|_| permitted.delete);
+        let others = finalizer::others(&lease.metadata, finalizer::MANAGED);
+        let is_deleted = lease.metadata.deletion_timestamp.is_some() && others.is_empty();
+        let has_ended = is_deleted || end.is_some_and(|end| end <= now);
+        let is_over = has_ended && permitted.delete;
+        if !is_over {
+            self.next_end = [self.next_end, end].into_iter().flatten().min();
+        }
+        let tags = tags_of(lease);
+        let texts = tags.iter().flat_map(|(key, value)| [&**key, &**value]);
+        let digest = provider_core::digest(texts);
+        let mut tags = tags.clone();
+        tags.insert(tags::LEASE_DIGEST.into(), digest.clone());
+        self.leases.push(Lease {
+            uid: uid.clone(),
+            name: lease.name_any(),
+            is_over,
+            digest,
+        });
+        let lease = lease.name_any();
+        self.told.insert(uid, Told { lease, tags });
+    }
+}
+
+/// When a lease ends by itself: after its own lifetime, or the longest that its
+/// pool allows, both from its creation.
+pub fn expires_at(lease: &SpotLease, pool: Option<&SpotPool>) -> Option<Timestamp> {
+    let created = lease.metadata.creation_timestamp.as_ref()?.0;
+    let allowed = pool.and_then(|pool| pool.spec.for_provider.leases?.max_lifetime_seconds);
+    let own = lease.spec.for_provider.lifetime_seconds;
+    let seconds = [allowed, own].into_iter().flatten().min()?;
+    let lifetime = SignedDuration::from_secs(seconds.into());
+    Some(created.saturating_add(lifetime).unwrap_or(Timestamp::MAX))
+}
+
+/// What may be done for a lease; a paused one, or one that nobody understands, stays
+/// as it is.
+fn permitted(lease: &SpotLease) -> Permitted {
+    let policies = &lease.spec.management_policies;
+    let nothing = Permitted {
+        create: false,
+        update: false,
+        delete: false,
+    };
+    if pause::is_paused(&lease.metadata, policies) {
+        return nothing;
+    }
+    policies::permitted(policies).unwrap_or(nothing)
+}
+
+/// Whether the lease cannot go unnoticed. None gets an instance before.
+fn is_kept(lease: &SpotLease) -> bool {
+    finalizer::is_present(&lease.metadata, finalizer::MANAGED)
+}
+
+fn tags_of(lease: &SpotLease) -> Tags {
+    let spec = &lease.spec.for_provider;
+    let namespace = lease.namespace().unwrap_or_default();
+    let mut tags: Tags = [
+        (tags::LEASE, lease.uid().unwrap_or_default()),
+        (
+            tags::LEASE_NAME,
+            format!("{namespace}/{}", lease.name_any()),
+        ),
+        (tags::OWNER, spec.owner.clone()),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into();
+    let keys = spec.authorized_keys.iter().cloned();
+    let keys = keys.chain(std::iter::repeat(String::new()));
+    tags.extend(
+        (1..=KEYS)
+            .zip(keys)
+            .map(|(number, key)| (key_tag(number), key)),
+    );
+    tags
+}
+
+/// The tag of a lease's key, counted from 1.
+fn key_tag(number: usize) -> String {
+    format!("{}-{number}", tags::AUTHORIZED_KEY)
+}
+
+#[cfg(test)]
+#[path = "leases_tests.rs"]
+mod tests;

@@ -1,0 +1,95 @@
+//! What of a plan is carried out, and when the pool is looked at again.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use provider_core::{Action, ErrorClass, Plan, Victim, Wait};
+use provider_runtime::policies::Permitted;
+
+use super::{CALM, Pass, Want, Work};
+
+/// Before the next try after AWS failed, and while EC2 catches up.
+const AFTER_ERROR: Duration = Duration::from_secs(5);
+/// How long after an action its effects are watched closely.
+const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
+
+impl Pass<'_> {
+    /// Takes out of a plan what the pool's management policies do not permit, and all
+    /// but its leases' business where the spec makes no sense.
+    pub(super) fn permit(&self, want: &Want, mut plan: Plan) -> Plan {
+        let Permitted {
+            create,
+            update,
+            delete,
+        } = self.permitted;
+        plan.actions.retain(|action| match action {
+            Action::CreateGroup { .. } | Action::Launch(_) => create,
+            Action::SetGroupRules { .. } | Action::Bind { .. } => update,
+            Action::Terminate { .. } | Action::DeleteTemplate { .. } if !self.deleted => update,
+            Action::Terminate { .. }
+            | Action::DeleteTemplate { .. }
+            | Action::DeleteGroup { .. } => delete,
+            Action::Forget { .. } => true,
+        });
+        if matches!(want, Want::Invalid(..)) {
+            plan.actions.retain(is_of_leases);
+        }
+        plan
+    }
+
+    /// Asks for frequent looks: what was done shows soon.
+    pub(super) fn watch_effects(&self) {
+        let until = self.now.saturating_add(WATCH_EFFECTS);
+        self.region.hurry(until.unwrap_or(Timestamp::MAX));
+    }
+
+    /// When the pool is looked at again, at the latest.
+    pub(super) fn look_again(&self, last: &Plan, work: &Work) -> Duration {
+        if let Some(error) = &work.failure {
+            return match error.class {
+                ErrorClass::Throttled | ErrorClass::Transient => AFTER_ERROR,
+                // A person has to do something first.
+                _ => CALM,
+            };
+        }
+        let soonest = last.waits.iter().map(|wait| match wait {
+            Wait::Instances => {
+                self.watch_effects();
+                AFTER_ERROR
+            }
+            Wait::Capacity { until }
+            | Wait::Fallback { until }
+            | Wait::Age { until }
+            | Wait::Retry { until } => self.until(*until),
+            Wait::Stopped { .. }
+            | Wait::Interrupted { .. }
+            | Wait::Room { .. }
+            | Wait::Spread
+            | Wait::Leases { .. } => CALM,
+        });
+        let more_to_do = (!last.actions.is_empty()).then(|| {
+            if work.is_done_with(last) {
+                AFTER_ERROR
+            } else {
+                Duration::from_millis(100)
+            }
+        });
+        let a_lease_ends = self.leasing.next_end.map(|end| self.until(end));
+        let soonest = soonest.chain(more_to_do).chain(a_lease_ends);
+        soonest.min().unwrap_or(CALM).min(CALM)
+    }
+
+    /// Until just after a moment.
+    fn until(&self, moment: Timestamp) -> Duration {
+        let wait = moment.duration_since(self.now);
+        Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(100)
+    }
+}
+
+fn is_of_leases(action: &Action) -> bool {
+    match action {
+        Action::Bind { .. } => true,
+        Action::Terminate { why, .. } => *why == Victim::LeaseOver,
+        _ => false,
+    }
+}

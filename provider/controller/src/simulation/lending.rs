@@ -1,0 +1,225 @@
+//! Leases on the earth: who asks, who ends, and who lets them go.
+
+use std::sync::Arc;
+
+use api::lease::{PoolReference, SpotLease, SpotLeaseParameters, SpotLeaseSpec};
+use api::managed::ManagementAction;
+use api::pool::SpotPool;
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use provider_runtime::finalizer;
+
+use super::cloud::Machine;
+use super::earth::{Earth, Shared};
+use super::store::Edit;
+use crate::leases::{Registry, expires_at};
+use crate::regions::TAG_KEYS;
+
+/// Every version of the list of leases, the newest last.
+pub struct Lending {
+    pub versions: Vec<Vec<Arc<SpotLease>>>,
+    since: Vec<Timestamp>,
+    made: usize,
+}
+
+impl Default for Lending {
+    fn default() -> Self {
+        Self {
+            versions: vec![Vec::new()],
+            since: vec![Timestamp::MIN],
+            made: 0,
+        }
+    }
+}
+
+impl Lending {
+    pub fn current(&self) -> &[Arc<SpotLease>] {
+        self.versions.last().unwrap()
+    }
+
+    /// The version that a cache shows which is so many behind, by `limit` at most.
+    pub fn behind(&self, versions: usize, limit: SignedDuration, now: Timestamp) -> usize {
+        let settled = |since: &Timestamp| now.duration_since(*since) > limit;
+        let oldest = self.since.iter().rposition(settled).unwrap_or(0);
+        let newest = self.versions.len() - 1;
+        newest.saturating_sub(versions).max(oldest)
+    }
+
+    /// Somebody wants an instance of the pool. Answers the lease's UID.
+    pub fn ask(
+        &mut self,
+        pool: &SpotPool,
+        lifetime_seconds: Option<i32>,
+        now: Timestamp,
+    ) -> String {
+        self.made += 1;
+        let name = format!("lease-{}", self.made);
+        let spec = SpotLeaseSpec {
+            management_policies: vec![ManagementAction::All],
+            write_connection_secret_to_ref: None,
+            for_provider: SpotLeaseParameters {
+                pool_ref: PoolReference {
+                    name: pool.metadata.name.clone().unwrap(),
+                },
+                owner: "alice".into(),
+                authorized_keys: vec!["ssh-ed25519 AAAA".into()],
+                lifetime_seconds,
+            },
+        };
+        let mut lease = SpotLease::new(&name, spec);
+        lease
+            .metadata
+            .namespace
+            .clone_from(&pool.metadata.namespace);
+        lease.metadata.uid = Some(format!("uid-of-{name}"));
+        let created = Timestamp::from_second(now.as_second()).unwrap();
+        lease.metadata.creation_timestamp = Some(Time(created));
+        lease.metadata.finalizers = Some(vec![finalizer::MANAGED.into()]);
+        self.change(now, |leases| leases.push(Arc::new(lease)));
+        format!("uid-of-{name}")
+    }
+
+    /// Somebody deletes a lease.
+    pub fn end(&mut self, uid: &str, now: Timestamp) {
+        self.edit(uid, now, |lease| {
+            let already = lease.metadata.deletion_timestamp.take();
+            lease.metadata.deletion_timestamp = already.or(Some(Time(now)));
+        });
+    }
+
+    pub fn edit(&mut self, uid: &str, now: Timestamp, edit: impl FnOnce(&mut SpotLease)) {
+        self.change(now, |leases| {
+            let found = leases.iter_mut().find(|l| is(l, uid)).unwrap();
+            edit(Arc::make_mut(found));
+        });
+    }
+
+    fn change(&mut self, now: Timestamp, change: impl FnOnce(&mut Vec<Arc<SpotLease>>)) {
+        let mut next = self.current().to_vec();
+        change(&mut next);
+        self.versions.push(next);
+        self.since.push(now);
+    }
+}
+
+fn is(lease: &SpotLease, uid: &str) -> bool {
+    lease.metadata.uid.as_deref() == Some(uid)
+}
+
+/// The lease that a machine was told of.
+fn told(machine: &Machine) -> Option<&String> {
+    machine.tags.get(TAG_KEYS.lease)
+}
+
+impl Earth {
+    pub fn lease(&self, uid: &str) -> Option<&Arc<SpotLease>> {
+        self.lending.current().iter().find(|l| is(l, uid))
+    }
+
+    /// Whoever has an instance of the pool gives it back, or is not asked.
+    pub fn end_leases(&mut self, force: bool) {
+        let now = self.now;
+        if force {
+            self.store.edit(Edit::EndLeases, now);
+            return;
+        }
+        let leases = self.lending.current().iter();
+        let leases: Vec<_> = leases.filter_map(|l| l.metadata.uid.clone()).collect();
+        for uid in leases {
+            self.lending.end(&uid, now);
+        }
+    }
+
+    /// Whether somebody has a right to the instance of a lease.
+    pub fn is_open(&self, lease: &SpotLease) -> bool {
+        let end = expires_at(lease, Some(self.store.current()));
+        lease.metadata.deletion_timestamp.is_none() && end.is_none_or(|end| end > self.now)
+    }
+
+    /// As the controller of leases does: deleted ones go, once the stored pool has
+    /// nothing of them.
+    pub fn let_leases_go(&mut self) {
+        let status = self.store.current().status.clone();
+        let is_released = self.store.released_at.is_some();
+        let bound = status.clone().unwrap_or_default().at_provider.leases;
+        let goes = |lease: &SpotLease| {
+            let uid = lease.metadata.uid.clone().unwrap();
+            let is_held = status.is_none() || bound.contains_key(&uid);
+            lease.metadata.deletion_timestamp.is_some() && (is_released || !is_held)
+        };
+        let leases = self.lending.current().iter();
+        let gone: Vec<String> = leases
+            .filter(|lease| goes(lease))
+            .map(|lease| lease.metadata.uid.clone().unwrap())
+            .collect();
+        if gone.is_empty() {
+            return;
+        }
+        let has = |m: &&&Machine| told(m).is_some_and(|uid| gone.contains(uid));
+        let kept = self.cloud.live().iter().find(has).map(|m| m.id.clone());
+        if let Some(id) = kept {
+            self.violate(format!("a lease went and left {id} behind"));
+        }
+        let now = self.now;
+        self.lending.change(now, |leases| {
+            leases.retain(|l| !gone.iter().any(|uid| is(l, uid)))
+        });
+    }
+
+    /// An instance is tagged for a lease.
+    pub fn check_lease(&mut self, id: &str, uid: &str) {
+        let machine = self.cloud.machines.iter().find(|m| m.id == id).unwrap();
+        let mut wrong = Vec::new();
+        if told(machine).is_some_and(|before| before != uid) {
+            wrong.push("somebody else had it");
+        }
+        if !machine.is_ours() {
+            wrong.push("it is not the pool's");
+        }
+        let mut others = self.cloud.live().into_iter().filter(|m| m.id != id);
+        if others.any(|m| told(m).is_some_and(|told| told == uid)) {
+            wrong.push("the lease has another one");
+        }
+        if self.lease(uid).is_none() {
+            wrong.push("there is no such lease");
+        }
+        for what in wrong {
+            self.violate(format!("{id} is given to {uid}: {what}"));
+        }
+    }
+
+    /// An instance is terminated: nobody has a right to it.
+    pub fn check_nobody_has(&mut self, id: &str) {
+        let machine = self.cloud.machines.iter().find(|m| m.id == id).unwrap();
+        let lease = told(machine).and_then(|uid| self.lease(uid));
+        let is_held = lease.is_some_and(|lease| self.is_open(lease));
+        let pool = self.store.current();
+        let forced = pool.metadata.annotations.is_some() && self.store.is_deleted();
+        if is_held && !forced {
+            self.violate(format!("{id} is terminated while somebody has it"));
+        }
+    }
+
+    /// What open leases lack, once all is calm.
+    pub fn lacks_of_leases(&self) -> bool {
+        let open = self.lending.current().iter().filter(|l| self.is_open(l));
+        let has = |lease: &&Arc<SpotLease>| {
+            let live = self.cloud.live().into_iter();
+            let mut own = live.filter(|m| told(m) == lease.metadata.uid.as_ref());
+            own.next().is_some()
+        };
+        let (having, lacking): (Vec<_>, Vec<_>) = open.partition(has);
+        let maximum = self.store.current().spec.for_provider.size.maximum;
+        !lacking.is_empty() && i32::try_from(having.len()).unwrap() < maximum
+    }
+}
+
+#[async_trait]
+impl Registry for Shared {
+    async fn is_open(&self, _: &str, uid: &str) -> Result<bool, kube::Error> {
+        let earth = self.lock();
+        let lease = earth.lease(uid);
+        Ok(lease.is_some_and(|lease| lease.metadata.deletion_timestamp.is_none()))
+    }
+}
