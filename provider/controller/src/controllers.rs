@@ -10,7 +10,7 @@ use api::managed::{ProviderConfigKind, ProviderConfigReference, ProviderConfigSt
 use api::pool::SpotPool;
 use api::provider_config::{ClusterProviderConfig, ProviderConfig, ProviderConfigUsage};
 use futures::future::{BoxFuture, Shared};
-use futures::{FutureExt, StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt};
 use kube::api::ApiResource;
 use kube::core::object::HasStatus;
 use kube::runtime::Controller;
@@ -22,6 +22,7 @@ use provider_runtime::metrics::reconciles::Reconciles;
 use provider_runtime::operations::Operations;
 use provider_runtime::protection::{self, Protection};
 use provider_runtime::readiness::Readiness;
+use provider_runtime::watch::Seen;
 use provider_runtime::{crds, watch};
 use serde::de::DeserializeOwned;
 use tokio::sync::SetOnce;
@@ -102,20 +103,20 @@ impl Controllers {
         if !is_over(await_pools(&client, readiness), &stop).await {
             return;
         }
-        let known = Arc::new(SetOnce::new());
-        let knows = known.clone();
-        let complete = move || drop(knows.set(()));
-        let (pools, seen) = watch::everything::<SpotPool>(client.clone(), readiness, complete);
+        let pools_are_known = Arc::new(SetOnce::new());
+        let seen_all = pools_are_known.clone();
+        let (sender, changed) = mpsc::unbounded_channel();
+        let tell = move |seen: Seen<'_, SpotPool>| match seen {
+            // A watch that begins anew tells it again.
+            Seen::All => drop(seen_all.set(())),
+            // Nobody listens any more when the process stops.
+            Seen::One(pool) => drop(sender.send(ObjectRef::from_obj(pool))),
+        };
+        let (pools, seen) = watch::everything::<SpotPool>(client.clone(), readiness, tell);
         let metrics = &self.operations.metrics;
         metrics.states().watch(pools.clone());
         metrics.collect(Box::new(Inventory::of(pools.clone())));
-        // The pools that the store just learnt, so that their leases show it.
-        let (changes, changed) = mpsc::unbounded_channel();
-        let seen = seen.inspect_ok(move |pool| {
-            // Nobody listens while leases are not served.
-            drop(changes.send(ObjectRef::from_obj(pool)));
-        });
-        let of_leases = Arc::new(self.leases_context(pools.clone(), known));
+        let of_leases = Arc::new(self.leases_context(pools.clone(), pools_are_known));
         let leases = self.leases(of_leases, changed, stop.clone());
         let (of_cluster, of_namespace) = (pools.clone(), pools.clone());
         let woken = futures::stream::poll_fn(move |cx| woken.poll_recv(cx));

@@ -11,15 +11,24 @@ use serde::de::DeserializeOwned;
 
 use crate::readiness::Readiness;
 
+/// What a watch has put into its store.
+pub enum Seen<'a, K> {
+    /// Every resource there is.
+    All,
+    /// One that changed, or went.
+    One(&'a K),
+}
+
 /// The resources of a kind, for kube's `Controller::for_stream`. The process is
-/// not ready before it has seen every one of them; then `complete` is called.
+/// not ready before it has seen every one of them. `tell` hears of what the store
+/// learns, also of resources that go.
 ///
 /// `Store::wait_until_ready` cannot tell that beside a controller: it wakes one
 /// waiter only (kube 5.0).
 pub fn everything<K>(
     client: Client,
     readiness: &Readiness,
-    complete: impl FnOnce() + Send + 'static,
+    mut tell: impl FnMut(Seen<'_, K>) + Send + 'static,
 ) -> (
     Store<K>,
     impl Stream<Item = Result<K, watcher::Error>> + Send + 'static,
@@ -28,18 +37,20 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let waiting = readiness.wait_for(format!("the watch of {}", K::plural(&())));
-    let mut waiting = Some((waiting, complete));
+    let mut waiting = Some(waiting);
     let (reader, writer) = reflector::store();
     let seen = watcher(Api::all(client), watcher::Config::default())
         .default_backoff()
         .reflect(writer)
-        .inspect_ok(move |event| {
-            if matches!(event, watcher::Event::InitDone)
-                && let Some((waiting, complete)) = waiting.take()
-            {
-                waiting.finish();
-                complete();
+        .inspect_ok(move |event| match event {
+            watcher::Event::InitDone => {
+                if let Some(waiting) = waiting.take() {
+                    waiting.finish();
+                }
+                tell(Seen::All);
             }
+            watcher::Event::Apply(one) | watcher::Event::Delete(one) => tell(Seen::One(one)),
+            watcher::Event::Init | watcher::Event::InitApply(_) => {}
         })
         .applied_objects()
         .boxed();

@@ -24,14 +24,16 @@ class Pools:
         name: str,
         annotations: dict[str, str] | None = None,
         type_: str = "g4dn.xlarge",
+        parameters: dict[str, Any] | None = None,
         **spec: Any,
     ) -> None:
-        """Applies a pool of one instance, with more in its spec."""
-        parameters = {
+        """Applies a pool of one instance, with more in its parameters and spec."""
+        all_parameters = {
             "region": "us-east-1",
             "size": {"minimum": 1, "maximum": 1},
             "instanceTypes": [type_],
             "image": {"id": "ami-00000000000c0de01"},
+            **(parameters or {}),
         }
         self.cluster.apply(
             {
@@ -42,7 +44,7 @@ class Pools:
                     "namespace": self.namespace,
                     "annotations": annotations or {},
                 },
-                "spec": {"forProvider": parameters, **spec},
+                "spec": {"forProvider": all_parameters, **spec},
             }
         )
 

@@ -10,6 +10,7 @@ use kube::runtime::Controller;
 use kube::runtime::controller::{Action as Requeue, Error as ControllerError};
 use kube::runtime::reflector::{ObjectRef, Store};
 use provider_runtime::metrics::states;
+use provider_runtime::watch::Seen;
 use provider_runtime::{crds, watch};
 use tokio::sync::SetOnce;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -53,12 +54,16 @@ impl Controllers {
             let activated = async {
                 tokio::select! { () = activated => {}, () = forget => {} }
             };
-            if !is_over(activated, &stop).await {
+            if !is_over(Box::pin(activated), &stop).await {
                 return;
             }
         }
-        let complete = move || known.leases.are_known();
-        let (leases, seen) = watch::everything::<SpotLease>(client, readiness, complete);
+        let tell = move |seen: Seen<'_, SpotLease>| {
+            if let Seen::All = seen {
+                known.leases.are_known();
+            }
+        };
+        let (leases, seen) = watch::everything::<SpotLease>(client, readiness, tell);
         self.context.leases.follow(leases.clone());
         self.operations.metrics.states().watch(leases.clone());
         let of_changed = leases.clone();

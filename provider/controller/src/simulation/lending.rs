@@ -163,7 +163,7 @@ impl Earth {
         }
         let now = self.now;
         self.lending.change(now, |leases| {
-            leases.retain(|l| !gone.iter().any(|uid| is(l, uid)))
+            leases.retain(|l| !gone.iter().any(|uid| is(l, uid)));
         });
     }
 

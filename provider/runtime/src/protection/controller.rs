@@ -41,7 +41,7 @@ pub async fn run<C, U>(
     U: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let client = protection.client.clone();
-    let (configs, seen) = watch::everything::<C>(client.clone(), readiness, || {});
+    let (configs, seen) = watch::everything::<C>(client.clone(), readiness, |_| {});
     let controller = Controller::for_stream(seen, configs.clone());
     let usages = Api::<PartialObjectMeta<U>>::all(client);
     // A usage tells which configuration is in use, and not which one was until

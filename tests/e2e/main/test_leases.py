@@ -1,0 +1,185 @@
+"""Leases: a warm instance in a moment, for one person, to the lease's end."""
+
+import base64
+import time
+from typing import Any
+
+import pytest
+
+from environment.cluster import Cluster, Object, condition, is_ready
+from environment.ec2 import Ec2, tags
+from environment.pools import API, Pools
+from environment.waiting import until
+
+TAG = "gpu.platform.acme.io:"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ7zXbVnFq0v0m9v1mXo0i3Vb0mYbQ0b8yq7m0b8yq7m"
+WARM = {"size": {"minimum": 0, "maximum": 3, "idle": 1}, "leases": {}}
+
+
+class Leases:
+    """The leases of one namespace, of the pool `shared`."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+
+    def ask(self, name: str, pool: str = "shared", **parameters: Any) -> None:
+        self.cluster.apply(
+            {
+                "apiVersion": API,
+                "kind": "SpotLease",
+                "metadata": {"name": name, "namespace": self.namespace},
+                "spec": {
+                    "writeConnectionSecretToRef": {"name": f"{name}-ssh"},
+                    "forProvider": {
+                        "poolRef": {"name": pool},
+                        "owner": name,
+                        "authorizedKeys": [KEY],
+                        **parameters,
+                    },
+                },
+            }
+        )
+
+    def get(self, name: str) -> Object | None:
+        return self.cluster.get("spotlease", name, self.namespace)
+
+    def ready(self, name: str) -> str:
+        """The id of the instance that it has, once it is Ready."""
+
+        def look() -> Object | None:
+            found = self.get(name)
+            return found if is_ready(found) else None
+
+        found = until(f"lease {name} to be Ready", look)
+        instance_id: str = found["status"]["atProvider"]["instanceId"]
+        return instance_id
+
+    def says(self, name: str, reason: str, word: str = "") -> None:
+        def look() -> bool:
+            seen = condition(self.get(name), "Ready")
+            return seen.get("reason") == reason and word in seen.get("message", "")
+
+        until(f"lease {name}: {reason} with {word!r}", look, 90)
+
+    def end(self, name: str) -> None:
+        self.cluster.kubectl(
+            *("delete", "spotlease", name, "-n", self.namespace, "--timeout=60s")
+        )
+
+
+@pytest.fixture
+def pools(cluster: Cluster, namespace: str) -> Pools:
+    return Pools(cluster, namespace)
+
+
+@pytest.fixture
+def leases(cluster: Cluster, namespace: str) -> Leases:
+    return Leases(cluster, namespace)
+
+
+def _ids(ec2: Ec2, namespace: str) -> set[str]:
+    return {one["InstanceId"] for one in ec2.live(namespace)}
+
+
+def _warm(pools: Pools) -> str:
+    (instance,) = pools.ready("shared")["status"]["atProvider"]["instances"]
+    warm: str = instance["id"]
+    return warm
+
+
+def test_a_warm_instance_is_somebodys_within_seconds_and_nobodys_after_that(
+    pools: Pools, leases: Leases, ec2: Ec2
+) -> None:
+    pools.apply("shared", parameters=WARM)
+    warm = _warm(pools)
+    asked = time.monotonic()
+    leases.ask("alice")
+    assert leases.ready("alice") == warm
+    took = time.monotonic() - asked
+    print(f"a warm instance {took:.1f} s after kubectl apply")
+    assert took < 5
+
+    told = tags(ec2.instance(warm))
+    assert told[f"{TAG}owner"] == "alice"
+    assert told[f"{TAG}lease-name"] == f"{leases.namespace}/alice"
+    assert told[f"{TAG}authorized-key-1"] == KEY
+    assert told[f"{TAG}authorized-key-2"] == ""
+    until("the next one", lambda: len(_ids(ec2, pools.namespace)) == 2)
+    secret = pools.cluster.get("secret", "alice-ssh", pools.namespace)
+    assert secret is not None
+    address = ec2.instance(warm)["PublicIpAddress"]
+    assert base64.b64decode(secret["data"]["endpoint"]).decode() == address
+
+    leases.end("alice")
+    until("it to end", lambda: warm not in _ids(ec2, pools.namespace))
+    leases.ask("bob")
+    assert leases.ready("bob") != warm
+    leases.end("bob")
+    pools.delete("shared")
+    assert _ids(ec2, pools.namespace) == set()
+
+
+def test_keys_are_exchanged_while_somebody_works(
+    pools: Pools, leases: Leases, ec2: Ec2
+) -> None:
+    pools.apply("shared", parameters=WARM)
+    leases.ask("alice")
+    has = leases.ready("alice")
+    leases.ask("alice", authorizedKeys=[])
+    key = f"{TAG}authorized-key-1"
+    until("the key to go", lambda: tags(ec2.instance(has))[key] == "")
+    assert leases.ready("alice") == has
+    leases.end("alice")
+    pools.delete("shared")
+
+
+def test_a_lease_ends_with_its_time_and_says_so(
+    pools: Pools, leases: Leases, ec2: Ec2
+) -> None:
+    pools.apply("shared", parameters={**WARM, "leases": {"maxLifetimeSeconds": 60}})
+    leases.ask("alice", lifetimeSeconds=3600)
+    has = leases.ready("alice")
+    shown = leases.get("alice")
+    assert shown is not None and shown["status"]["atProvider"]["expiresAt"]
+    leases.says("alice", "Expired", "make another lease")
+    until("it to end", lambda: has not in _ids(ec2, pools.namespace), 10)
+    leases.end("alice")
+    pools.delete("shared")
+
+
+def test_who_waits_learns_what_for(pools: Pools, leases: Leases) -> None:
+    leases.ask("alice")
+    leases.says("alice", "Unavailable", "there is no SpotPool shared")
+    pools.apply("closed")
+    leases.ask("bob", pool="closed")
+    leases.says("bob", "Unavailable", "spec.forProvider.leases")
+    full = {"size": {"minimum": 0, "maximum": 1}, "leases": {}}
+    pools.apply("shared", parameters=full)
+    leases.ready("alice")
+    leases.ask("carol")
+    leases.says("carol", "PoolFull", "size.maximum of 1")
+    for name in ("alice", "bob"):
+        leases.end(name)
+    leases.ready("carol")
+    leases.end("carol")
+    pools.delete("shared")
+    pools.delete("closed")
+
+
+def test_a_deleted_pool_waits_for_whoever_works_on_it(
+    pools: Pools, leases: Leases, ec2: Ec2
+) -> None:
+    pools.apply("shared", parameters=WARM)
+    leases.ask("alice")
+    has = leases.ready("alice")
+    pools.delete("shared", wait=False)
+    until("the idle one to go", lambda: _ids(ec2, pools.namespace) == {has})
+    pool = pools.get("shared")
+    assert pool is not None
+    assert leases.ready("alice") == has
+    pools.annotate("shared", "gpu.platform.acme.io/end-leases=true")
+    until("the pool to go", lambda: pools.get("shared") is None)
+    assert _ids(ec2, pools.namespace) == set()
+    leases.says("alice", "Unavailable", "there is no SpotPool")
+    leases.end("alice")
