@@ -3,6 +3,7 @@
 use api::pool::{PoolRebalance, PoolReplace, PoolSize};
 use provider_core::NoticeKind;
 
+use super::ours::Instances as _;
 use super::store::Edit;
 use super::world::{World, pool};
 

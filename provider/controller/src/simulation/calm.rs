@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use api::condition::{self, ConditionStatus, READY, SYNCED};
 use jiff::SignedDuration;
+use memory_ec2::SecurityGroup;
 
 use super::earth::Earth;
-use super::firewall::SecurityGroup;
 use super::invariants;
+use super::ours::{Collection as _, Instances as _};
 use super::provider::{Behind, Turn};
 use super::world::World;
+use crate::regions::TAG_KEYS;
 
 /// The longest that the provider may wait on purpose: half an hour for an
 /// offering that was refused again and again, then a launch that nobody answers
@@ -89,7 +91,7 @@ impl World {
                 .is_some_and(|c| c.status == ConditionStatus::True)
         };
         let is_open_to = |g: &SecurityGroup| {
-            let read = g.read().unwrap();
+            let read = g.read(&TAG_KEYS).unwrap();
             let cidrs = spec.ssh.iter().flat_map(|ssh| &ssh.allowed_cidrs);
             read.foreign_rule_ids.is_empty()
                 && read.rules.members == spec.leases.is_none()

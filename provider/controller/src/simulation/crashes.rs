@@ -1,7 +1,9 @@
 //! The provider dies before and after every effect of a pool's life.
 
-use super::cloud::RECLAIMED;
+use memory_ec2::RECLAIMED;
+
 use super::earth::{At, How, Stop};
+use super::ours::Instances as _;
 use super::store::Edit;
 use super::world::{World, pool, size};
 

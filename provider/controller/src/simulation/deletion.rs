@@ -4,8 +4,10 @@ use api::condition::SYNCED;
 use jiff::SignedDuration;
 
 use super::earth::How;
-use super::faults::Fault;
+use memory_ec2::Fault;
+
 use super::invariants;
+use super::ours::Instances as _;
 use super::provider::Turn;
 use super::store::Edit;
 use super::world::{World, pool};

@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use memory_ec2::{Cloud, End, Faults, SplitMix64};
 use provider_aws::Event;
 use provider_core::{Notice, NoticeKind, Offering};
 
-use super::cloud::{Cloud, End, RECLAIMED};
-use super::faults::Faults;
 use super::lending::Lending;
-use super::random::SplitMix64;
+use super::ours::{Collection as _, Instances as _, Tagged as _};
 use super::store::Store;
 use crate::regions::TAG_KEYS;
 
@@ -73,24 +72,14 @@ pub const STATUS: &str = "status";
 impl Earth {
     pub fn pass_time(&mut self, duration: SignedDuration) {
         self.now = self.now.saturating_add(duration).unwrap();
-        for machine in &mut self.cloud.machines {
-            if let Some(at) = machine.ends_at.filter(|at| *at <= self.now)
-                && machine.is_live()
-            {
-                machine.ended = Some(End {
-                    at,
-                    reason: RECLAIMED,
-                });
-            }
-        }
+        self.cloud.pass_time(self.now);
     }
 
     /// AWS announces something about an instance, and does it.
     pub fn announce(&mut self, id: &str, kind: NoticeKind) {
         let at = self.now;
         if kind == NoticeKind::Interruption {
-            let end = at.saturating_add(SignedDuration::from_mins(2)).unwrap();
-            self.cloud.machine(id).ends_at = Some(end);
+            self.cloud.interrupt(id, at);
         }
         self.queue.push(Event {
             instance_id: id.to_owned(),

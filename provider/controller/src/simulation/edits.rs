@@ -4,9 +4,9 @@ use api::pool::{
     PoolCapacityType, PoolFallback, PoolRebalance, PoolReplace, PoolSize, PoolSpread,
     PoolTypePreference,
 };
+use memory_ec2::SplitMix64;
 
 use super::luck::GOOD_IMAGE;
-use super::random::SplitMix64;
 use super::store::Edit;
 use super::world::size;
 

@@ -3,8 +3,9 @@
 use api::condition::SYNCED;
 
 use super::earth::{At, How, Stop};
-use super::faults::Fault;
-use super::firewall::Rule;
+use memory_ec2::{Fault, Rule};
+
+use super::ours::Collection as _;
 use super::provider::Behind;
 use super::store::Edit;
 use super::world::{World, pool};

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use api::pool::SpotPoolObservation;
 use jiff::SignedDuration;
+use memory_ec2::Machine;
 use provider_aws::{LaunchRequest, TemplateRequest};
 use provider_core::GroupRules;
 
-use super::cloud::{Machine, is_ours};
 use super::earth::Earth;
+use super::ours::{Collection as _, Instances as _, OfLaunch as _, Tagged as _, is_ours};
 
 /// The pool in EC2, as the stored status has it.
 pub fn known(earth: &Earth) -> SpotPoolObservation {

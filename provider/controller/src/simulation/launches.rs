@@ -3,10 +3,9 @@
 use api::condition::LAUNCHED;
 use api::pool::{PoolCapacityType, PoolLaunch};
 use jiff::SignedDuration;
+use memory_ec2::{Fault, RECLAIMED};
 
-use super::cloud::RECLAIMED;
 use super::earth::{How, STATUS};
-use super::faults::Fault;
 use super::provider::{Behind, Provider, Turn};
 use super::store::Edit;
 use super::world::{World, pool, size};

@@ -2,8 +2,10 @@
 
 use api::pool::{END_LEASES, PoolLeases, PoolSize, SpotPool};
 
-use super::cloud::Machine;
+use memory_ec2::{Machine, RECLAIMED};
+
 use super::earth::How;
+use super::ours::Instances as _;
 use super::store::Edit;
 use super::world::{World, pool};
 use crate::regions::TAG_KEYS;
@@ -195,7 +197,7 @@ fn an_instance_that_died_or_changed_hands_a_moment_ago_is_handed_to_nobody() {
             if is_given_away {
                 earth.give_away("i-0");
             } else {
-                earth.cloud.end("i-0", super::cloud::RECLAIMED, now);
+                earth.cloud.end("i-0", RECLAIMED, now);
             }
         }
         world.reconcile(super::provider::Behind::default(), None, |_| {});
@@ -214,7 +216,7 @@ fn a_lease_whose_instance_aws_takes_back_gets_another_one() {
     {
         let mut earth = world.earth.lock();
         let now = earth.now;
-        earth.cloud.end("i-0", super::cloud::RECLAIMED, now);
+        earth.cloud.end("i-0", RECLAIMED, now);
     }
     world.settle().unwrap();
     assert_ne!(instance_of(&world, &lease).unwrap(), "i-0");

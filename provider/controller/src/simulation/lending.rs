@@ -8,10 +8,11 @@ use api::pool::SpotPool;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use memory_ec2::Machine;
 use provider_runtime::finalizer;
 
-use super::cloud::Machine;
 use super::earth::{Earth, Shared};
+use super::ours::{Instances as _, Tagged as _};
 use super::store::Edit;
 use crate::leases::{Registry, expires_at};
 use crate::regions::TAG_KEYS;

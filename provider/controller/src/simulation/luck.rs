@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::pool::{PoolInstance, PoolLaunch, PoolLeases};
 use jiff::SignedDuration;
+use memory_ec2::{Fault, Pace, RECLAIMED, Rule, SplitMix64};
 use provider_core::{Market, NoticeKind, Offering};
 
-use super::cloud::{CLUSTER, POOL_UID, Pace, RECLAIMED};
 use super::earth::{At, Earth, How, Shared, Stop};
 use super::edits::edit;
-use super::faults::Fault;
-use super::firewall::Rule;
 use super::invariants;
+use super::ours::{CLUSTER, Collection as _, Instances as _, POOL_UID};
 use super::provider::{Behind, Provider, Turn};
-use super::random::SplitMix64;
 use super::store::Edit;
 use super::world::{World, pool};
 use crate::regions::TAG_KEYS;

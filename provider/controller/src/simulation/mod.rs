@@ -2,9 +2,10 @@
 //!
 //! [`Earth`](earth::Earth) is what survives a crash: EC2 and the stored pool.
 //! [`World`](world::World) runs one provider on it, the same [`Pass`] that runs
-//! in production, and lets it die before or after any of its effects. What must
+//! in production, and lets it die before or after any of its effects. EC2 itself is
+//! [`memory_ec2`]. What must
 //! hold of every effect is checked where the effect happens, in
-//! [`cloud`](cloud) and [`store`](store); what must hold between two reconciles
+//! [`port`](port) and [`store`](store); what must hold between two reconciles
 //! in [`invariants`].
 //!
 //! Start reading at the tests: `launches`, `refusals`, `groups`, `leases`, `deletion`
@@ -15,16 +16,13 @@
 
 mod announcements;
 mod calm;
-mod cloud;
 mod earth;
 mod edits;
-mod faults;
-mod firewall;
 mod invariants;
 mod lending;
+mod ours;
 mod port;
 mod provider;
-mod random;
 mod store;
 mod world;
 

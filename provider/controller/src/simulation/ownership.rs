@@ -1,6 +1,6 @@
 //! What is not the pool's is never touched.
 
-use super::cloud::{CLUSTER, POOL_UID};
+use super::ours::{CLUSTER, Instances as _, POOL_UID};
 use super::provider::Behind;
 use super::store::Edit;
 use super::world::{World, pool, size};

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
+use memory_ec2::{Fault, Machine, SecurityGroup, error};
 use provider_aws::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, LaunchRequest, Subnet, Tags, TemplateRequest,
 };
 use provider_core::{Group, GroupRules, Instance, InstanceState, Launched};
 
-use super::cloud::{CLUSTER, Machine, subnets};
 use super::earth::{Earth, Shared};
-use super::faults::{Fault, error};
 use super::invariants;
+use super::ours::{CLUSTER, Instances as _, Tagged};
 use crate::regions::TAG_KEYS;
 
 /// EC2, with every fault that is in force.
@@ -25,6 +25,7 @@ impl SimulatedEc2 {
     {
         let answered = |earth: &mut Earth| {
             earth.calls.push(operation);
+            earth.cloud.admit(operation, earth.now)?;
             match earth.faults.of(operation, &mut earth.dice) {
                 None => act(earth),
                 Some(Fault::Refused(code)) => Err(error(operation, code)),
@@ -57,7 +58,7 @@ impl Ec2 for SimulatedEc2 {
             let mut dice = earth.dice.clone();
             let shown = listed(earth)
                 .filter(|_| flicker == 0 || !dice.percent(flicker))
-                .filter_map(|m| m.read(now))
+                .filter_map(|m| m.read(&TAG_KEYS, now))
                 .collect();
             earth.dice = dice;
             Ok(shown)
@@ -68,7 +69,7 @@ impl Ec2 for SimulatedEc2 {
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
         self.call("DescribeInstances", |earth| {
             let named = listed(earth).filter(|m| ids.contains(&m.id));
-            Ok(named.filter_map(|m| m.read(earth.now)).collect())
+            Ok(named.filter_map(|m| m.read(&TAG_KEYS, earth.now)).collect())
         })
         .await
     }
@@ -79,7 +80,7 @@ impl Ec2 for SimulatedEc2 {
         launch: u64,
     ) -> Result<Vec<Instance>, Ec2Error> {
         self.call("DescribeInstances", |earth| {
-            let read = listed(earth).filter_map(|m| m.read(earth.now));
+            let read = listed(earth).filter_map(|m| m.read(&TAG_KEYS, earth.now));
             let of_launch = read.filter(|i| i.pool_uid == pool_uid && i.launch == launch);
             Ok(of_launch.collect())
         })
@@ -166,7 +167,7 @@ impl Ec2 for SimulatedEc2 {
         self.call("TerminateInstances", |earth| {
             for id in ids {
                 let found = earth.cloud.machines.iter().find(|m| m.id == *id);
-                match found.map(Machine::is_ours) {
+                match found.map(Tagged::is_ours) {
                     None => return Err(error("TerminateInstances", "InvalidInstanceID.NotFound")),
                     Some(true) => {}
                     Some(false) => earth.violate(format!("{id} is not the pool's to terminate")),
@@ -185,9 +186,8 @@ impl Ec2 for SimulatedEc2 {
         self.call("DescribeSecurityGroups", |earth| {
             let groups = earth.cloud.firewall.groups.iter();
             let listed = groups.filter(|g| g.listed_from <= earth.now && is_of_cluster(&g.tags));
-            Ok(listed
-                .filter_map(super::firewall::SecurityGroup::read)
-                .collect())
+            let read = |group: &SecurityGroup| group.read(&TAG_KEYS);
+            Ok(listed.filter_map(read).collect())
         })
         .await
     }
@@ -265,9 +265,10 @@ impl Ec2 for SimulatedEc2 {
     }
 
     async fn subnets(&self, ids: Option<&[String]>) -> Result<Vec<Subnet>, Ec2Error> {
-        self.call("DescribeSubnets", |_| {
-            let asked = |s: &Subnet| ids.is_none_or(|ids| ids.contains(&s.id));
-            Ok(subnets().into_iter().filter(asked).collect())
+        self.call("DescribeSubnets", |earth| {
+            let asked = |s: &&Subnet| ids.is_none_or(|ids| ids.contains(&s.id));
+            let subnets = earth.cloud.subnets.iter();
+            Ok(subnets.filter(asked).cloned().collect())
         })
         .await
     }

@@ -11,9 +11,9 @@ use provider_aws::Ec2Error;
 use provider_runtime::events::Happened;
 use provider_runtime::policies::{self, Permitted};
 
-use super::cloud::CLUSTER;
 use super::earth::{Shared, Stop};
 use super::invariants;
+use super::ours::CLUSTER;
 use super::port::SimulatedEc2;
 use crate::access::Origin;
 use crate::leases::Leasing;

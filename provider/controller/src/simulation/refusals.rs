@@ -4,7 +4,9 @@ use api::condition::{LAUNCHED, READY, SYNCED};
 use api::pool::PoolCapacityType;
 use provider_core::{Market, Offering};
 
-use super::faults::Fault;
+use memory_ec2::Fault;
+
+use super::ours::Instances as _;
 use super::provider::Turn;
 use super::store::Edit;
 use super::world::{World, pool, size};

@@ -9,10 +9,24 @@
 
 use std::time::Instant;
 
+use memory_ec2::{Buckets, Limits, Rate};
+
 use super::luck::Luck;
 
 const SCHEDULES: u64 = 10_000;
 const STEPS: u64 = 30;
+
+/// Of so many schedules, one is in an account that EC2 hardly grants any calls.
+const THROTTLED_EACH: u64 = 3;
+/// A pool is throttled by these in most of its reconciles, and still comes to rest.
+const TIGHT: Limits = Limits {
+    describe: Rate::new(8.0, 2.0),
+    mutate: Rate::new(2.0, 0.1),
+    run: Rate::new(1.0, 0.1),
+    terminate: Rate::new(1.0, 0.1),
+    tag: Rate::new(1.0, 0.1),
+    launched: Some(Rate::new(8.0, 0.1)),
+};
 
 /// What a schedule is made of, so that a run shows that nothing was left out.
 #[derive(Clone, Copy, Default, Debug)]
@@ -20,6 +34,7 @@ struct Tally {
     schedules: u64,
     reconciles: usize,
     calls: usize,
+    throttled: usize,
     launched: usize,
     deleted: u64,
     most_turns_to_rest: usize,
@@ -48,13 +63,17 @@ fn whatever_happens_nothing_is_leaked_doubled_or_taken_from_others() {
     let tally = tallies.into_iter().fold(Tally::default(), Tally::and);
     println!("seeds from {first}: {tally:?} in {:.1?}", begun.elapsed());
     assert_eq!(tally.schedules, schedules);
+    assert!(
+        schedules < THROTTLED_EACH || tally.throttled > 0,
+        "the buckets never ran dry"
+    );
 }
 
 fn run_all(seeds: impl Iterator<Item = u64>) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
-        if let Err(what) = run(&mut Luck::new(seed, false), &mut tally) {
-            let mut again = Luck::new(seed, true);
+        if let Err(what) = run(&mut begin(seed, false), &mut tally) {
+            let mut again = begin(seed, true);
             drop(run(&mut again, &mut Tally::default()));
             let log = again.log.unwrap_or_default().join("\n");
             panic!("{log}\nSIMULATION_SEED={seed}: {what}");
@@ -70,11 +89,20 @@ impl Tally {
             schedules: self.schedules + other.schedules,
             reconciles: self.reconciles + other.reconciles,
             calls: self.calls + other.calls,
+            throttled: self.throttled + other.throttled,
             launched: self.launched + other.launched,
             deleted: self.deleted + other.deleted,
             most_turns_to_rest: self.most_turns_to_rest.max(other.most_turns_to_rest),
         }
     }
+}
+
+fn begin(seed: u64, is_logged: bool) -> Luck {
+    let luck = Luck::new(seed, is_logged);
+    if seed.is_multiple_of(THROTTLED_EACH) {
+        luck.world.earth.lock().cloud.buckets = Buckets::new(TIGHT);
+    }
+    luck
 }
 
 fn run(luck: &mut Luck, tally: &mut Tally) -> Result<(), String> {
@@ -91,6 +119,7 @@ fn run(luck: &mut Luck, tally: &mut Tally) -> Result<(), String> {
     tally.reconciles += turns;
     tally.most_turns_to_rest = tally.most_turns_to_rest.max(turns);
     tally.calls += earth.calls.len();
+    tally.throttled += earth.cloud.buckets.refused();
     tally.launched += earth.cloud.machines.len();
     tally.deleted += u64::from(earth.store.is_deleted());
     Ok(())

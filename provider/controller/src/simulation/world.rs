@@ -8,18 +8,16 @@ use api::pool::{
     PoolImage, PoolSize, PoolSsh, SpotPool, SpotPoolObservation, SpotPoolParameters, SpotPoolSpec,
 };
 use jiff::{SignedDuration, Timestamp};
+use memory_ec2::{Buckets, Cloud, Faults, Firewall, Pace, SplitMix64};
 use provider_aws::{GroupRequest, LaunchPlace, LaunchRequest, Tags, TemplateRequest};
 use provider_core::Market;
 use provider_runtime::events::Happened;
 
-use super::cloud::{Cloud, POOL_UID, Pace, VPC};
 use super::earth::{At, Earth, How, Shared, Stop};
-use super::faults::Faults;
-use super::firewall::Firewall;
 use super::invariants;
 use super::lending::Lending;
+use super::ours::{POOL_UID, VPC, subnets};
 use super::provider::{Behind, Provider, Turn};
-use super::random::SplitMix64;
 use super::store::{Edit, Store};
 
 /// The earth and a provider.
@@ -93,6 +91,8 @@ impl World {
             fleets: BTreeMap::new(),
             templates: BTreeMap::new(),
             firewall: Firewall::default(),
+            subnets: subnets(),
+            buckets: Buckets::default(),
             images: vec!["ami-0123456789abcdef0", "ami-0fedcba9876543210"],
             pace: Pace {
                 lists_instance: SignedDuration::from_secs(3),

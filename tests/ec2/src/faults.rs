@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use provider_aws::Ec2Error;
 use provider_core::{ErrorClass, Market, Offering};
 
-use super::cloud::TEMPLATE_MISSING;
-use super::random::SplitMix64;
+use crate::SplitMix64;
 
 /// What happens to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,34 +86,12 @@ impl Faults {
     }
 }
 
-/// An error as provider-aws classifies it.
+/// An error of an operation, as provider-aws classifies it.
 pub fn error(operation: &'static str, code: &str) -> Ec2Error {
-    let class = match code {
-        "InsufficientInstanceCapacity" => ErrorClass::Capacity,
-        "MaxSpotInstanceCountExceeded" | "VcpuLimitExceeded" => ErrorClass::Quota,
-        "RequestLimitExceeded" => ErrorClass::Throttled,
-        "UnauthorizedOperation" => ErrorClass::Denied,
-        "InvalidParameterValue"
-        | "InvalidAMIID.NotFound"
-        | "InvalidGroup.NotFound"
-        | "InvalidSubnetID.NotFound"
-        | "MissingParameter" => ErrorClass::Configuration,
-        "Dispatch"
-        | "Timeout"
-        | "InternalError"
-        | "IdempotentParameterMismatch"
-        | TEMPLATE_MISSING
-        | "InvalidGroup.Duplicate"
-        | "InvalidInstanceID.NotFound"
-        | "InvalidPermission.NotFound"
-        | "InvalidSecurityGroupRuleId.NotFound"
-        | "DependencyViolation" => ErrorClass::Transient,
-        unknown => panic!("{unknown} is in no class here"),
-    };
     Ec2Error {
         operation,
         code: code.to_owned(),
         message: String::new(),
-        class,
+        class: ErrorClass::of(code),
     }
 }

@@ -6,6 +6,11 @@
 pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
+    /// The next throw.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "dice never end, so an iterator's Option says nothing"
+    )]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -24,9 +29,9 @@ impl SplitMix64 {
         self.below(100) < percent
     }
 
-    /// One of several.
+    /// One of several; there is at least one.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         let index = self.below(of.len() as u64);
-        &of[usize::try_from(index).unwrap()]
+        &of[usize::try_from(index).unwrap_or_default()]
     }
 }

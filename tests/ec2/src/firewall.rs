@@ -3,27 +3,32 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use provider_aws::{Ec2Error, GroupRequest, Tags};
+use provider_aws::{Ec2Error, GroupRequest, TagKeys, Tags};
 use provider_core::{Group, GroupRules};
 
-use super::cloud::is_ours;
-use super::faults::error;
-use crate::regions::TAG_KEYS;
+use crate::error;
 
 /// Security groups and their rules.
 #[derive(Clone, Debug, Default)]
 pub struct Firewall {
+    /// All groups.
     pub groups: Vec<SecurityGroup>,
+    /// Groups and rules so far.
     created: usize,
 }
 
 /// A group as it is, whoever sees it.
 #[derive(Clone, Debug)]
 pub struct SecurityGroup {
+    /// EC2's id.
     pub id: String,
+    /// Unique within the VPC.
     pub name: String,
+    /// Where it is.
     pub vpc_id: String,
+    /// Its tags at present.
     pub tags: Tags,
+    /// Lists leave it out before.
     pub listed_from: Timestamp,
     /// Ingress by rule id.
     pub rules: BTreeMap<String, Rule>,
@@ -32,19 +37,17 @@ pub struct SecurityGroup {
 /// An ingress rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
+    /// SSH from a CIDR.
     Ssh(String),
+    /// Everything among the members.
     Members,
     /// Something that the provider never makes.
     Web,
 }
 
 impl SecurityGroup {
-    pub fn is_ours(&self) -> bool {
-        is_ours(&self.tags)
-    }
-
     /// As provider-aws reads it.
-    pub fn read(&self) -> Option<Group> {
+    pub fn read(&self, keys: &TagKeys) -> Option<Group> {
         let mut rules = GroupRules::default();
         let mut foreign_rule_ids = BTreeSet::new();
         for (id, rule) in &self.rules {
@@ -56,7 +59,7 @@ impl SecurityGroup {
         }
         Some(Group {
             id: self.id.clone(),
-            pool_uid: self.tags.get(TAG_KEYS.pool_uid)?.clone(),
+            pool_uid: self.tags.get(keys.pool_uid)?.clone(),
             vpc_id: self.vpc_id.clone(),
             rules,
             foreign_rule_ids,
@@ -65,11 +68,6 @@ impl SecurityGroup {
 }
 
 impl Firewall {
-    /// Groups of the pool under test.
-    pub fn ours(&self) -> impl Iterator<Item = &SecurityGroup> {
-        self.groups.iter().filter(|g| g.is_ours())
-    }
-
     /// `CreateSecurityGroup`: a name is unique within its VPC.
     pub fn create(
         &mut self,
@@ -88,7 +86,7 @@ impl Firewall {
             name: request.name.clone(),
             vpc_id: request.vpc_id.clone(),
             tags: request.tags.clone(),
-            listed_from: now.saturating_add(listed_after).unwrap(),
+            listed_from: now.saturating_add(listed_after).unwrap_or(Timestamp::MAX),
             rules: BTreeMap::new(),
         });
         Ok(id)
@@ -96,11 +94,9 @@ impl Firewall {
 
     /// Rules that exist already stay, as provider-aws has it.
     pub fn authorize(&mut self, id: &str, rules: &GroupRules) -> Result<(), Ec2Error> {
-        let group = self.existing("AuthorizeSecurityGroupIngress", id)?;
+        self.existing("AuthorizeSecurityGroupIngress", id)?;
         for rule in each(rules) {
-            if !group.rules.values().any(|r| *r == rule) {
-                group.add(rule);
-            }
+            self.widen(id, rule);
         }
         Ok(())
     }
@@ -127,14 +123,19 @@ impl Firewall {
         Ok(())
     }
 
-    /// Somebody widens the group by hand.
+    /// Adds a rule to a group that exists, unless it has it.
     pub fn widen(&mut self, id: &str, rule: Rule) {
-        let group = self.groups.iter_mut().find(|g| g.id == id).unwrap();
-        if !group.rules.values().any(|r| *r == rule) {
-            group.add(rule);
+        self.created += 1;
+        let rule_id = format!("sgr-{:06}", self.created);
+        let group = self.groups.iter_mut().find(|g| g.id == id);
+        if let Some(group) = group
+            && group.rules.values().all(|r| *r != rule)
+        {
+            group.rules.insert(rule_id, rule);
         }
     }
 
+    /// `DeleteSecurityGroup`: not while something uses it.
     pub fn delete(&mut self, id: &str, is_used: bool) -> Result<(), Ec2Error> {
         const OPERATION: &str = "DeleteSecurityGroup";
         self.existing(OPERATION, id)?;
@@ -152,14 +153,6 @@ impl Firewall {
     ) -> Result<&mut SecurityGroup, Ec2Error> {
         let found = self.groups.iter_mut().find(|g| g.id == id);
         found.ok_or_else(|| error(operation, "InvalidGroup.NotFound"))
-    }
-}
-
-impl SecurityGroup {
-    fn add(&mut self, rule: Rule) {
-        let highest = self.rules.keys().next_back();
-        let number = highest.map_or(0, |id| id[4..].parse::<usize>().unwrap() + 1);
-        self.rules.insert(format!("sgr-{number:06}"), rule);
     }
 }
 

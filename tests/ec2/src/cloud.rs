@@ -4,21 +4,24 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use provider_aws::{Ec2Error, Image, LaunchPlace, LaunchRequest, Subnet, Tags, TemplateRequest};
+use provider_aws::{
+    Ec2Error, Image, LaunchPlace, LaunchRequest, Subnet, TagKeys, Tags, TemplateRequest,
+};
 use provider_core::{Instance, InstanceState, Offering};
 
-use super::faults::error;
-use super::firewall::Firewall;
-use crate::regions::TAG_KEYS;
+use crate::{Buckets, Firewall, error};
 
 /// From a termination to its end.
 const SHUTTING_DOWN: SignedDuration = SignedDuration::from_secs(35);
 /// How long EC2 lists what is terminated.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
-pub const VPC: &str = "vpc-1";
-pub const CLUSTER: &str = "cluster-uid";
-pub const POOL_UID: &str = "pool-uid";
+/// EC2's code for too many calls.
+const THROTTLED: &str = "RequestLimitExceeded";
+/// From a warning to the end.
+const WARNED: SignedDuration = SignedDuration::from_mins(2);
+/// EC2's code for a launch template that does not exist.
 pub const TEMPLATE_MISSING: &str = "InvalidLaunchTemplateName.NotFoundException";
+/// EC2's reason for an instance that it took back.
 pub const RECLAIMED: &str = "Server.SpotInstanceTermination";
 
 /// How slowly EC2 is.
@@ -35,51 +38,75 @@ pub struct Pace {
 /// An instance as it is, whoever sees it.
 #[derive(Clone, Debug)]
 pub struct Machine {
+    /// EC2's id.
     pub id: String,
+    /// Type, zone and market.
     pub offering: Offering,
+    /// What it booted.
     pub image_id: String,
+    /// Its security groups.
     pub group_ids: Vec<String>,
     /// Its tags at present.
     pub tags: Tags,
+    /// When it was launched.
     pub born: Timestamp,
+    /// Lists leave it out before.
     pub listed_from: Timestamp,
+    /// It is pending before.
     pub runs_from: Timestamp,
+    /// Whether somebody stopped it.
     pub is_stopped: bool,
+    /// Whether it fails EC2's status checks.
     pub is_impaired: bool,
     /// When AWS takes it back, as it announced.
     pub ends_at: Option<Timestamp>,
+    /// Its end, when that has come.
     pub ended: Option<End>,
 }
 
 /// What a token stands for: EC2 answers it again, whatever became of the instances.
 #[derive(Clone, Debug)]
 pub struct Fleet {
+    /// As it was asked for.
     pub request: LaunchRequest,
+    /// Indexes of its instances.
     pub machines: Vec<usize>,
+    /// What was refused, with EC2's code.
     pub refusals: Vec<(Offering, &'static str)>,
 }
 
 /// The end of an instance.
 #[derive(Clone, Debug)]
 pub struct End {
+    /// When.
     pub at: Timestamp,
+    /// EC2's state reason.
     pub reason: &'static str,
 }
 
 /// One region of one account.
 #[derive(Clone, Debug)]
 pub struct Cloud {
+    /// Every instance that ever was, oldest first.
     pub machines: Vec<Machine>,
     /// Launches that were granted, by token.
     pub fleets: BTreeMap<String, Fleet>,
     /// Launch templates by name.
     pub templates: BTreeMap<String, TemplateRequest>,
+    /// Security groups.
     pub firewall: Firewall,
+    /// The subnets to launch into.
+    pub subnets: Vec<Subnet>,
+    /// The images that exist.
     pub images: Vec<&'static str>,
+    /// How slow everything is.
     pub pace: Pace,
+    /// How many calls are too many.
+    pub buckets: Buckets,
 }
 
 impl Machine {
+    /// Its state, as EC2 calls it.
     pub fn state(&self, now: Timestamp) -> InstanceState {
         match &self.ended {
             Some(end) if now.duration_since(end.at) < SHUTTING_DOWN => InstanceState::ShuttingDown,
@@ -90,35 +117,28 @@ impl Machine {
         }
     }
 
+    /// Whether its end has not come.
     pub fn is_live(&self) -> bool {
         self.ended.is_none()
     }
 
+    /// Whether lists show it: neither too young nor long dead.
     pub fn is_listed(&self, now: Timestamp) -> bool {
         let forgotten = |end: &End| now.duration_since(end.at) > SHUTTING_DOWN + REMEMBERED;
         self.listed_from <= now && !self.ended.as_ref().is_some_and(forgotten)
     }
 
-    /// Whether it carries the tags of the pool under test.
-    pub fn is_ours(&self) -> bool {
-        is_ours(&self.tags)
-    }
-
-    pub fn launch(&self) -> i64 {
-        self.tags[TAG_KEYS.launch].parse().unwrap()
-    }
-
     /// As provider-aws reads it: only with every tag of a pool.
-    pub fn read(&self, now: Timestamp) -> Option<Instance> {
+    pub fn read(&self, keys: &TagKeys, now: Timestamp) -> Option<Instance> {
         let state = self.state(now);
         let is_running = state == InstanceState::Running;
         Some(Instance {
             id: self.id.clone(),
-            pool_uid: self.tags.get(TAG_KEYS.pool_uid)?.clone(),
-            launch: self.tags.get(TAG_KEYS.launch)?.parse().ok()?,
-            generation: self.tags.get(TAG_KEYS.generation).cloned(),
-            lease: self.tags.get(TAG_KEYS.lease).cloned(),
-            lease_digest: self.tags.get(TAG_KEYS.lease_digest).cloned(),
+            pool_uid: self.tags.get(keys.pool_uid)?.clone(),
+            launch: self.tags.get(keys.launch)?.parse().ok()?,
+            generation: self.tags.get(keys.generation).cloned(),
+            lease: self.tags.get(keys.lease).cloned(),
+            lease_digest: self.tags.get(keys.lease_digest).cloned(),
             offering: self.offering.clone(),
             image_id: self.image_id.clone(),
             state,
@@ -131,22 +151,22 @@ impl Machine {
 }
 
 impl Cloud {
-    /// Instances of the pool under test, dead ones too.
-    pub fn ours(&self) -> impl Iterator<Item = &Machine> {
-        self.machines.iter().filter(|m| m.is_ours())
+    /// The instance with that id.
+    pub fn find(&mut self, id: &str) -> Option<&mut Machine> {
+        self.machines.iter_mut().find(|m| m.id == id)
     }
 
-    /// Live instances of the pool under test.
-    pub fn live(&self) -> Vec<&Machine> {
-        self.ours().filter(|m| m.is_live()).collect()
+    /// Whether EC2 takes another call: before anything else, it counts.
+    pub fn admit(&mut self, operation: &'static str, now: Timestamp) -> Result<(), Ec2Error> {
+        if self.buckets.take(operation, now) {
+            Ok(())
+        } else {
+            Err(error(operation, THROTTLED))
+        }
     }
 
-    pub fn machine(&mut self, id: &str) -> &mut Machine {
-        let found = self.machines.iter_mut().find(|m| m.id == id);
-        found.unwrap()
-    }
-
-    /// `CreateFleet` without the faults. Answers what is new of it.
+    /// `CreateFleet` without the faults. `sells` tells how many of an offering there
+    /// are of those that are missing, and why no more. Answers what is new of it.
     pub fn launch(
         &mut self,
         request: &LaunchRequest,
@@ -167,6 +187,9 @@ impl Cloud {
             } else {
                 Err(error(OPERATION, "IdempotentParameterMismatch"))
             };
+        }
+        if !self.buckets.take_instances(request.count, now) {
+            return Err(error(OPERATION, THROTTLED));
         }
         let mut fleet = Fleet {
             request: request.clone(),
@@ -203,7 +226,7 @@ impl Cloud {
         template: &TemplateRequest,
         now: Timestamp,
     ) {
-        let later = |duration| now.saturating_add(duration).unwrap();
+        let later = |duration| now.saturating_add(duration).unwrap_or(Timestamp::MAX);
         self.machines.push(Machine {
             id: format!("i-{}", self.machines.len()),
             offering: offering.clone(),
@@ -222,10 +245,9 @@ impl Cloud {
 
     /// What EC2 refuses before it looks at the token.
     fn faulty(&self, request: &LaunchRequest, template: &TemplateRequest) -> Option<&'static str> {
-        let known = subnets();
         let is_there = |place: &LaunchPlace| {
             let is_it = |s: &Subnet| s.id == place.subnet_id && s.zone == place.zone;
-            known.iter().any(is_it)
+            self.subnets.iter().any(is_it)
         };
         if !request.places.iter().all(is_there) {
             return Some("InvalidSubnetID.NotFound");
@@ -237,32 +259,39 @@ impl Cloud {
         (!template.group_ids.iter().all(exists)).then_some("InvalidGroup.NotFound")
     }
 
+    /// Ends an instance that lives, for a reason in EC2's words.
     pub fn end(&mut self, id: &str, reason: &'static str, at: Timestamp) {
-        let machine = self.machine(id);
-        if machine.is_live() {
+        if let Some(machine) = self.find(id).filter(|m| m.is_live()) {
             machine.ended = Some(End { at, reason });
         }
     }
 
+    /// Announces that AWS takes an instance back, two minutes ahead.
+    pub fn interrupt(&mut self, id: &str, now: Timestamp) {
+        if let Some(machine) = self.find(id) {
+            machine.ends_at = now.saturating_add(WARNED).ok();
+        }
+    }
+
+    /// Ends what was announced to end by now.
+    pub fn pass_time(&mut self, now: Timestamp) {
+        for machine in &mut self.machines {
+            if let Some(at) = machine.ends_at.filter(|at| *at <= now)
+                && machine.is_live()
+            {
+                machine.ended = Some(End {
+                    at,
+                    reason: RECLAIMED,
+                });
+            }
+        }
+    }
+
+    /// The image with that id, if there is one.
     pub fn image(&self, id: &str) -> Option<Image> {
         self.images.contains(&id).then(|| Image {
             id: id.to_owned(),
             root_device: "/dev/sda1".into(),
         })
     }
-}
-
-pub fn is_ours(tags: &Tags) -> bool {
-    let is = |key: &str, value: &str| tags.get(key).is_some_and(|v| v == value);
-    is(TAG_KEYS.cluster, CLUSTER) && is(TAG_KEYS.pool_uid, POOL_UID)
-}
-
-pub fn subnets() -> Vec<Subnet> {
-    ["us-east-1a", "us-east-1b"]
-        .map(|zone| Subnet {
-            id: format!("subnet-{zone}"),
-            zone: zone.into(),
-            vpc_id: VPC.into(),
-        })
-        .into()
 }

@@ -1,0 +1,108 @@
+//! What of EC2 belongs to the pool under test, and where it runs.
+
+use std::slice::Iter;
+
+use memory_ec2::{Cloud, Firewall, Machine, SecurityGroup};
+use provider_aws::{Subnet, Tags};
+
+use crate::regions::TAG_KEYS;
+
+pub const VPC: &str = "vpc-1";
+pub const CLUSTER: &str = "cluster-uid";
+pub const POOL_UID: &str = "pool-uid";
+
+/// Something with tags.
+pub trait Tagged {
+    fn tags(&self) -> &Tags;
+
+    /// Whether it carries the tags of the pool under test.
+    fn is_ours(&self) -> bool {
+        is_ours(self.tags())
+    }
+}
+
+impl Tagged for Machine {
+    fn tags(&self) -> &Tags {
+        &self.tags
+    }
+}
+
+impl Tagged for SecurityGroup {
+    fn tags(&self) -> &Tags {
+        &self.tags
+    }
+}
+
+/// A collection of such things.
+pub trait Collection {
+    type Item: Tagged;
+
+    fn all(&self) -> Iter<'_, Self::Item>;
+
+    /// Those of the pool under test, dead ones too.
+    fn ours(&self) -> impl Iterator<Item = &Self::Item> {
+        self.all().filter(|item| item.is_ours())
+    }
+}
+
+impl Collection for Cloud {
+    type Item = Machine;
+
+    fn all(&self) -> Iter<'_, Machine> {
+        self.machines.iter()
+    }
+}
+
+impl Collection for Firewall {
+    type Item = SecurityGroup;
+
+    fn all(&self) -> Iter<'_, SecurityGroup> {
+        self.groups.iter()
+    }
+}
+
+/// The instances of a region.
+pub trait Instances {
+    /// Live instances of the pool under test.
+    fn live(&self) -> Vec<&Machine>;
+
+    /// One that exists.
+    fn machine(&mut self, id: &str) -> &mut Machine;
+}
+
+impl Instances for Cloud {
+    fn live(&self) -> Vec<&Machine> {
+        self.ours().filter(|m| m.is_live()).collect()
+    }
+
+    fn machine(&mut self, id: &str) -> &mut Machine {
+        self.find(id).unwrap()
+    }
+}
+
+/// An instance of a launch.
+pub trait OfLaunch {
+    /// The launch's number, by the instance's tags.
+    fn launch(&self) -> i64;
+}
+
+impl OfLaunch for Machine {
+    fn launch(&self) -> i64 {
+        self.tags[TAG_KEYS.launch].parse().unwrap()
+    }
+}
+
+pub fn is_ours(tags: &Tags) -> bool {
+    let is = |key: &str, value: &str| tags.get(key).is_some_and(|v| v == value);
+    is(TAG_KEYS.cluster, CLUSTER) && is(TAG_KEYS.pool_uid, POOL_UID)
+}
+
+pub fn subnets() -> Vec<Subnet> {
+    ["us-east-1a", "us-east-1b"]
+        .map(|zone| Subnet {
+            id: format!("subnet-{zone}"),
+            zone: zone.into(),
+            vpc_id: VPC.into(),
+        })
+        .into()
+}

@@ -1,0 +1,187 @@
+//! EC2's token buckets: how many calls, and how many instances, it takes at once.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+/// A bucket's size, and how fast it fills again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Tokens of a full bucket.
+    pub burst: f64,
+    /// Tokens that come back each second.
+    pub per_second: f64,
+}
+
+/// The buckets of an account in a region. Each operation has one of its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Of each `Describe…`, with filters and pages.
+    pub describe: Rate,
+    /// Of each operation that changes something, but for the next three.
+    pub mutate: Rate,
+    /// Of `RunInstances`.
+    pub run: Rate,
+    /// Of `TerminateInstances`.
+    pub terminate: Rate,
+    /// Of `CreateTags`.
+    pub tag: Rate,
+    /// Of instances, whichever operation launches them; without one: no bound.
+    pub launched: Option<Rate>,
+}
+
+/// How full each bucket is.
+#[derive(Clone, Debug, Default)]
+pub struct Buckets {
+    limits: Option<Limits>,
+    levels: BTreeMap<String, Level>,
+    refused: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    tokens: f64,
+    at: Timestamp,
+}
+
+/// The bucket of launched instances; no operation is called so.
+const LAUNCHED: &str = "instances";
+
+impl Rate {
+    /// A bucket of `burst` tokens that gets `per_second` back.
+    pub const fn new(burst: f64, per_second: f64) -> Self {
+        Self { burst, per_second }
+    }
+}
+
+impl Limits {
+    /// AWS's, from "Request throttling for the Amazon EC2 API". The bucket of
+    /// launched instances is left out: 1,000 and two a second are what a new account
+    /// gets, and AWS raises it.
+    pub const AWS: Self = Self {
+        describe: Rate::new(100.0, 20.0),
+        mutate: Rate::new(50.0, 5.0),
+        run: Rate::new(5.0, 2.0),
+        terminate: Rate::new(100.0, 5.0),
+        tag: Rate::new(100.0, 10.0),
+        launched: None,
+    };
+
+    fn of(&self, operation: &str) -> Rate {
+        match operation {
+            "RunInstances" => self.run,
+            "TerminateInstances" => self.terminate,
+            "CreateTags" => self.tag,
+            _ if operation.starts_with("Describe") => self.describe,
+            _ => self.mutate,
+        }
+    }
+}
+
+impl Buckets {
+    /// Full ones.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits: Some(limits),
+            levels: BTreeMap::new(),
+            refused: 0,
+        }
+    }
+
+    /// Takes a token for a call; answers whether there was one. A call that is
+    /// refused costs nothing.
+    pub fn take(&mut self, operation: &str, now: Timestamp) -> bool {
+        let rate = self.limits.map(|limits| limits.of(operation));
+        rate.is_none_or(|rate| self.draw(operation, rate, 1.0, now))
+    }
+
+    /// Takes tokens for instances; answers whether there were enough.
+    pub fn take_instances(&mut self, count: u32, now: Timestamp) -> bool {
+        let rate = self.limits.and_then(|limits| limits.launched);
+        rate.is_none_or(|rate| self.draw(LAUNCHED, rate, f64::from(count), now))
+    }
+
+    /// How often there was no token.
+    pub fn refused(&self) -> usize {
+        self.refused
+    }
+
+    fn draw(&mut self, bucket: &str, rate: Rate, tokens: f64, now: Timestamp) -> bool {
+        let full = Level {
+            tokens: rate.burst,
+            at: now,
+        };
+        let level = self.levels.entry(bucket.to_owned()).or_insert(full);
+        let passed = now.duration_since(level.at).as_secs_f64().max(0.0);
+        level.tokens = (level.tokens + passed * rate.per_second).min(rate.burst);
+        level.at = now;
+        let is_enough = level.tokens >= tokens;
+        if is_enough {
+            level.tokens -= tokens;
+        } else {
+            self.refused += 1;
+        }
+        is_enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn after(milliseconds: i64) -> Timestamp {
+        START + SignedDuration::from_millis(milliseconds)
+    }
+
+    fn granted(buckets: &mut Buckets, operation: &str, calls: usize, now: Timestamp) -> usize {
+        (0..calls).filter(|_| buckets.take(operation, now)).count()
+    }
+
+    #[test]
+    fn a_burst_is_granted_and_then_only_what_comes_back() {
+        let mut buckets = Buckets::new(Limits::AWS);
+        assert_eq!(granted(&mut buckets, "CreateFleet", 80, START), 50);
+        assert_eq!(granted(&mut buckets, "CreateFleet", 80, after(1000)), 5);
+        assert_eq!(granted(&mut buckets, "CreateFleet", 80, after(1300)), 1);
+        assert_eq!(granted(&mut buckets, "CreateFleet", 80, after(60_000)), 50);
+    }
+
+    #[test]
+    fn no_operation_lives_at_the_cost_of_another() {
+        let mut buckets = Buckets::new(Limits::AWS);
+        for (operation, burst) in [
+            ("DescribeInstances", 100),
+            ("DescribeSubnets", 100),
+            ("CreateLaunchTemplate", 50),
+            ("CreateFleet", 50),
+            ("RunInstances", 5),
+            ("TerminateInstances", 100),
+            ("CreateTags", 100),
+        ] {
+            let calls = granted(&mut buckets, operation, 1000, START);
+            assert_eq!(calls, burst, "{operation}");
+        }
+    }
+
+    #[test]
+    fn a_fleet_that_is_larger_than_what_is_left_is_refused_whole() {
+        let mut buckets = Buckets::new(Limits {
+            launched: Some(Rate::new(10.0, 2.0)),
+            ..Limits::AWS
+        });
+        assert!(buckets.take_instances(8, START));
+        assert!(!buckets.take_instances(4, START));
+        assert!(buckets.take_instances(4, after(1000)));
+    }
+
+    #[test]
+    fn an_account_without_limits_is_never_refused() {
+        let mut buckets = Buckets::default();
+        assert_eq!(granted(&mut buckets, "RunInstances", 1000, START), 1000);
+        assert!(buckets.take_instances(u32::MAX, START));
+    }
+}
