@@ -20,6 +20,7 @@ pub struct Inventory(Box<dyn Fn() -> Counted + Send + Sync>);
 struct Counted {
     instances: BTreeMap<Labels, i64>,
     wanted: BTreeMap<Labels, i64>,
+    leased: BTreeMap<Labels, i64>,
     resting: BTreeMap<Labels, i64>,
 }
 
@@ -51,6 +52,11 @@ impl Collector for Inventory {
                 "gpu_spot_instances_wanted",
                 "Instances that pools should have",
                 &counted.wanted,
+            ),
+            (
+                "gpu_spot_instances_leased",
+                "Instances that somebody has",
+                &counted.leased,
             ),
             (
                 "gpu_spot_offerings_resting",
@@ -97,7 +103,10 @@ fn count<'a>(pools: impl Iterator<Item = &'a SpotPool>) -> Counted {
             ];
             *counted.resting.entry(labels).or_default() += 1;
         }
-        let wanted = counted.wanted.entry(vec![("region", region)]);
+        let region = vec![("region", region)];
+        let leased = counted.leased.entry(region.clone());
+        *leased.or_default() += i64::from(seen.size.leased);
+        let wanted = counted.wanted.entry(region);
         *wanted.or_default() += i64::from(seen.size.desired);
     }
     counted
@@ -150,7 +159,7 @@ mod tests {
         });
         for name in ["a", "b"] {
             let status = json!({
-                "size": {"desired": 2, "running": 1},
+                "size": {"desired": 2, "running": 1, "leased": 1},
                 "instances": [instance], "coldOfferings": [cold],
             });
             writer.apply_watcher_event(&watcher::Event::Apply(pool(name, &status)));
@@ -161,6 +170,7 @@ mod tests {
         for sample in [
             format!(r#"gpu_spot_instances{{{place},capacity_type="spot",state="running"}} 2"#),
             r#"gpu_spot_instances_wanted{region="us-east-1"} 4"#.to_owned(),
+            r#"gpu_spot_instances_leased{region="us-east-1"} 2"#.to_owned(),
             format!(
                 r#"gpu_spot_offerings_resting{{{lacking},capacity_type="spot",code="InsufficientInstanceCapacity"}} 2"#
             ),

@@ -2,17 +2,20 @@
 
 import base64
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from environment.cluster import Cluster, Object, condition, is_ready
 from environment.ec2 import Ec2, tags
 from environment.pools import API, Pools
 from environment.waiting import until
 
+EXAMPLES = Path(__file__).parents[3] / "examples/pools"
 TAG = "gpu.platform.acme.io:"
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ7zXbVnFq0v0m9v1mXo0i3Vb0mYbQ0b8yq7m0b8yq7m"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBCVgX+0dcYc9xayu4odASu0JSTG3EpPB3mVCskQ8ZNI"
 WARM = {"size": {"minimum": 0, "maximum": 3, "idle": 1}, "leases": {}}
 
 
@@ -78,6 +81,10 @@ def leases(cluster: Cluster, namespace: str) -> Leases:
     return Leases(cluster, namespace)
 
 
+def _example(name: str) -> Any:
+    return yaml.safe_load((EXAMPLES / name).read_text())
+
+
 def _ids(ec2: Ec2, namespace: str) -> set[str]:
     return {one["InstanceId"] for one in ec2.live(namespace)}
 
@@ -91,17 +98,18 @@ def _warm(pools: Pools) -> str:
 def test_a_warm_instance_is_somebodys_within_seconds_and_nobodys_after_that(
     pools: Pools, leases: Leases, ec2: Ec2
 ) -> None:
-    pools.apply("shared", parameters=WARM)
+    example = _example("shared.yaml")["spec"]["forProvider"]
+    pools.apply("shared", parameters=example)
     warm = _warm(pools)
     asked = time.monotonic()
-    leases.ask("alice")
+    leases.ask("alice", **_example("lease.yaml")["spec"]["forProvider"])
     assert leases.ready("alice") == warm
     took = time.monotonic() - asked
     print(f"a warm instance {took:.1f} s after kubectl apply")
     assert took < 5
 
     told = tags(ec2.instance(warm))
-    assert told[f"{TAG}owner"] == "alice"
+    assert told[f"{TAG}owner"] == "bob"
     assert told[f"{TAG}lease-name"] == f"{leases.namespace}/alice"
     assert told[f"{TAG}authorized-key-1"] == KEY
     assert told[f"{TAG}authorized-key-2"] == ""

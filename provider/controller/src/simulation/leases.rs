@@ -201,7 +201,7 @@ fn an_instance_that_died_or_changed_hands_a_moment_ago_is_handed_to_nobody() {
             }
         }
         world.reconcile(super::provider::Behind::default(), None, |_| {});
-        assert_eq!(instance_of(&world, &lease), None);
+        assert_eq!(world.earth.lock().calls_of("CreateTags"), 0);
         world.settle().unwrap();
         assert!(instance_of(&world, &lease).is_some());
         world.assert_lawful();

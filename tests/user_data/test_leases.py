@@ -1,0 +1,54 @@
+"""An instance of the example's pool: whoever leases it gets in, and nobody else."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from machines import login, machine, metadata
+from machines.machine import Machine
+
+POOL = Path(__file__).parents[2] / "examples/pools/shared.yaml"
+KEY = "gpu.platform.acme.io:authorized-key-"
+
+
+@pytest.fixture(scope="module")
+def warm(start: Callable[[], Machine]) -> Machine:
+    """An instance that nobody has yet."""
+    booted = start()
+    metadata.serve(booted)
+    pool = yaml.safe_load(POOL.read_text())
+    booted.boot(pool["spec"]["forProvider"]["userData"]).finish()
+    assert machine.status(booted)["errors"] == []
+    login.make_key(booted)
+    login.serve(booted)
+    return booted
+
+
+def _refused(warm: Machine) -> bool:
+    command = ["ssh", *login.OPTIONS, login.AT, "true"]
+    done = warm.run(*command, check=False)
+    return done.returncode == 255 and "Permission denied" in done.stdout
+
+
+def test_a_warm_instance_lets_nobody_in(warm: Machine) -> None:
+    metadata.show(warm, {})
+    assert _refused(warm)
+
+
+def test_whoever_leases_it_gets_in_without_a_reboot_until_the_key_is_taken_away(
+    warm: Machine,
+) -> None:
+    own = " ".join(warm.says("cat", f"{login.KEY}.pub").split()[:2])
+    metadata.show(warm, {f"{KEY}1": "", f"{KEY}2": own, "Name": "shared"})
+    assert login.ssh(warm, "id -un") == "developer"
+    metadata.show(warm, {f"{KEY}1": "", f"{KEY}2": "", "Name": "shared"})
+    assert _refused(warm)
+
+
+def test_the_leases_key_opens_no_other_account(warm: Machine) -> None:
+    own = " ".join(warm.says("cat", f"{login.KEY}.pub").split()[:2])
+    metadata.show(warm, {f"{KEY}1": own})
+    command = ["ssh", *login.OPTIONS, "root@127.0.0.1", "true"]
+    assert warm.run(*command, check=False).returncode == 255
