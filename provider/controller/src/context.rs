@@ -7,7 +7,6 @@ use api::pool::SpotPool;
 use jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use provider_runtime::events::Events;
-use provider_runtime::metrics::happened::EventCounts;
 use provider_runtime::metrics::lifecycle::Lifecycle;
 use provider_runtime::metrics::reconciles::OfController;
 use provider_runtime::poll::Intervals;
@@ -51,14 +50,14 @@ impl Context {
     /// For one process.
     pub fn new(
         client: Client,
-        counts: EventCounts,
+        events: Events,
         regions: Regions,
         intervals: Intervals,
         lifecycle: Lifecycle,
         reconciles: OfController,
     ) -> Self {
         Self {
-            events: Events::new(client.clone(), MANAGER, counts),
+            events,
             client,
             regions,
             leases: Leases::default(),

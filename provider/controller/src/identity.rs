@@ -52,6 +52,19 @@ pub async fn of_control_plane(client: &Client, namespace: &str) -> Result<String
         .ok_or_else(|| IdentityError::NoUid(namespace.to_owned()))
 }
 
+/// The identity as events name it.
+pub fn object(namespace: &str, uid: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(NAME.into()),
+            namespace: Some(namespace.into()),
+            uid: Some(uid.into()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }
+}
+
 fn identity() -> ConfigMap {
     let purpose = "The UID of this ConfigMap is the value of the tag \
                    gpu.platform.acme.io/cluster on everything that provider-gpu-spot creates in \

@@ -27,6 +27,7 @@ mod leases;
 mod missing;
 mod observer;
 mod pass;
+mod plausible;
 mod reconcile;
 mod region;
 mod regions;
@@ -35,6 +36,7 @@ mod run;
 mod simulation;
 mod status;
 mod status_writer;
+mod sweeper;
 mod validate;
 
 use std::process::ExitCode;
@@ -59,6 +61,10 @@ struct Args {
     /// less; the annotation crossplane.io/poll-interval overrides it.
     #[arg(long, default_value = "1m")]
     poll: kube::core::Duration,
+    /// How long an instance of this control plane has to belong to no pool before it
+    /// is terminated.
+    #[arg(long, default_value = "10m")]
+    orphan_grace: kube::core::Duration,
     /// Where /metrics, /readyz and /healthz are served; empty: nowhere.
     #[arg(long, env = "OPERATIONS_ADDRESS", default_value = ":8080")]
     operations_address: String,

@@ -5,12 +5,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use api::pool::SpotPool;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::Ec2Error;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::plausible::Plausibility;
 use crate::region::{Look, Region, Snapshot};
+use crate::sweeper::{Owners, Sweeper};
 
 /// Between two looks while nothing is expected. Two or three calls each: a
 /// fiftieth of what AWS grants an account for describes.
@@ -18,10 +20,23 @@ const CALM: Duration = Duration::from_secs(15);
 /// Between two looks while a pool waits for a change.
 const HURRIED: Duration = Duration::from_secs(1);
 
+/// What observers share.
+pub struct Surroundings {
+    /// Pools to look at again.
+    pub wake: UnboundedSender<ObjectRef<SpotPool>>,
+    /// Who may own what is seen.
+    pub owners: Box<dyn Owners>,
+    /// How long something has to be nobody's before it is ended.
+    pub grace: SignedDuration,
+}
+
 /// Observes until nobody uses the region any more.
-pub async fn observe(region: Weak<Region>, wake: UnboundedSender<ObjectRef<SpotPool>>) {
+pub async fn observe(region: Weak<Region>, around: Arc<Surroundings>) {
+    let mut plausibility = Plausibility::default();
+    let mut sweeper = Sweeper::new(around.owners.as_ref(), around.grace);
     while let Some(region) = region.upgrade() {
         let look = snapshot(&region, Timestamp::now()).await;
+        let look = plausibility.check(look);
         if let Err(error) = &look {
             tracing::warn!(region = region.name, %error, "cannot observe");
         }
@@ -29,7 +44,12 @@ pub async fn observe(region: Weak<Region>, wake: UnboundedSender<ObjectRef<SpotP
         let previous = region.publish(look);
         for pool in changed(&region, &previous, &seen) {
             // The receiver lives as long as the process.
-            let _ = wake.send(pool);
+            let _ = around.wake.send(pool);
+        }
+        if let Some(Ok(seen)) = &seen
+            && let Err(error) = sweeper.sweep(&region, seen).await
+        {
+            tracing::error!(region = region.name, %error, "cannot sweep");
         }
         rest(&region).await;
     }

@@ -32,8 +32,11 @@ pub struct Snapshot {
     pub at: Timestamp,
 }
 
-/// The last look at EC2: what it showed, or why it failed.
-pub type Look = Option<Result<Arc<Snapshot>, Ec2Error>>;
+/// A look at EC2: what it showed, or why it failed.
+pub type Taken = Result<Arc<Snapshot>, Ec2Error>;
+
+/// The last look, if there was one.
+pub type Look = Option<Taken>;
 
 /// A region, shared by every pool with the same credentials in it.
 pub struct Region {

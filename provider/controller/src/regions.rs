@@ -12,6 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::access::{Fingerprint, Resolved};
 use crate::counted::Counted;
+use crate::observer::Surroundings;
 use crate::region::{Region, lock};
 use crate::{announcements, observer};
 
@@ -32,18 +33,17 @@ type Key = (Fingerprint, String);
 pub struct Regions {
     cluster: String,
     calls: Calls,
-    wake: UnboundedSender<ObjectRef<SpotPool>>,
+    around: Arc<Surroundings>,
     by_key: Mutex<BTreeMap<Key, Arc<Region>>>,
 }
 
 impl Regions {
-    /// For a control plane; calls of EC2 are counted, and pools to look at again
-    /// are sent to `wake`.
-    pub fn new(cluster: String, calls: Calls, wake: UnboundedSender<ObjectRef<SpotPool>>) -> Self {
+    /// For a control plane; calls of EC2 are counted.
+    pub fn new(cluster: String, calls: Calls, around: Surroundings) -> Self {
         Self {
             cluster,
             calls,
-            wake,
+            around: Arc::new(around),
             by_key: Mutex::default(),
         }
     }
@@ -55,7 +55,7 @@ impl Regions {
 
     /// Where to send pools that have something to do.
     pub fn waker(&self) -> UnboundedSender<ObjectRef<SpotPool>> {
-        self.wake.clone()
+        self.around.wake.clone()
     }
 
     /// The region for a pool, which is registered with it, and with no other.
@@ -93,10 +93,10 @@ impl Regions {
         let region = by_key.entry(key).or_insert_with(|| {
             let region = Arc::new(Region::new(Arc::new(ec2), name.to_owned()));
             let observed = Arc::downgrade(&region);
-            tokio::spawn(observer::observe(observed, self.wake.clone()));
+            tokio::spawn(observer::observe(observed, self.around.clone()));
             if let Some(events) = events {
                 let warned = Arc::downgrade(&region);
-                let wake = self.wake.clone();
+                let wake = self.waker();
                 tokio::spawn(announcements::follow(warned, Arc::new(events), wake));
             }
             region

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use api::pool::SpotPool;
 use futures::FutureExt as _;
+use jiff::SignedDuration;
 use kube::client::ClientBuilder;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Client, Config};
+use provider_runtime::events::Events;
 use provider_runtime::leader::{Candidate, Lost, Terms};
 use provider_runtime::metrics::api_server::Requests;
 use provider_runtime::metrics::calls::Calls;
@@ -22,10 +24,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
 use crate::Args;
-use crate::context::Context;
+use crate::context::{Context, MANAGER};
 use crate::controllers::{Controllers, Stop};
 use crate::identity;
+use crate::observer::Surroundings;
 use crate::regions::Regions;
+use crate::sweeper::LiveOwners;
 
 /// The Lease of `--leader-election`, named as Crossplane's providers name theirs.
 const LEASE: &str = "crossplane-leader-election-provider-gpu-spot";
@@ -110,10 +114,22 @@ fn controllers(
         "What happened to pools and configurations, by the reason of their events",
     );
     let lifecycles = Lifecycles::new(metrics);
+    let events = Events::new(client.clone(), MANAGER, counts);
+    let owners = LiveOwners {
+        client: client.clone(),
+        events: events.clone(),
+        identity: identity::object(&args.namespace, &cluster),
+    };
+    let around = Surroundings {
+        wake,
+        owners: Box::new(owners),
+        grace: SignedDuration::try_from(Duration::from(args.orphan_grace))
+            .unwrap_or(SignedDuration::MAX),
+    };
     let context = Context::new(
         client.clone(),
-        counts,
-        Regions::new(cluster, calls, wake),
+        events,
+        Regions::new(cluster, calls, around),
         Intervals {
             default: args.poll.into(),
             minimum: MINIMUM_POLL,

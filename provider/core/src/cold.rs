@@ -10,22 +10,37 @@ use crate::{ErrorClass, Offering, Refusal};
 const CAPACITY_REST: SignedDuration = SignedDuration::from_mins(3);
 /// Longest rest of an offering without capacity.
 const CAPACITY_REST_MAX: SignedDuration = SignedDuration::from_mins(30);
+/// After so long a refusal counts half.
+const HALF_LIFE: SignedDuration = SignedDuration::from_hours(3);
+/// A score that means nothing any more.
+const FORGOTTEN: f64 = 0.05;
 /// Rest of a market and family whose limit is reached; raising a limit takes
 /// AWS longer than this.
 const QUOTA_REST: SignedDuration = SignedDuration::from_mins(15);
 
 /// One offering's rest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cold {
     /// Why.
     pub refusal: Refusal,
     /// Until when.
     pub until: Timestamp,
-    /// Refusals in a row.
-    pub times: u32,
+    /// Refusals and interruptions of late, each worth less as time passes.
+    score: f64,
+    /// When the score was that.
+    scored_at: Timestamp,
 }
 
-/// Offerings that rest, shared by every pool of an account and region.
+impl Cold {
+    fn score(&self, now: Timestamp) -> f64 {
+        let age = now.duration_since(self.scored_at).as_secs_f64().max(0.0);
+        self.score * 0.5_f64.powf(age / HALF_LIFE.as_secs_f64())
+    }
+}
+
+/// Offerings that rest, shared by every pool of an account and region. One that is
+/// refused or interrupted again and again rests longer each time, although it is
+/// granted in between: what comes back from there lives briefly.
 #[derive(Clone, Debug, Default)]
 pub struct ColdOfferings {
     by_offering: BTreeMap<Offering, Cold>,
@@ -47,23 +62,30 @@ impl ColdOfferings {
     ) {
         match refusal.class {
             ErrorClass::Capacity if self.at(offering, now).is_none() => {
-                let times = self.by_offering.get(offering).map_or(0, |c| c.times) + 1;
-                let rest = capacity_rest(times);
-                self.rest(offering.clone(), refusal, now, rest, times);
+                let before = self.by_offering.get(offering);
+                let score = before.map_or(0.0, |cold| cold.score(now)) + 1.0;
+                let rest = capacity_rest(score);
+                self.rest(offering.clone(), refusal, now, rest, score);
             }
             ErrorClass::Quota => {
                 let same_limit = known.iter().filter(|o| o.quota() == offering.quota());
                 for offering in same_limit.chain([offering]) {
-                    self.rest(offering.clone(), refusal, now, QUOTA_REST, 1);
+                    let before = self.by_offering.get(offering);
+                    let score = before.map_or(0.0, |cold| cold.score(now));
+                    self.rest(offering.clone(), refusal, now, QUOTA_REST, score);
                 }
             }
             _ => {}
         }
     }
 
-    /// Forgets refusals of an offering that was granted.
-    pub fn granted(&mut self, offering: &Offering) {
-        self.by_offering.remove(offering);
+    /// Ends the rest of an offering that was granted; its score goes on.
+    pub fn granted(&mut self, offering: &Offering, now: Timestamp) {
+        self.by_offering
+            .retain(|_, cold| cold.until > now || cold.score(now) > FORGOTTEN);
+        if let Some(cold) = self.by_offering.get_mut(offering) {
+            cold.until = cold.until.min(now);
+        }
     }
 
     /// Why `offering` rests at `now`, if it does.
@@ -88,7 +110,7 @@ impl ColdOfferings {
         refusal: &Refusal,
         now: Timestamp,
         rest: SignedDuration,
-        times: u32,
+        score: f64,
     ) {
         let until = now.saturating_add(rest).unwrap_or(Timestamp::MAX);
         let cold = Cold {
@@ -96,18 +118,17 @@ impl ColdOfferings {
             // Kubernetes keeps whole seconds: a fraction would differ from the
             // stored status in every reconcile.
             until: Timestamp::from_second(until.as_second()).unwrap_or(until),
-            times,
+            score,
+            scored_at: now,
         };
         self.by_offering.insert(offering, cold);
     }
 }
 
-fn capacity_rest(times: u32) -> SignedDuration {
-    let factor = 1_i32 << times.saturating_sub(1).min(8);
-    CAPACITY_REST
-        .checked_mul(factor)
-        .unwrap_or(CAPACITY_REST_MAX)
-        .min(CAPACITY_REST_MAX)
+fn capacity_rest(score: f64) -> SignedDuration {
+    let seconds = CAPACITY_REST.as_secs_f64() * (score - 1.0).clamp(0.0, 8.0).exp2();
+    let rest = SignedDuration::try_from_secs_f64(seconds.round());
+    rest.unwrap_or(CAPACITY_REST_MAX).min(CAPACITY_REST_MAX)
 }
 
 #[cfg(test)]
@@ -147,7 +168,7 @@ mod tests {
             assert!(cold.at(&a, until).is_none(), "a rest ends");
             now = until;
         }
-        assert_eq!(rests, [3, 6, 12, 24, 30, 30, 30]);
+        assert_eq!(rests, [3, 5, 11, 21, 30, 30, 30]);
     }
 
     #[test]
@@ -207,7 +228,28 @@ mod tests {
         let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
         let mut cold = ColdOfferings::default();
         cold.refused(&spot, &refusal(ErrorClass::Capacity), &[], now);
-        cold.granted(&spot);
+        cold.granted(&spot, now);
         assert!(cold.at(&spot, now).is_none());
+    }
+
+    #[test]
+    fn an_offering_that_grants_and_takes_back_again_rests_longer_until_it_behaves() {
+        let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
+        let mut cold = ColdOfferings::default();
+        let mut now = Timestamp::UNIX_EPOCH;
+        let mut interrupted = |now: Timestamp| {
+            cold.refused(&spot, &refusal(ErrorClass::Capacity), &[], now);
+            let until = cold.at(&spot, now).unwrap().until;
+            cold.granted(&spot, until);
+            until.duration_since(now).as_mins()
+        };
+        let mut rests = Vec::new();
+        for _ in 0..4 {
+            rests.push(interrupted(now));
+            now += SignedDuration::from_mins(40);
+        }
+        assert_eq!(rests, [3, 5, 9, 14], "each counts half after three hours");
+        let tomorrow = now + SignedDuration::from_hours(24);
+        assert_eq!(interrupted(tomorrow), 3, "what was long ago is forgotten");
     }
 }

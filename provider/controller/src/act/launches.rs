@@ -101,7 +101,7 @@ impl<W> Actor<'_, W> {
         let known = self.valid.map_or(&[][..], |v| &v.desired.offerings);
         let mut cold = self.region.cold();
         for one in &answer.launched {
-            cold.granted(&one.offering);
+            cold.granted(&one.offering, self.now);
         }
         for (offering, refusal) in &answer.refusals {
             cold.refused(offering, refusal, known, self.now);

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use memory_ec2::{Cloud, End, Faults, SplitMix64};
-use provider_aws::Event;
+use provider_aws::{Event, Tags};
 use provider_core::{Notice, NoticeKind, Offering};
 
 use super::lending::Lending;
-use super::ours::{Collection as _, Instances as _, Tagged as _};
+use super::ours::{Collection as _, Instances as _, Tagged as _, is_of_cluster, is_ours};
 use super::store::Store;
 use crate::regions::TAG_KEYS;
 
@@ -33,6 +33,8 @@ pub struct Earth {
     pub all_effects: usize,
     /// Where the provider stops.
     pub stop: Option<Stop>,
+    /// Whether what belongs to no pool may be ended.
+    pub is_sweeping: bool,
     /// Whether it only paused there.
     pub is_paused: bool,
 }
@@ -108,6 +110,12 @@ impl Earth {
     pub fn give_away(&mut self, id: &str) {
         let tags = &mut self.cloud.machine(id).tags;
         tags.insert(TAG_KEYS.pool_uid.into(), "other-uid".into());
+    }
+
+    /// Whether something with these tags is the pool's, or nobody's.
+    pub fn may_change(&self, tags: &Tags) -> bool {
+        let is_of_nobody = tags.get(TAG_KEYS.pool_uid).is_some_and(|uid| uid == "gone");
+        is_ours(tags) || (self.is_sweeping && is_of_nobody && is_of_cluster(tags))
     }
 
     pub fn calls_of(&self, operation: &str) -> usize {

@@ -137,7 +137,10 @@ pub fn remains(earth: &Earth) -> Vec<String> {
 /// A group is changed or deleted.
 pub fn check_group(earth: &mut Earth, id: &str) {
     let groups = &earth.cloud.firewall.groups;
-    if groups.iter().any(|g| g.id == id && !g.is_ours()) {
+    if groups
+        .iter()
+        .any(|g| g.id == id && !earth.may_change(g.tags()))
+    {
         earth.violate(format!("{id} is not the pool's to change"));
     }
 }

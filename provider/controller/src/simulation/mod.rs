@@ -8,9 +8,9 @@
 //! [`port`](port) and [`store`](store); what must hold between two reconciles
 //! in [`invariants`].
 //!
-//! Start reading at the tests: `launches`, `refusals`, `groups`, `leases`, `deletion`
-//! tell one story each, `crashes` dies at every effect of a pool's life, `schedules`
-//! throws dice.
+//! Start reading at the tests: `launches`, `refusals`, `groups`, `leases`, `orphans`,
+//! `deletion` tell one story each, `crashes` dies at every effect of a pool's life,
+//! `schedules` throws dice.
 //!
 //! [`Pass`]: crate::pass::Pass
 
@@ -32,6 +32,7 @@ mod groups;
 mod launches;
 mod leases;
 mod luck;
+mod orphans;
 mod ownership;
 mod policies;
 mod refusals;

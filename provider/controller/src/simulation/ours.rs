@@ -106,3 +106,8 @@ pub fn subnets() -> Vec<Subnet> {
         })
         .into()
 }
+
+/// Whether something is of the control plane under test.
+pub fn is_of_cluster(tags: &Tags) -> bool {
+    tags.get(TAG_KEYS.cluster).is_some_and(|v| v == CLUSTER)
+}

@@ -11,7 +11,7 @@ use provider_core::{Group, GroupRules, Instance, InstanceState, Launched};
 
 use super::earth::{Earth, Shared};
 use super::invariants;
-use super::ours::{CLUSTER, Instances as _, Tagged};
+use super::ours::{Instances as _, Tagged, is_of_cluster};
 use crate::regions::TAG_KEYS;
 
 /// EC2, with every fault that is in force.
@@ -44,10 +44,6 @@ fn listed(earth: &Earth) -> impl Iterator<Item = &Machine> {
     let now = earth.now;
     let machines = earth.cloud.machines.iter();
     machines.filter(move |m| m.is_listed(now) && is_of_cluster(&m.tags))
-}
-
-fn is_of_cluster(tags: &Tags) -> bool {
-    tags.get(TAG_KEYS.cluster).is_some_and(|v| v == CLUSTER)
 }
 
 #[async_trait]
@@ -167,7 +163,7 @@ impl Ec2 for SimulatedEc2 {
         self.call("TerminateInstances", |earth| {
             for id in ids {
                 let found = earth.cloud.machines.iter().find(|m| m.id == *id);
-                match found.map(Tagged::is_ours) {
+                match found.map(|m| earth.may_change(m.tags())) {
                     None => return Err(error("TerminateInstances", "InvalidInstanceID.NotFound")),
                     Some(true) => {}
                     Some(false) => earth.violate(format!("{id} is not the pool's to terminate")),

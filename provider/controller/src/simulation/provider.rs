@@ -7,6 +7,7 @@ use api::managed::ManagementAction;
 use api::pool::SpotPool;
 use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
+use kube::runtime::reflector::ObjectRef;
 use provider_aws::Ec2Error;
 use provider_runtime::events::Happened;
 use provider_runtime::policies::{self, Permitted};
@@ -103,6 +104,22 @@ impl Provider {
         self.looks.push((at, look));
         let events = std::mem::take(&mut earth.lock().queue);
         announcements::note(&self.region, events.iter(), at);
+    }
+
+    /// A look that nobody reconciles by.
+    pub fn glance(&self, earth: &Shared) -> Look {
+        let at = earth.lock().now;
+        observer::snapshot(&self.region, at).now_or_never().unwrap()
+    }
+
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Tells the region that a pool with this UID uses it.
+    pub fn register(&self, pool_uid: &str) {
+        let pool = ObjectRef::new("alice").within("team-vision");
+        self.region.register(pool_uid, pool);
     }
 
     /// One reconcile, to its end or to where it dies. Where it pauses,

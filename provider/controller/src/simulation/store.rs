@@ -157,7 +157,8 @@ fn keep_whole_seconds(status: &mut SpotPoolStatus) {
     }
 }
 
-fn refused(reason: &str, code: u16) -> kube::Error {
+/// An answer of the API server that is no success.
+pub fn refused(reason: &str, code: u16) -> kube::Error {
     kube::Error::Api(Status::failure(reason, reason).with_code(code).boxed())
 }
 

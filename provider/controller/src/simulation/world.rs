@@ -115,6 +115,7 @@ impl World {
             effects: 0,
             all_effects: 0,
             stop: None,
+            is_sweeping: false,
             is_paused: false,
         });
         Self {

@@ -1,0 +1,156 @@
+//! Lists that cannot be true. Pure.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use provider_aws::Ec2Error;
+use provider_core::ErrorClass;
+
+use crate::region::{Snapshot, Taken};
+
+/// So many may vanish at once: each is asked for by its id before anything
+/// follows.
+const FEW: usize = 4;
+/// How long a list is doubted. What is still missing then is gone.
+const DOUBT: SignedDuration = SignedDuration::from_mins(10);
+/// A list that is older says nothing of what vanished since: EC2 lists what is
+/// terminated for an hour.
+const MEMORY: SignedDuration = SignedDuration::from_mins(30);
+
+/// Doubts lists in which most of what lived is not even terminated: a fault of
+/// EC2's API, or of an account, that must not start every machine anew.
+#[derive(Default)]
+pub struct Plausibility {
+    believed: Option<Arc<Snapshot>>,
+    doubted_since: Option<Timestamp>,
+}
+
+impl Plausibility {
+    /// The list, or an error as long as it is doubted.
+    pub fn check(&mut self, taken: Taken) -> Taken {
+        let snapshot = taken?;
+        let before = self.believed.take();
+        let recent = before.filter(|before| snapshot.at.duration_since(before.at) < MEMORY);
+        let Some(before) = recent.filter(|before| vanished(before, &snapshot)) else {
+            self.doubted_since = None;
+            self.believed = Some(snapshot.clone());
+            return Ok(snapshot);
+        };
+        let since = *self.doubted_since.get_or_insert(snapshot.at);
+        if snapshot.at.duration_since(since) >= DOUBT {
+            self.doubted_since = None;
+            self.believed = Some(snapshot.clone());
+            return Ok(snapshot);
+        }
+        self.believed = Some(before);
+        Err(Ec2Error {
+            operation: "DescribeInstances",
+            code: "ImplausibleList".into(),
+            message: "most instances that ran a moment ago are missing, and EC2 lists even \
+                      terminated ones for an hour; nothing is done until they are back, or \
+                      missing for ten minutes"
+                .into(),
+            class: ErrorClass::Transient,
+        })
+    }
+}
+
+/// Whether more than a few, and most, of what lived are not listed at all.
+fn vanished(before: &Snapshot, after: &Snapshot) -> bool {
+    let all = |look: &Snapshot| -> BTreeSet<String> {
+        let instances = look.instances.values().flatten();
+        instances.map(|i| i.id.clone()).collect()
+    };
+    let listed = all(after);
+    let lived = before.instances.values().flatten();
+    let lived = lived.filter(|i| i.state.is_live());
+    let (there, missing): (Vec<_>, Vec<_>) = lived.partition(|i| listed.contains(&i.id));
+    missing.len() > FEW && missing.len() > there.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use provider_core::{Instance, InstanceState, Market, Offering};
+
+    use super::*;
+
+    fn list(live: std::ops::Range<u32>, dead: std::ops::Range<u32>, minute: i64) -> Arc<Snapshot> {
+        let instance = |number, state| Instance {
+            id: format!("i-{number}"),
+            pool_uid: format!("pool-{}", number % 3),
+            launch: 1,
+            generation: None,
+            lease: None,
+            lease_digest: None,
+            offering: Offering {
+                instance_type: "g4dn.xlarge".into(),
+                zone: "us-east-1a".into(),
+                market: Market::Spot,
+            },
+            image_id: String::new(),
+            state,
+            state_reason: None,
+            public_ip: None,
+            private_ip: None,
+            launched_at: None,
+        };
+        let mut snapshot = Snapshot {
+            at: Timestamp::from_second(minute * 60).unwrap(),
+            ..Snapshot::default()
+        };
+        let live = live.map(|number| instance(number, InstanceState::Running));
+        let dead = dead.map(|number| instance(number, InstanceState::Terminated));
+        for instance in live.chain(dead) {
+            let of_pool = snapshot.instances.entry(instance.pool_uid.clone());
+            of_pool.or_default().push(instance);
+        }
+        Arc::new(snapshot)
+    }
+
+    #[test]
+    fn a_list_that_lost_most_machines_starts_none_anew_until_it_lasts() {
+        let mut plausibility = Plausibility::default();
+        assert!(plausibility.check(Ok(list(0..9, 0..0, 0))).is_ok());
+        for minute in 1..11 {
+            let doubted = plausibility
+                .check(Ok(list(0..4, 0..0, minute)))
+                .unwrap_err();
+            assert_eq!(doubted.code, "ImplausibleList");
+            assert!(!doubted.class.is_definite());
+        }
+        assert!(plausibility.check(Ok(list(0..4, 0..0, 11))).is_ok());
+        assert!(plausibility.check(Ok(list(0..4, 0..0, 12))).is_ok());
+    }
+
+    #[test]
+    fn a_list_that_is_whole_again_is_believed_at_once() {
+        let mut plausibility = Plausibility::default();
+        assert!(plausibility.check(Ok(list(0..9, 0..0, 0))).is_ok());
+        assert!(plausibility.check(Ok(list(0..0, 0..0, 1))).is_err());
+        assert!(plausibility.check(Ok(list(0..9, 0..0, 2))).is_ok());
+        assert!(plausibility.check(Ok(list(0..0, 0..0, 3))).is_err());
+    }
+
+    #[test]
+    fn what_ends_as_it_should_is_no_reason_to_doubt() {
+        let mut plausibility = Plausibility::default();
+        assert!(plausibility.check(Ok(list(0..9, 0..0, 0))).is_ok());
+        assert!(
+            plausibility.check(Ok(list(0..0, 0..9, 1))).is_ok(),
+            "all were terminated"
+        );
+        let mut plausibility = Plausibility::default();
+        assert!(plausibility.check(Ok(list(0..4, 0..0, 0))).is_ok());
+        assert!(
+            plausibility.check(Ok(list(0..0, 0..0, 1))).is_ok(),
+            "a few are asked for by id"
+        );
+        let mut plausibility = Plausibility::default();
+        assert!(plausibility.check(Ok(list(0..9, 0..0, 0))).is_ok());
+        assert!(
+            plausibility.check(Ok(list(0..0, 0..0, 90))).is_ok(),
+            "nobody looked for long"
+        );
+    }
+}
