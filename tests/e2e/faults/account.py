@@ -1,7 +1,7 @@
 """What is in the AWS account, and what should not be: asked of EC2 alone."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,10 +32,9 @@ class Account:
     def things(self) -> dict[str, Resource]:
         """Whatever costs or clutters and is ours, by id, but for dead instances."""
         ours = [{"Name": f"tag:{CLUSTER}", "Values": [self.cluster]}]
-        client = self.ec2.client
-        groups = client.describe_security_groups(Filters=ours)["SecurityGroups"]
-        templates = client.describe_launch_templates(Filters=ours)["LaunchTemplates"]
-        volumes = client.describe_volumes(Filters=ours)["Volumes"]
+        groups = every(self.ec2, "SecurityGroups", ours)
+        templates = every(self.ec2, "LaunchTemplates", ours)
+        volumes = every(self.ec2, "Volumes", ours)
         live = [one for one in self.live() if self.is_ours(one)]
         return {
             **{one["InstanceId"]: one for one in live},
@@ -58,6 +57,19 @@ class Account:
         ours = {"Name": f"tag:{CLUSTER}", "Values": [self.cluster]}
         found = self.ec2.instances(ours)
         return [one for one in found if tags(one).get(POOL_UID) in pools]
+
+
+_LISTS = {
+    "SecurityGroups": "describe_security_groups",
+    "LaunchTemplates": "describe_launch_templates",
+    "Volumes": "describe_volumes",
+}
+
+
+def every(ec2: Ec2, kind: str, filters: Sequence[Any] = ()) -> list[Resource]:
+    """All pages of a list."""
+    pages = ec2.client.get_paginator(_LISTS[kind]).paginate(Filters=list(filters))
+    return [one for page in pages for one in page[kind]]
 
 
 def doubles(instances: list[Instance], calls: list[Call]) -> list[str]:

@@ -21,6 +21,8 @@ from .weather import OF_PROVIDER
 BEFORE = 0.8
 # Between what EC2 does and its answer.
 HELD = 3.0
+# How long a provider lives before it is aimed at.
+LIFE = (0.0, 7.0)
 # How long an aim is waited for.
 PATIENCE = 8.0
 # How lately a call was answered whose result the provider is still busy with.
@@ -89,6 +91,8 @@ class Kills:
         """
         pod = until("a provider's pod to run", self._running, 60)
         processes = self._cluster.processes(pod)
+        if aim.moment not in ("starting", "any"):
+            time.sleep(self._dice.uniform(*LIFE))
         is_calm = aim.moment == "at rest"
         with self._storm.pause() if is_calm else nullcontext():
             self._take_aim(aim)
@@ -111,7 +115,7 @@ class Kills:
             case "starting":
                 time.sleep(self._dice.uniform(0, 0.5))
             case "any":
-                time.sleep(self._dice.uniform(0, 6))
+                time.sleep(self._dice.uniform(0, 2 * LIFE[1]))
             case "at rest":
                 self._await(lambda: self._state(RESTED) == "idle")
                 time.sleep(self._dice.uniform(0, 1))

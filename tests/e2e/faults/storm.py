@@ -12,7 +12,7 @@ from .watch import Warned
 from .weather import Weather
 
 # Seconds between two things that happen.
-PACE = (0.2, 1.6)
+PACE = (0.1, 1.2)
 # Seconds between an interruption's warning and its end.
 NOTICES = (0, 3, 8)
 
@@ -72,7 +72,7 @@ class Storm:
 
     def _blow(self) -> None:
         happenings = {
-            self._weather.change: 30,
+            self._weather.change: 45,
             self._weather.haze: 3,
             self._resize: 20,
             self._edit_template: 10,

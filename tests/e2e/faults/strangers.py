@@ -7,7 +7,7 @@ from typing import Any
 from environment.bystander import IMAGE
 from environment.ec2 import CLUSTER, POOL, Ec2, Instance, tags
 
-from .account import LAUNCH, POOL_UID
+from .account import LAUNCH, POOL_UID, every
 
 
 @dataclass
@@ -45,27 +45,17 @@ class Strangers:
 
     def changed_things(self) -> list[str]:
         """The same of templates and groups."""
-        client = self.ec2.client
-        there = {
-            one["LaunchTemplateId"]: one
-            for one in client.describe_launch_templates()["LaunchTemplates"]
-        }
-        for one in client.describe_security_groups()["SecurityGroups"]:
-            there[one["GroupId"]] = one
+        there = self._all_things()
         return [id_ for id_, one in self.things.items() if there.get(id_) != one]
 
     def settle(self) -> None:
         """Remembers everything, once the instances run."""
-        ids = list(self.planted)
-        client = self.ec2.client
-        instances = [one for one in self.ec2.instances() if one["InstanceId"] in ids]
-        self.instances = {one["InstanceId"]: _face(one) for one in instances}
-        for one in client.describe_launch_templates()["LaunchTemplates"]:
-            if one["LaunchTemplateId"] in ids:
-                self.things[one["LaunchTemplateId"]] = one
-        for one in client.describe_security_groups()["SecurityGroups"]:
-            if one["GroupId"] in ids:
-                self.things[one["GroupId"]] = one
+        instances = self.ec2.instances()
+        ours = [one for one in instances if one["InstanceId"] in self.planted]
+        self.instances = {one["InstanceId"]: _face(one) for one in ours}
+        things = self._all_things().items()
+        self.things = {id_: one for id_, one in things if id_ in self.planted}
+        assert len(self.instances) + len(self.things) == len(self.planted)
 
     def go(self) -> None:
         client = self.ec2.client
@@ -76,6 +66,14 @@ class Strangers:
                 client.delete_launch_template(LaunchTemplateId=id_)
             else:
                 client.delete_security_group(GroupId=id_)
+
+    def _all_things(self) -> dict[str, Any]:
+        templates = every(self.ec2, "LaunchTemplates")
+        groups = every(self.ec2, "SecurityGroups")
+        return {
+            **{one["LaunchTemplateId"]: one for one in templates},
+            **{one["GroupId"]: one for one in groups},
+        }
 
     def _plant_instance(self, owner: dict[str, str]) -> None:
         (instance,) = self.ec2.client.run_instances(

@@ -34,7 +34,7 @@ _PLACES = (
 class Weather:
     """At most so many faults at once; each ends by itself or with a change."""
 
-    MOST = 3
+    MOST = 4
 
     def __init__(self, emulator: Emulator, journal: Journal) -> None:
         self._emulator = emulator
@@ -47,7 +47,7 @@ class Weather:
     def change(self) -> None:
         """A fault begins, or the oldest one ends."""
         with self._lock:
-            if len(self._blowing) >= self._dice.randint(1, self.MOST):
+            if len(self._blowing) >= self._dice.randint(2, self.MOST):
                 self._end([next(iter(self._blowing))])
                 return
             kind = self._dice.choice(KINDS)
