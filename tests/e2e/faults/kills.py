@@ -35,7 +35,7 @@ _READS = ("Describe", "Get", "List")
 @dataclass(frozen=True)
 class Aim:
     """A moment: `before` EC2 acts, while the answer is `held`, `after` it, of a call;
-    `at rest`, `starting` or at `any` moment without one."""
+    `at rest`, `starting`, at `any` moment, or `now` without one."""
 
     moment: str
     operation: str = ""
@@ -91,7 +91,7 @@ class Kills:
         """
         pod = until("a provider's pod to run", self._running, 60)
         processes = self._cluster.processes(pod)
-        if aim.moment not in ("starting", "any"):
+        if aim.moment not in ("starting", "any", "now"):
             time.sleep(self._dice.uniform(*LIFE))
         is_calm = aim.moment == "at rest"
         with self._storm.pause() if is_calm else nullcontext():
@@ -112,6 +112,8 @@ class Kills:
 
     def _take_aim(self, aim: Aim) -> None:
         match aim.moment:
+            case "now":
+                pass
             case "starting":
                 time.sleep(self._dice.uniform(0, 0.5))
             case "any":
