@@ -9,7 +9,8 @@ use api::pool::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_core::{
-    Cold, ColdOfferings, Instance, Launch, Launched, Market, Notice, NoticeKind, Observed, Offering,
+    Cold, ColdOfferings, Instance, InstanceState, Launch, Launched, Market, Notice, NoticeKind,
+    Observed, Offering,
 };
 
 use crate::region::Snapshot;
@@ -121,6 +122,24 @@ pub fn instance_to_api(instance: &Instance) -> PoolInstance {
         private_ip: instance.private_ip.clone(),
         launched_at: instance.launched_at.map(Time),
     }
+}
+
+/// An instance, as a status showed it; none where its state is no word of EC2's.
+pub fn instance_from_api(pool_uid: &str, shown: &PoolInstance) -> Option<Instance> {
+    Some(Instance {
+        id: shown.id.clone(),
+        pool_uid: pool_uid.to_owned(),
+        launch: unsigned(shown.launch),
+        generation: shown.generation.clone(),
+        lease: shown.lease.clone(),
+        offering: offering_of(shown),
+        image_id: shown.image_id.clone(),
+        state: InstanceState::parse(&shown.state)?,
+        state_reason: shown.state_reason.clone(),
+        public_ip: shown.public_ip.clone(),
+        private_ip: shown.private_ip.clone(),
+        launched_at: shown.launched_at.as_ref().map(|time| time.0),
+    })
 }
 
 /// A resting offering, as a status shows it.

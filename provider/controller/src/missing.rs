@@ -4,8 +4,14 @@ use api::condition;
 use api::pool::{PoolInstance, SpotPool};
 use jiff::{SignedDuration, Timestamp};
 use provider_aws::{Ec2, Ec2Error};
-use provider_core::{ErrorClass, Instance, Launch, Observed};
+use provider_core::{ErrorClass, Instance, InstanceState, Launch, Observed};
 
+use crate::convert;
+
+/// How old an instance is before EC2 certainly shows it, by id too. Until then one
+/// answer may show it and the next one not ("Eventual consistency in the Amazon EC2
+/// API").
+const YOUNG: SignedDuration = SignedDuration::from_mins(5);
 /// How long a new security group may stay out of EC2's lists.
 const GROUP_UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(1);
 
@@ -46,7 +52,8 @@ pub(crate) struct Missing<'a> {
 }
 
 impl Missing<'_> {
-    /// Asks EC2 for each of them and adds what exists to `observed`.
+    /// Asks EC2 for each of them and adds what exists to `observed`, and what is too
+    /// young for EC2's word that it does not.
     pub(crate) async fn find(&self, observed: &mut Observed) -> Result<(), Ec2Error> {
         let (overdue, ids) = self.suspects(observed);
         let mut found = Vec::new();
@@ -57,6 +64,7 @@ impl Missing<'_> {
             let of_launch = self.ec2.instances_of_launch(self.pool_uid, launch.launch);
             found.extend(of_launch.await?);
         }
+        found.extend(self.young());
         let ours = found.into_iter().filter(|i| i.pool_uid == self.pool_uid);
         for instance in ours {
             if observed.instances.iter().all(|i| i.id != instance.id) {
@@ -65,6 +73,16 @@ impl Missing<'_> {
         }
         observed.settle();
         Ok(())
+    }
+
+    /// What the status shows of instances that were launched minutes ago.
+    fn young(&self) -> impl Iterator<Item = Instance> {
+        let shown = self.shown.iter();
+        let shown = shown.filter_map(|i| convert::instance_from_api(self.pool_uid, i));
+        shown.filter(|i| {
+            let is_young = |at: Timestamp| self.now.duration_since(at) < YOUNG;
+            i.state != InstanceState::Terminated && i.launched_at.is_some_and(is_young)
+        })
     }
 
     /// The launches that are about to be forgotten, and the ids of the instances

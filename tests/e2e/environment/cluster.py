@@ -70,14 +70,20 @@ class Cluster:
         pods = self.all("pods", SYSTEM, "-l", f"pkg.crossplane.io/{package}")
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
-    def kill(self, pod: Object) -> None:
-        """SIGKILL to the container's process, then a new pod at once.
+    def processes(self, pod: Object) -> list[int]:
+        """The first process of each of a pod's containers."""
+        return [
+            _process_of(status["containerID"].removeprefix("containerd://"))
+            for status in pod["status"]["containerStatuses"]
+        ]
+
+    def kill(self, pod: Object, processes: list[int] | None = None) -> None:
+        """SIGKILL to the containers' processes, then a new pod at once.
 
         The kubelet would wait longer after each crash; a new pod starts afresh.
         """
-        for status in pod["status"]["containerStatuses"]:
-            container = status["containerID"].removeprefix("containerd://")
-            os.kill(_process_of(container), signal.SIGKILL)
+        for process in processes or self.processes(pod):
+            os.kill(process, signal.SIGKILL)
         self.kubectl(
             "delete",
             "pod",

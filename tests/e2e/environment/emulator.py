@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 import urllib.request
 from typing import Any
 
@@ -14,11 +15,26 @@ class Emulator:
     def from_environment(cls) -> "Emulator":
         return cls(os.environ["AWS_ENDPOINT_URL"])
 
-    def fault(self, operation: str, **fields: Any) -> None:
-        self._ask("POST", "/faults", {"operation": operation, **fields})
+    def fault(self, operation: str, **fields: Any) -> str:
+        """Answers the fault's id."""
+        document = {"operation": operation, **fields}
+        fault: str = self._ask("POST", "/faults", document)["id"]
+        return fault
+
+    def faults(self) -> list[dict[str, Any]]:
+        """Every fault, with its `hits`."""
+        faults: list[dict[str, Any]] = self._ask("GET", "/faults")["faults"]
+        return faults
+
+    def end_fault(self, fault: str) -> None:
+        self._ask("DELETE", f"/faults/{fault}")
 
     def clear_faults(self) -> None:
         self._ask("DELETE", "/faults")
+
+    def show_instances_after(self, seconds: float) -> None:
+        """EC2 lists what it launches so much later."""
+        self._ask("POST", "/visibility", {"seconds": seconds})
 
     def interrupt(self, instance_id: str, notice_seconds: float = 0) -> None:
         document = {"instanceId": instance_id, "noticeSeconds": notice_seconds}
@@ -41,6 +57,17 @@ class Emulator:
         """The calls of one operation, with their parameters, oldest first."""
         path = f"/calls?operation={operation}"
         calls: list[dict[str, Any]] = self._ask("GET", path)["calls"]
+        return calls
+
+    def latest(self, seconds: float) -> list[dict[str, Any]]:
+        """The calls that were answered that lately."""
+        path = f"/calls?since={time.time() - seconds}"
+        calls: list[dict[str, Any]] = self._ask("GET", path)["calls"]
+        return calls
+
+    def under_way(self) -> list[dict[str, Any]]:
+        """The calls without an answer; `carriedOut` says that one took effect."""
+        calls: list[dict[str, Any]] = self._ask("GET", "/calls/under-way")["calls"]
         return calls
 
     def _ask(self, method: str, path: str, document: Any = None) -> Any:

@@ -23,7 +23,7 @@ from .emulator import Emulator
 from .errors import AwsError, error_body
 from .faults import Fault
 from .reply import Reply, reason_phrase
-from .recorder import Answered
+from .recorder import Answered, UnderWay
 
 log = logging.getLogger("ec2_emulator")
 
@@ -64,7 +64,8 @@ class App:
         began, cpu_began = time.perf_counter(), time.thread_time()
         code = "OK"
         try:
-            reply = self._answer(call, environ, body)
+            with self.emulator.recorder.under_way(seconds, call) as under_way:
+                reply = self._answer(call, environ, body, under_way)
             code = reply.code
         except LostReply:
             reply, code = Reply(500, {}, b""), "(reply lost)"
@@ -80,7 +81,9 @@ class App:
         log.info("%s %s %s %.0f ms", call.service, call.operation, code, spent)
         return _send(reply, start_response)
 
-    def _answer(self, call: Call, environ: dict[str, Any], body: bytes) -> Reply:
+    def _answer(
+        self, call: Call, environ: dict[str, Any], body: bytes, under_way: UnderWay
+    ) -> Reply:
         emulator = self.emulator
         if call.protocol == "agent":
             _strike_before(emulator.faults.take_at_front(call))
@@ -106,6 +109,7 @@ class App:
                 # Its images and their parameters come with the region.
                 emulator.region(account, call.region)
             reply = self._ask_moto(call, environ, body)
+        under_way.carried_out = True
         for fault in faults:
             if fault.effect == "delay-reply":
                 time.sleep(fault.seconds)

@@ -45,6 +45,9 @@ class Control:
             ).as_json(),
             ("DELETE", "/faults"): lambda *_: emulator.faults.clear(),
             ("GET", "/calls"): self._calls,
+            ("GET", "/calls/under-way"): lambda *_: (
+                emulator.recorder.under_way_as_json()
+            ),
             ("DELETE", "/calls"): lambda *_: emulator.recorder.clear(),
             ("POST", "/interrupt"): self._interrupt,
             ("POST", "/rebalance"): self._rebalance,

@@ -1,6 +1,8 @@
 """What was asked of the emulator, for tests that assert what was not."""
 
 from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
@@ -29,11 +31,33 @@ class Answered:
     cpu_milliseconds: float
 
 
+@dataclass
+class UnderWay:
+    """A call without an answer yet; `carried_out` says that it took effect."""
+
+    seconds: float
+    call: Call
+    carried_out: bool = False
+
+
 class Recorder:
     def __init__(self) -> None:
         self._lock = Lock()
         self._calls: deque[Answered] = deque(maxlen=REMEMBERED_CALLS)
         self._counts: Counter[str] = Counter()
+        self._under_way: list[UnderWay] = []
+
+    @contextmanager
+    def under_way(self, seconds: float, call: Call) -> Iterator[UnderWay]:
+        """Shows a call for as long as it is being answered."""
+        begun = UnderWay(seconds, call)
+        with self._lock:
+            self._under_way.append(begun)
+        try:
+            yield begun
+        finally:
+            with self._lock:
+                self._under_way = [o for o in self._under_way if o is not begun]
 
     def add(self, answered: Answered) -> None:
         with self._lock:
@@ -44,6 +68,22 @@ class Recorder:
         with self._lock:
             self._calls.clear()
             self._counts.clear()
+
+    def under_way_as_json(self) -> dict[str, Any]:
+        with self._lock:
+            begun = list(self._under_way)
+        return {
+            "calls": [
+                {
+                    "time": one.seconds,
+                    "service": one.call.service,
+                    "operation": one.call.operation,
+                    "parameters": _plain(one.call.parameters),
+                    "carriedOut": one.carried_out,
+                }
+                for one in begun
+            ]
+        }
 
     def as_json(self, since: float, operation: str | None) -> dict[str, Any]:
         """The calls answered at `since` (epoch seconds) or later, and their counts.

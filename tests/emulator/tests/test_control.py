@@ -1,9 +1,11 @@
 """The control API itself, and what is not emulated."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from botocore import UNSIGNED
+from botocore.exceptions import ConnectionClosedError
 from conftest import refused, shown
 
 
@@ -39,6 +41,40 @@ def test_calls_can_be_counted_from_a_moment_on(emulator, ec2):
     assert emulator.calls(f"?since={moment}")["counts"] == {"DescribeVolumes": 1}
     emulator.ask("DELETE", "/calls")
     assert emulator.calls() == {"counts": {}, "calls": []}
+
+
+@pytest.mark.parametrize(
+    ("effect", "carried_out"), [("delay", False), ("delay-reply", True)]
+)
+def test_a_call_under_way_is_shown_with_whether_it_took_effect(
+    emulator, launch, effect, carried_out
+):
+    emulator.fault("RunInstances", effect=effect, seconds=1.5)
+    assert under_way(emulator) == []
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(launch, ClientToken="t")
+        while not (seen := under_way(emulator)) or seen[0]["carriedOut"] != carried_out:
+            assert not slow.done()
+        (call,) = seen
+        assert (call["operation"], call["parameters"]["ClientToken"]) == (
+            "RunInstances",
+            "t",
+        )
+        assert slow.result()
+    assert under_way(emulator) == []
+
+
+def test_a_call_that_is_refused_or_lost_is_under_way_no_more(emulator, launch):
+    emulator.fault("RunInstances", code="InternalError", times=1)
+    refused(launch)
+    emulator.fault("RunInstances", effect="lose-reply", times=1)
+    with pytest.raises(ConnectionClosedError):
+        launch()
+    assert under_way(emulator) == []
+
+
+def under_way(emulator):
+    return emulator.calls("/under-way")["calls"]
 
 
 def test_no_credential_is_recorded(emulator, clients):

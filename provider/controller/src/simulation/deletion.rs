@@ -33,6 +33,15 @@ fn a_deleted_pool_leaves_no_instance_and_no_group() {
 }
 
 #[test]
+fn a_pool_deleted_while_ec2_hides_its_instance_leaves_none() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    world.hide("i-0", 60);
+    world.edit(Edit::Delete);
+    assert_released_within(&mut world, 180);
+}
+
+#[test]
 fn a_deleted_pool_stays_while_ec2_cannot_be_reached() {
     let mut world = World::new(pool(2));
     world.settle().unwrap();

@@ -160,7 +160,10 @@ pub fn check_opening(earth: &mut Earth, rules: &GroupRules) {
 /// the stored status or by its tags in EC2's lists.
 pub fn check_known(earth: &mut Earth) {
     let known = known(earth);
-    let intended = |m: &&Machine| known.launches.iter().any(|l| l.launch == m.launch());
+    let intended = |m: &&Machine| {
+        known.launches.iter().any(|l| l.launch == m.launch())
+            || known.instances.iter().any(|i| i.id == m.id)
+    };
     let lost = earth
         .cloud
         .live()

@@ -139,6 +139,18 @@ fn a_launch_that_succeeds_after_minutes_of_throttling_is_not_doubled() {
 }
 
 #[test]
+fn an_instance_that_ec2_showed_once_and_then_not_is_not_doubled() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    world.hide("i-0", 60);
+    world.work_for(70);
+    assert!(world.events("Interrupted").is_empty());
+    world.settle().unwrap();
+    world.assert_lawful();
+    assert_eq!(machines(&world), 1);
+}
+
+#[test]
 fn an_instance_that_is_listed_after_minutes_is_not_doubled() {
     let mut world = World::new(pool(2));
     world.earth.lock().cloud.pace.lists_instance = SignedDuration::from_secs(280);

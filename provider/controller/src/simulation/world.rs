@@ -137,6 +137,13 @@ impl World {
             .pass_time(SignedDuration::from_secs(seconds));
     }
 
+    /// EC2 shows an instance to nobody for so long.
+    pub fn hide(&self, id: &str, seconds: i64) {
+        let mut earth = self.earth.lock();
+        let until = earth.now.saturating_add(SignedDuration::from_secs(seconds));
+        earth.cloud.machine(id).listed_from = until.unwrap();
+    }
+
     /// A look at EC2 and a reconcile, both up to date.
     pub fn turn(&mut self) -> Turn {
         self.provider.look(&self.earth);

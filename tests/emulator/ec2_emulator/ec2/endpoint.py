@@ -14,6 +14,7 @@ from .region import Region
 from .spot_requests import SpotRequests
 from .statuses import Statuses
 from .tags import Tagging
+from .templates import Templates
 from .volumes import Volumes
 
 
@@ -24,6 +25,7 @@ class Ec2Endpoint(
     Fleets,
     Offerings,
     Tagging,
+    Templates,
     Groups,
     Volumes,
     EC2Response,

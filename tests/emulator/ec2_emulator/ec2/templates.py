@@ -6,13 +6,39 @@ override the template's; tags of both are combined.
 
 from typing import Any
 
+from moto.core.responses import ActionResult
+from moto.ec2.responses import EC2Response
+
 from ..errors import AwsError
+from .paging import page
 
 AWS_TEMPLATE_ID = "aws:ec2launchtemplate:id"
 AWS_TEMPLATE_VERSION = "aws:ec2launchtemplate:version"
 
 # Of a request that names a template, what is not for the instance itself.
 _ENVELOPE = ("LaunchTemplate", "ClientToken", "DryRun", "MinCount", "MaxCount")
+
+
+# "This value can be between 1 and 200" (DescribeLaunchTemplates).
+_PAGE = 200
+
+
+class Templates(EC2Response):
+    def describe_launch_templates(self) -> ActionResult:
+        """moto cuts the list and has no next page: it is asked for all, by id."""
+        asked = dict(self.params)
+        self.params = {**asked, "MaxResults": len(self.ec2_backend.launch_templates)}
+        result: ActionResult = super().describe_launch_templates()
+        document: Any = result.result
+        found = sorted(document["LaunchTemplates"], key=_position)
+        shown, token = page(found, asked, 1, _PAGE, _PAGE, _position)
+        document["LaunchTemplates"] = shown
+        document["NextToken"] = token
+        return result
+
+
+def _position(template: dict[str, Any]) -> int:
+    return int(template["LaunchTemplateId"].removeprefix("lt-"), 16)
 
 
 def with_template(

@@ -1,0 +1,113 @@
+"""What others run in the same account. Some of it looks like ours."""
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from environment.bystander import IMAGE
+from environment.ec2 import CLUSTER, POOL, Ec2, Instance, tags
+
+from .account import LAUNCH, POOL_UID, every
+
+
+@dataclass
+class Strangers:
+    """Ids of everything planted, and the instances as they were."""
+
+    ec2: Ec2
+    planted: set[str] = field(default_factory=set)
+    instances: dict[str, Any] = field(default_factory=dict)
+    things: dict[str, Any] = field(default_factory=dict)
+
+    def plant(self, cluster: str, namespace: str, pool: str, uid: str) -> None:
+        """Next to a pool: its name and UID under another control plane, its name
+        with a UID that no pool has, and tags that mean nothing."""
+        mark = {POOL: f"{namespace}/{pool}", LAUNCH: "1"}
+        nobody = str(uuid.uuid4())
+        for owner in (
+            {},
+            {**mark, CLUSTER: "another", POOL_UID: uid},
+            {**mark, CLUSTER: cluster, POOL_UID: nobody},
+            {**mark, POOL_UID: uid},
+        ):
+            self._plant_instance(owner)
+            self._plant_template(owner)
+            self._plant_group(owner)
+
+    def changes(self, live: list[Instance]) -> list[str]:
+        """Which of the instances are not as they were planted, by id."""
+        there = {one["InstanceId"]: one for one in live}
+        return [
+            id_
+            for id_, before in self.instances.items()
+            if id_ not in there or _face(there[id_]) != before
+        ]
+
+    def changed_things(self) -> list[str]:
+        """The same of templates and groups."""
+        there = self._all_things()
+        return [id_ for id_, one in self.things.items() if there.get(id_) != one]
+
+    def settle(self) -> None:
+        """Remembers everything, once the instances run."""
+        instances = self.ec2.instances()
+        ours = [one for one in instances if one["InstanceId"] in self.planted]
+        self.instances = {one["InstanceId"]: _face(one) for one in ours}
+        things = self._all_things().items()
+        self.things = {id_: one for id_, one in things if id_ in self.planted}
+        assert len(self.instances) + len(self.things) == len(self.planted)
+
+    def go(self) -> None:
+        client = self.ec2.client
+        if self.instances:
+            client.terminate_instances(InstanceIds=list(self.instances))
+        for id_ in self.things:
+            if id_.startswith("lt-"):
+                client.delete_launch_template(LaunchTemplateId=id_)
+            else:
+                client.delete_security_group(GroupId=id_)
+
+    def _all_things(self) -> dict[str, Any]:
+        templates = every(self.ec2, "LaunchTemplates")
+        groups = every(self.ec2, "SecurityGroups")
+        return {
+            **{one["LaunchTemplateId"]: one for one in templates},
+            **{one["GroupId"]: one for one in groups},
+        }
+
+    def _plant_instance(self, owner: dict[str, str]) -> None:
+        (instance,) = self.ec2.client.run_instances(
+            ImageId=IMAGE,
+            InstanceType="g4dn.xlarge",
+            MinCount=1,
+            MaxCount=1,
+            TagSpecifications=_specification("instance", owner),
+        )["Instances"]
+        self.planted.add(instance["InstanceId"])
+
+    def _plant_template(self, owner: dict[str, str]) -> None:
+        made = self.ec2.client.create_launch_template(
+            LaunchTemplateName=f"somebody-elses-{uuid.uuid4().hex[:8]}",
+            LaunchTemplateData={"ImageId": IMAGE},
+            TagSpecifications=_specification("launch-template", owner),
+        )["LaunchTemplate"]
+        self.planted.add(made["LaunchTemplateId"])
+
+    def _plant_group(self, owner: dict[str, str]) -> None:
+        made = self.ec2.client.create_security_group(
+            GroupName=f"somebody-elses-{uuid.uuid4().hex[:8]}",
+            Description="nothing of ours",
+            TagSpecifications=_specification("security-group", owner),
+        )
+        self.planted.add(made["GroupId"])
+
+
+def _specification(kind: str, owner: dict[str, str]) -> list[dict[str, Any]]:
+    own = [{"Key": key, "Value": value} for key, value in owner.items()]
+    own.append({"Key": "Name", "Value": "somebody-elses"})
+    return [{"ResourceType": kind, "Tags": own}]
+
+
+def _face(instance: Instance) -> Any:
+    groups = [group["GroupId"] for group in instance["SecurityGroups"]]
+    return instance["State"]["Name"], tags(instance), groups
