@@ -132,6 +132,7 @@ pub fn instance_from_api(pool_uid: &str, shown: &PoolInstance) -> Option<Instanc
         launch: unsigned(shown.launch),
         generation: shown.generation.clone(),
         lease: shown.lease.clone(),
+        lease_digest: None,
         offering: offering_of(shown),
         image_id: shown.image_id.clone(),
         state: InstanceState::parse(&shown.state)?,
