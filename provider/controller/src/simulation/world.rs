@@ -16,7 +16,7 @@ use provider_runtime::events::Happened;
 use super::earth::{At, Earth, How, Shared, Stop};
 use super::invariants;
 use super::lending::Lending;
-use super::ours::{POOL_UID, VPC, subnets};
+use super::ours::{Instances as _, POOL_UID, VPC, subnets};
 use super::provider::{Behind, Provider, Turn};
 use super::store::{Edit, Store};
 
