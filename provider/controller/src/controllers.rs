@@ -105,12 +105,18 @@ impl Controllers {
         }
         let pools_are_known = Arc::new(SetOnce::new());
         let seen_all = pools_are_known.clone();
+        let context = self.context.clone();
         let (sender, changed) = mpsc::unbounded_channel();
         let tell = move |seen: Seen<'_, SpotPool>| match seen {
             // A watch that begins anew tells it again.
             Seen::All => drop(seen_all.set(())),
             // Nobody listens any more when the process stops.
             Seen::One(pool) => drop(sender.send(ObjectRef::from_obj(pool))),
+            Seen::Gone(pool) => {
+                drop(sender.send(ObjectRef::from_obj(pool)));
+                // It may have gone without a reconcile.
+                context.forget(pool);
+            }
         };
         let (pools, seen) = watch::everything::<SpotPool>(client.clone(), readiness, tell);
         let metrics = &self.operations.metrics;

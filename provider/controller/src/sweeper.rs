@@ -99,10 +99,11 @@ where
 pub struct Sweeper<'a> {
     /// Who may own what is there.
     pub owners: &'a dyn Owners,
-    /// How long something has to be nobody's.
+    /// How long something has to be nobody's; between two looks at who exists, too.
     pub grace: SignedDuration,
-    /// Since when UIDs have been of no pool of the region.
-    since: BTreeMap<String, Timestamp>,
+    looked_at: Option<Timestamp>,
+    /// Since when pools that have something there do not exist.
+    missing: BTreeMap<String, Timestamp>,
 }
 
 impl<'a> Sweeper<'a> {
@@ -111,23 +112,21 @@ impl<'a> Sweeper<'a> {
         Self {
             owners,
             grace,
-            since: BTreeMap::new(),
+            looked_at: None,
+            missing: BTreeMap::new(),
         }
     }
 
-    /// Ends what has been nobody's for long enough.
+    /// Ends what has been nobody's for long enough. The pools are listed for it, once
+    /// per grace: whatever was known of one that vanished may be out of date.
     pub async fn sweep(&mut self, region: &Region, seen: &Snapshot) -> Result<(), SweepError> {
-        let suspects = self.suspects(region, seen);
-        if suspects.is_empty() {
+        let is_early = |at: Timestamp| seen.at.duration_since(at) < self.grace;
+        if self.looked_at.is_some_and(is_early) {
             return Ok(());
         }
+        self.looked_at = Some(seen.at);
         let pools = self.owners.pools().await?;
-        let (owned, orphans): (Vec<_>, Vec<_>) =
-            suspects.into_iter().partition(|uid| pools.contains(uid));
-        for uid in owned {
-            // Of a pool with other credentials: asked again after another while.
-            self.since.insert(uid, seen.at);
-        }
+        let orphans = self.orphans(seen, &pools);
         if orphans.is_empty() {
             return Ok(());
         }
@@ -141,22 +140,18 @@ impl<'a> Sweeper<'a> {
         self.delete_groups(region, seen, &orphans).await
     }
 
-    /// The pools that are not the region's and have had something for too long.
-    fn suspects(&mut self, region: &Region, seen: &Snapshot) -> Vec<String> {
-        let registered = region.pools();
+    /// The pools that have something there and have not existed for too long.
+    fn orphans(&mut self, seen: &Snapshot, pools: &BTreeSet<String>) -> Vec<String> {
         let live = seen.instances.iter();
         let live = live.filter(|(_, of_pool)| of_pool.iter().any(|i| i.state.is_live()));
-        let found: BTreeSet<&String> = live
-            .map(|(uid, _)| uid)
-            .chain(seen.groups.keys())
-            .filter(|uid| !registered.contains_key(*uid))
-            .collect();
-        self.since.retain(|uid, _| found.contains(uid));
-        for uid in &found {
-            self.since.entry((*uid).clone()).or_insert(seen.at);
+        let found = live.map(|(uid, _)| uid).chain(seen.groups.keys());
+        let missing: BTreeSet<&String> = found.filter(|uid| !pools.contains(*uid)).collect();
+        self.missing.retain(|uid, _| missing.contains(uid));
+        for uid in missing {
+            self.missing.entry(uid.clone()).or_insert(seen.at);
         }
         let is_due = |since: &Timestamp| seen.at.duration_since(*since) >= self.grace;
-        let due = self.since.iter().filter(|(_, since)| is_due(since));
+        let due = self.missing.iter().filter(|(_, since)| is_due(since));
         due.map(|(uid, _)| uid.clone()).collect()
     }
 

@@ -15,8 +15,10 @@ use crate::readiness::Readiness;
 pub enum Seen<'a, K> {
     /// Every resource there is.
     All,
-    /// One that changed, or went.
+    /// One that changed.
     One(&'a K),
+    /// One that went.
+    Gone(&'a K),
 }
 
 /// The resources of a kind, for kube's `Controller::for_stream`. The process is
@@ -49,7 +51,8 @@ where
                 }
                 tell(Seen::All);
             }
-            watcher::Event::Apply(one) | watcher::Event::Delete(one) => tell(Seen::One(one)),
+            watcher::Event::Apply(one) => tell(Seen::One(one)),
+            watcher::Event::Delete(one) => tell(Seen::Gone(one)),
             watcher::Event::Init | watcher::Event::InitApply(_) => {}
         })
         .applied_objects()

@@ -1,13 +1,13 @@
 """Two replicas of the provider: one works, the other one stands by."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
 
 from environment.cluster import SYSTEM, Cluster, Object
 from environment.ec2 import Ec2
-from environment.pools import PODS, PROVIDER, Pools, answers
+from environment.pools import PODS, Pools, answers
+from environment.runtime import arguments
 from environment.waiting import until
 
 LEASE = "crossplane-leader-election-provider-gpu-spot"
@@ -40,47 +40,8 @@ def test_a_standby_takes_over_when_the_leader_leaves(
 
 @pytest.fixture
 def two_replicas(cluster: Cluster) -> Iterator[None]:
-    cluster.apply(
-        {
-            "apiVersion": "pkg.crossplane.io/v1beta1",
-            "kind": "DeploymentRuntimeConfig",
-            "metadata": {"name": "two-replicas"},
-            "spec": {
-                "deploymentTemplate": {
-                    "spec": {
-                        "replicas": 2,
-                        "selector": {},
-                        "template": {
-                            "spec": {
-                                "containers": [
-                                    {
-                                        "name": "package-runtime",
-                                        "args": ["--leader-election"],
-                                    }
-                                ]
-                            }
-                        },
-                    }
-                }
-            },
-        }
-    )
-    _use(cluster, "two-replicas", 2)
-    yield
-    _use(cluster, "default", 1)
-
-
-def _use(cluster: Cluster, config: str, replicas: int) -> None:
-    old = {pod["metadata"]["uid"] for pod in cluster.pods(PODS)}
-    patch = json.dumps({"spec": {"runtimeConfigRef": {"name": config}}})
-    cluster.kubectl(
-        *("patch", "provider.pkg.crossplane.io", PROVIDER, "--type=merge", "-p", patch)
-    )
-    until(
-        f"{replicas} new pods of the provider",
-        lambda: len(cluster.pods(PODS)) == replicas and cluster.renewed(PODS, old),
-        seconds=120,
-    )
+    with arguments(cluster, "two-replicas", "--leader-election", replicas=2):
+        yield
 
 
 def _holder(cluster: Cluster) -> str:

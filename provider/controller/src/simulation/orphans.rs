@@ -81,8 +81,10 @@ fn live(world: &World) -> BTreeSet<String> {
 #[test]
 fn an_instance_whose_pool_is_gone_is_ended_after_a_while_and_people_are_told() {
     let mut world = world(2);
-    world.provider.register(POOL_UID);
-    let known = Known::default();
+    let known = Known {
+        pools: [POOL_UID.to_owned()].into(),
+        ..Known::default()
+    };
     let mut sweeper = Sweeper::new(&known, GRACE);
     sweep(&mut world, &mut sweeper, 9).unwrap();
     assert_eq!(
@@ -91,7 +93,7 @@ fn an_instance_whose_pool_is_gone_is_ended_after_a_while_and_people_are_told() {
         "it may be a pool that is being restored"
     );
     world.earth.lock().is_sweeping = true;
-    sweep(&mut world, &mut sweeper, 5).unwrap();
+    sweep(&mut world, &mut sweeper, 15).unwrap();
     assert_eq!(live(&world).len(), 5);
     let told = known.told.lock().unwrap();
     let of = |reason: &str| told.iter().filter(|h| h.reason == reason).count();
@@ -103,7 +105,6 @@ fn an_instance_whose_pool_is_gone_is_ended_after_a_while_and_people_are_told() {
 #[test]
 fn what_somebody_accounts_for_is_left_alone() {
     let mut world = world(1);
-    world.provider.register(POOL_UID);
     world.plant("foreign", &tags("gone", "other-cluster"));
     world.plant("other-credentials", &tags("other", CLUSTER));
     let mut leased = tags("gone", CLUSTER).to_vec();
@@ -111,7 +112,7 @@ fn what_somebody_accounts_for_is_left_alone() {
     world.plant("leased", &leased);
     world.earth.lock().is_sweeping = true;
     let known = Known {
-        pools: ["other".to_owned()].into(),
+        pools: [POOL_UID.to_owned(), "other".to_owned()].into(),
         leases: ["uid-of-alice".to_owned()].into(),
         ..Known::default()
     };
@@ -126,7 +127,6 @@ fn what_somebody_accounts_for_is_left_alone() {
 #[test]
 fn nothing_is_ended_while_nobody_can_tell_which_pools_exist() {
     let mut world = world(1);
-    world.provider.register(POOL_UID);
     let known = Known {
         is_unreachable: true,
         ..Known::default()

@@ -7,7 +7,6 @@ use api::managed::ManagementAction;
 use api::pool::SpotPool;
 use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
-use kube::runtime::reflector::ObjectRef;
 use provider_aws::Ec2Error;
 use provider_runtime::events::Happened;
 use provider_runtime::policies::{self, Permitted};
@@ -114,12 +113,6 @@ impl Provider {
 
     pub fn region(&self) -> &Region {
         &self.region
-    }
-
-    /// Tells the region that a pool with this UID uses it.
-    pub fn register(&self, pool_uid: &str) {
-        let pool = ObjectRef::new("alice").within("team-vision");
-        self.region.register(pool_uid, pool);
     }
 
     /// One reconcile, to its end or to where it dies. Where it pauses,

@@ -1,0 +1,43 @@
+"""The provider with other arguments, as a DeploymentRuntimeConfig gives them."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .cluster import Cluster
+from .pools import PODS, PROVIDER
+from .waiting import until
+
+
+@contextmanager
+def arguments(
+    cluster: Cluster, name: str, *arguments: str, replicas: int = 1
+) -> Iterator[None]:
+    """The provider started anew with these arguments, and as it was afterwards."""
+    container = {"name": "package-runtime", "args": list(arguments)}
+    template = {"spec": {"containers": [container]}}
+    deployment = {"replicas": replicas, "selector": {}, "template": template}
+    cluster.apply(
+        {
+            "apiVersion": "pkg.crossplane.io/v1beta1",
+            "kind": "DeploymentRuntimeConfig",
+            "metadata": {"name": name},
+            "spec": {"deploymentTemplate": {"spec": deployment}},
+        }
+    )
+    _use(cluster, name, replicas)
+    yield
+    _use(cluster, "default", 1)
+
+
+def _use(cluster: Cluster, config: str, replicas: int) -> None:
+    old = {pod["metadata"]["uid"] for pod in cluster.pods(PODS)}
+    patch = json.dumps({"spec": {"runtimeConfigRef": {"name": config}}})
+    cluster.kubectl(
+        *("patch", "provider.pkg.crossplane.io", PROVIDER, "--type=merge", "-p", patch)
+    )
+    until(
+        f"{replicas} new pods of the provider",
+        lambda: len(cluster.pods(PODS)) == replicas and cluster.renewed(PODS, old),
+        seconds=120,
+    )
