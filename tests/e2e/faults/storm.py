@@ -43,6 +43,7 @@ class Storm:
 
     def begin(self) -> None:
         self._over.clear()
+        self._weather.haze()
         self._thread = Thread(target=self._blow, daemon=True)
         self._thread.start()
 
@@ -73,7 +74,7 @@ class Storm:
     def _blow(self) -> None:
         happenings = {
             self._weather.change: 45,
-            self._weather.haze: 3,
+            self._weather.haze: 8,
             self._resize: 20,
             self._edit_template: 10,
             self._come_or_go: 14,

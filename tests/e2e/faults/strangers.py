@@ -2,10 +2,12 @@
 
 import uuid
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from environment.bystander import IMAGE
 from environment.ec2 import CLUSTER, POOL, Ec2, Instance, tags
+from environment.waiting import until
 
 from .account import LAUNCH, POOL_UID, every
 
@@ -48,11 +50,19 @@ class Strangers:
         there = self._all_things()
         return [id_ for id_, one in self.things.items() if there.get(id_) != one]
 
-    def settle(self) -> None:
-        """Remembers everything, once the instances run."""
-        instances = self.ec2.instances()
-        ours = [one for one in instances if one["InstanceId"] in self.planted]
-        self.instances = {one["InstanceId"]: _face(one) for one in ours}
+    def settle(self, seconds: float) -> None:
+        """Remembers everything, once the instances run and are so old: younger ones
+        EC2 may leave out of its lists."""
+
+        def instances() -> list[Instance] | None:
+            listed = self.ec2.instances()
+            ours = [one for one in listed if one["InstanceId"] in self.planted]
+            old = datetime.now(UTC) - timedelta(seconds=seconds)
+            is_up = all(one["State"]["Name"] == "running" for one in ours)
+            return ours if is_up and all(o["LaunchTime"] < old for o in ours) else None
+
+        planted = until("others' instances", instances)
+        self.instances = {one["InstanceId"]: _face(one) for one in planted}
         things = self._all_things().items()
         self.things = {id_: one for id_, one in things if id_ in self.planted}
         assert len(self.instances) + len(self.things) == len(self.planted)

@@ -22,7 +22,7 @@ from .kills import Aim, Kills, deck
 from .storm import Storm
 from .strangers import Strangers
 from .watch import Warned, Watch
-from .weather import KINDS, Weather
+from .weather import KINDS, LATE, Weather
 
 KILLS = int(os.environ.get("FAULTS_KILLS", "50"))
 SEED = int(os.environ.get("FAULTS_SEED", str(time.time_ns() % 1_000_000_000)))
@@ -156,11 +156,7 @@ def run(
     for pool in fleet.existing():
         if pool.name in (*FLEETING, "steady"):
             strangers.plant(account.cluster, fleet.namespace, pool.name, pool.uid)
-    ids = [id_ for id_ in strangers.planted if id_.startswith("i-")]
-    account.ec2.client.get_waiter("instance_running").wait(
-        InstanceIds=ids, WaiterConfig={"Delay": 1}
-    )
-    strangers.settle()
+    strangers.settle(max(LATE))
     run.watch.begin()
     yield run
     # Whatever went wrong, nothing is left blowing.

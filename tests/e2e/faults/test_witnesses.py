@@ -74,11 +74,8 @@ def test_a_change_of_somebody_elses_is_seen(
 ) -> None:
     strangers = Strangers(ec2)
     strangers.plant(account.cluster, "team", "pool", str(uuid.uuid4()))
-    ids = [id_ for id_ in strangers.planted if id_.startswith("i-")]
-    ec2.client.get_waiter("instance_running").wait(
-        InstanceIds=ids, WaiterConfig={"Delay": 1}
-    )
-    strangers.settle()
+    strangers.settle(0)
+    ids = sorted(strangers.instances)
     assert strangers.changes(account.live()) == strangers.changed_things() == []
     emulator.terminate(ids[0])
     ec2.client.create_tags(

@@ -29,6 +29,9 @@ _PLACES = (
     {"MarketType": "spot"},
     *({"AvailabilityZone": zone} for zone in _ZONES),
 )
+# Seconds until an instance is listed. Where it is at once, a new provider finds it
+# in EC2's lists, and has no need of the launch that its predecessor persisted.
+LATE = (0, 2, 5, 8, 12)
 
 
 class Weather:
@@ -63,7 +66,7 @@ class Weather:
 
     def haze(self) -> None:
         """EC2 lists its instances late, as it may."""
-        seconds = self._dice.choice([0, 1, 3, 8])
+        seconds = self._dice.choice(LATE)
         self._journal.note(f"weather: instances are listed after {seconds} s")
         self._emulator.show_instances_after(seconds)
 
