@@ -23,7 +23,8 @@ class Strangers:
 
     def plant(self, cluster: str, namespace: str, pool: str, uid: str) -> None:
         """Next to a pool: its name and UID under another control plane, its name
-        with a UID that no pool has, and tags that mean nothing."""
+        with a UID that no pool has, which is left alone for longer than a provider
+        lives here (--orphan-grace), and tags that do not suffice."""
         mark = {POOL: f"{namespace}/{pool}", LAUNCH: "1"}
         nobody = str(uuid.uuid4())
         for owner in (
@@ -31,6 +32,7 @@ class Strangers:
             {**mark, CLUSTER: "another", POOL_UID: uid},
             {**mark, CLUSTER: cluster, POOL_UID: nobody},
             {**mark, POOL_UID: uid},
+            {**mark, CLUSTER: cluster},
         ):
             self._plant_instance(owner)
             self._plant_template(owner)
