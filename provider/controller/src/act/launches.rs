@@ -34,7 +34,7 @@ impl<W> Actor<'_, W> {
             answer => answer,
         };
         match answer {
-            Ok(answer) => self.answered(launch, &answer, observed, acted),
+            Ok(answer) => self.answered(launch, is_new, &answer, observed, acted),
             Err(error) => self.refused(launch, is_new, &error, observed, acted),
         }
     }
@@ -94,6 +94,7 @@ impl<W> Actor<'_, W> {
     fn answered(
         &self,
         launch: &Launch,
+        is_new: bool,
         answer: &Answer,
         observed: &mut Observed,
         acted: &mut Acted,
@@ -103,7 +104,9 @@ impl<W> Actor<'_, W> {
         for one in &answer.launched {
             cold.granted(&one.offering, self.now);
         }
-        for (offering, refusal) in &answer.refusals {
+        // A repeated launch is answered as it was the first time: that there was no
+        // capacity then says nothing of now, and another launch asks for it.
+        for (offering, refusal) in answer.refusals.iter().filter(|_| is_new) {
             cold.refused(offering, refusal, known, self.now);
         }
         observed.cold.clone_from(&cold);

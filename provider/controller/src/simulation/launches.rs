@@ -4,6 +4,7 @@ use api::condition::LAUNCHED;
 use api::pool::{PoolCapacityType, PoolLaunch};
 use jiff::SignedDuration;
 use memory_ec2::{Fault, RECLAIMED};
+use provider_core::Market;
 
 use super::earth::{How, STATUS};
 use super::provider::{Behind, Provider, Turn};
@@ -61,6 +62,22 @@ fn a_lost_reply_doubles_no_instance() {
     world.settle().unwrap();
     world.assert_lawful();
     assert_eq!(machines(&world), 1);
+}
+
+#[test]
+fn a_lost_refusal_that_is_told_again_later_keeps_no_pool_short() {
+    let mut world = World::new(pool(1));
+    let mut earth = world.earth.lock();
+    earth.faults.no_quota.insert(Market::Spot);
+    let lost = ("CreateFleet", Fault::LostReply);
+    earth.faults.once.push_back(lost);
+    drop(earth);
+    world.turn();
+    world.earth.lock().faults.end();
+    world.work_for(60);
+    assert_eq!(machines(&world), 1);
+    world.settle().unwrap();
+    world.assert_lawful();
 }
 
 #[test]
