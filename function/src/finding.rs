@@ -63,6 +63,8 @@ pub struct Machine {
     pub private_ip: Option<String>,
     /// The address to connect to.
     pub address: String,
+    /// Whether AWS has announced to take it back.
+    pub is_taken_back: bool,
 }
 
 /// Why something is not ready.

@@ -128,6 +128,7 @@ mod tests {
             public_ip: None,
             private_ip: None,
             address: "198.51.100.1".into(),
+            is_taken_back: false,
         });
         Candidate {
             key,

@@ -72,6 +72,18 @@ impl Condition {
         }
     }
 
+    /// A condition that is `True`, and what somebody should know all the same.
+    pub fn holds_but(
+        type_: &'static str,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            message: message.into(),
+            ..Self::holds(type_, reason)
+        }
+    }
+
     /// A condition that is `False`, and why.
     pub fn fails(
         type_: &'static str,
@@ -88,10 +100,7 @@ impl Condition {
 
     /// `ConfigResolved` as it is when nothing is missing.
     pub fn config_resolved(notice: String) -> Self {
-        Self {
-            message: notice,
-            ..Self::holds(CONFIG_RESOLVED, "Resolved")
-        }
+        Self::holds_but(CONFIG_RESOLVED, "Resolved", notice)
     }
 }
 

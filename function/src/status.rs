@@ -9,6 +9,8 @@ use crate::on_demand::home;
 use crate::response::{Condition, Event, Severity};
 use crate::user_data::USER;
 
+/// `ComputeReady`'s reason while AWS is about to take the machine back.
+const WARNING: &str = "InterruptionWarning";
 /// Where SSH listens.
 const SSH_PORT: &str = "22";
 
@@ -47,6 +49,8 @@ pub fn report(composition: &Composition, previous: &GpuDevWorkspaceStatus) -> Re
         (None, Some(home)) if !home.ready => Some(&home.cause),
         (None, _) => None,
     };
+    let warning = machine.and_then(warning);
+    let message = cause.map(|cause| cause.message.clone());
     let phase = phase(target, serving, attached, previous);
     let status = match machine {
         Some(machine) => at(machine),
@@ -55,7 +59,7 @@ pub fn report(composition: &Composition, previous: &GpuDevWorkspaceStatus) -> Re
     };
     let status = GpuDevWorkspaceStatus {
         phase: Some(phase),
-        message: cause.map(|cause| cause.message.clone()),
+        message: message.or_else(|| warning.clone()),
         image: previous.image.clone(),
         home: home
             .as_ref()
@@ -64,13 +68,27 @@ pub fn report(composition: &Composition, previous: &GpuDevWorkspaceStatus) -> Re
         ..status
     };
     Report {
-        events: events(previous, &status),
+        events: events(previous, &status, warning.as_ref()),
         ready: cause.is_none(),
-        compute: condition(COMPUTE_READY, "Available", compute_cause.as_ref()),
+        compute: match (&compute_cause, warning) {
+            (None, Some(warning)) => Condition::holds_but(COMPUTE_READY, WARNING, warning),
+            _ => condition(COMPUTE_READY, "Available", compute_cause.as_ref()),
+        },
         home: home.as_ref().map(home_condition),
         connection: machine.map(connection).unwrap_or_default(),
         status,
     }
+}
+
+/// What whoever works on the machine should hear while there is time.
+fn warning(machine: &Machine) -> Option<String> {
+    machine.is_taken_back.then(|| {
+        format!(
+            "AWS takes instance {} back within two minutes: save your work elsewhere; another \
+             instance follows",
+            machine.id
+        )
+    })
 }
 
 fn home_condition(home: &home::Finding) -> Condition {
@@ -160,10 +178,22 @@ fn connection(machine: &Machine) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn events(previous: &GpuDevWorkspaceStatus, status: &GpuDevWorkspaceStatus) -> Vec<Event> {
+fn events(
+    previous: &GpuDevWorkspaceStatus,
+    status: &GpuDevWorkspaceStatus,
+    warning: Option<&String>,
+) -> Vec<Event> {
     let transition = phase_event(previous.phase, status);
+    let news = warning.filter(|_| status.message.as_ref() == warning);
+    let news = news.filter(|_| previous.message.as_ref() != warning);
+    let warning = news.map(|message| Event {
+        severity: Severity::Warning,
+        reason: WARNING,
+        message: message.clone(),
+    });
     transition
         .into_iter()
+        .chain(warning)
         .chain(home_event(previous, status))
         .collect()
 }

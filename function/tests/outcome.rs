@@ -44,6 +44,10 @@ fn news_are_told_once() {
         told("interrupted"),
         [(warning, "WorkspaceInterrupted".into())]
     );
+    assert_eq!(
+        told("interruption-announced"),
+        [(warning, "InterruptionWarning".into())]
+    );
     assert_eq!(told("quota-failure"), [(warning, "WorkspaceFailed".into())]);
     for quiet in [
         "new-workspace",

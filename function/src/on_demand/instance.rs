@@ -221,6 +221,8 @@ fn machine(instance: Managed<'_>) -> Option<Machine> {
         public_ip: at("publicIp"),
         private_ip: at("privateIp"),
         address: at("publicIp").or(private)?,
+        // AWS takes spot instances back, and announces no other loss here.
+        is_taken_back: false,
     })
 }
 

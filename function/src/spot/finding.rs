@@ -7,6 +7,9 @@ use super::observed::{LaunchFailure, ObservedPool};
 use crate::claim_paths::ClaimPaths;
 use crate::finding::{Cause, Finding, Machine, Outlook};
 
+/// The provider's word for AWS's warning, two minutes ahead.
+const INTERRUPTION: &str = "Interruption";
+
 /// Looks at a pool; `None` is one that does not exist yet. `recorded` is the
 /// instance of the last call.
 pub fn finding(pool: Option<&ObservedPool>, recorded: Option<&str>, paths: &ClaimPaths) -> Finding {
@@ -49,6 +52,10 @@ fn machine(instance: &PoolInstance, address: &str) -> Machine {
         public_ip: instance.public_ip.clone(),
         private_ip: instance.private_ip.clone(),
         address: address.to_owned(),
+        is_taken_back: instance
+            .notice
+            .as_ref()
+            .is_some_and(|notice| notice.kind == INTERRUPTION),
     }
 }
 
