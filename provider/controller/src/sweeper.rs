@@ -134,7 +134,10 @@ impl<'a> Sweeper<'a> {
         let live = seen.instances.values().flatten();
         let live = live.filter(|i| i.state.is_live()).count();
         if instances.len() > FEW && instances.len() * 2 > live {
-            return Err(SweepError::TooMany(instances.len()));
+            let kept = SweepError::TooMany(instances.len());
+            let happened = Happened::warning("OrphansKept", kept.to_string());
+            self.owners.tell(&[happened]).await;
+            return Err(kept);
         }
         self.terminate(region, &instances, &orphans).await?;
         self.delete_groups(region, seen, &orphans).await

@@ -145,5 +145,6 @@ fn a_mistake_that_makes_most_machines_orphans_ends_none() {
     let refused = sweep(&mut world, &mut sweeper, 30).unwrap_err();
     assert!(matches!(refused, SweepError::TooMany(5)), "{refused}");
     assert_eq!(live(&world).len(), 5);
+    assert_eq!(known.told.lock().unwrap()[0].reason, "OrphansKept");
     world.assert_lawful();
 }
