@@ -29,11 +29,15 @@ pub(crate) fn group_in_doubt_until(pool: &SpotPool, observed: &Observed) -> Opti
         .flatten()
 }
 
-/// Whether the spec was refused before anything was created for it.
+/// Whether the spec, as it is, was refused before anything was created for it. The
+/// deletion itself makes a generation.
 fn refused(pool: &SpotPool) -> bool {
     let conditions = pool.status.as_ref().map(|s| s.conditions.as_slice());
-    condition::find(conditions.unwrap_or_default(), condition::LAUNCHED)
-        .is_some_and(|launched| launched.reason == ErrorClass::Configuration.as_str())
+    let last = pool.metadata.generation.unwrap_or_default() - 1;
+    condition::find(conditions.unwrap_or_default(), condition::LAUNCHED).is_some_and(|launched| {
+        launched.reason == ErrorClass::Configuration.as_str()
+            && launched.observed_generation.is_some_and(|of| of >= last)
+    })
 }
 
 /// What should be in EC2 although no list shows it.

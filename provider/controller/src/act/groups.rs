@@ -28,18 +28,21 @@ impl<W> Actor<'_, W> {
             }
             answer => answer?,
         };
-        self.region.ec2.authorize(&id, rules).await?;
         acted.happened.push(Happened::normal(
             "CreatedGroup",
             format!("created security group {id} in {vpc_id}"),
         ));
+        // The status tells of it even when it cannot be opened: should the pool be
+        // deleted before EC2 lists it, nothing else does.
         observed.groups.push(Group {
-            id,
+            id: id.clone(),
             pool_uid: uid.to_owned(),
             vpc_id: vpc_id.to_owned(),
-            rules: rules.clone(),
+            rules: GroupRules::default(),
             foreign_rule_ids: [].into(),
         });
+        self.region.ec2.authorize(&id, rules).await?;
+        self.note_rules(&id, observed);
         Ok(())
     }
 

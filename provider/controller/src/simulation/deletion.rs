@@ -2,12 +2,12 @@
 
 use api::condition::SYNCED;
 use jiff::SignedDuration;
-
-use super::earth::How;
 use memory_ec2::Fault;
 
+use super::earth::How;
 use super::invariants;
-use super::ours::Instances as _;
+use super::luck::GOOD_IMAGE;
+use super::ours::{Collection as _, Instances as _};
 use super::provider::Turn;
 use super::store::Edit;
 use super::world::{World, pool};
@@ -133,6 +133,28 @@ fn a_pool_deleted_before_its_group_is_listed_leaves_no_group() {
         world.earth.lock().cloud.pace.lists_group = SignedDuration::from_secs(15);
         let turn = world.turn_until("AuthorizeSecurityGroupIngress", how);
         assert_eq!(turn, Turn::Died);
+        world.edit(Edit::Delete);
+        assert_released_within(&mut world, 120);
+    }
+}
+
+#[test]
+fn a_pool_that_was_refused_and_mended_before_its_deletion_leaves_no_group() {
+    for dies in [false, true] {
+        let mut world = World::new(pool(1));
+        world.earth.lock().cloud.pace.lists_group = SignedDuration::from_secs(15);
+        world.edit(Edit::Image("ami-00000000000000000"));
+        world.turn();
+        world.edit(Edit::Image(GOOD_IMAGE));
+        if dies {
+            world.turn_until("AuthorizeSecurityGroupIngress", How::DiesBefore);
+        } else {
+            let throttled = Fault::Refused("RequestLimitExceeded");
+            let once = ("AuthorizeSecurityGroupIngress", throttled);
+            world.earth.lock().faults.once.push_back(once);
+            world.turn();
+        }
+        assert_eq!(world.earth.lock().cloud.firewall.ours().count(), 1);
         world.edit(Edit::Delete);
         assert_released_within(&mut world, 120);
     }

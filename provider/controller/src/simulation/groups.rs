@@ -1,10 +1,9 @@
 //! The pool's own security group.
 
 use api::condition::SYNCED;
-
-use super::earth::{At, How, Stop};
 use memory_ec2::{Fault, Rule};
 
+use super::earth::{At, How, Stop};
 use super::ours::Collection as _;
 use super::provider::Behind;
 use super::store::Edit;

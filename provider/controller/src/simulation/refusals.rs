@@ -2,9 +2,8 @@
 
 use api::condition::{LAUNCHED, READY, SYNCED};
 use api::pool::PoolCapacityType;
-use provider_core::{Market, Offering};
-
 use memory_ec2::Fault;
+use provider_core::{Market, Offering};
 
 use super::ours::Instances as _;
 use super::provider::Turn;

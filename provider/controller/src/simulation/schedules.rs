@@ -21,7 +21,7 @@ const THROTTLED_EACH: u64 = 3;
 /// A pool is throttled by these in most of its reconciles, and still comes to rest.
 const TIGHT: Limits = Limits {
     describe: Rate::new(8.0, 2.0),
-    mutate: Rate::new(2.0, 0.1),
+    mutate: Rate::new(1.0, 0.05),
     run: Rate::new(1.0, 0.1),
     terminate: Rate::new(1.0, 0.1),
     tag: Rate::new(1.0, 0.1),
@@ -112,6 +112,8 @@ fn run(luck: &mut Luck, tally: &mut Tally) -> Result<(), String> {
         tally.reconciles += 1;
     }
     luck.mend();
+    // What was called at once before is not the calm's to pay for.
+    luck.world.wait(10);
     let settled = luck.world.settle();
     luck.check()?;
     let turns = settled?;
