@@ -83,6 +83,13 @@ fuzz:
 bench-function:
 	cargo run --quiet --release --bin bench-function -- $(BENCH)
 
+# A thousand pools and ten thousand instances by the provider, beside the naive shape.
+# Not a test: it takes twenty minutes and an idle machine. POOLS=50 INSTANCES=500 is
+# a short one.
+.PHONY: bench-provider
+bench-provider:
+	cargo run --quiet --release --bin bench-provider -- $(BENCH)
+
 codegen:
 	$(XTASK) codegen
 

@@ -1,8 +1,9 @@
 //! A real single-node Kubernetes with Crossplane, without Docker.
 //!
 //! [`up::up`] builds pinned binaries once, then starts a cluster in namespaces of
-//! its own; [`down::down`] ends it. Other crates look at a running one through
-//! [`Cluster::open`], and build further binaries by [`binaries::ensure`].
+//! its own; [`down::down`] ends it. [`control_plane`] is an API server alone, without
+//! nodes. Other crates look at a running cluster through [`Cluster::open`], and
+//! build further binaries by [`binaries::ensure`].
 //!
 //! The order of things: [`prerequisites`], [`pins`] and [`binaries`],
 //! [`certificates`], [`configuration`], [`parts`] and the [`plan`] made of them,
@@ -23,6 +24,7 @@ mod cgroups;
 mod cluster;
 mod command;
 mod configuration;
+pub mod control_plane;
 mod crossplane;
 pub mod down;
 pub mod emulator;

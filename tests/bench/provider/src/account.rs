@@ -1,0 +1,177 @@
+//! One account in one region: EC2, the queue of its events, and a ledger of who
+//! asked for what.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use memory_ec2::{Buckets, Cloud, Firewall, Limits, Pace};
+use provider_aws::{Subnet, Tags};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+pub(crate) const REGION: &str = "us-east-1";
+pub(crate) const IMAGE: &str = "ami-0123456789abcdef0";
+const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
+/// From a launch until the instance runs.
+pub(crate) const BOOT: Duration = Duration::from_secs(30);
+/// From a launch until lists show it.
+const LISTED_AFTER: SignedDuration = SignedDuration::from_secs(2);
+
+/// Shared by whoever asks and whoever measures.
+#[derive(Debug)]
+pub(crate) struct Account {
+    state: Mutex<State>,
+    arrived: Notify,
+}
+
+/// What changes.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) cloud: Cloud,
+    /// Messages that nobody has received.
+    pub(crate) queue: VecDeque<Value>,
+    pub(crate) ledger: Ledger,
+}
+
+/// Every call so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    /// By operation.
+    pub(crate) calls: BTreeMap<String, Count>,
+    /// Of a region's shared look: lists of everything that is ours.
+    pub(crate) shared: u64,
+    /// When a fleet was asked for, with its pool's UID.
+    pub(crate) launches: Vec<(Instant, String)>,
+}
+
+/// Calls of one operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) all: u64,
+    pub(crate) throttled: u64,
+}
+
+impl Account {
+    /// An empty one, with AWS's buckets in force.
+    pub(crate) fn new() -> Self {
+        Self {
+            state: Mutex::new(State {
+                cloud: cloud(),
+                queue: VecDeque::new(),
+                ledger: Ledger::default(),
+            }),
+            arrived: Notify::new(),
+        }
+    }
+
+    /// Nothing panics while it is held.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns when there is a message, or after `wait`.
+    pub(crate) async fn arrival(&self, wait: Duration) {
+        let deadline = tokio::time::Instant::now() + wait;
+        while self.lock().queue.is_empty() {
+            let arrived = self.arrived.notified();
+            if tokio::time::timeout_at(deadline, arrived).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// AWS announces that it takes an instance back.
+    pub(crate) fn interrupt(&self, id: &str) {
+        let now = Timestamp::now();
+        let mut state = self.lock();
+        state.cloud.interrupt(id, now);
+        state.queue.push_back(json!({
+            "version": "0",
+            "id": "12345678-1234-1234-1234-123456789012",
+            "detail-type": "EC2 Spot Instance Interruption Warning",
+            "source": "aws.ec2",
+            "account": "123456789012",
+            "time": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            "region": REGION,
+            "resources": [format!("arn:aws:ec2:{REGION}:123456789012:instance/{id}")],
+            "detail": {"instance-id": id, "instance-action": "terminate"},
+        }));
+        drop(state);
+        self.arrived.notify_one();
+    }
+}
+
+impl Ledger {
+    /// Counts a call. `filters` tells the shared look from what one pool asks: a
+    /// list for all pools has one filter, and rules have their groups' ids.
+    pub(crate) fn count(&mut self, operation: &str, filters: usize, is_throttled: bool) {
+        let count = self.calls.entry(operation.to_owned()).or_default();
+        count.all += 1;
+        count.throttled += u64::from(is_throttled);
+        let is_shared = match operation {
+            "DescribeInstances" | "DescribeSecurityGroups" => filters == 1,
+            "DescribeInstanceStatus" | "DescribeSecurityGroupRules" | "ReceiveMessage" => true,
+            _ => false,
+        };
+        self.shared += u64::from(is_shared);
+    }
+
+    /// Notes that somebody asks for a fleet.
+    pub(crate) fn launched(&mut self, tags: &Tags) {
+        let uid = tags.get(api::tags::POOL_UID).cloned();
+        self.launches
+            .push((Instant::now(), uid.unwrap_or_default()));
+    }
+
+    /// All calls.
+    pub(crate) fn total(&self) -> Count {
+        let counts = self.calls.values();
+        counts.fold(Count::default(), |sum, count| Count {
+            all: sum.all + count.all,
+            throttled: sum.throttled + count.throttled,
+        })
+    }
+
+    /// What was called since `before`.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        let calls = self.calls.iter().map(|(operation, count)| {
+            let was = before.calls.get(operation).copied().unwrap_or_default();
+            let count = Count {
+                all: count.all - was.all,
+                throttled: count.throttled - was.throttled,
+            };
+            (operation.clone(), count)
+        });
+        Self {
+            calls: calls.filter(|(_, count)| count.all > 0).collect(),
+            shared: self.shared - before.shared,
+            launches: self.launches[before.launches.len()..].to_vec(),
+        }
+    }
+}
+
+/// A region with AWS's buckets, where instances take their time.
+pub(crate) fn cloud() -> Cloud {
+    Cloud {
+        machines: Vec::new(),
+        fleets: BTreeMap::new(),
+        templates: BTreeMap::new(),
+        firewall: Firewall::default(),
+        subnets: ZONES
+            .map(|zone| Subnet {
+                id: format!("subnet-{zone}"),
+                zone: zone.to_owned(),
+                vpc_id: "vpc-1".to_owned(),
+            })
+            .into(),
+        images: vec![IMAGE],
+        pace: Pace {
+            lists_instance: LISTED_AFTER,
+            lists_group: LISTED_AFTER,
+            boots: SignedDuration::try_from(BOOT).unwrap_or(SignedDuration::MAX),
+        },
+        buckets: Buckets::new(Limits::AWS),
+    }
+}

@@ -1,0 +1,65 @@
+//! What the provider promises, and whether it keeps it.
+
+use crate::figures::Figures;
+use crate::process::MIB;
+
+/// Of memory at rest, in MiB.
+const MEMORY: f64 = 64.0;
+/// From an interruption to its replacement's request, in seconds.
+const REPLACED: f64 = 1.0;
+/// Of the naive shape's calls at rest.
+const CALLS: f64 = 0.1;
+
+/// A promise and what was measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Bar {
+    what: &'static str,
+    is: f64,
+    at_most: f64,
+}
+
+/// All promises.
+pub(crate) fn of(figures: &Figures) -> [Bar; 5] {
+    let bar = |what, is, at_most| Bar { what, is, at_most };
+    [
+        bar(
+            "AWS calls per idle reconcile",
+            figures.calls_per_reconcile(),
+            0.0,
+        ),
+        bar(
+            "status writes per idle reconcile",
+            figures.writes_per_reconcile(),
+            0.0,
+        ),
+        bar("MiB at rest", figures.rest.resident / MIB, MEMORY),
+        bar(
+            "s from interruption to replacement, p99",
+            figures.replaced[1],
+            REPLACED,
+        ),
+        bar("of the naive calls/s at rest", figures.ratio(), CALLS),
+    ]
+}
+
+impl Bar {
+    /// Whether the promise is kept. What could not be measured is not kept.
+    pub(crate) fn met(&self) -> bool {
+        self.is <= self.at_most
+    }
+
+    /// What is wrong, for people.
+    pub(crate) fn missed(&self) -> Option<String> {
+        let Self { what, is, at_most } = self;
+        (!self.met()).then(|| format!("missed: {is:.3} {what}, more than {at_most}"))
+    }
+}
+
+/// The ratios and counts in one line.
+pub(crate) fn summary(bars: &[Bar]) -> String {
+    let all: Vec<String> = bars
+        .iter()
+        .map(|bar| format!("{:.3} {}", bar.is, bar.what))
+        .collect();
+    all.join(", ")
+}
