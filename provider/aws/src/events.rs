@@ -1,6 +1,7 @@
 //! EC2's events, as EventBridge sends them to a queue.
 
 use async_trait::async_trait;
+use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
 use jiff::Timestamp;
 use provider_core::{Notice, NoticeKind};
 use serde::Deserialize;
@@ -18,7 +19,7 @@ pub trait Events: Send + Sync {
     /// The next messages; none when there was none for a while.
     async fn receive(&self) -> Result<Vec<Message>, Ec2Error>;
 
-    /// Takes messages out of the queue.
+    /// Takes messages out of the queue, those of one call of `receive`.
     async fn done(&self, receipts: Vec<String>) -> Result<(), Ec2Error>;
 }
 
@@ -72,15 +73,25 @@ impl Events for SqsEvents {
     }
 
     async fn done(&self, receipts: Vec<String>) -> Result<(), Ec2Error> {
-        for receipt in receipts {
-            self.client
-                .delete_message()
-                .queue_url(&self.url)
-                .receipt_handle(receipt)
-                .send()
-                .await
-                .map_err(|e| Ec2Error::of("DeleteMessage", &e))?;
+        if receipts.is_empty() {
+            return Ok(());
         }
+        let entries = receipts.into_iter().enumerate();
+        let entries = entries.map(|(number, receipt)| {
+            DeleteMessageBatchRequestEntry::builder()
+                .id(number.to_string())
+                .receipt_handle(receipt)
+                .build()
+                .map_err(|_| Ec2Error::malformed("ReceiveMessage", "receipt"))
+        });
+        // A message that is not taken out comes again, and is taken out then.
+        self.client
+            .delete_message_batch()
+            .queue_url(&self.url)
+            .set_entries(Some(entries.collect::<Result<_, _>>()?))
+            .send()
+            .await
+            .map_err(|e| Ec2Error::of("DeleteMessageBatch", &e))?;
         Ok(())
     }
 }

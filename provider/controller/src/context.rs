@@ -15,6 +15,7 @@ use crate::access::Fingerprint;
 use crate::leases::Leases;
 use crate::region::lock;
 use crate::regions::Regions;
+use crate::turns::Beginnings;
 
 /// The field manager and event source of this provider.
 pub const MANAGER: &str = "provider-gpu-spot";
@@ -35,6 +36,8 @@ pub struct Context {
     pub lifecycle: Lifecycle,
     /// How its reconciles go.
     pub reconciles: OfController,
+    /// When new pools begin.
+    pub beginnings: Beginnings,
     held: Mutex<BTreeMap<String, Held>>,
 }
 
@@ -64,6 +67,7 @@ impl Context {
             intervals,
             lifecycle,
             reconciles,
+            beginnings: Beginnings::default(),
             held: Mutex::default(),
         }
     }

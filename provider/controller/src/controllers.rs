@@ -30,7 +30,8 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use crate::context::Context;
 use crate::inventory::Inventory;
-use crate::reconcile::{ReconcileError, reconcile};
+use crate::reconcile::ReconcileError;
+use crate::turns::reconcile_in_turn;
 
 /// After a write that another one preceded.
 const AFTER_CONFLICT: Duration = Duration::from_millis(200);
@@ -147,7 +148,7 @@ impl Controllers {
             })
             .reconcile_on(woken)
             .graceful_shutdown_on(stop)
-            .run(reconcile, requeue_after, self.context.clone())
+            .run(reconcile_in_turn, requeue_after, self.context.clone())
             .for_each(|result| async {
                 // Conflicts and objects that are gone by now are everyday business.
                 if let Err(ControllerError::ReconcilerFailed(error, pool)) = result {

@@ -37,12 +37,18 @@ mod simulation;
 mod status;
 mod status_writer;
 mod sweeper;
+mod turns;
 mod validate;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
+
+/// A look at many instances takes megabytes for a moment, which the C library's
+/// allocator keeps.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Keeps spot GPU pools full.
 #[derive(Parser, Debug)]

@@ -16,6 +16,8 @@ const FACTS_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
 /// How long an announcement is kept for a pool's next reconcile.
 const NOTICES_LIFE: SignedDuration = SignedDuration::from_hours(1);
+/// How long EC2 may leave a new group out of its lists.
+const GROUP_UNSEEN: SignedDuration = SignedDuration::from_mins(1);
 /// How long the results of EC2's status checks are believed; EC2 makes one a minute.
 const CHECKS_LIFE: SignedDuration = SignedDuration::from_mins(1);
 
@@ -50,6 +52,7 @@ pub struct Region {
     facts: tokio::sync::Mutex<Facts>,
     templates: Mutex<BTreeSet<String>>,
     notices: Mutex<BTreeMap<String, Notice>>,
+    new_groups: Mutex<BTreeMap<String, Fact<Group>>>,
     hurry_until: Mutex<Timestamp>,
     hurried: tokio::sync::Notify,
 }
@@ -85,6 +88,7 @@ impl Region {
             facts: tokio::sync::Mutex::default(),
             templates: Mutex::default(),
             notices: Mutex::default(),
+            new_groups: Mutex::default(),
             hurry_until: Mutex::new(Timestamp::UNIX_EPOCH),
             hurried: tokio::sync::Notify::new(),
         }
@@ -105,6 +109,9 @@ impl Region {
 
     /// Publishes a look; answers the previous one.
     pub fn publish(&self, look: Result<Arc<Snapshot>, Ec2Error>) -> Look {
+        if let Ok(snapshot) = &look {
+            lock(&self.new_groups).retain(|uid, _| !snapshot.groups.contains_key(uid));
+        }
         self.looks.send_replace(Some(look))
     }
 
@@ -153,6 +160,29 @@ impl Region {
     /// What was announced, by instance id.
     pub fn notices(&self) -> BTreeMap<String, Notice> {
         lock(&self.notices).clone()
+    }
+
+    /// Remembers a group that was created, until EC2's lists show it.
+    pub fn created_group(&self, group: Group, now: Timestamp) {
+        let mut groups = lock(&self.new_groups);
+        groups.retain(|_, new| now.duration_since(new.since) < GROUP_UNSEEN);
+        let fact = Fact {
+            value: group.clone(),
+            since: now,
+        };
+        groups.insert(group.pool_uid, fact);
+    }
+
+    /// The group of a pool that was created a moment ago.
+    pub fn new_group(&self, pool_uid: &str, now: Timestamp) -> Option<Group> {
+        let groups = lock(&self.new_groups);
+        let new = groups.get(pool_uid)?;
+        (now.duration_since(new.since) < GROUP_UNSEEN).then(|| new.value.clone())
+    }
+
+    /// The group was deleted.
+    pub fn deleted_group(&self, pool_uid: &str) {
+        lock(&self.new_groups).remove(pool_uid);
     }
 
     /// Asks for frequent looks until then: something is about to change.

@@ -24,6 +24,7 @@ mod offering;
 mod plan;
 mod pool;
 mod token;
+mod turns;
 
 pub use class::{ErrorClass, Refusal};
 pub use cold::{Cold, ColdOfferings};
@@ -34,3 +35,4 @@ pub use offering::{Market, Offering, QuotaFamily, TypePreference};
 pub use plan::{Action, Choice, Plan, Victim, Wait, plan};
 pub use pool::{Desired, Lease, Observed, Rebalance, Replace, SecurityGroups, Size, Spread};
 pub use token::{client_token, digest};
+pub use turns::Turns;

@@ -43,6 +43,9 @@ where
     let (reader, writer) = reflector::store();
     let seen = watcher(Api::all(client), watcher::Config::default())
         .default_backoff()
+        // Nobody reads who wrote which field, and it is half of what would be kept.
+        // An update without them leaves them as they are.
+        .modify(|object: &mut K| object.meta_mut().managed_fields = None)
         .reflect(writer)
         .inspect_ok(move |event| match event {
             watcher::Event::InitDone => {

@@ -15,6 +15,11 @@ impl<W> Actor<'_, W> {
         acted: &mut Acted,
     ) -> Result<(), Ec2Error> {
         let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        let new = self.region.new_group(uid, self.now);
+        if let Some(group) = new.filter(|group| group.vpc_id == vpc_id) {
+            observed.groups.push(group);
+            return Ok(());
+        }
         let request = GroupRequest {
             name: format!("gpu-spot-pool-{uid}"),
             description: "SpotPool of provider-gpu-spot; its rules are managed".into(),
@@ -32,17 +37,21 @@ impl<W> Actor<'_, W> {
             "CreatedGroup",
             format!("created security group {id} in {vpc_id}"),
         ));
-        // The status tells of it even when it cannot be opened: should the pool be
-        // deleted before EC2 lists it, nothing else does.
-        observed.groups.push(Group {
+        let mut group = Group {
             id: id.clone(),
             pool_uid: uid.to_owned(),
             vpc_id: vpc_id.to_owned(),
             rules: GroupRules::default(),
             foreign_rule_ids: [].into(),
-        });
+        };
+        self.region.created_group(group.clone(), self.now);
+        // The status tells of it even when it cannot be opened: should the pool be
+        // deleted before EC2 lists it, nothing else does.
+        observed.groups.push(group.clone());
         self.region.ec2.authorize(&id, rules).await?;
         self.note_rules(&id, observed);
+        group.rules = rules.clone();
+        self.region.created_group(group, self.now);
         Ok(())
     }
 
@@ -103,6 +112,8 @@ impl<W> Actor<'_, W> {
                 Err(error) if !error.is_not_found() => return Err(error.into()),
                 _ => {}
             }
+            let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+            self.region.deleted_group(uid);
             observed.groups.retain(|g| g.id != *group_id);
             acted.happened.push(Happened::normal(
                 "DeletedGroup",

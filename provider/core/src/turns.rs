@@ -1,0 +1,102 @@
+//! Turns: who begins when, so that EC2 is not asked for more than it grants.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+/// A turn that came so long ago was taken, or is wanted no more.
+const KEPT: SignedDuration = SignedDuration::from_mins(10);
+
+/// Hands out moments: a burst at once, and then one after the other.
+///
+/// It is a token bucket that says when there will be a token, instead of refusing:
+/// whoever waits asks once, and nothing is spent on being refused.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    burst: i32,
+    every: SignedDuration,
+    /// When the bucket is full again.
+    full_at: Timestamp,
+    given: BTreeMap<String, Timestamp>,
+}
+
+impl Turns {
+    /// `burst` turns at once, then one `every` so long; `burst` is at least 1.
+    pub fn new(burst: i32, every: SignedDuration) -> Self {
+        Self {
+            burst,
+            every,
+            full_at: Timestamp::MIN,
+            given: BTreeMap::new(),
+        }
+    }
+
+    /// When it is the turn of `who`: not after `now` if it is. Until then the answer
+    /// stays the same.
+    pub fn of(&mut self, who: &str, now: Timestamp) -> Timestamp {
+        if let Some(turn) = self.given.get(who) {
+            return *turn;
+        }
+        self.given
+            .retain(|_, turn| now.duration_since(*turn) < KEPT);
+        let later = |at: Timestamp, by| at.saturating_add(by).unwrap_or(Timestamp::MAX);
+        self.full_at = later(self.full_at.max(now), self.every);
+        let turn = later(self.full_at, self.every * -self.burst).max(now);
+        self.given.insert(who.to_owned(), turn);
+        turn
+    }
+
+    /// `who` took its turn, or wants none any more.
+    pub fn forget(&mut self, who: &str) {
+        self.given.remove(who);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Timestamp = Timestamp::UNIX_EPOCH;
+    const EVERY: SignedDuration = SignedDuration::from_millis(200);
+
+    fn waits(turns: &mut Turns, names: std::ops::Range<usize>, now: Timestamp) -> Vec<i64> {
+        let wait = |n| turns.of(&format!("pool-{n}"), now).duration_since(now);
+        names
+            .map(wait)
+            .map(|wait| i64::try_from(wait.as_millis()).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_burst_begins_at_once_and_the_rest_as_fast_as_ec2_grants() {
+        let mut turns = Turns::new(3, EVERY);
+        assert_eq!(waits(&mut turns, 0..6, START), [0, 0, 0, 200, 400, 600]);
+        let later = START + SignedDuration::from_mins(1);
+        assert_eq!(waits(&mut turns, 6..11, later), [0, 0, 0, 200, 400]);
+    }
+
+    #[test]
+    fn whoever_asks_again_keeps_its_turn() {
+        let mut turns = Turns::new(1, EVERY);
+        waits(&mut turns, 0..3, START);
+        let later = START + SignedDuration::from_millis(150);
+        assert_eq!(waits(&mut turns, 2..3, later), [250]);
+        assert_eq!(waits(&mut turns, 3..4, later), [450]);
+    }
+
+    #[test]
+    fn a_turn_that_was_taken_is_nobodys() {
+        let mut turns = Turns::new(1, EVERY);
+        assert_eq!(waits(&mut turns, 0..1, START), [0]);
+        turns.forget("pool-0");
+        assert_eq!(waits(&mut turns, 0..1, START), [200]);
+    }
+
+    #[test]
+    fn turns_that_nobody_takes_are_forgotten() {
+        let mut turns = Turns::new(1, EVERY);
+        waits(&mut turns, 0..100, START);
+        waits(&mut turns, 100..101, START + SignedDuration::from_hours(1));
+        assert_eq!(turns.given.len(), 1);
+    }
+}
