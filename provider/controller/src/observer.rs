@@ -2,7 +2,7 @@
 //! pools at once, and wakes those whose instances or groups changed.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api::pool::SpotPool;
 use jiff::{SignedDuration, Timestamp};
@@ -19,6 +19,9 @@ use crate::sweeper::{Owners, Sweeper};
 const CALM: Duration = Duration::from_secs(15);
 /// Between two looks while a pool waits for a change.
 const HURRIED: Duration = Duration::from_secs(1);
+/// How much longer than it took a look is rested from: reading ten thousand
+/// instances takes a processor for a second, which pools need as well.
+const IDLE: u32 = 3;
 
 /// What observers share.
 pub struct Surroundings {
@@ -35,6 +38,7 @@ pub async fn observe(region: Weak<Region>, around: Arc<Surroundings>) {
     let mut plausibility = Plausibility::default();
     let mut sweeper = Sweeper::new(around.owners.as_ref(), around.grace);
     while let Some(region) = region.upgrade() {
+        let begun = Instant::now();
         let look = snapshot(&region, Timestamp::now()).await;
         let look = plausibility.check(look);
         if let Err(error) = &look {
@@ -51,13 +55,13 @@ pub async fn observe(region: Weak<Region>, around: Arc<Surroundings>) {
         {
             tracing::error!(region = region.name, %error, "cannot sweep");
         }
-        rest(&region).await;
+        rest(&region, begun.elapsed()).await;
     }
 }
 
-async fn rest(region: &Region) {
+async fn rest(region: &Region, took: Duration) {
     if region.is_hurried(Timestamp::now()) {
-        tokio::time::sleep(HURRIED).await;
+        tokio::time::sleep(HURRIED.max(took * IDLE).min(CALM)).await;
     } else {
         tokio::select! {
             () = tokio::time::sleep(CALM) => {}

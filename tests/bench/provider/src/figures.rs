@@ -45,7 +45,7 @@ impl Figures {
         let mut text = String::new();
         let mut row = |what: &str, own: String, naive: String| {
             // Writing to a String never fails.
-            let _ = writeln!(text, "{what:<44}{own:>12}{naive:>12}");
+            let _ = writeln!(text, "{what:<46}{own:>10}{naive:>18}");
         };
         let nothing = String::new;
         let naive = &self.naive;
