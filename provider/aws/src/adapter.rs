@@ -1,6 +1,7 @@
 //! The port, through aws-sdk-ec2.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use aws_sdk_ec2::Client;
@@ -8,7 +9,7 @@ use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
 use provider_core::{Group, GroupRules, Instance};
 
 use crate::{
-    Answer, Ec2, Ec2Error, GroupRequest, Image, LaunchRequest, Subnet, TagKeys, Tags,
+    Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, Subnet, TagKeys, Tags,
     TemplateRequest,
 };
 
@@ -40,15 +41,17 @@ impl AwsEc2 {
 
 #[async_trait]
 impl Ec2 for AwsEc2 {
-    async fn instances(&self) -> Result<Vec<Instance>, Ec2Error> {
-        self.list_instances(vec![self.ours()]).await
+    async fn instances(&self, known: &Known) -> Result<Vec<Arc<Instance>>, Ec2Error> {
+        let share = |instance| known.share(instance);
+        self.list_instances(vec![self.ours()], share).await
     }
 
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
         // A filter by id leaves unknown ids out, where naming them as ids fails
         // the whole call.
         let by_id = filter("instance-id", ids.to_vec());
-        self.list_instances(vec![self.ours(), by_id]).await
+        let whole = |instance| instance;
+        self.list_instances(vec![self.ours(), by_id], whole).await
     }
 
     async fn instances_of_launch(
@@ -59,8 +62,8 @@ impl Ec2 for AwsEc2 {
         let tagged = |key: &str, value: String| filter(&format!("tag:{key}"), [value]);
         let of_pool = tagged(self.keys.pool_uid, pool_uid.to_owned());
         let of_launch = tagged(self.keys.launch, launch.to_string());
-        self.list_instances(vec![self.ours(), of_pool, of_launch])
-            .await
+        let filters = vec![self.ours(), of_pool, of_launch];
+        self.list_instances(filters, |instance| instance).await
     }
 
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {

@@ -13,10 +13,13 @@ use crate::{AwsEc2, Ec2Error, TagKeys};
 const PAGE: i32 = 1000;
 
 impl AwsEc2 {
-    pub(crate) async fn list_instances(
+    /// Lists instances, each as `keep` has it: a page of AWS's answer, which is many
+    /// times as large, is gone before the next one comes.
+    pub(crate) async fn list_instances<T>(
         &self,
         filters: Vec<Filter>,
-    ) -> Result<Vec<Instance>, Ec2Error> {
+        keep: impl Fn(Instance) -> T,
+    ) -> Result<Vec<T>, Ec2Error> {
         let mut pages = self
             .client
             .describe_instances()
@@ -31,7 +34,7 @@ impl AwsEc2 {
                 .reservations()
                 .iter()
                 .flat_map(aws_sdk_ec2::types::Reservation::instances);
-            found.extend(listed.filter_map(|i| read(i, &self.keys)));
+            found.extend(listed.filter_map(|i| read(i, &self.keys)).map(&keep));
         }
         Ok(found)
     }

@@ -34,7 +34,7 @@ pub use credentials::{Access, AccessError, Credentials, Role, Token, WebIdentity
 pub use error::Ec2Error;
 pub use events::{Event, Events, Message, SqsEvents};
 pub use port::{
-    Answer, Ec2, GroupRequest, Image, LaunchPlace, LaunchRequest, Subnet, TagKeys, Tags,
+    Answer, Ec2, GroupRequest, Image, Known, LaunchPlace, LaunchRequest, Subnet, TagKeys, Tags,
     TemplateRequest,
 };
 pub use profile::{ProfileError, StaticCredentials, parse_profile};

@@ -1,6 +1,7 @@
 //! What the controller may ask of EC2.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use provider_core::{Group, GroupRules, Instance, Launched, Market, Offering, Refusal};
@@ -33,8 +34,9 @@ pub struct TagKeys {
 /// the SDK repeats what is safe to repeat.
 #[async_trait]
 pub trait Ec2: Send + Sync {
-    /// Every instance that carries this control plane's tag, dead ones too.
-    async fn instances(&self) -> Result<Vec<Instance>, Ec2Error>;
+    /// Every instance that carries this control plane's tag, dead ones too. Those
+    /// that are as they were are the known ones.
+    async fn instances(&self, known: &Known) -> Result<Vec<Arc<Instance>>, Ec2Error>;
 
     /// Those of `ids` that exist and carry this control plane's tag, as of now.
     /// Ids that EC2 does not know are left out.
@@ -98,6 +100,35 @@ pub trait Ec2: Send + Sync {
 
     /// The subnets of these ids, or the default subnets of the region.
     async fn subnets(&self, ids: Option<&[String]>) -> Result<Vec<Subnet>, Ec2Error>;
+}
+
+/// What an earlier list showed. Of thousands of instances hardly one differs from
+/// one list to the next: those that do not are kept instead of their copies, so that
+/// memory is neither needed twice nor scattered.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    by_id: Vec<Arc<Instance>>,
+}
+
+impl Known {
+    /// Knows these.
+    pub fn new(instances: impl Iterator<Item = Arc<Instance>>) -> Self {
+        let mut by_id: Vec<_> = instances.collect();
+        by_id.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        Self { by_id }
+    }
+
+    /// The known one, if it is the same.
+    pub fn share(&self, instance: Instance) -> Arc<Instance> {
+        let found = self
+            .by_id
+            .binary_search_by(|known| known.id.cmp(&instance.id));
+        let known = found.ok().and_then(|at| self.by_id.get(at));
+        match known {
+            Some(known) if **known == instance => known.clone(),
+            _ => Arc::new(instance),
+        }
+    }
 }
 
 /// A machine image.
@@ -190,4 +221,48 @@ pub struct GroupRequest {
     pub vpc_id: String,
     /// Set by the creation itself.
     pub tags: Tags,
+}
+
+#[cfg(test)]
+mod tests {
+    use provider_core::InstanceState;
+
+    use super::*;
+
+    fn instance(id: &str, state: InstanceState) -> Instance {
+        Instance {
+            id: id.into(),
+            pool_uid: "uid".into(),
+            launch: 1,
+            generation: None,
+            lease: None,
+            lease_digest: None,
+            offering: Offering {
+                instance_type: "g4dn.xlarge".into(),
+                zone: "us-east-1a".into(),
+                market: Market::Spot,
+            },
+            image_id: "ami-1".into(),
+            state,
+            state_reason: None,
+            public_ip: None,
+            private_ip: None,
+            launched_at: None,
+        }
+    }
+
+    #[test]
+    fn what_did_not_change_is_held_once_and_what_did_is_seen() {
+        let ids = ["i-3", "i-1", "i-2"];
+        let before = ids.map(|id| Arc::new(instance(id, InstanceState::Pending)));
+        let known = Known::new(before.iter().cloned());
+        for one in &before {
+            let again = known.share(instance(&one.id, InstanceState::Pending));
+            assert!(Arc::ptr_eq(&again, one));
+            let runs = known.share(instance(&one.id, InstanceState::Running));
+            assert_eq!(runs.state, InstanceState::Running);
+        }
+        let new = known.share(instance("i-4", InstanceState::Pending));
+        assert_eq!(new.id, "i-4");
+    }
 }

@@ -28,9 +28,8 @@ pub fn observed(
     cold: ColdOfferings,
     hold_launches_until: Option<Timestamp>,
 ) -> Observed {
-    let of_pool = |instances: &BTreeMap<String, Vec<Instance>>| {
-        instances.get(pool_uid).cloned().unwrap_or_default()
-    };
+    let instances = snapshot.instances.get(pool_uid).into_iter().flatten();
+    let instances = instances.map(|instance| instance.as_ref().clone());
     let mut notices = announced;
     for shown in &status.instances {
         let notice = shown.notice.as_ref().and_then(notice_from_api);
@@ -45,7 +44,7 @@ pub fn observed(
         .filter(|(_, since)| snapshot.at.duration_since(*since) >= IMPAIRED_LIMIT)
         .map(|(id, _)| id);
     let mut observed = Observed {
-        instances: of_pool(&snapshot.instances),
+        instances: instances.collect(),
         launches: status.launches.iter().map(launch_from_api).collect(),
         launch_generation: unsigned(status.launch_generation),
         templates: status.launch_templates.iter().cloned().collect(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provider_aws::{
-    Answer, Ec2, Ec2Error, GroupRequest, Image, LaunchRequest, Subnet, Tags, TemplateRequest,
+    Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, Subnet, Tags, TemplateRequest,
 };
 use provider_core::{Group, GroupRules, Instance};
 use provider_runtime::metrics::calls::Calls;
@@ -43,8 +43,8 @@ impl Counted {
 
 #[async_trait]
 impl Ec2 for Counted {
-    async fn instances(&self) -> Result<Vec<Instance>, Ec2Error> {
-        let call = self.inner.instances();
+    async fn instances(&self, known: &Known) -> Result<Vec<Arc<Instance>>, Ec2Error> {
+        let call = self.inner.instances(known);
         self.count("DescribeInstances", call).await
     }
 

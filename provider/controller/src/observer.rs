@@ -77,7 +77,7 @@ pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snap
         at: now,
         ..Snapshot::default()
     };
-    for instance in region.ec2.instances().await? {
+    for instance in region.ec2.instances(&region.known()).await? {
         let of_pool = snapshot.instances.entry(instance.pool_uid.clone());
         of_pool.or_default().push(instance);
     }

@@ -103,7 +103,7 @@ mod tests {
         let dead = dead.map(|number| instance(number, InstanceState::Terminated));
         for instance in live.chain(dead) {
             let of_pool = snapshot.instances.entry(instance.pool_uid.clone());
-            of_pool.or_default().push(instance);
+            of_pool.or_default().push(Arc::new(instance));
         }
         Arc::new(snapshot)
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
-use provider_aws::{Ec2, Ec2Error, Image, Subnet};
+use provider_aws::{Ec2, Ec2Error, Image, Known, Subnet};
 use provider_core::{ColdOfferings, Group, Instance, Notice};
 use tokio::sync::watch;
 
@@ -24,8 +24,8 @@ const CHECKS_LIFE: SignedDuration = SignedDuration::from_mins(1);
 /// What EC2 listed, at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Instances by pool UID.
-    pub instances: BTreeMap<String, Vec<Instance>>,
+    /// Instances by pool UID; shared with the look before where they are the same.
+    pub instances: BTreeMap<String, Vec<Arc<Instance>>>,
     /// Groups by pool UID.
     pub groups: BTreeMap<String, Vec<Group>>,
     /// Instances that fail EC2's status checks, by id.
@@ -107,6 +107,16 @@ impl Region {
         }
     }
 
+    /// The instances of the last look, if it succeeded.
+    pub fn known(&self) -> Known {
+        let looks = self.looks.borrow();
+        let snapshot = looks.as_ref().and_then(|look| look.as_ref().ok());
+        let instances = snapshot
+            .into_iter()
+            .flat_map(|seen| seen.instances.values());
+        Known::new(instances.flatten().cloned())
+    }
+
     /// Publishes a look; answers the previous one.
     pub fn publish(&self, look: Result<Arc<Snapshot>, Ec2Error>) -> Look {
         if let Ok(snapshot) = &look {
@@ -146,7 +156,8 @@ impl Region {
         let looks = self.looks.borrow();
         let snapshot = looks.as_ref()?.as_ref().ok()?;
         let mut instances = snapshot.instances.values().flatten();
-        instances.find(|instance| instance.id == id).cloned()
+        let found = instances.find(|instance| instance.id == id);
+        found.map(|instance| instance.as_ref().clone())
     }
 
     /// Remembers an announcement, unless a graver one is remembered.

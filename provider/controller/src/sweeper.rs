@@ -166,7 +166,7 @@ impl<'a> Sweeper<'a> {
     ) -> Result<Vec<String>, SweepError> {
         let of_orphans = orphans.iter().filter_map(|uid| seen.instances.get(uid));
         let live = of_orphans.flatten().filter(|i| i.state.is_live());
-        let live: Vec<&Instance> = live.collect();
+        let live: Vec<&Instance> = live.map(AsRef::as_ref).collect();
         let leases = if live.iter().any(|i| i.lease.is_some()) {
             self.owners.leases().await?
         } else {
@@ -235,7 +235,7 @@ fn empty_groups<'a>(seen: &'a Snapshot, orphans: &[String]) -> Vec<&'a Group> {
     let is_over = |i: &Instance| i.state == InstanceState::Terminated;
     let is_empty = |uid: &&String| {
         let of_pool = seen.instances.get(*uid).into_iter().flatten();
-        of_pool.into_iter().all(is_over)
+        of_pool.into_iter().all(|i| is_over(i))
     };
     let empty = orphans.iter().filter(is_empty);
     let groups = empty.filter_map(|uid| seen.groups.get(uid));

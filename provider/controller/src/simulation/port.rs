@@ -1,11 +1,12 @@
 //! The simulated EC2 behind the provider's port.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use memory_ec2::{Fault, Machine, SecurityGroup, error};
 use provider_aws::{
-    Answer, Ec2, Ec2Error, GroupRequest, Image, LaunchRequest, Subnet, Tags, TemplateRequest,
+    Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, Subnet, Tags, TemplateRequest,
 };
 use provider_core::{Group, GroupRules, Instance, InstanceState, Launched};
 
@@ -48,13 +49,14 @@ fn listed(earth: &Earth) -> impl Iterator<Item = &Machine> {
 
 #[async_trait]
 impl Ec2 for SimulatedEc2 {
-    async fn instances(&self) -> Result<Vec<Instance>, Ec2Error> {
+    async fn instances(&self, known: &Known) -> Result<Vec<Arc<Instance>>, Ec2Error> {
         self.call("DescribeInstances", |earth| {
             let (now, flicker) = (earth.now, earth.faults.flicker);
             let mut dice = earth.dice.clone();
             let shown = listed(earth)
                 .filter(|_| flicker == 0 || !dice.percent(flicker))
                 .filter_map(|m| m.read(&TAG_KEYS, now))
+                .map(|instance| known.share(instance))
                 .collect();
             earth.dice = dice;
             Ok(shown)
