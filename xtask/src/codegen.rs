@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn committed_schemas_are_what_the_types_say() {
         let files = generate().unwrap();
-        assert_eq!(files.len(), 6);
+        assert_eq!(files.len(), 7);
         check(&crate::root(), &files).unwrap();
     }
 
