@@ -1,13 +1,15 @@
 //! The one observer of a region: it lists everything that is ours, for all
 //! pools at once, and wakes those whose instances or groups changed.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use api::pool::SpotPool;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
-use provider_aws::Ec2Error;
+use provider_aws::{Ec2Error, Known};
+use provider_core::{Group, Instance};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::plausible::Plausibility;
@@ -39,23 +41,34 @@ pub async fn observe(region: Weak<Region>, around: Arc<Surroundings>) {
     let mut sweeper = Sweeper::new(around.owners.as_ref(), around.grace);
     while let Some(region) = region.upgrade() {
         let begun = Instant::now();
-        let look = snapshot(&region, Timestamp::now()).await;
-        let look = plausibility.check(look);
-        if let Err(error) = &look {
-            tracing::warn!(region = region.name, %error, "cannot observe");
-        }
-        let seen = Some(look.clone());
-        let previous = region.publish(look);
-        for pool in changed(&region, &previous, &seen) {
-            // The receiver lives as long as the process.
-            let _ = around.wake.send(pool);
-        }
-        if let Some(Ok(seen)) = &seen
-            && let Err(error) = sweeper.sweep(&region, seen).await
-        {
-            tracing::error!(region = region.name, %error, "cannot sweep");
-        }
+        // Of what it holds nothing is kept while it rests.
+        look(&region, &around, &mut plausibility, &mut sweeper).await;
         rest(&region, begun.elapsed()).await;
+    }
+}
+
+/// One look: it is published, those whom it concerns are woken, and orphans end.
+async fn look(
+    region: &Region,
+    around: &Surroundings,
+    plausibility: &mut Plausibility,
+    sweeper: &mut Sweeper<'_>,
+) {
+    let taken = snapshot(region, Timestamp::now()).await;
+    let taken = plausibility.check(taken);
+    if let Err(error) = &taken {
+        tracing::warn!(region = region.name, %error, "cannot observe");
+    }
+    let seen = Some(taken.clone());
+    let previous = region.publish(taken);
+    for pool in changed(region, &previous, &seen) {
+        // The receiver lives as long as the process.
+        let _ = around.wake.send(pool);
+    }
+    if let Some(Ok(seen)) = &seen
+        && let Err(error) = sweeper.sweep(region, seen).await
+    {
+        tracing::error!(region = region.name, %error, "cannot sweep");
     }
 }
 
@@ -72,23 +85,38 @@ async fn rest(region: &Region, took: Duration) {
 
 /// One look at everything that is ours.
 pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snapshot>, Ec2Error> {
-    let mut snapshot = Snapshot {
-        impaired: region.impaired(now).await?,
-        at: now,
-        ..Snapshot::default()
-    };
-    for instance in region.ec2.instances(&region.known()).await? {
-        let of_pool = snapshot.instances.entry(instance.pool_uid.clone());
+    let impaired = region.impaired(now).await?;
+    let before = region.last();
+    let known = Known::new(before.instances.values().flatten().cloned());
+    let mut instances: BTreeMap<String, Vec<Arc<Instance>>> = BTreeMap::new();
+    for instance in region.ec2.instances(&known).await? {
+        let of_pool = instances.entry(instance.pool_uid.clone());
         of_pool.or_default().push(instance);
     }
+    for of_pool in instances.values_mut() {
+        of_pool.sort_by(|a, b| (a.launch, &a.id).cmp(&(b.launch, &b.id)));
+    }
+    let mut groups: BTreeMap<String, Vec<Group>> = BTreeMap::new();
     for group in region.ec2.groups().await? {
-        let of_pool = snapshot.groups.entry(group.pool_uid.clone());
+        let of_pool = groups.entry(group.pool_uid.clone());
         of_pool.or_default().push(group);
     }
-    for instances in snapshot.instances.values_mut() {
-        instances.sort_by(|a, b| (a.launch, &a.id).cmp(&(b.launch, &b.id)));
+    Ok(Arc::new(Snapshot {
+        instances: the_same_or(&before.instances, instances),
+        groups: the_same_or(&before.groups, groups),
+        impaired,
+        at: now,
+    }))
+}
+
+/// What is as it was stays where it is in memory: thousands of copies a minute would
+/// scatter what lasts among what does not.
+fn the_same_or<T: PartialEq>(before: &Arc<T>, now: T) -> Arc<T> {
+    if **before == now {
+        before.clone()
+    } else {
+        Arc::new(now)
     }
-    Ok(Arc::new(snapshot))
 }
 
 /// The pools for which two looks differ. A look that failed, or that succeeds

@@ -71,6 +71,8 @@ fn vanished(before: &Snapshot, after: &Snapshot) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use provider_core::{Instance, InstanceState, Market, Offering};
 
     use super::*;
@@ -95,17 +97,18 @@ mod tests {
             private_ip: None,
             launched_at: None,
         };
-        let mut snapshot = Snapshot {
-            at: Timestamp::from_second(minute * 60).unwrap(),
-            ..Snapshot::default()
-        };
+        let mut by_pool: BTreeMap<String, Vec<_>> = BTreeMap::new();
         let live = live.map(|number| instance(number, InstanceState::Running));
         let dead = dead.map(|number| instance(number, InstanceState::Terminated));
         for instance in live.chain(dead) {
-            let of_pool = snapshot.instances.entry(instance.pool_uid.clone());
+            let of_pool = by_pool.entry(instance.pool_uid.clone());
             of_pool.or_default().push(Arc::new(instance));
         }
-        Arc::new(snapshot)
+        Arc::new(Snapshot {
+            instances: Arc::new(by_pool),
+            at: Timestamp::from_second(minute * 60).unwrap(),
+            ..Snapshot::default()
+        })
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
-use provider_aws::{Ec2, Ec2Error, Image, Known, Subnet};
+use provider_aws::{Ec2, Ec2Error, Image, Subnet};
 use provider_core::{ColdOfferings, Group, Instance, Notice};
 use tokio::sync::watch;
 
@@ -24,10 +24,11 @@ const CHECKS_LIFE: SignedDuration = SignedDuration::from_mins(1);
 /// What EC2 listed, at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Instances by pool UID; shared with the look before where they are the same.
-    pub instances: BTreeMap<String, Vec<Arc<Instance>>>,
+    /// Instances by pool UID. What did not change is the same in memory as in the look
+    /// before, here and below.
+    pub instances: Arc<BTreeMap<String, Vec<Arc<Instance>>>>,
     /// Groups by pool UID.
-    pub groups: BTreeMap<String, Vec<Group>>,
+    pub groups: Arc<BTreeMap<String, Vec<Group>>>,
     /// Instances that fail EC2's status checks, by id.
     pub impaired: BTreeSet<String>,
     /// When it was.
@@ -107,14 +108,11 @@ impl Region {
         }
     }
 
-    /// The instances of the last look, if it succeeded.
-    pub fn known(&self) -> Known {
+    /// What the last look showed; nothing if it failed.
+    pub fn last(&self) -> Arc<Snapshot> {
         let looks = self.looks.borrow();
         let snapshot = looks.as_ref().and_then(|look| look.as_ref().ok());
-        let instances = snapshot
-            .into_iter()
-            .flat_map(|seen| seen.instances.values());
-        Known::new(instances.flatten().cloned())
+        snapshot.cloned().unwrap_or_default()
     }
 
     /// Publishes a look; answers the previous one.
