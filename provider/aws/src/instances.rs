@@ -9,8 +9,9 @@ use provider_core::{Instance, InstanceState, Market, Offering};
 use crate::adapter::{filter, tag_value};
 use crate::{AwsEc2, Ec2Error, TagKeys};
 
-/// EC2's largest page. AWS throttles calls without pages harder.
-const PAGE: i32 = 1000;
+/// Half of EC2's largest page: an answer is parsed whole, and an instance takes tens
+/// of times as much in it as what is kept. AWS throttles calls without pages harder.
+const PAGE: i32 = 500;
 
 impl AwsEc2 {
     /// Lists instances, each as `keep` has it: a page of AWS's answer, which is many

@@ -19,6 +19,9 @@ use crate::sweeper::{Owners, Sweeper};
 /// Between two looks while nothing is expected. Two or three calls each: a
 /// fiftieth of what AWS grants an account for describes.
 const CALM: Duration = Duration::from_secs(15);
+/// While nothing is expected, looks ask EC2 less than once a second, however many
+/// instances there are.
+const LISTED_A_SECOND: usize = 400;
 /// Between two looks while a pool waits for a change.
 const HURRIED: Duration = Duration::from_secs(1);
 /// How much longer than it took a look is rested from: reading ten thousand
@@ -42,18 +45,19 @@ pub async fn observe(region: Weak<Region>, around: Arc<Surroundings>) {
     while let Some(region) = region.upgrade() {
         let begun = Instant::now();
         // Of what it holds nothing is kept while it rests.
-        look(&region, &around, &mut plausibility, &mut sweeper).await;
-        rest(&region, begun.elapsed()).await;
+        let listed = look(&region, &around, &mut plausibility, &mut sweeper).await;
+        rest(&region, begun.elapsed(), listed).await;
     }
 }
 
 /// One look: it is published, those whom it concerns are woken, and orphans end.
+/// Answers how many instances it showed.
 async fn look(
     region: &Region,
     around: &Surroundings,
     plausibility: &mut Plausibility,
     sweeper: &mut Sweeper<'_>,
-) {
+) -> usize {
     let taken = snapshot(region, Timestamp::now()).await;
     let taken = plausibility.check(taken);
     if let Err(error) = &taken {
@@ -70,14 +74,18 @@ async fn look(
     {
         tracing::error!(region = region.name, %error, "cannot sweep");
     }
+    let shown = seen.iter().flatten();
+    let shown = shown.flat_map(|seen| seen.instances.values());
+    shown.map(Vec::len).sum()
 }
 
-async fn rest(region: &Region, took: Duration) {
+async fn rest(region: &Region, took: Duration, listed: usize) {
+    let calm = CALM.max(Duration::from_secs((listed / LISTED_A_SECOND) as u64));
     if region.is_hurried(Timestamp::now()) {
-        tokio::time::sleep(HURRIED.max(took * IDLE).min(CALM)).await;
+        tokio::time::sleep(HURRIED.max(took * IDLE).min(calm)).await;
     } else {
         tokio::select! {
-            () = tokio::time::sleep(CALM) => {}
+            () = tokio::time::sleep(calm) => {}
             () = region.hurried() => {}
         }
     }
