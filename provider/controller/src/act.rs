@@ -10,7 +10,7 @@ use api::pool::SpotPool;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use provider_aws::{Ec2Error, Tags};
-use provider_core::{Action, InstanceState, Launch, Observed, Offering, Plan, Refusal};
+use provider_core::{Action, Instance, InstanceState, Launch, Observed, Offering, Plan, Refusal};
 use provider_runtime::events::Happened;
 
 use crate::leases::{Leasing, Registry};
@@ -88,6 +88,29 @@ struct Promised {
     launches: BTreeSet<u64>,
     /// UIDs of leases.
     leases: BTreeSet<String>,
+}
+
+impl<W> Actor<'_, W> {
+    /// Those of the instances that are the pool's by a fresh describe, which `observed`
+    /// learns of.
+    async fn look_closely(
+        &self,
+        ids: &[String],
+        observed: &mut Observed,
+    ) -> Result<Vec<Instance>, Ec2Error> {
+        let mut fresh = self.region.ec2.instances_by_id(ids).await?;
+        for instance in &mut observed.instances {
+            if let Some(now) = fresh.iter().find(|i| i.id == instance.id) {
+                instance.clone_from(now);
+            }
+        }
+        fresh.retain(|i| self.is_ours(i));
+        Ok(fresh)
+    }
+
+    fn is_ours(&self, instance: &Instance) -> bool {
+        self.pool.metadata.uid.as_ref() == Some(&instance.pool_uid)
+    }
 }
 
 impl<W: WriteAhead> Actor<'_, W> {
@@ -212,18 +235,9 @@ impl<W: WriteAhead> Actor<'_, W> {
             return Ok(());
         }
         let ids: Vec<String> = planned.iter().map(|(id, _)| (*id).clone()).collect();
-        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
-        let fresh = self.region.ec2.instances_by_id(&ids).await?;
-        let ours: Vec<String> = fresh
-            .iter()
-            .filter(|i| i.pool_uid == uid && i.state.is_live())
-            .map(|i| i.id.clone())
-            .collect();
-        for instance in &mut observed.instances {
-            if let Some(now) = fresh.iter().find(|i| i.id == instance.id) {
-                instance.clone_from(now);
-            }
-        }
+        let fresh = self.look_closely(&ids, observed).await?;
+        let live = fresh.iter().filter(|i| i.state.is_live());
+        let ours: Vec<String> = live.map(|i| i.id.clone()).collect();
         if ours.is_empty() {
             return Ok(());
         }

@@ -30,6 +30,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::connection;
 use crate::context::MANAGER;
 use crate::leases::expires_at;
+use crate::pass::left;
 use crate::reconcile::{AFTER_ERROR, ReconcileError};
 
 /// Between two looks at a pool that still has a deleted lease's instance.
@@ -137,11 +138,9 @@ async fn show(
     }
     let interval = context.intervals.of(&lease.metadata);
     let calm = poll::jittered(interval, fastrand::f64());
-    let left = end.filter(|end| *end > now).and_then(|end| {
-        let left = Duration::try_from(end.duration_since(now)).ok()?;
-        Some(left + Duration::from_millis(100))
-    });
-    Ok(Requeue::requeue(left.map_or(calm, |left| left.min(calm))))
+    let ahead = end.filter(|end| *end > now);
+    let soonest = ahead.map_or(calm, |end| left(end, now).min(calm));
+    Ok(Requeue::requeue(soonest))
 }
 
 /// Lets a deleted lease go once its pool has nothing of it any more. The pool is

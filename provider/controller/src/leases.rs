@@ -9,7 +9,7 @@ use api::tags;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use kube::api::Api;
-use kube::runtime::reflector::Store;
+use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Client, ResourceExt};
 use provider_aws::Tags;
 use provider_core::Lease;
@@ -45,13 +45,14 @@ impl Leases {
     pub async fn of(&self, pool: &SpotPool) -> Vec<Arc<SpotLease>> {
         self.known.wait().await;
         let all = self.store.get().map(Store::state).unwrap_or_default();
-        all.into_iter().filter(|l| is_of(l, pool)).collect()
+        let of_pool = ObjectRef::from_obj(pool);
+        all.into_iter().filter(|l| is_of(l, &of_pool)).collect()
     }
 }
 
-fn is_of(lease: &SpotLease, pool: &SpotPool) -> bool {
-    lease.metadata.namespace == pool.metadata.namespace
-        && Some(&lease.spec.for_provider.pool_ref.name) == pool.metadata.name.as_ref()
+/// Whether a lease names the pool.
+pub fn is_of(lease: &SpotLease, pool: &ObjectRef<SpotPool>) -> bool {
+    lease.metadata.namespace == pool.namespace && lease.spec.for_provider.pool_ref.name == pool.name
 }
 
 /// What is known of leases at this moment, not as last seen.

@@ -76,8 +76,9 @@ fn a_lease_of_another_pool_or_namespace_is_none_of_the_pools_business() {
     elsewhere.metadata.namespace = Some("team-audio".into());
     let mut other = lease("other", 1);
     other.spec.for_provider.pool_ref.name = "bob".into();
-    assert!(!is_of(&elsewhere, &pool()) && !is_of(&other, &pool()));
-    assert!(is_of(&lease("own", 1), &pool()));
+    let pool = ObjectRef::from_obj(&pool());
+    assert!(!is_of(&elsewhere, &pool) && !is_of(&other, &pool));
+    assert!(is_of(&lease("own", 1), &pool));
 }
 
 #[test]

@@ -5,6 +5,8 @@
 
 mod outlook;
 
+pub(crate) use outlook::left;
+
 use std::sync::Arc;
 use std::time::Duration;
 

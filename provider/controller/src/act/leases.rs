@@ -18,20 +18,13 @@ impl<W> Actor<'_, W> {
         if given.is_empty() {
             return Ok(plan);
         }
-        let fresh = self.region.ec2.instances_by_id(&given).await?;
-        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
-        for instance in &mut observed.instances {
-            if let Some(now) = fresh.iter().find(|i| i.id == instance.id) {
-                instance.clone_from(now);
-            }
-        }
-        observed.instances.retain(|i| i.pool_uid == uid);
+        let fresh = self.look_closely(&given, observed).await?;
+        observed.instances.retain(|i| self.is_ours(i));
         let bindings = &observed.bindings;
         plan.actions.retain(|action| match action {
             Action::Bind { lease, instance_id } => {
                 let had_it = bindings.get(lease) == Some(instance_id);
-                let mut ours = fresh.iter().filter(|i| i.pool_uid == uid);
-                let seen = ours.find(|i| i.id == *instance_id);
+                let seen = fresh.iter().find(|i| i.id == *instance_id);
                 seen.is_some_and(|i| can_have(i, had_it))
             }
             _ => true,

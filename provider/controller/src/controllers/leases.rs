@@ -17,6 +17,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{Controllers, Stop, after_refusal, is_over};
 use crate::lease::{self, Context};
+use crate::leases::is_of;
 use crate::reconcile::ReconcileError;
 
 impl Controllers {
@@ -67,9 +68,7 @@ impl Controllers {
         self.context.leases.follow(leases.clone());
         self.operations.metrics.states().watch(leases.clone());
         let of_changed = leases.clone();
-        let changed = futures::stream::unfold(changed, |mut changed| async {
-            changed.recv().await.map(|pool| (pool, changed))
-        });
+        let changed = futures::stream::poll_fn(move |cx| changed.poll_recv(cx));
         let changed =
             changed.flat_map(move |pool| futures::stream::iter(of_pool(&of_changed, &pool)));
         Controller::for_stream(seen, leases)
@@ -87,11 +86,8 @@ impl Controllers {
 
 /// The leases of a pool that changed.
 fn of_pool(leases: &Store<SpotLease>, pool: &ObjectRef<SpotPool>) -> Vec<ObjectRef<SpotLease>> {
-    let names = |lease: &SpotLease| {
-        lease.spec.for_provider.pool_ref.name == pool.name && lease.namespace() == pool.namespace
-    };
     let leases = leases.state();
-    let of_pool = leases.iter().filter(|lease| names(lease));
+    let of_pool = leases.iter().filter(|lease| is_of(lease, pool));
     of_pool
         .map(|lease| ObjectRef::from_obj(lease.as_ref()))
         .collect()

@@ -60,7 +60,7 @@ impl Pass<'_> {
             Wait::Capacity { until }
             | Wait::Fallback { until }
             | Wait::Age { until }
-            | Wait::Retry { until } => self.until(*until),
+            | Wait::Retry { until } => left(*until, self.now),
             Wait::Stopped { .. }
             | Wait::Interrupted { .. }
             | Wait::Room { .. }
@@ -74,16 +74,16 @@ impl Pass<'_> {
                 Duration::from_millis(100)
             }
         });
-        let a_lease_ends = self.leasing.next_end.map(|end| self.until(end));
+        let a_lease_ends = self.leasing.next_end.map(|end| left(end, self.now));
         let soonest = soonest.chain(more_to_do).chain(a_lease_ends);
         soonest.min().unwrap_or(CALM).min(CALM)
     }
+}
 
-    /// Until just after a moment.
-    fn until(&self, moment: Timestamp) -> Duration {
-        let wait = moment.duration_since(self.now);
-        Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(100)
-    }
+/// From `now` until just after a moment.
+pub(crate) fn left(moment: Timestamp, now: Timestamp) -> Duration {
+    let left = moment.duration_since(now);
+    Duration::try_from(left).unwrap_or_default() + Duration::from_millis(100)
 }
 
 fn is_of_leases(action: &Action) -> bool {

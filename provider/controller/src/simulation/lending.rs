@@ -13,7 +13,7 @@ use provider_runtime::finalizer;
 
 use super::earth::{Earth, Shared};
 use super::ours::{Instances as _, Tagged as _};
-use super::store::Edit;
+use super::store::{Edit, behind};
 use crate::leases::{Registry, expires_at};
 use crate::regions::TAG_KEYS;
 
@@ -41,10 +41,7 @@ impl Lending {
 
     /// The version that a cache shows which is so many behind, by `limit` at most.
     pub fn behind(&self, versions: usize, limit: SignedDuration, now: Timestamp) -> usize {
-        let settled = |since: &Timestamp| now.duration_since(*since) > limit;
-        let oldest = self.since.iter().rposition(settled).unwrap_or(0);
-        let newest = self.versions.len() - 1;
-        newest.saturating_sub(versions).max(oldest)
+        behind(&self.since, versions, limit, now)
     }
 
     /// Somebody wants an instance of the pool. Answers the lease's UID.

@@ -72,11 +72,7 @@ impl Store {
     /// The version that a cache shows which is so many behind, but never by more
     /// than `limit`.
     pub fn behind(&self, versions: usize, limit: SignedDuration, now: Timestamp) -> usize {
-        let settled = |since: &Timestamp| now.duration_since(*since) > limit;
-        let oldest = self.since.iter().rposition(settled).unwrap_or(0);
-        (self.versions.len() - 1)
-            .saturating_sub(versions)
-            .max(oldest)
+        behind(&self.since, versions, limit, now)
     }
 
     pub fn is_deleted(&self) -> bool {
@@ -134,6 +130,19 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Of versions that came to be at these times, the one that a cache shows which is so
+/// many behind, but never by more than `limit`.
+pub fn behind(
+    since: &[Timestamp],
+    versions: usize,
+    limit: SignedDuration,
+    now: Timestamp,
+) -> usize {
+    let settled = |since: &Timestamp| now.duration_since(*since) > limit;
+    let oldest = since.iter().rposition(settled).unwrap_or(0);
+    (since.len() - 1).saturating_sub(versions).max(oldest)
 }
 
 fn keep_whole_seconds(status: &mut SpotPoolStatus) {
