@@ -2,13 +2,11 @@
 
 use api::condition::{LAUNCHED, READY, SYNCED};
 use api::pool::PoolInstance;
+use provider_core::NoticeKind;
 
 use super::observed::{LaunchFailure, ObservedPool};
 use crate::claim_paths::ClaimPaths;
 use crate::finding::{Cause, Finding, Machine, Outlook};
-
-/// The provider's word for AWS's warning, two minutes ahead.
-const INTERRUPTION: &str = "Interruption";
 
 /// Looks at a pool; `None` is one that does not exist yet. `recorded` is the
 /// instance of the last call.
@@ -55,7 +53,7 @@ fn machine(instance: &PoolInstance, address: &str) -> Machine {
         is_taken_back: instance
             .notice
             .as_ref()
-            .is_some_and(|notice| notice.kind == INTERRUPTION),
+            .is_some_and(|notice| notice.kind == NoticeKind::Interruption.as_str()),
     }
 }
 

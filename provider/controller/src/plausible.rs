@@ -30,42 +30,43 @@ impl Plausibility {
     /// The list, or an error as long as it is doubted.
     pub fn check(&mut self, taken: Taken) -> Taken {
         let snapshot = taken?;
-        let before = self.believed.take();
-        let recent = before.filter(|before| snapshot.at.duration_since(before.at) < MEMORY);
-        let Some(before) = recent.filter(|before| vanished(before, &snapshot)) else {
-            self.doubted_since = None;
-            self.believed = Some(snapshot.clone());
-            return Ok(snapshot);
-        };
-        let since = *self.doubted_since.get_or_insert(snapshot.at);
-        if snapshot.at.duration_since(since) >= DOUBT {
-            self.doubted_since = None;
-            self.believed = Some(snapshot.clone());
-            return Ok(snapshot);
+        let is_recent = |before: &&Arc<Snapshot>| snapshot.at.duration_since(before.at) < MEMORY;
+        let before = self.believed.as_ref().filter(is_recent);
+        if before.is_some_and(|before| vanished(before, &snapshot)) {
+            let since = *self.doubted_since.get_or_insert(snapshot.at);
+            if snapshot.at.duration_since(since) < DOUBT {
+                return Err(implausible());
+            }
         }
-        self.believed = Some(before);
-        Err(Ec2Error {
-            operation: "DescribeInstances",
-            code: "ImplausibleList".into(),
-            message: "most instances that ran a moment ago are missing, and EC2 lists even \
-                      terminated ones for an hour; nothing is done until they are back, or \
-                      missing for ten minutes"
-                .into(),
-            class: ErrorClass::Transient,
-        })
+        self.doubted_since = None;
+        self.believed = Some(snapshot.clone());
+        Ok(snapshot)
+    }
+}
+
+fn implausible() -> Ec2Error {
+    Ec2Error {
+        operation: "DescribeInstances",
+        code: "ImplausibleList".into(),
+        message: "most instances that ran a moment ago are missing, and EC2 lists even \
+                  terminated ones for an hour; nothing is done until they are back, or missing \
+                  for ten minutes"
+            .into(),
+        class: ErrorClass::Transient,
     }
 }
 
 /// Whether more than a few, and most, of what lived are not listed at all.
 fn vanished(before: &Snapshot, after: &Snapshot) -> bool {
-    let all = |look: &Snapshot| -> BTreeSet<String> {
-        let instances = look.instances.values().flatten();
-        instances.map(|i| i.id.clone()).collect()
-    };
-    let listed = all(after);
+    // Which is nearly always, and costs nothing then.
+    if Arc::ptr_eq(&before.instances, &after.instances) {
+        return false;
+    }
+    let listed = after.instances.values().flatten();
+    let listed: BTreeSet<&str> = listed.map(|i| i.id.as_str()).collect();
     let lived = before.instances.values().flatten();
     let lived = lived.filter(|i| i.state.is_live());
-    let (there, missing): (Vec<_>, Vec<_>) = lived.partition(|i| listed.contains(&i.id));
+    let (there, missing): (Vec<_>, Vec<_>) = lived.partition(|i| listed.contains(i.id.as_str()));
     missing.len() > FEW && missing.len() > there.len()
 }
 

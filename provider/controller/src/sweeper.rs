@@ -98,9 +98,9 @@ where
 /// Sweeps one region.
 pub struct Sweeper<'a> {
     /// Who may own what is there.
-    pub owners: &'a dyn Owners,
+    owners: &'a dyn Owners,
     /// How long something has to be nobody's; between two looks at who exists, too.
-    pub grace: SignedDuration,
+    grace: SignedDuration,
     looked_at: Option<Timestamp>,
     /// Since when pools that have something there do not exist.
     missing: BTreeMap<String, Timestamp>,

@@ -5,6 +5,7 @@ use api::lease::{SpotLease, SpotLeaseObservation, SpotLeaseStatus};
 use api::pool::{PoolInstance, SpotPool, SpotPoolObservation};
 use jiff::Timestamp;
 use kube::ResourceExt;
+use provider_core::NoticeKind;
 use provider_runtime::conditions::{Verdict, reason};
 use provider_runtime::events::Happened;
 use provider_runtime::finalizer;
@@ -102,7 +103,8 @@ fn of_instance(id: &str, instance: Option<&PoolInstance>, lease: &SpotLease) -> 
     match instance.state.as_str() {
         "running" => {
             let is_taken = instance.notice.as_ref();
-            let is_taken = is_taken.is_some_and(|notice| notice.kind == "Interruption");
+            let is_taken =
+                is_taken.is_some_and(|notice| notice.kind == NoticeKind::Interruption.as_str());
             let message = format!("AWS takes {id} back within two minutes; another one follows");
             let message = if is_taken { message } else { String::new() };
             Verdict::ready(true, reason::AVAILABLE, message)
