@@ -25,12 +25,13 @@ def arguments(
             "spec": {"deploymentTemplate": {"spec": deployment}},
         }
     )
-    _use(cluster, name, replicas)
+    use(cluster, name, replicas)
     yield
-    _use(cluster, "default", 1)
+    use(cluster, "default")
 
 
-def _use(cluster: Cluster, config: str, replicas: int) -> None:
+def use(cluster: Cluster, config: str, replicas: int = 1) -> None:
+    """Starts the provider anew with a DeploymentRuntimeConfig."""
     old = {pod["metadata"]["uid"] for pod in cluster.pods(PODS)}
     patch = json.dumps({"spec": {"runtimeConfigRef": {"name": config}}})
     cluster.kubectl(

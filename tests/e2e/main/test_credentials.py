@@ -1,6 +1,5 @@
 """Credentials: each source works, and what is missing is named."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -9,8 +8,8 @@ from environment.cluster import SYSTEM, Cluster, Object, Refused, condition
 from environment.configurations import Configurations
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
-from environment.pools import PODS, PROVIDER, Pools
-from environment.waiting import until
+from environment.pools import PODS, Pools
+from environment.runtime import use
 
 SECRET = "do-not-print-me"
 PROFILE = f"[default]\naws_access_key_id = AKIATEST\naws_secret_access_key = {SECRET}\n"
@@ -221,19 +220,9 @@ def identity(cluster: Cluster) -> Iterator[None]:
     """The provider with the identities that EKS's webhooks give a pod."""
     name = "eks"
     cluster.apply(_runtime(name))
-    _use_runtime(cluster, name)
+    use(cluster, name)
     yield
-    _use_runtime(cluster, "default")
-
-
-def _use_runtime(cluster: Cluster, name: str) -> None:
-    patch = {"spec": {"runtimeConfigRef": {"name": name}}}
-    old = {pod["metadata"]["uid"] for pod in cluster.pods(PODS)}
-    cluster.kubectl(
-        *("patch", "provider.pkg.crossplane.io", PROVIDER),
-        *("--type=merge", "-p", json.dumps(patch)),
-    )
-    until("the provider's new pod", lambda: cluster.renewed(PODS, old), seconds=120)
+    use(cluster, "default")
 
 
 def _runtime(name: str) -> Object:
