@@ -16,6 +16,8 @@ pub const CONFIG_RESOLVED: &str = "ConfigResolved";
 /// The workspace's instance runs.
 pub const COMPUTE_READY: &str = "ComputeReady";
 
+/// Kueue has quota for the workspace's pods.
+pub const ADMITTED: &str = "Admitted";
 /// The workspace's home volume is attached to its instance.
 pub const HOME_READY: &str = "HomeReady";
 /// upjet's: the last create, update or delete that it ran in the background.

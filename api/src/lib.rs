@@ -3,8 +3,9 @@
 //! | group | kinds | who writes them |
 //! |---|---|---|
 //! | [`WORKSPACE_GROUP`] | `GpuDevWorkspace`, by claim `GpuDevWorkspaceClaim` | developers |
+//! | | `WorkspaceFlavor`, `DevUser` | platform teams |
 //! | [`POOL_GROUP`] | `SpotPool`, `SpotLease`, `ProviderConfig`, `ClusterProviderConfig`, `ProviderConfigUsage` | the function, platform teams |
-//! | [`POLICY_GROUP`] | `WorkspacePolicy`, the function's input in a Composition | platform teams |
+//! | [`POLICY_GROUP`] | `WorkspacePolicy`, `DevUserPolicy`, the function's inputs in Compositions | platform teams |
 //!
 //! `catalogue` types the data of the EnvironmentConfig that the function reads.
 //! XRDs, CRDs and the input's schema under `xrds/` and `package/` are generated
@@ -20,7 +21,10 @@
 )]
 
 pub mod catalogue;
+pub mod cluster;
 pub mod condition;
+pub mod dev_user;
+pub mod flavor;
 pub mod lease;
 pub mod managed;
 pub mod policy;
@@ -29,11 +33,11 @@ pub mod provider_config;
 pub mod tags;
 pub mod workspace;
 
-/// API group of the composite and its claim.
+/// API group of the composites and the claim.
 pub const WORKSPACE_GROUP: &str = "platform.acme.io";
 /// API group of the managed resources and their configuration.
 pub const POOL_GROUP: &str = "gpu.platform.acme.io";
-/// API group of the function's input; never served by an API server.
+/// API group of the function's inputs; never served by an API server.
 pub const POLICY_GROUP: &str = "workspace.fn.platform.acme.io";
 /// The one version of all groups.
 pub const VERSION: &str = "v1alpha1";

@@ -71,6 +71,9 @@ pub struct WorkspacePolicy {
     /// What becomes of home volumes.
     #[serde(default)]
     pub home: HomePolicy,
+    /// Workspaces in the cluster. Unset: there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterPolicy>,
     /// Longest time in seconds until the function looks again.
     #[serde(default = "default_refresh_seconds")]
     #[schemars(range(min = 10, max = 86400))]
@@ -127,6 +130,53 @@ pub struct PolicyCeilings {
     )]
     #[schemars(range(min = 1, max = 16384))]
     pub home_size_gib: Option<i32>,
+}
+
+/// Workspaces in the cluster.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClusterPolicy {
+    /// The `WorkspaceFlavor` of claims that name none.
+    #[schemars(length(min = 1, max = 63))]
+    pub default_flavor: String,
+    /// Flavors that claims may ask for; unset: every one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_flavors: Option<Vec<String>>,
+    /// The most nodes of a workspace.
+    #[serde(default = "default_max_nodes")]
+    #[schemars(range(min = 1, max = 64))]
+    pub max_nodes: i32,
+    /// Queues of Kueue. Unset: pods start as soon as there is room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueuePolicy>,
+    /// Whether an owner's keys are those of the `DevUser` of that name as well.
+    #[serde(default)]
+    pub dev_users: bool,
+    /// The cluster's DNS domain.
+    #[serde(default = "default_cluster_domain")]
+    #[schemars(
+        length(max = 253),
+        regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
+    )]
+    pub domain: String,
+}
+
+/// Queues of Kueue.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct QueuePolicy {
+    /// The `LocalQueue` of claims that name none.
+    #[schemars(length(min = 1, max = 63))]
+    pub default: String,
+    /// `LocalQueue`s that claims may name; unset: every one of their namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<String>>,
+    /// The `WorkloadPriorityClass` of claims that name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_priority_class: Option<String>,
+    /// Priority classes that claims may name; unset: the default one only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_priority_classes: Option<Vec<String>>,
 }
 
 /// Ties a claim's owner to its namespace.
@@ -201,6 +251,14 @@ pub struct InstancePolicy {
     pub tags: BTreeMap<String, String>,
 }
 
+fn default_max_nodes() -> i32 {
+    8
+}
+
+fn default_cluster_domain() -> String {
+    "cluster.local".into()
+}
+
 fn default_refresh_seconds() -> u32 {
     600
 }
@@ -209,7 +267,7 @@ fn default_minimum_refresh_seconds() -> u32 {
     10
 }
 
-fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub(crate) fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": true

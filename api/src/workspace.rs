@@ -5,6 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::ImagePytorch;
+use crate::cluster::{
+    ChosenPods, Distributed, FlavorOverrides, NodeStatus, QueueStatus, WorkspaceLifecycle,
+    WorkspaceQueue,
+};
 use crate::pool::InstanceCapacityType;
 
 /// A GPU machine for one developer.
@@ -28,7 +32,11 @@ pub struct GpuDevWorkspaceSpec {
     validation = Rule::new("!has(oldSelf.home) || has(self.home)")
         .message("home cannot be removed: it holds the owner's files; delete the claim to let go of it"),
     validation = Rule::new("!has(self.home) || !has(self.capacityType) || self.capacityType == 'OnDemand'")
-        .message("home needs capacityType OnDemand: a spot instance may come back in another zone than its volume")
+        .message("home needs capacityType OnDemand: a spot instance may come back in another zone than its volume"),
+    validation = Rule::new("self.placement == 'Cluster' || !(has(self.flavor) || has(self.overrides) || has(self.distributed) || has(self.queue) || has(self.lifecycle))")
+        .message("flavor, overrides, distributed, queue and lifecycle need placement Cluster"),
+    validation = Rule::new("self.placement == 'EC2' || !(has(self.capacityType) || has(self.instanceTypes))")
+        .message("capacityType and instanceTypes need placement EC2: a flavor says where pods run")
 )]
 pub struct WorkspaceParameters {
     /// Whose workspace it is: lower-case letters, digits, `.`, `_` and `-`.
@@ -53,19 +61,21 @@ pub struct WorkspaceParameters {
     #[schemars(length(max = 32), regex(pattern = r"^[a-z]{2}(-[a-z]+)+-[0-9]$"))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("region is immutable: delete the claim and create another"))]
     pub region: String,
-    /// OpenCV release, for example `4.8.0`.
-    #[serde(default = "default_opencv_version")]
+    /// OpenCV release, for example `4.8.0`. Unset: 4.8.0 on EC2, the flavor's in
+    /// the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = 32),
         regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+(\.[0-9]+)?$")
     )]
-    pub opencv_version: String,
+    pub opencv_version: Option<String>,
     /// PyTorch release; the image's own when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
     pub pytorch_version: Option<String>,
-    /// Where the workspace runs.
+    /// Where the workspace runs. Immutable: a home cannot move.
     #[serde(default)]
+    #[x_kube(validation = Rule::new("self == oldSelf").message("placement is immutable: delete the claim and create another"))]
     pub placement: Placement,
     /// Which market the instance comes from; the policy's default when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,6 +86,22 @@ pub struct WorkspaceParameters {
     /// A volume of its own for the owner's files, which outlives instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<WorkspaceHome>,
+    /// In the cluster: the WorkspaceFlavor; the policy's default when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"))]
+    pub flavor: Option<String>,
+    /// In the cluster: what it changes of its flavor, as far as that lets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overrides: Option<FlavorOverrides>,
+    /// In the cluster: several nodes for one `torchrun`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distributed: Option<Distributed>,
+    /// In the cluster: where it waits for quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<WorkspaceQueue>,
+    /// In the cluster: whether it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<WorkspaceLifecycle>,
 }
 
 /// Where a workspace runs.
@@ -85,6 +111,8 @@ pub enum Placement {
     #[default]
     #[serde(rename = "EC2")]
     Ec2,
+    /// Pods in the cluster.
+    Cluster,
 }
 
 /// Which market a workspace's instance comes from.
@@ -184,6 +212,18 @@ pub struct GpuDevWorkspaceStatus {
     /// The home volume, recorded so that it is found again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeStatus>,
+    /// In the cluster: what its pods are made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<ChosenPods>,
+    /// In the cluster: its nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeStatus>,
+    /// Its SSH host keys, for `known_hosts`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_keys: Vec<String>,
+    /// How it stands in its queue, while it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueStatus>,
 }
 
 /// Where a workspace's home volume is.
@@ -208,12 +248,16 @@ pub struct HomeStatus {
 pub enum Phase {
     /// On its way.
     Provisioning,
-    /// Its instance runs and has an address.
+    /// One can log in.
     Ready,
     /// It cannot run; `message` says why.
     Failed,
     /// Its instance was lost; another one is on its way.
     Interrupted,
+    /// It waits for quota.
+    Queued,
+    /// It does not run, as its claim says; its home is kept.
+    Stopped,
 }
 
 /// An image of the catalogue, as chosen for this workspace: with all that its
@@ -239,8 +283,4 @@ fn default_instance_type() -> String {
 
 fn default_region() -> String {
     "us-east-1".into()
-}
-
-fn default_opencv_version() -> String {
-    "4.8.0".into()
 }

@@ -65,7 +65,7 @@ impl<'a> Composite<'a> {
                 name: name.to_owned(),
             })
             .ok_or_else(|| Refusal::NoNamespace {
-                kind: self.text(&["kind"]).to_owned(),
+                kind: self.kind().to_owned(),
                 name: self.name().to_owned(),
             })
     }
@@ -74,6 +74,16 @@ impl<'a> Composite<'a> {
     pub fn parameters(self) -> Result<WorkspaceParameters, Violations> {
         let none = json!({});
         schema::parameters(self.at(&["spec", "parameters"]).unwrap_or(&none))
+    }
+
+    /// Its kind: workspaces, flavors and users have Compositions of their own.
+    pub fn kind(self) -> &'a str {
+        self.text(&["kind"])
+    }
+
+    /// Whether the workspace is to be in the cluster, its parameters valid or not.
+    pub fn is_in_cluster(self) -> bool {
+        self.text(&["spec", "parameters", "placement"]) == "Cluster"
     }
 
     /// Whether the parameters mention a home volume, valid or not.
@@ -96,6 +106,10 @@ impl<'a> Composite<'a> {
             private_ip: self.status_field("privateIp"),
             image: self.status_field("image"),
             home: self.status_field("home"),
+            pods: self.status_field("pods"),
+            nodes: self.status_field("nodes").unwrap_or_default(),
+            host_keys: self.status_field("hostKeys").unwrap_or_default(),
+            queue: self.status_field("queue"),
         }
     }
 
@@ -146,7 +160,7 @@ mod tests {
     #[test]
     fn an_unknown_phase_of_another_version_does_not_lose_the_image() {
         let xr =
-            json!({"status": {"phase": "Queued", "image": {"id": "ami-1", "name": "default"}}});
+            json!({"status": {"phase": "Asleep", "image": {"id": "ami-1", "name": "default"}}});
         let status = Composite::new(&xr).status();
         assert_eq!(status.phase, None);
         assert_eq!(status.image.unwrap().id, "ami-1");

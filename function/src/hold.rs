@@ -13,7 +13,7 @@ use crate::schema::Violations;
 const OWN_PREFIX: &str = "platform.acme.io/";
 
 /// What the function does not know.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 pub enum Hold {
     /// Crossplane has not fetched the catalogue yet.
     #[error("waiting for Crossplane to fetch EnvironmentConfig {name}")]
@@ -74,6 +74,35 @@ pub enum Hold {
         /// The Namespace.
         name: String,
     },
+    /// Crossplane has not fetched the flavor yet.
+    #[error("waiting for Crossplane to fetch WorkspaceFlavor {name}")]
+    FlavorUnresolved {
+        /// The `WorkspaceFlavor`.
+        name: String,
+    },
+    /// There is no such flavor.
+    #[error(
+        "WorkspaceFlavor {name} does not exist: create it, or name another one in \
+         spec.parameters.flavor or the Composition's input.cluster.defaultFlavor"
+    )]
+    FlavorAbsent {
+        /// The `WorkspaceFlavor`.
+        name: String,
+    },
+    /// The flavor does not fit its schema.
+    #[error("WorkspaceFlavor {name} is not usable: {violations}")]
+    FlavorInvalid {
+        /// The `WorkspaceFlavor`.
+        name: String,
+        /// Fields under `spec`.
+        violations: Violations,
+    },
+    /// Crossplane has not fetched the owner yet.
+    #[error("waiting for Crossplane to fetch DevUser {name}")]
+    DevUserUnresolved {
+        /// The `DevUser`.
+        name: String,
+    },
     /// The catalogue does not fit its schema.
     #[error("EnvironmentConfig {name} is not usable: {violations}")]
     Invalid {
@@ -122,6 +151,10 @@ impl Hold {
             Self::NetworkIncomplete { .. } => "NetworkIncomplete",
             Self::PriceMissing { .. } => "PriceMissing",
             Self::NamespaceUnresolved { .. } => "NamespaceUnresolved",
+            Self::FlavorUnresolved { .. } => "FlavorUnresolved",
+            Self::FlavorAbsent { .. } => "FlavorMissing",
+            Self::FlavorInvalid { .. } => "FlavorInvalid",
+            Self::DevUserUnresolved { .. } => "DevUserUnresolved",
             Self::ImageMissing { .. } | Self::ImageUnknown { .. } => "ImageMissing",
         }
     }

@@ -23,8 +23,66 @@ pub const SSH_PREFIX: &str = "ssh-";
 pub const HOME: &str = "home";
 /// Its attachment to an instance, by the instance's id.
 pub const ATTACHMENT_PREFIX: &str = "home-attachment-";
+/// In the cluster: the nodes.
+pub const STATEFUL_SET: &str = "cluster-stateful-set";
+/// Their names.
+pub const SERVICE: &str = "cluster-service";
+/// Who may reach them.
+pub const NETWORK_POLICY: &str = "cluster-network-policy";
+/// Who they are to the API server.
+pub const SERVICE_ACCOUNT: &str = "cluster-service-account";
+/// What that may do.
+pub const ROLE: &str = "cluster-role";
+/// That it may.
+pub const ROLE_BINDING: &str = "cluster-role-binding";
+/// Their host keys.
+pub const HOST_KEYS: &str = "cluster-host-keys";
+/// The programs that they run.
+pub const FILES: &str = "cluster-files";
+/// The owner's SSH keys.
+pub const AUTHORIZED_KEYS: &str = "cluster-authorized-keys";
+/// The home of a node, by its number, where it goes with the claim.
+pub const NODE_HOME_PREFIX: &str = "cluster-home-";
+/// A user's namespace.
+pub const NAMESPACE: &str = "user-namespace";
+/// What its owner may do in it.
+pub const OWNER_ROLE_BINDING: &str = "user-owner-role-binding";
+/// How much there may be in it.
+pub const QUOTA: &str = "user-quota";
+/// What containers in it get that say nothing.
+pub const LIMITS: &str = "user-limits";
+/// Its queue.
+pub const LOCAL_QUEUE: &str = "user-local-queue";
+/// What keeps others out.
+pub const DEFAULT_DENY: &str = "user-default-deny";
+/// What keeps a user with homes from being deleted.
+pub const PROTECTION: &str = "user-protection";
 /// A deletion order, by what is used and by whom.
 pub const USAGE_PREFIX: &str = "usage-";
+
+/// The keys of a workspace in the cluster.
+const CLUSTER: [&str; 9] = [
+    STATEFUL_SET,
+    SERVICE,
+    NETWORK_POLICY,
+    SERVICE_ACCOUNT,
+    ROLE,
+    ROLE_BINDING,
+    HOST_KEYS,
+    FILES,
+    AUTHORIZED_KEYS,
+];
+
+/// The keys of a user.
+const DEV_USER: [&str; 7] = [
+    NAMESPACE,
+    OWNER_ROLE_BINDING,
+    QUOTA,
+    LIMITS,
+    LOCAL_QUEUE,
+    DEFAULT_DENY,
+    PROTECTION,
+];
 
 /// Whether this function composes resources under such a key. Resources under
 /// any other key are other steps' of the pipeline.
@@ -45,10 +103,13 @@ fn is_plain(key: &str) -> bool {
             .is_some_and(|hash| hash.len() == 8 && hash.bytes().all(is_hex))
     };
     matches!(key, POOL | SECURITY_GROUP | EGRESS | HOME)
+        || CLUSTER.contains(&key)
+        || DEV_USER.contains(&key)
         || [POOL_PREFIX, INSTANCE_PREFIX, ATTACHMENT_PREFIX]
             .into_iter()
             .any(hashed)
         || is_ssh(key)
+        || home_of_node(key).is_some()
 }
 
 /// A key by the hash of what the resource is made of.
@@ -67,6 +128,17 @@ pub fn hashed<'a>(prefix: &str, parts: impl IntoIterator<Item = &'a str>) -> Str
 /// The key of the rule that lets a network in.
 pub fn ssh(cidr: &str) -> String {
     format!("{SSH_PREFIX}{}", cidr.replace(['.', '/'], "-"))
+}
+
+/// The key of a node's home.
+pub fn node_home(node: i32) -> String {
+    format!("{NODE_HOME_PREFIX}{node}")
+}
+
+/// The node whose home has the key.
+pub fn home_of_node(key: &str) -> Option<i32> {
+    let node: i32 = key.strip_prefix(NODE_HOME_PREFIX)?.parse().ok()?;
+    (node >= 0 && node_home(node) == key).then_some(node)
 }
 
 /// The key of the `Usage` that keeps `of` until `by` is gone.

@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::response::{Condition, Desired, Event, Response, Severity};
 use crate::status::{self, Report};
-use crate::{input, limits, requirements, resolve};
+use crate::{cluster, dev_user, flavor, input, limits, requirements, resolve};
 
 /// How soon to look again at what a person has to change.
 const REFUSED_TTL: Duration = Duration::from_mins(1);
@@ -51,6 +51,17 @@ impl From<Refusal> for Unresolved {
 /// Decides.
 pub fn render(request: &Request) -> Response {
     let composite = request.composite.as_ref().map(Composite::new);
+    match composite {
+        Some(composite) if composite.kind() == flavor::KIND => flavor::render(request),
+        Some(composite) if composite.kind() == dev_user::KIND => {
+            dev_user::render(request, composite)
+        }
+        Some(composite) if composite.is_in_cluster() => cluster::render(request, composite),
+        _ => on_ec2(request, composite),
+    }
+}
+
+fn on_ec2(request: &Request, composite: Option<Composite<'_>>) -> Response {
     let previous = composite.map(Composite::status).unwrap_or_default();
     let rendering = Rendering {
         request,
@@ -216,7 +227,8 @@ fn claim_paths(policy: &WorkspacePolicy, composite: Composite<'_>) -> ClaimPaths
     }
 }
 
-fn fields(status: &GpuDevWorkspaceStatus) -> Map<String, Value> {
+/// The status as Crossplane takes it.
+pub fn fields(status: &GpuDevWorkspaceStatus) -> Map<String, Value> {
     match serde_json::to_value(status) {
         Ok(Value::Object(fields)) => fields,
         // A struct of strings and enums always serializes to an object.

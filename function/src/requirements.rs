@@ -6,7 +6,7 @@ use api::policy::WorkspacePolicy;
 use crate::composite::Composite;
 use crate::on_demand::{self, home};
 use crate::request::Request;
-use crate::{catalogue, keys, owner};
+use crate::{catalogue, cluster, keys, owner};
 
 /// The requirement for the attachments of a workspace's home volume.
 pub const ATTACHMENTS: &str = "attachments";
@@ -29,6 +29,11 @@ pub struct Requirement {
 pub enum Which {
     /// The cluster-scoped one of that name.
     Named(String),
+    /// Every one.
+    Every {
+        /// Of that namespace; of all namespaces for none.
+        namespace: Option<String>,
+    },
     /// All of a namespace that carry a label.
     Labelled {
         /// The namespace.
@@ -42,8 +47,11 @@ pub enum Which {
 
 /// Everything that a decision about this request may need.
 pub fn of(policy: &WorkspacePolicy, request: &Request) -> Vec<Requirement> {
-    let mut required = catalogue::requirements(policy);
     let composite = request.composite.as_ref().map(Composite::new);
+    if let Some(composite) = composite.filter(|c| c.is_in_cluster()) {
+        return cluster::requirements(policy, composite, request);
+    }
+    let mut required = catalogue::requirements(policy);
     let Some((composite, origin)) = composite.and_then(|c| Some((c, c.origin().ok()?))) else {
         return required;
     };

@@ -132,7 +132,7 @@ fn network(
 }
 
 /// The owner's keys from the catalogue, then the claim's, each once.
-fn public_keys(parameters: &WorkspaceParameters, catalogue: &Catalogue) -> Vec<String> {
+pub fn public_keys(parameters: &WorkspaceParameters, catalogue: &Catalogue) -> Vec<String> {
     let known = catalogue
         .owners
         .get(&parameters.owner)

@@ -188,14 +188,15 @@ impl Desired {
 impl Requirement {
     fn add_to(self, rsp: &mut RunFunctionResponse) {
         let (which, namespace) = match self.which {
-            Which::Named(name) => (ResourceMatch::Name(name), None),
+            Which::Named(name) => (Some(ResourceMatch::Name(name)), None),
+            Which::Every { namespace } => (None, namespace),
             Which::Labelled {
                 namespace,
                 key,
                 value,
             } => {
                 let labels = [(key.to_owned(), value)].into_iter().collect();
-                (ResourceMatch::Labels(labels), Some(namespace))
+                (Some(ResourceMatch::Labels(labels)), Some(namespace))
             }
         };
         sdk::require_resources(
@@ -203,7 +204,7 @@ impl Requirement {
             self.name,
             self.api_version,
             self.kind,
-            Some(which),
+            which,
             namespace,
         );
     }

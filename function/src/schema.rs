@@ -8,6 +8,8 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use api::catalogue::Catalogue;
+use api::dev_user::{DevUserPolicy, DevUserSpec};
+use api::flavor::WorkspaceFlavorSpec;
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 use jsonschema::error::ValidationErrorKind as Kind;
@@ -78,6 +80,9 @@ type Compiled = Result<Validator, String>;
 static PARAMETERS: LazyLock<Compiled> = LazyLock::new(compile::<WorkspaceParameters>);
 static POLICY: LazyLock<Compiled> = LazyLock::new(compile::<WorkspacePolicy>);
 static CATALOGUE: LazyLock<Compiled> = LazyLock::new(compile::<Catalogue>);
+static FLAVOR: LazyLock<Compiled> = LazyLock::new(compile::<WorkspaceFlavorSpec>);
+static DEV_USER: LazyLock<Compiled> = LazyLock::new(compile::<DevUserSpec>);
+static DEV_USER_POLICY: LazyLock<Compiled> = LazyLock::new(compile::<DevUserPolicy>);
 
 /// Reads `spec.parameters` of a workspace.
 pub fn parameters(value: &Value) -> Result<WorkspaceParameters, Violations> {
@@ -87,6 +92,21 @@ pub fn parameters(value: &Value) -> Result<WorkspaceParameters, Violations> {
 /// Reads the function's input.
 pub fn policy(value: &Value) -> Result<WorkspacePolicy, Violations> {
     parse(&POLICY, "input", value)
+}
+
+/// Reads `spec` of a `WorkspaceFlavor`.
+pub fn flavor(value: &Value) -> Result<WorkspaceFlavorSpec, Violations> {
+    parse(&FLAVOR, "spec", value)
+}
+
+/// Reads `spec` of a `DevUser`.
+pub fn dev_user(value: &Value) -> Result<DevUserSpec, Violations> {
+    parse(&DEV_USER, "spec", value)
+}
+
+/// Reads the function's input for `DevUsers`.
+pub fn dev_user_policy(value: &Value) -> Result<DevUserPolicy, Violations> {
+    parse(&DEV_USER_POLICY, "input", value)
 }
 
 /// Reads the data of an `EnvironmentConfig`.
@@ -182,7 +202,14 @@ mod tests {
 
     #[test]
     fn every_schema_compiles() {
-        for compiled in [&*PARAMETERS, &*POLICY, &*CATALOGUE] {
+        for compiled in [
+            &*PARAMETERS,
+            &*POLICY,
+            &*CATALOGUE,
+            &*FLAVOR,
+            &*DEV_USER,
+            &*DEV_USER_POLICY,
+        ] {
             assert_eq!(compiled.as_ref().err(), None);
         }
     }
@@ -205,7 +232,7 @@ mod tests {
             ),
             (
                 json!({"owner": "a", "placement": "Moon"}),
-                "spec.parameters.placement: must be \"EC2\"",
+                "spec.parameters.placement: must be \"EC2\" or \"Cluster\"",
             ),
             (
                 json!({"owner": "a", "capacityType": "Reserved"}),
@@ -213,7 +240,7 @@ mod tests {
             ),
             (
                 json!({"owner": "a", "opencvVersion": 4.8}),
-                "spec.parameters.opencvVersion: 4.8 is not of type \"string\"",
+                "spec.parameters.opencvVersion: 4.8 is not of types \"null\", \"string\"",
             ),
         ];
         for (value, expected) in cases {

@@ -6,6 +6,9 @@ use api::workspace::{ChosenImage, WorkspaceParameters};
 use crate::refusal::Refusal;
 use crate::schema::{Violation, Violations};
 
+/// The `OpenCV` release of a claim that names none.
+const DEFAULT_OPENCV: &str = "4.8.0";
+
 /// The first `OpenCV` release whose wheels are built against `NumPy` 2.
 const FIRST_WITH_NUMPY_2: (u32, u32) = (4, 10);
 
@@ -99,7 +102,10 @@ pub fn choose(
         }
     };
     Ok(Software {
-        opencv: parameters.opencv_version.clone(),
+        opencv: parameters
+            .opencv_version
+            .clone()
+            .unwrap_or_else(|| DEFAULT_OPENCV.to_owned()),
         pytorch,
     })
 }

@@ -5,6 +5,8 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
+use api::dev_user::{DevUser, DevUserPolicy};
+use api::flavor::WorkspaceFlavor;
 use api::lease::SpotLease;
 use api::policy::WorkspacePolicy;
 use api::pool::SpotPool;
@@ -13,6 +15,7 @@ use api::workspace::GpuDevWorkspace;
 use clap::Args;
 use kube::CustomResourceExt;
 use kube::core::schema::{OptionalEnum, OptionalIntOrString, StructuralSchemaRewriter};
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
@@ -81,10 +84,27 @@ fn generate() -> Result<Vec<Generated>, Box<dyn Error>> {
     let mut files = vec![
         file("xrds/gpudevworkspaces.platform.acme.io.yaml", &xrd()?)?,
         file(
-            "package/function/input/workspace.fn.platform.acme.io_workspacepolicies.yaml",
-            &input_schema(),
+            "xrds/workspaceflavors.platform.acme.io.yaml",
+            &flavor_xrd()?,
         )?,
+        file("xrds/devusers.platform.acme.io.yaml", &dev_user_xrd()?)?,
     ];
+    for (kind, plural, schema) in [
+        (
+            "WorkspacePolicy",
+            "workspacepolicies",
+            input_schema::<WorkspacePolicy>(),
+        ),
+        (
+            "DevUserPolicy",
+            "devuserpolicies",
+            input_schema::<DevUserPolicy>(),
+        ),
+    ] {
+        let group = api::POLICY_GROUP;
+        let path = format!("package/function/input/{group}_{plural}.yaml");
+        files.push(file(&path, &input(kind, plural, &schema))?);
+    }
     for crd in [
         serde_json::to_value(SpotPool::crd())?,
         serde_json::to_value(SpotLease::crd())?,
@@ -110,7 +130,6 @@ fn file(path: &str, content: &Value) -> Result<Generated, Box<dyn Error>> {
 fn xrd() -> Result<Value, Box<dyn Error>> {
     let crd = serde_json::to_value(GpuDevWorkspace::crd())?;
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-    let column = |name: &str, path: &str| json!({"name": name, "type": "string", "jsonPath": path});
     Ok(json!({
         "apiVersion": "apiextensions.crossplane.io/v1",
         "kind": "CompositeResourceDefinition",
@@ -123,7 +142,7 @@ fn xrd() -> Result<Value, Box<dyn Error>> {
                 "plural": "gpudevworkspaceclaims",
                 "shortNames": ["gpuws"],
             },
-            "connectionSecretKeys": ["host", "port", "user", "ssh"],
+            "connectionSecretKeys": ["host", "port", "user", "ssh", "known_hosts"],
             // A claim is gone when its instance is, not before.
             "defaultCompositeDeletePolicy": "Foreground",
             "versions": [{
@@ -135,6 +154,7 @@ fn xrd() -> Result<Value, Box<dyn Error>> {
                     column("OWNER", ".spec.parameters.owner"),
                     column("TYPE", ".status.instanceType"),
                     column("INSTANCE", ".status.instanceId"),
+                    column("FLAVOR", ".status.pods.flavor"),
                     column("SSH", ".status.ssh"),
                 ],
                 "schema": {"openAPIV3Schema": {
@@ -151,9 +171,83 @@ fn xrd() -> Result<Value, Box<dyn Error>> {
     }))
 }
 
-/// The function's input, in the form of a CRD, as Crossplane's packages carry
-/// it. It is never installed.
-fn input_schema() -> Value {
+/// Flavors and users have no claims: platform teams write them.
+fn flavor_xrd() -> Result<Value, Box<dyn Error>> {
+    modern_xrd(
+        &serde_json::to_value(WorkspaceFlavor::crd())?,
+        "What pods a platform team offers.",
+        &["flavor", "flavors"],
+        &[
+            column("CPU", ".spec.cpu"),
+            column("MEMORY", ".spec.memory"),
+            column("GPUS", ".spec.gpus"),
+            column("PYTORCH", ".spec.pytorchVersion"),
+            column("OPENCV", ".spec.opencvVersion"),
+            column("IMAGE", ".spec.image"),
+        ],
+    )
+}
+
+fn dev_user_xrd() -> Result<Value, Box<dyn Error>> {
+    modern_xrd(
+        &serde_json::to_value(DevUser::crd())?,
+        "A person, and a namespace that is theirs alone.",
+        &[],
+        &[
+            column("NAMESPACE", ".status.namespace"),
+            column("PROTECTED", ".status.protected"),
+            column("MESSAGE", ".status.message"),
+        ],
+    )
+}
+
+fn column(name: &str, path: &str) -> Value {
+    json!({"name": name, "type": "string", "jsonPath": path})
+}
+
+fn modern_xrd(
+    crd: &Value,
+    description: &str,
+    short_names: &[&str],
+    columns: &[Value],
+) -> Result<Value, Box<dyn Error>> {
+    let names = &crd["spec"]["names"];
+    let (kind, plural) = (&names["kind"], &names["plural"]);
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    let mut properties = json!({"spec": schema["spec"]});
+    if let Some(status) = schema.get("status") {
+        properties["status"] = status.clone();
+    }
+    let name = plural.as_str().ok_or("a kind without a plural")?;
+    let mut names = json!({"kind": kind, "plural": plural});
+    if !short_names.is_empty() {
+        names["shortNames"] = json!(short_names);
+    }
+    Ok(json!({
+        "apiVersion": "apiextensions.crossplane.io/v2",
+        "kind": "CompositeResourceDefinition",
+        "metadata": {"name": format!("{name}.{}", api::WORKSPACE_GROUP)},
+        "spec": {
+            "scope": "Cluster",
+            "group": api::WORKSPACE_GROUP,
+            "names": names,
+            "versions": [{
+                "name": api::VERSION,
+                "served": true,
+                "referenceable": true,
+                "additionalPrinterColumns": columns,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "description": description,
+                    "required": ["spec"],
+                    "properties": properties,
+                }},
+            }],
+        },
+    }))
+}
+
+fn input_schema<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::openapi3()
         .with(|settings| {
             settings.inline_subschemas = true;
@@ -163,23 +257,29 @@ fn input_schema() -> Value {
         .with_transform(OptionalEnum)
         .with_transform(OptionalIntOrString)
         .into_generator();
-    let mut schema = Value::from(generator.into_root_schema_for::<WorkspacePolicy>());
+    let mut schema = Value::from(generator.into_root_schema_for::<T>());
     if let Some(schema) = schema.as_object_mut() {
         schema.remove("title");
         schema.remove("additionalProperties");
     }
+    schema
+}
+
+/// A function's input, in the form of a CRD, as Crossplane's packages carry it. It
+/// is never installed.
+fn input(kind: &str, plural: &str, schema: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("workspacepolicies.{}", api::POLICY_GROUP)},
+        "metadata": {"name": format!("{plural}.{}", api::POLICY_GROUP)},
         "spec": {
             "group": api::POLICY_GROUP,
             "names": {
                 "categories": ["crossplane"],
-                "kind": "WorkspacePolicy",
-                "listKind": "WorkspacePolicyList",
-                "plural": "workspacepolicies",
-                "singular": "workspacepolicy",
+                "kind": kind,
+                "listKind": format!("{kind}List"),
+                "plural": plural,
+                "singular": kind.to_lowercase(),
             },
             "scope": "Namespaced",
             "versions": [{
@@ -199,7 +299,7 @@ mod tests {
     #[test]
     fn committed_schemas_are_what_the_types_say() {
         let files = generate().unwrap();
-        assert_eq!(files.len(), 7);
+        assert_eq!(files.len(), 10);
         check(&crate::root(), &files).unwrap();
     }
 
@@ -214,9 +314,5 @@ mod tests {
             "g4dn.xlarge"
         );
         assert_eq!(parameters["properties"]["region"]["default"], "us-east-1");
-        assert_eq!(
-            parameters["properties"]["opencvVersion"]["default"],
-            "4.8.0"
-        );
     }
 }

@@ -58,7 +58,7 @@ fn demo(arguments: &Arguments, progress: &mut Progress) -> Outcome<()> {
 /// Applies the platform team's part: namespaces, catalogue, credentials.
 fn configure(target: &Resolved, progress: &mut Progress) -> Outcome<()> {
     let step = progress.begin("apply examples/platform");
-    for file in ["namespaces.yaml", "catalogue.yaml"] {
+    for file in ["namespaces.yaml", "catalogue.yaml", "cluster-rbac.yaml"] {
         apply_file(target, &format!("examples/platform/{file}"))?;
     }
     match &target.emulator {
@@ -74,6 +74,8 @@ fn configure(target: &Resolved, progress: &mut Progress) -> Outcome<()> {
         "--for=condition=Established",
         "--timeout=60s",
         "xrd/gpudevworkspaces.platform.acme.io",
+        "xrd/workspaceflavors.platform.acme.io",
+        "xrd/devusers.platform.acme.io",
     ]))?;
     output(target.kubectl().args([
         "wait",

@@ -66,7 +66,7 @@ impl Crossplane {
 
     fn command(&self, call: &Call<'_>) -> Command {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let composition = root.join("compositions/gpudevworkspaces-ec2.yaml");
+        let composition = root.join("compositions/gpudevworkspaces.yaml");
         let composition = std::fs::read_to_string(composition).unwrap();
         let mut composition: Value = serde_yaml::from_str(&composition).unwrap();
         let step = &mut composition["spec"]["pipeline"][0];

@@ -72,7 +72,7 @@ impl Composite {
                     "namespace": NAMESPACE,
                     "name": "alice-vision",
                 },
-                "compositionRef": {"name": "gpudevworkspaces-ec2"},
+                "compositionRef": {"name": "gpudevworkspaces"},
                 "parameters": self.parameters,
             },
             "status": self.status,

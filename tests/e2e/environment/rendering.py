@@ -74,7 +74,7 @@ def render(
             "composition",
             "render",
             write("composite.yaml", _composite(claim)),
-            ROOT / "compositions/gpudevworkspaces-ec2.yaml",
+            ROOT / "compositions/gpudevworkspaces.yaml",
             write("functions.yaml", _function(address)),
             f"--crossplane-binary={os.environ['CROSSPLANE_CORE']}",
             f"--xrd={ROOT / 'xrds/gpudevworkspaces.platform.acme.io.yaml'}",

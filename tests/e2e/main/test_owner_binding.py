@@ -21,7 +21,7 @@ def bound(cluster: Cluster) -> Iterator[str]:
     """A Composition whose policy binds owners, and Crossplane's right to look."""
     access = ROOT / "examples/platform/owner-binding.yaml"
     composition = yaml.safe_load(
-        (ROOT / "compositions/gpudevworkspaces-ec2.yaml").read_text()
+        (ROOT / "compositions/gpudevworkspaces.yaml").read_text()
     )
     composition["metadata"] = {"name": COMPOSITION}
     policy = composition["spec"]["pipeline"][0]["input"]

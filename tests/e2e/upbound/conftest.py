@@ -68,7 +68,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def deleting_homes(cluster: Cluster) -> str:
     """The Composition of a policy by which homes go with their claims."""
-    text = (ROOT / "compositions/gpudevworkspaces-ec2.yaml").read_text()
+    text = (ROOT / "compositions/gpudevworkspaces.yaml").read_text()
     composition: Object = yaml.safe_load(text)
     composition["metadata"] = {"name": "deleting-homes"}
     (step,) = composition["spec"]["pipeline"]

@@ -1,0 +1,29 @@
+//! A workspace in the cluster: a StatefulSet with what belongs to it.
+//!
+//! [`render`] decides, in this order: [`wanted`] from policy, flavor and claim,
+//! [`seen`] of what Crossplane observes and fetches, [`plan`] for what is composed
+//! now, [`report`] for what the user reads. What the objects look like is in
+//! `stateful_set`, `network`, `identity` and `files`.
+//!
+//! What pods are made of is chosen when they start and kept in status until they
+//! stop: neither a changed flavor nor a changed claim ends somebody's work.
+
+mod choice;
+mod files;
+mod homes;
+mod identity;
+mod names;
+mod network;
+mod node;
+mod plan;
+mod queue;
+mod render;
+mod report;
+mod required;
+mod seen;
+mod stateful_set;
+mod wanted;
+
+pub use names::OWNER_LABEL;
+pub use render::render;
+pub use required::{KUEUE, requirements};

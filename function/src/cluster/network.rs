@@ -1,0 +1,64 @@
+//! The nodes' names, and who may reach them.
+
+use serde_json::{Value, json};
+
+use super::names::{Names, OWNER_LABEL, WORKSPACE_LABEL};
+
+/// Where clouds answer any pod with the machine's own credentials.
+const METADATA_IPV4: &str = "169.254.169.254/32";
+const METADATA_IPV6: &str = "fd00:ec2::254/128";
+
+/// The headless Service. It names nodes before they are ready, since they look for
+/// each other while they start.
+pub fn service(names: &Names, owner: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": super::identity::metadata(names, &names.name, owner),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": true,
+            "selector": {(WORKSPACE_LABEL): names.name},
+            "ports": [{"name": "ssh", "port": 22, "protocol": "TCP", "targetPort": 22}],
+        },
+    })
+}
+
+/// Who may reach the nodes: they each other on every port, since NCCL takes
+/// whichever is free, and the claim's networks by SSH. The nodes reach everything
+/// but the machine's metadata.
+pub fn policy(names: &Names, owner: &str, ssh_cidrs: &[String], nodes: i32) -> Value {
+    let mut ingress = Vec::new();
+    if nodes > 1 {
+        let peers = json!({"podSelector": {"matchLabels": {
+            (WORKSPACE_LABEL): names.name,
+            (OWNER_LABEL): owner,
+        }}});
+        ingress.push(json!({"from": [peers]}));
+    }
+    if !ssh_cidrs.is_empty() {
+        let networks: Vec<Value> = ssh_cidrs
+            .iter()
+            .map(|cidr| json!({"ipBlock": {"cidr": cidr}}))
+            .collect();
+        ingress.push(json!({"from": networks, "ports": [{"port": 22, "protocol": "TCP"}]}));
+    }
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": super::identity::metadata(names, &names.name, owner),
+        "spec": {
+            "podSelector": {"matchLabels": {(WORKSPACE_LABEL): names.name}},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": ingress,
+            "egress": [
+                {"to": [
+                    {"ipBlock": {"cidr": "0.0.0.0/0", "except": [METADATA_IPV4]}},
+                    {"ipBlock": {"cidr": "::/0", "except": [METADATA_IPV6]}},
+                ]},
+                // Some network plugins take no pod for part of a network.
+                {"to": [{"namespaceSelector": {}}]},
+            ],
+        },
+    })
+}

@@ -1,0 +1,223 @@
+//! What is composed now: which pods, how many, and what stays as it is.
+
+use std::collections::BTreeMap;
+
+use api::cluster::{ChosenPods, WorkspaceState};
+use serde_json::{Map, Value, json};
+
+use super::seen::Seen;
+use super::stateful_set::Nodes;
+use super::wanted::Wanted;
+use super::{files, homes, identity, network, queue};
+use crate::hold::Hold;
+use crate::keys;
+use crate::render::Unresolved;
+
+/// What is composed now.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The objects, by key.
+    pub objects: BTreeMap<String, Value>,
+    /// What the pods are made of; none before the first start.
+    pub pods: Option<ChosenPods>,
+    /// What becomes of the pods.
+    pub step: Step,
+    /// What has no effect yet.
+    pub notices: Vec<String>,
+}
+
+/// What becomes of the pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// They run, or are to run.
+    Run,
+    /// They end, because the claim says so.
+    Stop,
+    /// They end, because they are made of something else now and nobody works in
+    /// them: they start again as soon as the last one is gone.
+    Restart,
+    /// There is none, as the claim says.
+    Rest,
+}
+
+/// Plans. `recorded` is what the present pods are made of, as the last call wrote it
+/// down.
+pub fn plan(
+    wanted: &Wanted,
+    seen: Seen<'_>,
+    recorded: Option<&ChosenPods>,
+) -> Result<Plan, Unresolved> {
+    homes::check(wanted, seen)?;
+    let active = is_active(seen, recorded);
+    let running = wanted.state == WorkspaceState::Running;
+    let (pods, step) = match (running, active) {
+        (true, false) => (Some(fresh(wanted)?), Step::Run),
+        (true, true) => running_pods(wanted, seen, recorded)?,
+        (false, active) => {
+            let step = if active { Step::Stop } else { Step::Rest };
+            let kept = match recorded {
+                Some(recorded) => Some(recorded),
+                // A StatefulSet cannot be written without its pods, and is not
+                // dropped for want of them.
+                None if seen.stateful_set().is_some() => Some(fresh(wanted)?),
+                None => None,
+            };
+            (kept, step)
+        }
+    };
+    let nodes = pods.map_or(1, |pods| pods.nodes);
+    let mut plan = Plan {
+        objects: standing(wanted, nodes),
+        pods: pods.cloned(),
+        step,
+        notices: notices(wanted, seen, pods, step),
+    };
+    plan.objects.extend(homes::composed(wanted, seen, nodes));
+    if let Some(pods) = pods.filter(|pods| !goes(wanted, seen, recorded, pods, active)) {
+        plan.objects.extend(stateful_set(wanted, seen, pods, step));
+    }
+    Ok(plan)
+}
+
+/// Whether pods run, end, or still count with Kueue. What they are made of cannot
+/// change before that is over.
+fn is_active(seen: Seen<'_>, recorded: Option<&ChosenPods>) -> bool {
+    let counted = seen
+        .stateful_set()
+        .is_some_and(|set| set.replicas() > 0 || set.current() > 0);
+    let queued = recorded.is_some_and(|pods| pods.queue.is_some());
+    counted || seen.pods().next().is_some() || (queued && queue::lingers(seen))
+}
+
+fn fresh(wanted: &Wanted) -> Result<&ChosenPods, Hold> {
+    wanted.pods.as_ref().map_err(Clone::clone)
+}
+
+/// Pods stay what they are while somebody may work in them.
+fn running_pods<'a>(
+    wanted: &'a Wanted,
+    seen: Seen<'_>,
+    recorded: Option<&'a ChosenPods>,
+) -> Result<(Option<&'a ChosenPods>, Step), Hold> {
+    let Some(recorded) = recorded else {
+        return Ok((Some(fresh(wanted)?), Step::Run));
+    };
+    let changed = wanted.pods.as_ref().is_ok_and(|fresh| fresh != recorded);
+    let nobody_works = seen.knows_pods() && !seen.pods().any(|pod| pod.has_started());
+    let step = if changed && nobody_works {
+        Step::Restart
+    } else {
+        Step::Run
+    };
+    Ok((Some(recorded), step))
+}
+
+/// Everything but the nodes themselves.
+fn standing(wanted: &Wanted, nodes: i32) -> BTreeMap<String, Value> {
+    let Wanted { names, owner, .. } = wanted;
+    [
+        (keys::SERVICE, network::service(names, owner)),
+        (
+            keys::NETWORK_POLICY,
+            network::policy(names, owner, &wanted.ssh_cidrs, nodes),
+        ),
+        (
+            keys::SERVICE_ACCOUNT,
+            identity::service_account(names, owner),
+        ),
+        (keys::ROLE, identity::role(names, owner)),
+        (keys::ROLE_BINDING, identity::role_binding(names, owner)),
+        (keys::HOST_KEYS, identity::host_keys(names, owner)),
+        (keys::FILES, files::programs(names, owner)),
+        (
+            keys::AUTHORIZED_KEYS,
+            files::authorized_keys(names, owner, &wanted.public_keys),
+        ),
+    ]
+    .map(|(key, object)| (key.to_owned(), object))
+    .into()
+}
+
+/// Whether the StatefulSet goes now, and comes back at the next call: it has no pod,
+/// and cannot become what is wanted. Its volume claims cannot change, and Kueue lets
+/// nobody change what it counts. Homes stay: no StatefulSet takes them along.
+fn goes(
+    wanted: &Wanted,
+    seen: Seen<'_>,
+    recorded: Option<&ChosenPods>,
+    pods: &ChosenPods,
+    active: bool,
+) -> bool {
+    let Some(observed) = seen.stateful_set().filter(|_| !active) else {
+        return false;
+    };
+    let lacks_home = wanted.home.is_some() && observed.home_template().is_none();
+    let is_counted = |pods: &ChosenPods| pods.queue.is_some();
+    let other = recorded
+        .is_some_and(|recorded| recorded != pods && (is_counted(recorded) || is_counted(pods)));
+    lacks_home || other
+}
+
+/// The nodes. None for a workspace that never ran and is not to run.
+fn stateful_set(
+    wanted: &Wanted,
+    seen: Seen<'_>,
+    pods: &ChosenPods,
+    step: Step,
+) -> Option<(String, Value)> {
+    let observed = seen.stateful_set();
+    if observed.is_none() && step == Step::Rest {
+        return None;
+    }
+    let there = observed.and_then(|set| set.home_template()).map(as_applied);
+    let to_come = wanted.home.as_ref().filter(|_| observed.is_none());
+    let to_come = to_come.map(|home| homes::template(&wanted.names, &wanted.owner, home));
+    let home = there.or(to_come);
+    let nodes = Nodes {
+        names: &wanted.names,
+        owner: &wanted.owner,
+        pods,
+        replicas: if step == Step::Run { pods.nodes } else { 0 },
+        home: home.as_ref(),
+    };
+    Some((keys::STATEFUL_SET.to_owned(), nodes.manifest()))
+}
+
+/// An observed volume claim template, without what the API server adds.
+fn as_applied(template: &Value) -> Value {
+    let mut metadata = Map::new();
+    for field in ["name", "labels"] {
+        if let Some(value) = template.pointer(&format!("/metadata/{field}")) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+    json!({"metadata": metadata, "spec": template["spec"]})
+}
+
+fn notices(wanted: &Wanted, seen: Seen<'_>, pods: Option<&ChosenPods>, step: Step) -> Vec<String> {
+    const NEXT_START: &str = "set spec.parameters.lifecycle.state to Stopped, then to Running";
+    let mut notices = wanted.notices.clone();
+    if let (Some(pods), Ok(fresh), Step::Run) = (pods, &wanted.pods, step)
+        && pods != fresh
+    {
+        notices.push(format!(
+            "the pods run as they were started; what the claim or WorkspaceFlavor {} says since \
+             then counts from the next start: {NEXT_START}",
+            fresh.flavor
+        ));
+    }
+    if let Err(hold) = &wanted.pods {
+        notices.push(format!("once stopped it cannot start again: {hold}"));
+    }
+    let Some(home) = &wanted.home else {
+        return notices;
+    };
+    let has_template = seen
+        .stateful_set()
+        .is_none_or(|set| set.home_template().is_some());
+    if !has_template {
+        notices.push(format!("the home is made at the next start: {NEXT_START}"));
+    }
+    notices.extend(homes::too_small(wanted, home, seen));
+    notices
+}

@@ -1,0 +1,190 @@
+//! How a workspace stands with Kueue.
+//!
+//! Kueue makes one Workload for a StatefulSet and gates its pods until there is
+//! quota for all of them. A StatefulSet without replicas keeps its Workload on hold.
+
+use api::cluster::{ChosenPods, QueueStatus};
+use api::condition::ADMITTED;
+use serde_json::Value;
+
+use super::seen::{Seen, number, text};
+use crate::finding::Cause;
+use crate::response::Condition;
+
+/// Kueue's label of a Workload: the UID of what it stands for.
+pub const JOB_UID: &str = "kueue.x-k8s.io/job-uid";
+/// Kueue's reason for a Workload whose `StatefulSet` has no replicas.
+const ON_HOLD: &str = "OnHold";
+
+/// What Kueue says of a workspace that has a queue.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Admission {
+    /// There is quota, its pods may run.
+    Admitted,
+    /// It waits.
+    Waiting {
+        /// In which LocalQueue.
+        queue: String,
+        /// Its place, where there is one.
+        position: Option<i32>,
+        /// What Kueue says.
+        cause: Cause,
+    },
+}
+
+/// What Kueue says; nothing for a workspace without a queue.
+pub fn admission(seen: Seen<'_>, pods: Option<&ChosenPods>) -> Option<Admission> {
+    let queue = pods?.queue.as_ref()?.name.clone();
+    let Some(workload) = mine(seen) else {
+        let message = format!("waiting for Kueue to see it in LocalQueue {queue}");
+        return Some(Admission::Waiting {
+            queue,
+            position: None,
+            cause: Cause::new("Pending", message),
+        });
+    };
+    if workload.holds("Admitted") {
+        return Some(Admission::Admitted);
+    }
+    Some(Admission::Waiting {
+        cause: workload.waits_because(&queue),
+        position: position(workload, seen),
+        queue,
+    })
+}
+
+/// Whether Kueue still counts pods of the `StatefulSet` that are gone: it refuses new
+/// ones until then.
+pub fn lingers(seen: Seen<'_>) -> bool {
+    mine(seen).is_some_and(|workload| {
+        let reserved = workload.condition("QuotaReserved");
+        reserved.is_none_or(|(_, reason, _)| reason != ON_HOLD)
+    })
+}
+
+impl Admission {
+    /// Why it waits.
+    pub fn waiting(&self) -> Option<Cause> {
+        match self {
+            Self::Admitted => None,
+            Self::Waiting { cause, .. } => Some(cause.clone()),
+        }
+    }
+
+    /// What the user reads while it waits.
+    pub fn status(&self) -> Option<QueueStatus> {
+        match self {
+            Self::Admitted => None,
+            Self::Waiting {
+                queue,
+                position,
+                cause,
+            } => Some(QueueStatus {
+                name: queue.clone(),
+                position: *position,
+                message: Some(cause.message.clone()),
+            }),
+        }
+    }
+
+    /// `Admitted`.
+    pub fn condition(&self) -> Condition {
+        match self {
+            Self::Admitted => Condition::holds(ADMITTED, "Admitted"),
+            Self::Waiting { cause, .. } => {
+                Condition::fails(ADMITTED, cause.reason.clone(), cause.message.clone())
+            }
+        }
+    }
+}
+
+/// A Workload.
+#[derive(Clone, Copy)]
+struct Workload<'a>(&'a Value);
+
+fn mine(seen: Seen<'_>) -> Option<Workload<'_>> {
+    let uid = seen.stateful_set()?.uid();
+    let workloads = seen.workloads.unwrap_or_default().iter().map(Workload);
+    workloads
+        .filter(|workload| workload.job() == Some(uid))
+        .find(|workload| !workload.holds("Finished"))
+}
+
+/// The place among those that wait for the same `ClusterQueue`: the more important
+/// first, then the older. Kueue may let a later one pass that needs less.
+fn position(workload: Workload<'_>, seen: Seen<'_>) -> Option<i32> {
+    let cluster_queue = |w: Workload<'_>| {
+        let queue = seen.queues.iter().find(|queue| {
+            text(queue, &["metadata", "namespace"]) == w.namespace()
+                && text(queue, &["metadata", "name"]) == w.queue()
+        })?;
+        text(queue, &["spec", "clusterQueue"])
+    };
+    let wanted = cluster_queue(workload)?;
+    let waiting = seen.workloads.unwrap_or_default().iter().map(Workload);
+    let before = waiting
+        .filter(|other| other.waits() && cluster_queue(*other) == Some(wanted))
+        .filter(|other| other.order() < workload.order())
+        .count();
+    i32::try_from(before + 1).ok()
+}
+
+impl<'a> Workload<'a> {
+    fn job(self) -> Option<&'a str> {
+        text(self.0, &["metadata", "labels", JOB_UID])
+    }
+
+    fn namespace(self) -> Option<&'a str> {
+        text(self.0, &["metadata", "namespace"])
+    }
+
+    fn queue(self) -> Option<&'a str> {
+        text(self.0, &["spec", "queueName"])
+    }
+
+    fn order(self) -> (i64, &'a str, &'a str) {
+        let word = |field| text(self.0, &["metadata", field]).unwrap_or_default();
+        let priority = number(self.0, &["spec", "priority"]);
+        (-priority, word("creationTimestamp"), word("uid"))
+    }
+
+    fn waits(self) -> bool {
+        let on_hold = self
+            .condition("QuotaReserved")
+            .is_some_and(|(_, reason, _)| reason == ON_HOLD);
+        !self.holds("QuotaReserved") && !self.holds("Finished") && !on_hold
+    }
+
+    fn holds(self, type_: &str) -> bool {
+        self.condition(type_)
+            .is_some_and(|(status, _, _)| status == "True")
+    }
+
+    /// Kueue's words. What took its quota away comes first, since that is what the
+    /// owner asks.
+    fn waits_because(self, queue: &str) -> Cause {
+        let reserved = self.condition("QuotaReserved");
+        let (reason, why) =
+            reserved.map_or(("Pending", ""), |(_, reason, message)| (reason, message));
+        let why = if why.is_empty() {
+            format!("waiting for quota in LocalQueue {queue}")
+        } else {
+            format!("waiting in LocalQueue {queue}: {why}")
+        };
+        match self.condition("Evicted") {
+            Some(("True", evicted, message)) if !message.is_empty() => {
+                Cause::new(evicted, format!("{}; {why}", message.trim_end_matches('.')))
+            }
+            _ => Cause::new(reason, why),
+        }
+    }
+
+    fn condition(self, type_: &str) -> Option<(&'a str, &'a str, &'a str)> {
+        let conditions = self.0.pointer("/status/conditions")?.as_array()?;
+        let condition = conditions
+            .iter()
+            .find(|condition| text(condition, &["type"]) == Some(type_))?;
+        let word = |field| text(condition, &[field]).unwrap_or_default();
+        Some((word("status"), word("reason"), word("message")))
+    }
+}

@@ -1,0 +1,244 @@
+//! The decision for a workspace in the cluster.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::condition::{COMPUTE_READY, CONFIG_RESOLVED};
+use api::policy::WorkspacePolicy;
+use api::workspace::{GpuDevWorkspaceStatus, Phase};
+use serde_json::Value;
+
+use super::names::Names;
+use super::plan::{self, Plan, Step};
+use super::report::{Report, Subject};
+use super::required;
+use super::seen::Seen;
+use super::wanted::{self, Wanted};
+use crate::compose::Composed;
+use crate::composite::Composite;
+use crate::hold::{self, Hold};
+use crate::refusal::Refusal;
+use crate::render::{Unresolved, fields};
+use crate::request::Request;
+use crate::response::{Condition, Desired, Event, Response, Severity};
+use crate::{input, keys};
+
+/// How soon to look again at what a person has to change.
+const REFUSED_TTL: Duration = Duration::from_mins(1);
+/// How soon to look again at pods that are on their way: Crossplane watches what it
+/// composes, and a pod is its StatefulSet's.
+const UNSETTLED_TTL: Duration = Duration::from_secs(10);
+/// The DNS domain of a workspace whose policy cannot be read; it is in no decision.
+const DEFAULT_DOMAIN: &str = "cluster.local";
+
+/// Decides.
+pub fn render(request: &Request, composite: Composite<'_>) -> Response {
+    let previous = composite.status();
+    let rendering = Rendering {
+        request,
+        composite,
+        previous: &previous,
+        seen: Seen::new(request),
+    };
+    let policy = match input::policy(request.policy.as_ref()) {
+        Ok(policy) => policy,
+        Err(violations) => return rendering.refused(None, &Refusal::Policy(violations)),
+    };
+    let wanted = match wanted::wanted(&policy, composite, request) {
+        Ok(wanted) => wanted,
+        Err(why) => return rendering.unresolved(&policy, why),
+    };
+    match plan::plan(&wanted, rendering.seen, previous.pods.as_ref()) {
+        Ok(plan) => rendering.planned(&policy, &wanted, plan),
+        Err(why) => rendering.unresolved(&policy, why),
+    }
+}
+
+/// A request, and what is seen in it.
+struct Rendering<'a> {
+    request: &'a Request,
+    composite: Composite<'a>,
+    previous: &'a GpuDevWorkspaceStatus,
+    seen: Seen<'a>,
+}
+
+impl Rendering<'_> {
+    fn planned(&self, policy: &WorkspacePolicy, wanted: &Wanted, plan: Plan) -> Response {
+        let report = Subject {
+            names: &wanted.names,
+            seen: self.seen,
+            pods: plan.pods.as_ref(),
+            step: plan.step,
+            has_home: wanted.home.is_some(),
+            previous: self.previous,
+        }
+        .report();
+        let config = match &wanted.pods {
+            // The pods run on; what they would be next time is another matter.
+            Err(hold) => Condition::fails(CONFIG_RESOLVED, hold.reason(), hold.to_string()),
+            Ok(_) => Condition::config_resolved(plan.notices.join("; ")),
+        };
+        self.composed(policy, config, report, plan.objects)
+    }
+
+    fn unresolved(&self, policy: &WorkspacePolicy, why: Unresolved) -> Response {
+        match why {
+            Unresolved::Held(why) => self.held(policy, &why),
+            Unresolved::Refused(why) => self.refused(Some(policy), &why),
+        }
+    }
+
+    fn composed(
+        &self,
+        policy: &WorkspacePolicy,
+        config: Condition,
+        report: Report,
+        objects: BTreeMap<String, Value>,
+    ) -> Response {
+        let resources = objects.into_iter().map(|(key, object)| {
+            let ready = match key.as_str() {
+                keys::STATEFUL_SET => report.ready,
+                _ => self.seen.observed.contains_key(&key),
+            };
+            (key, Composed { object, ready })
+        });
+        let connection = report.connection.into_iter();
+        Response {
+            ttl: ttl(policy, report.status.phase),
+            requirements: required::requirements(policy, self.composite, self.request),
+            desired: Some(Desired {
+                resources: resources.collect(),
+                status: fields(&report.status),
+                connection: connection
+                    .map(|(key, value)| (key.to_owned(), value))
+                    .collect(),
+                ready: match (report.ready, self.request.others_decide_readiness) {
+                    (true, true) => None,
+                    (ready, _) => Some(ready),
+                },
+            }),
+            conditions: [config].into_iter().chain(report.conditions).collect(),
+            events: report.events,
+        }
+    }
+
+    /// Everything stays as it is.
+    fn held(&self, policy: &WorkspacePolicy, why: &Hold) -> Response {
+        let domain = policy
+            .cluster
+            .as_ref()
+            .map(|cluster| cluster.domain.as_str());
+        let mut report = self.as_observed(domain);
+        if self.seen.observed.is_empty() {
+            report.status.message = Some(why.to_string());
+            report.conditions = vec![blocked()];
+        }
+        let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
+        let observed = self.seen.observed.iter();
+        let objects = observed.map(|(key, object)| (key.clone(), kept(key, object)));
+        self.composed(policy, config, report, objects.collect())
+    }
+
+    fn refused(&self, policy: Option<&WorkspacePolicy>, why: &Refusal) -> Response {
+        // Crossplane sets conditions that a fatal response leaves out to Unknown,
+        // and the pods may well run.
+        let conditions = if self.seen.observed.is_empty() {
+            vec![blocked()]
+        } else {
+            self.as_observed(None).conditions
+        };
+        let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
+        let least = policy.map_or(0, |policy| policy.minimum_refresh_seconds);
+        Response {
+            ttl: REFUSED_TTL.max(Duration::from_secs(least.into())),
+            requirements: policy
+                .map(|policy| required::requirements(policy, self.composite, self.request))
+                .unwrap_or_default(),
+            desired: None,
+            conditions: [config].into_iter().chain(conditions).collect(),
+            events: vec![Event {
+                severity: Severity::Fatal,
+                reason: why.reason(),
+                message: why.to_string(),
+            }],
+        }
+    }
+
+    fn as_observed(&self, domain: Option<&str>) -> Report {
+        let names = match self.composite.origin() {
+            Ok(origin) => Names::of(&origin, domain.unwrap_or(DEFAULT_DOMAIN)),
+            Err(_) => Names::of(
+                &crate::composite::Origin {
+                    namespace: String::new(),
+                    name: self.composite.name().to_owned(),
+                },
+                DEFAULT_DOMAIN,
+            ),
+        };
+        let set = self.seen.stateful_set();
+        Subject {
+            names: &names,
+            seen: self.seen,
+            pods: self.previous.pods.as_ref(),
+            step: match set {
+                Some(set) if set.replicas() > 0 => Step::Run,
+                Some(set) if set.current() > 0 => Step::Stop,
+                Some(_) => Step::Rest,
+                None => Step::Run,
+            },
+            has_home: set.is_some_and(|set| set.home_template().is_some()),
+            previous: self.previous,
+        }
+        .report()
+    }
+}
+
+/// An observed object as it must be desired to stay as it is. A Secret's contents
+/// are the pods', and Kueue's keys are Kueue's.
+fn kept(key: &str, observed: &Value) -> Value {
+    let mut kept = hold::kept(observed);
+    match key {
+        keys::HOST_KEYS => {
+            if let Some(secret) = kept.as_object_mut() {
+                secret.remove("data");
+            }
+        }
+        keys::STATEFUL_SET => {
+            for part in ["labels", "annotations"] {
+                let pointer = format!("/spec/template/metadata/{part}");
+                let keys = kept.pointer_mut(&pointer).and_then(Value::as_object_mut);
+                if let Some(keys) = keys {
+                    keys.retain(|key, _| !key.starts_with("kueue.x-k8s.io/"));
+                }
+            }
+            // The queue is this function's to name; it is no label of its own.
+            let labels = observed
+                .pointer("/metadata/labels")
+                .and_then(Value::as_object);
+            for (label, value) in labels.into_iter().flatten() {
+                if label.starts_with("kueue.x-k8s.io/") {
+                    kept["metadata"]["labels"][label] = value.clone();
+                }
+            }
+        }
+        _ => {}
+    }
+    kept
+}
+
+fn ttl(policy: &WorkspacePolicy, phase: Option<Phase>) -> Duration {
+    let refresh = Duration::from_secs(policy.refresh_seconds.into());
+    let least = Duration::from_secs(policy.minimum_refresh_seconds.into());
+    match phase {
+        Some(Phase::Ready | Phase::Stopped) => refresh,
+        _ => UNSETTLED_TTL.max(least).min(refresh),
+    }
+}
+
+fn blocked() -> Condition {
+    Condition::fails(
+        COMPUTE_READY,
+        "ConfigUnresolved",
+        format!("waiting for {CONFIG_RESOLVED}"),
+    )
+}

@@ -1,0 +1,300 @@
+//! What the user reads of a workspace in the cluster: phase, nodes, conditions,
+//! events.
+
+use api::cluster::{ChosenPods, NodeStatus};
+use api::condition::{COMPUTE_READY, HOME_READY};
+use api::workspace::{GpuDevWorkspaceStatus, Phase};
+
+use super::names::Names;
+use super::node::{self, Verdict};
+use super::plan::Step;
+use super::queue::{self, Admission};
+use super::seen::Seen;
+use crate::finding::Cause;
+use crate::response::{Condition, Event, Severity};
+use crate::user_data::USER;
+
+/// Where SSH listens.
+const SSH_PORT: &str = "22";
+
+/// The state of a workspace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The XR's status, whole.
+    pub status: GpuDevWorkspaceStatus,
+    /// Whether one can log in to every node.
+    pub ready: bool,
+    /// `ComputeReady`, `HomeReady` where there is a home, `Admitted` where there is a
+    /// queue.
+    pub conditions: Vec<Condition>,
+    /// What somebody should hear of.
+    pub events: Vec<Event>,
+    /// Host, user, port, command and host key, while one can log in.
+    pub connection: Vec<(&'static str, String)>,
+}
+
+/// What is reported on.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// What its objects are called.
+    pub names: &'a Names,
+    /// What is observed.
+    pub seen: Seen<'a>,
+    /// What the pods are made of.
+    pub pods: Option<&'a ChosenPods>,
+    /// What becomes of them.
+    pub step: Step,
+    /// Whether there is a home, or is to be one.
+    pub has_home: bool,
+    /// The XR's status as observed.
+    pub previous: &'a GpuDevWorkspaceStatus,
+}
+
+impl Subject<'_> {
+    /// Reports.
+    pub fn report(self) -> Report {
+        let previous = self.previous;
+        let admission = match self.step {
+            Step::Run => queue::admission(self.seen, self.pods),
+            // Whoever is not to run waits for nothing.
+            Step::Stop | Step::Restart | Step::Rest => None,
+        };
+        let home = self.home();
+        let (cause, phase) = self.verdict(admission.as_ref(), home.as_ref());
+        let ready = cause.is_none();
+        let host = self.names.host(0);
+        let ssh = format!("ssh {USER}@{host}");
+        let known = self.seen.host_key().and_then(host_key);
+        let status = GpuDevWorkspaceStatus {
+            phase: Some(phase),
+            message: cause.as_ref().map(|cause| cause.message.clone()),
+            ssh: ready.then(|| ssh.clone()),
+            private_ip: self.pod_ip(),
+            pods: self.pods.cloned(),
+            nodes: self.nodes(),
+            // A workspace that stops keeps its host keys.
+            host_keys: match &known {
+                Some(key) => vec![key.clone()],
+                None => previous.host_keys.clone(),
+            },
+            queue: admission.as_ref().and_then(Admission::status),
+            ..GpuDevWorkspaceStatus::default()
+        };
+        let compute = match &cause {
+            None => Condition::holds(COMPUTE_READY, "Available"),
+            Some(cause) => {
+                Condition::fails(COMPUTE_READY, cause.reason.clone(), cause.message.clone())
+            }
+        };
+        let home = home.map(|cause| match cause {
+            None => Condition::holds(HOME_READY, "Bound"),
+            Some(cause) => Condition::fails(HOME_READY, cause.reason, cause.message),
+        });
+        let admitted = admission.as_ref().map(Admission::condition);
+        Report {
+            events: events(previous.phase, &status),
+            conditions: [compute].into_iter().chain(home).chain(admitted).collect(),
+            connection: connection(&host, ssh, known, ready),
+            ready,
+            status,
+        }
+    }
+
+    /// Why the workspace cannot be used, and where it stands.
+    fn verdict(
+        self,
+        admission: Option<&Admission>,
+        home: Option<&Option<Cause>>,
+    ) -> (Option<Cause>, Phase) {
+        match self.step {
+            Step::Rest => {
+                let message = "stopped, as spec.parameters.lifecycle.state says";
+                return (Some(Cause::new("Stopped", message)), Phase::Stopped);
+            }
+            Step::Stop => return (Some(self.ending("stopping")), Phase::Provisioning),
+            Step::Restart => {
+                return (
+                    Some(self.ending("starting again with what the claim and its flavor say now")),
+                    Phase::Provisioning,
+                );
+            }
+            Step::Run => {}
+        }
+        if let Some(waiting) = admission.and_then(Admission::waiting) {
+            return (Some(waiting), Phase::Queued);
+        }
+        if let Some(cause) = home.cloned().flatten() {
+            return (Some(cause), self.unready(false));
+        }
+        let unready = self.node_verdicts().find_map(|(_, verdict)| match verdict {
+            Verdict::Ready => None,
+            Verdict::Waits(cause) => Some((cause, false)),
+            Verdict::NeedsPerson(cause) => Some((cause, true)),
+        });
+        if let Some((cause, needs_person)) = unready {
+            return (Some(cause), self.unready(needs_person));
+        }
+        match self.shortcoming() {
+            Some(cause) => (Some(cause), self.unready(false)),
+            None => (None, Phase::Ready),
+        }
+    }
+
+    /// What the StatefulSet and the Secret lack, although every pod is ready.
+    fn shortcoming(self) -> Option<Cause> {
+        let nodes = self.pods.map_or(1, |pods| i64::from(pods.nodes));
+        let ready = self.seen.stateful_set().map_or(0, |set| set.ready());
+        if ready < nodes {
+            let message = format!("{ready} of {nodes} nodes are ready");
+            return Some(Cause::new("Starting", message));
+        }
+        self.seen.host_key().is_none().then(|| {
+            let message = format!("Secret {} has no host key yet", self.names.host_keys());
+            Cause::new("Starting", message)
+        })
+    }
+
+    fn ending(self, what: &str) -> Cause {
+        let left: Vec<&str> = self.seen.pods().map(|pod| pod.name()).collect();
+        let message = match left.as_slice() {
+            [] => what.to_owned(),
+            left => format!("{what}: waiting for {} to end", left.join(", ")),
+        };
+        Cause::new("Stopping", message)
+    }
+
+    fn unready(self, needs_person: bool) -> Phase {
+        match self.previous.phase {
+            _ if needs_person => Phase::Failed,
+            Some(Phase::Ready | Phase::Interrupted) => Phase::Interrupted,
+            _ => Phase::Provisioning,
+        }
+    }
+
+    /// `None` where there is no home; else why it is not there, or nothing.
+    fn home(self) -> Option<Option<Cause>> {
+        if !self.has_home {
+            return None;
+        }
+        let namespace = &self.names.namespace;
+        let unbound = self.seen.homes().find(|home| !home.is_bound());
+        Some(match unbound {
+            Some(home) => {
+                let (name, phase) = (home.name(), home.phase());
+                let class = match home.storage_class() {
+                    Some(class) => format!("StorageClass {class}"),
+                    None => "no StorageClass, and the cluster has no default one".to_owned(),
+                };
+                let message = format!(
+                    "PersistentVolumeClaim {name} is {phase} ({class}): kubectl -n {namespace} \
+                     describe pvc {name}"
+                );
+                Some(Cause::new("HomeUnbound", message))
+            }
+            None if self.seen.homes().next().is_none() => Some(Cause::new(
+                "HomeUnbound",
+                "waiting for the StatefulSet to make the home's PersistentVolumeClaim",
+            )),
+            None => None,
+        })
+    }
+
+    fn node_verdicts(self) -> impl Iterator<Item = (i32, Verdict)> {
+        let nodes = self.pods.map_or(0, |pods| pods.nodes);
+        (0..nodes).map(move |number| {
+            let name = self.names.pod(number);
+            (
+                number,
+                node::verdict(&name, self.seen.pod(&name), self.names),
+            )
+        })
+    }
+
+    fn nodes(self) -> Vec<NodeStatus> {
+        if self.step == Step::Rest {
+            return Vec::new();
+        }
+        self.node_verdicts()
+            .map(|(number, verdict)| NodeStatus {
+                name: self.names.pod(number),
+                host: self.names.host(number),
+                ready: verdict == Verdict::Ready,
+                ip: self
+                    .seen
+                    .pod(&self.names.pod(number))
+                    .and_then(|pod| pod.ip())
+                    .map(str::to_owned),
+                message: match verdict {
+                    Verdict::Ready => None,
+                    Verdict::Waits(cause) | Verdict::NeedsPerson(cause) => Some(cause.message),
+                },
+            })
+            .collect()
+    }
+
+    fn pod_ip(self) -> Option<String> {
+        let pod = self.seen.pod(&self.names.pod(0))?;
+        pod.ip().map(str::to_owned)
+    }
+}
+
+/// The line of a public key, out of the Secret.
+fn host_key(encoded: &str) -> Option<String> {
+    use base64::Engine as _;
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(encoded)
+        .ok()?;
+    let line = String::from_utf8(bytes).ok()?;
+    // Without the comment, which says which machine made it.
+    let mut words = line.split_whitespace();
+    Some(format!("{} {}", words.next()?, words.next()?))
+}
+
+fn connection(
+    host: &str,
+    ssh: String,
+    key: Option<String>,
+    ready: bool,
+) -> Vec<(&'static str, String)> {
+    let Some(key) = key.filter(|_| ready) else {
+        return Vec::new();
+    };
+    vec![
+        ("host", host.to_owned()),
+        ("known_hosts", format!("{host} {key}")),
+        ("port", SSH_PORT.to_owned()),
+        ("ssh", ssh),
+        ("user", USER.to_owned()),
+    ]
+}
+
+/// Somebody worked in it, and cannot any more.
+fn lost(before: Option<Phase>) -> Severity {
+    match before {
+        Some(Phase::Ready) => Severity::Warning,
+        _ => Severity::Normal,
+    }
+}
+
+fn events(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Vec<Event> {
+    if before == status.phase {
+        return Vec::new();
+    }
+    let message = status.message.clone().unwrap_or_default();
+    let (severity, reason, message) = match status.phase {
+        None | Some(Phase::Provisioning) => return Vec::new(),
+        Some(Phase::Ready) => {
+            let ssh = status.ssh.as_deref().unwrap_or_default();
+            (Severity::Normal, "WorkspaceReady", format!("ready: {ssh}"))
+        }
+        Some(Phase::Stopped) => (Severity::Normal, "WorkspaceStopped", message),
+        Some(Phase::Queued) => (lost(before), "WorkspaceQueued", message),
+        Some(Phase::Failed) => (Severity::Warning, "WorkspaceFailed", message),
+        Some(Phase::Interrupted) => (Severity::Warning, "WorkspaceInterrupted", message),
+    };
+    vec![Event {
+        severity,
+        reason,
+        message,
+    }]
+}

@@ -1,0 +1,158 @@
+//! What Crossplane is to fetch for a workspace in the cluster.
+
+use api::flavor::WorkspaceFlavorSpec;
+use api::policy::{ClusterPolicy, WorkspacePolicy};
+use api::workspace::{Phase, WorkspaceParameters};
+use api::{VERSION, WORKSPACE_GROUP};
+use serde_json::{Value, json};
+
+use super::names::{Names, WORKSPACE_LABEL};
+use super::seen::{Seen, StatefulSet};
+use super::{choice, queue};
+use crate::composite::{Composite, Origin};
+use crate::hold::Hold;
+use crate::request::{Request, Required};
+use crate::requirements::{Requirement, Which};
+use crate::{catalogue, flavor, owner};
+
+/// The workspace's pods, as they are.
+pub const PODS: &str = "pods";
+/// The volume claims of its homes.
+pub const HOMES: &str = "homes";
+/// What Kueue made of it and of the others that wait.
+pub const WORKLOADS: &str = "workloads";
+/// The queues that they wait in.
+pub const QUEUES: &str = "local-queues";
+const FLAVOR: &str = "flavor";
+const DEV_USER: &str = "dev-user";
+/// Kueue's API.
+pub const KUEUE: &str = "kueue.x-k8s.io/v1beta2";
+/// The API version of flavors and users, as a constant of the requirement.
+const API_VERSION: &str = "platform.acme.io/v1alpha1";
+
+/// Everything that a decision about this workspace may need: a function of claim,
+/// policy and what is observed, which are the same in every call of a reconcile.
+pub fn requirements(
+    policy: &WorkspacePolicy,
+    composite: Composite<'_>,
+    request: &Request,
+) -> Vec<Requirement> {
+    debug_assert_eq!(API_VERSION, format!("{WORKSPACE_GROUP}/{VERSION}"));
+    let mut required = catalogue::requirements(policy);
+    let (Some(cluster), Ok(origin)) = (&policy.cluster, composite.origin()) else {
+        return required;
+    };
+    required.extend(owner::requirement(policy, &origin));
+    required.extend(of_claim(
+        cluster,
+        &origin,
+        composite,
+        Seen::new(request).stateful_set(),
+    ));
+    required
+}
+
+fn of_claim(
+    cluster: &ClusterPolicy,
+    origin: &Origin,
+    composite: Composite<'_>,
+    set: Option<StatefulSet<'_>>,
+) -> Vec<Requirement> {
+    let names = Names::of(origin, &cluster.domain);
+    let mine = |name: &str, kind: &'static str| Requirement {
+        name: name.to_owned(),
+        api_version: "v1",
+        kind,
+        which: Which::Labelled {
+            namespace: names.namespace.clone(),
+            key: WORKSPACE_LABEL,
+            value: names.name.clone(),
+        },
+    };
+    let mut required = vec![mine(PODS, "Pod"), mine(HOMES, "PersistentVolumeClaim")];
+    let Ok(parameters) = composite.parameters() else {
+        return required;
+    };
+    if let Ok(flavor) = choice::flavor(&parameters, cluster) {
+        required.push(ours(FLAVOR, "WorkspaceFlavor", flavor));
+    }
+    if cluster.dev_users {
+        required.push(ours(DEV_USER, "DevUser", &parameters.owner));
+    }
+    let status = composite.status();
+    let is_queued = status.pods.is_some_and(|pods| pods.queue.is_some());
+    if cluster.queue.is_some() || is_queued {
+        required.extend(of_kueue(status.phase, set));
+    }
+    required
+}
+
+/// A workspace that runs asks for its own Workload only; one that waits for all of
+/// them, since its place depends on the others.
+fn of_kueue(phase: Option<Phase>, set: Option<StatefulSet<'_>>) -> Vec<Requirement> {
+    let kueue = |name: &str, kind, which| Requirement {
+        name: name.to_owned(),
+        api_version: KUEUE,
+        kind,
+        which,
+    };
+    match set.filter(|_| phase == Some(Phase::Ready)) {
+        Some(set) => vec![kueue(
+            WORKLOADS,
+            "Workload",
+            Which::Labelled {
+                namespace: set.namespace().to_owned(),
+                key: queue::JOB_UID,
+                value: set.uid().to_owned(),
+            },
+        )],
+        None => [(WORKLOADS, "Workload"), (QUEUES, "LocalQueue")]
+            .map(|(name, kind)| kueue(name, kind, Which::Every { namespace: None }))
+            .into(),
+    }
+}
+
+fn ours(requirement: &str, kind: &'static str, name: &str) -> Requirement {
+    Requirement {
+        name: requirement.to_owned(),
+        api_version: API_VERSION,
+        kind,
+        which: Which::Named(name.to_owned()),
+    }
+}
+
+/// The flavor. What keeps it from being read is nothing that the claim did.
+pub fn flavor(request: &Request, name: &str) -> Result<WorkspaceFlavorSpec, Hold> {
+    let name = name.to_owned();
+    let found = match request.required(FLAVOR) {
+        Required::Unresolved => return Err(Hold::FlavorUnresolved { name }),
+        Required::Absent => return Err(Hold::FlavorAbsent { name }),
+        Required::Present(found) => found,
+    };
+    let none = json!({});
+    flavor::read(found.get("spec").unwrap_or(&none))
+        .map_err(|violations| Hold::FlavorInvalid { name, violations })
+}
+
+/// The keys of the `DevUser`, where the policy says that there are some; none for
+/// an owner who is no `DevUser`.
+pub fn dev_user_keys(
+    request: &Request,
+    cluster: &ClusterPolicy,
+    parameters: &WorkspaceParameters,
+) -> Result<Vec<String>, Hold> {
+    if !cluster.dev_users {
+        return Ok(Vec::new());
+    }
+    match request.required(DEV_USER) {
+        Required::Unresolved => Err(Hold::DevUserUnresolved {
+            name: parameters.owner.clone(),
+        }),
+        Required::Absent => Ok(Vec::new()),
+        Required::Present(user) => {
+            let keys = user.pointer("/spec/publicKeys").and_then(Value::as_array);
+            let keys = keys.into_iter().flatten().filter_map(Value::as_str);
+            Ok(keys.map(str::to_owned).collect())
+        }
+    }
+}

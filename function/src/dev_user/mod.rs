@@ -1,0 +1,11 @@
+//! A `DevUser`: a person, and a namespace that is theirs alone.
+//!
+//! Their workspaces are in that namespace, so it goes last: while there is a home or
+//! a workspace, a `ClusterUsage` of the `DevUser` itself refuses its deletion, unless
+//! the policy says that homes go with their owner.
+
+mod objects;
+mod protection;
+mod render;
+
+pub use render::{KIND, render};

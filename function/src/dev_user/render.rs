@@ -1,0 +1,212 @@
+//! The decision for a user.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::condition::{CONFIG_RESOLVED, READY};
+use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus};
+use api::{POLICY_GROUP, VERSION};
+use serde_json::{Map, Value, json};
+
+use super::objects::User;
+use super::protection::{self, Contents};
+use crate::compose::Composed;
+use crate::composite::Composite;
+use crate::managed::Managed;
+use crate::refusal::Refusal;
+use crate::request::Request;
+use crate::response::{Condition, Desired, Event, Response, Severity};
+use crate::schema::{self, Violation, Violations};
+use crate::{hold, keys};
+
+/// The composite's kind.
+pub const KIND: &str = "DevUser";
+const POLICY_KIND: &str = "DevUserPolicy";
+/// Kubernetes' longest name of a namespace.
+const LONGEST: usize = 63;
+const REFUSED_TTL: Duration = Duration::from_mins(1);
+/// While something is on its way.
+const UNSETTLED_TTL: Duration = Duration::from_secs(10);
+
+/// Decides.
+pub fn render(request: &Request, composite: Composite<'_>) -> Response {
+    match resolve(request, composite) {
+        Ok((policy, spec)) => {
+            let namespace = format!("{}{}", policy.namespace_prefix, composite.name());
+            let user = User {
+                name: composite.name(),
+                namespace: &namespace,
+                spec: &spec,
+                policy: &policy,
+            };
+            composed(request, user)
+        }
+        Err(why) => refused(&why),
+    }
+}
+
+fn resolve(
+    request: &Request,
+    composite: Composite<'_>,
+) -> Result<(DevUserPolicy, DevUserSpec), Refusal> {
+    let policy = policy(request.policy.as_ref()).map_err(Refusal::Policy)?;
+    let none = json!({});
+    let spec = request.composite.as_ref().and_then(|xr| xr.get("spec"));
+    let spec = schema::dev_user(spec.unwrap_or(&none)).map_err(Refusal::Parameters)?;
+    let name = composite.name();
+    let fits = policy.namespace_prefix.len() + name.len() <= LONGEST
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    if !fits {
+        let problem = format!(
+            "{name} cannot be part of a namespace's name ({}{name}): use lower-case letters, \
+             digits and -, {} characters at most",
+            policy.namespace_prefix,
+            LONGEST - policy.namespace_prefix.len()
+        );
+        return Err(Refusal::Parameters(
+            Violation::new("metadata.name", problem).into(),
+        ));
+    }
+    Ok((policy, spec))
+}
+
+fn policy(input: Option<&Value>) -> Result<DevUserPolicy, Violations> {
+    let Some(input) = input else {
+        let problem = format!("is required: give the pipeline step a {POLICY_KIND} as its input");
+        return Err(Violation::new("input", problem).into());
+    };
+    let policy = schema::dev_user_policy(input)?;
+    let api_version = format!("{POLICY_GROUP}/{VERSION}");
+    let must = [
+        (
+            "input.apiVersion",
+            &policy.api_version,
+            api_version.as_str(),
+        ),
+        ("input.kind", &policy.kind, POLICY_KIND),
+    ];
+    let wrong = must
+        .into_iter()
+        .filter(|(_, is, must)| is.as_str() != *must);
+    Violations::none_of(
+        wrong
+            .map(|(path, _, must)| Violation::new(path, format!("must be {must}")))
+            .collect(),
+    )?;
+    Ok(policy)
+}
+
+fn composed(request: &Request, user: User<'_>) -> Response {
+    let observed = &request.observed;
+    let contents = protection::contents(request);
+    let protection = protection::reason(user.policy, user.namespace, &contents);
+    let mut objects = BTreeMap::from([(keys::NAMESPACE.to_owned(), user.namespace())]);
+    // The API server refuses what belongs into a namespace that is not there.
+    if observed.contains_key(keys::NAMESPACE) {
+        objects.extend(user.contents());
+    }
+    if let Some(reason) = &protection {
+        objects.insert(keys::PROTECTION.to_owned(), user.protection(reason));
+    }
+    if contents == Contents::Unknown {
+        for (key, object) in observed {
+            let kept = || hold::kept(object);
+            objects.entry(key.clone()).or_insert_with(kept);
+        }
+    }
+    let waits = objects
+        .keys()
+        .find_map(|key| unready(key, observed.get(key)));
+    let message = waits.clone();
+    let status = DevUserStatus {
+        namespace: Some(user.namespace.to_owned()),
+        protected: protection.is_some(),
+        homes: match contents {
+            Contents::Known { homes, .. } => homes,
+            Contents::Unknown => Vec::new(),
+        },
+        message: message.or(protection),
+    };
+    let ready = waits.is_none();
+    let resources = objects.into_iter().map(|(key, object)| {
+        let ready = unready(&key, observed.get(&key)).is_none();
+        (key, Composed { object, ready })
+    });
+    Response {
+        ttl: if ready {
+            Duration::from_secs(user.policy.refresh_seconds.into())
+        } else {
+            UNSETTLED_TTL
+        },
+        requirements: protection::requirements(user.namespace, user.name),
+        desired: Some(Desired {
+            resources: resources.collect(),
+            status: fields(&status),
+            connection: BTreeMap::new(),
+            ready: match (ready, request.others_decide_readiness) {
+                (true, true) => None,
+                (ready, _) => Some(ready),
+            },
+        }),
+        conditions: vec![Condition::config_resolved(String::new())],
+        events: Vec::new(),
+    }
+}
+
+/// Why an object is not as it should be.
+fn unready(key: &str, observed: Option<&Value>) -> Option<String> {
+    let Some(observed) = observed else {
+        return Some(format!("waiting for Crossplane to make {key}"));
+    };
+    let object = Managed::new(observed);
+    let name = object.name();
+    match key {
+        keys::NAMESPACE => {
+            let phase = observed.pointer("/status/phase").and_then(Value::as_str);
+            (phase != Some("Active")).then(|| format!("Namespace {name} is not active"))
+        }
+        keys::PROTECTION => {
+            (!object.holds(READY)).then(|| format!("ClusterUsage {name} is not ready"))
+        }
+        keys::LOCAL_QUEUE => {
+            let active = object.condition("Active");
+            match active {
+                Some(active) if active.status == "True" => None,
+                Some(active) => Some(format!(
+                    "LocalQueue {name} is not active: {}",
+                    active.message
+                )),
+                None => Some(format!("LocalQueue {name}: Kueue says nothing of it yet")),
+            }
+        }
+        _ => None,
+    }
+}
+
+fn refused(why: &Refusal) -> Response {
+    Response {
+        ttl: REFUSED_TTL,
+        requirements: Vec::new(),
+        desired: None,
+        conditions: vec![Condition::fails(
+            CONFIG_RESOLVED,
+            why.reason(),
+            why.to_string(),
+        )],
+        events: vec![Event {
+            severity: Severity::Fatal,
+            reason: why.reason(),
+            message: why.to_string(),
+        }],
+    }
+}
+
+fn fields(status: &DevUserStatus) -> Map<String, Value> {
+    match serde_json::to_value(status) {
+        Ok(Value::Object(fields)) => fields,
+        // A struct of strings and lists always serializes to an object.
+        _ => Map::new(),
+    }
+}

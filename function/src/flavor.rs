@@ -1,0 +1,105 @@
+//! A `WorkspaceFlavor` by itself: nothing is composed for it, and it is said
+//! whether workspaces can use it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::condition::CONFIG_RESOLVED;
+use api::flavor::WorkspaceFlavorSpec;
+use serde_json::{Map, Value, json};
+
+use crate::quantity;
+use crate::request::Request;
+use crate::response::{Condition, Desired, Response};
+use crate::schema::{self, Violation, Violations};
+
+/// The composite's kind.
+pub const KIND: &str = "WorkspaceFlavor";
+/// Nothing about a flavor changes but itself.
+const TTL: Duration = Duration::from_hours(1);
+/// What NCCL's variables begin with.
+const NCCL: &str = "NCCL_";
+
+/// Decides.
+pub fn render(request: &Request) -> Response {
+    let none = json!({});
+    let spec = request.composite.as_ref().and_then(|xr| xr.get("spec"));
+    let verdict = read(spec.unwrap_or(&none));
+    let condition = match &verdict {
+        Ok(_) => Condition::holds(CONFIG_RESOLVED, "Usable"),
+        Err(violations) => {
+            Condition::fails(CONFIG_RESOLVED, "FlavorInvalid", violations.to_string())
+        }
+    };
+    Response {
+        ttl: TTL,
+        requirements: Vec::new(),
+        desired: Some(Desired {
+            resources: BTreeMap::new(),
+            status: Map::new(),
+            connection: BTreeMap::new(),
+            ready: Some(verdict.is_ok()),
+        }),
+        conditions: vec![condition],
+        events: Vec::new(),
+    }
+}
+
+/// Reads a flavor, and checks what a schema cannot.
+pub fn read(spec: &Value) -> Result<WorkspaceFlavorSpec, Violations> {
+    let flavor = schema::flavor(spec)?;
+    let mut violations = Vec::new();
+    if quantity::memory(&flavor.shm_size) > quantity::memory(&flavor.memory) {
+        let problem = format!(
+            "counts as memory and must fit into spec.memory ({})",
+            flavor.memory
+        );
+        violations.push(Violation::new("spec.shmSize", problem));
+    }
+    let others = flavor.nccl.keys().filter(|name| !name.starts_with(NCCL));
+    violations.extend(others.map(|name| {
+        Violation::new(
+            format!("spec.nccl.{name}"),
+            format!("must begin with {NCCL}"),
+        )
+    }));
+    Violations::none_of(violations)?;
+    Ok(flavor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flavor() -> Value {
+        json!({
+            "image": "registry.acme.io/workspace@sha256:0",
+            "opencvVersion": "4.8.0",
+            "pytorchVersion": "1.13.1",
+            "cpu": "4",
+            "memory": "16Gi"
+        })
+    }
+
+    #[test]
+    fn a_flavor_whose_shared_memory_exceeds_its_memory_is_not_usable() {
+        let mut spec = flavor();
+        assert!(read(&spec).is_ok());
+        spec["shmSize"] = json!("17Gi");
+        assert_eq!(
+            read(&spec).unwrap_err().to_string(),
+            "spec.shmSize: counts as memory and must fit into spec.memory (16Gi)"
+        );
+    }
+
+    /// A flavor that could set `PATH` or `LD_PRELOAD` would be a way into pods.
+    #[test]
+    fn a_flavor_sets_no_other_variables_than_those_of_nccl() {
+        let mut spec = flavor();
+        spec["nccl"] = json!({"NCCL_DEBUG": "WARN", "LD_PRELOAD": "/tmp/x.so"});
+        assert_eq!(
+            read(&spec).unwrap_err().to_string(),
+            "spec.nccl.LD_PRELOAD: must begin with NCCL_"
+        );
+    }
+}
