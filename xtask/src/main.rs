@@ -15,9 +15,11 @@ mod demo;
 mod dependencies;
 mod image;
 mod licences;
+mod oci;
 mod package;
 mod python;
 mod target;
+mod workspace_image;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", version, about = "Development commands")]
@@ -34,6 +36,8 @@ enum Command {
     Codegen(codegen::Arguments),
     /// Build, push and install the three Crossplane packages
     Package(package::Arguments),
+    /// Build and push the images that workspaces run in
+    Image(workspace_image::Arguments),
     /// Everything up, the packages in, the examples applied
     Demo(demo::Arguments),
     /// Run an end-to-end suite against a local cluster
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
         Command::Cluster(arguments) => cluster::run(arguments),
         Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Package(arguments) => package::run(arguments),
+        Command::Image(arguments) => workspace_image::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::E2e(suite) => python::suite(&suite),
         Command::Licences => licences::run(),

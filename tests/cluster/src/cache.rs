@@ -122,7 +122,7 @@ impl Cache {
 
 /// Makes `entry` by `make`, which fills a folder beside it; a rename publishes it.
 /// The caller holds the lock that keeps a second maker out.
-pub(crate) fn publish<E: From<Error>>(
+pub fn publish<E: From<Error>>(
     entry: &Path,
     make: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -137,7 +137,7 @@ pub(crate) fn publish<E: From<Error>>(
 }
 
 /// Sixteen hexadecimal digits that stand for the named contents.
-pub(crate) fn key<'a>(contents: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> String {
+pub fn key<'a>(contents: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> String {
     let mut hash = Sha256::new();
     for (name, bytes) in contents {
         // Lengths keep ("ab", "c") apart from ("a", "bc").

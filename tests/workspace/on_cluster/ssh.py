@@ -1,0 +1,71 @@
+"""ssh from this machine to a pod, with keys of its own and a host key that is known."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Login:
+    """Who logs in, and which host key they expect."""
+
+    key: Path
+    known_hosts: Path
+
+    def options(self) -> list[str]:
+        settings = {
+            "BatchMode": "yes",
+            "ConnectTimeout": "10",
+            "HostKeyAlias": "workspace",
+            "IdentitiesOnly": "yes",
+            "StrictHostKeyChecking": "yes",
+            "UserKnownHostsFile": str(self.known_hosts),
+        }
+        set_by = [f"-o{name}={value}" for name, value in settings.items()]
+        # Nothing of whoever runs this counts.
+        return ["-F", "none", "-i", str(self.key), *set_by]
+
+    def run(
+        self, address: str, command: str, check: bool = True, given: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        arguments = ["ssh", *self.options(), f"developer@{address}", command]
+        return _run(arguments, check, given)
+
+    def start(self, address: str, command: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            ["ssh", *self.options(), f"developer@{address}", command],
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def copy(self, source: Path, address: str, to: str) -> None:
+        """By scp, which speaks SFTP."""
+        target = f"developer@{address}:{to}"
+        _run(["scp", "-q", *self.options(), str(source), target], True, "")
+
+
+def make_key(path: Path) -> str:
+    """The public half."""
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f"]
+    subprocess.run([*command, str(path)], check=True)
+    return path.with_name(f"{path.name}.pub").read_text().strip()
+
+
+def known(path: Path, public_key: str) -> Path:
+    """A known_hosts file for the alias that logins use."""
+    path.write_text(f"workspace {public_key.strip()}\n")
+    return path
+
+
+def _run(
+    arguments: list[str], check: bool, given: str
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        arguments, input=given, text=True, capture_output=True, timeout=300
+    )
+    if check and done.returncode:
+        said = f"{done.stdout}\n{done.stderr}"
+        raise AssertionError(f"{arguments[-1]!r} ended with {done.returncode}:\n{said}")
+    return done

@@ -1,0 +1,309 @@
+//! `cargo xtask image workspace`: the image that workspaces in the cluster run in.
+//!
+//! `images/workspace` has the recipe. What it makes is kept in the cache folder as an
+//! OCI image layout, under a key that stands for the recipe and for where packages
+//! come from; a change of either builds again.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use clap::{Args, Subcommand, ValueEnum};
+use local_cluster::Cluster;
+use local_cluster::cache::{self, Cache};
+use local_cluster::progress::Progress;
+use serde_json::json;
+
+use crate::oci;
+use crate::package::output;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Processes and mounts of a build end with whoever started it.
+const ISOLATED: &[&str] = &[
+    "--pdeathsig",
+    "KILL",
+    "--",
+    "unshare",
+    "--mount",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    "--",
+];
+/// Where images lie in a cluster's registry.
+const REPOSITORY: &str = "images/workspace";
+/// The distribution; the wheels are those for its Python.
+const SUITE: &str = "bookworm";
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Build the image of workspaces and push it; prints its reference
+    Workspace {
+        /// Which PyTorch is in it
+        #[arg(long, value_enum, default_value_t)]
+        variant: Variant,
+        #[command(flatten)]
+        destination: Destination,
+    },
+}
+
+/// Where the image goes.
+#[derive(Args)]
+struct Destination {
+    /// Name of the local cluster whose registry it is pushed to
+    #[arg(long, default_value = "demo", conflicts_with_all = ["push", "layout"])]
+    name: String,
+    /// Push it to this repository, as `registry/path`, instead of a local cluster's
+    #[arg(long, conflicts_with = "layout")]
+    push: Option<String>,
+    /// Write it to this folder, as an OCI image layout, instead of pushing it
+    #[arg(long)]
+    layout: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum Variant {
+    /// Debian's PyTorch, without CUDA
+    #[default]
+    Cpu,
+    /// PyTorch with CUDA and NCCL
+    Cuda,
+}
+
+impl Variant {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+        }
+    }
+
+    /// What a container runtime must know beyond what it knows of every variant.
+    fn environment(self) -> &'static [&'static str] {
+        match self {
+            Self::Cpu => &[],
+            // Which devices there are is the device plugin's to say.
+            Self::Cuda => &["NVIDIA_DRIVER_CAPABILITIES=compute,utility"],
+        }
+    }
+}
+
+pub(crate) fn run(arguments: Arguments) -> ExitCode {
+    let Action::Workspace {
+        variant,
+        destination,
+    } = arguments.action;
+    match workspace(variant, &destination, &mut Progress::to_stderr()) {
+        Ok(place) => {
+            println!("{place}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Answers where the image is: a reference, or a folder.
+fn workspace(
+    variant: Variant,
+    destination: &Destination,
+    progress: &mut Progress,
+) -> Outcome<String> {
+    let repository = match (&destination.push, &destination.layout) {
+        (Some(repository), _) => Some(repository.clone()),
+        (None, Some(_)) => None,
+        // Before the build, which takes minutes.
+        (None, None) => {
+            let registry = Cluster::open(&destination.name)?.registry();
+            Some(format!("{registry}/{REPOSITORY}"))
+        }
+    };
+    let built = ensure(variant, progress)?;
+    if let Some(folder) = &destination.layout {
+        output(
+            Command::new("cp")
+                .args(["--recursive", "--no-target-directory"])
+                .arg(built.join("layout"))
+                .arg(folder),
+        )?;
+    }
+    let Some(repository) = repository else {
+        let folder = destination.layout.as_deref().unwrap_or(Path::new("."));
+        return Ok(folder.display().to_string());
+    };
+    let digest = fs::read_to_string(built.join("digest"))?;
+    let reference = format!("{repository}:{}-{}", variant.name(), &digest[..12]);
+    let crane = crate::target::crane(progress)?;
+    let step = progress.begin(&format!("push {reference}"));
+    output(
+        Command::new(crane)
+            .arg("push")
+            .arg(built.join("layout"))
+            .arg(&reference),
+    )?;
+    step.end("pushed");
+    Ok(reference)
+}
+
+/// The image's entry in the cache, built if it is not there: its `layout`, the
+/// `digest` of its manifest, and `packages.txt`, what is in it.
+fn ensure(variant: Variant, progress: &mut Progress) -> Outcome<PathBuf> {
+    let cache = Cache::from_environment()?;
+    let recipe = crate::root().join("images/workspace");
+    let sources = sources()?;
+    let entry = cache.entry(
+        "workspace-images",
+        variant.name(),
+        &key(variant, &recipe, &sources)?,
+    );
+    let mut step = progress.begin(&format!("workspace image, {}", variant.name()));
+    let _lock = cache.lock("workspace-images", |lock| {
+        step.note(&format!("waiting for another build ({})", lock.display()));
+    })?;
+    if entry.exists() {
+        step.end("cached");
+        return Ok(entry);
+    }
+    let log = cache.log(&format!("workspace-image-{}", variant.name()));
+    fs::create_dir_all(cache.root().join("logs"))?;
+    cache::publish(&entry, |folder| {
+        make(variant, &recipe, &sources, folder, &log)
+    })?;
+    step.end("built");
+    Ok(entry)
+}
+
+fn make(
+    variant: Variant,
+    recipe: &Path,
+    sources: &[PathBuf],
+    folder: &Path,
+    log: &Path,
+) -> Outcome<()> {
+    let parts = folder.join("parts");
+    fs::create_dir(&parts)?;
+    let mut build = Command::new("setpriv");
+    build
+        .args(ISOLATED)
+        .arg(recipe.join("build.sh"))
+        .arg(variant.name())
+        .arg(&parts)
+        .arg(SUITE)
+        .args(sources);
+    logged(&mut build, log)?;
+    fs::rename(parts.join("packages.txt"), folder.join("packages.txt"))?;
+    let layers = ["debian", "workspace"]
+        .map(|name| layer(&parts, name))
+        .into_iter()
+        .collect::<Outcome<Vec<_>>>()?;
+    let mut environment = vec![
+        "PATH=/opt/workspace/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "LANG=C.UTF-8",
+    ];
+    environment.extend(variant.environment());
+    let config = json!({
+        "User": "1000:1000",
+        "Env": environment,
+        "Cmd": ["bash"],
+        "WorkingDir": "/home/developer",
+    });
+    let digest = oci::write(layers, &config, &folder.join("layout"))?;
+    fs::write(folder.join("digest"), digest)?;
+    Ok(fs::remove_dir_all(parts)?)
+}
+
+fn layer(parts: &Path, name: &str) -> Outcome<oci::Layer> {
+    let file = parts.join(format!("{name}.tar.gz"));
+    let said = output(Command::new("sha256sum").arg(&file))?;
+    let digest = said.split_whitespace().next().unwrap_or_default();
+    let content = fs::read_to_string(parts.join(format!("{name}.digest")))?;
+    Ok(oci::Layer {
+        digest: digest.to_owned(),
+        content: content.trim().to_owned(),
+        file,
+    })
+}
+
+/// Where this machine's apt takes packages from.
+fn sources() -> Outcome<Vec<PathBuf>> {
+    let apt = Path::new("/etc/apt");
+    let mut found: Vec<PathBuf> = fs::read_dir(apt.join("sources.list.d"))?
+        .map(|entry| entry.map(|e| e.path()))
+        .collect::<Result<_, _>>()?;
+    found.retain(|path| {
+        path.extension()
+            .is_some_and(|e| e == "list" || e == "sources")
+    });
+    found.push(apt.join("sources.list"));
+    found.retain(|path| path.exists());
+    found.sort();
+    Ok(found)
+}
+
+/// Stands for all that the image is made from and that is on this machine.
+fn key(variant: Variant, recipe: &Path, sources: &[PathBuf]) -> Outcome<String> {
+    let mut files = files(recipe)?;
+    files.extend_from_slice(sources);
+    let mut contents = vec![
+        ("variant".to_owned(), variant.name().as_bytes().to_vec()),
+        ("suite".to_owned(), SUITE.as_bytes().to_vec()),
+        (
+            "machine".to_owned(),
+            std::env::consts::ARCH.as_bytes().to_vec(),
+        ),
+    ];
+    for file in files {
+        let name = file.strip_prefix(recipe).unwrap_or(&file);
+        contents.push((name.display().to_string(), fs::read(&file)?));
+    }
+    let borrowed = contents.iter().map(|(n, c)| (n.as_str(), c.as_slice()));
+    Ok(cache::key(borrowed))
+}
+
+/// What the recipe has, but for what people read.
+fn files(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)?
+        .map(|entry| entry.map(|e| e.path()))
+        .collect::<Result<_, _>>()?;
+    entries.sort();
+    let mut found = Vec::new();
+    for path in entries {
+        if path.is_dir() {
+            found.extend(files(&path)?);
+        } else if path.extension().is_none_or(|e| e != "md") {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Runs a command with its output in a file, whose end is shown if it fails.
+fn logged(command: &mut Command, log: &Path) -> Outcome<()> {
+    let file = fs::File::create(log)?;
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        .status()
+        .map_err(|e| {
+            let hint = "apt-get install -y util-linux mmdebstrap";
+            format!("{command:?}: {e}; if it is missing: {hint}")
+        })?;
+    if status.success() {
+        return Ok(());
+    }
+    let text = fs::read_to_string(log)?;
+    let lines: Vec<&str> = text.lines().collect();
+    let end = lines[lines.len().saturating_sub(20)..].join("\n");
+    Err(format!("the image's build ended with {status}, see {}:\n{end}", log.display()).into())
+}
