@@ -105,9 +105,8 @@ mod tests {
         let digest = write(vec![layer], &json!({"User": "1000:1000"}), &folder).unwrap();
 
         let blobs = folder.join("blobs/sha256");
-        let read = |path: &Path| -> Value {
-            serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-        };
+        let read =
+            |path: &Path| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
         let index = read(&folder.join("index.json"));
         assert_eq!(index["manifests"][0]["digest"], format!("sha256:{digest}"));
         let manifest = read(&blobs.join(&digest));

@@ -305,5 +305,9 @@ fn logged(command: &mut Command, log: &Path) -> Outcome<()> {
     let text = fs::read_to_string(log)?;
     let lines: Vec<&str> = text.lines().collect();
     let end = lines[lines.len().saturating_sub(20)..].join("\n");
-    Err(format!("the image's build ended with {status}, see {}:\n{end}", log.display()).into())
+    Err(format!(
+        "the image's build ended with {status}, see {}:\n{end}",
+        log.display()
+    )
+    .into())
 }

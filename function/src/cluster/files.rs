@@ -5,25 +5,42 @@ use serde_json::{Value, json};
 use super::identity;
 use super::names::Names;
 
-/// Every program, by its name. They are the same for every workspace; what varies
-/// reaches them as environment variables.
-const PROGRAMS: [(&str, &str); 7] = [
-    ("prepare", include_str!("scripts/prepare")),
-    ("start", include_str!("scripts/start")),
-    ("ready", include_str!("scripts/ready")),
-    (
-        "workspace-torchrun",
-        include_str!("scripts/workspace-torchrun"),
-    ),
-    (
-        "workspace-rendezvous",
-        include_str!("scripts/workspace-rendezvous"),
-    ),
-    (
-        "workspace-allreduce",
-        include_str!("scripts/workspace-allreduce"),
-    ),
-    ("workspace-nccl", include_str!("scripts/workspace-nccl")),
+macro_rules! program {
+    ($name:literal) => {
+        ($name, include_str!(concat!("scripts/", $name)))
+    };
+}
+
+/// Every program and the modules that they share, by name. They are the same for
+/// every workspace; what varies reaches them as environment variables.
+const PROGRAMS: &[(&str, &str)] = &[
+    program!("allreduce.py"),
+    program!("allreduce_worker.py"),
+    program!("answering.py"),
+    program!("api_server.py"),
+    program!("distributed_run.py"),
+    program!("failure.py"),
+    program!("gang.py"),
+    program!("home.py"),
+    program!("host_keys.py"),
+    program!("launch.py"),
+    program!("nccl_report.py"),
+    program!("node_agent.py"),
+    program!("node_main.py"),
+    program!("places.py"),
+    program!("prepare"),
+    program!("ready"),
+    program!("rendezvous.py"),
+    program!("rendezvous_store.py"),
+    program!("session_environment.py"),
+    program!("software.py"),
+    program!("sshd_config.py"),
+    program!("start"),
+    program!("table.py"),
+    program!("workspace-allreduce"),
+    program!("workspace-nccl"),
+    program!("workspace-rendezvous"),
+    program!("workspace-torchrun"),
 ];
 
 /// The ConfigMap with the programs.
@@ -50,4 +67,29 @@ pub fn authorized_keys(names: &Names, owner: &str, keys: &[String]) -> Value {
         "metadata": identity::metadata(names, &names.authorized_keys(), owner),
         "data": {"authorized_keys": lines},
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_folder_reaches_the_pods() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cluster/scripts");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != "__pycache__")
+            .collect();
+        files.sort();
+        let programs: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(programs, files);
+    }
+
+    /// A ConfigMap holds 1 MiB, and Crossplane sends this one at every reconcile.
+    #[test]
+    fn the_programs_stay_small() {
+        let bytes: usize = PROGRAMS.iter().map(|(_, text)| text.len()).sum();
+        assert!(bytes < 100 * 1024, "{bytes} bytes");
+    }
 }

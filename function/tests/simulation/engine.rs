@@ -138,6 +138,9 @@ fn fetch(required: &[Requirement], cluster: &[Value]) -> BTreeMap<String, Vec<Va
             && is("/kind", requirement.kind)
             && match &requirement.which {
                 Which::Named(name) => is("/metadata/name", name),
+                Which::Every { namespace } => namespace
+                    .as_ref()
+                    .is_none_or(|namespace| is("/metadata/namespace", namespace)),
                 Which::Labelled {
                     namespace,
                     key,
