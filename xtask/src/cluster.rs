@@ -9,7 +9,7 @@ use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
 use local_cluster::report;
 use local_cluster::up::{InitProgram, Options};
-use local_cluster::{Cluster, down, init, up};
+use local_cluster::{Cluster, down, gpus, init, kueue, up};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -65,6 +65,21 @@ enum Action {
         #[arg(short = 'n', long)]
         tail: Option<u32>,
     },
+    /// Install software that not every cluster needs; what is installed is brought
+    /// in line
+    Install {
+        /// What to install
+        software: Software,
+        #[command(flatten)]
+        name: Name,
+    },
+    /// Make the node advertise GPUs that are not there, for pods to ask for
+    Gpus {
+        /// How many; 0 removes them
+        count: u32,
+        #[command(flatten)]
+        name: Name,
+    },
     /// Run as the first process of a cluster's namespaces
     #[command(hide = true)]
     Init { state: PathBuf },
@@ -75,6 +90,12 @@ struct Name {
     /// The cluster's name
     #[arg(long, default_value = "demo")]
     name: String,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Software {
+    /// Queues and quotas for workloads
+    Kueue,
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
@@ -120,6 +141,19 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
             follow,
             tail,
         } => return logs(&name.name, &part, follow, tail),
+        Action::Install {
+            software: Software::Kueue,
+            name,
+        } => kueue::install(
+            &Cache::from_environment()?,
+            &Cluster::open(&name.name)?,
+            &mut Progress::to_stderr(),
+        )?,
+        Action::Gpus { count, name } => gpus::advertise(
+            &Cluster::open(&name.name)?,
+            count,
+            &mut Progress::to_stderr(),
+        )?,
         Action::Init { state } => init::run(&state)?,
     }
     Ok(ExitCode::SUCCESS)

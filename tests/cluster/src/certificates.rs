@@ -28,6 +28,9 @@ pub enum Error {
     Write(#[from] cache::Error),
 }
 
+/// What the API server is to those that serve APIs beside it.
+pub const AGGREGATOR: &str = "aggregator";
+
 /// Who a client is to the API server.
 struct Client {
     file: &'static str,
@@ -48,6 +51,11 @@ const CLIENTS: &[Client] = &[
         file: "kubelet-client",
         user: "kube-apiserver-kubelet-client",
         group: Some("system:masters"),
+    },
+    Client {
+        file: AGGREGATOR,
+        user: AGGREGATOR,
+        group: None,
     },
     Client {
         file: "controller-manager",

@@ -1,6 +1,7 @@
 //! A cluster, as its users see it: where it is, and how it does.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::cache::{self, Cache};
 use crate::layout::cgroup;
@@ -119,6 +120,13 @@ impl Cluster {
             name: name.to_owned(),
             known: names_in(&self.state.bin()).join(", "),
         })
+    }
+
+    /// A call of `kubectl` as the administrator, without arguments yet.
+    pub(crate) fn kubectl(&self) -> Result<Command, Error> {
+        let mut kubectl = Command::new(self.program("kubectl")?);
+        kubectl.env("KUBECONFIG", self.kubeconfig());
+        Ok(kubectl)
     }
 
     /// The log of a part.

@@ -10,6 +10,8 @@ use crate::network::DNS_SERVICE;
 
 /// The containerd socket, in the cluster's own /run.
 pub const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
+/// The name of the only node.
+pub const NODE: &str = "node";
 /// Where Debian installs the CNI plugins.
 pub const CNI_PLUGINS: &str = "/usr/lib/cni";
 
@@ -209,6 +211,9 @@ fn kubelet(layout: &Layout) -> Value {
         "evictionHard": never,
         "imageGCHighThresholdPercent": 100,
         "serializeImagePulls": false,
+        // Within a minute by default, pods see a changed secret: whoever installs
+        // something that makes its own certificates waits for that.
+        "syncFrequency": "5s",
         "healthzBindAddress": "127.0.0.1",
         "healthzPort": 10248,
     })
@@ -221,7 +226,7 @@ fn proxy(layout: &Layout) -> Value {
         "mode": "nftables",
         "clientConnection": {"kubeconfig": layout.state.kubeconfig_of("proxy")},
         "clusterCIDR": layout.addresses.pods().to_string(),
-        "hostnameOverride": "node",
+        "hostnameOverride": NODE,
         "healthzBindAddress": "127.0.0.1:10256",
         "metricsBindAddress": "127.0.0.1:10249",
         // The limits belong to the whole machine; only its own namespace may set them.
@@ -259,8 +264,29 @@ fn corefile(layout: &Layout) -> String {
     )
 }
 
+/// The objects that every cluster begins with.
+pub fn first_objects(layout: &Layout) -> Value {
+    let [service, endpoints] = dns_objects(layout);
+    json!({"apiVersion": "v1", "kind": "List", "items": [service, endpoints, storage_class()]})
+}
+
+/// What a claim without a class gets: folders of the cluster's state, made by the
+/// part `volumes`.
+fn storage_class() -> Value {
+    json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {
+            "name": "folders",
+            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+        },
+        "provisioner": "gpu-workspaces.local/folders",
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "Immediate",
+    })
+}
+
 /// The objects that make the DNS service known inside the cluster.
-pub fn dns_objects(layout: &Layout) -> Value {
+fn dns_objects(layout: &Layout) -> [Value; 2] {
     let ports = json!([
         {"name": "dns", "port": 53, "protocol": "UDP"},
         {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
@@ -271,12 +297,12 @@ pub fn dns_objects(layout: &Layout) -> Value {
             "labels": {"k8s-app": "kube-dns", "kubernetes.io/service-name": "kube-dns"},
         })
     };
-    json!({"apiVersion": "v1", "kind": "List", "items": [
-        {
+    [
+        json!({
             "apiVersion": "v1", "kind": "Service", "metadata": metadata("kube-dns"),
             "spec": {"clusterIP": DNS_SERVICE, "ports": ports},
-        },
-        {
+        }),
+        json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": metadata("kube-dns"), "addressType": "IPv4",
             "ports": ports,
@@ -284,8 +310,8 @@ pub fn dns_objects(layout: &Layout) -> Value {
                 "addresses": [layout.addresses.gateway()],
                 "conditions": {"ready": true},
             }],
-        },
-    ]})
+        }),
+    ]
 }
 
 #[cfg(test)]

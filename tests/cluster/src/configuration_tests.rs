@@ -51,12 +51,9 @@ fn pods_get_addresses_of_this_cluster_and_ask_its_dns() {
     assert_eq!(range["gateway"], "10.244.1.1");
     assert_eq!(kubelet(&layout())["clusterDNS"], json!(["10.96.0.10"]));
     assert!(file("Corefile").contains("bind 10.244.1.1\n"));
-    let objects = dns_objects(&layout());
-    assert_eq!(objects["items"][0]["spec"]["clusterIP"], "10.96.0.10");
-    assert_eq!(
-        objects["items"][1]["endpoints"][0]["addresses"][0],
-        "10.244.1.1"
-    );
+    let [service, endpoints] = dns_objects(&layout());
+    assert_eq!(service["spec"]["clusterIP"], "10.96.0.10");
+    assert_eq!(endpoints["endpoints"][0]["addresses"][0], "10.244.1.1");
 }
 
 #[test]

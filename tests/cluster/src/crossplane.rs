@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::binaries::{self, Binaries};
 use crate::cache::{self, Cache, key};
 use crate::command;
+use crate::helm;
 use crate::images;
 use crate::layout::Layout;
 use crate::pins::{self, Module, Pins};
@@ -167,7 +168,7 @@ pub fn push_image(layout: &Layout, files: &Files) -> Result<(), command::Error> 
 pub fn installation(layout: &Layout, files: &Files) -> Result<Command, cache::Error> {
     let values = layout.state.configuration().join("crossplane-values.json");
     cache::write(&values, format!("{:#}\n", chart_values(layout, files)))?;
-    let mut helm = helm(layout);
+    let mut helm = helm::call(&layout.program("helm"), &layout.state);
     helm.args(["install", "crossplane"])
         .arg(files.chart())
         .args(["--namespace", NAMESPACE, "--create-namespace", "--values"])
@@ -186,17 +187,6 @@ fn chart_values(layout: &Layout, files: &Files) -> serde_json::Value {
         "resourcesCrossplane": unlimited,
         "resourcesRBACManager": unlimited,
     })
-}
-
-/// Helm, with its own files in the cluster's state folder.
-fn helm(layout: &Layout) -> Command {
-    let home = layout.state.temporary().join("helm");
-    let mut helm = Command::new(layout.program("helm"));
-    helm.env("KUBECONFIG", layout.state.kubeconfig())
-        .env("HELM_CACHE_HOME", home.join("cache"))
-        .env("HELM_CONFIG_HOME", home.join("config"))
-        .env("HELM_DATA_HOME", home.join("data"));
-    helm
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::binaries;
 use crate::cache;
 use crate::cgroups;
 use crate::command::{self, tail};
-use crate::configuration::dns_objects;
+use crate::configuration::first_objects;
 use crate::crossplane;
 use crate::images;
 use crate::layout::Layout;
@@ -92,8 +92,8 @@ pub(crate) fn launch(
     step.end("pushed");
 
     cluster.await_part(APISERVER, progress)?;
-    let step = progress.begin("service of the DNS");
-    apply_dns(layout)?;
+    let step = progress.begin("service of the DNS, storage class");
+    apply_first_objects(layout)?;
     step.end("applied");
 
     let step = progress.begin("Crossplane");
@@ -170,13 +170,13 @@ fn push_pause(layout: &Layout) -> Result<(), Error> {
     Ok(())
 }
 
-fn apply_dns(layout: &Layout) -> Result<(), Error> {
+fn apply_first_objects(layout: &Layout) -> Result<(), Error> {
     let mut kubectl = Command::new(layout.program("kubectl"));
     kubectl
         .env("KUBECONFIG", layout.state.kubeconfig())
         // The objects are ours and new: nothing is to be merged or validated.
         .args(["create", "--validate=false", "-f", "-"]);
-    command::output_with_input(&mut kubectl, &dns_objects(layout).to_string())?;
+    command::output_with_input(&mut kubectl, &first_objects(layout).to_string())?;
     Ok(())
 }
 

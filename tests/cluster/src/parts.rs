@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::configuration::{CONTAINERD_SOCKET, kernel_settings};
+use crate::certificates::AGGREGATOR;
+use crate::configuration::{CONTAINERD_SOCKET, NODE, kernel_settings};
 use crate::layout::Layout;
 use crate::network::{POD_IDENTITY_AGENT, SERVICES};
 use crate::plan::{Part, Plan, Probe, ReplacedFile};
@@ -44,6 +45,8 @@ pub fn plan(layout: &Layout) -> Plan {
             kubelet(layout),
             proxy(layout),
             dns(layout),
+            volumes(layout),
+            network_policies(layout),
             registry(layout),
             emulator(layout),
         ],
@@ -73,6 +76,7 @@ fn apiserver(layout: &Layout) -> Part {
     let certificates = layout.state.certificates();
     let serving = certificates.files("serving");
     let kubelet_client = certificates.files("kubelet-client");
+    let aggregator = certificates.files(AGGREGATOR);
     let (signing_key, verifying_key) = certificates.service_account();
     let authority = text(&certificates.authority());
     let node = layout.addresses.node().to_string();
@@ -89,12 +93,23 @@ fn apiserver(layout: &Layout) -> Part {
         ("tls-private-key-file", text(&serving.key)),
         // Without these, `kubectl logs` and `kubectl exec` fail.
         ("kubelet-preferred-address-types", "InternalIP".to_owned()),
-        ("kubelet-certificate-authority", authority),
+        ("kubelet-certificate-authority", authority.clone()),
         (
             "kubelet-client-certificate",
             text(&kubelet_client.certificate),
         ),
         ("kubelet-client-key", text(&kubelet_client.key)),
+        // Without these, APIs that pods serve (Kueue's visibility) take no requests.
+        ("requestheader-client-ca-file", authority),
+        ("requestheader-allowed-names", AGGREGATOR.to_owned()),
+        ("requestheader-username-headers", "X-Remote-User".to_owned()),
+        ("requestheader-group-headers", "X-Remote-Group".to_owned()),
+        (
+            "requestheader-extra-headers-prefix",
+            "X-Remote-Extra-".to_owned(),
+        ),
+        ("proxy-client-cert-file", text(&aggregator.certificate)),
+        ("proxy-client-key-file", text(&aggregator.key)),
         (
             "service-account-issuer",
             "https://kubernetes.default.svc".to_owned(),
@@ -176,7 +191,7 @@ fn kubelet(layout: &Layout) -> Part {
         ("kubeconfig", text(&layout.state.kubeconfig_of("kubelet"))),
         ("root-dir", text(&layout.state.data("kubelet"))),
         ("cert-dir", text(&layout.state.data("kubelet").join("pki"))),
-        ("hostname-override", "node".to_owned()),
+        ("hostname-override", NODE.to_owned()),
         ("node-ip", layout.addresses.node().to_string()),
     ];
     let after = ["containerd", "kube-apiserver"];
@@ -201,6 +216,29 @@ fn dns(layout: &Layout) -> Part {
     let arguments = [("conf", text(&configuration))];
     let ready = http("http://127.0.0.1:8181/ready");
     part(layout, "coredns", &arguments, &["kube-apiserver"], ready)
+}
+
+fn volumes(layout: &Layout) -> Part {
+    let address = "127.0.0.1:8082";
+    let arguments = [
+        ("kubeconfig", text(&layout.state.kubeconfig())),
+        ("folder", text(&layout.state.data("volumes"))),
+        ("node", NODE.to_owned()),
+        ("address", address.to_owned()),
+    ];
+    let ready = http(&format!("http://{address}/healthz"));
+    part(layout, "volumes", &arguments, &["kube-apiserver"], ready)
+}
+
+fn network_policies(layout: &Layout) -> Part {
+    let address = "127.0.0.1:8083";
+    let arguments = [
+        ("kubeconfig", text(&layout.state.kubeconfig())),
+        ("address", address.to_owned()),
+    ];
+    let ready = http(&format!("http://{address}/healthz"));
+    let after = ["kube-apiserver"];
+    part(layout, "network-policies", &arguments, &after, ready)
 }
 
 fn registry(layout: &Layout) -> Part {

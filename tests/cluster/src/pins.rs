@@ -122,6 +122,22 @@ pub static MODULES: &[Module] = &[
         in_every_cluster: true,
     },
     Module {
+        folder: "volumes",
+        source: "",
+        binaries: &[binary("volumes", ".")],
+        ldflags: "",
+        tags: "",
+        in_every_cluster: true,
+    },
+    Module {
+        folder: "network-policies",
+        source: "",
+        binaries: &[binary("network-policies", ".")],
+        ldflags: "",
+        tags: "",
+        in_every_cluster: true,
+    },
+    Module {
         folder: "helm",
         source: "helm.sh/helm/v4",
         binaries: &[binary("helm", "helm.sh/helm/v4/cmd/helm")],
@@ -151,6 +167,14 @@ pub static MODULES: &[Module] = &[
         ldflags: "-X github.com/crossplane/crossplane-runtime/v2/pkg/version.version={version}",
         tags: "",
         in_every_cluster: true,
+    },
+    Module {
+        folder: "kueue",
+        source: "sigs.k8s.io/kueue",
+        binaries: &[binary("kueue", "sigs.k8s.io/kueue/cmd/kueue")],
+        ldflags: "-X sigs.k8s.io/kueue/pkg/version.GitVersion={version}",
+        tags: "",
+        in_every_cluster: false,
     },
     Module {
         folder: "provider-aws-ec2",

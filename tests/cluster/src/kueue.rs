@@ -1,0 +1,190 @@
+//! Kueue in the cluster: its image and its own Helm chart, both made from the
+//! source of the pinned version.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::binaries;
+use crate::cache::{self, Cache};
+use crate::cluster::{self, Cluster};
+use crate::command;
+use crate::helm;
+use crate::images;
+use crate::pins::{self, Module, Pins};
+use crate::progress::Progress;
+use crate::wait::{self, Deadline};
+
+/// The namespace of Kueue itself.
+pub const NAMESPACE: &str = "kueue-system";
+/// The label with which a namespace puts its pods under Kueue's rule, and its value.
+pub const MANAGED: (&str, &str) = ("platform.acme.io/gpu-workspaces", "managed");
+/// Labels of a workspace's objects that its Workload gets too.
+const COPIED_LABELS: &[&str] = &["platform.acme.io/workspace", "platform.acme.io/owner"];
+/// For how long an admitted workload may have pods that are not ready before it is
+/// evicted. Kueue's default of half an hour evicts whoever pulls a large image over
+/// a slow line; the wait for a person's first pull is not Kueue's to end.
+const PODS_READY: &str = "24h";
+
+const BINARY: &str = "kueue";
+/// For an image of 80 MB, its certificates and its caches on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(5);
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What can go wrong while it is installed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The program cannot be built, or its source not be found.
+    #[error(transparent)]
+    Binaries(#[from] binaries::Error),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    /// The cluster lacks a program.
+    #[error(transparent)]
+    Cluster(#[from] cluster::Error),
+    /// A program failed.
+    #[error("{source}\n  what `kubectl -n kueue-system get pods` says:\n{pods}")]
+    Install {
+        /// Which, and how.
+        source: command::Error,
+        /// Kueue's pods.
+        pods: String,
+    },
+    /// A program failed before anything was installed.
+    #[error(transparent)]
+    Command(#[from] command::Error),
+    /// Its webhooks do not answer.
+    #[error("{0}\n  see `kubectl -n kueue-system logs deployment/kueue-controller-manager`")]
+    Webhooks(#[from] wait::Error),
+}
+
+/// Builds Kueue unless it is built, installs it or brings what is installed in line,
+/// and waits until its webhooks answer.
+pub fn install(cache: &Cache, cluster: &Cluster, progress: &mut Progress) -> Result<(), Error> {
+    let (module, _) =
+        pins::find(BINARY).ok_or_else(|| binaries::Error::Unknown(BINARY.to_owned()))?;
+    let pins = Pins::read(module)?;
+    let version = pins.version(module.source).unwrap_or("unknown");
+    let built = binaries::ensure(cache, &[BINARY], progress)?;
+    let step = progress.begin("image of Kueue");
+    push_image(cluster, built.path(BINARY)?, version)?;
+    step.end("pushed");
+    let step = progress.begin("Kueue");
+    run_helm(cluster, module, version)?;
+    step.end("ready");
+    let step = progress.begin("webhooks of Kueue");
+    await_webhooks(cluster)?;
+    step.end("answer");
+    Ok(())
+}
+
+fn repository(cluster: &Cluster) -> String {
+    format!("{}/kueue/kueue", cluster.registry())
+}
+
+fn push_image(cluster: &Cluster, binary: &Path, version: &str) -> Result<(), Error> {
+    let scratch = cluster.state().temporary().join("kueue");
+    let (root, layer) = (scratch.join("root"), scratch.join("layer.tar.gz"));
+    cache::create_folder(&root)?;
+    let program = root.join("manager");
+    std::fs::copy(binary, &program).map_err(cache::Error::io("write", &program))?;
+    images::pack(&root, &layer)?;
+    images::push(
+        &cluster.program("crane")?,
+        &images::Image {
+            reference: &format!("{}:{version}", repository(cluster)),
+            layers: &[layer],
+            // The chart calls it by this name, too.
+            entrypoint: "/manager",
+            environment: &[],
+        },
+    )?;
+    Ok(cache::remove_folder(&scratch)?)
+}
+
+fn run_helm(cluster: &Cluster, module: &Module, version: &str) -> Result<(), Error> {
+    let chart = binaries::source_folder(module)?.join("charts/kueue");
+    let values = cluster.state().configuration().join("kueue-values.json");
+    cache::write(&values, format!("{:#}\n", chart_values(cluster, version)))?;
+    let mut helm = helm::call(&cluster.program("helm")?, cluster.state());
+    helm.args(["upgrade", "--install", "kueue"])
+        .arg(chart)
+        .args(["--namespace", NAMESPACE, "--create-namespace", "--values"])
+        .arg(values)
+        .args(["--wait", "--timeout", "5m"]);
+    command::logged(&mut helm, &cluster.log("helm-kueue")).map_err(|source| Error::Install {
+        source,
+        pods: pods(cluster),
+    })
+}
+
+fn chart_values(cluster: &Cluster, version: &str) -> Value {
+    json!({
+        // A cluster with a single developer needs neither replicas nor reservations.
+        "controllerManager": {
+            "manager": {
+                "image": {
+                    "repository": repository(cluster), "tag": version,
+                    "pullPolicy": "IfNotPresent",
+                },
+                "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
+                // The maker's image names this user; the chart demands one that is not root.
+                "podSecurityContext": {"runAsUser": 65532},
+            },
+            "readinessProbe": {"initialDelaySeconds": 1, "periodSeconds": 1},
+        },
+        "managerConfig": {"controllerManagerConfigYaml": configuration().to_string()},
+    })
+}
+
+/// Kueue's own configuration, which it reads as YAML.
+fn configuration() -> Value {
+    let (label, value) = MANAGED;
+    json!({
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": ":8081"},
+        "metrics": {"bindAddress": ":8443"},
+        "webhook": {"port": 9443},
+        // The only replica need not be elected, and starts the sooner.
+        "leaderElection": {"leaderElect": false},
+        "clientConnection": {"qps": 300, "burst": 500},
+        // Without a queue nothing runs, so that leaving the label out is no way around
+        // quotas; only namespaces that say so are concerned.
+        "manageJobsWithoutQueueName": true,
+        "managedJobsNamespaceSelector": {"matchLabels": {label: value}},
+        "waitForPodsReady": {"timeout": PODS_READY},
+        "integrations": {
+            "frameworks": ["batch/job", "pod", "deployment", "statefulset"],
+            "labelKeysToCopy": COPIED_LABELS,
+        },
+    })
+}
+
+/// A queue that could be made is one that the webhooks have seen.
+fn await_webhooks(cluster: &Cluster) -> Result<(), Error> {
+    let flavor = json!({
+        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor",
+        "metadata": {"name": "webhook-probe"},
+    })
+    .to_string();
+    let mut kubectl = cluster.kubectl()?;
+    kubectl.args(["create", "--dry-run=server", "-f", "-"]);
+    let deadline = Deadline::after(PATIENCE);
+    wait::until("the webhooks of Kueue", deadline, LOOK, || {
+        command::output_with_input(&mut kubectl, &flavor).map_err(|error| error.to_string())
+    })?;
+    Ok(())
+}
+
+/// Kueue's pods, as `kubectl` lists them.
+fn pods(cluster: &Cluster) -> String {
+    let list = || -> Result<String, Error> {
+        let mut kubectl = cluster.kubectl()?;
+        kubectl.args(["-n", NAMESPACE, "get", "pods", "--request-timeout=5s"]);
+        Ok(command::output(&mut kubectl)?)
+    };
+    list().unwrap_or_else(|error| error.to_string())
+}
