@@ -1,0 +1,138 @@
+"""The cluster with flavors, queues and two users."""
+
+import copy
+import os
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster.workspaces import Key, Workspaces
+from environment.cluster import Cluster, Object, is_ready
+from environment.waiting import until
+
+ROOT = Path(__file__).parents[3]
+# GPUs that `cluster gpus` has the node advertise, and what the ClusterQueue gives out.
+QUOTA = 1
+OPTED_IN = {"platform.acme.io/gpu-workspaces": "managed"}
+
+NewUser = Callable[[], Workspaces]
+
+
+@pytest.fixture(scope="session")
+def image() -> str:
+    """The workspace image in the cluster's registry."""
+    repository = f"{os.environ['GPU_WORKSPACES_REGISTRY']}/images/workspace"
+    listed = subprocess.run(
+        ["crane", "ls", repository], capture_output=True, text=True, check=False
+    )
+    tags = [tag for tag in listed.stdout.split() if tag.startswith("cpu-")]
+    assert tags, f"no image in {repository}: run the suite by `make e2e SUITE=cluster`"
+    return f"{repository}:{tags[-1]}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def flavors(cluster: Cluster, image: str) -> None:
+    documents = yaml.safe_load_all(
+        (ROOT / "examples/platform/flavors.yaml").read_text()
+    )
+    (small,) = [d for d in documents if d["metadata"]["name"] == "cpu-small"]
+    small["spec"].update(image=image, cpu="100m", shmSize="64Mi")
+    small["spec"]["overrides"]["images"] = ["10.244.0.0:5000/images/nothing:none"]
+    gpu = copy.deepcopy(small)
+    gpu["metadata"]["name"] = "gpu"
+    gpu["spec"].update(gpus=1, gpuProduct="Emulated")
+    gpu["spec"]["overrides"]["maxGpus"] = 2
+    for flavor in (small, gpu):
+        cluster.apply(flavor)
+    for name in ("cpu-small", "gpu"):
+        until(
+            f"WorkspaceFlavor {name} to be Ready",
+            lambda name=name: is_ready(cluster.get("workspaceflavors", name, "default")),
+        )
+
+
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Key]:
+    folder = tmp_path_factory.mktemp("keys")
+    return lambda name: Key.generate(folder, name)
+
+
+@pytest.fixture
+def new_user(cluster: Cluster, keys: Callable[[str], Key]) -> Iterator[NewUser]:
+    """Makes DevUsers; they and all that is theirs are deleted."""
+    made: list[Workspaces] = []
+
+    def make() -> Workspaces:
+        name = f"dev{uuid.uuid4().hex[:6]}"
+        key = keys(name)
+        cluster.apply(
+            {
+                "apiVersion": "platform.acme.io/v1alpha1",
+                "kind": "DevUser",
+                "metadata": {"name": name},
+                "spec": {"publicKeys": [key.public]},
+            }
+        )
+        until(
+            f"DevUser {name} to be Ready",
+            lambda: is_ready(cluster.get("devusers", name, "default")),
+        )
+        user = Workspaces(cluster, f"dev-{name}", name, key)
+        made.append(user)
+        return user
+
+    yield make
+    for user in made:
+        user.forget()
+    for user in made:
+        until(
+            f"DevUser {user.owner} to be deleted",
+            lambda user=user: _deleted(cluster, user.owner),
+            seconds=90,
+        )
+
+
+@pytest.fixture
+def alice(new_user: NewUser) -> Workspaces:
+    return new_user()
+
+
+@pytest.fixture
+def bob(new_user: NewUser) -> Workspaces:
+    return new_user()
+
+
+@pytest.fixture(scope="session")
+def queued(cluster: Cluster) -> str:
+    """A Composition with Kueue's queues, and the quota of one GPU workspace."""
+    for document in yaml.safe_load_all((Path(__file__).parent / "queues.yaml").read_text()):
+        cluster.apply(document)
+    composition = workspaces_composition()
+    composition["metadata"] = {"name": "queued"}
+    composition["spec"]["pipeline"][0]["input"]["cluster"]["queue"] = {
+        "default": "gpus",
+        "defaultPriorityClass": "batch",
+        "allowedPriorityClasses": ["batch", "interactive"],
+    }
+    cluster.apply(composition)
+    return "queued"
+
+
+def workspaces_composition() -> Object:
+    document: Object = yaml.safe_load(
+        (ROOT / "compositions/gpudevworkspaces.yaml").read_text()
+    )
+    return document
+
+
+def _deleted(cluster: Cluster, name: str) -> bool:
+    """Tries again while the user's protection has not noticed that nothing is left."""
+    try:
+        cluster.kubectl("delete", "devuser", name, "--wait=false", "--ignore-not-found")
+    except Exception:
+        return False
+    return cluster.get("devusers", name, "default") is None
