@@ -10,6 +10,8 @@ use crate::network::DNS_SERVICE;
 
 /// The containerd socket, in the cluster's own /run.
 pub const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
+/// What the default storage class calls the part `volumes`.
+pub const PROVISIONER: &str = "gpu-workspaces.local/folders";
 /// The name of the only node.
 pub const NODE: &str = "node";
 /// Where Debian installs the CNI plugins.
@@ -279,7 +281,7 @@ fn storage_class() -> Value {
             "name": "folders",
             "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
         },
-        "provisioner": "gpu-workspaces.local/folders",
+        "provisioner": PROVISIONER,
         "reclaimPolicy": "Delete",
         "volumeBindingMode": "Immediate",
     })

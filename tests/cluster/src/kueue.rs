@@ -20,8 +20,8 @@ use crate::wait::{self, Deadline};
 pub const NAMESPACE: &str = "kueue-system";
 /// The label with which a namespace puts its pods under Kueue's rule, and its value.
 pub const MANAGED: (&str, &str) = ("platform.acme.io/gpu-workspaces", "managed");
-/// Labels of a workspace's objects that its Workload gets too.
-const COPIED_LABELS: &[&str] = &["platform.acme.io/workspace", "platform.acme.io/owner"];
+/// What is queued there.
+const FRAMEWORKS: &[&str] = &["batch/job", "pod", "deployment", "statefulset"];
 /// For how long an admitted workload may have pods that are not ready before it is
 /// evicted. Kueue's default of half an hour evicts whoever pulls a large image over
 /// a slow line; the wait for a person's first pull is not Kueue's to end.
@@ -156,10 +156,7 @@ fn configuration() -> Value {
         "manageJobsWithoutQueueName": true,
         "managedJobsNamespaceSelector": {"matchLabels": {label: value}},
         "waitForPodsReady": {"timeout": PODS_READY},
-        "integrations": {
-            "frameworks": ["batch/job", "pod", "deployment", "statefulset"],
-            "labelKeysToCopy": COPIED_LABELS,
-        },
+        "integrations": {"frameworks": FRAMEWORKS},
     })
 }
 
@@ -187,4 +184,23 @@ fn pods(cluster: &Cluster) -> String {
         Ok(command::output(&mut kubectl)?)
     };
     list().unwrap_or_else(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_cannot_get_around_the_quotas_by_naming_no_queue() {
+        let configuration = configuration();
+        assert_eq!(configuration["manageJobsWithoutQueueName"], true);
+        assert_eq!(
+            configuration["managedJobsNamespaceSelector"],
+            json!({"matchLabels": {"platform.acme.io/gpu-workspaces": "managed"}})
+        );
+        // A StatefulSet's pods are held back by the integration of pods.
+        for framework in ["pod", "statefulset"] {
+            assert!(FRAMEWORKS.contains(&framework), "{framework}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::certificates::AGGREGATOR;
-use crate::configuration::{CONTAINERD_SOCKET, NODE, kernel_settings};
+use crate::configuration::{CONTAINERD_SOCKET, NODE, PROVISIONER, kernel_settings};
 use crate::layout::Layout;
 use crate::network::{POD_IDENTITY_AGENT, SERVICES};
 use crate::plan::{Part, Plan, Probe, ReplacedFile};
@@ -222,6 +222,7 @@ fn volumes(layout: &Layout) -> Part {
     let address = "127.0.0.1:8082";
     let arguments = [
         ("kubeconfig", text(&layout.state.kubeconfig())),
+        ("provisioner", PROVISIONER.to_owned()),
         ("folder", text(&layout.state.data("volumes"))),
         ("node", NODE.to_owned()),
         ("address", address.to_owned()),

@@ -3,6 +3,8 @@
 //	probe serve         answers every request on port 8080, until it is told to end
 //	probe resolve NAME  prints the addresses of NAME, one a line
 //	probe get URL       prints the status code that URL answers with
+//	probe write FILE TEXT
+//	probe read FILE     prints what is in it
 package main
 
 import (
@@ -43,6 +45,12 @@ func run(arguments []string) error {
 		defer response.Body.Close()
 		fmt.Println(response.StatusCode)
 		return nil
+	case len(arguments) == 3 && arguments[0] == "write":
+		return os.WriteFile(arguments[1], []byte(arguments[2]), 0o600)
+	case len(arguments) == 2 && arguments[0] == "read":
+		text, err := os.ReadFile(arguments[1])
+		fmt.Print(string(text))
+		return err
 	default:
 		return fmt.Errorf("unknown arguments %q", arguments)
 	}

@@ -1,7 +1,7 @@
 // Volumes provisions the volumes of a cluster with a single node: for each claim
 // a folder, deleted with its volume.
 //
-//	volumes --kubeconfig FILE --folder DIR --node NAME --address HOST:PORT
+//	volumes --kubeconfig FILE --provisioner NAME --folder DIR --node NAME --address HOST:PORT
 //
 // The volumes are `local` and not `hostPath` ones: only for those does the
 // kubelet hand the folder to the pod's fsGroup. Ready: GET http://ADDRESS/healthz.
@@ -22,9 +22,6 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 )
 
-// The name that storage classes call this provisioner by.
-const provisioner = "gpu-workspaces.local/folders"
-
 func main() {
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "volumes:", err)
@@ -34,6 +31,7 @@ func main() {
 
 func run() error {
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
+	provisioner := flag.String("provisioner", "", "how storage classes call it")
 	folder := flag.String("folder", "", "the folder that holds every volume's")
 	node := flag.String("node", "", "the node on which the volumes are")
 	address := flag.String("address", "", "where to say that it is ready")
@@ -49,7 +47,7 @@ func run() error {
 	ctx := context.Background()
 	folders := folders{root: *folder, node: *node}
 	// Alone in its cluster, it need not be elected.
-	loop := controller.NewProvisionController(ctx, client, provisioner, folders,
+	loop := controller.NewProvisionController(ctx, client, *provisioner, folders,
 		controller.LeaderElection(false))
 	go loop.Run(ctx)
 	http.HandleFunc("/healthz", func(response http.ResponseWriter, _ *http.Request) {

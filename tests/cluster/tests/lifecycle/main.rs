@@ -9,8 +9,12 @@
 )]
 
 mod command_line;
+mod gpus;
 mod host;
+mod kueue;
 mod pods;
+mod policies;
+mod volumes;
 
 use std::time::{Duration, Instant};
 
@@ -59,6 +63,9 @@ fn a_cluster_serves_reports_a_death_and_leaves_nothing() {
     assert!(processes.len() > 15, "only {} processes", processes.len());
 
     pods::a_pod_runs_and_is_reached(&cluster);
+    volumes::a_volume_outlives_its_pod_and_ends_with_its_claim(&cluster);
+    policies::pods_reach_each_other_only_as_the_policies_say(&cluster);
+    gpus::pods_that_ask_for_emulated_gpus_run(&cluster);
     let changes = Snapshot::take(&others)
         .outside(&cluster)
         .changes_since(&before);
@@ -134,6 +141,21 @@ fn taking_one_cluster_down_does_not_disturb_its_neighbour() {
     assert_eq!(command_line::status(two)["up"], true);
     pods::a_pod_runs_and_is_reached(&second);
     drop(guards);
+}
+
+#[test]
+fn kueue_holds_back_what_names_no_queue_until_it_does() {
+    let _alone = alone();
+    let name = "lifecycle-kueue";
+    let guard = Guard::of(name);
+    xtask(&["cluster", "up", "--name", name]);
+    for _ in ["installs", "brings in line"] {
+        xtask(&["cluster", "install", "kueue", "--name", name]);
+    }
+    kueue::a_queue_lets_one_workload_after_the_other_run(
+        &local_cluster::Cluster::open(name).unwrap(),
+    );
+    drop(guard);
 }
 
 #[test]

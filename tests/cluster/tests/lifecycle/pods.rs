@@ -46,7 +46,7 @@ pub(crate) fn a_pod_runs_and_is_reached(cluster: &Cluster) {
     assert_eq!(kubernetes, "10.96.0.1\n");
     assert_eq!(exec(&["resolve", "kubernetes.default"]), "10.96.0.1\n");
     // Out to the service's address and back to the same pod, once kube-proxy knows it.
-    eventually(|| {
+    eventually("the service does not lead to its pod", || {
         let get = ["exec", "probe", "--", "/probe", "get", "http://front"];
         let output = command(cluster).args(get).output().unwrap();
         output.stdout == b"200\n"
@@ -64,18 +64,17 @@ pub(crate) fn a_pod_runs_and_is_reached(cluster: &Cluster) {
     a_port_is_forwarded(cluster);
 }
 
-fn eventually(holds: impl Fn() -> bool) {
+/// Waits for what comes about by itself.
+pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !holds() {
-        assert!(
-            Instant::now() < deadline,
-            "the service does not lead to its pod"
-        );
+        assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
-fn push_probe(cluster: &Cluster) -> String {
+/// Pushes the image of the probe, and returns its name.
+pub(crate) fn push_probe(cluster: &Cluster) -> String {
     let cache = Cache::from_environment().unwrap();
     let built = binaries::ensure(&cache, &["probe"], &mut Progress::to_stderr()).unwrap();
     let layer = cluster.state().temporary().join("probe.tar.gz");
@@ -119,13 +118,15 @@ fn get(address: &str) -> String {
         .to_owned()
 }
 
-fn command(cluster: &Cluster) -> Command {
+/// A call of `kubectl` as the administrator.
+pub(crate) fn command(cluster: &Cluster) -> Command {
     let mut kubectl = Command::new(cluster.program("kubectl").unwrap());
     kubectl.env("KUBECONFIG", cluster.kubeconfig());
     kubectl
 }
 
-fn kubectl(cluster: &Cluster, arguments: &[&str]) -> String {
+/// What `kubectl` prints; it must succeed.
+pub(crate) fn kubectl(cluster: &Cluster, arguments: &[&str]) -> String {
     let output = command(cluster).args(arguments).output().unwrap();
     assert!(
         output.status.success(),
@@ -135,7 +136,7 @@ fn kubectl(cluster: &Cluster, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn apply(cluster: &Cluster, objects: &str) {
+pub(crate) fn apply(cluster: &Cluster, objects: &str) {
     let mut kubectl = command(cluster)
         .args(["apply", "-f", "-"])
         .stdin(Stdio::piped())
