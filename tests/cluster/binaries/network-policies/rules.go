@@ -77,11 +77,11 @@ func (s state) isMeant(namespace string, peer networking.NetworkPolicyPeer, pod 
 }
 
 func block(block *networking.IPBlock, direction direction) string {
-	match := direction.peer + " " + block.CIDR
 	if strings.Contains(block.CIDR, ":") {
 		// Pods have addresses of version 4 alone: nobody is in such a block.
-		match = direction.peer + " 255.255.255.255"
+		return direction.peer + " 255.255.255.255"
 	}
+	match := direction.peer + " " + block.CIDR
 	if len(block.Except) > 0 {
 		match += fmt.Sprintf(" %s != %s", direction.peer, set(block.Except))
 	}
