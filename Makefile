@@ -63,10 +63,18 @@ cluster:
 e2e:
 	$(XTASK) cluster down --name $(TEST)
 	$(XTASK) cluster up --name $(TEST) $(UP)
+	$(if $(filter cluster,$(SUITE)),$(MAKE) pods)
 	$(if $(MIRRORED_$(SUITE)),$(XTASK) package mirror $(MIRRORED_$(SUITE)) --name $(TEST))
 	$(XTASK) demo --name $(TEST) --platform-only
 	$(XTASK) e2e $(SUITE) --name $(TEST)
 	$(XTASK) cluster down --name $(TEST)
+
+# What workspaces in the cluster need there: queues, GPUs that are not, their image.
+.PHONY: pods
+pods:
+	$(XTASK) cluster install kueue --name $(TEST)
+	$(XTASK) cluster gpus 4 --name $(TEST)
+	$(XTASK) image workspace --name $(TEST)
 
 # A million random requests to the function, optimised, and each time others. Not a
 # test: it takes ten minutes. `make fuzz FUZZ_SEED=…` repeats one; more in

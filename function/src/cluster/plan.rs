@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::seen::Seen;
 use super::stateful_set::Nodes;
 use super::wanted::Wanted;
-use super::{files, homes, identity, network, queue};
+use super::{files, homes, identity, network};
 use crate::hold::Hold;
 use crate::keys;
 use crate::render::Unresolved;
@@ -48,7 +48,7 @@ pub fn plan(
     recorded: Option<&ChosenPods>,
 ) -> Result<Plan, Unresolved> {
     homes::check(wanted, seen)?;
-    let active = is_active(seen, recorded);
+    let active = is_active(seen);
     let running = wanted.state == WorkspaceState::Running;
     let (pods, step) = match (running, active) {
         (true, false) => (Some(fresh(wanted)?), Step::Run),
@@ -73,20 +73,19 @@ pub fn plan(
         notices: notices(wanted, seen, pods, step),
     };
     plan.objects.extend(homes::composed(wanted, seen, nodes));
-    if let Some(pods) = pods.filter(|pods| !goes(wanted, seen, recorded, pods, active)) {
+    if let Some(pods) = pods.filter(|pods| !goes(wanted, seen, recorded, pods, step)) {
         plan.objects.extend(stateful_set(wanted, seen, pods, step));
     }
     Ok(plan)
 }
 
-/// Whether pods run, end, or still count with Kueue. What they are made of cannot
-/// change before that is over.
-fn is_active(seen: Seen<'_>, recorded: Option<&ChosenPods>) -> bool {
+/// Whether there are pods, or are to be. What they are made of cannot change before
+/// the last one is gone.
+fn is_active(seen: Seen<'_>) -> bool {
     let counted = seen
         .stateful_set()
         .is_some_and(|set| set.replicas() > 0 || set.current() > 0);
-    let queued = recorded.is_some_and(|pods| pods.queue.is_some());
-    counted || seen.pods().next().is_some() || (queued && queue::lingers(seen))
+    counted || seen.pods().next().is_some()
 }
 
 fn fresh(wanted: &Wanted) -> Result<&ChosenPods, Hold> {
@@ -138,24 +137,31 @@ fn standing(wanted: &Wanted, nodes: i32) -> BTreeMap<String, Value> {
     .into()
 }
 
-/// Whether the StatefulSet goes now, and comes back at the next call: it has no pod,
-/// and cannot become what is wanted. Its volume claims cannot change, and Kueue lets
-/// nobody change what it counts. Homes stay: no StatefulSet takes them along.
+/// Whether the StatefulSet goes, for a while or until the workspace starts again.
+/// Homes stay: no StatefulSet takes them along.
+///
+/// Kueue (0.19) lets nobody change what it counts of a StatefulSet, not even without
+/// replicas, and keeps quota for one that waited when its replicas went to 0: so one
+/// with a queue is there only while it is to run. Others go to get their first home,
+/// since their volume claims cannot change.
 fn goes(
     wanted: &Wanted,
     seen: Seen<'_>,
     recorded: Option<&ChosenPods>,
     pods: &ChosenPods,
-    active: bool,
+    step: Step,
 ) -> bool {
-    let Some(observed) = seen.stateful_set().filter(|_| !active) else {
+    let Some(observed) = seen.stateful_set() else {
         return false;
     };
-    let lacks_home = wanted.home.is_some() && observed.home_template().is_none();
     let is_counted = |pods: &ChosenPods| pods.queue.is_some();
-    let other = recorded
+    if is_counted(pods) && step != Step::Run {
+        return true;
+    }
+    let lacks_home = wanted.home.is_some() && observed.home_template().is_none();
+    let recounted = recorded
         .is_some_and(|recorded| recorded != pods && (is_counted(recorded) || is_counted(pods)));
-    lacks_home || other
+    !is_active(seen) && (lacks_home || recounted)
 }
 
 /// The nodes. None for a workspace that never ran and is not to run.

@@ -1,7 +1,7 @@
 //! How a workspace stands with Kueue.
 //!
 //! Kueue makes one Workload for a StatefulSet and gates its pods until there is
-//! quota for all of them. A StatefulSet without replicas keeps its Workload on hold.
+//! quota for all of them.
 
 use api::cluster::{ChosenPods, QueueStatus};
 use api::condition::ADMITTED;
@@ -50,15 +50,6 @@ pub fn admission(seen: Seen<'_>, pods: Option<&ChosenPods>) -> Option<Admission>
         cause: workload.waits_because(&queue),
         position: position(workload, seen),
         queue,
-    })
-}
-
-/// Whether Kueue still counts pods of the `StatefulSet` that are gone: it refuses new
-/// ones until then.
-pub fn lingers(seen: Seen<'_>) -> bool {
-    mine(seen).is_some_and(|workload| {
-        let reserved = workload.condition("QuotaReserved");
-        reserved.is_none_or(|(_, reason, _)| reason != ON_HOLD)
     })
 }
 

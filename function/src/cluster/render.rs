@@ -184,6 +184,7 @@ impl Rendering<'_> {
                 Some(set) if set.replicas() > 0 => Step::Run,
                 Some(set) if set.current() > 0 => Step::Stop,
                 Some(_) => Step::Rest,
+                None if self.previous.phase == Some(Phase::Stopped) => Step::Rest,
                 None => Step::Run,
             },
             has_home: set.is_some_and(|set| set.home_template().is_some()),
