@@ -112,6 +112,16 @@ fn is_plain(key: &str) -> bool {
         || home_of_node(key).is_some()
 }
 
+/// Whether it is the key of a part of a workspace in the cluster.
+pub fn is_in_cluster(key: &str) -> bool {
+    CLUSTER.contains(&key) || home_of_node(key).is_some()
+}
+
+/// Whether it is the key of a part of a workspace on EC2.
+pub fn is_on_ec2(key: &str) -> bool {
+    is_owned(key) && !is_in_cluster(key) && !DEV_USER.contains(&key)
+}
+
 /// A key by the hash of what the resource is made of.
 pub fn hashed<'a>(prefix: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();

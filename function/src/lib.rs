@@ -36,6 +36,7 @@ pub mod limits;
 pub mod managed;
 pub mod on_demand;
 pub mod owner;
+pub mod placement;
 pub mod quantity;
 pub mod refusal;
 pub mod render;

@@ -6,7 +6,7 @@ use crate::schema::Violations;
 
 /// A fatal result. Crossplane applies nothing of the pipeline, so nothing is
 /// dropped either.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 pub enum Refusal {
     /// The Composition's input is no usable policy.
     #[error("the Composition's policy is not usable: {0}")]

@@ -1,11 +1,12 @@
 //! The decision: from a request to a response, without clock, network or
 //! randomness.
 
+use std::fmt;
 use std::time::Duration;
 
 use api::condition::{COMPUTE_READY, CONFIG_RESOLVED};
 use api::policy::WorkspacePolicy;
-use api::workspace::GpuDevWorkspaceStatus;
+use api::workspace::{GpuDevWorkspaceStatus, Placement};
 use serde_json::{Map, Value};
 
 use crate::claim_paths::ClaimPaths;
@@ -16,7 +17,7 @@ use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::response::{Condition, Desired, Event, Response, Severity};
 use crate::status::{self, Report};
-use crate::{cluster, dev_user, flavor, input, limits, requirements, resolve};
+use crate::{cluster, dev_user, flavor, input, limits, placement, requirements, resolve};
 
 /// How soon to look again at what a person has to change.
 const REFUSED_TTL: Duration = Duration::from_mins(1);
@@ -28,12 +29,31 @@ const OLD_USER_DATA: &str = "changed keys or software reach the next instance on
                              instance.replaceOnUserDataChange is off";
 
 /// Why there is no desired compute.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Unresolved {
     /// The function does not know enough: what exists stays as it is.
     Held(Hold),
     /// A person has to change something: nothing is applied.
     Refused(Refusal),
+}
+
+impl Unresolved {
+    /// The condition's reason.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Held(why) => why.reason(),
+            Self::Refused(why) => why.reason(),
+        }
+    }
+}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Held(why) => why.fmt(f),
+            Self::Refused(why) => why.fmt(f),
+        }
+    }
 }
 
 impl From<Hold> for Unresolved {
@@ -56,7 +76,9 @@ pub fn render(request: &Request) -> Response {
         Some(composite) if composite.kind() == dev_user::KIND => {
             dev_user::render(request, composite)
         }
-        Some(composite) if composite.is_in_cluster() => cluster::render(request, composite),
+        Some(composite) if placement::of(request, composite) == Placement::Cluster => {
+            cluster::render(request, composite)
+        }
         _ => on_ec2(request, composite),
     }
 }

@@ -3,7 +3,7 @@
 
 use api::catalogue::{Catalogue, Network};
 use api::policy::WorkspacePolicy;
-use api::workspace::{WorkspaceCapacityType, WorkspaceParameters};
+use api::workspace::{Placement, WorkspaceCapacityType, WorkspaceParameters};
 
 use crate::claim_paths::ClaimPaths;
 use crate::compose::Seen;
@@ -16,7 +16,7 @@ use crate::request::Request;
 use crate::schema::Violations;
 use crate::user_data::UserData;
 use crate::wanted::Wanted;
-use crate::{catalogue, image, keys, limits, owner, software};
+use crate::{catalogue, image, keys, limits, owner, placement, software};
 
 /// A workspace about which everything is known.
 #[derive(Clone, Debug)]
@@ -40,6 +40,7 @@ pub fn workspace(
 ) -> Result<Workspace, Unresolved> {
     let origin = composite.origin()?;
     let parameters = composite.parameters().map_err(Refusal::Parameters)?;
+    placement::check(request, &parameters, Placement::Ec2)?;
     let types = limits::instance_types(&parameters);
     let allowed = allowed(policy, &parameters, &types, seen).map_err(Refusal::Parameters)?;
     owner::check(policy, &parameters, &origin, request)?;

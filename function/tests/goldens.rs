@@ -25,7 +25,7 @@ fn every_case_gets_the_response_that_is_written_down() {
     let mut differences = Vec::new();
     for name in case::names() {
         let path = case::folder().join(&name).join("response.yaml");
-        let response = case::response_json(&answer(&case::request(&name)));
+        let response = case::golden(&answer(&case::request(&name)));
         let text = serde_yaml::to_string(&response).unwrap();
         if update {
             fs::write(&path, text).unwrap();

@@ -78,11 +78,16 @@ fn the_claim_hears_of_every_condition_on_every_call() {
             .iter()
             .map(|c| c.r#type.as_str())
             .collect();
-        // A home volume has a condition as soon as the function knows of it.
-        let home = types.get(2).map(|_| "HomeReady");
-        let expected: Vec<_> = ["ConfigResolved", "ComputeReady"]
+        // A home has a condition as soon as the function knows of it.
+        let home = types.get(2).filter(|third| **third != "Admitted");
+        let home = home.map(|_| "HomeReady");
+        let compute = case::is_workspace(&name).then_some("ComputeReady");
+        let admitted = case::has_queue(&response).then_some("Admitted");
+        let expected: Vec<_> = ["ConfigResolved"]
             .into_iter()
+            .chain(compute)
             .chain(home)
+            .chain(admitted)
             .collect();
         assert_eq!(types, expected, "{name}");
         for condition in &response.conditions {

@@ -114,6 +114,63 @@ const REFUSED: &[(&str, &str)] = &[
         "namespace-without-an-owner",
         "spec.parameters.owner: nobody may have workspaces in namespace team-vision: it has no label platform.acme.io/owner",
     ),
+    (
+        "cluster-flavor",
+        "spec.parameters.flavor: a100 is not allowed; allowed are t4, cpu-small",
+    ),
+    (
+        "cluster-overrides",
+        "spec.parameters.overrides.cpu: must be at most 8, as WorkspaceFlavor t4 says; spec.parameters.overrides.gpus: ",
+    ),
+    (
+        "cluster-opencv",
+        "spec.parameters.opencvVersion: flavor t4 brings 4.8.0: leave it out, or choose a flavor that brings 4.10.0",
+    ),
+    (
+        "cluster-gpus-per-node",
+        "spec.parameters.distributed.gpusPerNode: WorkspaceFlavor t4 has 1 and lets nobody change it",
+    ),
+    (
+        "cluster-nodes",
+        "spec.parameters.distributed.nodes: must be at most 4, the policy's cluster.maxNodes",
+    ),
+    (
+        "cluster-queue",
+        "spec.parameters.queue.name: training is not allowed; allowed are interactive; spec.parameters.queue.priorityClass: urgent is not allowed",
+    ),
+    (
+        "cluster-queue-without-kueue",
+        "spec.parameters.queue: the policy has no cluster.queue: leave it out",
+    ),
+    (
+        "cluster-policy",
+        "spec.parameters.placement: must be EC2: the policy has no input.cluster",
+    ),
+    (
+        "cluster-shm",
+        "spec.parameters.overrides: /dev/shm (8Gi) counts as memory and must fit into it (4Gi)",
+    ),
+    (
+        "cluster-home-of-somebody-else",
+        "spec.parameters.owner: must be bob: PersistentVolumeClaim home-alice-notebook-0 in namespace dev-alice holds their files",
+    ),
+    (
+        "cluster-placement",
+        "spec.parameters.placement: must stay Cluster: delete the claim and create another",
+    ),
+    (
+        "ec2-placement",
+        "spec.parameters.placement: must stay EC2: delete the claim and create another",
+    ),
+    (
+        "user-name",
+        "metadata.name: dave.the.developer cannot be part of a namespace's name (dev-dave.the.developer)",
+    ),
+    ("user-name-too-long", "metadata.name: ddd"),
+    (
+        "user-policy",
+        "the Composition's policy is not usable: input.kind: must be DevUserPolicy",
+    ),
 ];
 
 #[test]
@@ -140,10 +197,19 @@ fn a_refusal_names_the_field_and_the_next_step() {
 }
 
 #[test]
-fn a_bad_edit_does_not_hide_that_the_instance_runs() {
-    let response = answer(&case::request("refused-while-running"));
-    assert_eq!(response.conditions[1].r#type, "ComputeReady");
-    assert_eq!(response.conditions[1].status, Status::ConditionTrue as i32);
+fn a_bad_edit_does_not_hide_that_the_workspace_runs() {
+    let unreadable = json!({"input": {"cluster": {"queues": true}}});
+    let without_policy = answer(&case::changed("cluster-works", &unreadable));
+    assert!(fatal(&without_policy).is_some());
+    for response in [
+        answer(&case::request("refused-while-running")),
+        answer(&case::request("refused-cluster-placement")),
+        answer(&case::request("refused-ec2-placement")),
+        without_policy,
+    ] {
+        assert_eq!(response.conditions[1].r#type, "ComputeReady");
+        assert_eq!(response.conditions[1].status, Status::ConditionTrue as i32);
+    }
 }
 
 /// Every part of a request replaced by every kind of nonsense: the function

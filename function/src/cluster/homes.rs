@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::names::{Names, OWNER_LABEL, WORKSPACE_LABEL};
 use super::seen::Seen;
 use super::wanted::{Wanted, WantedHome};
+use crate::hold;
 use crate::keys;
 use crate::quantity;
 use crate::refusal::Refusal;
@@ -36,31 +37,34 @@ pub fn template(names: &Names, owner: &str, home: &WantedHome) -> Value {
     })
 }
 
-/// The homes that go with the claim, by key.
+/// The homes that go with the claim, by key. One that is there stays as it is: its
+/// class cannot change, its size cannot shrink, and not every class lets it grow.
 pub fn composed(wanted: &Wanted, seen: Seen<'_>, nodes: i32) -> BTreeMap<String, Value> {
-    let mut homes = BTreeMap::new();
-    let Some(home) = &wanted.home else {
+    let observed = seen.observed.iter();
+    let mut homes: BTreeMap<String, Value> = observed
+        .filter(|(key, _)| keys::home_of_node(key).is_some())
+        .map(|(key, claim)| (key.clone(), hold::kept(claim)))
+        .collect();
+    let Some(home) = wanted.home.as_ref().filter(|_| wanted.deletes_home) else {
         return homes;
     };
-    let there_already = seen
-        .observed
-        .keys()
-        .filter_map(|key| keys::home_of_node(key));
-    let to_come = (0..nodes).filter(|_| wanted.deletes_home);
-    for node in there_already.chain(to_come) {
-        let key = keys::node_home(node);
-        let there = seen.home_of(&wanted.names.pod(node));
-        let mut claim = template(&wanted.names, &wanted.owner, home);
-        claim["apiVersion"] = json!("v1");
-        claim["kind"] = json!("PersistentVolumeClaim");
-        claim["metadata"]["name"] = json!(format!("home-{}", wanted.names.pod(node)));
-        claim["metadata"]["namespace"] = json!(wanted.names.namespace);
-        if let Some(class) = there.and_then(|there| there.storage_class()) {
-            claim["spec"]["storageClassName"] = json!(class);
-        }
-        homes.insert(key, claim);
+    for node in 0..nodes {
+        let pod = wanted.names.pod(node);
+        let adopted = || seen.home_of(&pod).map(|claim| hold::kept(claim.object()));
+        homes
+            .entry(keys::node_home(node))
+            .or_insert_with(|| adopted().unwrap_or_else(|| claim(wanted, home, &pod)));
     }
     homes
+}
+
+fn claim(wanted: &Wanted, home: &WantedHome, pod: &str) -> Value {
+    let mut claim = template(&wanted.names, &wanted.owner, home);
+    claim["apiVersion"] = json!("v1");
+    claim["kind"] = json!("PersistentVolumeClaim");
+    claim["metadata"]["name"] = json!(format!("home-{pod}"));
+    claim["metadata"]["namespace"] = json!(wanted.names.namespace);
+    claim
 }
 
 /// Refuses a home that somebody else left behind under the claim's name.
@@ -68,7 +72,8 @@ pub fn check(wanted: &Wanted, seen: Seen<'_>) -> Result<(), Refusal> {
     let owner = &wanted.owner;
     let strange = seen
         .homes()
-        .find_map(|home| Some((home.name(), home.owner().filter(|whose| whose != owner)?)));
+        .filter_map(|home| Some((home.name(), home.owner().filter(|whose| whose != owner)?)))
+        .min();
     let Some((home, whose)) = strange else {
         return Ok(());
     };
@@ -85,7 +90,9 @@ pub fn check(wanted: &Wanted, seen: Seen<'_>) -> Result<(), Refusal> {
 /// StatefulSet's volume claims cannot change.
 pub fn too_small(wanted: &Wanted, home: &WantedHome, seen: Seen<'_>) -> Vec<String> {
     let wish = u64::try_from(home.size_gib).unwrap_or_default();
-    let small = seen.homes().filter(|home| {
+    let mut homes: Vec<_> = seen.homes().collect();
+    homes.sort_by_key(|home| home.name());
+    let small = homes.into_iter().filter(|home| {
         let size = home.size().and_then(quantity::storage);
         size.is_some_and(|size| size < wish)
     });

@@ -17,6 +17,7 @@ mod network;
 mod node;
 mod plan;
 mod queue;
+mod record;
 mod render;
 mod report;
 mod required;

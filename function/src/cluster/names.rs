@@ -45,6 +45,14 @@ impl Names {
         }
     }
 
+    /// The same names in another DNS domain.
+    pub fn in_domain(&self, domain: &str) -> Self {
+        Self {
+            domain: domain.to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// The pod of a node.
     pub fn pod(&self, node: i32) -> String {
         format!("{}-{node}", self.name)

@@ -26,13 +26,13 @@ pub fn service(names: &Names, owner: &str) -> Value {
 
 /// Who may reach the nodes: they each other on every port, since NCCL takes
 /// whichever is free, and the claim's networks by SSH. The nodes reach everything
-/// but the machine's metadata.
-pub fn policy(names: &Names, owner: &str, ssh_cidrs: &[String], nodes: i32) -> Value {
+/// but the machine's metadata. `gang` is whose the nodes are, where there are several.
+pub fn policy(names: &Names, owner: &str, ssh_cidrs: &[String], gang: Option<&str>) -> Value {
     let mut ingress = Vec::new();
-    if nodes > 1 {
+    if let Some(gang) = gang {
         let peers = json!({"podSelector": {"matchLabels": {
             (WORKSPACE_LABEL): names.name,
-            (OWNER_LABEL): owner,
+            (OWNER_LABEL): gang,
         }}});
         ingress.push(json!({"from": [peers]}));
     }

@@ -4,6 +4,9 @@ use super::names::Names;
 use super::seen::{CONTAINER, Doing, PREPARE, Pod};
 use crate::finding::Cause;
 
+/// The reason of a pod that no machine takes, for its own sake.
+pub const UNSCHEDULABLE: &str = "Unschedulable";
+
 /// Whether one can log in to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -31,17 +34,19 @@ pub fn verdict(name: &str, pod: Option<Pod<'_>>, names: &Names) -> Verdict {
         return Verdict::Ready;
     }
     if pod.is_ending() {
-        return waits(
-            "PodEnding",
-            format!("pod {name} is ending, another one follows"),
-        );
+        return waits("PodEnding", format!("pod {name} is ending"));
     }
     if pod.is_gated() {
         return waits("PodGated", format!("pod {name} waits to be let in"));
     }
     if let Some(why) = pod.unschedulable() {
+        let for_its_home = why.to_lowercase().contains("persistentvolumeclaim");
         return waits(
-            "Unschedulable",
+            if for_its_home {
+                "WaitingForHome"
+            } else {
+                UNSCHEDULABLE
+            },
             format!("no machine takes pod {name}: {why}"),
         );
     }
@@ -67,7 +72,7 @@ fn trouble(name: &str, pod: Pod<'_>, container: &str) -> Option<Verdict> {
             "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
                 Some(needs_person(
                     "ImageUnavailable",
-                    format!("pod {name} cannot get its image: {message}"),
+                    format!("pod {name} cannot get its image: {}", pull(message)),
                 ))
             }
             // A ConfigMap or Secret that is not there yet will be.
@@ -97,6 +102,13 @@ fn starting(name: &str, pod: Pod<'_>) -> Verdict {
         format!("pod {name} is starting")
     };
     waits("Starting", message)
+}
+
+/// What the registry says. While kubelet waits for another try it says so first.
+fn pull(message: &str) -> &str {
+    message
+        .split_once("ErrImagePull: ")
+        .map_or(message, |(_, said)| said)
 }
 
 fn ended(code: i64, message: &str) -> String {

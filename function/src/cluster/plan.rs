@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use api::cluster::{ChosenPods, WorkspaceState};
 use serde_json::{Map, Value, json};
 
-use super::seen::Seen;
+use super::record::Record;
+use super::seen::{Pod, Seen};
 use super::stateful_set::Nodes;
 use super::wanted::Wanted;
 use super::{files, homes, identity, network};
-use crate::hold::Hold;
 use crate::keys;
 use crate::render::Unresolved;
 
@@ -40,17 +40,18 @@ pub enum Step {
     Rest,
 }
 
-/// Plans. `recorded` is what the present pods are made of, as the last call wrote it
-/// down.
+/// Plans. `status` is what the last call wrote down of the pods.
 pub fn plan(
     wanted: &Wanted,
     seen: Seen<'_>,
-    recorded: Option<&ChosenPods>,
+    status: Option<&ChosenPods>,
 ) -> Result<Plan, Unresolved> {
     homes::check(wanted, seen)?;
+    let recorded = recorded(wanted, seen, status);
+    let recorded = recorded.as_ref();
     let active = is_active(seen);
     let running = wanted.state == WorkspaceState::Running;
-    let (pods, step) = match (running, active) {
+    let (record, step) = match (running, active) {
         (true, false) => (Some(fresh(wanted)?), Step::Run),
         (true, true) => running_pods(wanted, seen, recorded)?,
         (false, active) => {
@@ -65,18 +66,37 @@ pub fn plan(
             (kept, step)
         }
     };
-    let nodes = pods.map_or(1, |pods| pods.nodes);
+    let goes = record.is_some_and(|record| goes(wanted, seen, recorded, record, step));
+    let step = if goes && step == Step::Run {
+        Step::Restart
+    } else {
+        step
+    };
+    let nodes = record.map_or(1, |record| record.pods.nodes);
     let mut plan = Plan {
-        objects: standing(wanted, nodes),
-        pods: pods.cloned(),
+        objects: standing(wanted, record),
+        pods: record.map(|record| record.pods.clone()),
         step,
-        notices: notices(wanted, seen, pods, step),
+        notices: notices(wanted, seen, record, step),
     };
     plan.objects.extend(homes::composed(wanted, seen, nodes));
-    if let Some(pods) = pods.filter(|pods| !goes(wanted, seen, recorded, pods, step)) {
-        plan.objects.extend(stateful_set(wanted, seen, pods, step));
+    if let Some(record) = record.filter(|_| !goes) {
+        plan.objects
+            .extend(stateful_set(wanted, seen, record, step));
     }
     Ok(plan)
+}
+
+/// What the pods are made from: as the StatefulSet says, or else the last call.
+fn recorded(wanted: &Wanted, seen: Seen<'_>, status: Option<&ChosenPods>) -> Option<Record> {
+    let by_status = || {
+        status.map(|pods| Record {
+            pods: pods.clone(),
+            owner: wanted.owner.clone(),
+            domain: wanted.names.domain.clone(),
+        })
+    };
+    seen.stateful_set().and_then(Record::of).or_else(by_status)
 }
 
 /// Whether there are pods, or are to be. What they are made of cannot change before
@@ -88,22 +108,29 @@ fn is_active(seen: Seen<'_>) -> bool {
     counted || seen.pods().next().is_some()
 }
 
-fn fresh(wanted: &Wanted) -> Result<&ChosenPods, Hold> {
-    wanted.pods.as_ref().map_err(Clone::clone)
+fn fresh(wanted: &Wanted) -> Result<&Record, Unresolved> {
+    wanted.made_from.as_ref().map_err(Clone::clone)
 }
 
 /// Pods stay what they are while somebody may work in them.
 fn running_pods<'a>(
     wanted: &'a Wanted,
     seen: Seen<'_>,
-    recorded: Option<&'a ChosenPods>,
-) -> Result<(Option<&'a ChosenPods>, Step), Hold> {
+    recorded: Option<&'a Record>,
+) -> Result<(Option<&'a Record>, Step), Unresolved> {
     let Some(recorded) = recorded else {
         return Ok((Some(fresh(wanted)?), Step::Run));
     };
-    let changed = wanted.pods.as_ref().is_ok_and(|fresh| fresh != recorded);
-    let nobody_works = seen.knows_pods() && !seen.pods().any(|pod| pod.has_started());
-    let step = if changed && nobody_works {
+    let changed = wanted
+        .made_from
+        .as_ref()
+        .is_ok_and(|fresh| fresh != recorded);
+    let in_use = |pod: Pod<'_>| pod.has_started() && !pod.is_ending();
+    let nobody_works = seen.knows_pods() && !seen.pods().any(in_use);
+    // Kueue lets a StatefulSet start again only after its last pod.
+    let is_counted = recorded.pods.queue.is_some();
+    let ends = is_counted && seen.stateful_set().is_some_and(|set| set.replicas() == 0);
+    let step = if ends || (changed && nobody_works) {
         Step::Restart
     } else {
         Step::Run
@@ -112,13 +139,15 @@ fn running_pods<'a>(
 }
 
 /// Everything but the nodes themselves.
-fn standing(wanted: &Wanted, nodes: i32) -> BTreeMap<String, Value> {
+fn standing(wanted: &Wanted, record: Option<&Record>) -> BTreeMap<String, Value> {
     let Wanted { names, owner, .. } = wanted;
+    let gang = record.filter(|record| record.pods.nodes > 1);
+    let gang = gang.map(|record| record.owner.as_str());
     [
         (keys::SERVICE, network::service(names, owner)),
         (
             keys::NETWORK_POLICY,
-            network::policy(names, owner, &wanted.ssh_cidrs, nodes),
+            network::policy(names, owner, &wanted.ssh_cidrs, gang),
         ),
         (
             keys::SERVICE_ACCOUNT,
@@ -147,28 +176,29 @@ fn standing(wanted: &Wanted, nodes: i32) -> BTreeMap<String, Value> {
 fn goes(
     wanted: &Wanted,
     seen: Seen<'_>,
-    recorded: Option<&ChosenPods>,
-    pods: &ChosenPods,
+    recorded: Option<&Record>,
+    record: &Record,
     step: Step,
 ) -> bool {
     let Some(observed) = seen.stateful_set() else {
         return false;
     };
-    let is_counted = |pods: &ChosenPods| pods.queue.is_some();
-    if is_counted(pods) && step != Step::Run {
+    let is_counted = |record: &Record| record.pods.queue.is_some();
+    if is_counted(record) && step != Step::Run {
         return true;
     }
     let lacks_home = wanted.home.is_some() && observed.home_template().is_none();
     let recounted = recorded
-        .is_some_and(|recorded| recorded != pods && (is_counted(recorded) || is_counted(pods)));
-    !is_active(seen) && (lacks_home || recounted)
+        .is_some_and(|recorded| recorded != record && (is_counted(recorded) || is_counted(record)));
+    let may_go = !is_active(seen) && seen.knows_pods();
+    may_go && (lacks_home || recounted || observed.is_ending())
 }
 
 /// The nodes. None for a workspace that never ran and is not to run.
 fn stateful_set(
     wanted: &Wanted,
     seen: Seen<'_>,
-    pods: &ChosenPods,
+    record: &Record,
     step: Step,
 ) -> Option<(String, Value)> {
     let observed = seen.stateful_set();
@@ -182,8 +212,11 @@ fn stateful_set(
     let nodes = Nodes {
         names: &wanted.names,
         owner: &wanted.owner,
-        pods,
-        replicas: if step == Step::Run { pods.nodes } else { 0 },
+        record,
+        replicas: match step {
+            Step::Run => record.pods.nodes,
+            Step::Stop | Step::Restart | Step::Rest => 0,
+        },
         home: home.as_ref(),
     };
     Some((keys::STATEFUL_SET.to_owned(), nodes.manifest()))
@@ -200,30 +233,30 @@ fn as_applied(template: &Value) -> Value {
     json!({"metadata": metadata, "spec": template["spec"]})
 }
 
-fn notices(wanted: &Wanted, seen: Seen<'_>, pods: Option<&ChosenPods>, step: Step) -> Vec<String> {
+fn notices(wanted: &Wanted, seen: Seen<'_>, record: Option<&Record>, step: Step) -> Vec<String> {
     const NEXT_START: &str = "set spec.parameters.lifecycle.state to Stopped, then to Running";
     let mut notices = wanted.notices.clone();
-    if let (Some(pods), Ok(fresh), Step::Run) = (pods, &wanted.pods, step)
-        && pods != fresh
+    if let (Some(record), Ok(fresh), Step::Run) = (record, &wanted.made_from, step)
+        && record != fresh
     {
         notices.push(format!(
             "the pods run as they were started; what the claim or WorkspaceFlavor {} says since \
              then counts from the next start: {NEXT_START}",
-            fresh.flavor
+            fresh.pods.flavor
         ));
     }
-    if let Err(hold) = &wanted.pods {
-        notices.push(format!("once stopped it cannot start again: {hold}"));
+    if let Err(why) = &wanted.made_from {
+        notices.push(format!("once stopped it cannot start again: {why}"));
     }
     let Some(home) = &wanted.home else {
         return notices;
     };
+    notices.extend(homes::too_small(wanted, home, seen));
     let has_template = seen
         .stateful_set()
         .is_none_or(|set| set.home_template().is_some());
-    if !has_template {
+    if !has_template && step == Step::Run {
         notices.push(format!("the home is made at the next start: {NEXT_START}"));
     }
-    notices.extend(homes::too_small(wanted, home, seen));
     notices
 }

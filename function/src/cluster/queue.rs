@@ -7,7 +7,7 @@ use api::cluster::{ChosenPods, QueueStatus};
 use api::condition::ADMITTED;
 use serde_json::Value;
 
-use super::seen::{Seen, number, text};
+use super::seen::{Seen, StatefulSet, number, text};
 use crate::finding::Cause;
 use crate::response::Condition;
 
@@ -94,11 +94,13 @@ impl Admission {
 struct Workload<'a>(&'a Value);
 
 fn mine(seen: Seen<'_>) -> Option<Workload<'_>> {
-    let uid = seen.stateful_set()?.uid();
+    all_mine(seen).find(|workload| !workload.holds("Finished"))
+}
+
+fn all_mine(seen: Seen<'_>) -> impl Iterator<Item = Workload<'_>> {
+    let uid = seen.stateful_set().map(StatefulSet::uid);
     let workloads = seen.workloads.unwrap_or_default().iter().map(Workload);
-    workloads
-        .filter(|workload| workload.job() == Some(uid))
-        .find(|workload| !workload.holds("Finished"))
+    workloads.filter(move |workload| uid.is_some() && workload.job() == uid)
 }
 
 /// The place among those that wait for the same `ClusterQueue`: the more important
@@ -111,7 +113,7 @@ fn position(workload: Workload<'_>, seen: Seen<'_>) -> Option<i32> {
         })?;
         text(queue, &["spec", "clusterQueue"])
     };
-    let wanted = cluster_queue(workload)?;
+    let wanted = cluster_queue(workload).filter(|_| workload.waits())?;
     let waiting = seen.workloads.unwrap_or_default().iter().map(Workload);
     let before = waiting
         .filter(|other| other.waits() && cluster_queue(*other) == Some(wanted))
@@ -139,11 +141,16 @@ impl<'a> Workload<'a> {
         (-priority, word("creationTimestamp"), word("uid"))
     }
 
+    /// Whether Kueue considers it for quota. Administrators deactivate Workloads.
     fn waits(self) -> bool {
-        let on_hold = self
-            .condition("QuotaReserved")
-            .is_some_and(|(_, reason, _)| reason == ON_HOLD);
-        !self.holds("QuotaReserved") && !self.holds("Finished") && !on_hold
+        let is_active = self.0.pointer("/spec/active") != Some(&Value::Bool(false));
+        let is_over = self.holds("QuotaReserved") || self.holds("Finished");
+        is_active && !is_over && !self.is_on_hold()
+    }
+
+    fn is_on_hold(self) -> bool {
+        let reserved = self.condition("QuotaReserved");
+        reserved.is_some_and(|(status, reason, _)| status == "False" && reason == ON_HOLD)
     }
 
     fn holds(self, type_: &str) -> bool {
@@ -176,6 +183,7 @@ impl<'a> Workload<'a> {
             .iter()
             .find(|condition| text(condition, &["type"]) == Some(type_))?;
         let word = |field| text(condition, &[field]).unwrap_or_default();
-        Some((word("status"), word("reason"), word("message")))
+        let reason = text(condition, &["reason"]).unwrap_or("Unknown");
+        Some((word("status"), reason, word("message")))
     }
 }

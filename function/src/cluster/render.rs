@@ -6,10 +6,11 @@ use std::time::Duration;
 use api::condition::{COMPUTE_READY, CONFIG_RESOLVED};
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::names::Names;
 use super::plan::{self, Plan, Step};
+use super::record::{self, Record};
 use super::report::{Report, Subject};
 use super::required;
 use super::seen::Seen;
@@ -69,13 +70,17 @@ impl Rendering<'_> {
             seen: self.seen,
             pods: plan.pods.as_ref(),
             step: plan.step,
-            has_home: wanted.home.is_some(),
+            has_home: match self.seen.stateful_set() {
+                // One that is added later is made at the next start.
+                Some(set) => set.home_template().is_some(),
+                None => wanted.home.is_some(),
+            },
             previous: self.previous,
         }
         .report();
-        let config = match &wanted.pods {
+        let config = match &wanted.made_from {
             // The pods run on; what they would be next time is another matter.
-            Err(hold) => Condition::fails(CONFIG_RESOLVED, hold.reason(), hold.to_string()),
+            Err(why) => Condition::fails(CONFIG_RESOLVED, why.reason(), plan.notices.join("; ")),
             Ok(_) => Condition::config_resolved(plan.notices.join("; ")),
         };
         self.composed(policy, config, report, plan.objects)
@@ -176,10 +181,12 @@ impl Rendering<'_> {
             ),
         };
         let set = self.seen.stateful_set();
+        let record = set.and_then(Record::of);
+        let recorded = record.as_ref().map(|record| &record.pods);
         Subject {
             names: &names,
             seen: self.seen,
-            pods: self.previous.pods.as_ref(),
+            pods: recorded.or(self.previous.pods.as_ref()),
             step: match set {
                 Some(set) if set.replicas() > 0 => Step::Run,
                 Some(set) if set.current() > 0 => Step::Stop,
@@ -211,6 +218,12 @@ fn kept(key: &str, observed: &Value) -> Value {
                 if let Some(keys) = keys {
                     keys.retain(|key, _| !key.starts_with("kueue.x-k8s.io/"));
                 }
+            }
+            if let Some(record) = observed
+                .pointer("/metadata/annotations")
+                .and_then(|annotations| annotations.get(record::ANNOTATION))
+            {
+                kept["metadata"]["annotations"] = json!({(record::ANNOTATION): record});
             }
             // The queue is this function's to name; it is no label of its own.
             let labels = observed

@@ -2,14 +2,14 @@
 //! events.
 
 use api::cluster::{ChosenPods, NodeStatus};
-use api::condition::{COMPUTE_READY, HOME_READY};
+use api::condition::{ADMITTED, COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 
 use super::names::Names;
-use super::node::{self, Verdict};
+use super::node::{self, UNSCHEDULABLE, Verdict};
 use super::plan::Step;
 use super::queue::{self, Admission};
-use super::seen::Seen;
+use super::seen::{Seen, VolumeClaim};
 use crate::finding::Cause;
 use crate::response::{Condition, Event, Severity};
 use crate::user_data::USER;
@@ -64,7 +64,7 @@ impl Subject<'_> {
         let ready = cause.is_none();
         let host = self.names.host(0);
         let ssh = format!("ssh {USER}@{host}");
-        let known = self.seen.host_key().and_then(host_key);
+        let known = self.host_key();
         let status = GpuDevWorkspaceStatus {
             phase: Some(phase),
             message: cause.as_ref().map(|cause| cause.message.clone()),
@@ -90,7 +90,7 @@ impl Subject<'_> {
             None => Condition::holds(HOME_READY, "Bound"),
             Some(cause) => Condition::fails(HOME_READY, cause.reason, cause.message),
         });
-        let admitted = admission.as_ref().map(Admission::condition);
+        let admitted = self.admitted(admission.as_ref());
         Report {
             events: events(previous.phase, &status),
             conditions: [compute].into_iter().chain(home).chain(admitted).collect(),
@@ -98,6 +98,28 @@ impl Subject<'_> {
             ready,
             status,
         }
+    }
+
+    /// `Admitted`, of every workspace that has a queue: Crossplane keeps a condition
+    /// that is left out as it was.
+    fn admitted(self, admission: Option<&Admission>) -> Option<Condition> {
+        self.pods?.queue.as_ref()?;
+        Some(match admission {
+            Some(admission) => admission.condition(),
+            None => Condition::fails(ADMITTED, "Stopped", "it is not to run"),
+        })
+    }
+
+    fn host_key(self) -> Option<String> {
+        self.seen.host_key().and_then(host_key)
+    }
+
+    /// How many nodes there are or are to be.
+    fn count(self) -> i64 {
+        let by_set = || self.seen.stateful_set().map_or(0, |set| set.replicas());
+        self.pods
+            .map_or_else(by_set, |pods| i64::from(pods.nodes))
+            .max(1)
     }
 
     /// Why the workspace cannot be used, and where it stands.
@@ -123,14 +145,18 @@ impl Subject<'_> {
         if let Some(waiting) = admission.and_then(Admission::waiting) {
             return (Some(waiting), Phase::Queued);
         }
-        if let Some(cause) = home.cloned().flatten() {
-            return (Some(cause), self.unready(false));
-        }
         let unready = self.node_verdicts().find_map(|(_, verdict)| match verdict {
             Verdict::Ready => None,
             Verdict::Waits(cause) => Some((cause, false)),
             Verdict::NeedsPerson(cause) => Some((cause, true)),
         });
+        // Many a volume is made for a pod that has found its machine.
+        let waits_for_pod = unready
+            .as_ref()
+            .is_some_and(|(cause, _)| cause.reason == UNSCHEDULABLE);
+        if let Some(cause) = home.cloned().flatten().filter(|_| !waits_for_pod) {
+            return (Some(cause), self.unready(false));
+        }
         if let Some((cause, needs_person)) = unready {
             return (Some(cause), self.unready(needs_person));
         }
@@ -142,20 +168,21 @@ impl Subject<'_> {
 
     /// What the StatefulSet and the Secret lack, although every pod is ready.
     fn shortcoming(self) -> Option<Cause> {
-        let nodes = self.pods.map_or(1, |pods| i64::from(pods.nodes));
+        let nodes = self.count();
         let ready = self.seen.stateful_set().map_or(0, |set| set.ready());
         if ready < nodes {
             let message = format!("{ready} of {nodes} nodes are ready");
             return Some(Cause::new("Starting", message));
         }
-        self.seen.host_key().is_none().then(|| {
+        self.host_key().is_none().then(|| {
             let message = format!("Secret {} has no host key yet", self.names.host_keys());
             Cause::new("Starting", message)
         })
     }
 
     fn ending(self, what: &str) -> Cause {
-        let left: Vec<&str> = self.seen.pods().map(|pod| pod.name()).collect();
+        let mut left: Vec<&str> = self.seen.pods().map(|pod| pod.name()).collect();
+        left.sort_unstable();
         let message = match left.as_slice() {
             [] => what.to_owned(),
             left => format!("{what}: waiting for {} to end", left.join(", ")),
@@ -176,31 +203,38 @@ impl Subject<'_> {
         if !self.has_home {
             return None;
         }
-        let namespace = &self.names.namespace;
-        let unbound = self.seen.homes().find(|home| !home.is_bound());
-        Some(match unbound {
-            Some(home) => {
-                let (name, phase) = (home.name(), home.phase());
-                let class = match home.storage_class() {
-                    Some(class) => format!("StorageClass {class}"),
-                    None => "no StorageClass, and the cluster has no default one".to_owned(),
-                };
-                let message = format!(
-                    "PersistentVolumeClaim {name} is {phase} ({class}): kubectl -n {namespace} \
-                     describe pvc {name}"
-                );
-                Some(Cause::new("HomeUnbound", message))
+        // Homes of nodes that it had before do not count.
+        let nodes = i32::try_from(self.count()).unwrap_or(i32::MAX);
+        let nodes = if self.seen.knows_homes() { nodes } else { 0 };
+        let trouble = (0..nodes).find_map(|node| {
+            let pod = self.names.pod(node);
+            match self.seen.home_of(&pod) {
+                None => Some(format!(
+                    "waiting for the StatefulSet to make PersistentVolumeClaim home-{pod}"
+                )),
+                Some(home) if !home.is_bound() => Some(self.unbound(home)),
+                Some(_) => None,
             }
-            None if self.seen.homes().next().is_none() => Some(Cause::new(
-                "HomeUnbound",
-                "waiting for the StatefulSet to make the home's PersistentVolumeClaim",
-            )),
-            None => None,
-        })
+        });
+        Some(trouble.map(|message| Cause::new("HomeUnbound", message)))
+    }
+
+    fn unbound(self, home: VolumeClaim<'_>) -> String {
+        let (name, phase, namespace) = (home.name(), home.phase(), &self.names.namespace);
+        let class = match home.storage_class() {
+            Some(class) => format!("StorageClass {class}"),
+            None => "no StorageClass, and the cluster has no default one".to_owned(),
+        };
+        format!(
+            "PersistentVolumeClaim {name} is {phase} ({class}): kubectl -n {namespace} describe \
+             pvc {name}"
+        )
     }
 
     fn node_verdicts(self) -> impl Iterator<Item = (i32, Verdict)> {
         let nodes = self.pods.map_or(0, |pods| pods.nodes);
+        // Nothing may be concluded from pods that nobody looked for.
+        let nodes = if self.seen.knows_pods() { nodes } else { 0 };
         (0..nodes).map(move |number| {
             let name = self.names.pod(number);
             (
@@ -211,10 +245,12 @@ impl Subject<'_> {
     }
 
     fn nodes(self) -> Vec<NodeStatus> {
-        if self.step == Step::Rest {
-            return Vec::new();
+        if !self.seen.knows_pods() {
+            return self.previous.nodes.clone();
         }
+        let is_to_run = self.step == Step::Run;
         self.node_verdicts()
+            .filter(|(number, _)| is_to_run || self.seen.pod(&self.names.pod(*number)).is_some())
             .map(|(number, verdict)| NodeStatus {
                 name: self.names.pod(number),
                 host: self.names.host(number),

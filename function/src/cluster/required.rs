@@ -7,6 +7,7 @@ use api::{VERSION, WORKSPACE_GROUP};
 use serde_json::{Value, json};
 
 use super::names::{Names, WORKSPACE_LABEL};
+use super::record::Record;
 use super::seen::{Seen, StatefulSet};
 use super::{choice, queue};
 use crate::composite::{Composite, Origin};
@@ -80,7 +81,11 @@ fn of_claim(
         required.push(ours(DEV_USER, "DevUser", &parameters.owner));
     }
     let status = composite.status();
-    let is_queued = status.pods.is_some_and(|pods| pods.queue.is_some());
+    let recorded = set.and_then(Record::of).map(|record| record.pods);
+    let is_queued = [status.pods, recorded]
+        .into_iter()
+        .flatten()
+        .any(|pods| pods.queue.is_some());
     if cluster.queue.is_some() || is_queued {
         required.extend(of_kueue(status.phase, set));
     }

@@ -19,7 +19,7 @@ pub struct Seen<'a> {
     /// The composed resources, by key.
     pub observed: &'a BTreeMap<String, Value>,
     pods: Option<&'a [Value]>,
-    homes: &'a [Value],
+    homes: Option<&'a [Value]>,
     /// Kueue's Workloads, of everybody; `None` where Kueue is not asked.
     pub workloads: Option<&'a [Value]>,
     /// Kueue's LocalQueues, of everybody.
@@ -33,7 +33,7 @@ impl<'a> Seen<'a> {
         Self {
             observed: &request.observed,
             pods: list(required::PODS),
-            homes: list(required::HOMES).unwrap_or_default(),
+            homes: list(required::HOMES),
             workloads: list(required::WORKLOADS),
             queues: list(required::QUEUES).unwrap_or_default(),
         }
@@ -44,7 +44,7 @@ impl<'a> Seen<'a> {
         self.observed.get(keys::STATEFUL_SET).map(StatefulSet)
     }
 
-    /// The pods that exist, in the order of their names.
+    /// The pods that exist, in no order.
     pub fn pods(self) -> impl Iterator<Item = Pod<'a>> {
         self.pods.unwrap_or_default().iter().map(Pod)
     }
@@ -59,9 +59,14 @@ impl<'a> Seen<'a> {
         self.pods().find(|pod| pod.name() == name)
     }
 
-    /// The homes' volume claims.
+    /// The homes' volume claims, in no order.
     pub fn homes(self) -> impl Iterator<Item = VolumeClaim<'a>> {
-        self.homes.iter().map(VolumeClaim)
+        self.homes.unwrap_or_default().iter().map(VolumeClaim)
+    }
+
+    /// Whether Crossplane has looked for homes.
+    pub fn knows_homes(self) -> bool {
+        self.homes.is_some()
     }
 
     /// The home of a pod.
@@ -90,6 +95,16 @@ impl<'a> StatefulSet<'a> {
     /// What tells it from one that had its name before.
     pub fn uid(self) -> &'a str {
         text(self.0, &["metadata", "uid"]).unwrap_or_default()
+    }
+
+    /// One of its annotations.
+    pub fn annotation(self, key: &str) -> Option<&'a str> {
+        text(self.0, &["metadata", "annotations", key])
+    }
+
+    /// Whether it is on its way out.
+    pub fn is_ending(self) -> bool {
+        self.0.pointer("/metadata/deletionTimestamp").is_some()
     }
 
     /// How many pods it is to have.
@@ -230,6 +245,11 @@ impl<'a> Pod<'a> {
 pub struct VolumeClaim<'a>(&'a Value);
 
 impl<'a> VolumeClaim<'a> {
+    /// The whole object.
+    pub fn object(self) -> &'a Value {
+        self.0
+    }
+
     /// Its name.
     pub fn name(self) -> &'a str {
         text(self.0, &["metadata", "name"]).unwrap_or_default()

@@ -4,10 +4,10 @@
 //! What is rendered for the same arguments never changes within a behaviour version,
 //! or Kueue would refuse it while the workspace runs.
 
-use api::cluster::ChosenPods;
 use serde_json::{Map, Value, json};
 
 use super::names::{Names, OWNER_LABEL, WORKSPACE_LABEL};
+use super::record::{self, Record};
 use super::seen::{CONTAINER, PREPARE};
 
 /// Where the programs are.
@@ -26,10 +26,10 @@ const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 pub struct Nodes<'a> {
     /// What its objects are called.
     pub names: &'a Names,
-    /// Whose it is.
+    /// Whose it is, as the claim says.
     pub owner: &'a str,
-    /// What its pods are made of.
-    pub pods: &'a ChosenPods,
+    /// What its pods are made from.
+    pub record: &'a Record,
     /// How many of them are to run: all or none.
     pub replicas: i32,
     /// The volume claim template of the homes, where there are homes.
@@ -39,13 +39,13 @@ pub struct Nodes<'a> {
 impl Nodes<'_> {
     /// The manifest.
     pub fn manifest(self) -> Value {
-        let Self { names, pods, .. } = self;
-        let mut labels = self.labels();
+        let Self { names, record, .. } = self;
+        let mut own = labels(names, self.owner);
         // Kueue copies them to the pods itself.
-        if let Some(queue) = &pods.queue {
-            labels["kueue.x-k8s.io/queue-name"] = json!(queue.name);
+        if let Some(queue) = &record.pods.queue {
+            own["kueue.x-k8s.io/queue-name"] = json!(queue.name);
             if let Some(class) = &queue.priority_class {
-                labels["kueue.x-k8s.io/priority-class"] = json!(class);
+                own["kueue.x-k8s.io/priority-class"] = json!(class);
             }
         }
         let mut spec = json!({
@@ -57,7 +57,7 @@ impl Nodes<'_> {
             "selector": {"matchLabels": {(WORKSPACE_LABEL): names.name}},
             "template": {
                 "metadata": {
-                    "labels": self.labels(),
+                    "labels": labels(names, &record.owner),
                     "annotations": {"kubectl.kubernetes.io/default-container": CONTAINER},
                 },
                 "spec": self.pod(),
@@ -69,17 +69,19 @@ impl Nodes<'_> {
         json!({
             "apiVersion": "apps/v1",
             "kind": "StatefulSet",
-            "metadata": {"name": names.name, "namespace": names.namespace, "labels": labels},
+            "metadata": {
+                "name": names.name,
+                "namespace": names.namespace,
+                "labels": own,
+                "annotations": {(record::ANNOTATION): record.written()},
+            },
             "spec": spec,
         })
     }
 
-    fn labels(self) -> Value {
-        json!({(WORKSPACE_LABEL): self.names.name, (OWNER_LABEL): self.owner})
-    }
-
     fn pod(self) -> Value {
-        let Self { names, pods, .. } = self;
+        let Self { names, record, .. } = self;
+        let pods = &record.pods;
         let mut spec = json!({
             "serviceAccountName": names.name,
             "automountServiceAccountToken": false,
@@ -121,7 +123,7 @@ impl Nodes<'_> {
         ];
         json!({
             "name": PREPARE,
-            "image": self.pods.image,
+            "image": self.record.pods.image,
             "command": [format!("{PROGRAMS}/prepare")],
             "env": [{"name": "WORKSPACE_SECRET", "value": self.names.host_keys()}],
             "resources": {
@@ -135,7 +137,7 @@ impl Nodes<'_> {
     }
 
     fn workspace(self) -> Value {
-        let pods = self.pods;
+        let pods = &self.record.pods;
         let mut mounts = vec![
             mount("files", PROGRAMS, true),
             mount("authorized-keys", "/etc/gpu-workspace/ssh", true),
@@ -178,7 +180,8 @@ impl Nodes<'_> {
     /// torchrun reads its options from `PET_` variables; never the ranks and sizes
     /// that it sets itself.
     fn environment(self) -> Vec<Value> {
-        let Self { names, pods, .. } = self;
+        let pods = &self.record.pods;
+        let names = self.names.in_domain(&self.record.domain);
         let hosts: Vec<String> = (0..pods.nodes).map(|node| names.host(node)).collect();
         let fixed = [
             ("WORKSPACE_NAME", names.name.clone()),
@@ -204,7 +207,8 @@ impl Nodes<'_> {
     }
 
     fn volumes(self) -> Vec<Value> {
-        let Self { names, pods, .. } = self;
+        let Self { names, record, .. } = self;
+        let pods = &record.pods;
         let mut volumes = vec![
             json!({"name": "files", "configMap": {"name": names.files(), "defaultMode": 0o555}}),
             json!({"name": "authorized-keys", "configMap": {"name": names.authorized_keys()}}),
@@ -221,6 +225,10 @@ impl Nodes<'_> {
         }));
         volumes
     }
+}
+
+fn labels(names: &Names, owner: &str) -> Value {
+    json!({(WORKSPACE_LABEL): names.name, (OWNER_LABEL): owner})
 }
 
 /// A token, and what it takes to trust the API server with it.

@@ -1,18 +1,19 @@
 //! Policy, flavor and claim put together.
 
-use api::cluster::{ChosenPods, WorkspaceState};
+use api::cluster::WorkspaceState;
+use api::flavor::WorkspaceFlavorSpec;
 use api::policy::{ClusterPolicy, HomeOnDelete, WorkspacePolicy};
-use api::workspace::WorkspaceParameters;
+use api::workspace::{Placement, WorkspaceParameters};
 
 use super::names::Names;
+use super::record::Record;
 use super::{choice, required};
 use crate::composite::Composite;
-use crate::hold::Hold;
 use crate::refusal::Refusal;
 use crate::render::Unresolved;
 use crate::request::Request;
 use crate::schema::Violation;
-use crate::{catalogue, limits, owner, resolve};
+use crate::{catalogue, limits, owner, placement, resolve};
 
 /// A workspace about which everything is known.
 #[derive(Clone, Debug)]
@@ -27,9 +28,9 @@ pub struct Wanted {
     pub ssh_cidrs: Vec<String>,
     /// Whether it is to run.
     pub state: WorkspaceState,
-    /// What its pods are made of the next time that they start; or why nobody
-    /// knows, which does not matter while they run.
-    pub pods: Result<ChosenPods, Hold>,
+    /// What its pods are made from the next time that they start; or why they cannot
+    /// start, which ends none that run and keeps none from being stopped.
+    pub made_from: Result<Record, Unresolved>,
     /// Its home.
     pub home: Option<WantedHome>,
     /// Whether the home is deleted with the claim.
@@ -56,12 +57,12 @@ pub fn wanted(
 ) -> Result<Wanted, Unresolved> {
     let origin = composite.origin()?;
     let parameters = composite.parameters().map_err(Refusal::Parameters)?;
+    placement::check(request, &parameters, Placement::Cluster)?;
     let Some(cluster) = &policy.cluster else {
         let problem = "must be EC2: the policy has no input.cluster";
         let violation = Violation::new("spec.parameters.placement", problem);
         return Err(Refusal::Parameters(violation.into()).into());
     };
-    let flavor = choice::flavor(&parameters, cluster).map_err(Refusal::Parameters)?;
     let ssh_cidrs = limits::ssh_cidrs(&parameters, policy).map_err(Refusal::Parameters)?;
     limits::check_home(&parameters, policy).map_err(Refusal::Parameters)?;
     owner::check(policy, &parameters, &origin, request)?;
@@ -73,25 +74,27 @@ pub fn wanted(
             public_keys.push(key);
         }
     }
-    let known = required::flavor(request, flavor);
-    let storage_class = known
+    let flavor = flavor(request, cluster, &parameters);
+    let storage_class = flavor
         .as_ref()
         .ok()
-        .and_then(|f| f.storage_class_name.clone());
-    let pods = match known {
-        Ok(spec) => {
-            Ok(choice::pods(&parameters, cluster, flavor, &spec).map_err(Refusal::Parameters)?)
-        }
-        Err(hold) => Err(hold),
-    };
+        .and_then(|(_, spec)| spec.storage_class_name.clone());
+    let made_from = flavor.and_then(|(name, spec)| {
+        let pods = choice::pods(&parameters, cluster, name, &spec);
+        Ok(Record {
+            pods: pods.map_err(Refusal::Parameters)?,
+            owner: parameters.owner.clone(),
+            domain: cluster.domain.clone(),
+        })
+    });
     Ok(Wanted {
         names: Names::of(&origin, &cluster.domain),
-        notices: notices(policy, cluster, &parameters, &public_keys),
+        notices: notices(policy, cluster, &parameters, &public_keys, &ssh_cidrs),
         owner: parameters.owner,
         public_keys,
         ssh_cidrs,
         state: parameters.lifecycle.unwrap_or_default().state,
-        pods,
+        made_from,
         home: parameters.home.map(|home| WantedHome {
             size_gib: home.size_gib,
             storage_class,
@@ -100,11 +103,22 @@ pub fn wanted(
     })
 }
 
+/// The flavor that the claim asks for, by its name.
+fn flavor<'a>(
+    request: &Request,
+    cluster: &'a ClusterPolicy,
+    parameters: &'a WorkspaceParameters,
+) -> Result<(&'a str, WorkspaceFlavorSpec), Unresolved> {
+    let name = choice::flavor(parameters, cluster).map_err(Refusal::Parameters)?;
+    Ok((name, required::flavor(request, name)?))
+}
+
 fn notices(
     policy: &WorkspacePolicy,
     cluster: &ClusterPolicy,
     parameters: &WorkspaceParameters,
     public_keys: &[String],
+    ssh_cidrs: &[String],
 ) -> Vec<String> {
     let mut notices = Vec::new();
     if public_keys.is_empty() {
@@ -118,6 +132,13 @@ fn notices(
         notices.push(format!(
             "nobody can log in: add a key to spec.parameters.ssh.publicKeys, or to {place}"
         ));
+    }
+    if ssh_cidrs.is_empty() {
+        notices.push(
+            "nobody can connect: add the networks you connect from to \
+             spec.parameters.ssh.allowedCidrs"
+                .to_owned(),
+        );
     }
     if parameters.home.is_none() {
         notices.push(

@@ -57,7 +57,9 @@ pub fn contents(request: &Request) -> Contents {
             let name = object.pointer("/metadata/name")?.as_str()?;
             Some(name.to_owned())
         };
-        Some(found.iter().filter_map(name).collect())
+        let mut names: Vec<String> = found.iter().filter_map(name).collect();
+        names.sort();
+        Some(names)
     };
     match (names(HOMES), names(CLAIMS)) {
         (Some(homes), Some(claims)) => Contents::Known { homes, claims },

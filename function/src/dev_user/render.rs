@@ -32,7 +32,12 @@ const UNSETTLED_TTL: Duration = Duration::from_secs(10);
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
     match resolve(request, composite) {
         Ok((policy, spec)) => {
-            let namespace = format!("{}{}", policy.namespace_prefix, composite.name());
+            // A namespace cannot be renamed: it keeps the prefix that it was made with.
+            let there = request.observed.get(keys::NAMESPACE).map(Managed::new);
+            let namespace = match there.map(Managed::name) {
+                Some(name) if !name.is_empty() => name.to_owned(),
+                _ => format!("{}{}", policy.namespace_prefix, composite.name()),
+            };
             let user = User {
                 name: composite.name(),
                 namespace: &namespace,

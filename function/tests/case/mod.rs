@@ -46,6 +46,30 @@ pub fn request_json(name: &str) -> Value {
     }
 }
 
+/// Whether a case is one of a workspace, and not of a user or a flavor.
+pub fn is_workspace(name: &str) -> bool {
+    let others = ["flavor-", "refused-user-", "user-"];
+    name.starts_with("user-data-") || !others.iter().any(|other| name.starts_with(other))
+}
+
+/// Whether a case is one of a workspace in the cluster.
+pub fn is_in_cluster(name: &str) -> bool {
+    name.starts_with("cluster-") || name.starts_with("refused-cluster-")
+}
+
+/// Whether a case is one of a workspace on EC2, wherever its claim wants it.
+pub fn is_on_ec2(name: &str) -> bool {
+    is_workspace(name) && !is_in_cluster(name)
+}
+
+/// Whether the pods of the desired status wait in a queue of Kueue.
+pub fn has_queue(response: &RunFunctionResponse) -> bool {
+    let composite = response.desired.as_ref().and_then(|d| d.composite.as_ref());
+    let status = composite.and_then(|composite| composite.resource.as_ref());
+    let status = status.map(struct_to_json).unwrap_or_default();
+    status.pointer("/status/pods/queue").is_some()
+}
+
 /// A case's request.
 pub fn request(name: &str) -> RunFunctionRequest {
     parse(request_json(name))
@@ -71,6 +95,23 @@ pub fn answer(request: &RunFunctionRequest) -> RunFunctionResponse {
 /// A response as JSON with sorted keys, its numbers as Crossplane reads them.
 pub fn response_json(response: &RunFunctionResponse) -> Value {
     sorted(serde_json::to_value(response).unwrap())
+}
+
+/// A response as it is written down: the pods' programs by their names only, since
+/// they are files of this repository, and the same in every response.
+pub fn golden(response: &RunFunctionResponse) -> Value {
+    let mut json = response_json(response);
+    let programs = json.pointer_mut("/desired/resources/cluster-files/resource/data");
+    let programs = programs.and_then(Value::as_object_mut);
+    for (name, text) in programs.into_iter().flatten() {
+        // What is held stays as it is observed, whatever that is.
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cluster/scripts");
+        let is_ours = fs::read_to_string(file.join(name)).is_ok_and(|file| *text == file);
+        if is_ours {
+            *text = format!("(src/cluster/scripts/{name})").into();
+        }
+    }
+    json
 }
 
 /// The desired pool.
