@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from on_cluster import ssh, workspaces
+from on_cluster import ssh, work, workspaces
 from on_cluster.ssh import Login
 from on_cluster.workspaces import Workspace
 
@@ -40,7 +40,7 @@ def owner(keys: Path) -> str:
 def gang(image: str, owner: str) -> Iterator[Workspace]:
     """Two nodes, ready."""
     workspaces.namespace()
-    made = workspaces.apply("gang", image, [owner], nodes=2)
+    made = workspaces.apply("gang", image, [owner], nodes=2, change=work.mounted)
     made.wait()
     yield made
     workspaces.delete("gang")

@@ -39,7 +39,8 @@ def until(what: str, look: Callable[[], Any], seconds: float = 120) -> Any:
 def namespace() -> None:
     """Under the Pod Security Standard `restricted`."""
     labels = {
-        f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ["enforce", "warn"]
+        f"pod-security.kubernetes.io/{mode}": "restricted"
+        for mode in ["enforce", "warn"]
     }
     document = {
         "apiVersion": "v1",

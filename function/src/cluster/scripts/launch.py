@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import select
 import shlex
 import signal
 import subprocess
@@ -88,6 +89,7 @@ def run(
     that fails ends the others."""
     events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
     output = _Output(events, say or prefixed)
+    threading.Thread(target=_watch_reader, args=[events], daemon=True).start()
     with _signals(events):
         sessions = [_Session(node, job, output, events) for node in nodes]
         return _Watch(sessions, events, together).outcome()
@@ -253,6 +255,19 @@ class _Output:
         except BrokenPipeError:
             self._gone = True
             self._events.put(_NobodyReads())
+
+
+def _watch_reader(events: queue.SimpleQueue[_Event]) -> None:
+    """Without a terminal, a session that ends sends no signal: the other end of
+    standard output is closed, which a run that prints nothing would not notice."""
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):
+        # No file at all, as in a test that captures output.
+        return
+    poll.poll()
+    events.put(_NobodyReads())
 
 
 def _lines(source: IO[bytes]) -> Iterator[bytes]:

@@ -1,0 +1,42 @@
+"""A script for runs on all nodes, where each node finds it also after a restart."""
+
+import json
+
+# An all-reduce every fifth of a second, as many as its argument says.
+TRAIN = """\
+import sys, time
+import torch, torch.distributed as dist
+
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+for step in range(int(sys.argv[1])):
+    tensor = torch.tensor([rank + 1.0])
+    dist.all_reduce(tensor)
+    assert tensor.item() == size * (size + 1) / 2
+    if rank == 0:
+        print("step", step, "of", size, flush=True)
+    time.sleep(0.2)
+print("rank", rank, "done", flush=True)
+"""
+SCRIPT = "/srv/work/train.py"
+
+
+def mounted(manifest: str) -> str:
+    """The manifest with a ConfigMap that has the script."""
+    volume = "        - name: home\n"
+    mount = "            - {name: home, mountPath: /home/developer}\n"
+    assert volume in manifest and mount in manifest
+    work = "        - name: work\n          configMap: {name: gang-work}\n"
+    manifest = manifest.replace(volume, work + volume)
+    at = "            - {name: work, mountPath: /srv/work}\n"
+    return f"{manifest.replace(mount, mount + at)}\n---\n{_script()}"
+
+
+def _script() -> str:
+    document = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "gang-work", "namespace": "workspaces"},
+        "data": {"train.py": TRAIN},
+    }
+    return json.dumps(document)
