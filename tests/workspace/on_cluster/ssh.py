@@ -31,6 +31,11 @@ class Login:
         arguments = ["ssh", *self.options(), f"developer@{address}", command]
         return _run(arguments, check, given)
 
+    def in_terminal(self, address: str, command: str) -> str:
+        """Twice -t: a terminal although this process has none."""
+        target = f"developer@{address}"
+        return _run(["ssh", "-tt", *self.options(), target, command], True, "").stdout
+
     def start(self, address: str, command: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             ["ssh", *self.options(), f"developer@{address}", command],

@@ -10,8 +10,9 @@ from on_cluster.ssh import Login
 from on_cluster.work import SCRIPT
 from on_cluster.workspaces import Workspace, kubectl, until
 
-# What a run leaves behind would be one of these.
-LEFT = "pgrep -fa 'torchrun|train.py|node_agent' || true"
+# What a run leaves behind would be one of these; the brackets keep the shell that asks
+# out of it.
+LEFT = "pgrep -fa '[t]orchrun|[t]rain.py|[f]ail.py|[n]ode_agent' || true"
 
 
 @pytest.fixture(autouse=True)
@@ -142,7 +143,8 @@ def test_a_run_goes_on_after_a_node_was_lost(
     gang.delete_pod(1, "--wait=false", *how)
 
     def back() -> bool:
-        return gang.pod("gang-1").get("metadata", {}).get("uid", uid) != uid
+        found = gang.pod("gang-1").get("metadata", {})
+        return bool(found.get("uid", uid) != uid)
 
     until("another gang-1", back)
     gang.wait()

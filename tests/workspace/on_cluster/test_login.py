@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from on_cluster import ssh, workspaces
+from on_cluster import ssh, work, workspaces
 from on_cluster.ssh import Login
 from on_cluster.workspaces import NAMESPACE, Workspace, kubectl, until
 
@@ -64,15 +64,8 @@ def test_a_file_that_is_copied_by_scp_arrives(
 
 
 def test_a_terminal_works(gang: Workspace, login: Login) -> None:
-    # -t -t: a terminal although this test has none.
-    terminal = replace(login)
-    command = "tty && echo $WORKSPACE_NAME"
-    done = ssh._run(
-        [*["ssh", "-tt", *terminal.options()], f"developer@{gang.address(0)}", command],
-        True,
-        "",
-    )
-    assert done.stdout.split() == ["/dev/pts/0", "gang"]
+    said = login.in_terminal(gang.address(0), "tty && echo $WORKSPACE_NAME")
+    assert said.split() == ["/dev/pts/0", "gang"]
 
 
 def test_sessions_have_the_containers_variables(gang: Workspace, login: Login) -> None:
@@ -87,6 +80,7 @@ def test_sessions_have_the_containers_variables(gang: Workspace, login: Login) -
         first = found["PATH"].split(":")[:2]
         assert first == ["/opt/workspace/venv/bin", "/opt/gpu-workspace/bin"]
         assert not [name for name in found if name.startswith("KUBERNETES_")]
+        assert found["NASTY"] == work.NASTY
 
 
 def test_what_the_owner_installs_with_pip_goes_to_the_home(

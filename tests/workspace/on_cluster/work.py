@@ -19,10 +19,16 @@ for step in range(int(sys.argv[1])):
 print("rank", rank, "done", flush=True)
 """
 SCRIPT = "/srv/work/train.py"
+# A value that has to be quoted for sshd.
+NASTY = """ a "b" 'c' \\d # $HOME %h ü\\"""
 
 
 def mounted(manifest: str) -> str:
-    """The manifest with a ConfigMap that has the script."""
+    """The manifest with a ConfigMap that has the script, and a nasty variable."""
+    variable = "            - {name: NCCL_DEBUG, value: WARN}\n"
+    assert variable in manifest
+    nasty = f"            - {{name: NASTY, value: {json.dumps(NASTY)}}}\n"
+    manifest = manifest.replace(variable, variable + nasty)
     volume = "        - name: home\n"
     mount = "            - {name: home, mountPath: /home/developer}\n"
     assert volume in manifest and mount in manifest
