@@ -43,14 +43,13 @@ pub fn policy(names: &Names, owner: &str, ssh_cidrs: &[String], gang: Option<&st
             .collect();
         ingress.push(json!({"from": networks, "ports": [{"port": 22, "protocol": "TCP"}]}));
     }
-    json!({
+    let mut policy = json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": super::identity::metadata(names, &names.name, owner),
         "spec": {
             "podSelector": {"matchLabels": {(WORKSPACE_LABEL): names.name}},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": ingress,
             "egress": [
                 {"to": [
                     {"ipBlock": {"cidr": "0.0.0.0/0", "except": [METADATA_IPV4]}},
@@ -60,5 +59,10 @@ pub fn policy(names: &Names, owner: &str, ssh_cidrs: &[String], gang: Option<&st
                 {"to": [{"namespaceSelector": {}}]},
             ],
         },
-    })
+    });
+    // The API server drops an empty list, and would take each apply for a change.
+    if !ingress.is_empty() {
+        policy["spec"]["ingress"] = json!(ingress);
+    }
+    policy
 }
