@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 QUOTA = 1
 OPTED_IN = {"platform.acme.io/gpu-workspaces": "managed"}
 
-NewUser = Callable[[], Workspaces]
+NewUser = Callable[..., Workspaces]
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +51,9 @@ def flavors(cluster: Cluster, image: str) -> None:
     for name in ("cpu-small", "gpu"):
         until(
             f"WorkspaceFlavor {name} to be Ready",
-            lambda name=name: is_ready(cluster.get("workspaceflavors", name, "default")),
+            lambda name=name: is_ready(
+                cluster.get("workspaceflavors", name, "default")
+            ),
         )
 
 
@@ -66,7 +68,7 @@ def new_user(cluster: Cluster, keys: Callable[[str], Key]) -> Iterator[NewUser]:
     """Makes DevUsers; they and all that is theirs are deleted."""
     made: list[Workspaces] = []
 
-    def make() -> Workspaces:
+    def make(composition: str = "devusers") -> Workspaces:
         name = f"dev{uuid.uuid4().hex[:6]}"
         key = keys(name)
         cluster.apply(
@@ -74,7 +76,10 @@ def new_user(cluster: Cluster, keys: Callable[[str], Key]) -> Iterator[NewUser]:
                 "apiVersion": "platform.acme.io/v1alpha1",
                 "kind": "DevUser",
                 "metadata": {"name": name},
-                "spec": {"publicKeys": [key.public]},
+                "spec": {
+                    "publicKeys": [key.public],
+                    "crossplane": {"compositionRef": {"name": composition}},
+                },
             }
         )
         until(
@@ -106,10 +111,18 @@ def bob(new_user: NewUser) -> Workspaces:
     return new_user()
 
 
+@pytest.fixture
+def team(new_user: NewUser, queued: str) -> Workspaces:
+    """A user whose namespace has a queue, and may run nothing beside it."""
+    return new_user("devusers-queued")
+
+
 @pytest.fixture(scope="session")
 def queued(cluster: Cluster) -> str:
     """A Composition with Kueue's queues, and the quota of one GPU workspace."""
-    for document in yaml.safe_load_all((Path(__file__).parent / "queues.yaml").read_text()):
+    for document in yaml.safe_load_all(
+        (Path(__file__).parent / "queues.yaml").read_text()
+    ):
         cluster.apply(document)
     composition = workspaces_composition()
     composition["metadata"] = {"name": "queued"}
@@ -119,6 +132,12 @@ def queued(cluster: Cluster) -> str:
         "allowedPriorityClasses": ["batch", "interactive"],
     }
     cluster.apply(composition)
+    users: Object = yaml.safe_load((ROOT / "compositions/devusers.yaml").read_text())
+    users["metadata"] = {"name": "devusers-queued"}
+    policy = users["spec"]["pipeline"][0]["input"]
+    policy["namespaceLabels"].update(OPTED_IN)
+    policy["queue"] = {"name": "gpus", "clusterQueue": "gpus"}
+    cluster.apply(users)
     return "queued"
 
 

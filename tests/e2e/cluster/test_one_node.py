@@ -16,11 +16,13 @@ def test_the_owner_logs_in_to_a_verified_host_and_nobody_else_does(
     host = f"vision-0.vision.{alice.namespace}.svc.cluster.local"
     assert status["ssh"] == f"ssh developer@{host}"
 
-    said = alice.run("vision", "python", "-c", "'import torch, cv2; print(cv2.__version__)'")
-    assert said == "4.8.0"
-    assert alice.run("vision", "df", "-k", "--output=size", "/dev/shm").split()[1] == str(
-        64 * 1024
+    said = alice.run(
+        "vision", "python", "-c", "'import torch, cv2; print(cv2.__version__)'"
     )
+    assert said == "4.8.0"
+    assert alice.run("vision", "df", "-k", "--output=size", "/dev/shm").split()[
+        1
+    ] == str(64 * 1024)
 
     stranger = alice.ssh("vision", "true", key=bob.key)
     assert "Permission denied" in stranger.stderr
@@ -105,7 +107,12 @@ def test_files_are_copied_by_scp_as_editors_do(alice: Workspaces) -> None:
             "scp",
             "-q",
             *("-i", alice.key.private, "-F", "none"),
-            *("-o", f"UserKnownHostsFile={known}", "-o", f"HostKeyAlias={node['host']}"),
+            *(
+                "-o",
+                f"UserKnownHostsFile={known}",
+                "-o",
+                f"HostKeyAlias={node['host']}",
+            ),
             *("-o", "StrictHostKeyChecking=yes", "-o", "BatchMode=yes"),
             __file__,
             f"developer@{node['ip']}:copied.py",

@@ -73,7 +73,9 @@ class Workspaces(Platform):
             json.dumps({"spec": {"parameters": parameters}}),
         )
 
-    def phase(self, name: str, phase: str, word: str = "", seconds: float = 60) -> Object:
+    def phase(
+        self, name: str, phase: str, word: str = "", seconds: float = 60
+    ) -> Object:
         """The status once it has the phase, with a message that holds the word."""
 
         def look() -> Object | None:
@@ -126,7 +128,9 @@ class Workspaces(Platform):
             check=False,
         )
 
-    def run(self, name: str, *command: str, node: int = 0, stdin: str | None = None) -> str:
+    def run(
+        self, name: str, *command: str, node: int = 0, stdin: str | None = None
+    ) -> str:
         ran = self.ssh(name, *command, node=node, stdin=stdin)
         assert ran.returncode == 0, f"{command}: {ran.stdout}{ran.stderr}"
         return ran.stdout.strip()

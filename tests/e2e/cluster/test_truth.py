@@ -1,0 +1,96 @@
+"""What is not there is never Ready, and says why."""
+
+from cluster.conftest import ROOT, workspaces_composition
+from cluster.workspaces import HOME, Workspaces
+from environment.cluster import Cluster, Object, is_ready
+
+import yaml
+
+
+def flavor(cluster: Cluster, image: str, name: str, **changes: object) -> str:
+    """A flavor like the small one, with something wrong."""
+    documents = yaml.safe_load_all(
+        (ROOT / "examples/platform/flavors.yaml").read_text()
+    )
+    small: Object = next(d for d in documents if d["metadata"]["name"] == "cpu-small")
+    small["metadata"]["name"] = name
+    small["spec"].update({"image": image, "cpu": "100m", "shmSize": "64Mi", **changes})
+    cluster.apply(small)
+    return name
+
+
+def never_ready(alice: Workspaces, name: str) -> None:
+    found = alice.workspace(name)
+    assert not is_ready(found)
+    events = alice.cluster.all(
+        "events", alice.namespace, "--field-selector=reason=WorkspaceReady"
+    )
+    assert [e for e in events if e["involvedObject"]["name"] == name] == []
+
+
+def test_a_pod_that_ends_again_and_again_is_failed_with_its_last_words(
+    cluster: Cluster, alice: Workspaces, image: str
+) -> None:
+    promised = flavor(cluster, image, "wrong-opencv", opencvVersion="4.9.0")
+    alice.claim("looping", flavor=promised)
+    failed = alice.phase("looping", "Failed", "4.9.0", seconds=180)
+    assert "again and again" in failed["message"], failed
+    alice.condition("looping", "ComputeReady", "False", "CrashLooping")
+    never_ready(alice, "looping")
+
+
+def test_an_image_that_is_not_there_is_named(
+    cluster: Cluster, alice: Workspaces, image: str
+) -> None:
+    nothing = image.rsplit(":", 1)[0] + ":nothing"
+    alice.claim("nothing", flavor=flavor(cluster, nothing, "no-image"))
+    failed = alice.phase("nothing", "Failed", seconds=120)
+    assert nothing in failed["message"], failed
+    never_ready(alice, "nothing")
+
+
+def test_a_home_without_a_volume_is_named(
+    cluster: Cluster, alice: Workspaces, image: str
+) -> None:
+    name = flavor(cluster, image, "no-storage", storageClassName="none-such")
+    alice.claim("homeless", flavor=name, home=HOME)
+    seen = alice.condition("homeless", "HomeReady", "False", "home-homeless-0")
+    assert "none-such" in seen["message"], seen
+    alice.condition("homeless", "ComputeReady", "False", "home-homeless-0")
+    never_ready(alice, "homeless")
+
+
+def test_a_machine_that_does_not_exist_is_said_to_be_missing(
+    cluster: Cluster, alice: Workspaces, image: str
+) -> None:
+    name = flavor(cluster, image, "no-machine", gpus=1, gpuProduct="H900")
+    alice.claim("placeless", flavor=name)
+    seen = alice.condition("placeless", "ComputeReady", "False", "Unschedulable")
+    assert "0/1 nodes are available" in seen["message"], seen
+    never_ready(alice, "placeless")
+
+
+def test_a_flavor_that_comes_later_is_waited_for(
+    cluster: Cluster, alice: Workspaces, image: str
+) -> None:
+    alice.claim("early", flavor="comes-later")
+    alice.condition("early", "ConfigResolved", "False", "comes-later does not exist")
+    flavor(cluster, image, "comes-later")
+    # The function looks again when the policy says so; a commit is sooner.
+    alice.change("early", overrides={"cpu": "150m"})
+    alice.ready("early", seconds=120)
+
+
+def test_homes_go_with_their_claim_where_the_policy_says_so(
+    cluster: Cluster, alice: Workspaces
+) -> None:
+    composition = workspaces_composition()
+    composition["metadata"] = {"name": "homes-go"}
+    composition["spec"]["pipeline"][0]["input"]["home"] = {"onDelete": "Delete"}
+    cluster.apply(composition)
+    alice.claim("passing", home=HOME, composition="homes-go")
+    alice.ready("passing", seconds=120)
+    (home,) = alice.homes("passing")
+    alice.delete("passing")
+    remaining = [one["metadata"]["uid"] for one in alice.homes("passing")]
+    assert home["metadata"]["uid"] not in remaining

@@ -1,0 +1,199 @@
+"""Two users: what is one's is not the other's."""
+
+import json
+
+import pytest
+
+from cluster.workspaces import HOME, Workspaces
+from environment.cluster import Cluster, Refused
+from environment.waiting import until
+
+CONNECT = """
+import socket, sys
+for host in sys.argv[1:]:
+    try:
+        socket.create_connection((host, 22), timeout=3).close()
+        print(host, "reached")
+    except OSError as error:
+        print(host, "refused", type(error).__name__)
+"""
+# (verb, resource) that each may do at home, and nobody in another's namespace.
+OWN = [
+    *[
+        (verb, "gpudevworkspaceclaims.platform.acme.io")
+        for verb in ("get", "list", "watch", "create", "update", "patch", "delete")
+    ],
+    *[(verb, "pods") for verb in ("get", "list", "watch")],
+    ("get", "pods/log"),
+    ("create", "pods/exec"),
+    ("create", "pods/portforward"),
+    *[
+        (verb, "persistentvolumeclaims")
+        for verb in ("get", "list", "watch", "patch", "delete")
+    ],
+    *[(verb, "services") for verb in ("get", "list", "watch")],
+    *[(verb, "configmaps") for verb in ("get", "list", "watch")],
+    *[(verb, "events") for verb in ("get", "list", "watch")],
+    *[(verb, "statefulsets.apps") for verb in ("get", "list", "watch")],
+    *[(verb, "workloads.kueue.x-k8s.io") for verb in ("get", "list", "watch")],
+]
+# What nobody may do anywhere, at home neither.
+NEVER = [
+    *[(verb, "secrets") for verb in
+      ("get", "list", "watch", "create", "update", "patch", "delete")],
+    *[(verb, "pods") for verb in ("create", "update", "patch", "delete")],
+    *[(verb, "statefulsets.apps") for verb in ("create", "update", "patch", "delete")],
+    *[(verb, "networkpolicies.networking.k8s.io") for verb in
+      ("create", "update", "patch", "delete")],
+    *[(verb, resource) for verb in ("create", "update", "patch", "delete")
+      for resource in ("roles.rbac.authorization.k8s.io",
+                       "rolebindings.rbac.authorization.k8s.io",
+                       "serviceaccounts", "resourcequotas", "limitranges",
+                       "localqueues.kueue.x-k8s.io")],
+    ("create", "serviceaccounts/token"),
+    ("impersonate", "users"),
+]  # fmt: skip
+CLUSTER_WIDE = [
+    *[(verb, resource) for verb in ("create", "update", "patch", "delete")
+      for resource in ("devusers.platform.acme.io",
+                       "workspaceflavors.platform.acme.io",
+                       "gpudevworkspaces.platform.acme.io",
+                       "namespaces",
+                       "compositions.apiextensions.crossplane.io",
+                       "environmentconfigs.apiextensions.crossplane.io")],
+    ("get", "nodes"),
+]  # fmt: skip
+
+
+def may(
+    cluster: Cluster, user: Workspaces, verb: str, resource: str, *where: str
+) -> bool:
+    try:
+        said = cluster.kubectl(
+            "auth", "can-i", verb, resource, f"--as={user.owner}", *where
+        )
+    except Refused as refused:
+        # kubectl says "no" by its exit status, and warns of what is cluster-scoped.
+        assert "rror" not in str(refused), refused
+        return False
+    return said.strip().startswith("yes")
+
+
+def test_an_owner_has_their_namespace_and_nobody_elses(
+    cluster: Cluster, alice: Workspaces, bob: Workspaces
+) -> None:
+    at_home, abroad = ("-n", alice.namespace), ("-n", bob.namespace)
+    wrong = [
+        *[
+            ("may not at home", *one)
+            for one in OWN
+            if not may(cluster, alice, *one, *at_home)
+        ],
+        *[
+            ("may abroad", *one)
+            for one in OWN + NEVER
+            if may(cluster, alice, *one, *abroad)
+        ],
+        *[
+            ("may at home", *one)
+            for one in NEVER
+            if may(cluster, alice, *one, *at_home)
+        ],
+        *[("may", *one) for one in CLUSTER_WIDE if may(cluster, alice, *one)],
+    ]
+    assert wrong == []
+
+
+def test_neither_reaches_the_others_pod_or_service(
+    alice: Workspaces, bob: Workspaces
+) -> None:
+    alice.claim("vision", distributed={"nodes": 2})
+    bob.claim("training")
+    ours = alice.ready("vision", seconds=180)
+    theirs = bob.ready("training", seconds=120)
+    bobs = theirs["nodes"][0]
+    mate = ours["nodes"][1]
+    seen = alice.run(
+        "vision",
+        *("python", "-", bobs["ip"], bobs["host"], mate["ip"], mate["host"]),
+        stdin=CONNECT,
+    ).splitlines()
+    assert [line.split()[:2] for line in seen] == [
+        [bobs["ip"], "refused"],
+        [bobs["host"], "refused"],
+        [mate["ip"], "reached"],
+        [mate["host"], "reached"],
+    ]
+    # Nor does a claim without networks let this machine in.
+    bob.change("training", ssh={"allowedCidrs": None})
+    until(
+        "the network to be shut",
+        lambda: bob.ssh("training", "true").returncode == 255,
+        seconds=30,
+    )
+
+
+def test_a_claim_for_somebody_else_is_refused(
+    cluster: Cluster, alice: Workspaces, bob: Workspaces
+) -> None:
+    """By the policy's binding of owners to namespaces."""
+    bound = composition_with_binding(cluster)
+    alice.claim("stolen", owner=bob.owner, composition=bound)
+    alice.condition("stolen", "ConfigResolved", "False", f"must be {alice.owner}")
+    assert alice.pods("stolen") == []
+
+
+def composition_with_binding(cluster: Cluster) -> str:
+    from cluster.conftest import workspaces_composition
+
+    composition = workspaces_composition()
+    composition["metadata"] = {"name": "bound"}
+    composition["spec"]["pipeline"][0]["input"]["ownerBinding"] = {
+        "namespaceLabel": "platform.acme.io/owner"
+    }
+    cluster.apply(composition)
+    return "bound"
+
+
+def test_a_user_with_homes_is_not_deleted(cluster: Cluster, alice: Workspaces) -> None:
+    alice.claim("vision", home=HOME)
+    alice.ready("vision", seconds=120)
+
+    def protected() -> bool:
+        user = cluster.get("devusers", alice.owner, "default") or {}
+        return bool(user.get("status", {}).get("protected"))
+
+    until("the user to be protected", protected, seconds=90)
+    with pytest.raises(Refused, match="GpuDevWorkspaceClaims vision"):
+        cluster.kubectl("delete", "devuser", alice.owner, "--timeout=20s")
+    alice.delete("vision")
+    (home,) = alice.homes("vision")
+
+    def names_the_home() -> bool:
+        try:
+            cluster.kubectl("delete", "devuser", alice.owner, "--dry-run=server")
+        except Refused as refused:
+            return home["metadata"]["name"] in str(refused)
+        raise AssertionError("a user with a home may be deleted")
+
+    until("the refusal to name the home", names_the_home, seconds=90)
+    assert alice.homes("vision")[0]["status"]["phase"] == "Bound"
+
+
+def test_a_further_key_reaches_running_workspaces(
+    cluster: Cluster, alice: Workspaces, bob: Workspaces
+) -> None:
+    alice.claim("vision")
+    alice.ready("vision", seconds=120)
+    assert alice.ssh("vision", "true", key=bob.key).returncode != 0
+    keys = {"spec": {"publicKeys": [alice.key.public, bob.key.public]}}
+    cluster.kubectl(
+        "patch", "devuser", alice.owner, "--type=merge", "-p", json.dumps(keys)
+    )
+    # A commit touches the claim as well, or the function's next look does it.
+    alice.change("vision", ssh={"publicKeys": [bob.key.public]})
+    until(
+        "the further key to open",
+        lambda: alice.ssh("vision", "true", key=bob.key).returncode == 0,
+        seconds=120,
+    )
