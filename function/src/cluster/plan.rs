@@ -105,7 +105,9 @@ fn is_active(seen: Seen<'_>) -> bool {
     let counted = seen
         .stateful_set()
         .is_some_and(|set| set.replicas() > 0 || set.current() > 0);
-    counted || seen.pods().next().is_some()
+    // There may be some that nobody has looked for yet.
+    let unknown = seen.stateful_set().is_some() && !seen.knows_pods();
+    counted || unknown || seen.pods().next().is_some()
 }
 
 fn fresh(wanted: &Wanted) -> Result<&Record, Unresolved> {
@@ -190,8 +192,7 @@ fn goes(
     let lacks_home = wanted.home.is_some() && observed.home_template().is_none();
     let recounted = recorded
         .is_some_and(|recorded| recorded != record && (is_counted(recorded) || is_counted(record)));
-    let may_go = !is_active(seen) && seen.knows_pods();
-    may_go && (lacks_home || recounted || observed.is_ending())
+    !is_active(seen) && (lacks_home || recounted || observed.is_ending())
 }
 
 /// The nodes. None for a workspace that never ran and is not to run.

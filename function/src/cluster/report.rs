@@ -232,7 +232,7 @@ impl Subject<'_> {
     }
 
     fn node_verdicts(self) -> impl Iterator<Item = (i32, Verdict)> {
-        let nodes = self.pods.map_or(0, |pods| pods.nodes);
+        let nodes = i32::try_from(self.count()).unwrap_or(i32::MAX);
         // Nothing may be concluded from pods that nobody looked for.
         let nodes = if self.seen.knows_pods() { nodes } else { 0 };
         (0..nodes).map(move |number| {
