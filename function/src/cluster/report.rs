@@ -117,9 +117,7 @@ impl Subject<'_> {
     /// How many nodes there are or are to be.
     fn count(self) -> i64 {
         let by_set = || self.seen.stateful_set().map_or(0, |set| set.replicas());
-        self.pods
-            .map_or_else(by_set, |pods| i64::from(pods.nodes))
-            .max(1)
+        self.pods.map_or_else(by_set, |pods| i64::from(pods.nodes))
     }
 
     /// Why the workspace cannot be used, and where it stands.
@@ -168,7 +166,7 @@ impl Subject<'_> {
 
     /// What the StatefulSet and the Secret lack, although every pod is ready.
     fn shortcoming(self) -> Option<Cause> {
-        let nodes = self.count();
+        let nodes = self.count().max(1);
         let ready = self.seen.stateful_set().map_or(0, |set| set.ready());
         if ready < nodes {
             let message = format!("{ready} of {nodes} nodes are ready");

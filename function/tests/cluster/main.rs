@@ -13,7 +13,10 @@ mod dice;
 
 mod cases;
 mod fuzz;
+mod kubernetes;
 mod oracle;
 mod request;
 mod sight;
+mod simulation;
 mod steadiness;
+mod world;

@@ -93,7 +93,9 @@ impl<'a> Sight<'a> {
         let is_kueues = record.pointer("/pods/queue").is_some()
             || self.0.pointer(status).is_some()
             || self.0.pointer("/input/cluster/queue").is_some();
-        let nobody_minds = !self.is_to_run() || !self.somebody_works();
+        // Pods of a set without replicas end anyway.
+        let are_ending = self.replicas().0 == 0;
+        let nobody_minds = !self.is_to_run() || are_ending || !self.somebody_works();
         (is_kueues && nobody_minds) || (!self.is_active() && (lacks_home || is_ending))
     }
 }
