@@ -6,7 +6,7 @@ use api::cluster::{ChosenPods, WorkspaceState};
 use serde_json::{Map, Value, json};
 
 use super::record::Record;
-use super::seen::{Pod, Seen};
+use super::seen::{Pod, Seen, StatefulSet};
 use super::stateful_set::Nodes;
 use super::wanted::Wanted;
 use super::{files, homes, identity, network};
@@ -206,7 +206,9 @@ fn stateful_set(
     if observed.is_none() && step == Step::Rest {
         return None;
     }
-    let there = observed.and_then(|set| set.home_template()).map(as_applied);
+    let there = observed
+        .and_then(StatefulSet::home_template)
+        .map(as_applied);
     let to_come = wanted.home.as_ref().filter(|_| observed.is_none());
     let to_come = to_come.map(|home| homes::template(&wanted.names, &wanted.owner, home));
     let home = there.or(to_come);

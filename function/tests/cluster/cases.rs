@@ -55,6 +55,7 @@ pub fn events() -> Vec<Value> {
         set(json!({"spec": {"replicas": 0}, "status": {"replicas": 0}})),
         set(json!({"spec": {"volumeClaimTemplates": null}})),
         set(json!({"status": null})),
+        json!({"observed": {"resources": {"home": {"resource": {"kind": "EBSVolume"}}}}}),
         json!({"observed": {"resources": {"cluster-host-keys": {"resource": {"data": null}}}}}),
     ]
 }

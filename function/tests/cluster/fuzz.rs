@@ -79,7 +79,7 @@ impl Corpus {
             match dice.below(10) {
                 0..=4 => request = changed(&request, dice.pick(&self.events)),
                 5 | 6 => self.swap(&mut request, dice),
-                7 => self.restart(&mut request, dice),
+                7 => recount(&mut request, dice),
                 _ => pod(&mut request, dice),
             }
         }
@@ -103,21 +103,21 @@ impl Corpus {
             *place = other;
         }
     }
+}
 
-    /// The StatefulSet counts otherwise.
-    fn restart(&self, request: &mut Value, dice: &mut Dice) {
-        let count = json!(dice.below(4));
-        let field = *dice.pick(&[
-            "/spec/replicas",
-            "/status/replicas",
-            "/status/readyReplicas",
-            "/metadata/generation",
-            "/status/observedGeneration",
-        ]);
-        let set = "/observed/resources/cluster-stateful-set/resource";
-        if let Some(place) = request.pointer_mut(&format!("{set}{field}")) {
-            *place = count;
-        }
+/// The StatefulSet counts otherwise.
+fn recount(request: &mut Value, dice: &mut Dice) {
+    let count = json!(dice.below(4));
+    let field = *dice.pick(&[
+        "/spec/replicas",
+        "/status/replicas",
+        "/status/readyReplicas",
+        "/metadata/generation",
+        "/status/observedGeneration",
+    ]);
+    let set = "/observed/resources/cluster-stateful-set/resource";
+    if let Some(place) = request.pointer_mut(&format!("{set}{field}")) {
+        *place = count;
     }
 }
 

@@ -142,10 +142,10 @@ impl Answer<'_> {
             }
         }
         let desired = self.desired("cluster-host-keys");
-        match desired.is_some_and(|secret| secret.get("data").is_some()) {
-            true => Err("the Secret's data is desired".to_owned()),
-            false => Ok(()),
+        if desired.is_some_and(|secret| secret.get("data").is_some()) {
+            return Err("the Secret's data is desired".to_owned());
         }
+        Ok(())
     }
 
     /// What is composed is fit to be applied, and carries nobody else's keys.
@@ -216,9 +216,10 @@ impl Answer<'_> {
         let keys = self.status("hostKeys").and_then(Value::as_array);
         let has_key = keys.is_some_and(|keys| !keys.is_empty());
         let is_ready = self.status("phase").is_some_and(|phase| phase == "Ready");
-        match is_ready && has_key && self.status("ssh").is_some() {
-            true => Ok(()),
-            false => Err("Ready without its phase, a host key or its line".to_owned()),
+        if is_ready && has_key && self.status("ssh").is_some() {
+            Ok(())
+        } else {
+            Err("Ready without its phase, a host key or its line".to_owned())
         }
     }
 

@@ -135,20 +135,22 @@ fn at_rest(world: &World) -> Result<(), String> {
         (true, true) => "Ready",
     };
     let explained = phase == "Ready" || world.status["message"].is_string();
-    match phase == expected && explained && (world.is_to_run() || !has_pods) {
-        true => Ok(()),
-        false => Err(format!(
+    if phase == expected && explained && (world.is_to_run() || !has_pods) {
+        Ok(())
+    } else {
+        Err(format!(
             "at rest {phase} instead of {expected}: {}",
             told(world)
-        )),
+        ))
     }
 }
 
 /// The claim is deleted: what is composed goes.
 fn departure(world: &World) -> Result<(), String> {
-    match world.composed_homes.is_empty() || world.ever_deletes {
-        true => Ok(()),
-        false => Err("homes go with the claim, which no policy ever said".to_owned()),
+    if world.composed_homes.is_empty() || world.ever_deletes {
+        Ok(())
+    } else {
+        Err("homes go with the claim, which no policy ever said".to_owned())
     }
 }
 
@@ -213,7 +215,8 @@ fn event(world: &mut World, dice: &mut Dice) -> String {
         }
         7 => {
             let image = *dice.pick(&["good", "other", "bad"]);
-            world.flavor = Some(flavor(image, *dice.pick(&["4", "8"])));
+            let cpu = *dice.pick(&["4", "8"]);
+            world.flavor = Some(flavor(image, cpu));
             "another flavor"
         }
         8 => {

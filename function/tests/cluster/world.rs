@@ -29,6 +29,32 @@ pub struct Pod {
     pub ending: bool,
 }
 
+impl Pod {
+    fn object(&self, name: &str) -> Value {
+        let is_bad = self.image.ends_with("bad");
+        let state = match (self.progress, is_bad) {
+            (0 | 1, _) => json!({"waiting": {"reason": "ContainerCreating"}}),
+            (_, true) => json!({"waiting": {"reason": "ImagePullBackOff", "message": "none"}}),
+            (_, false) => json!({"running": {}}),
+        };
+        let is_ready = self.progress == 3 && !is_bad;
+        let ready = if is_ready { "True" } else { "False" };
+        let gates = if self.gated { json!([{}]) } else { json!([]) };
+        let mut object = json!({
+            "metadata": {"name": name, "namespace": "dev-alice"},
+            "spec": {"schedulingGates": gates},
+            "status": {
+                "conditions": [{"type": "Ready", "status": ready}],
+                "containerStatuses": [{"name": "workspace", "state": state}],
+            }
+        });
+        if self.ending {
+            object["metadata"]["deletionTimestamp"] = json!("2026-11-20T10:00:05Z");
+        }
+        object
+    }
+}
+
 /// Kueue's Workload.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
@@ -91,7 +117,7 @@ impl World {
                 let flavor = self.flavor.iter();
                 flavor.map(|spec| json!({"spec": spec})).collect()
             }
-            ("Pod", _) => self.pods.iter().map(|(n, p)| self.pod(n, p)).collect(),
+            ("Pod", _) => self.pods.iter().map(|(n, p)| p.object(n)).collect(),
             ("PersistentVolumeClaim", _) => self.homes.values().cloned().collect(),
             ("Workload", Which::Labelled { value, .. }) => {
                 let all = self.workloads.iter();
@@ -109,30 +135,6 @@ impl World {
                 .into(),
             _ => none(),
         }
-    }
-
-    fn pod(&self, name: &str, pod: &Pod) -> Value {
-        let is_bad = pod.image.ends_with("bad");
-        let state = match (pod.progress, is_bad) {
-            (0 | 1, _) => json!({"waiting": {"reason": "ContainerCreating"}}),
-            (_, true) => json!({"waiting": {"reason": "ImagePullBackOff", "message": "none"}}),
-            (_, false) => json!({"running": {}}),
-        };
-        let is_ready = pod.progress == 3 && !is_bad;
-        let ready = if is_ready { "True" } else { "False" };
-        let gates = if pod.gated { json!([{}]) } else { json!([]) };
-        let mut object = json!({
-            "metadata": {"name": name, "namespace": "dev-alice"},
-            "spec": {"schedulingGates": gates},
-            "status": {
-                "conditions": [{"type": "Ready", "status": ready}],
-                "containerStatuses": [{"name": "workspace", "state": state}],
-            }
-        });
-        if pod.ending {
-            object["metadata"]["deletionTimestamp"] = json!("2026-11-20T10:00:05Z");
-        }
-        object
     }
 
     fn request(&self) -> Request {
@@ -188,7 +190,7 @@ impl World {
             .into_iter()
             .map(|(key, composed)| (key, composed.object))
             .collect();
-        self.collect(objects.iter().map(|(key, _)| key.clone()).collect())?;
+        self.collect(&objects.iter().map(|(key, _)| key.clone()).collect())?;
         while !objects.is_empty() {
             if is_cut_short && dice.percent(15) {
                 "cut short".clone_into(&mut self.last);
@@ -207,7 +209,7 @@ impl World {
     }
 
     /// Deletes what is not desired any more.
-    fn collect(&mut self, desired: BTreeSet<String>) -> Result<(), String> {
+    fn collect(&mut self, desired: &BTreeSet<String>) -> Result<(), String> {
         if let Some(home) = self.composed_homes.keys().find(|k| !desired.contains(*k)) {
             return Err(format!("{home} is deleted, and the claim exists"));
         }
