@@ -57,7 +57,7 @@ def test_what_earlier_steps_left_is_passed_through(
         assert response.context.fields[key] == value
 
 
-@every_case
+@pytest.mark.parametrize("case", filter(cases.has_input, cases.NAMES))
 def test_a_fatal_result_changes_nothing_that_earlier_steps_desire(
     case: str, function: Function
 ) -> None:
