@@ -6,7 +6,7 @@ use api::cluster::{ChosenPods, WorkspaceState};
 use serde_json::{Map, Value, json};
 
 use super::record::Record;
-use super::seen::{Pod, Seen};
+use super::seen::{Pod, Seen, StatefulSet};
 use super::stateful_set::Nodes;
 use super::wanted::Wanted;
 use super::{files, homes, identity, network};
@@ -105,7 +105,9 @@ fn is_active(seen: Seen<'_>) -> bool {
     let counted = seen
         .stateful_set()
         .is_some_and(|set| set.replicas() > 0 || set.current() > 0);
-    counted || seen.pods().next().is_some()
+    // There may be some that nobody has looked for yet.
+    let unknown = seen.stateful_set().is_some() && !seen.knows_pods();
+    counted || unknown || seen.pods().next().is_some()
 }
 
 fn fresh(wanted: &Wanted) -> Result<&Record, Unresolved> {
@@ -190,8 +192,7 @@ fn goes(
     let lacks_home = wanted.home.is_some() && observed.home_template().is_none();
     let recounted = recorded
         .is_some_and(|recorded| recorded != record && (is_counted(recorded) || is_counted(record)));
-    let may_go = !is_active(seen) && seen.knows_pods();
-    may_go && (lacks_home || recounted || observed.is_ending())
+    !is_active(seen) && (lacks_home || recounted || observed.is_ending())
 }
 
 /// The nodes. None for a workspace that never ran and is not to run.
@@ -205,7 +206,9 @@ fn stateful_set(
     if observed.is_none() && step == Step::Rest {
         return None;
     }
-    let there = observed.and_then(|set| set.home_template()).map(as_applied);
+    let there = observed
+        .and_then(StatefulSet::home_template)
+        .map(as_applied);
     let to_come = wanted.home.as_ref().filter(|_| observed.is_none());
     let to_come = to_come.map(|home| homes::template(&wanted.names, &wanted.owner, home));
     let home = there.or(to_come);

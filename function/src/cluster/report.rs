@@ -9,7 +9,7 @@ use super::names::Names;
 use super::node::{self, UNSCHEDULABLE, Verdict};
 use super::plan::Step;
 use super::queue::{self, Admission};
-use super::seen::{Seen, VolumeClaim};
+use super::seen::{Pod, Seen, StatefulSet, VolumeClaim};
 use crate::finding::Cause;
 use crate::response::{Condition, Event, Severity};
 use crate::user_data::USER;
@@ -59,8 +59,8 @@ impl Subject<'_> {
             // Whoever is not to run waits for nothing.
             Step::Stop | Step::Restart | Step::Rest => None,
         };
-        let home = self.home();
-        let (cause, phase) = self.verdict(admission.as_ref(), home.as_ref());
+        let home = self.has_home.then(|| self.home_trouble());
+        let (cause, phase) = self.verdict(admission.as_ref(), home.clone().flatten());
         let ready = cause.is_none();
         let host = self.names.host(0);
         let ssh = format!("ssh {USER}@{host}");
@@ -116,18 +116,12 @@ impl Subject<'_> {
 
     /// How many nodes there are or are to be.
     fn count(self) -> i64 {
-        let by_set = || self.seen.stateful_set().map_or(0, |set| set.replicas());
-        self.pods
-            .map_or_else(by_set, |pods| i64::from(pods.nodes))
-            .max(1)
+        let by_set = || self.seen.stateful_set().map_or(0, StatefulSet::replicas);
+        self.pods.map_or_else(by_set, |pods| i64::from(pods.nodes))
     }
 
     /// Why the workspace cannot be used, and where it stands.
-    fn verdict(
-        self,
-        admission: Option<&Admission>,
-        home: Option<&Option<Cause>>,
-    ) -> (Option<Cause>, Phase) {
+    fn verdict(self, admission: Option<&Admission>, home: Option<Cause>) -> (Option<Cause>, Phase) {
         match self.step {
             Step::Rest => {
                 let message = "stopped, as spec.parameters.lifecycle.state says";
@@ -154,7 +148,7 @@ impl Subject<'_> {
         let waits_for_pod = unready
             .as_ref()
             .is_some_and(|(cause, _)| cause.reason == UNSCHEDULABLE);
-        if let Some(cause) = home.cloned().flatten().filter(|_| !waits_for_pod) {
+        if let Some(cause) = home.filter(|_| !waits_for_pod) {
             return (Some(cause), self.unready(false));
         }
         if let Some((cause, needs_person)) = unready {
@@ -168,8 +162,8 @@ impl Subject<'_> {
 
     /// What the StatefulSet and the Secret lack, although every pod is ready.
     fn shortcoming(self) -> Option<Cause> {
-        let nodes = self.count();
-        let ready = self.seen.stateful_set().map_or(0, |set| set.ready());
+        let nodes = self.count().max(1);
+        let ready = self.seen.stateful_set().map_or(0, StatefulSet::ready);
         if ready < nodes {
             let message = format!("{ready} of {nodes} nodes are ready");
             return Some(Cause::new("Starting", message));
@@ -181,7 +175,7 @@ impl Subject<'_> {
     }
 
     fn ending(self, what: &str) -> Cause {
-        let mut left: Vec<&str> = self.seen.pods().map(|pod| pod.name()).collect();
+        let mut left: Vec<&str> = self.seen.pods().map(Pod::name).collect();
         left.sort_unstable();
         let message = match left.as_slice() {
             [] => what.to_owned(),
@@ -198,11 +192,8 @@ impl Subject<'_> {
         }
     }
 
-    /// `None` where there is no home; else why it is not there, or nothing.
-    fn home(self) -> Option<Option<Cause>> {
-        if !self.has_home {
-            return None;
-        }
+    /// Why a home is not there.
+    fn home_trouble(self) -> Option<Cause> {
         // Homes of nodes that it had before do not count.
         let nodes = i32::try_from(self.count()).unwrap_or(i32::MAX);
         let nodes = if self.seen.knows_homes() { nodes } else { 0 };
@@ -216,7 +207,7 @@ impl Subject<'_> {
                 Some(_) => None,
             }
         });
-        Some(trouble.map(|message| Cause::new("HomeUnbound", message)))
+        trouble.map(|message| Cause::new("HomeUnbound", message))
     }
 
     fn unbound(self, home: VolumeClaim<'_>) -> String {
@@ -232,7 +223,7 @@ impl Subject<'_> {
     }
 
     fn node_verdicts(self) -> impl Iterator<Item = (i32, Verdict)> {
-        let nodes = self.pods.map_or(0, |pods| pods.nodes);
+        let nodes = i32::try_from(self.count()).unwrap_or(i32::MAX);
         // Nothing may be concluded from pods that nobody looked for.
         let nodes = if self.seen.knows_pods() { nodes } else { 0 };
         (0..nodes).map(move |number| {
@@ -258,7 +249,7 @@ impl Subject<'_> {
                 ip: self
                     .seen
                     .pod(&self.names.pod(number))
-                    .and_then(|pod| pod.ip())
+                    .and_then(Pod::ip)
                     .map(str::to_owned),
                 message: match verdict {
                     Verdict::Ready => None,

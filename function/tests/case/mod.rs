@@ -170,7 +170,8 @@ pub fn with_conditions(name: &str, conditions: &[(&str, &str, &str, &str)]) -> R
     with_pool(name, &json!({"status": {"conditions": conditions}}))
 }
 
-fn merge(target: &mut Value, patch: &Value) {
+/// Changes JSON by a merge patch.
+pub fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;

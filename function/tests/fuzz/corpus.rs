@@ -29,7 +29,7 @@ impl Corpus {
     pub fn load() -> Self {
         let (refused, accepted): (Vec<String>, Vec<String>) = case::names()
             .into_iter()
-            .filter(|name| case::is_on_ec2(name))
+            .filter(|name| case::is_on_ec2(name) && name != "refused-ec2-placement")
             .partition(|name| name.starts_with("refused-"));
         let read = |names: &[String]| -> Vec<Value> {
             let requests = names.iter().map(|name| case::request_json(name));

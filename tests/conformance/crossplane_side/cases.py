@@ -15,6 +15,11 @@ NAMES = sorted(case.name for case in FOLDER.iterdir())
 PLAIN = "new-workspace"
 
 
+def has_input(name: str) -> bool:
+    """Whether the case's step has an input: one for flavors needs none."""
+    return "input" in _written(name)
+
+
 def request(name: str, change: Any = None) -> RunFunctionRequest:
     """A case's request with a further merge patch."""
     request = RunFunctionRequest()

@@ -1,0 +1,96 @@
+//! The golden cases, each with something more that happens.
+
+use serde_json::{Value, json};
+
+use crate::case;
+use crate::oracle::{Answer, Outcome};
+use crate::request::{answer, changed};
+use crate::sight::{SET, Sight};
+use crate::steadiness;
+
+/// What may happen to any of them.
+pub fn events() -> Vec<Value> {
+    let parameters = |change: Value| json!({"observed": {"composite": {"resource": {"spec": {"parameters": change}}}}});
+    let set = |change: Value| json!({"observed": {"resources": {SET: {"resource": change}}}});
+    let found = |name: &str| json!({"requiredResources": {name: null}});
+    let empty = |name: &str| json!({"requiredResources": {name: {"items": []}}});
+    let queue = json!({"default": "interactive"});
+    vec![
+        json!({}),
+        parameters(json!({"lifecycle": {"state": "Stopped"}})),
+        parameters(json!({"lifecycle": null})),
+        parameters(json!({"home": null})),
+        parameters(json!({"home": {"sizeGiB": 100}})),
+        parameters(json!({"owner": "bob"})),
+        parameters(json!({"flavor": "a100"})),
+        parameters(json!({"placement": "EC2"})),
+        parameters(json!({"placement": null})),
+        parameters(json!({"distributed": {"nodes": 2}})),
+        parameters(json!({"overrides": {"memory": "32Gi"}})),
+        parameters(json!({"overrides": {"memory": "64Gi"}})),
+        parameters(json!({"queue": {"name": "other"}})),
+        json!({"input": {"home": {"onDelete": "Delete"}}}),
+        json!({"input": {"home": {"onDelete": "Retain"}}}),
+        json!({"input": {"cluster": null}}),
+        json!({"input": {"cluster": {"queue": null}}}),
+        json!({"input": {"cluster": {"queue": queue}}}),
+        json!({"input": {"cluster": {"domain": "other.local"}}}),
+        json!({"input": null}),
+        json!({"requiredResources": null}),
+        found("catalogue"),
+        found("flavor"),
+        found("pods"),
+        found("homes"),
+        found("workloads"),
+        empty("flavor"),
+        empty("pods"),
+        empty("homes"),
+        empty("workloads"),
+        json!({"observed": {"composite": {"resource": {"status": null}}}}),
+        json!({"observed": {"composite": {"resource": {"status": {"phase": "Ready"}}}}}),
+        set(json!({"metadata": {"deletionTimestamp": "2026-11-20T10:00:05Z"}})),
+        set(json!({"metadata": {"annotations": null}})),
+        set(json!({"metadata": {"generation": 2}})),
+        set(json!({"spec": {"replicas": 0}})),
+        set(json!({"spec": {"replicas": 0}, "status": {"replicas": 0}})),
+        set(json!({"spec": {"volumeClaimTemplates": null}})),
+        set(json!({"status": null})),
+        json!({"observed": {"resources": {"home": {"resource": {"kind": "EBSVolume"}}}}}),
+        json!({"observed": {"resources": {"cluster-host-keys": {"resource": {"data": null}}}}}),
+    ]
+}
+
+/// What the rules say of every case with every event.
+fn broken(check: impl Fn(&Value) -> Outcome) -> Vec<String> {
+    let names = case::names();
+    let names: Vec<&String> = names.iter().filter(|n| case::is_in_cluster(n)).collect();
+    assert!(names.len() > 40, "{names:?}");
+    let mut broken = Vec::new();
+    for name in names {
+        let request = case::request_json(name);
+        for event in events() {
+            if let Err(what) = check(&changed(&request, &event)) {
+                broken.push(format!("{name} with {event}: {what}"));
+            }
+        }
+    }
+    broken.truncate(12);
+    broken
+}
+
+#[test]
+fn whatever_happens_nothing_is_lost_and_nobody_is_thrown_out() {
+    let broken = broken(|request| {
+        let response = answer(request);
+        let sight = Sight(request);
+        let response = &response;
+        Answer { sight, response }.check()
+    });
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn whatever_happens_the_answer_is_steady() {
+    let broken = broken(steadiness::check);
+    assert!(broken.is_empty(), "{broken:#?}");
+}

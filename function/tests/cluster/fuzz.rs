@@ -1,0 +1,161 @@
+//! Random requests: golden cases in which several things happen at once.
+
+use serde_json::{Value, json};
+
+use crate::case;
+use crate::cases::events;
+use crate::dice::Dice;
+use crate::oracle::{Answer, Outcome};
+use crate::request::{answer, changed};
+use crate::sight::Sight;
+use crate::steadiness;
+
+const COUNT: u64 = 20_000;
+/// Every so many requests are checked for what takes several answers as well.
+const THOROUGH: u64 = 40;
+
+/// `FUZZ_SEED` and `FUZZ_COUNT` repeat one request, or make more.
+#[test]
+fn no_combination_of_events_loses_anything() {
+    let number = |key| std::env::var(key).ok().and_then(|text| text.parse().ok());
+    let first: u64 = number("FUZZ_SEED").unwrap_or(1);
+    let count = number("FUZZ_COUNT").unwrap_or(COUNT);
+    let corpus = Corpus::load();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let found: Vec<String> = std::thread::scope(|scope| {
+        let corpus = &corpus;
+        let run = |offset| {
+            let seeds = (first..first + count).skip(offset).step_by(threads);
+            let broken = seeds.filter_map(|seed| {
+                let request = corpus.request(&mut Dice::new(seed));
+                let what = check(&request, seed.is_multiple_of(THOROUGH)).err()?;
+                Some(format!("FUZZ_SEED={seed} FUZZ_COUNT=1: {what}"))
+            });
+            broken.take(5).collect::<Vec<_>>()
+        };
+        let workers: Vec<_> = (0..threads).map(|n| scope.spawn(move || run(n))).collect();
+        let joined = workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap());
+        joined.collect()
+    });
+    println!("{count} requests, seeds from {first}");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+fn check(request: &Value, is_thorough: bool) -> Outcome {
+    let response = answer(request);
+    let sight = Sight(request);
+    Answer {
+        sight,
+        response: &response,
+    }
+    .check()?;
+    if is_thorough {
+        steadiness::check(request)?;
+    }
+    Ok(())
+}
+
+/// What requests are made of.
+struct Corpus {
+    cases: Vec<Value>,
+    events: Vec<Value>,
+}
+
+impl Corpus {
+    fn load() -> Self {
+        let names = case::names();
+        let cases = names.iter().filter(|name| case::is_in_cluster(name));
+        Self {
+            cases: cases.map(|name| case::request_json(name)).collect(),
+            events: events(),
+        }
+    }
+
+    fn request(&self, dice: &mut Dice) -> Value {
+        let mut request = dice.pick(&self.cases).clone();
+        for _ in 0..dice.below(6) {
+            match dice.below(10) {
+                0..=4 => request = changed(&request, dice.pick(&self.events)),
+                5 | 6 => self.swap(&mut request, dice),
+                7 => recount(&mut request, dice),
+                _ => pod(&mut request, dice),
+            }
+        }
+        request
+    }
+
+    /// A part of another case.
+    fn swap(&self, request: &mut Value, dice: &mut Dice) {
+        let part = *dice.pick(&[
+            "/requiredResources/pods",
+            "/requiredResources/homes",
+            "/requiredResources/workloads",
+            "/requiredResources/flavor",
+            "/observed/resources/cluster-stateful-set",
+            "/observed/composite/resource/status",
+            "/observed/composite/resource/spec/parameters",
+            "/input",
+        ]);
+        let other = dice.pick(&self.cases).pointer(part).cloned();
+        if let (Some(place), Some(other)) = (request.pointer_mut(part), other) {
+            *place = other;
+        }
+    }
+}
+
+/// The StatefulSet counts otherwise.
+fn recount(request: &mut Value, dice: &mut Dice) {
+    let count = json!(dice.below(4));
+    let field = *dice.pick(&[
+        "/spec/replicas",
+        "/status/replicas",
+        "/status/readyReplicas",
+        "/metadata/generation",
+        "/status/observedGeneration",
+    ]);
+    let set = "/observed/resources/cluster-stateful-set/resource";
+    if let Some(place) = request.pointer_mut(&format!("{set}{field}")) {
+        *place = count;
+    }
+}
+
+/// A pod is in another state.
+fn pod(request: &mut Value, dice: &mut Dice) {
+    let items = request.pointer_mut("/requiredResources/pods/items");
+    let Some(items) = items
+        .and_then(Value::as_array_mut)
+        .filter(|i| !i.is_empty())
+    else {
+        return;
+    };
+    let at = dice.below(items.len());
+    if dice.percent(15) {
+        items.remove(at);
+        return;
+    }
+    let waiting = |reason: &str| json!({"waiting": {"reason": reason, "message": "why"}});
+    let state = dice
+        .pick(&[
+            waiting("ContainerCreating"),
+            waiting("CrashLoopBackOff"),
+            waiting("ErrImagePull"),
+            waiting("CreateContainerConfigError"),
+            json!({"running": {}}),
+            json!({"terminated": {"exitCode": 137}}),
+            json!({}),
+            json!("what?"),
+        ])
+        .clone();
+    let ready = *dice.pick(&["True", "False", "Unknown"]);
+    let ending = dice.percent(20).then_some("2026-11-20T10:00:05Z");
+    let change = json!({
+        "metadata": {"deletionTimestamp": ending},
+        "status": {
+            "conditions": [{"type": "Ready", "status": ready}],
+            "containerStatuses": [{"name": "workspace", "state": state}],
+        }
+    });
+    case::merge(&mut items[at]["resource"], &change);
+}

@@ -1,0 +1,49 @@
+//! Requests, from their JSON and with something changed.
+
+use function_gpu_workspace::keys;
+use function_gpu_workspace::render::render;
+use function_gpu_workspace::request::Request;
+use function_gpu_workspace::response::Response;
+use serde_json::{Map, Value};
+
+use crate::case;
+use crate::sight::{SET, Sight};
+
+/// What the function decides.
+pub fn answer(request: &Value) -> Response {
+    render(&read(request))
+}
+
+fn read(request: &Value) -> Request {
+    let sight = Sight(request);
+    let answers = request.get("requiredResources").and_then(Value::as_object);
+    let found = |name: &String| {
+        let found = sight.found(name).unwrap_or_default();
+        (name.clone(), found.into_iter().cloned().collect())
+    };
+    let own = sight.keys().filter(|key| keys::is_owned(key));
+    Request {
+        policy: request
+            .get("input")
+            .filter(|input| !input.is_null())
+            .cloned(),
+        composite: request.pointer("/observed/composite/resource").cloned(),
+        observed: own
+            .filter_map(|key| Some((key.clone(), sight.observed(key)?.clone())))
+            .collect(),
+        required: answers.into_iter().flat_map(Map::keys).map(found).collect(),
+        others_decide_readiness: false,
+    }
+}
+
+/// A case in which something more happened, to what there is of it.
+pub fn changed(case: &Value, event: &Value) -> Value {
+    let mut request = case.clone();
+    let there: Vec<String> = Sight(case).keys().cloned().collect();
+    case::merge(&mut request, event);
+    let resources = request.pointer_mut("/observed/resources");
+    if let Some(resources) = resources.and_then(Value::as_object_mut) {
+        resources.retain(|key, _| key != SET && key != "cluster-host-keys" || there.contains(key));
+    }
+    request
+}

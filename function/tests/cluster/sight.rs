@@ -1,0 +1,108 @@
+//! What a request shows of a workspace in the cluster, read without any code of the
+//! function.
+
+use serde_json::{Value, json};
+
+/// The key of the nodes.
+pub const SET: &str = "cluster-stateful-set";
+const RECORD: &str = "platform.acme.io/made-from";
+
+/// A request in JSON.
+#[derive(Clone, Copy)]
+pub struct Sight<'a>(pub &'a Value);
+
+impl<'a> Sight<'a> {
+    /// A composed resource.
+    pub fn observed(self, key: &str) -> Option<&'a Value> {
+        let resource = self.0.pointer("/observed/resources")?.get(key)?;
+        resource.get("resource")
+    }
+
+    /// The keys of all composed resources.
+    pub fn keys(self) -> impl Iterator<Item = &'a String> {
+        let resources = self.0.pointer("/observed/resources");
+        let resources = resources.and_then(Value::as_object);
+        resources.into_iter().flat_map(serde_json::Map::keys)
+    }
+
+    /// What Crossplane found for a requirement; `None` where it has not looked.
+    pub fn found(self, requirement: &str) -> Option<Vec<&'a Value>> {
+        let answer = self.0.get("requiredResources")?.get(requirement)?;
+        let items = answer.get("items").and_then(Value::as_array);
+        let items = items.into_iter().flatten();
+        Some(items.filter_map(|item| item.get("resource")).collect())
+    }
+
+    /// A parameter of the claim.
+    pub fn parameter(self, pointer: &str) -> Option<&'a Value> {
+        let parameters = "/observed/composite/resource/spec/parameters";
+        self.0.pointer(&format!("{parameters}{pointer}"))
+    }
+
+    /// Whether the claim wants it to run.
+    pub fn is_to_run(self) -> bool {
+        self.parameter("/lifecycle/state") != Some(&json!("Stopped"))
+    }
+
+    /// What the StatefulSet says that its pods are made from.
+    pub fn record(self) -> Option<Value> {
+        let annotations = self.observed(SET)?.pointer("/metadata/annotations")?;
+        serde_json::from_str(annotations.get(RECORD)?.as_str()?).ok()
+    }
+
+    /// How many pods the StatefulSet is to have and has.
+    pub fn replicas(self) -> (i64, i64) {
+        let number = |pointer| {
+            let set = self.observed(SET)?;
+            set.pointer(pointer)?.as_i64()
+        };
+        (
+            number("/spec/replicas").unwrap_or_default(),
+            number("/status/replicas").unwrap_or_default(),
+        )
+    }
+
+    /// Whether there is a pod, or is to be one.
+    pub fn is_active(self) -> bool {
+        let has_pods = self.found("pods").is_none_or(|pods| !pods.is_empty());
+        self.observed(SET).is_some() && (self.replicas() != (0, 0) || has_pods)
+    }
+
+    /// Whether somebody may work in a pod that is not on its way out.
+    pub fn somebody_works(self) -> bool {
+        self.found("pods").unwrap_or_default().iter().any(|pod| {
+            let is_ending = pod.pointer("/metadata/deletionTimestamp").is_some();
+            let containers = pod.pointer("/status/containerStatuses");
+            let mut containers = containers.and_then(Value::as_array).into_iter().flatten();
+            !is_ending
+                && containers
+                    .any(|c| c["name"] == "workspace" && c.pointer("/state/running").is_some())
+        })
+    }
+
+    /// Why the StatefulSet may be dropped and made again, where it may.
+    pub fn may_go(self) -> bool {
+        let Some(set) = self.observed(SET) else {
+            return true;
+        };
+        let has_homes = set.pointer("/spec/volumeClaimTemplates/0").is_some();
+        let lacks_home = self.parameter("/home").is_some() && !has_homes;
+        let is_ending = set.pointer("/metadata/deletionTimestamp").is_some();
+        let record = self.record().unwrap_or_default();
+        let status = "/observed/composite/resource/status/pods/queue";
+        let is_kueues = record.pointer("/pods/queue").is_some()
+            || self.0.pointer(status).is_some()
+            || self.0.pointer("/input/cluster/queue").is_some();
+        // Pods of a set without replicas end anyway.
+        let are_ending = self.replicas().0 == 0;
+        let nobody_minds = !self.is_to_run() || are_ending || !self.somebody_works();
+        (is_kueues && nobody_minds) || (!self.is_active() && (lacks_home || is_ending))
+    }
+}
+
+/// A condition's status.
+pub fn status_of<'a>(object: &'a Value, type_: &str) -> Option<&'a str> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    let condition = conditions.iter().find(|c| c["type"] == type_)?;
+    condition["status"].as_str()
+}
