@@ -1,7 +1,7 @@
 # `make demo` shows everything, `make test` proves everything. Both need Rust, Go,
 # Python 3 and root; what else is missing is named, with the command that installs it.
 .DELETE_ON_ERROR:
-.PHONY: demo demo-down test check unit emulator conformance user-data cluster e2e codegen goldens
+.PHONY: demo demo-down test check unit emulator conformance user-data workspace cluster e2e codegen goldens
 
 XTASK := cargo xtask
 # CI machines are fresh: the cluster's Debian packages are installed there.
@@ -25,7 +25,7 @@ endif
 demo-down:
 	$(XTASK) cluster down --name demo
 
-test: check unit emulator conformance user-data cluster
+test: check unit emulator conformance user-data workspace cluster
 	$(MAKE) e2e SUITE=main
 
 # Formatting, lints and licences. Generated files are checked by xtask's own tests.
@@ -33,7 +33,7 @@ check:
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets --features local-cluster/cluster -- -D warnings
 	$(XTASK) licences
-	$(XTASK) python -m black --quiet --check tests
+	$(XTASK) python -m black --quiet --check tests function/src/cluster/scripts
 
 unit:
 	cargo test --quiet --workspace
@@ -52,6 +52,10 @@ conformance:
 # What instances are given to run, booted.
 user-data:
 	cd tests/user_data && $(XTASK) python -m pytest -p no:cacheprovider
+
+# What pods are given to run, with nodes that are folders.
+workspace:
+	cd tests/workspace && $(XTASK) python -m pytest -p no:cacheprovider
 
 # The local cluster from up to down, with a part of it killed. What takes long to
 # build is built before: the tests' deadlines are those of a start.
