@@ -145,6 +145,8 @@ fn xrd() -> Result<Value, Box<dyn Error>> {
             "connectionSecretKeys": ["host", "port", "user", "ssh", "known_hosts"],
             // A claim is gone when its instance is, not before.
             "defaultCompositeDeletePolicy": "Foreground",
+            // Without it Crossplane draws one of all Compositions of the kind.
+            "defaultCompositionRef": {"name": "gpudevworkspaces"},
             "versions": [{
                 "name": api::VERSION,
                 "served": true,
@@ -231,6 +233,7 @@ fn modern_xrd(
             "scope": "Cluster",
             "group": api::WORKSPACE_GROUP,
             "names": names,
+            "defaultCompositionRef": {"name": plural},
             "versions": [{
                 "name": api::VERSION,
                 "served": true,
