@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::dice::Dice;
 use crate::world::World;
 
-const SCHEDULES: u64 = 600;
+const SCHEDULES: u64 = 300;
 const STEPS: usize = 60;
 /// So many reconciles without events must be enough.
 const REST: usize = 60;
@@ -20,20 +20,23 @@ fn whatever_happens_homes_stay_and_the_workspace_comes_to_rest() {
     let number = |key| std::env::var(key).ok().and_then(|text| text.parse().ok());
     let first: u64 = number("SIMULATION_SEED").unwrap_or(1);
     let schedules = number("SIMULATION_SCHEDULES").unwrap_or(SCHEDULES);
-    let mut most = 0;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let ended: Vec<(usize, String)> = std::thread::scope(|scope| {
+        let all = |offset| {
+            let seeds = (first..first + schedules).skip(offset).step_by(threads);
+            seeds.map(at_end).collect::<Vec<_>>()
+        };
+        let workers: Vec<_> = (0..threads).map(|n| scope.spawn(move || all(n))).collect();
+        let joined = workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap());
+        joined.collect()
+    });
+    let most = ended.iter().map(|(reconciles, _)| *reconciles).max();
+    let most = most.unwrap_or_default();
     let mut ends: BTreeMap<String, u64> = BTreeMap::new();
-    for seed in first..first + schedules {
-        let (rest, log) = run(seed);
-        match rest {
-            Ok((reconciles, end)) => {
-                most = most.max(reconciles);
-                *ends.entry(end).or_default() += 1;
-            }
-            Err(what) => panic!(
-                "{}\nSIMULATION_SEED={seed} SIMULATION_SCHEDULES=1: {what}",
-                log.join("\n")
-            ),
-        }
+    for (_, end) in ended {
+        *ends.entry(end).or_default() += 1;
     }
     println!(
         "seeds from {first}: {schedules} schedules, to rest within {most} reconciles: {ends:?}"
@@ -44,6 +47,16 @@ fn whatever_happens_homes_stay_and_the_workspace_comes_to_rest() {
             assert!(share >= 3, "{end}: {ends:?}");
         }
     }
+}
+
+fn at_end(seed: u64) -> (usize, String) {
+    let (rest, log) = run(seed);
+    rest.unwrap_or_else(|what| {
+        panic!(
+            "{}\nSIMULATION_SEED={seed} SIMULATION_SCHEDULES=1: {what}",
+            log.join("\n")
+        )
+    })
 }
 
 /// How many reconciles it took to come to rest, and where it stands then.
