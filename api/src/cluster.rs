@@ -170,7 +170,7 @@ pub struct NodeStatus {
 pub struct QueueStatus {
     /// The LocalQueue.
     pub name: String,
-    /// Its place among those that wait for the same ClusterQueue, from 1.
+    /// Its place among those that wait in the same LocalQueue, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<i32>,
     /// What Kueue says.

@@ -147,7 +147,8 @@ pub struct ContainerDefaults {
     /// What they ask for: `cpu`, `memory`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: BTreeMap<String, String>,
-    /// What they may use at most.
+    /// What they may use at most. A limit of `cpu` here would be one for workspaces,
+    /// which say nothing of it, and refuse those that ask for more.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
 }

@@ -40,7 +40,8 @@ pub struct WorkspaceFlavorSpec {
     /// PyTorch release that the image brings; pods check it when they start.
     #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
     pub pytorch_version: String,
-    /// CPUs of each node, in cores or thousandths: `4`, `1500m`.
+    /// CPUs that each node has for sure, in cores or thousandths: `4`, `1500m`. What
+    /// the machine has idle is there as well.
     #[schemars(regex(pattern = r"^[1-9][0-9]{0,5}m?$"))]
     pub cpu: String,
     /// Memory of each node, with that of `shmSize`: `16Gi`.

@@ -103,20 +103,15 @@ fn all_mine(seen: Seen<'_>) -> impl Iterator<Item = Workload<'_>> {
     workloads.filter(move |workload| uid.is_some() && workload.job() == uid)
 }
 
-/// The place among those that wait for the same `ClusterQueue`: the more important
-/// first, then the older. Kueue may let a later one pass that needs less.
+/// The place among those that wait in the same LocalQueue: the more important first,
+/// then the older. Kueue may let a later one pass that needs less.
 fn position(workload: Workload<'_>, seen: Seen<'_>) -> Option<i32> {
-    let cluster_queue = |w: Workload<'_>| {
-        let queue = seen.queues.iter().find(|queue| {
-            text(queue, &["metadata", "namespace"]) == w.namespace()
-                && text(queue, &["metadata", "name"]) == w.queue()
-        })?;
-        text(queue, &["spec", "clusterQueue"])
-    };
-    let wanted = cluster_queue(workload).filter(|_| workload.waits())?;
+    if !workload.waits() {
+        return None;
+    }
     let waiting = seen.workloads.unwrap_or_default().iter().map(Workload);
     let before = waiting
-        .filter(|other| other.waits() && cluster_queue(*other) == Some(wanted))
+        .filter(|other| other.waits() && other.queue() == workload.queue())
         .filter(|other| other.order() < workload.order())
         .count();
     i32::try_from(before + 1).ok()
@@ -125,10 +120,6 @@ fn position(workload: Workload<'_>, seen: Seen<'_>) -> Option<i32> {
 impl<'a> Workload<'a> {
     fn job(self) -> Option<&'a str> {
         text(self.0, &["metadata", "labels", JOB_UID])
-    }
-
-    fn namespace(self) -> Option<&'a str> {
-        text(self.0, &["metadata", "namespace"])
     }
 
     fn queue(self) -> Option<&'a str> {

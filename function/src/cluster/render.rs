@@ -26,8 +26,8 @@ use crate::{input, keys};
 
 /// How soon to look again at what a person has to change.
 const REFUSED_TTL: Duration = Duration::from_mins(1);
-/// How soon to look again at pods that are on their way: Crossplane watches what it
-/// composes, and a pod is its StatefulSet's.
+/// How soon to look again at pods that are on their way, should Crossplane's watches
+/// have stopped listening.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
 /// The DNS domain of a workspace whose policy cannot be read; it is in no decision.
 const DEFAULT_DOMAIN: &str = "cluster.local";

@@ -22,8 +22,6 @@ pub const PODS: &str = "pods";
 pub const HOMES: &str = "homes";
 /// What Kueue made of it and of the others that wait.
 pub const WORKLOADS: &str = "workloads";
-/// The queues that they wait in.
-pub const QUEUES: &str = "local-queues";
 const FLAVOR: &str = "flavor";
 const DEV_USER: &str = "dev-user";
 /// Kueue's API.
@@ -87,33 +85,32 @@ fn of_claim(
         .flatten()
         .any(|pods| pods.queue.is_some());
     if cluster.queue.is_some() || is_queued {
-        required.extend(of_kueue(status.phase, set));
+        required.push(of_kueue(status.phase, &names.namespace, set));
     }
     required
 }
 
-/// A workspace that runs asks for its own Workload only; one that waits for all of
-/// them, since its place depends on the others.
-fn of_kueue(phase: Option<Phase>, set: Option<StatefulSet<'_>>) -> Vec<Requirement> {
-    let kueue = |name: &str, kind, which| Requirement {
-        name: name.to_owned(),
-        api_version: KUEUE,
-        kind,
-        which,
+/// A workspace that runs asks for its own Workload only; one that waits for all of its
+/// namespace, since its place depends on the others. Those of all namespaces would
+/// tell more, and wake every workspace that waits whenever anything moves: Crossplane
+/// watches what is required, and stops listening when it hears too much.
+fn of_kueue(phase: Option<Phase>, namespace: &str, set: Option<StatefulSet<'_>>) -> Requirement {
+    let namespace = namespace.to_owned();
+    let which = match set.filter(|_| phase == Some(Phase::Ready)) {
+        Some(set) => Which::Labelled {
+            namespace,
+            key: queue::JOB_UID,
+            value: set.uid().to_owned(),
+        },
+        None => Which::Every {
+            namespace: Some(namespace),
+        },
     };
-    match set.filter(|_| phase == Some(Phase::Ready)) {
-        Some(set) => vec![kueue(
-            WORKLOADS,
-            "Workload",
-            Which::Labelled {
-                namespace: set.namespace().to_owned(),
-                key: queue::JOB_UID,
-                value: set.uid().to_owned(),
-            },
-        )],
-        None => [(WORKLOADS, "Workload"), (QUEUES, "LocalQueue")]
-            .map(|(name, kind)| kueue(name, kind, Which::Every { namespace: None }))
-            .into(),
+    Requirement {
+        name: WORKLOADS.to_owned(),
+        api_version: KUEUE,
+        kind: "Workload",
+        which,
     }
 }
 

@@ -20,10 +20,8 @@ pub struct Seen<'a> {
     pub observed: &'a BTreeMap<String, Value>,
     pods: Option<&'a [Value]>,
     homes: Option<&'a [Value]>,
-    /// Kueue's Workloads, of everybody; `None` where Kueue is not asked.
+    /// Kueue's Workloads of the namespace; `None` where Kueue is not asked.
     pub workloads: Option<&'a [Value]>,
-    /// Kueue's LocalQueues, of everybody.
-    pub queues: &'a [Value],
 }
 
 impl<'a> Seen<'a> {
@@ -35,7 +33,6 @@ impl<'a> Seen<'a> {
             pods: list(required::PODS),
             homes: list(required::HOMES),
             workloads: list(required::WORKLOADS),
-            queues: list(required::QUEUES).unwrap_or_default(),
         }
     }
 
@@ -87,11 +84,6 @@ impl<'a> Seen<'a> {
 pub struct StatefulSet<'a>(&'a Value);
 
 impl<'a> StatefulSet<'a> {
-    /// Where it is.
-    pub fn namespace(self) -> &'a str {
-        text(self.0, &["metadata", "namespace"]).unwrap_or_default()
-    }
-
     /// What tells it from one that had its name before.
     pub fn uid(self) -> &'a str {
         text(self.0, &["metadata", "uid"]).unwrap_or_default()

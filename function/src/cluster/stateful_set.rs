@@ -128,7 +128,7 @@ impl Nodes<'_> {
             "env": [{"name": "WORKSPACE_SECRET", "value": self.names.host_keys()}],
             "resources": {
                 "requests": {"cpu": "50m", "memory": "64Mi"},
-                "limits": {"cpu": "500m", "memory": "256Mi"},
+                "limits": {"memory": "256Mi"},
             },
             "terminationMessagePolicy": "FallbackToLogsOnError",
             "securityContext": unprivileged(),
@@ -155,17 +155,20 @@ impl Nodes<'_> {
             }
             mount
         }));
-        let mut amounts = json!({"cpu": pods.cpu, "memory": pods.memory});
+        // No limit of CPU: what others leave idle speeds up whoever is at work.
+        let mut limits = json!({"memory": pods.memory});
         if pods.gpus > 0 {
-            amounts[&pods.gpu_resource] = json!(pods.gpus.to_string());
+            limits[&pods.gpu_resource] = json!(pods.gpus.to_string());
         }
+        let mut requests = limits.clone();
+        requests["cpu"] = json!(pods.cpu);
         json!({
             "name": CONTAINER,
             "image": pods.image,
             "command": [format!("{PROGRAMS}/start")],
             "env": self.environment(),
             "ports": [{"name": "ssh", "containerPort": 22, "protocol": "TCP"}],
-            "resources": {"requests": amounts, "limits": amounts},
+            "resources": {"requests": requests, "limits": limits},
             "readinessProbe": {
                 "exec": {"command": [format!("{PROGRAMS}/ready")]},
                 "periodSeconds": 5,

@@ -9,62 +9,40 @@ use crate::request::Request;
 use crate::requirements::{Requirement, Which};
 
 const HOMES: &str = "homes";
-const CLAIMS: &str = "claims";
 
 /// What a deletion would end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contents {
     /// Nobody has looked yet.
     Unknown,
-    /// These.
-    Known {
-        /// Volume claims with somebody's files.
-        homes: Vec<String>,
-        /// Workspaces.
-        claims: Vec<String>,
-    },
+    /// These volume claims with somebody's files.
+    Homes(Vec<String>),
 }
 
-/// The homes and the workspaces of a namespace.
+/// The homes of a namespace. (Not its claims: Crossplane watches what is required, and
+/// claims change all the time.)
 pub fn requirements(namespace: &str, owner: &str) -> Vec<Requirement> {
-    vec![
-        Requirement {
-            name: HOMES.to_owned(),
-            api_version: "v1",
-            kind: "PersistentVolumeClaim",
-            which: Which::Labelled {
-                namespace: namespace.to_owned(),
-                key: OWNER_LABEL,
-                value: owner.to_owned(),
-            },
+    vec![Requirement {
+        name: HOMES.to_owned(),
+        api_version: "v1",
+        kind: "PersistentVolumeClaim",
+        which: Which::Labelled {
+            namespace: namespace.to_owned(),
+            key: OWNER_LABEL,
+            value: owner.to_owned(),
         },
-        Requirement {
-            name: CLAIMS.to_owned(),
-            api_version: "platform.acme.io/v1alpha1",
-            kind: "GpuDevWorkspaceClaim",
-            which: Which::Every {
-                namespace: Some(namespace.to_owned()),
-            },
-        },
-    ]
+    }]
 }
 
 /// What Crossplane found.
 pub fn contents(request: &Request) -> Contents {
-    let names = |requirement: &str| {
-        let found = request.required.get(requirement)?;
-        let name = |object: &Value| {
-            let name = object.pointer("/metadata/name")?.as_str()?;
-            Some(name.to_owned())
-        };
-        let mut names: Vec<String> = found.iter().filter_map(name).collect();
-        names.sort();
-        Some(names)
+    let Some(found) = request.required.get(HOMES) else {
+        return Contents::Unknown;
     };
-    match (names(HOMES), names(CLAIMS)) {
-        (Some(homes), Some(claims)) => Contents::Known { homes, claims },
-        _ => Contents::Unknown,
-    }
+    let name = |object: &Value| Some(object.pointer("/metadata/name")?.as_str()?.to_owned());
+    let mut homes: Vec<String> = found.iter().filter_map(name).collect();
+    homes.sort();
+    Contents::Homes(homes)
 }
 
 /// Why the user cannot be deleted; nothing where they can.
@@ -72,26 +50,15 @@ pub fn reason(policy: &DevUserPolicy, namespace: &str, contents: &Contents) -> O
     if policy.home.on_delete == HomeOnDelete::Delete {
         return None;
     }
-    let listed = |what: &str, names: &[String]| match names {
-        [] => None,
-        names => Some(format!("{what} {}", names.join(", "))),
-    };
     let held = match contents {
         Contents::Unknown => "what is in it, which nobody has looked at yet".to_owned(),
-        Contents::Known { homes, claims } => {
-            let parts = [
-                listed("GpuDevWorkspaceClaims", claims),
-                listed("homes (PersistentVolumeClaims)", homes),
-            ];
-            let parts: Vec<String> = parts.into_iter().flatten().collect();
-            if parts.is_empty() {
-                return None;
-            }
-            parts.join(" and ")
+        Contents::Homes(homes) if homes.is_empty() => return None,
+        Contents::Homes(homes) => {
+            format!("the homes (PersistentVolumeClaims) {}", homes.join(", "))
         }
     };
     Some(format!(
-        "namespace {namespace} would go with {held}: delete these first, or set home.onDelete: \
-         Delete in the Composition's input"
+        "namespace {namespace} would go with {held}: delete its \
+         claims and these first, or set home.onDelete: Delete in the Composition's input"
     ))
 }

@@ -129,7 +129,7 @@ fn composed(request: &Request, user: User<'_>) -> Response {
         namespace: Some(user.namespace.to_owned()),
         protected: protection.is_some(),
         homes: match contents {
-            Contents::Known { homes, .. } => homes,
+            Contents::Homes(homes) => homes,
             Contents::Unknown => Vec::new(),
         },
         message: message.or(protection),

@@ -42,7 +42,7 @@ fn same_requirements(request: &Value, response: &Response) -> Outcome {
 /// Lists come from a cache, which has no order.
 fn orderless(request: &Value, response: &Response) -> Outcome {
     let mut other = request.clone();
-    for requirement in ["pods", "homes", "workloads", "local-queues", "claims"] {
+    for requirement in ["pods", "homes", "workloads"] {
         let items = other.pointer_mut(&format!("/requiredResources/{requirement}/items"));
         if let Some(items) = items.and_then(Value::as_array_mut) {
             items.reverse();

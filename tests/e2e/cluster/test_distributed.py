@@ -35,10 +35,10 @@ def distributed(alice: Workspaces, name: str) -> None:
 
 def test_one_command_reduces_over_both_nodes(alice: Workspaces) -> None:
     distributed(alice, "gang")
-    report = json.loads(
+    nodes = json.loads(
         alice.run("gang", "workspace-allreduce", "--backend", "gloo", "-o", "json")
     )
-    assert len(report["nodes"]) == 2, report
+    assert len(nodes) == 2, nodes
     rendezvous = alice.run("gang", "workspace-rendezvous")
     assert "gang-1" in rendezvous, rendezvous
 

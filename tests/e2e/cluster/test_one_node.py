@@ -77,7 +77,7 @@ def test_a_changed_size_waits_for_the_next_start(alice: Workspaces) -> None:
     status = alice.ready("growing", seconds=120)
     assert status["pods"]["cpu"] == "200m"
     (pod,) = alice.pods("growing")
-    assert pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "200m"
+    assert pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "200m"
 
 
 def test_a_deleted_claim_leaves_its_home_and_a_new_one_finds_it(
