@@ -54,7 +54,7 @@ pub fn verdict(name: &str, pod: Option<Pod<'_>>, names: &Names) -> Verdict {
     containers
         .into_iter()
         .find_map(|container| trouble(name, pod, container))
-        .unwrap_or_else(|| starting(name, pod))
+        .unwrap_or_else(|| waits("Starting", format!("pod {name} is starting")))
 }
 
 /// What keeps a container from running.
@@ -93,15 +93,6 @@ fn trouble(name: &str, pod: Pod<'_>, container: &str) -> Option<Verdict> {
         )),
         _ => None,
     }
-}
-
-fn starting(name: &str, pod: Pod<'_>) -> Verdict {
-    let message = if pod.has_started() {
-        format!("pod {name} runs, SSH does not answer yet")
-    } else {
-        format!("pod {name} is starting")
-    };
-    waits("Starting", message)
 }
 
 /// What the registry says. While kubelet waits for another try it says so first.

@@ -69,7 +69,7 @@ impl Subject<'_> {
             phase: Some(phase),
             message: cause.as_ref().map(|cause| cause.message.clone()),
             ssh: ready.then(|| ssh.clone()),
-            private_ip: self.pod_ip(),
+            private_ip: self.ready_ip(0),
             pods: self.pods.cloned(),
             nodes: self.nodes(),
             // A workspace that stops keeps its host keys.
@@ -246,11 +246,7 @@ impl Subject<'_> {
                 name: self.names.pod(number),
                 host: self.names.host(number),
                 ready: verdict == Verdict::Ready,
-                ip: self
-                    .seen
-                    .pod(&self.names.pod(number))
-                    .and_then(Pod::ip)
-                    .map(str::to_owned),
+                ip: self.ready_ip(number),
                 message: match verdict {
                     Verdict::Ready => None,
                     Verdict::Waits(cause) | Verdict::NeedsPerson(cause) => Some(cause.message),
@@ -259,9 +255,10 @@ impl Subject<'_> {
             .collect()
     }
 
-    fn pod_ip(self) -> Option<String> {
-        let pod = self.seen.pod(&self.names.pod(0))?;
-        pod.ip().map(str::to_owned)
+    /// A node's address once it is of use: each change of status wakes Crossplane.
+    fn ready_ip(self, node: i32) -> Option<String> {
+        let pod = self.seen.pod(&self.names.pod(node))?;
+        pod.ip().filter(|_| pod.is_ready()).map(str::to_owned)
     }
 }
 

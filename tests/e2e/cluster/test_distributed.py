@@ -4,7 +4,7 @@ import json
 import subprocess
 import threading
 
-from cluster.workspaces import Workspaces
+from cluster.workspaces import HOME, Workspaces
 from environment.waiting import until
 
 # Sums over all processes again and again, with a checkpoint that outlives a loss.
@@ -28,7 +28,7 @@ print(f"rank {rank} of {size} done", flush=True)
 
 
 def distributed(alice: Workspaces, name: str) -> None:
-    alice.claim(name, distributed={"nodes": 2}, overrides={"memory": "2Gi"})
+    alice.claim(name, distributed={"nodes": 2}, overrides={"memory": "2Gi"}, home=HOME)
     status = alice.ready(name, seconds=180)
     assert [node["ready"] for node in status["nodes"]] == [True, True]
 
