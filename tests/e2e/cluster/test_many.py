@@ -62,7 +62,12 @@ def test_a_hundred_claims_at_once_are_all_ready(
         claim(
             user.namespace,
             name,
-            {"owner": user.owner, "placement": "Cluster", "overrides": {"cpu": "10m"}},
+            {
+                "owner": user.owner,
+                "placement": "Cluster",
+                # A hundred fit into the memory of this machine.
+                "overrides": {"cpu": "10m", "memory": "216Mi"},
+            },
         )
         for user, name in names
     ]
