@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from cluster.workspaces import Key, Workspaces
-from environment.cluster import Cluster, Object, is_ready
+from environment.cluster import Cluster, Object, Refused, is_ready
 from environment.waiting import until
 
 ROOT = Path(__file__).parents[3]
@@ -96,7 +96,7 @@ def new_user(cluster: Cluster, keys: Callable[[str], Key]) -> Iterator[NewUser]:
     for user in made:
         until(
             f"DevUser {user.owner} to be deleted",
-            lambda user=user: _deleted(cluster, user.owner),
+            lambda user=user: deleted(cluster, user.owner),
             seconds=90,
         )
 
@@ -148,10 +148,11 @@ def workspaces_composition() -> Object:
     return document
 
 
-def _deleted(cluster: Cluster, name: str) -> bool:
+def deleted(cluster: Cluster, name: str) -> bool:
     """Tries again while the user's protection has not noticed that nothing is left."""
     try:
         cluster.kubectl("delete", "devuser", name, "--wait=false", "--ignore-not-found")
-    except Exception:
+    except Refused as refused:
+        assert "in-use" in str(refused), refused
         return False
     return cluster.get("devusers", name, "default") is None

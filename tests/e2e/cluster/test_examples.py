@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from cluster.conftest import ROOT
+from cluster.conftest import ROOT, deleted
 from environment.cluster import CLAIMS, Cluster, is_ready
 from environment.waiting import until
 
@@ -20,12 +20,7 @@ def dave(cluster: Cluster) -> Iterator[None]:
     cluster.delete_claims(NAMESPACE)
     cluster.kubectl("delete", "pvc", "--all", "-n", NAMESPACE, "--timeout=60s")
 
-    def unprotected() -> bool:
-        user = cluster.get("devusers", "dave", "default") or {}
-        return not user.get("status", {}).get("protected")
-
-    until("dave to have no home", unprotected)
-    cluster.kubectl("delete", "devuser", "dave", "--timeout=60s")
+    until("dave to be deleted", lambda: deleted(cluster, "dave"), seconds=90)
 
 
 def test_the_examples_are_accepted_and_the_small_one_gets_ready(

@@ -68,9 +68,11 @@ CLUSTER_WIDE = [
 def may(
     cluster: Cluster, user: Workspaces, verb: str, resource: str, *where: str
 ) -> bool:
+    kind, _, part = resource.partition("/")
+    asked = [kind, f"--subresource={part}"] if part else [kind]
     try:
         said = cluster.kubectl(
-            "auth", "can-i", verb, resource, f"--as={user.owner}", *where
+            "auth", "can-i", verb, *asked, f"--as={user.owner}", *where
         )
     except Refused as refused:
         # kubectl says "no" by its exit status, and warns of what is cluster-scoped.
