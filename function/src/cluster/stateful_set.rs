@@ -127,7 +127,8 @@ impl Nodes<'_> {
             "command": [format!("{PROGRAMS}/prepare")],
             "env": [{"name": "WORKSPACE_SECRET", "value": self.names.host_keys()}],
             "resources": {
-                "requests": {"cpu": "50m", "memory": "64Mi"},
+                // A pod asks for as much as its greediest container.
+                "requests": {"cpu": "10m", "memory": "64Mi"},
                 "limits": {"memory": "256Mi"},
             },
             "terminationMessagePolicy": "FallbackToLogsOnError",
