@@ -29,7 +29,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     program!("node_main.py"),
     program!("places.py"),
     program!("prepare"),
-    program!("ready"),
+    program!("readiness.py"),
     program!("rendezvous.py"),
     program!("rendezvous_store.py"),
     program!("session_environment.py"),
@@ -84,6 +84,13 @@ mod tests {
         files.sort();
         let programs: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).collect();
         assert_eq!(programs, files);
+    }
+
+    #[test]
+    fn the_kubelet_asks_where_the_node_answers() {
+        let port = super::super::stateful_set::READINESS_PORT;
+        let line = format!("\nPORT = {port}\n");
+        assert!(include_str!("scripts/readiness.py").contains(&line));
     }
 
     /// A ConfigMap holds 1 MiB, and Crossplane sends this one at every reconcile.

@@ -16,6 +16,8 @@ const PROGRAMS: &str = "/opt/gpu-workspace/bin";
 const DEVELOPER: i64 = 1000;
 /// torchrun's own default.
 const MASTER_PORT: &str = "29500";
+/// Where a node's main process says whether sshd answers (`scripts/readiness.py`).
+pub(super) const READINESS_PORT: u16 = 9022;
 /// How long a token for the first container is good, in seconds; Kubernetes' least.
 const TOKEN_SECONDS: i64 = 600;
 /// Where Kubernetes' clients look for a token.
@@ -171,9 +173,11 @@ impl Nodes<'_> {
             "ports": [{"name": "ssh", "containerPort": 22, "protocol": "TCP"}],
             "resources": {"requests": requests, "limits": limits},
             "readinessProbe": {
-                "exec": {"command": [format!("{PROGRAMS}/ready")]},
-                "periodSeconds": 5,
+                "httpGet": {"path": "/", "port": READINESS_PORT},
+                "periodSeconds": 2,
                 "timeoutSeconds": 5,
+                // A busy machine is no reason to call somebody's session lost.
+                "failureThreshold": 5,
             },
             "terminationMessagePolicy": "FallbackToLogsOnError",
             "securityContext": unprivileged(),

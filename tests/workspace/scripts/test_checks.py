@@ -4,6 +4,8 @@ import os
 import socket
 import sys
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ import gang
 import home
 import launch
 import node_main
+import readiness
 import software
 from failure import Failure
 from gang import Node
@@ -110,6 +113,38 @@ def test_an_sshd_that_is_stuck_is_not_ready() -> None:
     with _listening(None) as port:
         why = answering.banner("127.0.0.1", port, seconds=0.1)
     assert why == f"port {port} does not answer"
+
+
+def _probed(port: int) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refusal:
+        return refusal.code, refusal.read().decode()
+
+
+def test_the_kubelet_hears_why_nobody_can_log_in() -> None:
+    answers = ["port 22: connection refused", None]
+    asked = readiness.Readiness(lambda: answers.pop(0))
+    server = readiness.serve(asked, port=0)
+    port = server.server_address[1]
+    assert _probed(port) == (503, "sshd on 127.0.0.1:22: port 22: connection refused\n")
+    assert _probed(port) == (200, "sshd answers\n")
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_sshd_that_hangs_later_is_noticed_and_one_that_answers_left_in_peace() -> (
+    None
+):
+    now, answers = [0.0], [None, "port 22 does not answer", None]
+    asked = readiness.Readiness(lambda: answers.pop(0), clock=lambda: now[0])
+    assert asked.why_not() is None
+    now[0] = readiness.TRUSTED - 1
+    assert asked.why_not() is None
+    now[0] = readiness.TRUSTED
+    assert asked.why_not() == "port 22 does not answer"
+    assert asked.why_not() is None
 
 
 def test_a_name_that_does_not_resolve_is_told_from_a_closed_port() -> None:

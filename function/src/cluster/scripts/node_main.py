@@ -18,6 +18,7 @@ from typing import IO, NoReturn
 
 import home
 import places
+import readiness
 import software
 import sshd_config
 from failure import Failure, reported
@@ -29,7 +30,7 @@ PERIOD = 0.05
 WITHOUT_WORK = re.compile(
     r"sshd.*|(ba|da|z|fi)?sh|tmux.*|screen|sftp-server|sleep|tail|less"
 )
-# The readiness probe leaves this in sshd's log, every few seconds.
+# The readiness probe leaves this in sshd's log.
 OF_PROBE = re.compile(
     rb"Connection (closed|reset) by (127\.0\.0\.1|::1) port \d+( \[preauth\])?\s*"
 )
@@ -154,6 +155,7 @@ def _serve(program: str, config: Path) -> NoReturn:
     )
     assert daemon.stderr is not None
     threading.Thread(target=_log, args=[daemon.stderr], daemon=True).start()
+    _answer_probes()
     try:
         while True:
             # As process 1 it is also given what others left behind.
@@ -168,6 +170,16 @@ def _serve(program: str, config: Path) -> NoReturn:
         daemon.terminate()
         _end_work()
         raise
+
+
+def _answer_probes() -> None:
+    try:
+        readiness.serve(readiness.of_sshd())
+    except OSError as error:
+        raise Failure(
+            f"port {readiness.PORT} of the pod, where the kubelet asks whether sshd"
+            f" answers, cannot be listened on: {error.strerror}"
+        ) from None
 
 
 def _log(lines: IO[bytes]) -> None:
