@@ -24,8 +24,9 @@ from failure import Failure, reported
 PRIVATE = [places.HOST_KEY, places.GANG_KEY]
 # For how long the API server may be out of reach.
 PATIENCE = 120.0
-# For how long it may refuse: a Role is in force some moments after it was written.
-REFUSAL_PATIENCE = 5.0
+# For how long it may refuse: Crossplane composes the Role beside the pods, in no order,
+# and a pod that fails meanwhile is started again ever more slowly.
+REFUSAL_PATIENCE = 60.0
 LONGEST_PAUSE = 5.0
 
 Keys = dict[str, bytes]
