@@ -9,7 +9,7 @@ use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
 use local_cluster::report;
 use local_cluster::up::{InitProgram, Options};
-use local_cluster::{Cluster, down, gpus, init, kueue, up};
+use local_cluster::{Cluster, argocd, down, gpus, init, kueue, up};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -94,6 +94,8 @@ struct Name {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Software {
+    /// Argo CD, with a git server that tells it of each push
+    Argocd,
     /// Queues and quotas for workloads
     Kueue,
 }
@@ -141,14 +143,7 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
             follow,
             tail,
         } => return logs(&name.name, &part, follow, tail),
-        Action::Install {
-            software: Software::Kueue,
-            name,
-        } => kueue::install(
-            &Cache::from_environment()?,
-            &Cluster::open(&name.name)?,
-            &mut Progress::to_stderr(),
-        )?,
+        Action::Install { software, name } => install(software, &name.name)?,
         Action::Gpus { count, name } => gpus::advertise(
             &Cluster::open(&name.name)?,
             count,
@@ -180,6 +175,16 @@ fn start(name: String, install_prerequisites: bool) -> Result<(), Box<dyn Error>
          eval \"$(cargo xtask cluster env --name {name})\"",
         began.elapsed().as_secs_f64()
     );
+    Ok(())
+}
+
+fn install(software: Software, name: &str) -> Result<(), Box<dyn Error>> {
+    let (cache, cluster) = (Cache::from_environment()?, Cluster::open(name)?);
+    let mut progress = Progress::to_stderr();
+    match software {
+        Software::Argocd => argocd::install(&cache, &cluster, &mut progress)?,
+        Software::Kueue => kueue::install(&cache, &cluster, &mut progress)?,
+    }
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use std::process::{Command, ExitCode, Stdio};
 use clap::{Args, Subcommand, ValueEnum};
 use local_cluster::Cluster;
 use local_cluster::cache::{self, Cache};
+use local_cluster::debian;
 use local_cluster::progress::Progress;
 use serde_json::json;
 
@@ -34,8 +35,6 @@ const ISOLATED: &[&str] = &[
 ];
 /// Where images lie in a cluster's registry.
 const REPOSITORY: &str = "images/workspace";
-/// The distribution; the wheels are those for its Python.
-const SUITE: &str = "bookworm";
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -160,7 +159,7 @@ fn workspace(
 fn ensure(variant: Variant, progress: &mut Progress) -> Outcome<PathBuf> {
     let cache = Cache::from_environment()?;
     let recipe = crate::root().join("images/workspace");
-    let sources = sources()?;
+    let sources = debian::sources()?;
     let entry = cache.entry(
         "workspace-images",
         variant.name(),
@@ -198,7 +197,7 @@ fn make(
         .arg(recipe.join("build.sh"))
         .arg(variant.name())
         .arg(&parts)
-        .arg(SUITE)
+        .arg(debian::SUITE)
         .args(sources);
     logged(&mut build, log)?;
     fs::rename(parts.join("packages.txt"), folder.join("packages.txt"))?;
@@ -234,29 +233,13 @@ fn layer(parts: &Path, name: &str) -> Outcome<oci::Layer> {
     })
 }
 
-/// Where this machine's apt takes packages from.
-fn sources() -> Outcome<Vec<PathBuf>> {
-    let apt = Path::new("/etc/apt");
-    let mut found: Vec<PathBuf> = fs::read_dir(apt.join("sources.list.d"))?
-        .map(|entry| entry.map(|e| e.path()))
-        .collect::<Result<_, _>>()?;
-    found.retain(|path| {
-        path.extension()
-            .is_some_and(|e| e == "list" || e == "sources")
-    });
-    found.push(apt.join("sources.list"));
-    found.retain(|path| path.exists());
-    found.sort();
-    Ok(found)
-}
-
 /// Stands for all that the image is made from and that is on this machine.
 fn key(variant: Variant, recipe: &Path, sources: &[PathBuf]) -> Outcome<String> {
     let mut files = files(recipe)?;
     files.extend_from_slice(sources);
     let mut contents = vec![
         ("variant".to_owned(), variant.name().as_bytes().to_vec()),
-        ("suite".to_owned(), SUITE.as_bytes().to_vec()),
+        ("suite".to_owned(), debian::SUITE.as_bytes().to_vec()),
         (
             "machine".to_owned(),
             std::env::consts::ARCH.as_bytes().to_vec(),

@@ -160,6 +160,7 @@ pub fn push_image(layout: &Layout, files: &Files) -> Result<(), command::Error> 
             layers: &[files.layer()],
             entrypoint: "/bin/crossplane",
             environment: &["PATH=/bin"],
+            user: None,
         },
     )
 }

@@ -12,8 +12,10 @@ pub struct Image<'a> {
     pub reference: &'a str,
     /// Its layers, lowest first.
     pub layers: &'a [PathBuf],
-    /// What it runs.
+    /// What it runs: a program, and its first arguments after commas.
     pub entrypoint: &'a str,
+    /// Who runs it, as a number; nobody says so: root.
+    pub user: Option<&'a str>,
     /// Environment variables, each `NAME=value`.
     pub environment: &'a [&'a str],
 }
@@ -62,6 +64,9 @@ pub fn push(crane: &Path, image: &Image<'_>) -> Result<(), command::Error> {
         .args(["--entrypoint", image.entrypoint])
         // An image without a platform is refused by the runtime.
         .args(["--set-platform", platform()]);
+    if let Some(user) = image.user {
+        mutate.args(["--user", user]);
+    }
     for variable in image.environment {
         mutate.args(["--env", variable]);
     }

@@ -99,6 +99,7 @@ fn push_image(cluster: &Cluster, binary: &Path, version: &str) -> Result<(), Err
             // The chart calls it by this name, too.
             entrypoint: "/manager",
             environment: &[],
+            user: None,
         },
     )?;
     Ok(cache::remove_folder(&scratch)?)

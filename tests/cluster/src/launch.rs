@@ -165,6 +165,7 @@ fn push_pause(layout: &Layout) -> Result<(), Error> {
             layers: &[layer],
             entrypoint: "/pause",
             environment: &[],
+            user: None,
         },
     )?;
     Ok(())

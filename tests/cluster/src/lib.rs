@@ -17,6 +17,7 @@
     )
 )]
 
+pub mod argocd;
 pub mod binaries;
 pub mod cache;
 mod certificates;
@@ -26,6 +27,7 @@ mod command;
 mod configuration;
 pub mod control_plane;
 mod crossplane;
+pub mod debian;
 pub mod down;
 pub mod emulator;
 pub mod gpus;

@@ -202,6 +202,7 @@ fn runtime_image(
             layers: &[layer],
             entrypoint: &format!("/{}", provider.binary),
             environment: &[],
+            user: None,
         },
     )?;
     let archive = scratch.join("image.tar");

@@ -177,6 +177,15 @@ pub static MODULES: &[Module] = &[
         in_every_cluster: false,
     },
     Module {
+        folder: "argocd",
+        source: "github.com/argoproj/argo-cd/v3",
+        // Its other programs are this one under other names.
+        binaries: &[binary("argocd", "github.com/argoproj/argo-cd/v3/cmd")],
+        ldflags: "-X github.com/argoproj/argo-cd/v3/common.version={version}",
+        tags: "",
+        in_every_cluster: false,
+    },
+    Module {
         folder: "provider-aws-ec2",
         source: "github.com/upbound/provider-aws/v2",
         binaries: &[binary(

@@ -85,6 +85,7 @@ pub(crate) fn push_probe(cluster: &Cluster) -> String {
         layers: &[layer],
         entrypoint: "/probe",
         environment: &[],
+        user: None,
     };
     images::push(&cluster.program("crane").unwrap(), &image).unwrap();
     reference

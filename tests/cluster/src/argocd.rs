@@ -1,0 +1,260 @@
+//! Argo CD in the cluster, with a git server that tells it of each push.
+//!
+//! Its own manifests of the pinned version, and what `argocd/` of this repository adds
+//! to them, as kustomize puts the two together for anybody.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::binaries;
+use crate::cache::{self, Cache};
+use crate::cluster::{self, Cluster};
+use crate::command;
+use crate::debian;
+use crate::images;
+use crate::pins::{self, Pins};
+use crate::progress::Progress;
+
+/// The namespace of Argo CD itself, as its manifests have it.
+pub const NAMESPACE: &str = "argocd";
+/// The namespace of the git server.
+pub const GIT_NAMESPACE: &str = "git";
+
+const BINARY: &str = "argocd";
+/// What Argo CD's own image has of its distribution, with Redis and a web server for git.
+const DEBIAN: debian::Layer<'_> = debian::Layer {
+    name: BINARY,
+    packages: &[
+        "ca-certificates",
+        "curl",
+        "git",
+        "gpg",
+        "lighttpd",
+        "redis-server",
+        "tini",
+    ],
+    // As in Argo CD's own Dockerfile; git insists on a name for each user.
+    finally: "useradd --system --non-unique --uid 999 --create-home argocd",
+};
+/// The names by which the one program is called.
+const PROGRAMS: &[&str] = &[
+    "argocd-application-controller",
+    "argocd-applicationset-controller",
+    "argocd-k8s-auth",
+    "argocd-repo-server",
+    "argocd-server",
+];
+/// What waits until it is there.
+const WORKLOADS: &[(&str, &str)] = &[
+    (NAMESPACE, "deployment/argocd-redis"),
+    (NAMESPACE, "deployment/argocd-repo-server"),
+    (NAMESPACE, "deployment/argocd-server"),
+    (NAMESPACE, "deployment/argocd-applicationset-controller"),
+    (NAMESPACE, "statefulset/argocd-application-controller"),
+    (GIT_NAMESPACE, "deployment/git"),
+];
+
+/// What can go wrong while it is installed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The program cannot be built, or its source not be found.
+    #[error(transparent)]
+    Binaries(#[from] binaries::Error),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    /// The cluster lacks a program.
+    #[error(transparent)]
+    Cluster(#[from] cluster::Error),
+    /// The image's packages cannot be had.
+    #[error(transparent)]
+    Debian(#[from] debian::Error),
+    /// A program failed.
+    #[error(transparent)]
+    Command(#[from] command::Error),
+}
+
+/// Builds Argo CD unless it is built, installs it or brings what is installed in line,
+/// and waits until all of it runs.
+pub fn install(cache: &Cache, cluster: &Cluster, progress: &mut Progress) -> Result<(), Error> {
+    let (module, _) =
+        pins::find(BINARY).ok_or_else(|| binaries::Error::Unknown(BINARY.to_owned()))?;
+    let version = Pins::read(module)?
+        .version(module.source)
+        .unwrap_or("unknown")
+        .to_owned();
+    let built = binaries::ensure(cache, &[BINARY], progress)?;
+    let debian = debian::ensure(cache, &DEBIAN, progress)?;
+    let step = progress.begin("image of Argo CD");
+    let image = push_image(cluster, built.path(BINARY)?, debian, &version)?;
+    link(built.path(BINARY)?, &cluster.programs().join(BINARY))?;
+    step.end("pushed");
+    let step = progress.begin("Argo CD and a git server");
+    let manifests = binaries::source_folder(module)?.join("manifests/install.yaml");
+    apply(cluster, &argocd(&manifests, &image)?)?;
+    apply(cluster, &git(&image))?;
+    step.end("applied");
+    for (namespace, workload) in WORKLOADS {
+        let step = progress.begin(workload);
+        let mut wait = cluster.kubectl()?;
+        wait.args(["rollout", "status", workload, "--timeout=5m"])
+            .args(["--namespace", namespace]);
+        command::output(&mut wait)?;
+        step.end("ready");
+    }
+    Ok(())
+}
+
+/// An image, as kustomize takes its parts.
+struct Image {
+    repository: String,
+    tag: String,
+}
+
+fn push_image(
+    cluster: &Cluster,
+    binary: &Path,
+    debian: PathBuf,
+    version: &str,
+) -> Result<Image, Error> {
+    let image = Image {
+        repository: format!("{}/argoproj/argocd", cluster.registry()),
+        tag: version.to_owned(),
+    };
+    let scratch = cluster.state().temporary().join(BINARY);
+    cache::remove_folder(&scratch)?;
+    let (root, layer) = (scratch.join("root"), scratch.join("layer.tar.gz"));
+    let programs = root.join("usr/local/bin");
+    cache::create_folder(&programs)?;
+    let program = programs.join(BINARY);
+    fs::copy(binary, &program).map_err(cache::Error::io("write", &program))?;
+    for name in PROGRAMS {
+        link(Path::new(BINARY), &programs.join(name))?;
+    }
+    // Mounted over by its manifests, which expect the folders.
+    cache::create_folder(&root.join("app/config"))?;
+    images::pack(&root, &layer)?;
+    images::push(
+        &cluster.program("crane")?,
+        &images::Image {
+            reference: &format!("{}:{}", image.repository, image.tag),
+            layers: &[debian, layer],
+            entrypoint: "/usr/bin/tini,--",
+            environment: &["USER=argocd", "HOME=/home/argocd"],
+            user: Some("999"),
+        },
+    )?;
+    cache::remove_folder(&scratch)?;
+    Ok(image)
+}
+
+fn link(to: &Path, at: &Path) -> Result<(), Error> {
+    if at.symlink_metadata().is_ok() {
+        fs::remove_file(at).map_err(cache::Error::io("remove", at))?;
+    }
+    Ok(symlink(to, at).map_err(cache::Error::io("link", at))?)
+}
+
+/// A kustomization, and the files and folders that it refers to by name.
+struct Overlay {
+    name: &'static str,
+    kustomization: Value,
+    sources: Vec<PathBuf>,
+}
+
+fn argocd(manifests: &Path, image: &Image) -> Result<Overlay, Error> {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let ours = repository.join("argocd");
+    let ours = ours
+        .canonicalize()
+        .map_err(cache::Error::io("find", &ours))?;
+    let replaced =
+        |name: &str| json!({"name": name, "newName": image.repository, "newTag": image.tag});
+    Ok(Overlay {
+        name: "argocd",
+        kustomization: json!({
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "namespace": NAMESPACE,
+            "resources": ["install.yaml", "namespace.json"],
+            "components": ["argocd"],
+            "images": [
+                replaced("quay.io/argoproj/argocd"),
+                replaced("public.ecr.aws/docker/library/redis"),
+            ],
+            "patches": [
+                patch(&absent("argocd-dex-server")),
+                patch(&absent("argocd-notifications-controller")),
+                patch(&json!({
+                    "apiVersion": "apps/v1", "kind": "Deployment",
+                    "metadata": {"name": "argocd-redis"},
+                    "spec": {"template": {"spec": {"containers": [
+                        {"name": "redis", "command": ["redis-server"]},
+                    ]}}},
+                })),
+                // Tests ask it from outside, by the pod's own address.
+                patch(&json!({
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": "argocd-cmd-params-cm"},
+                    "data": {"server.insecure": "true"},
+                })),
+            ],
+        }),
+        sources: vec![manifests.to_owned(), ours],
+    })
+}
+
+fn git(image: &Image) -> Overlay {
+    Overlay {
+        name: "git-server",
+        kustomization: json!({
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": ["git"],
+            "images": [{"name": "argocd", "newName": image.repository, "newTag": image.tag}],
+        }),
+        sources: vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("argocd/git")],
+    }
+}
+
+fn patch(patch: &Value) -> Value {
+    json!({"patch": patch.to_string()})
+}
+
+fn absent(deployment: &str) -> Value {
+    json!({
+        "$patch": "delete",
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": deployment},
+    })
+}
+
+fn apply(cluster: &Cluster, overlay: &Overlay) -> Result<(), Error> {
+    let folder = cluster.state().temporary().join(overlay.name);
+    cache::remove_folder(&folder)?;
+    cache::create_folder(&folder)?;
+    for source in &overlay.sources {
+        let mut copy = std::process::Command::new("cp");
+        copy.args(["--recursive", "--dereference"])
+            .arg(source)
+            .arg(&folder);
+        command::output(&mut copy)?;
+    }
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE},
+    });
+    cache::write(&folder.join("namespace.json"), namespace.to_string())?;
+    let kustomization = format!("{:#}\n", overlay.kustomization);
+    cache::write(&folder.join("kustomization.yaml"), kustomization)?;
+    let mut kustomize = cluster.kubectl()?;
+    let manifests = command::output(kustomize.arg("kustomize").arg(&folder))?;
+    let mut apply = cluster.kubectl()?;
+    // The schema of ApplicationSets is too long for an annotation.
+    apply.args(["apply", "--server-side", "--force-conflicts", "-f", "-"]);
+    command::output_with_input(&mut apply, &manifests)?;
+    cache::remove_folder(&folder)?;
+    Ok(())
+}
