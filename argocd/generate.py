@@ -1,6 +1,6 @@
 """Writes what Argo CD is configured with, from health/*.lua and exclusions.yaml.
 
-    cargo xtask python argocd/generate.py
+cargo xtask python argocd/generate.py
 """
 
 from pathlib import Path
@@ -69,7 +69,7 @@ class Text(str):
     """A text of several lines; YAML writes it once and refers to it after that."""
 
 
-class Dumper(yaml.SafeDumper):
+class Dumper(yaml.SafeDumper):  # type: ignore[misc]
     def ignore_aliases(self, data: Any) -> bool:
         return not isinstance(data, Text)
 
@@ -138,7 +138,8 @@ def values(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def dumped(content: dict[str, Any]) -> str:
-    return yaml.dump(content, Dumper=Dumper, sort_keys=False, width=1000)
+    text: str = yaml.dump(content, Dumper=Dumper, sort_keys=False, width=1000)
+    return text
 
 
 def files() -> dict[str, str]:
