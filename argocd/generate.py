@@ -1,0 +1,164 @@
+"""Writes what Argo CD is configured with, from health/*.lua and exclusions.yaml.
+
+cargo xtask python argocd/generate.py
+"""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).parent
+
+# Each script, and the kinds whose health it tells.
+KINDS = {
+    "workspaces": {
+        "platform.acme.io": [
+            "DevUser",
+            "GpuDevWorkspace",
+            "GpuDevWorkspaceClaim",
+            "WorkspaceFlavor",
+        ],
+    },
+    "managed": {
+        "gpu.platform.acme.io": ["SpotLease", "SpotPool"],
+        "ec2.aws.m.upbound.io": [
+            "EBSVolume",
+            "Instance",
+            "SecurityGroup",
+            "SecurityGroupRule",
+            "VolumeAttachment",
+        ],
+    },
+    "packages": {"pkg.crossplane.io": ["Configuration", "Function", "Provider"]},
+    "definitions": {"apiextensions.crossplane.io": ["CompositeResourceDefinition"]},
+}
+
+# The same with wildcards, of which no two may match one kind: Argo CD takes either.
+WILDCARDS = {
+    "workspaces": ["platform.acme.io/*"],
+    "managed": ["gpu.platform.acme.io/Spot*", "*.aws.m.upbound.io/*"],
+    "packages": [
+        "pkg.crossplane.io/Configuration",
+        "pkg.crossplane.io/Function",
+        "pkg.crossplane.io/Provider",
+    ],
+    "definitions": ["apiextensions.crossplane.io/CompositeResourceDefinition"],
+}
+
+# Of the Kubernetes client, which asks for every kind that providers bring.
+CLIENT = {"env": [{"name": "ARGOCD_K8S_CLIENT_QPS", "value": "300"}]}
+
+HEADER = """\
+# Written by argocd/generate.py: `cargo xtask python argocd/generate.py` does it anew.
+"""
+PURPOSES = {
+    "argocd-cm.yaml": "# The patch of the component in kustomization.yaml.\n",
+    "values.yaml": """\
+# For the Helm chart argo-cd (argo-helm). One key for each kind: it goes together with
+# other values files, and with Argo CDs that take no wildcards.
+""",
+    "values-wildcards.yaml": """\
+# As values.yaml, and every kind of upbound's AWS providers. Wildcards are taken in
+# `resource.customizations` only, which another values file replaces whole.
+""",
+}
+
+
+class Text(str):
+    """A text of several lines; YAML writes it once and refers to it after that."""
+
+
+class Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    def ignore_aliases(self, data: Any) -> bool:
+        return not isinstance(data, Text)
+
+    def generate_anchor(self, node: yaml.Node) -> str:
+        return ANCHORS[node.value]
+
+
+def represent_text(dumper: yaml.SafeDumper, text: Text) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|")
+
+
+Dumper.add_representer(Text, represent_text)
+
+
+def script(name: str) -> Text:
+    """A health check as Argo CD runs it: alone."""
+    parts = [HERE / "health" / f"{part}.lua" for part in ("conditions", name)]
+    return Text("\n".join(part.read_text() for part in parts))
+
+
+SCRIPTS = {name: script(name) for name in KINDS}
+ANCHORS = {str(text): name for name, text in SCRIPTS.items()}
+
+
+def settings() -> dict[str, Any]:
+    """What both forms have."""
+    return {
+        # Its default since 3.0. Labels would make composites look like Argo CD's own.
+        "application.resourceTrackingMethod": "annotation",
+        "resource.exclusions": Text((HERE / "exclusions.yaml").read_text()),
+    }
+
+
+def by_kind() -> dict[str, Any]:
+    """`data` of argocd-cm, one key for each kind."""
+    health = {
+        f"resource.customizations.health.{group}_{kind}": SCRIPTS[name]
+        for name, groups in KINDS.items()
+        for group, kinds in groups.items()
+        for kind in kinds
+    }
+    return settings() | health
+
+
+def by_wildcard() -> dict[str, Any]:
+    """`data` of argocd-cm, with all health checks under one key."""
+    health = {
+        pattern: {"health.lua": SCRIPTS[name]}
+        for name, patterns in WILDCARDS.items()
+        for pattern in patterns
+    }
+    return settings() | {"resource.customizations": Text(dumped(health))}
+
+
+def config_map(data: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "argocd-cm"},
+        "data": data,
+    }
+
+
+def values(data: dict[str, Any]) -> dict[str, Any]:
+    return {"configs": {"cm": data}, "controller": CLIENT, "server": CLIENT}
+
+
+def dumped(content: dict[str, Any]) -> str:
+    text: str = yaml.dump(content, Dumper=Dumper, sort_keys=False, width=1000)
+    return text
+
+
+def files() -> dict[str, str]:
+    """Every generated file, by name."""
+    contents = {
+        "argocd-cm.yaml": config_map(by_kind()),
+        "values.yaml": values(by_kind()),
+        "values-wildcards.yaml": values(by_wildcard()),
+    }
+    return {
+        name: HEADER + PURPOSES[name] + dumped(content)
+        for name, content in contents.items()
+    }
+
+
+def main() -> None:
+    for name, text in files().items():
+        (HERE / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

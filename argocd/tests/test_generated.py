@@ -1,0 +1,38 @@
+"""What is shipped is what is written here."""
+
+from pathlib import Path
+from subprocess import run
+from typing import Any
+
+import yaml
+
+import generate
+
+SHIPPED = Path(generate.__file__).resolve().parent
+
+
+def test_shipped_files_are_not_those_of_the_health_checks() -> None:
+    for name, text in generate.files().items():
+        assert (
+            SHIPPED / name
+        ).read_text() == text, f"{name}: cargo xtask python argocd/generate.py"
+
+
+def argo_cd() -> Path:
+    """Argo CD's source, which the pinned binary is built from."""
+    module = SHIPPED.parent / "tests/cluster/binaries/argocd"
+    command = ["go", "list", "-m", "-f", "{{.Dir}}", "github.com/argoproj/argo-cd/v3"]
+    done = run(command, cwd=module, capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip())
+
+
+def data(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())["data"]
+
+
+def test_argo_cd_watches_what_it_excludes_by_itself() -> None:
+    theirs = data(argo_cd() / "manifests/base/config/argocd-cm.yaml")
+    ours = yaml.safe_load((SHIPPED / "exclusions.yaml").read_text())
+    assert ours[: len(ours) - 2] == yaml.safe_load(
+        theirs["resource.exclusions"]
+    ), "exclusions.yaml begins with Argo CD's own list"
