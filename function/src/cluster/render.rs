@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::condition::{COMPUTE_READY, CONFIG_RESOLVED};
+use api::condition::CONFIG_RESOLVED;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use serde_json::{Value, json};
@@ -19,13 +19,11 @@ use crate::compose::Composed;
 use crate::composite::Composite;
 use crate::hold::{self, Hold};
 use crate::refusal::Refusal;
-use crate::render::{Unresolved, fields};
+use crate::render::Unresolved;
 use crate::request::Request;
-use crate::response::{Condition, Desired, Event, Response, Severity};
+use crate::response::{Condition, Desired, Response, fields};
 use crate::{input, keys};
 
-/// How soon to look again at what a person has to change.
-const REFUSED_TTL: Duration = Duration::from_mins(1);
 /// How soon to look again at pods that are on their way, should Crossplane's watches
 /// have stopped listening.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
@@ -117,10 +115,7 @@ impl Rendering<'_> {
                 connection: connection
                     .map(|(key, value)| (key.to_owned(), value))
                     .collect(),
-                ready: match (report.ready, self.request.others_decide_readiness) {
-                    (true, true) => None,
-                    (ready, _) => Some(ready),
-                },
+                ready: self.request.readiness(report.ready),
             }),
             conditions: [config].into_iter().chain(report.conditions).collect(),
             events: report.events,
@@ -136,7 +131,7 @@ impl Rendering<'_> {
         let mut report = self.as_observed(domain);
         if self.seen.observed.is_empty() {
             report.status.message = Some(why.to_string());
-            report.conditions = vec![blocked()];
+            report.conditions = vec![Condition::compute_blocked()];
         }
         let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
         let observed = self.seen.observed.iter();
@@ -145,27 +140,18 @@ impl Rendering<'_> {
     }
 
     fn refused(&self, policy: Option<&WorkspacePolicy>, why: &Refusal) -> Response {
-        // Crossplane sets conditions that a fatal response leaves out to Unknown,
-        // and the pods may well run.
         let conditions = if self.seen.observed.is_empty() {
-            vec![blocked()]
+            vec![Condition::compute_blocked()]
         } else {
             self.as_observed(None).conditions
         };
-        let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
         let least = policy.map_or(0, |policy| policy.minimum_refresh_seconds);
+        let least = Duration::from_secs(least.into());
         Response {
-            ttl: REFUSED_TTL.max(Duration::from_secs(least.into())),
             requirements: policy
                 .map(|policy| required::requirements(policy, self.composite, self.request))
                 .unwrap_or_default(),
-            desired: None,
-            conditions: [config].into_iter().chain(conditions).collect(),
-            events: vec![Event {
-                severity: Severity::Fatal,
-                reason: why.reason(),
-                message: why.to_string(),
-            }],
+            ..Response::refused(why, least, conditions)
         }
     }
 
@@ -247,12 +233,4 @@ fn ttl(policy: &WorkspacePolicy, phase: Option<Phase>) -> Duration {
         Some(Phase::Ready | Phase::Stopped) => refresh,
         _ => UNSETTLED_TTL.max(least).min(refresh),
     }
-}
-
-fn blocked() -> Condition {
-    Condition::fails(
-        COMPUTE_READY,
-        "ConfigUnresolved",
-        format!("waiting for {CONFIG_RESOLVED}"),
-    )
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::condition::{CONFIG_RESOLVED, READY};
+use api::condition::READY;
 use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus};
 use api::{POLICY_GROUP, VERSION};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::objects::User;
 use super::protection::{self, Contents};
@@ -15,7 +15,7 @@ use crate::composite::Composite;
 use crate::managed::Managed;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::response::{Condition, Desired, Event, Response, Severity};
+use crate::response::{Condition, Desired, Response, fields};
 use crate::schema::{self, Violation, Violations};
 use crate::{hold, keys};
 
@@ -24,7 +24,6 @@ pub const KIND: &str = "DevUser";
 const POLICY_KIND: &str = "DevUserPolicy";
 /// Kubernetes' longest name of a namespace.
 const LONGEST: usize = 63;
-const REFUSED_TTL: Duration = Duration::from_mins(1);
 /// While something is on its way.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
 
@@ -46,7 +45,7 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
             };
             composed(request, user)
         }
-        Err(why) => refused(&why),
+        Err(why) => Response::refused(&why, Duration::ZERO, []),
     }
 }
 
@@ -150,10 +149,7 @@ fn composed(request: &Request, user: User<'_>) -> Response {
             resources: resources.collect(),
             status: fields(&status),
             connection: BTreeMap::new(),
-            ready: match (ready, request.others_decide_readiness) {
-                (true, true) => None,
-                (ready, _) => Some(ready),
-            },
+            ready: request.readiness(ready),
         }),
         conditions: vec![Condition::config_resolved(String::new())],
         events: Vec::new(),
@@ -187,31 +183,5 @@ fn unready(key: &str, observed: Option<&Value>) -> Option<String> {
             }
         }
         _ => None,
-    }
-}
-
-fn refused(why: &Refusal) -> Response {
-    Response {
-        ttl: REFUSED_TTL,
-        requirements: Vec::new(),
-        desired: None,
-        conditions: vec![Condition::fails(
-            CONFIG_RESOLVED,
-            why.reason(),
-            why.to_string(),
-        )],
-        events: vec![Event {
-            severity: Severity::Fatal,
-            reason: why.reason(),
-            message: why.to_string(),
-        }],
-    }
-}
-
-fn fields(status: &DevUserStatus) -> Map<String, Value> {
-    match serde_json::to_value(status) {
-        Ok(Value::Object(fields)) => fields,
-        // A struct of strings and lists always serializes to an object.
-        _ => Map::new(),
     }
 }
