@@ -7,7 +7,7 @@ use api::cluster::{ChosenPods, QueueStatus};
 use api::condition::ADMITTED;
 use serde_json::Value;
 
-use super::seen::{Seen, StatefulSet, number, text};
+use super::seen::{Seen, number, text};
 use crate::finding::Cause;
 use crate::managed::{Managed, Observed};
 use crate::response::Condition;
@@ -95,13 +95,9 @@ impl Admission {
 struct Workload<'a>(&'a Value);
 
 fn mine(seen: Seen<'_>) -> Option<Workload<'_>> {
-    all_mine(seen).find(|workload| !workload.holds("Finished"))
-}
-
-fn all_mine(seen: Seen<'_>) -> impl Iterator<Item = Workload<'_>> {
-    let uid = seen.stateful_set().map(StatefulSet::uid);
-    let workloads = seen.workloads.unwrap_or_default().iter().map(Workload);
-    workloads.filter(move |workload| uid.is_some() && workload.job() == uid)
+    let uid = seen.stateful_set()?.uid();
+    let mut workloads = seen.workloads?.iter().map(Workload);
+    workloads.find(|workload| workload.job() == Some(uid) && !workload.holds("Finished"))
 }
 
 /// The place among those that wait in the same LocalQueue: the more important first,
