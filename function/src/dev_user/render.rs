@@ -123,7 +123,7 @@ fn composed(request: &Request, user: User<'_>) -> Response {
     let waits = objects
         .keys()
         .find_map(|key| unready(key, observed.get(key)));
-    let message = waits.clone();
+    let ready = waits.is_none();
     let status = DevUserStatus {
         namespace: Some(user.namespace.to_owned()),
         protected: protection.is_some(),
@@ -131,9 +131,8 @@ fn composed(request: &Request, user: User<'_>) -> Response {
             Contents::Homes(homes) => homes,
             Contents::Unknown => Vec::new(),
         },
-        message: message.or(protection),
+        message: waits.or(protection),
     };
-    let ready = waits.is_none();
     let resources = objects.into_iter().map(|(key, object)| {
         let ready = unready(&key, observed.get(&key)).is_none();
         (key, Composed { object, ready })
