@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use api::condition::READY;
 use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus};
-use api::{POLICY_GROUP, VERSION};
 use serde_json::{Value, json};
 
 use super::objects::User;
@@ -16,12 +15,11 @@ use crate::managed::Managed;
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::response::{Condition, Desired, Response, fields};
-use crate::schema::{self, Violation, Violations};
-use crate::{hold, keys};
+use crate::schema::{self, Violation};
+use crate::{hold, input, keys};
 
 /// The composite's kind.
 pub const KIND: &str = "DevUser";
-const POLICY_KIND: &str = "DevUserPolicy";
 /// Kubernetes' longest name of a namespace.
 const LONGEST: usize = 63;
 /// While something is on its way.
@@ -53,7 +51,7 @@ fn resolve(
     request: &Request,
     composite: Composite<'_>,
 ) -> Result<(DevUserPolicy, DevUserSpec), Refusal> {
-    let policy = policy(request.policy.as_ref()).map_err(Refusal::Policy)?;
+    let policy = input::dev_user_policy(request.policy.as_ref()).map_err(Refusal::Policy)?;
     let none = json!({});
     let spec = request.composite.as_ref().and_then(|xr| xr.get("spec"));
     let spec = schema::dev_user(spec.unwrap_or(&none)).map_err(Refusal::Parameters)?;
@@ -74,32 +72,6 @@ fn resolve(
         ));
     }
     Ok((policy, spec))
-}
-
-fn policy(input: Option<&Value>) -> Result<DevUserPolicy, Violations> {
-    let Some(input) = input else {
-        let problem = format!("is required: give the pipeline step a {POLICY_KIND} as its input");
-        return Err(Violation::new("input", problem).into());
-    };
-    let policy = schema::dev_user_policy(input)?;
-    let api_version = format!("{POLICY_GROUP}/{VERSION}");
-    let must = [
-        (
-            "input.apiVersion",
-            &policy.api_version,
-            api_version.as_str(),
-        ),
-        ("input.kind", &policy.kind, POLICY_KIND),
-    ];
-    let wrong = must
-        .into_iter()
-        .filter(|(_, is, must)| is.as_str() != *must);
-    Violations::none_of(
-        wrong
-            .map(|(path, _, must)| Violation::new(path, format!("must be {must}")))
-            .collect(),
-    )?;
-    Ok(policy)
 }
 
 fn composed(request: &Request, user: User<'_>) -> Response {
