@@ -68,12 +68,8 @@ pub fn wanted(
     owner::check(policy, &parameters, &origin, request)?;
 
     let catalogue = catalogue::read(policy, request)?;
-    let mut public_keys = resolve::public_keys(&parameters, &catalogue);
-    for key in required::dev_user_keys(request, cluster, &parameters)? {
-        if !public_keys.contains(&key) {
-            public_keys.push(key);
-        }
-    }
+    let users = required::dev_user_keys(request, cluster, &parameters)?;
+    let public_keys = resolve::public_keys(&parameters, &catalogue, &users);
     let flavor = flavor(request, cluster, &parameters);
     let storage_class = flavor
         .as_ref()
@@ -122,23 +118,15 @@ fn notices(
 ) -> Vec<String> {
     let mut notices = Vec::new();
     if public_keys.is_empty() {
-        let owner = &parameters.owner;
-        let place = if cluster.dev_users {
-            format!("spec.publicKeys of DevUser {owner}")
+        let elsewhere = if cluster.dev_users {
+            format!("spec.publicKeys of DevUser {}", parameters.owner)
         } else {
-            let catalogue = &policy.catalogue.name;
-            format!("data.owners.{owner}.publicKeys of EnvironmentConfig {catalogue}")
+            resolve::keys_in_catalogue(policy, parameters)
         };
-        notices.push(format!(
-            "nobody can log in: add a key to spec.parameters.ssh.publicKeys, or to {place}"
-        ));
+        notices.push(resolve::no_public_key(&elsewhere));
     }
     if ssh_cidrs.is_empty() {
-        notices.push(
-            "nobody can connect: add the networks you connect from to \
-             spec.parameters.ssh.allowedCidrs"
-                .to_owned(),
-        );
+        notices.push(resolve::NO_SSH_NETWORK.to_owned());
     }
     if parameters.home.is_none() {
         notices.push(
