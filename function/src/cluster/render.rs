@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::condition::CONFIG_RESOLVED;
 use api::policy::WorkspacePolicy;
-use api::workspace::{GpuDevWorkspaceStatus, Phase};
+use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use serde_json::{Value, json};
 
 use super::names::Names;
@@ -21,7 +21,9 @@ use crate::hold::{self, Hold};
 use crate::refusal::Refusal;
 use crate::render::Unresolved;
 use crate::request::Request;
+use crate::requirements::Requirement;
 use crate::response::{Condition, Desired, Response, fields};
+use crate::schema::Violations;
 use crate::{input, keys};
 
 /// How soon to look again at pods that are on their way, should Crossplane's watches
@@ -33,9 +35,11 @@ const DEFAULT_DOMAIN: &str = "cluster.local";
 /// Decides.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
     let previous = composite.status();
+    let parameters = composite.parameters();
     let rendering = Rendering {
         request,
         composite,
+        parameters: parameters.as_ref(),
         previous: &previous,
         seen: Seen::new(request),
     };
@@ -43,7 +47,7 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
         Ok(policy) => policy,
         Err(violations) => return rendering.refused(None, &Refusal::Policy(violations)),
     };
-    let wanted = match wanted::wanted(&policy, composite, request) {
+    let wanted = match wanted::wanted(&policy, composite, parameters.as_ref(), request) {
         Ok(wanted) => wanted,
         Err(why) => return rendering.unresolved(&policy, why),
     };
@@ -57,6 +61,7 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
 struct Rendering<'a> {
     request: &'a Request,
     composite: Composite<'a>,
+    parameters: Result<&'a WorkspaceParameters, &'a Violations>,
     previous: &'a GpuDevWorkspaceStatus,
     seen: Seen<'a>,
 }
@@ -108,7 +113,7 @@ impl Rendering<'_> {
         let connection = report.connection.into_iter();
         Response {
             ttl: ttl(policy, report.status.phase),
-            requirements: required::requirements(policy, self.composite, self.request),
+            requirements: self.requirements(policy),
             desired: Some(Desired {
                 resources: resources.collect(),
                 status: fields(&report.status),
@@ -149,10 +154,20 @@ impl Rendering<'_> {
         let least = Duration::from_secs(least.into());
         Response {
             requirements: policy
-                .map(|policy| required::requirements(policy, self.composite, self.request))
+                .map(|policy| self.requirements(policy))
                 .unwrap_or_default(),
             ..Response::refused(why, least, conditions)
         }
+    }
+
+    fn requirements(&self, policy: &WorkspacePolicy) -> Vec<Requirement> {
+        required::requirements(
+            policy,
+            self.composite,
+            self.parameters.ok(),
+            self.previous,
+            self.seen.stateful_set(),
+        )
     }
 
     fn as_observed(&self, domain: Option<&str>) -> Report {
