@@ -7,7 +7,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::flavor::{SharedVolume, Toleration};
+use crate::flavor::{CPU, MEMORY, SharedVolume, Toleration};
 
 /// What a claim changes of its flavor, as far as the flavor lets it.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -15,11 +15,11 @@ use crate::flavor::{SharedVolume, Toleration};
 pub struct FlavorOverrides {
     /// CPUs of each node: `4`, `1500m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[1-9][0-9]{0,5}m?$"))]
+    #[schemars(regex(pattern = CPU))]
     pub cpu: Option<String>,
     /// Memory of each node: `16Gi`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[1-9][0-9]{0,6}(Mi|Gi)$"))]
+    #[schemars(regex(pattern = MEMORY))]
     pub memory: Option<String>,
     /// GPUs of each node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,7 @@ pub struct FlavorOverrides {
     pub gpus: Option<i32>,
     /// Size of `/dev/shm`: `2Gi`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[1-9][0-9]{0,6}(Mi|Gi)$"))]
+    #[schemars(regex(pattern = MEMORY))]
     pub shm_size: Option<String>,
     /// Another image.
     #[serde(default, skip_serializing_if = "Option::is_none")]

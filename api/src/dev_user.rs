@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::{BehaviourVersion, HomePolicy};
+use crate::workspace::PUBLIC_KEY;
 
 /// A person who has workspaces. Its name is the `owner` of their claims.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -27,12 +28,7 @@ pub struct DevUserSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 10),
-        inner(
-            length(max = 1024),
-            regex(
-                pattern = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+-]+)?$"
-            )
-        )
+        inner(length(max = 1024), regex(pattern = PUBLIC_KEY))
     )]
     pub public_keys: Vec<String>,
     /// The namespace's quota, each entry instead of the policy's.

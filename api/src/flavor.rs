@@ -10,6 +10,11 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Cores, or thousandths of them: `4`, `1500m`.
+pub(crate) const CPU: &str = r"^[1-9][0-9]{0,5}m?$";
+/// Memory: `512Mi`, `16Gi`.
+pub(crate) const MEMORY: &str = r"^[1-9][0-9]{0,6}(Mi|Gi)$";
+
 /// An offer: image, size and place of a workspace's pods.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
@@ -42,10 +47,10 @@ pub struct WorkspaceFlavorSpec {
     pub pytorch_version: String,
     /// CPUs that each node has for sure, in cores or thousandths: `4`, `1500m`. What
     /// the machine has idle is there as well.
-    #[schemars(regex(pattern = r"^[1-9][0-9]{0,5}m?$"))]
+    #[schemars(regex(pattern = CPU))]
     pub cpu: String,
     /// Memory of each node, with that of `shmSize`: `16Gi`.
-    #[schemars(regex(pattern = r"^[1-9][0-9]{0,6}(Mi|Gi)$"))]
+    #[schemars(regex(pattern = MEMORY))]
     pub memory: String,
     /// GPUs of each node.
     #[serde(default)]
@@ -78,7 +83,7 @@ pub struct WorkspaceFlavorSpec {
     pub runtime_class_name: Option<String>,
     /// Size of `/dev/shm`, which data loaders and NCCL use. It counts as memory.
     #[serde(default = "default_shm_size")]
-    #[schemars(regex(pattern = r"^[1-9][0-9]{0,6}(Mi|Gi)$"))]
+    #[schemars(regex(pattern = MEMORY))]
     pub shm_size: String,
     /// Volumes of the claim's namespace that every node sees.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -147,11 +152,11 @@ pub struct SharedVolume {
 pub struct AllowedOverrides {
     /// The most CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[1-9][0-9]{0,5}m?$"))]
+    #[schemars(regex(pattern = CPU))]
     pub max_cpu: Option<String>,
     /// The most memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[1-9][0-9]{0,6}(Mi|Gi)$"))]
+    #[schemars(regex(pattern = MEMORY))]
     pub max_memory: Option<String>,
     /// The most GPUs of a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,7 +164,7 @@ pub struct AllowedOverrides {
     pub max_gpus: Option<i32>,
     /// The largest `/dev/shm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[1-9][0-9]{0,6}(Mi|Gi)$"))]
+    #[schemars(regex(pattern = MEMORY))]
     pub max_shm_size: Option<String>,
     /// Other images, whole references.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -23,8 +23,6 @@ pub const AUTHORIZED_KEY: &str = "gpu.platform.acme.io:authorized-key";
 pub const LEASE_NAME: &str = "gpu.platform.acme.io:lease-name";
 /// Whose workspace it is.
 pub const OWNER: &str = "gpu.platform.acme.io:owner";
-/// `namespace/name` of the claim, for people and cost reports.
-pub const CLAIM: &str = "gpu.platform.acme.io:claim";
 /// EC2's own display name.
 pub const NAME: &str = "Name";
 

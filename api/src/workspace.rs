@@ -11,6 +11,9 @@ use crate::cluster::{
 };
 use crate::pool::InstanceCapacityType;
 
+/// An OpenSSH public key: type, base64 and perhaps a comment.
+pub(crate) const PUBLIC_KEY: &str = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+-]+)?$";
+
 /// A GPU machine for one developer.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
@@ -146,12 +149,7 @@ pub struct WorkspaceSsh {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 10),
-        inner(
-            length(max = 1024),
-            regex(
-                pattern = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+-]+)?$"
-            )
-        )
+        inner(length(max = 1024), regex(pattern = PUBLIC_KEY))
     )]
     pub public_keys: Vec<String>,
     /// IPv4 networks that may connect. None: the policy's, and without those

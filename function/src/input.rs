@@ -1,5 +1,7 @@
-//! The policy: the function's input, written in a Composition.
+//! The policy, of workspaces or of users: the function's input, written in a
+//! Composition.
 
+use api::dev_user::DevUserPolicy;
 use api::policy::WorkspacePolicy;
 use api::{POLICY_GROUP, VERSION};
 use ipnet::Ipv4Net;
@@ -9,16 +11,14 @@ use crate::limits;
 use crate::schema::{self, Violation, Violations};
 
 const KIND: &str = "WorkspacePolicy";
+const DEV_USER_KIND: &str = "DevUserPolicy";
 
 /// Reads the policy; the violations name fields under `input`.
 pub fn policy(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
-    let Some(input) = input else {
-        let problem = format!("is required: give the pipeline step a {KIND} as its input");
-        return Err(Violation::new("input", problem).into());
-    };
+    let input = given(input, KIND)?;
     let policy = schema::policy(input)?;
     let mut violations = Vec::new();
-    check_kind(&policy, &mut violations);
+    check_kind(&policy.api_version, &policy.kind, KIND, &mut violations);
     check_provider_config_ref(input, &mut violations);
     check_networks(&policy, &mut violations);
     check_tags(&policy, &mut violations);
@@ -26,16 +26,35 @@ pub fn policy(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
     Ok(policy)
 }
 
-fn check_kind(policy: &WorkspacePolicy, violations: &mut Vec<Violation>) {
-    let api_version = format!("{POLICY_GROUP}/{VERSION}");
-    if policy.api_version != api_version {
-        violations.push(Violation::new(
-            "input.apiVersion",
-            format!("must be {api_version}"),
-        ));
+/// Reads the policy of users; the violations name fields under `input`.
+pub fn dev_user_policy(input: Option<&Value>) -> Result<DevUserPolicy, Violations> {
+    let policy = schema::dev_user_policy(given(input, DEV_USER_KIND)?)?;
+    let mut violations = Vec::new();
+    check_kind(
+        &policy.api_version,
+        &policy.kind,
+        DEV_USER_KIND,
+        &mut violations,
+    );
+    Violations::none_of(violations)?;
+    Ok(policy)
+}
+
+fn given<'a>(input: Option<&'a Value>, kind: &str) -> Result<&'a Value, Violations> {
+    input.ok_or_else(|| {
+        let problem = format!("is required: give the pipeline step a {kind} as its input");
+        Violation::new("input", problem).into()
+    })
+}
+
+fn check_kind(api_version: &str, kind: &str, must: &str, violations: &mut Vec<Violation>) {
+    let version = format!("{POLICY_GROUP}/{VERSION}");
+    if api_version != version {
+        let problem = format!("must be {version}");
+        violations.push(Violation::new("input.apiVersion", problem));
     }
-    if policy.kind != KIND {
-        violations.push(Violation::new("input.kind", format!("must be {KIND}")));
+    if kind != must {
+        violations.push(Violation::new("input.kind", format!("must be {must}")));
     }
 }
 

@@ -1,4 +1,4 @@
-//! An observed managed resource, of whichever provider.
+//! An observed resource: a managed one of whichever provider, or one of Kubernetes' own.
 
 use api::condition::{LAST_ASYNC_OPERATION, READY, SYNCED};
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub struct Observed<'a> {
     pub message: &'a str,
 }
 
-/// An observed managed resource.
+/// An observed resource.
 #[derive(Clone, Copy, Debug)]
 pub struct Managed<'a>(&'a Value);
 

@@ -4,10 +4,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use api::condition::{COMPUTE_READY, CONFIG_RESOLVED};
+use api::condition::CONFIG_RESOLVED;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Placement};
-use serde_json::{Map, Value};
 
 use crate::claim_paths::ClaimPaths;
 use crate::compose::{Composition, Seen};
@@ -15,12 +14,9 @@ use crate::composite::Composite;
 use crate::hold::Hold;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::response::{Condition, Desired, Event, Response, Severity};
+use crate::response::{Condition, Desired, Response, fields};
 use crate::status::{self, Report};
 use crate::{cluster, dev_user, flavor, input, limits, placement, requirements, resolve};
-
-/// How soon to look again at what a person has to change.
-const REFUSED_TTL: Duration = Duration::from_mins(1);
 
 /// How soon to look whether a volume is detached.
 const DETACHING_TTL: Duration = Duration::from_secs(10);
@@ -149,7 +145,7 @@ impl Rendering<'_> {
                 connection: connection
                     .map(|(key, value)| (key.to_owned(), value))
                     .collect(),
-                ready: self.readiness(report.ready),
+                ready: self.request.readiness(report.ready),
             }),
             conditions: [config, report.compute]
                 .into_iter()
@@ -164,7 +160,7 @@ impl Rendering<'_> {
         let mut report = status::report(&composition, self.previous);
         if composition.resources.is_empty() {
             report.status.message = Some(why.to_string());
-            report.compute = blocked();
+            report.compute = Condition::compute_blocked();
             report.home = None;
         }
         let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
@@ -176,39 +172,20 @@ impl Rendering<'_> {
         let paths = policy
             .zip(composite)
             .map(|(policy, composite)| claim_paths(policy, composite));
-        // Crossplane sets conditions that a fatal response leaves out to
-        // Unknown, and the instance may well run.
         let (compute, home) = if self.request.observed.is_empty() {
-            (blocked(), None)
+            (Condition::compute_blocked(), None)
         } else {
             let composition = self.seen.held(&paths.unwrap_or_default());
             let report = status::report(&composition, self.previous);
             (report.compute, report.home)
         };
-        let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
         let least = policy.map_or(0, |policy| policy.minimum_refresh_seconds);
+        let least = Duration::from_secs(least.into());
         Response {
-            ttl: REFUSED_TTL.max(Duration::from_secs(least.into())),
             requirements: policy
                 .map(|policy| requirements::of(policy, self.request))
                 .unwrap_or_default(),
-            desired: None,
-            conditions: [config, compute].into_iter().chain(home).collect(),
-            events: vec![Event {
-                severity: Severity::Fatal,
-                reason: why.reason(),
-                message: why.to_string(),
-            }],
-        }
-    }
-
-    /// An explicit readiness of the XR overrides that of its resources and what
-    /// earlier steps said of it. Where there is either, a ready workspace leaves
-    /// the verdict to Crossplane.
-    fn readiness(&self, ready: bool) -> Option<bool> {
-        match (ready, self.request.others_decide_readiness) {
-            (true, true) => None,
-            (ready, _) => Some(ready),
+            ..Response::refused(why, least, [compute].into_iter().chain(home))
         }
     }
 }
@@ -221,15 +198,6 @@ fn ttl(policy: &WorkspacePolicy, composition: &Composition) -> Duration {
     let home = composition.home.as_ref();
     let deadline = home.filter(|home| home.detaching).map(|_| DETACHING_TTL);
     deadline.map_or(refresh, |deadline| deadline.max(least).min(refresh))
-}
-
-/// There is no compute, and none is composed until the other condition holds.
-fn blocked() -> Condition {
-    Condition::fails(
-        COMPUTE_READY,
-        "ConfigUnresolved",
-        format!("waiting for {CONFIG_RESOLVED}"),
-    )
 }
 
 /// As much as is known of a workspace that is not resolved.
@@ -246,14 +214,5 @@ fn claim_paths(policy: &WorkspacePolicy, composite: Composite<'_>) -> ClaimPaths
             .map(|parameters| parameters.region)
             .unwrap_or_default(),
         image: image.map(|image| image.name).unwrap_or_default(),
-    }
-}
-
-/// The status as Crossplane takes it.
-pub fn fields(status: &GpuDevWorkspaceStatus) -> Map<String, Value> {
-    match serde_json::to_value(status) {
-        Ok(Value::Object(fields)) => fields,
-        // A struct of strings and enums always serializes to an object.
-        _ => Map::new(),
     }
 }

@@ -43,6 +43,16 @@ impl Request {
         }
     }
 
+    /// What to say of the XR's readiness. Said explicitly, it overrides that of the
+    /// XR's resources and what earlier steps said of it. Where there is either, a
+    /// ready XR leaves the verdict to Crossplane.
+    pub fn readiness(&self, ready: bool) -> Option<bool> {
+        match (ready, self.others_decide_readiness) {
+            (true, true) => None,
+            (ready, _) => Some(ready),
+        }
+    }
+
     /// The workspace's attachments, with those that Crossplane composes no more;
     /// `None` while they have not been fetched.
     pub fn attachments(&self) -> Option<&[Value]> {

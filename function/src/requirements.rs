@@ -2,12 +2,11 @@
 //! reconcile, or else Crossplane calls again and again.
 
 use api::policy::WorkspacePolicy;
-use api::workspace::Placement;
 
 use crate::composite::Composite;
 use crate::on_demand::{self, home};
 use crate::request::Request;
-use crate::{catalogue, cluster, keys, owner, placement};
+use crate::{catalogue, keys, owner};
 
 /// The requirement for the attachments of a workspace's home volume.
 pub const ATTACHMENTS: &str = "attachments";
@@ -46,16 +45,9 @@ pub enum Which {
     },
 }
 
-fn is_in_cluster(request: &Request, composite: Composite<'_>) -> bool {
-    placement::of(request, composite) == Placement::Cluster
-}
-
-/// Everything that a decision about this request may need.
+/// Everything that a decision about a workspace on EC2 may need.
 pub fn of(policy: &WorkspacePolicy, request: &Request) -> Vec<Requirement> {
     let composite = request.composite.as_ref().map(Composite::new);
-    if let Some(composite) = composite.filter(|c| is_in_cluster(request, *c)) {
-        return cluster::requirements(policy, composite, request);
-    }
     let mut required = catalogue::requirements(policy);
     let Some((composite, origin)) = composite.and_then(|c| Some((c, c.origin().ok()?))) else {
         return required;

@@ -18,6 +18,10 @@ use crate::user_data::UserData;
 use crate::wanted::Wanted;
 use crate::{catalogue, image, keys, limits, owner, placement, software};
 
+/// What is missing without a network.
+pub const NO_SSH_NETWORK: &str = "nobody can connect: add the networks you connect from to \
+                                  spec.parameters.ssh.allowedCidrs";
+
 /// A workspace about which everything is known.
 #[derive(Clone, Debug)]
 pub struct Workspace {
@@ -53,7 +57,7 @@ pub fn workspace(
     let booted = seen.booted_image();
     let image = image::choose(recorded.as_ref(), booted, region, &catalogue, policy)?;
     let software = software::choose(&parameters, policy, &image)?;
-    let public_keys = public_keys(&parameters, &catalogue);
+    let public_keys = public_keys(&parameters, &catalogue, &[]);
     let user_data = UserData {
         behaviour: policy.behaviour_version,
         owner: &parameters.owner,
@@ -132,20 +136,36 @@ fn network(
     Ok(network)
 }
 
-/// The owner's keys from the catalogue, then the claim's, each once.
-pub fn public_keys(parameters: &WorkspaceParameters, catalogue: &Catalogue) -> Vec<String> {
+/// The owner's keys from the catalogue, then the claim's and further ones, each once.
+pub fn public_keys(
+    parameters: &WorkspaceParameters,
+    catalogue: &Catalogue,
+    further: &[String],
+) -> Vec<String> {
     let known = catalogue
         .owners
         .get(&parameters.owner)
         .map(|owner| &owner.public_keys);
     let claimed = parameters.ssh.as_ref().map(|ssh| &ssh.public_keys);
     let mut keys: Vec<String> = Vec::new();
-    for key in known.into_iter().chain(claimed).flatten() {
+    for key in known.into_iter().chain(claimed).flatten().chain(further) {
         if !keys.contains(key) {
             keys.push(key.clone());
         }
     }
     keys
+}
+
+/// What is missing without a key, which may be added `elsewhere` as well.
+pub fn no_public_key(elsewhere: &str) -> String {
+    format!("nobody can log in: add a key to spec.parameters.ssh.publicKeys, or to {elsewhere}")
+}
+
+/// Where the catalogue has the owner's keys.
+pub fn keys_in_catalogue(policy: &WorkspacePolicy, parameters: &WorkspaceParameters) -> String {
+    let catalogue = &policy.catalogue.name;
+    let owner = &parameters.owner;
+    format!("data.owners.{owner}.publicKeys of EnvironmentConfig {catalogue}")
 }
 
 fn notice(
@@ -156,7 +176,6 @@ fn notice(
     network: &Network,
 ) -> String {
     let catalogue = &policy.catalogue.name;
-    let owner = &parameters.owner;
     let region = &parameters.region;
     let claims_networks = parameters
         .ssh
@@ -164,18 +183,11 @@ fn notice(
         .is_some_and(|ssh| !ssh.allowed_cidrs.is_empty());
     let mut notices = Vec::new();
     if public_keys.is_empty() {
-        notices.push(format!(
-            "nobody can log in: add a key to spec.parameters.ssh.publicKeys, or to \
-             data.owners.{owner}.publicKeys of EnvironmentConfig {catalogue}"
-        ));
+        notices.push(no_public_key(&keys_in_catalogue(policy, parameters)));
     }
     if network.security_group_ids.is_empty() {
         if allowed.ssh_cidrs.is_empty() {
-            notices.push(
-                "nobody can connect: add the networks you connect from to \
-                 spec.parameters.ssh.allowedCidrs"
-                    .to_owned(),
-            );
+            notices.push(NO_SSH_NETWORK.to_owned());
         }
     } else if claims_networks {
         notices.push(format!(

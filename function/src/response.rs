@@ -3,21 +3,25 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::condition::CONFIG_RESOLVED;
+use api::condition::{COMPUTE_READY, CONFIG_RESOLVED};
 use function_sdk_rust::proto::v1::{Ready, RunFunctionRequest, RunFunctionResponse, Target};
 use function_sdk_rust::resource::{
     add_connection_detail, json_to_pb, json_to_struct, pb_to_json, set_ready,
 };
 use function_sdk_rust::response::{self as sdk, ResourceMatch};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::call::Call;
 use crate::compose::Composed;
+use crate::refusal::Refusal;
 use crate::requirements::{Requirement, Which};
 
 /// The longest message, in characters. Values that people wrote and what providers
 /// say may be as long as etcd allows, and each message goes into several places.
 const LONGEST: usize = 4096;
+/// How soon to look again at what a person has to change.
+const REFUSED_TTL: Duration = Duration::from_mins(1);
 
 /// A decision, complete and free of chance.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,6 +106,16 @@ impl Condition {
     pub fn config_resolved(notice: String) -> Self {
         Self::holds_but(CONFIG_RESOLVED, "Resolved", notice)
     }
+
+    /// `ComputeReady` where there is no compute: none is composed until
+    /// `ConfigResolved` holds.
+    pub fn compute_blocked() -> Self {
+        Self::fails(
+            COMPUTE_READY,
+            "ConfigUnresolved",
+            format!("waiting for {CONFIG_RESOLVED}"),
+        )
+    }
 }
 
 /// An event of the XR and its claim.
@@ -127,6 +141,29 @@ pub enum Severity {
 }
 
 impl Response {
+    /// Nothing is applied until a person changes something; it is looked at again
+    /// after `least` at the soonest. `others` are the conditions besides
+    /// `ConfigResolved`: Crossplane sets those that a fatal response leaves out to
+    /// Unknown, and what they are about may well be there.
+    pub fn refused(
+        why: &Refusal,
+        least: Duration,
+        others: impl IntoIterator<Item = Condition>,
+    ) -> Self {
+        let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
+        Self {
+            ttl: REFUSED_TTL.max(least),
+            requirements: Vec::new(),
+            desired: None,
+            conditions: [config].into_iter().chain(others).collect(),
+            events: vec![Event {
+                severity: Severity::Fatal,
+                reason: why.reason(),
+                message: why.to_string(),
+            }],
+        }
+    }
+
     /// The protocol's response: everything that earlier steps left in the
     /// request, and this decision.
     pub fn onto(self, call: Call) -> RunFunctionResponse {
@@ -232,6 +269,15 @@ impl Event {
         };
         result.reason = Some(self.reason.to_owned());
         result.target = Some(Target::CompositeAndClaim as i32);
+    }
+}
+
+/// A status as Crossplane takes it.
+pub fn fields<T: Serialize>(status: &T) -> Map<String, Value> {
+    match serde_json::to_value(status) {
+        Ok(Value::Object(fields)) => fields,
+        // A struct of strings, lists and enums always serializes to an object.
+        _ => Map::new(),
     }
 }
 

@@ -27,4 +27,4 @@ mod wanted;
 
 pub use names::OWNER_LABEL;
 pub use render::render;
-pub use required::{KUEUE, requirements};
+pub use required::KUEUE;

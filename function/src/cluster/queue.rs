@@ -7,8 +7,9 @@ use api::cluster::{ChosenPods, QueueStatus};
 use api::condition::ADMITTED;
 use serde_json::Value;
 
-use super::seen::{Seen, StatefulSet, number, text};
+use super::seen::{Seen, number, text};
 use crate::finding::Cause;
+use crate::managed::{Managed, Observed};
 use crate::response::Condition;
 
 /// Kueue's label of a Workload: the UID of what it stands for.
@@ -94,13 +95,9 @@ impl Admission {
 struct Workload<'a>(&'a Value);
 
 fn mine(seen: Seen<'_>) -> Option<Workload<'_>> {
-    all_mine(seen).find(|workload| !workload.holds("Finished"))
-}
-
-fn all_mine(seen: Seen<'_>) -> impl Iterator<Item = Workload<'_>> {
-    let uid = seen.stateful_set().map(StatefulSet::uid);
-    let workloads = seen.workloads.unwrap_or_default().iter().map(Workload);
-    workloads.filter(move |workload| uid.is_some() && workload.job() == uid)
+    let uid = seen.stateful_set()?.uid();
+    let mut workloads = seen.workloads?.iter().map(Workload);
+    workloads.find(|workload| workload.job() == Some(uid) && !workload.holds("Finished"))
 }
 
 /// The place among those that wait in the same LocalQueue: the more important first,
@@ -140,41 +137,40 @@ impl<'a> Workload<'a> {
     }
 
     fn is_on_hold(self) -> bool {
-        let reserved = self.condition("QuotaReserved");
-        reserved.is_some_and(|(status, reason, _)| status == "False" && reason == ON_HOLD)
+        let reserved = Managed::new(self.0).failing("QuotaReserved");
+        reserved.is_some_and(|reserved| reserved.reason == ON_HOLD)
     }
 
     fn holds(self, type_: &str) -> bool {
-        self.condition(type_)
-            .is_some_and(|(status, _, _)| status == "True")
+        Managed::new(self.0).holds(type_)
     }
 
     /// Kueue's words. What took its quota away comes first, since that is what the
     /// owner asks.
     fn waits_because(self, queue: &str) -> Cause {
-        let reserved = self.condition("QuotaReserved");
-        let (reason, why) =
-            reserved.map_or(("Pending", ""), |(_, reason, message)| (reason, message));
+        let object = Managed::new(self.0);
+        let reserved = object.condition("QuotaReserved");
+        let reason = reserved.map_or("Pending", reason_of);
+        let why = reserved.map_or("", |reserved| reserved.message);
         let why = if why.is_empty() {
             format!("waiting for quota in LocalQueue {queue}")
         } else {
             format!("waiting in LocalQueue {queue}: {why}")
         };
-        match self.condition("Evicted") {
-            Some(("True", evicted, message)) if !message.is_empty() => {
-                Cause::new(evicted, format!("{}; {why}", message.trim_end_matches('.')))
+        match object.condition("Evicted") {
+            Some(evicted) if evicted.status == "True" && !evicted.message.is_empty() => {
+                let message = evicted.message.trim_end_matches('.');
+                Cause::new(reason_of(evicted), format!("{message}; {why}"))
             }
             _ => Cause::new(reason, why),
         }
     }
+}
 
-    fn condition(self, type_: &str) -> Option<(&'a str, &'a str, &'a str)> {
-        let conditions = self.0.pointer("/status/conditions")?.as_array()?;
-        let condition = conditions
-            .iter()
-            .find(|condition| text(condition, &["type"]) == Some(type_))?;
-        let word = |field| text(condition, &[field]).unwrap_or_default();
-        let reason = text(condition, &["reason"]).unwrap_or("Unknown");
-        Some((word("status"), reason, word("message")))
+/// The reason that ours repeats; Kubernetes wants every condition to have one.
+fn reason_of(condition: Observed<'_>) -> &str {
+    match condition.reason {
+        "" => "Unknown",
+        reason => reason,
     }
 }

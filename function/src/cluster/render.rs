@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::condition::{COMPUTE_READY, CONFIG_RESOLVED};
+use api::condition::CONFIG_RESOLVED;
 use api::policy::WorkspacePolicy;
-use api::workspace::{GpuDevWorkspaceStatus, Phase};
+use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use serde_json::{Value, json};
 
 use super::names::Names;
@@ -19,13 +19,13 @@ use crate::compose::Composed;
 use crate::composite::Composite;
 use crate::hold::{self, Hold};
 use crate::refusal::Refusal;
-use crate::render::{Unresolved, fields};
+use crate::render::Unresolved;
 use crate::request::Request;
-use crate::response::{Condition, Desired, Event, Response, Severity};
+use crate::requirements::Requirement;
+use crate::response::{Condition, Desired, Response, fields};
+use crate::schema::Violations;
 use crate::{input, keys};
 
-/// How soon to look again at what a person has to change.
-const REFUSED_TTL: Duration = Duration::from_mins(1);
 /// How soon to look again at pods that are on their way, should Crossplane's watches
 /// have stopped listening.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
@@ -35,9 +35,11 @@ const DEFAULT_DOMAIN: &str = "cluster.local";
 /// Decides.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
     let previous = composite.status();
+    let parameters = composite.parameters();
     let rendering = Rendering {
         request,
         composite,
+        parameters: parameters.as_ref(),
         previous: &previous,
         seen: Seen::new(request),
     };
@@ -45,7 +47,7 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
         Ok(policy) => policy,
         Err(violations) => return rendering.refused(None, &Refusal::Policy(violations)),
     };
-    let wanted = match wanted::wanted(&policy, composite, request) {
+    let wanted = match wanted::wanted(&policy, composite, parameters.as_ref(), request) {
         Ok(wanted) => wanted,
         Err(why) => return rendering.unresolved(&policy, why),
     };
@@ -59,6 +61,7 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
 struct Rendering<'a> {
     request: &'a Request,
     composite: Composite<'a>,
+    parameters: Result<&'a WorkspaceParameters, &'a Violations>,
     previous: &'a GpuDevWorkspaceStatus,
     seen: Seen<'a>,
 }
@@ -110,17 +113,14 @@ impl Rendering<'_> {
         let connection = report.connection.into_iter();
         Response {
             ttl: ttl(policy, report.status.phase),
-            requirements: required::requirements(policy, self.composite, self.request),
+            requirements: self.requirements(policy),
             desired: Some(Desired {
                 resources: resources.collect(),
                 status: fields(&report.status),
                 connection: connection
                     .map(|(key, value)| (key.to_owned(), value))
                     .collect(),
-                ready: match (report.ready, self.request.others_decide_readiness) {
-                    (true, true) => None,
-                    (ready, _) => Some(ready),
-                },
+                ready: self.request.readiness(report.ready),
             }),
             conditions: [config].into_iter().chain(report.conditions).collect(),
             events: report.events,
@@ -136,7 +136,7 @@ impl Rendering<'_> {
         let mut report = self.as_observed(domain);
         if self.seen.observed.is_empty() {
             report.status.message = Some(why.to_string());
-            report.conditions = vec![blocked()];
+            report.conditions = vec![Condition::compute_blocked()];
         }
         let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
         let observed = self.seen.observed.iter();
@@ -145,28 +145,29 @@ impl Rendering<'_> {
     }
 
     fn refused(&self, policy: Option<&WorkspacePolicy>, why: &Refusal) -> Response {
-        // Crossplane sets conditions that a fatal response leaves out to Unknown,
-        // and the pods may well run.
         let conditions = if self.seen.observed.is_empty() {
-            vec![blocked()]
+            vec![Condition::compute_blocked()]
         } else {
             self.as_observed(None).conditions
         };
-        let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
         let least = policy.map_or(0, |policy| policy.minimum_refresh_seconds);
+        let least = Duration::from_secs(least.into());
         Response {
-            ttl: REFUSED_TTL.max(Duration::from_secs(least.into())),
             requirements: policy
-                .map(|policy| required::requirements(policy, self.composite, self.request))
+                .map(|policy| self.requirements(policy))
                 .unwrap_or_default(),
-            desired: None,
-            conditions: [config].into_iter().chain(conditions).collect(),
-            events: vec![Event {
-                severity: Severity::Fatal,
-                reason: why.reason(),
-                message: why.to_string(),
-            }],
+            ..Response::refused(why, least, conditions)
         }
+    }
+
+    fn requirements(&self, policy: &WorkspacePolicy) -> Vec<Requirement> {
+        required::requirements(
+            policy,
+            self.composite,
+            self.parameters.ok(),
+            self.previous,
+            self.seen.stateful_set(),
+        )
     }
 
     fn as_observed(&self, domain: Option<&str>) -> Report {
@@ -247,12 +248,4 @@ fn ttl(policy: &WorkspacePolicy, phase: Option<Phase>) -> Duration {
         Some(Phase::Ready | Phase::Stopped) => refresh,
         _ => UNSETTLED_TTL.max(least).min(refresh),
     }
-}
-
-fn blocked() -> Condition {
-    Condition::fails(
-        COMPUTE_READY,
-        "ConfigUnresolved",
-        format!("waiting for {CONFIG_RESOLVED}"),
-    )
 }

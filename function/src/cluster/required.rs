@@ -2,13 +2,13 @@
 
 use api::flavor::WorkspaceFlavorSpec;
 use api::policy::{ClusterPolicy, WorkspacePolicy};
-use api::workspace::{Phase, WorkspaceParameters};
+use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use api::{VERSION, WORKSPACE_GROUP};
 use serde_json::{Value, json};
 
 use super::names::{Names, WORKSPACE_LABEL};
 use super::record::Record;
-use super::seen::{Seen, StatefulSet};
+use super::seen::StatefulSet;
 use super::{choice, queue};
 use crate::composite::{Composite, Origin};
 use crate::hold::Hold;
@@ -34,7 +34,9 @@ const API_VERSION: &str = "platform.acme.io/v1alpha1";
 pub fn requirements(
     policy: &WorkspacePolicy,
     composite: Composite<'_>,
-    request: &Request,
+    parameters: Option<&WorkspaceParameters>,
+    status: &GpuDevWorkspaceStatus,
+    set: Option<StatefulSet<'_>>,
 ) -> Vec<Requirement> {
     debug_assert_eq!(API_VERSION, format!("{WORKSPACE_GROUP}/{VERSION}"));
     let mut required = catalogue::requirements(policy);
@@ -42,19 +44,15 @@ pub fn requirements(
         return required;
     };
     required.extend(owner::requirement(policy, &origin));
-    required.extend(of_claim(
-        cluster,
-        &origin,
-        composite,
-        Seen::new(request).stateful_set(),
-    ));
+    required.extend(of_claim(cluster, &origin, parameters, status, set));
     required
 }
 
 fn of_claim(
     cluster: &ClusterPolicy,
     origin: &Origin,
-    composite: Composite<'_>,
+    parameters: Option<&WorkspaceParameters>,
+    status: &GpuDevWorkspaceStatus,
     set: Option<StatefulSet<'_>>,
 ) -> Vec<Requirement> {
     let names = Names::of(origin, &cluster.domain);
@@ -69,18 +67,17 @@ fn of_claim(
         },
     };
     let mut required = vec![mine(PODS, "Pod"), mine(HOMES, "PersistentVolumeClaim")];
-    let Ok(parameters) = composite.parameters() else {
+    let Some(parameters) = parameters else {
         return required;
     };
-    if let Ok(flavor) = choice::flavor(&parameters, cluster) {
+    if let Ok(flavor) = choice::flavor(parameters, cluster) {
         required.push(ours(FLAVOR, "WorkspaceFlavor", flavor));
     }
     if cluster.dev_users {
         required.push(ours(DEV_USER, "DevUser", &parameters.owner));
     }
-    let status = composite.status();
     let recorded = set.and_then(Record::of).map(|record| record.pods);
-    let is_queued = [status.pods, recorded]
+    let is_queued = [status.pods.as_ref(), recorded.as_ref()]
         .into_iter()
         .flatten()
         .any(|pods| pods.queue.is_some());

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use api::condition::READY;
 use serde_json::Value;
 
 use super::required;
 use crate::keys;
+use crate::managed::Managed;
 use crate::request::Request;
 
 /// The container that the owner works in.
@@ -96,7 +98,7 @@ impl<'a> StatefulSet<'a> {
 
     /// Whether it is on its way out.
     pub fn is_ending(self) -> bool {
-        self.0.pointer("/metadata/deletionTimestamp").is_some()
+        Managed::new(self.0).deleting()
     }
 
     /// How many pods it is to have.
@@ -144,7 +146,7 @@ pub enum Doing<'a> {
 impl<'a> Pod<'a> {
     /// Its name.
     pub fn name(self) -> &'a str {
-        text(self.0, &["metadata", "name"]).unwrap_or_default()
+        Managed::new(self.0).name()
     }
 
     /// Its address.
@@ -154,12 +156,12 @@ impl<'a> Pod<'a> {
 
     /// Whether it is on its way out.
     pub fn is_ending(self) -> bool {
-        self.0.pointer("/metadata/deletionTimestamp").is_some()
+        Managed::new(self.0).deleting()
     }
 
     /// Whether one can log in.
     pub fn is_ready(self) -> bool {
-        !self.is_ending() && self.condition("Ready").is_some_and(|c| c.0 == "True")
+        !self.is_ending() && Managed::new(self.0).holds(READY)
     }
 
     /// Whether somebody may work in it.
@@ -178,8 +180,8 @@ impl<'a> Pod<'a> {
 
     /// Why no node takes it.
     pub fn unschedulable(self) -> Option<&'a str> {
-        let (status, reason, message) = self.condition("PodScheduled")?;
-        (status == "False" && reason == "Unschedulable").then_some(message)
+        let scheduled = Managed::new(self.0).failing("PodScheduled")?;
+        (scheduled.reason == "Unschedulable").then_some(scheduled.message)
     }
 
     /// What one of its containers does.
@@ -221,15 +223,6 @@ impl<'a> Pod<'a> {
             .flatten()
             .find(|status| text(status, &["name"]) == Some(name))
     }
-
-    fn condition(self, type_: &str) -> Option<(&'a str, &'a str, &'a str)> {
-        let conditions = self.0.pointer("/status/conditions")?.as_array()?;
-        let condition = conditions
-            .iter()
-            .find(|condition| text(condition, &["type"]) == Some(type_))?;
-        let word = |field| text(condition, &[field]).unwrap_or_default();
-        Some((word("status"), word("reason"), word("message")))
-    }
 }
 
 /// An observed `PersistentVolumeClaim` of a home.
@@ -244,7 +237,7 @@ impl<'a> VolumeClaim<'a> {
 
     /// Its name.
     pub fn name(self) -> &'a str {
-        text(self.0, &["metadata", "name"]).unwrap_or_default()
+        Managed::new(self.0).name()
     }
 
     /// Whose files are in it.

@@ -12,7 +12,7 @@ use crate::composite::Composite;
 use crate::refusal::Refusal;
 use crate::render::Unresolved;
 use crate::request::Request;
-use crate::schema::Violation;
+use crate::schema::{Violation, Violations};
 use crate::{catalogue, limits, owner, placement, resolve};
 
 /// A workspace about which everything is known.
@@ -53,34 +53,31 @@ pub struct WantedHome {
 pub fn wanted(
     policy: &WorkspacePolicy,
     composite: Composite<'_>,
+    parameters: Result<&WorkspaceParameters, &Violations>,
     request: &Request,
 ) -> Result<Wanted, Unresolved> {
     let origin = composite.origin()?;
-    let parameters = composite.parameters().map_err(Refusal::Parameters)?;
-    placement::check(request, &parameters, Placement::Cluster)?;
+    let parameters = parameters.map_err(|wrong| Refusal::Parameters(wrong.clone()))?;
+    placement::check(request, parameters, Placement::Cluster)?;
     let Some(cluster) = &policy.cluster else {
         let problem = "must be EC2: the policy has no input.cluster";
         let violation = Violation::new("spec.parameters.placement", problem);
         return Err(Refusal::Parameters(violation.into()).into());
     };
-    let ssh_cidrs = limits::ssh_cidrs(&parameters, policy).map_err(Refusal::Parameters)?;
-    limits::check_home(&parameters, policy).map_err(Refusal::Parameters)?;
-    owner::check(policy, &parameters, &origin, request)?;
+    let ssh_cidrs = limits::ssh_cidrs(parameters, policy).map_err(Refusal::Parameters)?;
+    limits::check_home(parameters, policy).map_err(Refusal::Parameters)?;
+    owner::check(policy, parameters, &origin, request)?;
 
     let catalogue = catalogue::read(policy, request)?;
-    let mut public_keys = resolve::public_keys(&parameters, &catalogue);
-    for key in required::dev_user_keys(request, cluster, &parameters)? {
-        if !public_keys.contains(&key) {
-            public_keys.push(key);
-        }
-    }
-    let flavor = flavor(request, cluster, &parameters);
+    let users = required::dev_user_keys(request, cluster, parameters)?;
+    let public_keys = resolve::public_keys(parameters, &catalogue, &users);
+    let flavor = flavor(request, cluster, parameters);
     let storage_class = flavor
         .as_ref()
         .ok()
         .and_then(|(_, spec)| spec.storage_class_name.clone());
     let made_from = flavor.and_then(|(name, spec)| {
-        let pods = choice::pods(&parameters, cluster, name, &spec);
+        let pods = choice::pods(parameters, cluster, name, &spec);
         Ok(Record {
             pods: pods.map_err(Refusal::Parameters)?,
             owner: parameters.owner.clone(),
@@ -89,13 +86,17 @@ pub fn wanted(
     });
     Ok(Wanted {
         names: Names::of(&origin, &cluster.domain),
-        notices: notices(policy, cluster, &parameters, &public_keys, &ssh_cidrs),
-        owner: parameters.owner,
+        notices: notices(policy, cluster, parameters, &public_keys, &ssh_cidrs),
+        owner: parameters.owner.clone(),
         public_keys,
         ssh_cidrs,
-        state: parameters.lifecycle.unwrap_or_default().state,
+        state: parameters
+            .lifecycle
+            .as_ref()
+            .map(|lifecycle| lifecycle.state)
+            .unwrap_or_default(),
         made_from,
-        home: parameters.home.map(|home| WantedHome {
+        home: parameters.home.as_ref().map(|home| WantedHome {
             size_gib: home.size_gib,
             storage_class,
         }),
@@ -122,23 +123,15 @@ fn notices(
 ) -> Vec<String> {
     let mut notices = Vec::new();
     if public_keys.is_empty() {
-        let owner = &parameters.owner;
-        let place = if cluster.dev_users {
-            format!("spec.publicKeys of DevUser {owner}")
+        let elsewhere = if cluster.dev_users {
+            format!("spec.publicKeys of DevUser {}", parameters.owner)
         } else {
-            let catalogue = &policy.catalogue.name;
-            format!("data.owners.{owner}.publicKeys of EnvironmentConfig {catalogue}")
+            resolve::keys_in_catalogue(policy, parameters)
         };
-        notices.push(format!(
-            "nobody can log in: add a key to spec.parameters.ssh.publicKeys, or to {place}"
-        ));
+        notices.push(resolve::no_public_key(&elsewhere));
     }
     if ssh_cidrs.is_empty() {
-        notices.push(
-            "nobody can connect: add the networks you connect from to \
-             spec.parameters.ssh.allowedCidrs"
-                .to_owned(),
-        );
+        notices.push(resolve::NO_SSH_NETWORK.to_owned());
     }
     if parameters.home.is_none() {
         notices.push(

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::condition::{CONFIG_RESOLVED, READY};
+use api::condition::READY;
 use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus};
-use api::{POLICY_GROUP, VERSION};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::objects::User;
 use super::protection::{self, Contents};
@@ -15,16 +14,14 @@ use crate::composite::Composite;
 use crate::managed::Managed;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::response::{Condition, Desired, Event, Response, Severity};
-use crate::schema::{self, Violation, Violations};
-use crate::{hold, keys};
+use crate::response::{Condition, Desired, Response, fields};
+use crate::schema::{self, Violation};
+use crate::{hold, input, keys};
 
 /// The composite's kind.
 pub const KIND: &str = "DevUser";
-const POLICY_KIND: &str = "DevUserPolicy";
 /// Kubernetes' longest name of a namespace.
 const LONGEST: usize = 63;
-const REFUSED_TTL: Duration = Duration::from_mins(1);
 /// While something is on its way.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
 
@@ -46,7 +43,7 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
             };
             composed(request, user)
         }
-        Err(why) => refused(&why),
+        Err(why) => Response::refused(&why, Duration::ZERO, []),
     }
 }
 
@@ -54,7 +51,7 @@ fn resolve(
     request: &Request,
     composite: Composite<'_>,
 ) -> Result<(DevUserPolicy, DevUserSpec), Refusal> {
-    let policy = policy(request.policy.as_ref()).map_err(Refusal::Policy)?;
+    let policy = input::dev_user_policy(request.policy.as_ref()).map_err(Refusal::Policy)?;
     let none = json!({});
     let spec = request.composite.as_ref().and_then(|xr| xr.get("spec"));
     let spec = schema::dev_user(spec.unwrap_or(&none)).map_err(Refusal::Parameters)?;
@@ -75,32 +72,6 @@ fn resolve(
         ));
     }
     Ok((policy, spec))
-}
-
-fn policy(input: Option<&Value>) -> Result<DevUserPolicy, Violations> {
-    let Some(input) = input else {
-        let problem = format!("is required: give the pipeline step a {POLICY_KIND} as its input");
-        return Err(Violation::new("input", problem).into());
-    };
-    let policy = schema::dev_user_policy(input)?;
-    let api_version = format!("{POLICY_GROUP}/{VERSION}");
-    let must = [
-        (
-            "input.apiVersion",
-            &policy.api_version,
-            api_version.as_str(),
-        ),
-        ("input.kind", &policy.kind, POLICY_KIND),
-    ];
-    let wrong = must
-        .into_iter()
-        .filter(|(_, is, must)| is.as_str() != *must);
-    Violations::none_of(
-        wrong
-            .map(|(path, _, must)| Violation::new(path, format!("must be {must}")))
-            .collect(),
-    )?;
-    Ok(policy)
 }
 
 fn composed(request: &Request, user: User<'_>) -> Response {
@@ -124,7 +95,7 @@ fn composed(request: &Request, user: User<'_>) -> Response {
     let waits = objects
         .keys()
         .find_map(|key| unready(key, observed.get(key)));
-    let message = waits.clone();
+    let ready = waits.is_none();
     let status = DevUserStatus {
         namespace: Some(user.namespace.to_owned()),
         protected: protection.is_some(),
@@ -132,9 +103,8 @@ fn composed(request: &Request, user: User<'_>) -> Response {
             Contents::Homes(homes) => homes,
             Contents::Unknown => Vec::new(),
         },
-        message: message.or(protection),
+        message: waits.or(protection),
     };
-    let ready = waits.is_none();
     let resources = objects.into_iter().map(|(key, object)| {
         let ready = unready(&key, observed.get(&key)).is_none();
         (key, Composed { object, ready })
@@ -150,10 +120,7 @@ fn composed(request: &Request, user: User<'_>) -> Response {
             resources: resources.collect(),
             status: fields(&status),
             connection: BTreeMap::new(),
-            ready: match (ready, request.others_decide_readiness) {
-                (true, true) => None,
-                (ready, _) => Some(ready),
-            },
+            ready: request.readiness(ready),
         }),
         conditions: vec![Condition::config_resolved(String::new())],
         events: Vec::new(),
@@ -187,31 +154,5 @@ fn unready(key: &str, observed: Option<&Value>) -> Option<String> {
             }
         }
         _ => None,
-    }
-}
-
-fn refused(why: &Refusal) -> Response {
-    Response {
-        ttl: REFUSED_TTL,
-        requirements: Vec::new(),
-        desired: None,
-        conditions: vec![Condition::fails(
-            CONFIG_RESOLVED,
-            why.reason(),
-            why.to_string(),
-        )],
-        events: vec![Event {
-            severity: Severity::Fatal,
-            reason: why.reason(),
-            message: why.to_string(),
-        }],
-    }
-}
-
-fn fields(status: &DevUserStatus) -> Map<String, Value> {
-    match serde_json::to_value(status) {
-        Ok(Value::Object(fields)) => fields,
-        // A struct of strings and lists always serializes to an object.
-        _ => Map::new(),
     }
 }

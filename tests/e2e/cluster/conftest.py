@@ -1,6 +1,5 @@
 """The cluster with flavors, queues and two users."""
 
-import copy
 import os
 import subprocess
 import uuid
@@ -11,12 +10,10 @@ import pytest
 import yaml
 
 from cluster.workspaces import Key, Workspaces
-from environment.cluster import Cluster, Object, Refused, is_ready
+from environment.cluster import Cluster, Refused, is_ready
+from environment.variants import composition, flavor
 from environment.waiting import until
 
-ROOT = Path(__file__).parents[3]
-# GPUs that `cluster gpus` has the node advertise, and what the ClusterQueue gives out.
-QUOTA = 1
 OPTED_IN = {"platform.acme.io/gpu-workspaces": "managed"}
 
 NewUser = Callable[..., Workspaces]
@@ -36,19 +33,9 @@ def image() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def flavors(cluster: Cluster, image: str) -> None:
-    documents = yaml.safe_load_all(
-        (ROOT / "examples/platform/flavors.yaml").read_text()
-    )
-    (small,) = [d for d in documents if d["metadata"]["name"] == "cpu-small"]
-    small["spec"].update(image=image, cpu="100m", shmSize="64Mi")
-    small["spec"]["overrides"]["images"] = ["10.244.0.0:5000/images/nothing:none"]
-    gpu = copy.deepcopy(small)
-    gpu["metadata"]["name"] = "gpu"
-    gpu["spec"].update(gpus=1, gpuProduct="Emulated")
-    gpu["spec"]["overrides"]["maxGpus"] = 2
-    for flavor in (small, gpu):
-        cluster.apply(flavor)
-    for name in ("cpu-small", "gpu"):
+    gpu = {"gpus": 1, "gpuProduct": "Emulated", "overrides": {"maxGpus": 2}}
+    names = [flavor(cluster, image, "cpu-small"), flavor(cluster, image, "gpu", **gpu)]
+    for name in names:
         until(
             f"WorkspaceFlavor {name} to be Ready",
             lambda name=name: is_ready(
@@ -124,28 +111,17 @@ def queued(cluster: Cluster) -> str:
         (Path(__file__).parent / "queues.yaml").read_text()
     ):
         cluster.apply(document)
-    composition = workspaces_composition()
-    composition["metadata"] = {"name": "queued"}
-    composition["spec"]["pipeline"][0]["input"]["cluster"]["queue"] = {
+    users = {
+        "namespaceLabels": OPTED_IN,
+        "queue": {"name": "gpus", "clusterQueue": "gpus"},
+    }
+    composition(cluster, "devusers-queued", users, of="devusers")
+    queue = {
         "default": "gpus",
         "defaultPriorityClass": "batch",
         "allowedPriorityClasses": ["batch", "interactive"],
     }
-    cluster.apply(composition)
-    users: Object = yaml.safe_load((ROOT / "compositions/devusers.yaml").read_text())
-    users["metadata"] = {"name": "devusers-queued"}
-    policy = users["spec"]["pipeline"][0]["input"]
-    policy["namespaceLabels"].update(OPTED_IN)
-    policy["queue"] = {"name": "gpus", "clusterQueue": "gpus"}
-    cluster.apply(users)
-    return "queued"
-
-
-def workspaces_composition() -> Object:
-    document: Object = yaml.safe_load(
-        (ROOT / "compositions/gpudevworkspaces.yaml").read_text()
-    )
-    return document
+    return composition(cluster, "queued", {"cluster": {"queue": queue}})
 
 
 def deleted(cluster: Cluster, name: str) -> bool:

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from cluster.conftest import ROOT, deleted
+from cluster.conftest import deleted
 from environment.cluster import CLAIMS, Cluster, is_ready
+from environment.variants import ROOT
 from environment.waiting import until
 
 NAMESPACE = "dev-dave"

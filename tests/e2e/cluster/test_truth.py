@@ -1,22 +1,8 @@
 """What is not there is never Ready, and says why."""
 
-from cluster.conftest import ROOT, workspaces_composition
 from cluster.workspaces import HOME, Workspaces
-from environment.cluster import Cluster, Object, is_ready
-
-import yaml
-
-
-def flavor(cluster: Cluster, image: str, name: str, **changes: object) -> str:
-    """A flavor like the small one, with something wrong."""
-    documents = yaml.safe_load_all(
-        (ROOT / "examples/platform/flavors.yaml").read_text()
-    )
-    small: Object = next(d for d in documents if d["metadata"]["name"] == "cpu-small")
-    small["metadata"]["name"] = name
-    small["spec"].update({"image": image, "cpu": "100m", "shmSize": "64Mi", **changes})
-    cluster.apply(small)
-    return name
+from environment.cluster import Cluster, is_ready
+from environment.variants import composition, flavor
 
 
 def never_ready(alice: Workspaces, name: str) -> None:
@@ -84,11 +70,8 @@ def test_a_flavor_that_comes_later_is_waited_for(
 def test_homes_go_with_their_claim_where_the_policy_says_so(
     cluster: Cluster, alice: Workspaces
 ) -> None:
-    composition = workspaces_composition()
-    composition["metadata"] = {"name": "homes-go"}
-    composition["spec"]["pipeline"][0]["input"]["home"] = {"onDelete": "Delete"}
-    cluster.apply(composition)
-    alice.claim("passing", home=HOME, composition="homes-go")
+    homes_go = composition(cluster, "homes-go", {"home": {"onDelete": "Delete"}})
+    alice.claim("passing", home=HOME, composition=homes_go)
     alice.ready("passing", seconds=120)
     (home,) = alice.homes("passing")
     alice.delete("passing")

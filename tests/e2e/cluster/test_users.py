@@ -6,6 +6,7 @@ import pytest
 
 from cluster.workspaces import HOME, Workspaces
 from environment.cluster import Cluster, Refused
+from environment.variants import composition
 from environment.waiting import until
 
 CONNECT = """
@@ -139,22 +140,11 @@ def test_a_claim_for_somebody_else_is_refused(
     cluster: Cluster, alice: Workspaces, bob: Workspaces
 ) -> None:
     """By the policy's binding of owners to namespaces."""
-    bound = composition_with_binding(cluster)
+    binding = {"ownerBinding": {"namespaceLabel": "platform.acme.io/owner"}}
+    bound = composition(cluster, "bound", binding)
     alice.claim("stolen", owner=bob.owner, composition=bound)
     alice.condition("stolen", "ConfigResolved", "False", f"must be {alice.owner}")
     assert alice.pods("stolen") == []
-
-
-def composition_with_binding(cluster: Cluster) -> str:
-    from cluster.conftest import workspaces_composition
-
-    composition = workspaces_composition()
-    composition["metadata"] = {"name": "bound"}
-    composition["spec"]["pipeline"][0]["input"]["ownerBinding"] = {
-        "namespaceLabel": "platform.acme.io/owner"
-    }
-    cluster.apply(composition)
-    return "bound"
 
 
 def test_a_user_with_homes_is_not_deleted(cluster: Cluster, alice: Workspaces) -> None:

@@ -2,16 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import yaml
 
 from environment.cluster import Cluster
 from environment.ec2 import Ec2
 from environment.platform import PARAMETERS, Platform, claim
+from environment.variants import ROOT, composition
 
-ROOT = Path(__file__).parents[3]
 LABEL = "platform.acme.io/owner"
 COMPOSITION = "gpudevworkspaces-bound"
 
@@ -20,15 +18,9 @@ COMPOSITION = "gpudevworkspaces-bound"
 def bound(cluster: Cluster) -> Iterator[str]:
     """A Composition whose policy binds owners, and Crossplane's right to look."""
     access = ROOT / "examples/platform/owner-binding.yaml"
-    composition = yaml.safe_load(
-        (ROOT / "compositions/gpudevworkspaces.yaml").read_text()
-    )
-    composition["metadata"] = {"name": COMPOSITION}
-    policy = composition["spec"]["pipeline"][0]["input"]
-    policy["ownerBinding"] = {"namespaceLabel": LABEL}
     cluster.kubectl("apply", "-f", str(access))
-    cluster.apply(composition)
-    yield COMPOSITION
+    binding = {"ownerBinding": {"namespaceLabel": LABEL}}
+    yield composition(cluster, COMPOSITION, binding)
     cluster.kubectl("delete", "composition", COMPOSITION)
     cluster.kubectl("delete", "-f", str(access))
 

@@ -132,10 +132,12 @@ def test_an_instance_that_aws_takes_back_is_replaced_and_not_called_ready(
     emulator.interrupt(lost)
 
     def is_interrupted() -> bool:
-        return platform.status("alice").get("phase") == "Interrupted"
+        # Crossplane writes a claim's fields first and its conditions after them.
+        found = platform.workspace("alice")
+        is_not_ready = condition(found, "Ready").get("status") == "False"
+        return is_not_ready and found["status"].get("phase") == "Interrupted"
 
-    until("phase Interrupted", is_interrupted)
-    assert condition(platform.workspace("alice"), "Ready")["status"] == "False"
+    until("phase Interrupted with Ready=False", is_interrupted)
 
     def is_replaced() -> str | None:
         status = platform.status("alice")

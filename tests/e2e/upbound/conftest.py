@@ -11,9 +11,9 @@ import yaml
 
 from environment.cluster import Cluster, Object, is_ready
 from environment.ec2 import WORKSPACE, Ec2
+from environment.variants import composition
 from environment.waiting import until
 
-ROOT = Path(__file__).parents[3]
 REGION = "us-east-1"
 PACKAGE = "upbound-provider-aws-ec2"
 PLATFORM = Path(__file__).parent / "platform"
@@ -68,13 +68,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def deleting_homes(cluster: Cluster) -> str:
     """The Composition of a policy by which homes go with their claims."""
-    text = (ROOT / "compositions/gpudevworkspaces.yaml").read_text()
-    composition: Object = yaml.safe_load(text)
-    composition["metadata"] = {"name": "deleting-homes"}
-    (step,) = composition["spec"]["pipeline"]
-    step["input"]["home"] = {"onDelete": "Delete"}
-    cluster.apply(composition)
-    return "deleting-homes"
+    return composition(cluster, "deleting-homes", {"home": {"onDelete": "Delete"}})
 
 
 def _runs_with(cluster: Cluster, arguments: list[str]) -> bool:

@@ -1,0 +1,45 @@
+"""What is committed, with changes: Compositions of another policy, other flavors."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .cluster import Cluster, Object
+
+ROOT = Path(__file__).parents[3]
+
+
+def composition(
+    cluster: Cluster, name: str, policy: Object, of: str = "gpudevworkspaces"
+) -> str:
+    """Applies a Composition like a committed one, with changes of its policy."""
+    document: Object = yaml.safe_load((ROOT / f"compositions/{of}.yaml").read_text())
+    document["metadata"] = {"name": name}
+    (step,) = document["spec"]["pipeline"]
+    step["input"] = _merged(step["input"], policy)
+    cluster.apply(document)
+    return name
+
+
+def flavor(cluster: Cluster, image: str, name: str, **spec: Any) -> str:
+    """Applies a flavor like the examples' small one, with changes of its spec."""
+    text = (ROOT / "examples/platform/flavors.yaml").read_text()
+    (document,) = [
+        one
+        for one in yaml.safe_load_all(text)
+        if one["metadata"]["name"] == "cpu-small"
+    ]
+    document["metadata"] = {"name": name}
+    test_size = {"image": image, "cpu": "100m", "shmSize": "64Mi"}
+    document["spec"] = _merged(document["spec"], {**test_size, **spec})
+    cluster.apply(document)
+    return name
+
+
+def _merged(document: Object, change: Object) -> Object:
+    merged = dict(document)
+    for key, value in change.items():
+        is_object = isinstance(value, dict)
+        merged[key] = _merged(document.get(key, {}), value) if is_object else value
+    return merged
