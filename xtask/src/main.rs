@@ -12,11 +12,10 @@ use clap::{Parser, Subcommand};
 mod cluster;
 mod codegen;
 mod demo;
-mod dependencies;
-mod image;
 mod licences;
 mod oci;
 mod package;
+mod process;
 mod python;
 mod target;
 mod workspace_image;
@@ -34,7 +33,7 @@ enum Command {
     Cluster(cluster::Arguments),
     /// Write XRDs, CRDs and the function input's schema from the types
     Codegen(codegen::Arguments),
-    /// Build, push and install the three Crossplane packages
+    /// Build, push and install the Crossplane packages
     Package(package::Arguments),
     /// Build and push the images that workspaces run in
     Image(workspace_image::Arguments),

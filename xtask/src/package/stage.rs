@@ -1,0 +1,135 @@
+//! A package's manifests, copied together as the crossplane CLI packs them.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::contents::{ORGANISATION, Package};
+use super::dependencies::{self, Served};
+use super::image;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// The registry in committed manifests; replaced by the one that is pushed to.
+pub(super) const COMMITTED_REGISTRY: &str = "registry.platform.acme.io";
+
+/// What lies ready to be packed.
+pub(super) struct Staged {
+    /// The digests of all its files, one after the other.
+    pub(super) digests: String,
+    /// Dependencies that the registry lacks and the manifest leaves out.
+    pub(super) missing: Vec<String>,
+}
+
+/// Copies a package's manifests into an empty folder, without the dependencies that
+/// the registry lacks.
+pub(super) fn stage(
+    package: &Package,
+    root: &Path,
+    registry: &str,
+    holds: impl Fn(&str) -> bool,
+    to: &Path,
+) -> Outcome<Staged> {
+    if to.exists() {
+        fs::remove_dir_all(to)?;
+    }
+    copy_all(&root.join("package").join(package.folder), to, registry)?;
+    for folder in package.manifests {
+        copy_files(&root.join(folder), &to.join(folder), registry)?;
+    }
+    let manifest = to.join("crossplane.yaml");
+    let text = fs::read_to_string(&manifest)?;
+    let Served {
+        manifest: text,
+        missing,
+    } = dependencies::served(&text, registry, ORGANISATION, holds)?;
+    fs::write(&manifest, text)?;
+    Ok(Staged {
+        digests: digests(to)?,
+        missing,
+    })
+}
+
+/// The digests of all files below a folder, in the order of names.
+fn digests(folder: &Path) -> Outcome<String> {
+    let mut together = String::new();
+    for path in sorted(folder)? {
+        together.push_str(&if path.is_dir() {
+            digests(&path)?
+        } else {
+            image::sha256(&fs::read(&path)?)
+        });
+    }
+    Ok(together)
+}
+
+/// Copies the manifests of a folder and of those in it.
+fn copy_all(from: &Path, to: &Path, registry: &str) -> Outcome<()> {
+    copy_files(from, to, registry)?;
+    for folder in sorted(from)?.into_iter().filter(|path| path.is_dir()) {
+        let target = to.join(folder.file_name().unwrap_or_default());
+        copy_all(&folder, &target, registry)?;
+    }
+    Ok(())
+}
+
+/// Copies the manifests that lie directly in a folder, with the registry in the place
+/// of the committed one.
+fn copy_files(from: &Path, to: &Path, registry: &str) -> Outcome<()> {
+    fs::create_dir_all(to)?;
+    for file in sorted(from)?.into_iter().filter(|path| path.is_file()) {
+        if file.extension().is_some_and(|e| e == "yaml") {
+            let text = fs::read_to_string(&file)?.replace(COMMITTED_REGISTRY, registry);
+            fs::write(to.join(file.file_name().unwrap_or_default()), text)?;
+        }
+    }
+    Ok(())
+}
+
+fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.map(|e| e.path()))
+        .collect::<Result<_, _>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKAGE: Package = Package {
+        kind: "configuration",
+        name: "configuration-a",
+        folder: "a",
+        manifests: &["xrds"],
+        program: None,
+    };
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_package_holds_its_own_manifests_and_not_those_of_its_neighbours() {
+        let root = std::env::temp_dir().join(format!("stage-{}", std::process::id()));
+        write(&root, "package/a/crossplane.yaml", "kind: Configuration\n");
+        write(&root, "package/a/crds/own.yaml", "own\n");
+        write(&root, "package/b/crossplane.yaml", "kind: Function\n");
+        write(&root, "xrds/one.yaml", &format!("{COMMITTED_REGISTRY}/x\n"));
+        write(&root, "xrds/notes.md", "for people\n");
+        write(&root, "xrds/namespaced/two.yaml", "another's\n");
+        let to = root.join("staged");
+
+        stage(&PACKAGE, &root, "registry.test:5000", |_| true, &to).unwrap();
+
+        assert!(to.join("crds/own.yaml").is_file());
+        let copied = fs::read_to_string(to.join("xrds/one.yaml")).unwrap();
+        assert_eq!(copied, "registry.test:5000/x\n");
+        assert_eq!(sorted(&to.join("xrds")).unwrap().len(), 1);
+        fs::remove_dir_all(&root).unwrap();
+    }
+}
