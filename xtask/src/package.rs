@@ -12,11 +12,11 @@ use local_cluster::{Cluster, mirror};
 use crate::target::Target;
 
 mod build;
-mod contents;
+pub(crate) mod contents;
 mod dependencies;
 pub(crate) mod image;
 mod install;
-mod stage;
+pub(crate) mod stage;
 
 pub(crate) use build::program;
 pub(crate) use install::install;

@@ -2,26 +2,26 @@
 
 /// The organisation in package references and, by Crossplane's rule, in the
 /// names of installed packages.
-pub(super) const ORGANISATION: &str = "acme";
+pub(crate) const ORGANISATION: &str = "acme";
 
 /// A Crossplane package.
-pub(super) struct Package {
+pub(crate) struct Package {
     /// Its kind, as the crossplane CLI names it.
-    pub(super) kind: &'static str,
+    pub(crate) kind: &'static str,
     /// The last part of its reference.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The folder below `package/` with its metadata and what only it has. All of it
     /// goes into the package.
-    pub(super) folder: &'static str,
+    pub(crate) folder: &'static str,
     /// Folders below the repository's root whose manifests it holds as well. Only the
     /// files that lie directly in them: what lies deeper belongs to another package.
-    pub(super) manifests: &'static [&'static str],
+    pub(crate) manifests: &'static [&'static str],
     /// The program that it runs.
-    pub(super) program: Option<&'static str>,
+    pub(crate) program: Option<&'static str>,
 }
 
 /// In the order in which they are installed.
-pub(super) const PACKAGES: &[Package] = &[
+pub(crate) const PACKAGES: &[Package] = &[
     Package {
         kind: "provider",
         name: "provider-gpu-spot",

@@ -86,7 +86,8 @@ fn copy_files(from: &Path, to: &Path, registry: &str) -> Outcome<()> {
     Ok(())
 }
 
-fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
+/// What lies in a folder, in the order of names.
+pub(crate) fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.map(|e| e.path()))
