@@ -2,7 +2,7 @@
 //! people's that they depend on.
 
 use std::error::Error;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use clap::{Args, Subcommand};
 use local_cluster::cache::Cache;
@@ -12,11 +12,20 @@ use local_cluster::{Cluster, mirror};
 use crate::target::Target;
 
 mod build;
+mod compile;
 pub(crate) mod contents;
 mod dependencies;
 pub(crate) mod image;
 mod install;
+mod platform;
+mod push;
+mod sbom;
 pub(crate) mod stage;
+mod verify;
+
+use build::{Built, Request};
+use compile::{Profile, Source};
+use platform::Platform;
 
 pub(crate) use build::program;
 pub(crate) use install::install;
@@ -32,7 +41,21 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Action {
     /// Build the packages into the target folder
-    Build,
+    Build(Shape),
+    /// Build them twice, in two folders, and fail when they differ
+    Verify {
+        /// As they are released: both are compiled with all their dependencies
+        #[arg(long)]
+        release: bool,
+    },
+    /// Build, and push to a registry: an index where there are several platforms
+    Push {
+        #[command(flatten)]
+        shape: Shape,
+        /// Where to push, and where the packages look for each other
+        #[arg(long, env = "REGISTRY", default_value = stage::COMMITTED_REGISTRY)]
+        registry: String,
+    },
     /// Build, push and install them
     Install {
         #[command(flatten)]
@@ -50,10 +73,54 @@ enum Action {
     },
 }
 
+/// What comes out of a build.
+#[derive(Args)]
+struct Shape {
+    /// Optimised and reproducible, with the version as its tag
+    #[arg(long)]
+    release: bool,
+    /// For these platforms instead of this machine's
+    #[arg(long, value_delimiter = ',')]
+    platform: Vec<Platform>,
+}
+
+impl Shape {
+    /// Builds for a registry that has everything that the packages depend on.
+    fn build(&self, registry: &str, progress: &mut Progress) -> Outcome<Vec<Built>> {
+        let host = [Platform::host()];
+        let given = self.platform.as_slice();
+        let request = Request {
+            profile: profile(self.release),
+            platforms: if given.is_empty() { &host } else { given },
+            registry,
+            holds: &|_| true,
+        };
+        let cli = crate::target::crossplane(progress)?;
+        build::build(&cli, &Source::here(), &request, progress)
+    }
+}
+
+fn profile(is_release: bool) -> Profile {
+    if is_release {
+        Profile::Release
+    } else {
+        Profile::Dev
+    }
+}
+
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
     let mut progress = Progress::to_stderr();
     let outcome = match arguments.action {
-        Action::Build => build_all(&mut progress),
+        Action::Build(shape) => {
+            shape
+                .build(stage::COMMITTED_REGISTRY, &mut progress)
+                .map(|packages| {
+                    let files = packages.iter().flat_map(|built| &built.files);
+                    files.for_each(|file| println!("{}", file.display()));
+                })
+        }
+        Action::Verify { release } => verify_all(profile(release), &mut progress),
+        Action::Push { shape, registry } => push_all(&shape, &registry, &mut progress),
         Action::Install { target } => target
             .resolve()
             .and_then(|target| install(&target, &mut progress)),
@@ -68,10 +135,18 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-fn build_all(progress: &mut Progress) -> Outcome<()> {
-    let cli = crate::target::crossplane()?;
-    for built in build::build(&cli, stage::COMMITTED_REGISTRY, |_| true, progress)? {
-        println!("{}", built.file.display());
+fn verify_all(profile: Profile, progress: &mut Progress) -> Outcome<()> {
+    let cli = crate::target::crossplane(progress)?;
+    for (name, digest) in verify::verify(&cli, profile, progress)? {
+        println!("{digest}  {name}");
+    }
+    Ok(())
+}
+
+fn push_all(shape: &Shape, registry: &str, progress: &mut Progress) -> Outcome<()> {
+    let cli = crate::target::crossplane(progress)?;
+    for built in shape.build(registry, progress)? {
+        println!("{}", push::push(Command::new(&cli), registry, &built)?);
     }
     Ok(())
 }

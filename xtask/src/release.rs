@@ -137,7 +137,8 @@ fn plan(root: &Path, version: &Version, date: Date) -> Outcome<Vec<Written>> {
 /// The comments at the top, and an empty list.
 fn without_changes(text: &str) -> String {
     let comments = text.lines().take_while(|line| line.starts_with('#'));
-    comments.map(|line| format!("{line}\n")).collect::<String>() + "changes: []\n"
+    let kept: Vec<&str> = comments.chain(["changes: []\n"]).collect();
+    kept.join("\n")
 }
 
 fn next(version: &Version) -> String {

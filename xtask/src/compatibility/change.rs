@@ -58,7 +58,7 @@ impl Rule {
             Self::TypeChanged => "add a field of the other type beside it",
             Self::EnumNarrowed => "keep the value, and give it the meaning of another",
             Self::PatternChanged | Self::BoundTightened | Self::CelRuleAdded => {
-                "check it where only new objects are affected, or accept what was accepted"
+                "take what was taken before, or refuse it in new objects only (a CEL rule with oldSelf)"
             }
             Self::DefaultChanged => {
                 "keep it: objects that leave the field unset would change their meaning"

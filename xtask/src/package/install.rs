@@ -4,27 +4,30 @@ use std::error::Error;
 
 use local_cluster::progress::Progress;
 
-use super::build::build;
+use super::build::{Request, build};
+use super::compile::{Profile, Source};
 use super::contents::{ORGANISATION, Package};
-use super::dependencies;
+use super::platform::Platform;
+use super::{dependencies, push};
 use crate::process::output;
 use crate::target::Resolved;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Builds, pushes and installs, and waits until Crossplane calls each healthy.
+/// Builds for this machine, pushes and installs, and waits until Crossplane calls each
+/// healthy.
 pub(crate) fn install(target: &Resolved, progress: &mut Progress) -> Outcome<()> {
     let crane = crate::target::crane(progress)?;
-    let holds = |repository: &str| dependencies::holds(&crane, &target.registry, repository);
-    for built in build(&target.crossplane, &target.registry, holds, progress)? {
-        let name = built.package.name;
-        let reference = format!("{}/{ORGANISATION}/{name}:{}", target.registry, built.tag);
-        let step = progress.begin(&format!("install {name}"));
-        let mut push = target.command(&target.crossplane);
-        push.args(["xpkg", "push", "-f"])
-            .arg(&built.file)
-            .arg(&reference);
-        output(&mut push)?;
+    let request = Request {
+        profile: Profile::Dev,
+        platforms: &[Platform::host()],
+        registry: &target.registry,
+        holds: &|repository| dependencies::holds(&crane, &target.registry, repository),
+    };
+    for built in build(&target.crossplane, &Source::here(), &request, progress)? {
+        let step = progress.begin(&format!("install {}", built.package.name));
+        let command = target.command(&target.crossplane);
+        let reference = push::push(command, &target.registry, &built)?;
         put(target, built.package, &reference)?;
         step.end(&built.tag);
         for repository in &built.missing {

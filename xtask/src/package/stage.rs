@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::build::Request;
 use super::contents::{ORGANISATION, Package};
 use super::dependencies::{self, Served};
 use super::image;
@@ -15,6 +16,10 @@ pub(super) const COMMITTED_REGISTRY: &str = "registry.platform.acme.io";
 
 /// What lies ready to be packed.
 pub(super) struct Staged {
+    /// The folder with its manifests.
+    pub(super) folder: PathBuf,
+    /// The folder with its examples; there is none where it has none.
+    pub(super) examples: PathBuf,
     /// The digests of all its files, one after the other.
     pub(super) digests: String,
     /// Dependencies that the registry lacks and the manifest leaves out.
@@ -22,30 +27,47 @@ pub(super) struct Staged {
 }
 
 /// Copies a package's manifests into an empty folder, without the dependencies that
-/// the registry lacks.
+/// the registry lacks, and its examples into a folder beside it.
 pub(super) fn stage(
     package: &Package,
     root: &Path,
-    registry: &str,
-    holds: impl Fn(&str) -> bool,
+    request: &Request<'_>,
     to: &Path,
 ) -> Outcome<Staged> {
-    if to.exists() {
-        fs::remove_dir_all(to)?;
+    let registry = request.registry;
+    let examples = to.with_extension("examples");
+    for folder in [to, &examples] {
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
     }
     copy_all(&root.join("package").join(package.folder), to, registry)?;
     for folder in package.manifests {
         copy_files(&root.join(folder), &to.join(folder), registry)?;
+    }
+    for example in package.examples {
+        let from = root.join("examples").join(example);
+        if from.is_dir() {
+            copy_files(&from, &examples.join(example), registry)?;
+        } else {
+            copy_file(&from, &examples.join(example), registry)?;
+        }
     }
     let manifest = to.join("crossplane.yaml");
     let text = fs::read_to_string(&manifest)?;
     let Served {
         manifest: text,
         missing,
-    } = dependencies::served(&text, registry, ORGANISATION, holds)?;
+    } = dependencies::served(&text, registry, ORGANISATION, request.holds)?;
     fs::write(&manifest, text)?;
+    let mut digests = digests(to)?;
+    if examples.exists() {
+        digests.push_str(&self::digests(&examples)?);
+    }
     Ok(Staged {
-        digests: digests(to)?,
+        folder: to.to_owned(),
+        examples,
+        digests,
         missing,
     })
 }
@@ -79,10 +101,22 @@ fn copy_files(from: &Path, to: &Path, registry: &str) -> Outcome<()> {
     fs::create_dir_all(to)?;
     for file in sorted(from)?.into_iter().filter(|path| path.is_file()) {
         if file.extension().is_some_and(|e| e == "yaml") {
-            let text = fs::read_to_string(&file)?.replace(COMMITTED_REGISTRY, registry);
-            fs::write(to.join(file.file_name().unwrap_or_default()), text)?;
+            copy_file(
+                &file,
+                &to.join(file.file_name().unwrap_or_default()),
+                registry,
+            )?;
         }
     }
+    Ok(())
+}
+
+fn copy_file(from: &Path, to: &Path, registry: &str) -> Outcome<()> {
+    let text = fs::read_to_string(from).map_err(|e| format!("{}: {e}", from.display()))?;
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(to, text.replace(COMMITTED_REGISTRY, registry))?;
     Ok(())
 }
 
@@ -99,12 +133,14 @@ pub(crate) fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::package::compile::Profile;
 
     const PACKAGE: Package = Package {
         kind: "configuration",
         name: "configuration-a",
         folder: "a",
         manifests: &["xrds"],
+        examples: &["claims", "platform/one.yaml"],
         program: None,
     };
 
@@ -123,10 +159,21 @@ mod tests {
         write(&root, "xrds/one.yaml", &format!("{COMMITTED_REGISTRY}/x\n"));
         write(&root, "xrds/notes.md", "for people\n");
         write(&root, "xrds/namespaced/two.yaml", "another's\n");
-        let to = root.join("staged");
+        for example in ["claims/a.yaml", "platform/one.yaml", "platform/two.yaml"] {
+            write(&root, &format!("examples/{example}"), "example\n");
+        }
+        let request = Request {
+            profile: Profile::Dev,
+            platforms: &[],
+            registry: "registry.test:5000",
+            holds: &|_| true,
+        };
 
-        stage(&PACKAGE, &root, "registry.test:5000", |_| true, &to).unwrap();
+        let staged = stage(&PACKAGE, &root, &request, &root.join("staged")).unwrap();
 
+        let to = staged.folder;
+        assert!(staged.examples.join("claims/a.yaml").is_file());
+        assert_eq!(sorted(&staged.examples.join("platform")).unwrap().len(), 1);
         assert!(to.join("crds/own.yaml").is_file());
         let copied = fs::read_to_string(to.join("xrds/one.yaml")).unwrap();
         assert_eq!(copied, "registry.test:5000/x\n");
