@@ -10,7 +10,8 @@ use clap::Args;
 use local_cluster::progress::Progress;
 use serde_json::json;
 
-use crate::package::{self, output};
+use crate::package;
+use crate::process::output;
 use crate::target::{Resolved, Target};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;

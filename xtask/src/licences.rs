@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use serde_json::Value;
 use spdx::{Expression, LicenseItem};
 
-use crate::package::output;
+use crate::process::output;
 
 /// Permissive licences that oblige to no more than keeping their text.
 const ALLOWED: &[&str] = &[

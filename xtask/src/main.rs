@@ -11,13 +11,14 @@ use clap::{Parser, Subcommand};
 
 mod cluster;
 mod codegen;
+mod compatibility;
 mod demo;
-mod dependencies;
-mod image;
 mod licences;
 mod oci;
 mod package;
+mod process;
 mod python;
+mod release;
 mod target;
 mod workspace_image;
 
@@ -34,7 +35,9 @@ enum Command {
     Cluster(cluster::Arguments),
     /// Write XRDs, CRDs and the function input's schema from the types
     Codegen(codegen::Arguments),
-    /// Build, push and install the three Crossplane packages
+    /// Compare the API with the last release's
+    Compatibility(compatibility::Arguments),
+    /// Build, push and install the Crossplane packages
     Package(package::Arguments),
     /// Build and push the images that workspaces run in
     Image(workspace_image::Arguments),
@@ -44,6 +47,8 @@ enum Command {
     E2e(python::Suite),
     /// Check that every dependency's licence is one that we may ship
     Licences,
+    /// Prepare a release: its changelog, versions and frozen API
+    Release(release::Arguments),
     /// Run Python in the locked environment
     Python(python::Arguments),
 }
@@ -52,11 +57,13 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Cluster(arguments) => cluster::run(arguments),
         Command::Codegen(arguments) => codegen::run(&arguments),
+        Command::Compatibility(arguments) => compatibility::run(&arguments),
         Command::Package(arguments) => package::run(arguments),
         Command::Image(arguments) => workspace_image::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::E2e(suite) => python::suite(&suite),
         Command::Licences => licences::run(),
+        Command::Release(arguments) => release::run(&arguments),
         Command::Python(arguments) => python::run(&arguments),
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::image::sha256;
+use crate::package::image::sha256;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 

@@ -51,7 +51,7 @@ impl Target {
                 kubeconfig: None,
                 registry,
                 emulator: std::env::var("AWS_ENDPOINT_URL").ok(),
-                crossplane: crossplane()?,
+                crossplane: on_path("crossplane")?,
                 kubectl: on_path("kubectl")?,
                 local: None,
             });
@@ -97,14 +97,18 @@ impl Resolved {
 
 /// crane, which looks into registries; built where it is not yet.
 pub(crate) fn crane(progress: &mut Progress) -> Outcome<PathBuf> {
-    let cache = Cache::from_environment()?;
-    let built = binaries::ensure(&cache, &["crane"], progress)?;
-    Ok(built.path("crane")?.to_path_buf())
+    pinned("crane", progress)
 }
 
-/// The crossplane CLI, built once.
-pub(crate) fn crossplane() -> Outcome<PathBuf> {
-    on_path("crossplane")
+/// The crossplane CLI, as local clusters have it; built where it is not yet.
+pub(crate) fn crossplane(progress: &mut Progress) -> Outcome<PathBuf> {
+    pinned("crossplane", progress)
+}
+
+fn pinned(program: &str, progress: &mut Progress) -> Outcome<PathBuf> {
+    let cache = Cache::from_environment()?;
+    let built = binaries::ensure(&cache, &[program], progress)?;
+    Ok(built.path(program)?.to_path_buf())
 }
 
 fn on_path(program: &str) -> Outcome<PathBuf> {

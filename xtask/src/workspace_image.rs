@@ -17,7 +17,7 @@ use local_cluster::progress::Progress;
 use serde_json::json;
 
 use crate::oci;
-use crate::package::output;
+use crate::process::output;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 

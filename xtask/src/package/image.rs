@@ -11,6 +11,8 @@ use std::path::Path;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::platform::Platform;
+
 /// Where the CA certificates lie in the image; rustls looks there.
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 /// Crossplane runs packages as this user and group.
@@ -23,11 +25,16 @@ const ALLOCATOR: &str = "MIMALLOC_PURGE_DELAY=0";
 
 /// Writes the archive of an image whose entrypoint is `binary`. Answers the
 /// image's digest, in hex.
-pub(crate) fn write(binary: &Path, name: &str, to: &Path) -> io::Result<String> {
+pub(super) fn write(
+    binary: &Path,
+    name: &str,
+    platform: Platform,
+    to: &Path,
+) -> io::Result<String> {
     let layer = layer(binary, name)?;
     let layer_digest = sha256(&layer);
     let config = json!({
-        "architecture": "amd64",
+        "architecture": platform.architecture(),
         "os": "linux",
         "config": {
             "Entrypoint": [format!("/{name}")],
@@ -101,10 +108,12 @@ mod tests {
         let binary = folder.join("program");
         fs::write(&binary, b"not really one").unwrap();
         let (a, b) = (folder.join("a.tar"), folder.join("b.tar"));
-        let first = write(&binary, "program", &a).unwrap();
-        let second = write(&binary, "program", &b).unwrap();
+        let first = write(&binary, "program", Platform::Amd64, &a).unwrap();
+        let second = write(&binary, "program", Platform::Amd64, &b).unwrap();
         assert_eq!(first, second);
         assert_eq!(fs::read(&a).unwrap(), fs::read(&b).unwrap());
+        let other = write(&binary, "program", Platform::Arm64, &b).unwrap();
+        assert_ne!(first, other, "a node would run another machine's program");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

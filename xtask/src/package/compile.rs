@@ -1,0 +1,152 @@
+//! The programs in packages, linked statically.
+//!
+//! Always the whole workspace: another set of packages would unify other features and
+//! compile the AWS SDK again.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::contents::PACKAGES;
+use super::platform::Platform;
+use crate::process::output;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// How programs are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Profile {
+    /// As tests are, and from the same compiled dependencies.
+    Dev,
+    /// Optimised, with no path of this machine in it.
+    Release,
+}
+
+impl Profile {
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Dev => "debug",
+            Self::Release => "release",
+        }
+    }
+}
+
+/// A checkout and the folder that it is compiled into.
+pub(super) struct Source {
+    pub(super) root: PathBuf,
+    pub(super) target: PathBuf,
+}
+
+impl Source {
+    /// The checkout that this command was called in.
+    pub(super) fn here() -> Self {
+        let root = crate::root();
+        let own = || root.join("target");
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(own, PathBuf::from);
+        Self { root, target }
+    }
+
+    /// Where packages lie after a build. Development packages for this machine are where
+    /// tests look for their programs.
+    pub(super) fn packages(&self, profile: Profile) -> PathBuf {
+        self.target.join(profile.folder()).join("packages")
+    }
+
+    /// Compiles all programs for a platform. Answers the folder that they are in.
+    pub(super) fn compile(&self, profile: Profile, platform: Platform) -> Outcome<PathBuf> {
+        platform.check()?;
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .current_dir(&self.root)
+            .env("CARGO_TARGET_DIR", &self.target)
+            .args(["build", "--quiet", "--workspace", "--locked"]);
+        for program in PACKAGES.iter().filter_map(|package| package.program) {
+            cargo.args(["--bin", program]);
+        }
+        let folder = if profile == Profile::Dev && platform == Platform::host() {
+            self.beside_tests(&mut cargo)?;
+            self.target.clone()
+        } else {
+            self.apart(&mut cargo, platform);
+            self.target.join(platform.triple())
+        };
+        if profile == Profile::Release {
+            cargo.arg("--release");
+        }
+        output(&mut cargo)?;
+        Ok(folder.join(profile.folder()))
+    }
+
+    /// Only this workspace's crates are compiled for static linking, by a wrapper, and
+    /// dependencies are those of tests. Found by its name: Cargo mixes the wrapper's path
+    /// into all symbols, and each checkout has another.
+    fn beside_tests(&self, cargo: &mut Command) -> Outcome<()> {
+        let own = std::env::var_os("PATH").unwrap_or_default();
+        let folders = [self.root.join("xtask")].into_iter();
+        let path = std::env::join_paths(folders.chain(std::env::split_paths(&own)))?;
+        cargo
+            .env("PATH", path)
+            .env("RUSTC_WORKSPACE_WRAPPER", "static-rustc");
+        Ok(())
+    }
+
+    /// Everything is compiled for the platform alone, so that the flags are nobody
+    /// else's, and paths of this machine become names.
+    fn apart(&self, cargo: &mut Command, platform: Platform) {
+        let triple = platform.triple();
+        let renamed = renamed(&self.root, &self.target, &cargo_home());
+        let mut flags = OsString::from("-Ctarget-feature=+crt-static");
+        let mut for_c = OsString::new();
+        for (path, name) in &renamed {
+            flags.push("\u{1f}--remap-path-prefix=");
+            for_c.push("-ffile-prefix-map=");
+            for text in [&mut flags, &mut for_c] {
+                text.push(path);
+                text.push("=");
+                text.push(name);
+            }
+            for_c.push(" ");
+        }
+        let variable = triple.replace('-', "_");
+        cargo
+            .env("CARGO_ENCODED_RUSTFLAGS", flags)
+            .env(format!("CFLAGS_{variable}"), for_c)
+            .env(
+                format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()),
+                platform.tool("gcc"),
+            )
+            .args(["--target", triple]);
+    }
+}
+
+/// Paths of this machine, the inner ones last: the last that fits is taken.
+fn renamed(root: &Path, target: &Path, cargo_home: &Path) -> [(PathBuf, &'static str); 3] {
+    let mut renamed = [
+        (root.to_owned(), "/gpu-workspaces"),
+        (target.to_owned(), "/target"),
+        (cargo_home.to_owned(), "/cargo"),
+    ];
+    renamed.sort_by_key(|(path, _)| path.components().count());
+    renamed
+}
+
+fn cargo_home() -> PathBuf {
+    let home = || std::env::home_dir().unwrap_or_default().join(".cargo");
+    std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_folder_in_the_checkout_has_the_same_name_as_one_elsewhere() {
+        let cargo_home = Path::new("/home/me/.cargo");
+        let inside = renamed(Path::new("/a/b"), Path::new("/a/b/target"), cargo_home);
+        assert_eq!(inside.last().unwrap().1, "/target");
+        let around = renamed(Path::new("/home/me"), Path::new("/tmp/x"), cargo_home);
+        let at = |name: &str| around.iter().position(|(_, one)| *one == name);
+        assert!(at("/cargo") > at("/gpu-workspaces"));
+    }
+}

@@ -1,0 +1,118 @@
+//! Which packages there are, and what goes into each.
+
+/// The organisation in package references and, by Crossplane's rule, in the
+/// names of installed packages.
+pub(crate) const ORGANISATION: &str = "acme";
+
+/// A Crossplane package.
+pub(crate) struct Package {
+    /// Its kind, as the crossplane CLI names it.
+    pub(crate) kind: &'static str,
+    /// The last part of its reference.
+    pub(crate) name: &'static str,
+    /// The folder below `package/` with its metadata and what only it has. All of it
+    /// goes into the package.
+    pub(crate) folder: &'static str,
+    /// Folders below the repository's root whose manifests it holds as well. Only the
+    /// files that lie directly in them: what lies deeper belongs to another package.
+    pub(crate) manifests: &'static [&'static str],
+    /// Folders or files below `examples/` that show how it is used.
+    pub(crate) examples: &'static [&'static str],
+    /// The program that it runs.
+    pub(crate) program: Option<&'static str>,
+}
+
+/// In the order in which they are installed.
+pub(crate) const PACKAGES: &[Package] = &[
+    Package {
+        kind: "provider",
+        name: "provider-gpu-spot",
+        folder: "provider",
+        manifests: &[],
+        examples: &["platform/provider-config.yaml", "pools"],
+        program: Some("provider-gpu-spot"),
+    },
+    Package {
+        kind: "function",
+        name: "function-gpu-workspace",
+        folder: "function",
+        manifests: &[],
+        examples: &["platform/catalogue.yaml", "platform/owner-binding.yaml"],
+        program: Some("function-gpu-workspace"),
+    },
+    Package {
+        kind: "configuration",
+        name: "configuration-gpu-workspaces",
+        folder: "configuration",
+        manifests: &["xrds", "compositions"],
+        examples: &["cluster", "on-demand", "platform", "users", "workspaces"],
+        program: None,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use semver::Version;
+    use serde_yaml::Value;
+
+    use super::*;
+    use crate::release::versions;
+
+    fn manifest(package: &Package) -> Value {
+        let path: PathBuf = ["package", package.folder, "crossplane.yaml"]
+            .iter()
+            .collect();
+        let text = std::fs::read_to_string(crate::root().join(path)).unwrap();
+        serde_yaml::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn whoever_finds_a_package_reads_what_it_is_and_whose() {
+        for package in PACKAGES {
+            let manifest = manifest(package);
+            assert_eq!(manifest["metadata"]["name"], package.name);
+            assert_eq!(
+                manifest["kind"].as_str().unwrap().to_lowercase(),
+                package.kind
+            );
+            let annotations = &manifest["metadata"]["annotations"];
+            let text = |key: &str| annotations[key].as_str().unwrap_or_default().to_owned();
+            for key in ["maintainer", "source", "license", "description", "readme"] {
+                let key = format!("meta.crossplane.io/{key}");
+                assert!(!text(&key).is_empty(), "{}: {key}", package.name);
+            }
+            let name = text("friendly-name.meta.crossplane.io");
+            assert!(!name.is_empty(), "{}: friendly-name", package.name);
+            let (licence, source) = (env!("CARGO_PKG_LICENSE"), env!("CARGO_PKG_REPOSITORY"));
+            assert_eq!(text("meta.crossplane.io/license"), licence);
+            assert_eq!(text("meta.crossplane.io/source"), source);
+            // The specification: one sentence.
+            assert_eq!(text("meta.crossplane.io/description").lines().count(), 1);
+            assert_eq!(manifest["spec"]["crossplane"]["version"], ">=v2.0.0-0");
+        }
+    }
+
+    #[test]
+    fn packages_of_one_release_find_each_other_and_no_later_ones() {
+        let version = Version::parse(env!("CARGO_PKG_VERSION")).unwrap();
+        let own = format!("/{ORGANISATION}/");
+        let mut counted = 0;
+        for package in PACKAGES {
+            let manifest = manifest(package);
+            let dependencies = manifest["spec"]["dependsOn"].as_sequence().cloned();
+            for dependency in dependencies.unwrap_or_default() {
+                let path = dependency["package"].as_str().unwrap();
+                let range = dependency["version"].as_str().unwrap();
+                if let Some((_, name)) = path.split_once(&own) {
+                    assert!(PACKAGES.iter().any(|one| one.name == name), "{name}");
+                    assert_eq!(range, versions::range(&version), "{}: {name}", package.name);
+                    counted += 1;
+                }
+                assert!(range.contains(", <v"), "{}: {path}: no end", package.name);
+            }
+        }
+        assert!(counted > 0, "no configuration depends on anything");
+    }
+}

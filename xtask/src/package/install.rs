@@ -1,0 +1,91 @@
+//! Packages pushed to a registry and installed in Crossplane.
+
+use std::error::Error;
+
+use local_cluster::progress::Progress;
+
+use super::build::{Request, build};
+use super::compile::{Profile, Source};
+use super::contents::{ORGANISATION, Package};
+use super::platform::Platform;
+use super::{dependencies, push};
+use crate::process::output;
+use crate::target::Resolved;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Builds for this machine, pushes and installs, and waits until Crossplane calls each
+/// healthy.
+pub(crate) fn install(target: &Resolved, progress: &mut Progress) -> Outcome<()> {
+    let crane = crate::target::crane(progress)?;
+    let request = Request {
+        profile: Profile::Dev,
+        platforms: &[Platform::host()],
+        registry: &target.registry,
+        holds: &|repository| dependencies::holds(&crane, &target.registry, repository),
+    };
+    for built in build(&target.crossplane, &Source::here(), &request, progress)? {
+        let step = progress.begin(&format!("install {}", built.package.name));
+        let command = target.command(&target.crossplane);
+        let reference = push::push(command, &target.registry, &built)?;
+        put(target, built.package, &reference)?;
+        step.end(&built.tag);
+        for repository in &built.missing {
+            let mirror = target.mirroring(repository);
+            progress.note(&dependencies::note(&target.registry, repository, &mirror));
+        }
+    }
+    Ok(())
+}
+
+/// Installs a package by Crossplane's own command, or moves an installed one to
+/// another reference.
+fn put(target: &Resolved, package: &Package, reference: &str) -> Outcome<()> {
+    let object = format!(
+        "{}.pkg.crossplane.io/{ORGANISATION}-{}",
+        package.kind, package.name
+    );
+    let mut existing = target.kubectl();
+    existing.args([
+        "get",
+        &object,
+        "--ignore-not-found",
+        "-o",
+        "jsonpath={.spec.package}",
+    ]);
+    let installed = output(&mut existing)?;
+    if installed.is_empty() {
+        let mut install = target.command(&target.crossplane);
+        install.args(["xpkg", "install", package.kind, reference]);
+        output(&mut install)?;
+    } else if installed != reference {
+        let patch = serde_json::json!({"spec": {"package": reference}}).to_string();
+        output(
+            target
+                .kubectl()
+                .args(["patch", &object, "--type=merge", "-p", &patch]),
+        )?;
+    }
+    await_healthy(target, &object, reference)
+}
+
+/// A moved package is healthy, by its old revision, until the new one is looked at:
+/// the revision is waited for first.
+fn await_healthy(target: &Resolved, object: &str, reference: &str) -> Outcome<()> {
+    let wanted = format!("jsonpath={{.status.resolvedPackage}}={reference}");
+    for condition in [wanted.as_str(), "condition=Installed", "condition=Healthy"] {
+        let mut wait = target.kubectl();
+        wait.args(["wait", object, "--timeout=120s"])
+            .arg(format!("--for={condition}"));
+        if let Err(error) = output(&mut wait) {
+            let conditions = output(target.kubectl().args([
+                "get",
+                object,
+                "-o",
+                "jsonpath={range .status.conditions[*]}{.type}={.status} {.reason} {.message}{\"\\n\"}{end}",
+            ]))?;
+            return Err(format!("{object}: {error}\n{conditions}").into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! The version that all crates and packages share, and what packages ask of each other.
+
+use semver::Version;
+use toml_edit::{DocumentMut, Item};
+
+/// Which versions of a package of this repository another one of `version` works with:
+/// from its own on, up to the next that may break it. `-0` on both ends, because
+/// Crossplane takes pre-releases, as development builds are, only where a bound is one.
+pub(crate) fn range(version: &Version) -> String {
+    let Version {
+        major,
+        minor,
+        patch,
+        ..
+    } = version;
+    let next = if *major == 0 {
+        Version::new(0, minor + 1, 0)
+    } else {
+        Version::new(major + 1, 0, 0)
+    };
+    format!(">=v{major}.{minor}.{patch}-0, <v{next}-0")
+}
+
+/// The version that the workspace's manifest gives all crates.
+pub(super) fn of_workspace(manifest: &str) -> Result<Version, String> {
+    let document = parse(manifest)?;
+    let version = version(&document).and_then(Item::as_str);
+    let version = version.ok_or("Cargo.toml: workspace.package.version is missing")?;
+    Version::parse(version).map_err(|e| format!("Cargo.toml: workspace.package.version: {e}"))
+}
+
+/// The manifest with another version, and otherwise as it was.
+pub(super) fn in_workspace(manifest: &str, version: &Version) -> Result<String, String> {
+    let mut document = parse(manifest)?;
+    let value = document["workspace"]["package"]["version"]
+        .as_value_mut()
+        .ok_or("Cargo.toml: workspace.package.version is missing")?;
+    let decor = value.decor().clone();
+    *value = version.to_string().into();
+    *value.decor_mut() = decor;
+    Ok(document.to_string())
+}
+
+/// A package's manifest with the ranges of another version.
+pub(super) fn in_dependencies(manifest: &str, current: &Version, version: &Version) -> String {
+    manifest.replace(&range(current), &range(version))
+}
+
+fn parse(manifest: &str) -> Result<DocumentMut, String> {
+    manifest.parse().map_err(|e| format!("Cargo.toml: {e}"))
+}
+
+fn version(document: &DocumentMut) -> Option<&Item> {
+    document.get("workspace")?.get("package")?.get("version")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_ends_where_a_release_may_break() {
+        assert_eq!(range(&Version::new(0, 1, 3)), ">=v0.1.3-0, <v0.2.0-0");
+        assert_eq!(range(&Version::new(1, 4, 0)), ">=v1.4.0-0, <v2.0.0-0");
+        let candidate = Version::parse("0.2.0-rc.1").unwrap();
+        assert_eq!(range(&candidate), ">=v0.2.0-0, <v0.3.0-0");
+    }
+
+    #[test]
+    fn a_manifest_keeps_its_comments() {
+        let manifest = "# All.\n[workspace.package]\nversion = \"0.1.0\"  # one\nname = 1\n";
+        assert_eq!(of_workspace(manifest).unwrap(), Version::new(0, 1, 0));
+        assert_eq!(
+            in_workspace(manifest, &Version::new(0, 2, 0)).unwrap(),
+            manifest.replace("0.1.0", "0.2.0")
+        );
+        assert!(in_workspace("[workspace]\n", &Version::new(0, 2, 0)).is_err());
+    }
+}
