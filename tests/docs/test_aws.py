@@ -84,14 +84,14 @@ def test_the_tag_that_binds_the_permissions_is_the_providers() -> None:
     assert f'CLUSTER: &str = "{OURS.removeprefix("aws:ResourceTag/")}"' in source
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """CloudFormation's short forms, as what they stand for."""
 
 
 def _short(loader: _Loader, tag: str, node: yaml.Node) -> Any:
     if tag == "Ref":
-        return {"Ref": loader.construct_scalar(node)}  # type: ignore[arg-type]
-    return {"Fn::GetAtt": loader.construct_scalar(node).split(".")}  # type: ignore
+        return {"Ref": loader.construct_scalar(node)}
+    return {"Fn::GetAtt": loader.construct_scalar(node).split(".")}
 
 
 _Loader.add_multi_constructor("!", _short)
@@ -158,9 +158,9 @@ def test_the_rule_catches_what_the_provider_reads(template: Any) -> None:
     kinds = set(re.findall(r'\("aws\.ec2", "([^"]+)"\)', source))
     assert len(kinds) == 3
     for kind in kinds:
-        event = {"source": "aws.ec2", "detail-type": kind, "detail": {}}
+        event: Any = {"source": "aws.ec2", "detail-type": kind, "detail": {}}
         assert pattern.matches_event(event), kind
-    other = {
+    other: Any = {
         "source": "aws.ec2",
         "detail-type": "EBS Volume Notification",
         "detail": {},

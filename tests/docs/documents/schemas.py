@@ -72,7 +72,7 @@ def _closed(schema: Schema, is_composite: bool, is_input: bool) -> Schema:
         spec = dict(properties.get("spec", {"type": "object"}))
         spec["properties"] = {**spec.get("properties", {}), **_MACHINERY}
         properties["spec"] = spec
-    closed = strict({**schema, "properties": properties})
+    closed: Schema = strict({**schema, "properties": properties})
     if not is_input:
         closed["required"] = sorted({*schema.get("required", []), "metadata"})
     return closed
