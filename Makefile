@@ -1,7 +1,7 @@
 # `make demo` shows everything, `make test` proves everything. Both need Rust, Go,
 # Python 3 and root; what else is missing is named, with the command that installs it.
 .DELETE_ON_ERROR:
-.PHONY: demo demo-down test check unit emulator conformance user-data workspace cluster e2e codegen goldens
+.PHONY: demo demo-down test check unit emulator conformance user-data workspace docs cluster e2e codegen goldens
 
 XTASK := cargo xtask
 # CI machines are fresh: the cluster's Debian packages are installed there.
@@ -25,7 +25,7 @@ endif
 demo-down:
 	$(XTASK) cluster down --name demo
 
-test: check unit emulator conformance user-data workspace cluster
+test: check unit emulator conformance user-data workspace docs cluster
 	$(MAKE) e2e SUITE=main
 
 # Formatting, lints and licences. Generated files are checked by xtask's own tests.
@@ -56,6 +56,11 @@ user-data:
 # What pods are given to run, with nodes that are folders.
 workspace:
 	cd tests/workspace && $(XTASK) python -m pytest -p no:cacheprovider
+
+# Commands, manifests, links and policies of the documentation, as far as they need
+# no cluster. The others run in the end-to-end suites.
+docs:
+	cd tests/docs && $(XTASK) python -m pytest -p no:cacheprovider
 
 # The local cluster from up to down, with a part of it killed. What takes long to
 # build is built before: the tests' deadlines are those of a start.

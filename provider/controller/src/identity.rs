@@ -67,7 +67,7 @@ pub fn object(namespace: &str, uid: &str) -> ConfigMap {
 
 fn identity() -> ConfigMap {
     let purpose = "The UID of this ConfigMap is the value of the tag \
-                   gpu.platform.acme.io/cluster on everything that provider-gpu-spot creates in \
+                   gpu.platform.acme.io:cluster on everything that provider-gpu-spot creates in \
                    AWS. Without it the provider no longer recognises what it created.";
     ConfigMap {
         metadata: ObjectMeta {

@@ -1,0 +1,1 @@
+"""The documentation as data: its code blocks, links, manifests and policies."""

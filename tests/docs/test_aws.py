@@ -1,0 +1,187 @@
+"""What is to be created in an account of AWS: permissions, queue and rule."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from moto.events.models import EventPattern
+
+from documents import policies
+from documents.markdown import ROOT
+from documents.schemas import strict, violations
+
+SCHEMAS = ROOT / "tests/docs/schemas"
+TEMPLATE = "interruptions.yaml"
+# Whose tag the provider puts on all it creates (api/src/tags.rs).
+OURS = "aws:ResourceTag/gpu.platform.acme.io:cluster"
+# What may not be done to anything of somebody else's.
+DESTRUCTIVE = ("Authorize", "Delete", "Modify", "Revoke", "Stop", "Terminate")
+
+POLICIES = sorted(file.name for file in policies.FOLDER.glob("*.json"))
+# Those of the provider's own role; the others are who may become it, and what
+# configurations with roles and instance profiles need besides.
+PROVIDERS = ["provider.json", "interruptions.json"]
+TRUSTS = ["trust-irsa.json", "trust-pod-identity.json"]
+
+
+def _grammar() -> Any:
+    return yaml.safe_load((SCHEMAS / "iam-policy.yaml").read_text())
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_iam_takes_the_policy(name: str) -> None:
+    policy = json.loads((policies.FOLDER / name).read_text())
+    assert violations(policy, _grammar()) == []
+    # IAM's limit of a managed policy, without white space.
+    assert len(json.dumps(policy, separators=(",", ":"))) <= 6144
+    sids = [one["Sid"] for one in policy["Statement"] if "Sid" in one]
+    assert len(sids) == len(set(sids)), "a Sid is there twice"
+
+
+def test_every_call_of_the_source_is_recognised() -> None:
+    sent, recognised = policies.requests_and_calls()
+    assert sent == recognised > 0
+
+
+def test_the_provider_may_do_what_it_does_and_nothing_more() -> None:
+    granted = set().union(*(policies.actions(policies.read(n)) for n in PROVIDERS))
+    of_pools = {one for one in policies.called() if not one.startswith("sts:")}
+    assert granted == of_pools
+
+
+def test_roles_may_be_assumed_as_the_provider_assumes_them() -> None:
+    needed = {one for one in policies.called() if one.startswith("sts:")}
+    granted = [
+        policies.actions(policies.read(n)) for n in [*TRUSTS, "assume-role.json"]
+    ]
+    assert set().union(*granted) == needed
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_nothing_of_somebody_else_is_ended_or_changed(name: str) -> None:
+    for statement in policies.read(name):
+        for action in policies.listed(statement["Action"]):
+            assert "*" not in action, "a wildcard grants what nobody reads"
+            service, operation = action.split(":")
+            if service == "ec2" and operation.startswith(DESTRUCTIVE):
+                condition = statement.get("Condition", {})
+                assert condition.get("Null", {}).get(OURS) == "false", action
+
+
+def test_tags_of_others_are_never_written() -> None:
+    for statement in policies.read("provider.json"):
+        if "ec2:CreateTags" in policies.listed(statement["Action"]):
+            condition = statement["Condition"]
+            is_at_creation = "ec2:CreateAction" in condition.get("StringEquals", {})
+            is_ours = condition.get("Null", {}).get(OURS) == "false"
+            assert is_at_creation or is_ours
+
+
+def test_the_tag_that_binds_the_permissions_is_the_providers() -> None:
+    source = (ROOT / "api/src/tags.rs").read_text()
+    assert f'CLUSTER: &str = "{OURS.removeprefix("aws:ResourceTag/")}"' in source
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """CloudFormation's short forms, as what they stand for."""
+
+
+def _short(loader: _Loader, tag: str, node: yaml.Node) -> Any:
+    if tag == "Ref":
+        return {"Ref": loader.construct_scalar(node)}
+    return {"Fn::GetAtt": loader.construct_scalar(node).split(".")}
+
+
+_Loader.add_multi_constructor("!", _short)
+
+
+@pytest.fixture(scope="module")
+def template() -> Any:
+    return yaml.load((policies.FOLDER / TEMPLATE).read_text(), _Loader)
+
+
+def _resource(template: Any, kind: str) -> tuple[str, Any]:
+    (found,) = [
+        (name, one)
+        for name, one in template["Resources"].items()
+        if one["Type"] == kind
+    ]
+    return found
+
+
+@pytest.mark.parametrize(
+    "file", sorted(SCHEMAS.glob("aws-*.json")), ids=lambda file: file.stem
+)
+def test_cloudformation_takes_the_template(template: Any, file: Any) -> None:
+    """AWS's own schemas of the three resources, strictly."""
+    schema = json.loads(file.read_text())
+    _, resource = _resource(template, schema["typeName"])
+    properties = _resolved(resource["Properties"])
+    assert violations(properties, strict({**schema, "type": "object"})) == []
+
+
+def test_the_template_refers_to_what_it_has(template: Any) -> None:
+    known = template["Resources"].keys() | template["Parameters"].keys()
+    text = (policies.FOLDER / TEMPLATE).read_text()
+    used = {word.split(".")[0] for word in _references(text)}
+    assert used and used <= known
+    schemas = {
+        json.loads(f.read_text())["typeName"] for f in SCHEMAS.glob("aws-*.json")
+    }
+    assert {one["Type"] for one in template["Resources"].values()} == schemas
+
+
+def _references(text: str) -> list[str]:
+    found = []
+    for part in text.split("!")[1:]:
+        kind, *rest = part.replace("]", " ").split()
+        assert kind in ("Ref", "GetAtt"), kind
+        found.append(rest[0])
+    return found
+
+
+def _resolved(value: Any) -> Any:
+    """References as text: what they are is known to AWS only."""
+    if isinstance(value, dict):
+        if value.keys() in ({"Ref"}, {"Fn::GetAtt"}):
+            return "arn:aws:any:us-east-1:111122223333:reference"
+        return {key: _resolved(one) for key, one in value.items()}
+    return [_resolved(one) for one in value] if isinstance(value, list) else value
+
+
+def test_the_rule_catches_what_the_provider_reads(template: Any) -> None:
+    _, rule = _resource(template, "AWS::Events::Rule")
+    pattern = EventPattern.load(json.dumps(rule["Properties"]["EventPattern"]))
+    source = (ROOT / "provider/aws/src/events.rs").read_text().split("mod tests")[0]
+    kinds = set(re.findall(r'\("aws\.ec2", "([^"]+)"\)', source))
+    assert len(kinds) == 3
+    for kind in kinds:
+        event: Any = {"source": "aws.ec2", "detail-type": kind, "detail": {}}
+        assert pattern.matches_event(event), kind
+    other: Any = {
+        "source": "aws.ec2",
+        "detail-type": "EBS Volume Notification",
+        "detail": {},
+    }
+    assert not pattern.matches_event(other)
+
+
+def test_only_the_rule_may_send_to_the_queue(template: Any) -> None:
+    _, policy = _resource(template, "AWS::SQS::QueuePolicy")
+    document = policy["Properties"]["PolicyDocument"]
+    assert violations(_resolved(document), _grammar()) == []
+    allowed = [one for one in document["Statement"] if one["Effect"] == "Allow"]
+    rule, _ = _resource(template, "AWS::Events::Rule")
+    (one,) = allowed
+    assert one["Principal"] == {"Service": "events.amazonaws.com"}
+    assert one["Action"] == "sqs:SendMessage"
+    source = {"aws:SourceArn": {"Fn::GetAtt": [rule, "Arn"]}}
+    assert one["Condition"] == {"ArnEquals": source}
+
+
+def test_the_permissions_name_the_queue_that_the_template_makes(template: Any) -> None:
+    queue = template["Parameters"]["QueueName"]["Default"]
+    (statement,) = policies.read("interruptions.json")
+    assert statement["Resource"].endswith(f":{queue}")
