@@ -23,9 +23,7 @@ def config_map(form: str) -> dict[str, object]:
     }
 
 
-@pytest.fixture(
-    scope="session", params=["argocd-cm.yaml", "values.yaml", "values-wildcards.yaml"]
-)
+@pytest.fixture(scope="session", params=["argocd-cm.yaml", "values-wildcards.yaml"])
 def form(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 import generate
+from conftest import config_map
 
 SHIPPED = Path(generate.__file__).resolve().parent
 
@@ -16,6 +17,11 @@ def test_shipped_files_are_not_those_of_the_health_checks() -> None:
         assert (
             SHIPPED / name
         ).read_text() == text, f"{name}: cargo xtask python argocd/generate.py"
+
+
+def test_helm_configures_something_else_than_kustomize() -> None:
+    """What is tested of one form holds for the other."""
+    assert config_map("values.yaml") == config_map("argocd-cm.yaml")
 
 
 def argo_cd() -> Path:
