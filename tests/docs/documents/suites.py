@@ -50,7 +50,7 @@ def script(found: list[Block], presets: Mapping[str, str]) -> str:
 
 
 def assigned(found: list[Block]) -> set[str]:
-    """What a caller may set otherwise."""
+    """What a caller may set otherwise: one exported variable on each line."""
     variables = [block for block in found if "variables" in block.marks]
     return {n for block in variables for n in _ASSIGNED.findall(block.text)}
 
