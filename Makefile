@@ -74,7 +74,7 @@ e2e:
 	$(XTASK) cluster up --name $(TEST) $(UP)
 	$(if $(filter cluster,$(SUITE)),$(MAKE) pods)
 	$(if $(MIRRORED_$(SUITE)),$(XTASK) package mirror $(MIRRORED_$(SUITE)) --name $(TEST))
-	$(XTASK) demo --name $(TEST) --platform-only
+	$(if $(filter gitops,$(SUITE)),$(MAKE) published,$(XTASK) demo --name $(TEST) --platform-only)
 	$(XTASK) e2e $(SUITE) --name $(TEST)
 	$(XTASK) cluster down --name $(TEST)
 
@@ -84,6 +84,13 @@ pods:
 	$(XTASK) cluster install kueue --name $(TEST)
 	$(XTASK) cluster gpus 4 --name $(TEST)
 	$(XTASK) image workspace --name $(TEST)
+
+# What Argo CD finds in the registry, and Argo CD itself.
+.PHONY: published
+published: pods
+	$(XTASK) cluster install argocd --name $(TEST)
+	eval "$$($(XTASK) cluster env --name $(TEST))" && \
+		$(XTASK) package push --without-missing --registry "$$GPU_WORKSPACES_REGISTRY"
 
 # A million random requests to the function, optimised, and each time others. Not a
 # test: it takes ten minutes. `make fuzz FUZZ_SEED=…` repeats one; more in

@@ -55,6 +55,9 @@ enum Action {
         /// Where to push, and where the packages look for each other
         #[arg(long, env = "REGISTRY", default_value = stage::COMMITTED_REGISTRY)]
         registry: String,
+        /// Leave out dependencies that the registry lacks, instead of naming them
+        #[arg(long)]
+        without_missing: bool,
     },
     /// Build, push and install them
     Install {
@@ -85,15 +88,20 @@ struct Shape {
 }
 
 impl Shape {
-    /// Builds for a registry that has everything that the packages depend on.
-    fn build(&self, registry: &str, progress: &mut Progress) -> Outcome<Vec<Built>> {
+    /// Builds for a registry that holds those repositories.
+    fn build(
+        &self,
+        registry: &str,
+        holds: &dyn Fn(&str) -> bool,
+        progress: &mut Progress,
+    ) -> Outcome<Vec<Built>> {
         let host = [Platform::host()];
         let given = self.platform.as_slice();
         let request = Request {
             profile: profile(self.release),
             platforms: if given.is_empty() { &host } else { given },
             registry,
-            holds: &|_| true,
+            holds,
         };
         let cli = crate::target::crossplane(progress)?;
         build::build(&cli, &Source::here(), &request, progress)
@@ -113,14 +121,18 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     let outcome = match arguments.action {
         Action::Build(shape) => {
             shape
-                .build(stage::COMMITTED_REGISTRY, &mut progress)
+                .build(stage::COMMITTED_REGISTRY, &|_| true, &mut progress)
                 .map(|packages| {
                     let files = packages.iter().flat_map(|built| &built.files);
                     files.for_each(|file| println!("{}", file.display()));
                 })
         }
         Action::Verify { release } => verify_all(profile(release), &mut progress),
-        Action::Push { shape, registry } => push_all(&shape, &registry, &mut progress),
+        Action::Push {
+            shape,
+            registry,
+            without_missing,
+        } => push_all(&shape, &registry, without_missing, &mut progress),
         Action::Install { target } => target
             .resolve()
             .and_then(|target| install(&target, &mut progress)),
@@ -143,9 +155,18 @@ fn verify_all(profile: Profile, progress: &mut Progress) -> Outcome<()> {
     Ok(())
 }
 
-fn push_all(shape: &Shape, registry: &str, progress: &mut Progress) -> Outcome<()> {
+fn push_all(
+    shape: &Shape,
+    registry: &str,
+    without_missing: bool,
+    progress: &mut Progress,
+) -> Outcome<()> {
     let cli = crate::target::crossplane(progress)?;
-    for built in shape.build(registry, progress)? {
+    let crane = crate::target::crane(progress)?;
+    let holds = |repository: &str| {
+        !without_missing || dependencies::holds(&crane, registry, repository)
+    };
+    for built in shape.build(registry, &holds, progress)? {
         println!("{}", push::push(Command::new(&cli), registry, &built)?);
     }
     Ok(())

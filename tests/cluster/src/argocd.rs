@@ -31,7 +31,6 @@ const DEBIAN: debian::Layer<'_> = debian::Layer {
         "ca-certificates",
         "curl",
         "git",
-        "gpg",
         "lighttpd",
         "redis-server",
         "tini",
@@ -122,7 +121,7 @@ fn push_image(
 ) -> Result<Image, Error> {
     let image = Image {
         repository: format!("{}/argoproj/argocd", cluster.registry()),
-        tag: version.to_owned(),
+        tag: tag(version, binary, &debian),
     };
     let scratch = cluster.state().temporary().join(BINARY);
     cache::remove_folder(&scratch)?;
@@ -149,6 +148,15 @@ fn push_image(
     )?;
     cache::remove_folder(&scratch)?;
     Ok(image)
+}
+
+/// Another one for other contents: what a node has under a name it does not pull again.
+fn tag(version: &str, binary: &Path, debian: &Path) -> String {
+    let key = cache::key([
+        ("binary", binary.as_os_str().as_encoded_bytes()),
+        ("debian", debian.as_os_str().as_encoded_bytes()),
+    ]);
+    format!("{version}-{key}")
 }
 
 fn link(to: &Path, at: &Path) -> Result<(), Error> {
@@ -194,6 +202,15 @@ fn argocd(manifests: &Path, image: &Image) -> Result<Overlay, Error> {
                     "spec": {"template": {"spec": {"containers": [
                         {"name": "redis", "command": ["redis-server"]},
                     ]}}},
+                })),
+                // Its keyring would need gpg's agent, and no commit is signed here.
+                patch(&json!({
+                    "apiVersion": "apps/v1", "kind": "Deployment",
+                    "metadata": {"name": "argocd-repo-server"},
+                    "spec": {"template": {"spec": {"containers": [{
+                        "name": "argocd-repo-server",
+                        "env": [{"name": "ARGOCD_GPG_ENABLED", "value": "false"}],
+                    }]}}},
                 })),
                 // Tests ask it from outside, by the pod's own address.
                 patch(&json!({

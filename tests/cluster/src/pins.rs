@@ -16,7 +16,8 @@ pub struct Module {
     pub source: &'static str,
     /// What is built from it.
     pub binaries: &'static [Binary],
-    /// Linker flags; `{version}`, `{major}` and `{minor}` are those of `source`.
+    /// Linker flags; `{version}`, `{major}` and `{minor}` are those of `source`, and
+    /// `{number}` is the version without its `v`.
     pub ldflags: &'static str,
     /// Build tags.
     pub tags: &'static str,
@@ -181,7 +182,7 @@ pub static MODULES: &[Module] = &[
         source: "github.com/argoproj/argo-cd/v3",
         // Its other programs are this one under other names.
         binaries: &[binary("argocd", "github.com/argoproj/argo-cd/v3/cmd")],
-        ldflags: "-X github.com/argoproj/argo-cd/v3/common.version={version}",
+        ldflags: "-X github.com/argoproj/argo-cd/v3/common.version={number}",
         tags: "",
         in_every_cluster: false,
     },
@@ -276,6 +277,7 @@ impl Pins {
         let flags = module
             .ldflags
             .replace("{version}", version)
+            .replace("{number}", version.trim_start_matches('v'))
             .replace("{major}", numbers.next().unwrap_or_default())
             .replace("{minor}", numbers.next().unwrap_or_default());
         format!("-s -w {flags}").trim_end().to_owned()

@@ -1,0 +1,123 @@
+"""Argo CD, as its own API shows it."""
+
+import base64
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from environment.cluster import Cluster, Object
+from environment.waiting import until
+
+NAMESPACE = "argocd"
+APPROVED = "argocd.argoproj.io/deletion-approved"
+# How often health is read while somebody watches.
+PERIOD = 0.2
+
+
+class ArgoCd:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._token = ""
+
+    def log_in(self) -> None:
+        secret = self._cluster.get("secret", "argocd-initial-admin-secret", NAMESPACE)
+        assert secret is not None, "Argo CD has made no password yet"
+        password = base64.b64decode(secret["data"]["password"]).decode()
+        session = {"username": "admin", "password": password}
+        self._token = self._ask("/api/v1/session", session)["token"]
+
+    def application(self, name: str) -> Object:
+        """An Application; empty while there is none."""
+        try:
+            found: Object = self._ask(f"/api/v1/applications/{name}")
+        except urllib.error.HTTPError as error:
+            # 403: Argo CD tells nobody which names exist.
+            if error.code in (403, 404):
+                return {}
+            raise
+        return found
+
+    def applications(self, prefix: str) -> list[str]:
+        found = self._cluster.all("applications", NAMESPACE)
+        names = [one["metadata"]["name"] for one in found]
+        return [name for name in names if name.startswith(prefix)]
+
+    def health(self, name: str) -> str:
+        status = self.application(name).get("status", {})
+        health: str = status.get("health", {}).get("status", "")
+        return health
+
+    def resource(self, name: str, kind: str) -> Object:
+        """The node of an Application's tree of that kind; empty while there is none."""
+        tree = self._ask(f"/api/v1/applications/{name}/resource-tree")
+        nodes: list[Object] = tree.get("nodes") or []
+        return next((node for node in nodes if node["kind"] == kind), {})
+
+    def confirm_deletion(self, name: str) -> None:
+        """What `argocd app confirm-deletion` does."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self._cluster.kubectl(
+            *["annotate", "application", name, "-n", NAMESPACE, f"{APPROVED}={now}"]
+        )
+
+    def operations(self, name: str) -> int:
+        """How many syncs of an Application have begun."""
+        selector = f"involvedObject.name={name},reason=OperationStarted"
+        events = self._cluster.all("events", NAMESPACE, "--field-selector", selector)
+        return sum(event.get("count") or 1 for event in events)
+
+    def await_health(self, name: str, health: str, seconds: float = 60) -> Object:
+        """The Application once it is so; fails with what it says instead."""
+        seen: Object = {}
+
+        def look() -> Object | None:
+            seen.update(self.application(name))
+            is_there = seen.get("status", {}).get("health", {}).get("status") == health
+            return seen if is_there else None
+
+        try:
+            return until(f"Application {name} to be {health}", look, seconds)
+        except AssertionError as error:
+            status = json.dumps(seen.get("status", {}), indent=1)
+            raise AssertionError(f"{error}; it says\n{status[:6000]}") from None
+
+    @contextmanager
+    def watched(self, name: str) -> Iterator[list[str]]:
+        """Every health that an Application has meanwhile, in order."""
+        seen: list[str] = []
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(PERIOD):
+                health = self.health(name)
+                if health and (not seen or seen[-1] != health):
+                    seen.append(health)
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield seen
+        finally:
+            over.set()
+            thread.join()
+
+    def _ask(self, path: str, body: Any = None) -> Any:
+        pods = self._cluster.all(
+            "pods", NAMESPACE, "-l", "app.kubernetes.io/name=argocd-server"
+        )
+        (address,) = [pod["status"]["podIP"] for pod in pods]
+        request = urllib.request.Request(
+            f"http://{address}:8080{path}",
+            data=json.dumps(body).encode() if body else None,
+            headers={
+                "Authorization": f"Bearer {self._token}",
+                "Content-Type": "application/json",
+            },
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)

@@ -1,0 +1,116 @@
+"""The example repositories, with this cluster's names in the place of the real ones."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import yaml
+
+from environment.cluster import Object
+from gitops import git
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples/gitops"
+PACKAGES = [
+    "provider-gpu-spot",
+    "function-gpu-workspace",
+    "configuration-gpu-workspaces",
+]
+QUEUE = "gpus"
+SECRET = {"namespace": "crossplane-system", "name": "aws", "key": "credentials"}
+
+
+def registry() -> str:
+    return os.environ["GPU_WORKSPACES_REGISTRY"]
+
+
+def tags(repository: str) -> list[str]:
+    reference = f"{registry()}/{repository}"
+    listed = subprocess.run(
+        ["crane", "ls", reference], capture_output=True, text=True, check=False
+    )
+    found = listed.stdout.split()
+    assert found, f"nothing in {reference}: run the suite by `make e2e SUITE=gitops`"
+    return found
+
+
+def platform(folder: Path) -> None:
+    """examples/gitops/platform with the local registry, git server and EC2."""
+    shutil.copytree(EXAMPLES / "platform", folder, dirs_exist_ok=True)
+    # On-demand instances are the suite `upbound`'s.
+    (folder / "crossplane/provider-aws.yaml").unlink()
+    image = f"{registry()}/images/workspace:{tags('images/workspace')[-1]}"
+    named = {
+        "https://git.platform.acme.io/": f"{git.INSIDE}/",
+        "registry.platform.acme.io/acme/workspace:cpu": image,
+        "cpu: 500m": "cpu: 100m",
+        **{
+            f"registry.platform.acme.io/acme/{name}:v0.1.0": reference(name)
+            for name in PACKAGES
+        },
+    }
+    for file in folder.rglob("*.yaml"):
+        text = file.read_text()
+        for old, new in named.items():
+            text = text.replace(old, new)
+        file.write_text(text)
+    _use_emulator(folder / "crossplane/provider-config.yaml")
+    _add_queues(folder)
+
+
+def reference(package: str) -> str:
+    """The package as it was pushed before the suite."""
+    (tag,) = [tag for tag in tags(f"acme/{package}") if "again" not in tag]
+    return f"{registry()}/acme/{package}:{tag}"
+
+
+def _use_emulator(file: Path) -> None:
+    config = yaml.safe_load(file.read_text())
+    config["spec"] = {
+        "credentials": {"source": "Secret", "secretRef": SECRET},
+        "endpoint": {
+            "url": {"type": "Static", "static": os.environ["AWS_ENDPOINT_URL"]}
+        },
+    }
+    file.write_text(yaml.safe_dump(config))
+
+
+def _add_queues(folder: Path) -> None:
+    """Kueue's quota of one GPU, and the team's way to it."""
+    queues = (ROOT / "tests/e2e/cluster/queues.yaml").read_text()
+    (folder / "crossplane/queues.yaml").write_text(queues)
+    policy = folder / "crossplane/policy.yaml"
+    documents = list(yaml.safe_load_all(policy.read_text()))
+    (step,) = documents[0]["spec"]["pipeline"]
+    step["input"]["cluster"]["queue"] = {"default": QUEUE}
+    policy.write_text(yaml.safe_dump_all(documents))
+    namespace = folder / "teams/vision/namespace.yaml"
+    document = yaml.safe_load(namespace.read_text())
+    document["metadata"]["labels"]["platform.acme.io/gpu-workspaces"] = "managed"
+    namespace.write_text(yaml.safe_dump(document))
+    local_queue = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "LocalQueue",
+        "metadata": {"name": QUEUE, "namespace": "team-vision"},
+        "spec": {"clusterQueue": QUEUE},
+    }
+    (folder / "teams/vision/queue.yaml").write_text(yaml.safe_dump(local_queue))
+    flavors = folder / "crossplane/flavors.yaml"
+    small, *_ = yaml.safe_load_all(flavors.read_text())
+    gpu = {**small, "metadata": {**small["metadata"], "name": "gpu"}}
+    gpu["spec"] = {**small["spec"], "gpus": 1, "gpuProduct": "Emulated"}
+    flavors.write_text(yaml.safe_dump_all([small, gpu]))
+
+
+def claim(name: str, **parameters: object) -> str:
+    document: Object = {
+        "apiVersion": "platform.acme.io/v1alpha1",
+        "kind": "GpuDevWorkspaceClaim",
+        "metadata": {"name": name, "namespace": "team-vision"},
+        "spec": {
+            "compositionRef": {"name": "acme-gpu-workspaces"},
+            "parameters": {"owner": "alice", **parameters},
+        },
+    }
+    return yaml.safe_dump(document, sort_keys=False)

@@ -1,0 +1,121 @@
+"""What Argo CD says of a workspace, at every step of its life."""
+
+import pytest
+
+from environment.cluster import CLAIMS, Cluster
+from environment.ec2 import Ec2
+from environment.emulator import Emulator
+from environment.platform import Platform
+from environment.waiting import until
+from gitops.argo import ArgoCd
+from gitops.git import Repository
+from gitops.repositories import claim
+
+
+def test_a_workspace_is_never_healthy_before_its_instance_runs(
+    cluster: Cluster,
+    team: Platform,
+    workspaces: Repository,
+    argocd: ArgoCd,
+    emulator: Emulator,
+) -> None:
+    emulator.fault("CreateFleet", code="InsufficientInstanceCapacity")
+    workspaces.write("workspaces/alice/claim.yaml", claim("alice"))
+    with argocd.watched("vision-alice") as seen:
+        workspaces.push("A workspace without capacity")
+        until(
+            "no capacity",
+            lambda: cluster.get(CLAIMS, "alice", team.namespace)
+            and "apacity" in team.status("alice").get("message", ""),
+            120,
+        )
+        argocd.await_health("vision-alice", "Progressing")
+        # Argo CD is asked first: what it calls Healthy must be Ready by then.
+        emulator.clear_faults()
+        until(
+            "Healthy",
+            lambda: argocd.health("vision-alice") == "Healthy"
+            and (team.status("alice")["phase"] == "Ready" or pytest.fail("too early")),
+            seconds=300,
+        )
+    # Missing: before the claim is applied.
+    assert [h for h in seen if h not in ("Missing", "Unknown")] == [
+        "Progressing",
+        "Healthy",
+    ], seen
+
+
+def test_a_quota_is_degraded_with_the_code_to_raise(
+    team: Platform, workspaces: Repository, argocd: ArgoCd, emulator: Emulator
+) -> None:
+    emulator.fault("CreateFleet", code="MaxSpotInstanceCountExceeded")
+    emulator.fault("CreateFleet", code="VcpuLimitExceeded")
+    workspaces.write("workspaces/alice/claim.yaml", claim("alice"))
+    workspaces.push("A workspace beyond the quota")
+    until("the Application", lambda: argocd.application("vision-alice"), 60)
+    argocd.await_health("vision-alice", "Degraded", seconds=120)
+    node = argocd.resource("vision-alice", "GpuDevWorkspaceClaim")
+    assert "L-" in node["health"]["message"], node
+
+
+def test_an_interruption_is_progress_and_a_refused_edit_is_degraded(
+    team: Platform,
+    workspaces: Repository,
+    argocd: ArgoCd,
+    ec2: Ec2,
+    emulator: Emulator,
+) -> None:
+    workspaces.write("workspaces/alice/claim.yaml", claim("alice"))
+    workspaces.push("A workspace")
+    until("the Application", lambda: argocd.application("vision-alice"), 60)
+    argocd.await_health("vision-alice", "Healthy", seconds=120)
+    lost = team.status("alice")["instanceId"]
+    with argocd.watched("vision-alice") as seen:
+        emulator.interrupt(lost)
+        until("its end", lambda: team.status("alice").get("instanceId") != lost)
+        until(
+            "another instance",
+            lambda: team.status("alice").get("phase") == "Ready"
+            and argocd.health("vision-alice") == "Healthy",
+            120,
+        )
+    assert seen == ["Healthy", "Progressing", "Healthy"] or seen == [
+        "Progressing",
+        "Healthy",
+    ], seen
+
+    workspaces.write(
+        "workspaces/alice/claim.yaml", claim("alice", instanceType="p5.48xlarge")
+    )
+    workspaces.push("More than the policy allows")
+    argocd.await_health("vision-alice", "Degraded")
+    (instance,) = ec2.live(team.namespace)
+    assert instance["InstanceType"] == "g4dn.xlarge"
+    workspaces.revert()
+    argocd.await_health("vision-alice", "Healthy")
+
+
+def test_queued_and_stopped_workspaces_are_suspended(
+    team: Platform, workspaces: Repository, argocd: ArgoCd
+) -> None:
+    for name in ("first", "second"):
+        workspaces.write(
+            f"workspaces/{name}/claim.yaml",
+            claim(name, placement="Cluster", flavor="gpu"),
+        )
+        workspaces.push(f"A GPU for the {name}")
+        until("the Application", lambda n=name: argocd.application(f"vision-{n}"), 60)
+        wanted = "Healthy" if name == "first" else "Suspended"
+        argocd.await_health(f"vision-{name}", wanted, seconds=180)
+    assert team.status("second")["phase"] == "Queued"
+
+    workspaces.write(
+        "workspaces/first/claim.yaml",
+        claim(
+            "first", placement="Cluster", flavor="gpu", lifecycle={"state": "Stopped"}
+        ),
+    )
+    workspaces.push("Stop the first")
+    argocd.await_health("vision-first", "Suspended", seconds=120)
+    assert team.status("first")["phase"] == "Stopped"
+    argocd.await_health("vision-second", "Healthy", seconds=180)

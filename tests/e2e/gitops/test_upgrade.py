@@ -1,0 +1,193 @@
+"""Packages change by a commit, and nobody who works notices."""
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from environment.cluster import CLAIMS, SYSTEM, Cluster, Object, condition, is_ready
+from environment.ec2 import Ec2
+from environment.platform import PARAMETERS, claim
+from environment.waiting import until
+from gitops import repositories
+from gitops.argo import ArgoCd
+from gitops.git import Repository
+
+MANY = 50
+KINDS = {
+    "provider-gpu-spot": "provider",
+    "function-gpu-workspace": "function",
+    "configuration-gpu-workspaces": "configuration",
+}
+FILE = "crossplane/packages.yaml"
+
+
+@pytest.fixture
+def upgraded() -> dict[str, str]:
+    """The same packages under other digests: another revision each, other pods."""
+    renamed = {}
+    for name in KINDS:
+        old = repositories.reference(name)
+        new = f"{old}-again"
+        subprocess.run(
+            ["crane", "mutate", old, "--label", "again=true", "--tag", new],
+            check=True,
+            capture_output=True,
+        )
+        renamed[old] = new
+    return renamed
+
+
+@pytest.fixture
+def crowd(cluster: Cluster, namespace: str) -> Iterator[str]:
+    """A namespace of fifty workspaces, Ready."""
+    names = [f"w{number}" for number in range(MANY)]
+    claims = [claim(namespace, name, PARAMETERS) for name in names]
+    listed = {"apiVersion": "v1", "kind": "List", "items": claims}
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(listed))
+    until(f"{MANY} workspaces", lambda: all(map(is_ready, of(cluster, namespace))), 300)
+    yield namespace
+    cluster.delete_claims(namespace, seconds=300)
+
+
+def of(cluster: Cluster, namespace: str) -> list[Object]:
+    return cluster.all(CLAIMS, namespace)
+
+
+@pytest.mark.parametrize("activation", ["Automatic", "Manual"])
+def test_an_upgrade_and_its_rollback_replace_no_instance_and_fail_no_call(
+    activation: str,
+    cluster: Cluster,
+    platform_repository: Repository,
+    argocd: ArgoCd,
+    ec2: Ec2,
+    crowd: str,
+    upgraded: dict[str, str],
+) -> None:
+    if activation == "Manual":
+        text = (platform_repository.folder / FILE).read_text()
+        manual = text.replace(
+            "spec:\n", "spec:\n  revisionActivationPolicy: Manual\n"
+        )
+        platform_repository.write(FILE, manual)
+        platform_repository.push("Activate revisions by hand")
+    before = statuses(cluster, crowd)
+    machines = {one["InstanceId"] for one in ec2.live(crowd)}
+    assert len(machines) == MANY
+    failures = failed_calls(cluster)
+    with under_load(cluster, crowd):
+        for old, new in upgraded.items():
+            platform_repository.replace(FILE, old, new)
+        platform_repository.push("Upgrade")
+        for new in upgraded.values():
+            await_package(cluster, new, activation)
+        platform_repository.revert()
+        for old in upgraded:
+            await_package(cluster, old, activation)
+    until(
+        "all to be Ready", lambda: all(map(is_ready, of(cluster, crowd))), seconds=120
+    )
+    assert {one["InstanceId"] for one in ec2.live(crowd)} == machines
+    assert statuses(cluster, crowd) == before
+    assert failed_calls(cluster) == failures
+    argocd.await_health("gpu-workspaces", "Healthy", seconds=180)
+    if activation == "Manual":
+        platform_repository.restore(FILE, "HEAD~3")
+        platform_repository.push("Activate revisions by themselves")
+        argocd.await_health("gpu-workspaces", "Healthy", seconds=180)
+
+
+def statuses(cluster: Cluster, namespace: str) -> dict[str, Object]:
+    """What the users read, but for the times of conditions."""
+    return {
+        one["metadata"]["name"]: {
+            key: value for key, value in one["status"].items() if key != "conditions"
+        }
+        for one in of(cluster, namespace)
+    }
+
+
+def await_package(cluster: Cluster, reference: str, activation: str) -> None:
+    """The package of that reference, installed, active and healthy."""
+    name = reference.rpartition("/")[2].partition(":")[0]
+    kind = f"{KINDS[name]}.pkg.crossplane.io"
+
+    def look() -> bool:
+        package = cluster.get(kind, f"acme-{name}", SYSTEM) or {}
+        if package.get("spec", {}).get("package") != reference:
+            return False
+        status = package.get("status", {})
+        if status.get("resolvedPackage") != reference:
+            return False
+        revision = status.get("currentRevision", "")
+        if activation == "Manual":
+            activate(cluster, KINDS[name], revision)
+        return is_active(cluster, KINDS[name], revision) and all(
+            condition(package, type_).get("status") == "True"
+            for type_ in ("Installed", "Healthy")
+        )
+
+    until(f"{reference} to be installed and healthy", look, seconds=180)
+
+
+def is_active(cluster: Cluster, kind: str, revision: str) -> bool:
+    found = cluster.get(f"{kind}revisions.pkg.crossplane.io", revision, SYSTEM) or {}
+    return bool(found.get("spec", {}).get("desiredState") == "Active")
+
+
+def activate(cluster: Cluster, kind: str, revision: str) -> None:
+    """As docs/upgrade.md says."""
+    if revision and not is_active(cluster, kind, revision):
+        cluster.kubectl(
+            *["patch", f"{kind}revisions.pkg.crossplane.io", revision],
+            *["--type=merge", "-p", '{"spec": {"desiredState": "Active"}}'],
+        )
+
+
+def failed_calls(cluster: Cluster) -> float:
+    """Calls of the function that Crossplane saw fail."""
+    (pod,) = cluster.all("pods", SYSTEM, "-l", "app=crossplane")
+    path = f"pods/{pod['metadata']['name']}:8080/proxy/metrics"
+    metrics = cluster.kubectl(
+        "get", "--raw", f"/api/v1/namespaces/{SYSTEM}/{path}"
+    ).splitlines()
+    counted = [
+        line
+        for line in metrics
+        if line.startswith("function_run_function_response_total{")
+        and "function-gpu-workspace" in line
+    ]
+    assert counted, "Crossplane counts no calls of the function"
+    return sum(
+        float(line.rsplit(" ", 1)[1])
+        for line in counted
+        if 'grpc_code="OK"' not in line or 'result_severity="Fatal"' in line
+    )
+
+
+class under_load:
+    """Every workspace is reconciled over and over."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._touch)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _touch(self) -> None:
+        turn = 0
+        while not self._over.wait(0.5):
+            turn += 1
+            self._cluster.kubectl(
+                *["annotate", CLAIMS, "--all", "-n", self._namespace],
+                *["--overwrite", f"turn={turn}"],
+            )
