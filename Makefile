@@ -1,7 +1,7 @@
 # `make demo` shows everything, `make test` proves everything. Both need Rust, Go,
 # Python 3 and root; what else is missing is named, with the command that installs it.
 .DELETE_ON_ERROR:
-.PHONY: demo demo-down test check unit emulator conformance user-data workspace docs cluster e2e codegen goldens
+.PHONY: demo demo-down test check unit emulator conformance user-data workspace package argocd docs cluster e2e codegen goldens
 
 XTASK := cargo xtask
 # CI machines are fresh: the cluster's Debian packages are installed there.
@@ -25,7 +25,7 @@ endif
 demo-down:
 	$(XTASK) cluster down --name demo
 
-test: check unit emulator conformance user-data workspace docs cluster
+test: check unit emulator conformance user-data workspace package argocd docs cluster
 	$(MAKE) e2e SUITE=main
 
 # Formatting, lints and licences. Generated files are checked by xtask's own tests.
@@ -33,7 +33,7 @@ check:
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets --features local-cluster/cluster -- -D warnings
 	$(XTASK) licences
-	$(XTASK) python -m black --quiet --check tests function/src/cluster/scripts
+	$(XTASK) python -m black --quiet --check tests argocd function/src/cluster/scripts
 
 unit:
 	cargo test --quiet --workspace
@@ -56,6 +56,18 @@ user-data:
 # What pods are given to run, with nodes that are folders.
 workspace:
 	cd tests/workspace && $(XTASK) python -m pytest -p no:cacheprovider
+
+# Package files and their bills of materials, built twice alike, by code that shares
+# none with their builder.
+package: PACKAGES := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/packages
+package:
+	$(XTASK) package build
+	cd tests/package && PACKAGES=$(PACKAGES) $(XTASK) python -m pytest -p no:cacheprovider
+
+# The health that Argo CD shows, by Argo CD's own program: ten minutes to build, once.
+argocd:
+	cd argocd/tests && ARGOCD=$$($(XTASK) cluster binary argocd) \
+		$(XTASK) python -m pytest -p no:cacheprovider
 
 # Commands, manifests, links and policies of the documentation, as far as they need
 # no cluster. The others run in the end-to-end suites.

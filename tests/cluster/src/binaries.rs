@@ -156,6 +156,12 @@ struct Download {
     folder: PathBuf,
 }
 
+/// The folder of the source that a binary is built from, downloaded if need be.
+pub fn source(name: &str) -> Result<PathBuf, Error> {
+    let (module, _) = pins::find(name).ok_or_else(|| Error::Unknown(name.to_owned()))?;
+    source_folder(module)
+}
+
 /// The folder of a module's source in Go's module cache, downloaded if need be.
 pub(crate) fn source_folder(module: &Module) -> Result<PathBuf, Error> {
     let pins = Pins::read(module)?;

@@ -91,7 +91,8 @@ pub(super) fn build(
     Ok(packages)
 }
 
-/// A program without what only debuggers read, in an image of its own.
+/// A program without what only debuggers read, in an image of its own. The build id goes
+/// as well: it stands for debug information too, in which there are paths.
 fn runtime(
     program: &str,
     platform: Platform,
@@ -103,6 +104,7 @@ fn runtime(
     let stripped = to.join(format!("{program}{suffix}.stripped"));
     output(
         Command::new(platform.tool("strip"))
+            .arg("--remove-section=.note.gnu.build-id")
             .arg("-o")
             .arg(&stripped)
             .arg(programs.join(program)),

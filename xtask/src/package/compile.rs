@@ -140,13 +140,16 @@ fn cargo_home() -> PathBuf {
 mod tests {
     use super::*;
 
+    /// rustc takes the last name that fits a path.
     #[test]
-    fn a_target_folder_in_the_checkout_has_the_same_name_as_one_elsewhere() {
-        let cargo_home = Path::new("/home/me/.cargo");
-        let inside = renamed(Path::new("/a/b"), Path::new("/a/b/target"), cargo_home);
-        assert_eq!(inside.last().unwrap().1, "/target");
-        let around = renamed(Path::new("/home/me"), Path::new("/tmp/x"), cargo_home);
-        let at = |name: &str| around.iter().position(|(_, one)| *one == name);
-        assert!(at("/cargo") > at("/gpu-workspaces"));
+    fn a_folder_inside_another_has_a_name_of_its_own() {
+        let at = |renamed: &[(PathBuf, &'static str)], name: &str| {
+            renamed.iter().position(|(_, one)| *one == name)
+        };
+        let (home, elsewhere) = (Path::new("/home/me/.cargo"), Path::new("/tmp/x"));
+        let inside = renamed(Path::new("/a/b"), Path::new("/a/b/target"), home);
+        assert!(at(&inside, "/target") > at(&inside, "/gpu-workspaces"));
+        let around = renamed(Path::new("/home/me"), elsewhere, home);
+        assert!(at(&around, "/cargo") > at(&around, "/gpu-workspaces"));
     }
 }

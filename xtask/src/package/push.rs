@@ -44,3 +44,105 @@ fn listed(files: &[PathBuf]) -> OsString {
     let files: Vec<&std::ffi::OsStr> = files.iter().map(|file| file.as_os_str()).collect();
     files.join(std::ffi::OsStr::new(","))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::path::Path;
+    use std::process::{Child, Stdio};
+
+    use local_cluster::progress::Progress;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::package::contents::PACKAGES;
+    use crate::package::image;
+    use crate::package::platform::Platform;
+
+    /// A registry in a process of its own, which ends with it.
+    struct Registry {
+        process: Child,
+        address: String,
+    }
+
+    impl Registry {
+        fn serve(crane: &Path) -> Self {
+            let mut process = Command::new(crane)
+                .args(["registry", "serve", "--address", "127.0.0.1:0"])
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+            let line = lines.find_map(|line| {
+                let line = line.unwrap();
+                let port = line.rsplit_once("serving on port ")?.1.to_owned();
+                Some(port)
+            });
+            // It says more for each request, and must not wait for a reader.
+            std::thread::spawn(move || lines.for_each(drop));
+            let address = format!("127.0.0.1:{}", line.unwrap());
+            Self { process, address }
+        }
+    }
+
+    impl Drop for Registry {
+        fn drop(&mut self) {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
+
+    /// The programs are not ones: what is looked at is which image a machine is given.
+    #[test]
+    fn every_machine_pulls_the_package_of_its_own_platform() {
+        let progress = &mut Progress::to_stderr();
+        let cli = crate::target::crossplane(progress).unwrap();
+        let crane = crate::target::crane(progress).unwrap();
+        let folder = std::env::temp_dir().join(format!("push-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let binary = folder.join("program");
+        std::fs::write(&binary, "not really one").unwrap();
+        let manifests = crate::root().join("package/function");
+        let mut files = Vec::new();
+        for platform in [Platform::Amd64, Platform::Arm64] {
+            let archive = folder.join(format!("{}.tar", platform.architecture()));
+            image::write(&binary, "program", platform, &archive).unwrap();
+            let file = archive.with_extension("xpkg");
+            let build = Command::new(&cli)
+                .args(["xpkg", "build", "--examples-root=/nowhere"])
+                .arg("--package-root")
+                .arg(&manifests)
+                .arg("--embed-runtime-image-tarball")
+                .arg(&archive)
+                .arg("--package-file")
+                .arg(&file)
+                .output()
+                .unwrap();
+            assert!(build.status.success(), "{build:?}");
+            files.push(file);
+        }
+        let registry = Registry::serve(&crane);
+        let package = PACKAGES.iter().find(|one| one.kind == "function").unwrap();
+        let built = Built {
+            package,
+            files,
+            tag: "v0.1.0".into(),
+            missing: Vec::new(),
+        };
+
+        let reference = push(Command::new(&cli), &registry.address, &built).unwrap();
+
+        let manifest = output(Command::new(&crane).args(["manifest", &reference])).unwrap();
+        let index: Value = serde_json::from_str(&manifest).unwrap();
+        let platforms = index["manifests"].as_array().unwrap().iter();
+        let platforms: Vec<&Value> = platforms
+            .map(|one| &one["platform"]["architecture"])
+            .collect();
+        assert_eq!(platforms, ["amd64", "arm64"]);
+        let mut config = Command::new(&crane);
+        config.args(["config", "--platform=linux/arm64", &reference]);
+        let config: Value = serde_json::from_str(&output(&mut config).unwrap()).unwrap();
+        assert_eq!(config["architecture"], "arm64");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
