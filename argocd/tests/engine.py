@@ -11,10 +11,7 @@ from typing import Any
 
 import yaml
 
-BUILD = (
-    "(cd tests/cluster/binaries/argocd &&"
-    " CGO_ENABLED=0 go build -o /tmp/argocd github.com/argoproj/argo-cd/v3/cmd)"
-)
+BUILD = "cargo xtask cluster binary argocd"
 
 # When a condition changed, in the words of the cases. The scripts' patience is between.
 AGES = {"now": timedelta(), "an hour ago": timedelta(hours=1)}

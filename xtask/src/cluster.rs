@@ -9,7 +9,7 @@ use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
 use local_cluster::report;
 use local_cluster::up::{InitProgram, Options};
-use local_cluster::{Cluster, argocd, down, gpus, init, kueue, up};
+use local_cluster::{Cluster, argocd, binaries, down, gpus, init, kueue, up};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -64,6 +64,11 @@ enum Action {
         /// Begin at the last so many lines
         #[arg(short = 'n', long)]
         tail: Option<u32>,
+    },
+    /// Build a program of tests/cluster/binaries unless it is built, and print its path
+    Binary {
+        /// Its name, such as argocd
+        program: String,
     },
     /// Install software that not every cluster needs; what is installed is brought
     /// in line
@@ -143,6 +148,11 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
             follow,
             tail,
         } => return logs(&name.name, &part, follow, tail),
+        Action::Binary { program } => {
+            let cache = Cache::from_environment()?;
+            let built = binaries::ensure(&cache, &[&program], &mut Progress::to_stderr())?;
+            println!("{}", built.path(&program)?.display());
+        }
         Action::Install { software, name } => install(software, &name.name)?,
         Action::Gpus { count, name } => gpus::advertise(
             &Cluster::open(&name.name)?,

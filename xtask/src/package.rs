@@ -119,14 +119,12 @@ fn profile(is_release: bool) -> Profile {
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
     let mut progress = Progress::to_stderr();
     let outcome = match arguments.action {
-        Action::Build(shape) => {
-            shape
-                .build(stage::COMMITTED_REGISTRY, &|_| true, &mut progress)
-                .map(|packages| {
-                    let files = packages.iter().flat_map(|built| &built.files);
-                    files.for_each(|file| println!("{}", file.display()));
-                })
-        }
+        Action::Build(shape) => shape
+            .build(stage::COMMITTED_REGISTRY, &|_| true, &mut progress)
+            .map(|packages| {
+                let files = packages.iter().flat_map(|built| &built.files);
+                files.for_each(|file| println!("{}", file.display()));
+            }),
         Action::Verify { release } => verify_all(profile(release), &mut progress),
         Action::Push {
             shape,
@@ -163,9 +161,8 @@ fn push_all(
 ) -> Outcome<()> {
     let cli = crate::target::crossplane(progress)?;
     let crane = crate::target::crane(progress)?;
-    let holds = |repository: &str| {
-        !without_missing || dependencies::holds(&crane, registry, repository)
-    };
+    let holds =
+        |repository: &str| !without_missing || dependencies::holds(&crane, registry, repository);
     for built in shape.build(registry, &holds, progress)? {
         println!("{}", push::push(Command::new(&cli), registry, &built)?);
     }
