@@ -28,6 +28,7 @@ use compile::{Profile, Source};
 use platform::Platform;
 
 pub(crate) use build::program;
+pub(crate) use contents::Composites;
 pub(crate) use install::install;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -63,6 +64,8 @@ enum Action {
     Install {
         #[command(flatten)]
         target: Target,
+        #[command(flatten)]
+        composites: Composites,
     },
     /// Build somebody else's providers from pinned source, and push them to a local
     /// cluster's registry
@@ -119,23 +122,21 @@ fn profile(is_release: bool) -> Profile {
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
     let mut progress = Progress::to_stderr();
     let outcome = match arguments.action {
-        Action::Build(shape) => {
-            shape
-                .build(stage::COMMITTED_REGISTRY, &|_| true, &mut progress)
-                .map(|packages| {
-                    let files = packages.iter().flat_map(|built| &built.files);
-                    files.for_each(|file| println!("{}", file.display()));
-                })
-        }
+        Action::Build(shape) => shape
+            .build(stage::COMMITTED_REGISTRY, &|_| true, &mut progress)
+            .map(|packages| {
+                let files = packages.iter().flat_map(|built| &built.files);
+                files.for_each(|file| println!("{}", file.display()));
+            }),
         Action::Verify { release } => verify_all(profile(release), &mut progress),
         Action::Push {
             shape,
             registry,
             without_missing,
         } => push_all(&shape, &registry, without_missing, &mut progress),
-        Action::Install { target } => target
+        Action::Install { target, composites } => target
             .resolve()
-            .and_then(|target| install(&target, &mut progress)),
+            .and_then(|target| install(&target, composites, &mut progress)),
         Action::Mirror { repositories, name } => mirror_all(&repositories, &name, &mut progress),
     };
     match outcome {
@@ -163,9 +164,8 @@ fn push_all(
 ) -> Outcome<()> {
     let cli = crate::target::crossplane(progress)?;
     let crane = crate::target::crane(progress)?;
-    let holds = |repository: &str| {
-        !without_missing || dependencies::holds(&crane, registry, repository)
-    };
+    let holds =
+        |repository: &str| !without_missing || dependencies::holds(&crane, registry, repository);
     for built in shape.build(registry, &holds, progress)? {
         println!("{}", push::push(Command::new(&cli), registry, &built)?);
     }
