@@ -86,7 +86,7 @@ e2e:
 	$(XTASK) cluster up --name $(TEST) $(UP)
 	$(if $(filter cluster,$(SUITE)),$(MAKE) pods)
 	$(if $(MIRRORED_$(SUITE)),$(XTASK) package mirror $(MIRRORED_$(SUITE)) --name $(TEST))
-	$(if $(filter gitops,$(SUITE)),$(MAKE) published,$(XTASK) demo --name $(TEST) --platform-only)
+	$(if $(filter gitops,$(SUITE)),$(MAKE) published,$(XTASK) demo --name $(TEST) --platform-only $(if $(filter namespaced,$(SUITE)),--namespaced))
 	$(XTASK) e2e $(SUITE) --name $(TEST)
 	$(XTASK) cluster down --name $(TEST)
 

@@ -48,16 +48,22 @@ impl<'a> Composite<'a> {
         }
     }
 
+    /// The XR's own namespace; none of a legacy XR, which is cluster-scoped.
+    pub fn namespace(self) -> Option<&'a str> {
+        let namespace = self.text(&["metadata", "namespace"]);
+        (!namespace.is_empty()).then_some(namespace)
+    }
+
     /// A legacy XR is cluster-scoped and knows its claim by `spec.claimRef`; a
     /// modern one is namespaced itself and keeps Crossplane's fields under
     /// `spec.crossplane`.
     pub fn origin(self) -> Result<Origin, Refusal> {
+        let own = (self.namespace().unwrap_or_default(), self.name());
         let claim = (
             self.text(&["spec", "claimRef", "namespace"]),
             self.text(&["spec", "claimRef", "name"]),
         );
-        let own = (self.text(&["metadata", "namespace"]), self.name());
-        [claim, own]
+        [own, claim]
             .into_iter()
             .find(|(namespace, _)| !namespace.is_empty())
             .map(|(namespace, name)| Origin {

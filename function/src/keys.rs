@@ -57,6 +57,8 @@ pub const LOCAL_QUEUE: &str = "user-local-queue";
 pub const DEFAULT_DENY: &str = "user-default-deny";
 /// What keeps a user with homes from being deleted.
 pub const PROTECTION: &str = "user-protection";
+/// Where a namespaced workspace is reached, wherever it is placed.
+pub const CONNECTION: &str = "workspace-connection";
 /// A deletion order, by what is used and by whom.
 pub const USAGE_PREFIX: &str = "usage-";
 
@@ -102,7 +104,7 @@ fn is_plain(key: &str) -> bool {
         key.strip_prefix(prefix)
             .is_some_and(|hash| hash.len() == 8 && hash.bytes().all(is_hex))
     };
-    matches!(key, POOL | SECURITY_GROUP | EGRESS | HOME)
+    matches!(key, POOL | SECURITY_GROUP | EGRESS | HOME | CONNECTION)
         || CLUSTER.contains(&key)
         || DEV_USER.contains(&key)
         || [POOL_PREFIX, INSTANCE_PREFIX, ATTACHMENT_PREFIX]
@@ -119,7 +121,7 @@ pub fn is_in_cluster(key: &str) -> bool {
 
 /// Whether it is the key of a part of a workspace on EC2.
 pub fn is_on_ec2(key: &str) -> bool {
-    is_owned(key) && !is_in_cluster(key) && !DEV_USER.contains(&key)
+    is_owned(key) && !is_in_cluster(key) && !DEV_USER.contains(&key) && key != CONNECTION
 }
 
 /// A key by the hash of what the resource is made of.
@@ -188,7 +190,7 @@ mod tests {
             usage(SECURITY_GROUP, &instance),
             usage(HOME, &attachment),
         ];
-        let plain = [POOL, SECURITY_GROUP, EGRESS, HOME].map(str::to_owned);
+        let plain = [POOL, SECURITY_GROUP, EGRESS, HOME, CONNECTION].map(str::to_owned);
         for key in [instance, attachment, pool, rule]
             .into_iter()
             .chain(usages)
@@ -219,6 +221,11 @@ mod tests {
         ] {
             assert!(!is_owned(key), "{key}");
         }
+    }
+
+    #[test]
+    fn a_connection_secret_says_nothing_of_where_the_workspace_is() {
+        assert!(!is_on_ec2(CONNECTION) && !is_in_cluster(CONNECTION));
     }
 
     #[test]

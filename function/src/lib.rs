@@ -24,6 +24,7 @@ pub mod claim_paths;
 pub mod cluster;
 pub mod compose;
 pub mod composite;
+pub mod connection;
 pub mod dev_user;
 pub mod finding;
 pub mod flavor;

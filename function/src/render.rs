@@ -16,7 +16,9 @@ use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::response::{Condition, Desired, Response, fields};
 use crate::status::{self, Report};
-use crate::{cluster, dev_user, flavor, input, limits, placement, requirements, resolve};
+use crate::{
+    cluster, connection, dev_user, flavor, input, limits, placement, requirements, resolve,
+};
 
 /// How soon to look whether a volume is detached.
 const DETACHING_TTL: Duration = Duration::from_secs(10);
@@ -67,6 +69,14 @@ impl From<Refusal> for Unresolved {
 /// Decides.
 pub fn render(request: &Request) -> Response {
     let composite = request.composite.as_ref().map(Composite::new);
+    let mut response = decided(request, composite);
+    if let (Some(composite), Some(desired)) = (composite, &mut response.desired) {
+        connection::publish(composite, &request.observed, desired);
+    }
+    response
+}
+
+fn decided(request: &Request, composite: Option<Composite<'_>>) -> Response {
     match composite {
         Some(composite) if composite.kind() == flavor::KIND => flavor::render(request),
         Some(composite) if composite.kind() == dev_user::KIND => {

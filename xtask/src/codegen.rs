@@ -1,17 +1,20 @@
-//! `cargo xtask codegen`: XRDs, CRDs and the function input's schema, from the
-//! types of the `api` crate.
+//! `cargo xtask codegen`: XRDs, CRDs, the function input's schema and the API
+//! reference, from the types of the `api` crate.
 
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
-use api::dev_user::{DevUser, DevUserPolicy};
-use api::flavor::WorkspaceFlavor;
+mod fields;
+mod kinds;
+mod reference;
+mod xrds;
+
+use api::dev_user::DevUserPolicy;
 use api::lease::SpotLease;
 use api::policy::WorkspacePolicy;
 use api::pool::SpotPool;
 use api::provider_config::{ClusterProviderConfig, ProviderConfig, ProviderConfigUsage};
-use api::workspace::GpuDevWorkspace;
 use clap::Args;
 use kube::CustomResourceExt;
 use kube::core::schema::{OptionalEnum, OptionalIntOrString, StructuralSchemaRewriter};
@@ -82,12 +85,19 @@ fn check(root: &Path, files: &[Generated]) -> Result<(), Box<dyn Error>> {
 
 fn generate() -> Result<Vec<Generated>, Box<dyn Error>> {
     let mut files = vec![
-        file("xrds/gpudevworkspaces.platform.acme.io.yaml", &xrd()?)?,
+        file(
+            "xrds/gpudevworkspaces.platform.acme.io.yaml",
+            &xrds::workspace()?,
+        )?,
+        file(
+            "xrds/namespaced/gpudevworkspaceclaims.platform.acme.io.yaml",
+            &xrds::namespaced_workspace()?,
+        )?,
         file(
             "xrds/workspaceflavors.platform.acme.io.yaml",
-            &flavor_xrd()?,
+            &xrds::flavor()?,
         )?,
-        file("xrds/devusers.platform.acme.io.yaml", &dev_user_xrd()?)?,
+        file("xrds/devusers.platform.acme.io.yaml", &xrds::dev_user()?)?,
     ];
     for (kind, plural, schema) in [
         (
@@ -116,6 +126,10 @@ fn generate() -> Result<Vec<Generated>, Box<dyn Error>> {
         let path = format!("package/provider/crds/{}_{plural}.yaml", api::POOL_GROUP);
         files.push(file(&path, &crd)?);
     }
+    files.push(Generated {
+        path: "docs/api.md".to_owned(),
+        content: reference::document(&kinds::sections()?),
+    });
     Ok(files)
 }
 
@@ -124,130 +138,6 @@ fn file(path: &str, content: &Value) -> Result<Generated, Box<dyn Error>> {
         path: path.to_owned(),
         content: format!("{HEADER}{}", serde_yaml::to_string(content)?),
     })
-}
-
-/// The composite and its claim. Crossplane adds its own fields to the schema.
-fn xrd() -> Result<Value, Box<dyn Error>> {
-    let crd = serde_json::to_value(GpuDevWorkspace::crd())?;
-    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-    Ok(json!({
-        "apiVersion": "apiextensions.crossplane.io/v1",
-        "kind": "CompositeResourceDefinition",
-        "metadata": {"name": format!("gpudevworkspaces.{}", api::WORKSPACE_GROUP)},
-        "spec": {
-            "group": api::WORKSPACE_GROUP,
-            "names": {"kind": "GpuDevWorkspace", "plural": "gpudevworkspaces"},
-            "claimNames": {
-                "kind": "GpuDevWorkspaceClaim",
-                "plural": "gpudevworkspaceclaims",
-                "shortNames": ["gpuws"],
-            },
-            "connectionSecretKeys": ["host", "port", "user", "ssh", "known_hosts"],
-            // A claim is gone when its instance is, not before.
-            "defaultCompositeDeletePolicy": "Foreground",
-            // Without it Crossplane draws one of all Compositions of the kind.
-            "defaultCompositionRef": {"name": "gpudevworkspaces"},
-            "versions": [{
-                "name": api::VERSION,
-                "served": true,
-                "referenceable": true,
-                "additionalPrinterColumns": [
-                    column("PHASE", ".status.phase"),
-                    column("OWNER", ".spec.parameters.owner"),
-                    column("TYPE", ".status.instanceType"),
-                    column("INSTANCE", ".status.instanceId"),
-                    column("FLAVOR", ".status.pods.flavor"),
-                    column("SSH", ".status.ssh"),
-                ],
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "description": "A GPU machine for one developer.",
-                    "required": ["spec"],
-                    "properties": {
-                        "spec": schema["properties"]["spec"],
-                        "status": schema["properties"]["status"],
-                    },
-                }},
-            }],
-        },
-    }))
-}
-
-/// Flavors and users have no claims: platform teams write them.
-fn flavor_xrd() -> Result<Value, Box<dyn Error>> {
-    modern_xrd(
-        &serde_json::to_value(WorkspaceFlavor::crd())?,
-        "What pods a platform team offers.",
-        &["flavor", "flavors"],
-        &[
-            column("CPU", ".spec.cpu"),
-            column("MEMORY", ".spec.memory"),
-            column("GPUS", ".spec.gpus"),
-            column("PYTORCH", ".spec.pytorchVersion"),
-            column("OPENCV", ".spec.opencvVersion"),
-            column("IMAGE", ".spec.image"),
-        ],
-    )
-}
-
-fn dev_user_xrd() -> Result<Value, Box<dyn Error>> {
-    modern_xrd(
-        &serde_json::to_value(DevUser::crd())?,
-        "A person, and a namespace that is theirs alone.",
-        &[],
-        &[
-            column("NAMESPACE", ".status.namespace"),
-            column("PROTECTED", ".status.protected"),
-            column("MESSAGE", ".status.message"),
-        ],
-    )
-}
-
-fn column(name: &str, path: &str) -> Value {
-    json!({"name": name, "type": "string", "jsonPath": path})
-}
-
-fn modern_xrd(
-    crd: &Value,
-    description: &str,
-    short_names: &[&str],
-    columns: &[Value],
-) -> Result<Value, Box<dyn Error>> {
-    let names = &crd["spec"]["names"];
-    let (kind, plural) = (&names["kind"], &names["plural"]);
-    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
-    let mut properties = json!({"spec": schema["spec"]});
-    if let Some(status) = schema.get("status") {
-        properties["status"] = status.clone();
-    }
-    let name = plural.as_str().ok_or("a kind without a plural")?;
-    let mut names = json!({"kind": kind, "plural": plural});
-    if !short_names.is_empty() {
-        names["shortNames"] = json!(short_names);
-    }
-    Ok(json!({
-        "apiVersion": "apiextensions.crossplane.io/v2",
-        "kind": "CompositeResourceDefinition",
-        "metadata": {"name": format!("{name}.{}", api::WORKSPACE_GROUP)},
-        "spec": {
-            "scope": "Cluster",
-            "group": api::WORKSPACE_GROUP,
-            "names": names,
-            "defaultCompositionRef": {"name": plural},
-            "versions": [{
-                "name": api::VERSION,
-                "served": true,
-                "referenceable": true,
-                "additionalPrinterColumns": columns,
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "description": description,
-                    "required": ["spec"],
-                    "properties": properties,
-                }},
-            }],
-        },
-    }))
 }
 
 fn input_schema<T: JsonSchema>() -> Value {
@@ -302,13 +192,13 @@ mod tests {
     #[test]
     fn committed_schemas_are_what_the_types_say() {
         let files = generate().unwrap();
-        assert_eq!(files.len(), 10);
+        assert_eq!(files.len(), 12);
         check(&crate::root(), &files).unwrap();
     }
 
     #[test]
     fn the_claim_needs_an_owner_and_nothing_else() {
-        let xrd = xrd().unwrap();
+        let xrd = xrds::workspace().unwrap();
         let parameters = &xrd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
             ["properties"]["parameters"];
         assert_eq!(parameters["required"], json!(["owner"]));
@@ -317,5 +207,39 @@ mod tests {
             "g4dn.xlarge"
         );
         assert_eq!(parameters["properties"]["region"]["default"], "us-east-1");
+    }
+
+    /// A manifest in git fits both configurations, and so does what reads its status.
+    #[test]
+    fn a_claim_is_the_same_object_with_and_without_a_composite_behind_it() {
+        let (with, without) = (
+            xrds::workspace().unwrap(),
+            xrds::namespaced_workspace().unwrap(),
+        );
+        assert_eq!(with["spec"]["versions"], without["spec"]["versions"]);
+        assert_eq!(with["spec"]["group"], without["spec"]["group"]);
+        assert_eq!(with["spec"]["claimNames"], without["spec"]["names"]);
+    }
+
+    /// One that is changed alone would give the same claim another meaning.
+    #[test]
+    fn both_compositions_have_the_same_policy() {
+        let read = |path: &str| -> Value {
+            let text = std::fs::read_to_string(crate::root().join(path)).unwrap();
+            serde_yaml::from_str(&text).unwrap()
+        };
+        let with = read("compositions/gpudevworkspaces.yaml");
+        let without = read("compositions/namespaced/gpudevworkspaceclaims.yaml");
+        assert_eq!(with["spec"]["pipeline"], without["spec"]["pipeline"]);
+        assert_eq!(with["spec"]["mode"], without["spec"]["mode"]);
+        let xrd = xrds::namespaced_workspace().unwrap();
+        assert_eq!(
+            without["metadata"]["name"],
+            xrd["spec"]["defaultCompositionRef"]["name"]
+        );
+        assert_eq!(
+            without["spec"]["compositeTypeRef"]["kind"],
+            xrd["spec"]["names"]["kind"]
+        );
     }
 }

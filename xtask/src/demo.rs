@@ -10,7 +10,7 @@ use clap::Args;
 use local_cluster::progress::Progress;
 use serde_json::json;
 
-use crate::package;
+use crate::package::{self, Composites};
 use crate::process::output;
 use crate::target::{Resolved, Target};
 
@@ -26,6 +26,8 @@ const SECRET: &str = "aws-credentials";
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
+    #[command(flatten)]
+    composites: Composites,
     /// Install the packages and the platform's configuration, apply no claim
     #[arg(long)]
     platform_only: bool,
@@ -44,8 +46,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 fn demo(arguments: &Arguments, progress: &mut Progress) -> Outcome<()> {
     let target = arguments.target.resolve()?;
-    package::install(&target, progress)?;
-    configure(&target, progress)?;
+    package::install(&target, arguments.composites, progress)?;
+    configure(&target, arguments.composites, progress)?;
     if arguments.platform_only {
         return Ok(());
     }
@@ -57,10 +59,13 @@ fn demo(arguments: &Arguments, progress: &mut Progress) -> Outcome<()> {
 }
 
 /// Applies the platform team's part: namespaces, catalogue, credentials.
-fn configure(target: &Resolved, progress: &mut Progress) -> Outcome<()> {
+fn configure(target: &Resolved, composites: Composites, progress: &mut Progress) -> Outcome<()> {
     let step = progress.begin("apply examples/platform");
     for file in ["namespaces.yaml", "catalogue.yaml", "cluster-rbac.yaml"] {
         apply_file(target, &format!("examples/platform/{file}"))?;
+    }
+    if composites.namespaced {
+        apply_file(target, "examples/namespaced")?;
     }
     match &target.emulator {
         Some(endpoint) => {
@@ -70,20 +75,24 @@ fn configure(target: &Resolved, progress: &mut Progress) -> Outcome<()> {
         }
         None => apply_file(target, "examples/platform/provider-config.yaml")?,
     }
+    let workspaces = format!("xrd/{}", composites.xrd());
     output(target.kubectl().args([
         "wait",
         "--for=condition=Established",
         "--timeout=60s",
-        "xrd/gpudevworkspaces.platform.acme.io",
+        &workspaces,
         "xrd/workspaceflavors.platform.acme.io",
         "xrd/devusers.platform.acme.io",
     ]))?;
-    output(target.kubectl().args([
-        "wait",
-        "--for=condition=Offered",
-        "--timeout=60s",
-        "xrd/gpudevworkspaces.platform.acme.io",
-    ]))?;
+    if !composites.namespaced {
+        // Only what has claims is offered.
+        output(target.kubectl().args([
+            "wait",
+            "--for=condition=Offered",
+            "--timeout=60s",
+            &workspaces,
+        ]))?;
+    }
     step.end("");
     Ok(())
 }

@@ -28,6 +28,7 @@ use compile::{Profile, Source};
 use platform::Platform;
 
 pub(crate) use build::program;
+pub(crate) use contents::Composites;
 pub(crate) use install::install;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -63,6 +64,8 @@ enum Action {
     Install {
         #[command(flatten)]
         target: Target,
+        #[command(flatten)]
+        composites: Composites,
     },
     /// Build somebody else's providers from pinned source, and push them to a local
     /// cluster's registry
@@ -131,9 +134,9 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
             registry,
             without_missing,
         } => push_all(&shape, &registry, without_missing, &mut progress),
-        Action::Install { target } => target
+        Action::Install { target, composites } => target
             .resolve()
-            .and_then(|target| install(&target, &mut progress)),
+            .and_then(|target| install(&target, composites, &mut progress)),
         Action::Mirror { repositories, name } => mirror_all(&repositories, &name, &mut progress),
     };
     match outcome {

@@ -15,6 +15,20 @@ use function_sdk_rust::resource::struct_to_json;
 use prost::Message;
 use serde_json::{Map, Value, json};
 
+/// Crossplane's fields of a legacy XR's spec, which a modern one has under
+/// `spec.crossplane`.
+const MACHINERY: [&str; 6] = [
+    "compositionRef",
+    "compositionRevisionRef",
+    "compositionRevisionSelector",
+    "compositionSelector",
+    "compositionUpdatePolicy",
+    "resourceRefs",
+];
+
+/// The label of an attachment with the composite's name.
+const WORKSPACE_LABEL: &str = "/resource/metadata/labels/platform.acme.io~1workspace";
+
 /// The folder of all cases.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
@@ -73,6 +87,51 @@ pub fn has_queue(response: &RunFunctionResponse) -> bool {
 /// A case's request.
 pub fn request(name: &str) -> RunFunctionRequest {
     parse(request_json(name))
+}
+
+/// A request of a claim's composite as that of a namespaced one, which is the claim
+/// itself; none where there is no claim.
+pub fn namespaced(request: &Value) -> Option<Value> {
+    let mut request = request.clone();
+    let composite = request.pointer_mut("/observed/composite/resource")?;
+    let claim = composite.pointer("/spec/claimRef")?;
+    let name = claim["name"].as_str()?.to_owned();
+    let metadata = json!({
+        "name": name,
+        "namespace": claim["namespace"].as_str()?,
+        "labels": {
+            "crossplane.io/composite": name,
+            "crossplane.io/claim-name": null,
+            "crossplane.io/claim-namespace": null,
+        },
+    });
+    let spec = composite.get_mut("spec")?.as_object_mut()?;
+    let own = MACHINERY
+        .into_iter()
+        .filter_map(|field| Some((field.to_owned(), spec.remove(field)?)));
+    let own: Map<String, Value> = own.collect();
+    for legacy in ["claimRef", "writeConnectionSecretToRef"] {
+        spec.remove(legacy);
+    }
+    spec.insert("crossplane".to_owned(), Value::Object(own));
+    let change = json!({
+        "kind": "GpuDevWorkspaceClaim",
+        "metadata": metadata,
+        "status": {"claimConditionTypes": null, "connectionDetails": null},
+    });
+    let had_status = composite.get("status").is_some();
+    merge(composite, &change);
+    if let Some(fields) = composite.as_object_mut().filter(|_| !had_status) {
+        fields.remove("status");
+    }
+    let resources = request.pointer_mut("/observed/resources");
+    let resources = resources.and_then(Value::as_object_mut);
+    for (_, resource) in resources.into_iter().flatten() {
+        if let Some(label) = resource.pointer_mut(WORKSPACE_LABEL) {
+            *label = json!(name);
+        }
+    }
+    Some(request)
 }
 
 /// A case's request with a further merge patch.

@@ -67,8 +67,14 @@ impl Corpus {
     fn load() -> Self {
         let names = case::names();
         let cases = names.iter().filter(|name| case::is_in_cluster(name));
+        // Each of a claim's composite, and of a namespaced one.
+        let both = cases.flat_map(|name| {
+            let request = case::request_json(name);
+            let namespaced = case::namespaced(&request);
+            std::iter::once(request).chain(namespaced)
+        });
         Self {
-            cases: cases.map(|name| case::request_json(name)).collect(),
+            cases: both.collect(),
             events: events(),
         }
     }

@@ -180,6 +180,7 @@ fn world(dice: &mut Dice) -> World {
         }),
         flavor: Some(flavor("good", "4")),
         has_quota: true,
+        is_namespaced: dice.percent(50),
         status: json!({}),
         ..World::default()
     };

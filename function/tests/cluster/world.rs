@@ -10,6 +10,7 @@ use function_gpu_workspace::requirements::{Requirement, Which};
 use function_gpu_workspace::response::{Response, Severity};
 use serde_json::{Value, json};
 
+use crate::case;
 use crate::dice::Dice;
 use crate::kubernetes::{Refused, webhook};
 use crate::sight::SET;
@@ -91,6 +92,8 @@ pub struct World {
     pub has_quota: bool,
     /// Whether the policy ever said that homes go with their claims.
     pub ever_deletes: bool,
+    /// Whether the composite is namespaced, without a claim.
+    pub is_namespaced: bool,
     /// Makes UIDs.
     pub uids: u64,
     /// What the last reconcile came to.
@@ -143,18 +146,21 @@ impl World {
         for (key, name) in &self.composed_homes {
             observed.extend(self.homes.get(name).map(|home| (key.clone(), home.clone())));
         }
+        let legacy = json!({"observed": {"composite": {"resource": {
+            "apiVersion": "platform.acme.io/v1alpha1",
+            "kind": "GpuDevWorkspace",
+            "metadata": {"name": "alice-x7k2p", "uid": "xr"},
+            "spec": {
+                "claimRef": {"namespace": "dev-alice", "name": "alice"},
+                "parameters": self.parameters,
+            },
+            "status": self.status,
+        }}}});
+        let namespaced = case::namespaced(&legacy).filter(|_| self.is_namespaced);
+        let whole = namespaced.unwrap_or(legacy);
         Request {
             policy: Some(self.policy.clone()),
-            composite: Some(json!({
-                "apiVersion": "platform.acme.io/v1alpha1",
-                "kind": "GpuDevWorkspace",
-                "metadata": {"name": "alice-x7k2p", "uid": "xr"},
-                "spec": {
-                    "claimRef": {"namespace": "dev-alice", "name": "alice"},
-                    "parameters": self.parameters,
-                },
-                "status": self.status,
-            })),
+            composite: whole.pointer("/observed/composite/resource").cloned(),
             observed,
             ..Request::default()
         }

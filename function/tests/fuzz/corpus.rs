@@ -33,7 +33,12 @@ impl Corpus {
             .partition(|name| name.starts_with("refused-"));
         let read = |names: &[String]| -> Vec<Value> {
             let requests = names.iter().map(|name| case::request_json(name));
-            requests.map(lean).collect()
+            // Each of a claim's composite, and of a namespaced one.
+            let both = requests.flat_map(|request| {
+                let namespaced = case::namespaced(&request);
+                std::iter::once(request).chain(namespaced)
+            });
+            both.map(lean).collect()
         };
         let (refused, requests) = (read(&refused), read(&accepted));
         let every = || requests.iter().chain(&refused);

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::connection;
 use crate::view::{Machine, View, is_compute, is_hashed, text};
 
 /// A response that applies.
@@ -40,6 +41,7 @@ impl Applied<'_> {
             .keys()
             .map(String::as_str)
             .filter(|key| is_owned(key) && !self.desired.contains_key(*key))
+            .filter(|key| *key != connection::KEY || self.view.is_namespaced())
             .collect();
         let first = missing.first()?;
         if let Some(unresolved) = self.view.unresolved() {

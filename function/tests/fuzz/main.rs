@@ -24,6 +24,7 @@ mod dice;
 
 mod campaign;
 mod compare;
+mod connection;
 mod corpus;
 mod fleeting;
 mod hostile;

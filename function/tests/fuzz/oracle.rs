@@ -19,7 +19,7 @@ use crate::compare::{self, json};
 use crate::hostile;
 use crate::intent::Applied;
 use crate::view::{Machine, View};
-use crate::{fleeting, steadiness, volume};
+use crate::{connection, fleeting, steadiness, volume};
 
 /// What gRPC refuses to carry.
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
@@ -351,6 +351,9 @@ fn applied(
         broken("home volume", what)?;
     }
     let composite = state.composite.unwrap_or_default();
+    if let Some(what) = connection::violation(&applied, &composite) {
+        broken("connection", what)?;
+    }
     let others = earlier.is_some_and(|e| e.keys().any(|key| !keys::is_owned(key)));
     if composite.ready() == Ready::True || (others && holds("ComputeReady")) {
         let well = |m: &Machine| m.serves && m.in_order;

@@ -87,6 +87,11 @@ impl View {
             .find(|name| self.required.get(name).is_none_or(Vec::is_empty))
     }
 
+    /// Whether the composite is a namespaced one.
+    pub fn is_namespaced(&self) -> bool {
+        text(&self.xr, "/metadata/namespace").is_some()
+    }
+
     /// The machine of the last call.
     pub fn recorded(&self) -> Option<&str> {
         text(&self.xr, "/status/instanceId")

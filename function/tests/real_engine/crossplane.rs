@@ -15,6 +15,16 @@ use crate::simulation::engine::{Call, Engine, Rendered};
 use crate::simulation::manifest::{self, KEY, text};
 
 const FUNCTION: &str = "acme-function-gpu-workspace";
+/// The Composition and the XRD of composites with claims.
+const WITH_CLAIMS: (&str, &str) = (
+    "compositions/gpudevworkspaces.yaml",
+    "xrds/gpudevworkspaces.platform.acme.io.yaml",
+);
+/// The same of composites without.
+const NAMESPACED: (&str, &str) = (
+    "compositions/namespaced/gpudevworkspaceclaims.yaml",
+    "xrds/namespaced/gpudevworkspaceclaims.platform.acme.io.yaml",
+);
 /// What Crossplane puts before a function's events.
 const STEP: &str = "Pipeline step \"workspace\": ";
 /// What Crossplane itself says at every reconcile.
@@ -66,7 +76,12 @@ impl Crossplane {
 
     fn command(&self, call: &Call<'_>) -> Command {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let composition = root.join("compositions/gpudevworkspaces.yaml");
+        let (composition, xrd) = if text(&call.xr, "/metadata/namespace").is_some() {
+            NAMESPACED
+        } else {
+            WITH_CLAIMS
+        };
+        let composition = root.join(composition);
         let composition = std::fs::read_to_string(composition).unwrap();
         let mut composition: Value = serde_yaml::from_str(&composition).unwrap();
         let step = &mut composition["spec"]["pipeline"][0];
@@ -78,7 +93,7 @@ impl Crossplane {
         let observed: Vec<Value> = call.observed.values().cloned().collect();
         let flag = |name: &str, value: PathBuf| format!("--{name}={}", value.display());
         let core = self.binaries.path("crossplane-core").unwrap().to_owned();
-        let xrd = root.join("xrds/gpudevworkspaces.platform.acme.io.yaml");
+        let xrd = root.join(xrd);
         let mut command = Command::new(self.binaries.path("crossplane").unwrap());
         command
             .args(["composition", "render"])
@@ -136,7 +151,7 @@ fn rendered(documents: Vec<Value>) -> Rendered {
     rendered.fatal = None;
     for document in documents {
         match text(&document, "/kind") {
-            Some("GpuDevWorkspace") => {
+            Some("GpuDevWorkspace" | "GpuDevWorkspaceClaim") => {
                 let mut status: Map<String, Value> =
                     document["status"].as_object().cloned().unwrap_or_default();
                 status.remove("claimConditionTypes");

@@ -89,10 +89,10 @@ fn numbers(value: Value) -> Value {
 }
 
 fn specs(rendered: &Rendered) -> Value {
-    let specs: BTreeMap<&String, &Value> = rendered
+    let specs: BTreeMap<&String, [&Value; 2]> = rendered
         .desired
         .iter()
-        .map(|(key, object)| (key, &object["spec"]))
+        .map(|(key, object)| (key, [&object["spec"], &object["data"]]))
         .collect();
     json!(specs)
 }

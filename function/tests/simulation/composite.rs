@@ -11,18 +11,18 @@ use super::invariants;
 use super::manifest::{self, KEY, text};
 use super::world::{NAMESPACE, World};
 
-/// The XR's name.
-pub const NAME: &str = "alice-vision-x7k2p";
+/// The claim's name, and that of a composite without a claim.
+const CLAIM: &str = "alice-vision";
+/// The name of a claim's composite.
+const NAME: &str = "alice-vision-x7k2p";
 const UID: &str = "5f1f7a0e-9d0c-4d55-8f4e-0a4f3c1d2b3e";
-const LABELS: [(&str, &str); 3] = [
-    ("crossplane.io/composite", NAME),
-    ("crossplane.io/claim-name", "alice-vision"),
-    ("crossplane.io/claim-namespace", NAMESPACE),
-];
+const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
 /// The XR as it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Composite {
+    /// Whether it is namespaced, and there is no claim.
+    pub is_namespaced: bool,
     /// `spec.parameters`, as the claim has them.
     pub parameters: Value,
     /// The function's part of the status.
@@ -47,9 +47,10 @@ pub enum Reconciled {
 }
 
 impl Composite {
-    /// An XR that has just been made of a claim.
-    pub fn new(parameters: Value) -> Self {
+    /// An XR that has just been made, of a claim where it is not namespaced.
+    pub fn new(parameters: Value, is_namespaced: bool) -> Self {
         Self {
+            is_namespaced,
             parameters,
             status: json!({}),
             conditions: BTreeMap::new(),
@@ -60,28 +61,53 @@ impl Composite {
 
     /// The XR's manifest.
     pub fn manifest(&self) -> Value {
-        let labels: BTreeMap<&str, &str> = LABELS.into_iter().collect();
         let mut xr = json!({
-            "apiVersion": "platform.acme.io/v1alpha1",
-            "kind": "GpuDevWorkspace",
-            "metadata": {"name": NAME, "uid": UID, "labels": labels},
-            "spec": {
-                "claimRef": {
-                    "apiVersion": "platform.acme.io/v1alpha1",
-                    "kind": "GpuDevWorkspaceClaim",
-                    "namespace": NAMESPACE,
-                    "name": "alice-vision",
-                },
-                "compositionRef": {"name": "gpudevworkspaces"},
-                "parameters": self.parameters,
-            },
+            "apiVersion": API_VERSION,
+            "kind": self.kind(),
+            "metadata": {"name": self.name(), "uid": UID, "labels": self.labels()},
+            "spec": {"parameters": self.parameters},
             "status": self.status,
         });
+        if self.is_namespaced {
+            xr["metadata"]["namespace"] = json!(NAMESPACE);
+            let own = json!({"compositionRef": {"name": "gpudevworkspaceclaims"}});
+            xr["spec"]["crossplane"] = own;
+        } else {
+            xr["spec"]["compositionRef"] = json!({"name": "gpudevworkspaces"});
+            xr["spec"]["claimRef"] = json!({
+                "apiVersion": API_VERSION,
+                "kind": "GpuDevWorkspaceClaim",
+                "namespace": NAMESPACE,
+                "name": CLAIM,
+            });
+        }
         let conditions: Vec<&Value> = self.conditions.values().collect();
         if !conditions.is_empty() {
             manifest::set(&mut xr, "/status/conditions", json!(conditions));
         }
         xr
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.is_namespaced {
+            "GpuDevWorkspaceClaim"
+        } else {
+            "GpuDevWorkspace"
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        if self.is_namespaced { CLAIM } else { NAME }
+    }
+
+    /// Crossplane's labels of the XR and of what it composes.
+    fn labels(&self) -> BTreeMap<&'static str, &'static str> {
+        let mut labels = BTreeMap::from([("crossplane.io/composite", self.name())]);
+        if !self.is_namespaced {
+            labels.insert("crossplane.io/claim-name", CLAIM);
+            labels.insert("crossplane.io/claim-namespace", NAMESPACE);
+        }
+        labels
     }
 }
 
@@ -145,7 +171,7 @@ fn collect_garbage(
     while !gone.is_empty() {
         let key = gone.swap_remove(world.dice.below(gone.len()));
         let id = world.xr.refs[&key].clone();
-        for (label, _) in LABELS {
+        for label in world.xr.labels().into_keys() {
             let label = label.replace('/', "~1");
             world.api.strip(&id, &format!("/metadata/labels/{label}"));
         }
@@ -185,12 +211,12 @@ fn composed(world: &World, key: &str, desired: &Value) -> Value {
     let mut object = desired.clone();
     let name = match world.xr.refs.get(key) {
         Some(id) => id.name.clone(),
-        None => text(desired, "/metadata/name").map_or_else(|| name(key), str::to_owned),
+        None => text(desired, "/metadata/name").map_or_else(|| name(world, key), str::to_owned),
     };
     manifest::set(&mut object, "/metadata/name", json!(name));
     manifest::set(&mut object, "/metadata/namespace", json!(NAMESPACE));
     manifest::set(&mut object, KEY, json!(key));
-    for (label, value) in LABELS {
+    for (label, value) in world.xr.labels() {
         let label = label.replace('/', "~1");
         manifest::set(
             &mut object,
@@ -199,9 +225,9 @@ fn composed(world: &World, key: &str, desired: &Value) -> Value {
         );
     }
     let owner = json!([{
-        "apiVersion": "platform.acme.io/v1alpha1",
-        "kind": "GpuDevWorkspace",
-        "name": NAME,
+        "apiVersion": API_VERSION,
+        "kind": world.xr.kind(),
+        "name": world.xr.name(),
         "uid": UID,
         "controller": true,
         "blockOwnerDeletion": true,
@@ -211,10 +237,14 @@ fn composed(world: &World, key: &str, desired: &Value) -> Value {
 }
 
 /// The same for the same XR and key, as Crossplane's names are.
-fn name(key: &str) -> String {
+fn name(world: &World, key: &str) -> String {
     let mut hash = DefaultHasher::new();
     (UID, key).hash(&mut hash);
-    format!("{NAME}-{:012x}", hash.finish() & 0xffff_ffff_ffff)
+    format!(
+        "{}-{:012x}",
+        world.xr.name(),
+        hash.finish() & 0xffff_ffff_ffff
+    )
 }
 
 /// With a fatal result, what the function did not say becomes Unknown.

@@ -237,7 +237,7 @@ fn ec2(world: &mut World) -> String {
 
 /// Somebody with kubectl.
 fn person(world: &mut World) -> String {
-    match world.dice.below(7) {
+    match world.dice.below(8) {
         0 => {
             world.xr.status = json!({});
             world.xr.conditions.clear();
@@ -255,6 +255,7 @@ fn person(world: &mut World) -> String {
                 "SpotPool",
                 "SecurityGroup",
                 "SecurityGroupRule",
+                "Secret",
             ][kind - 1];
             delete(world, kind)
         }

@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::api_server::Id;
 use super::cloud::{Hold, asked};
-use super::composite::{self, NAME, Reconciled, reconcile};
+use super::composite::{self, Reconciled, reconcile};
 use super::engine::{Engine, Rendered};
 use super::manifest::{EXTERNAL_NAME, is_well, text};
 use super::world::World;
@@ -186,7 +188,8 @@ pub fn check(world: &World) -> Result<(), String> {
     let unwell = world.api.all().find(|(id, object)| {
         let is_left_over = id.kind.starts_with("SecurityGroup") && !has_group;
         let uid = text(&object.manifest, "/metadata/uid").unwrap_or_default();
-        let is_excused = id.kind == "Usage" || is_left_over || world.by_hand.contains(uid);
+        let says_nothing = matches!(id.kind.as_str(), "Usage" | "Secret");
+        let is_excused = says_nothing || is_left_over || world.by_hand.contains(uid);
         !is_excused && !is_well(&object.manifest)
     });
     if let Some((id, _)) = unwell {
@@ -197,7 +200,22 @@ pub fn check(world: &World) -> Result<(), String> {
     if expected != found {
         return Err(format!("there is {found:?}, expected was {expected:?}"));
     }
+    connection(world)?;
     home(world)
+}
+
+/// Whoever reads the Secret of a namespaced workspace reaches its machine.
+fn connection(world: &World) -> Result<(), String> {
+    let Some(secret) = world.api.of_kind("Secret").next() else {
+        return Ok(());
+    };
+    let ssh = text(&world.xr.status, "/ssh").unwrap_or_default();
+    let said = text(secret, "/data/ssh").unwrap_or_default();
+    if said == STANDARD.encode(ssh) {
+        Ok(())
+    } else {
+        Err(format!("the Secret says {said}, the status {ssh}"))
+    }
 }
 
 fn on_demand(world: &World) -> bool {
@@ -259,6 +277,7 @@ fn expected(world: &World) -> BTreeMap<String, usize> {
     } else {
         expect("SpotPool".to_owned(), 1);
     }
+    expect("Secret".to_owned(), usize::from(world.xr.is_namespaced));
     expect("EBSVolume".to_owned(), usize::from(has_home));
     expect("VolumeAttachment".to_owned(), usize::from(has_home));
     let usages = 2 * usize::from(has_home) + usize::from(has_group(world));
@@ -305,7 +324,7 @@ fn home(world: &World) -> Result<(), String> {
         .pointer("/home/sizeGiB")
         .and_then(Value::as_i64);
     if size > world.cloud.volumes.get(id).map(|v| v.size) {
-        return Err(format!("{NAME}'s home has not grown to {size:?} GiB"));
+        return Err(format!("the home has not grown to {size:?} GiB"));
     }
     Ok(())
 }

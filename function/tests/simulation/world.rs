@@ -47,7 +47,8 @@ impl World {
         Self {
             api: Api::default(),
             cloud: Cloud::default(),
-            xr: Composite::new(parameters),
+            // Every other workspace has no claim.
+            xr: Composite::new(parameters, seed.is_multiple_of(2)),
             policy: policy(),
             catalogue: Some(catalogue()),
             namespace: Some(namespace("alice")),
@@ -80,6 +81,7 @@ impl World {
         match id.kind.as_str() {
             "SpotPool" => spot::look(self, id),
             "Usage" => usages::look(self, id),
+            "Secret" => false,
             _ => upbound::look(self, id),
         }
     }

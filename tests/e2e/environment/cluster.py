@@ -20,6 +20,12 @@ class Refused(Exception):
 
 
 class Cluster:
+    # What is behind a claim: a composite of its own, or itself.
+    composites = "gpudevworkspaces.platform.acme.io"
+    # How claims are deleted; those of composites of their own say themselves that
+    # they wait for what was composed.
+    cascade = "background"
+
     @classmethod
     def from_environment(cls) -> "Cluster":
         if "KUBECONFIG" not in os.environ:
@@ -61,8 +67,12 @@ class Cluster:
         self.kubectl("delete", "namespace", name, "--wait=false")
 
     def delete_claims(self, namespace: str, seconds: int = 90) -> None:
+        self.delete_claim("--all", namespace, seconds)
+
+    def delete_claim(self, name: str, namespace: str, seconds: int) -> None:
         self.kubectl(
-            "delete", CLAIMS, "--all", "-n", namespace, f"--timeout={seconds}s"
+            *("delete", CLAIMS, name, "-n", namespace),
+            *(f"--cascade={self.cascade}", f"--timeout={seconds}s"),
         )
 
     def pods(self, package: str) -> list[Object]:

@@ -62,9 +62,7 @@ class Platform:
         return until("the pool", look)
 
     def delete(self, name: str, seconds: int = 60) -> None:
-        self.cluster.kubectl(
-            "delete", CLAIMS, name, "-n", self.namespace, f"--timeout={seconds}s"
-        )
+        self.cluster.delete_claim(name, self.namespace, seconds)
 
 
 def claim(namespace: str, name: str, parameters: dict[str, Any]) -> Object:

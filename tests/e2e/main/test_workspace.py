@@ -98,7 +98,7 @@ def test_deleting_a_claim_leaves_nothing_in_ec2_and_nothing_in_the_cluster(
     assert ec2.volumes(platform.namespace) == []
     assert cluster.all("spotpools", platform.namespace) == []
     assert cluster.all("providerconfigusages", platform.namespace) == []
-    composites = cluster.kubectl("get", "gpudevworkspaces", "-o", "name")
+    composites = cluster.kubectl("get", cluster.composites, "-A", "-o", "name")
     assert "alice" not in composites
 
 

@@ -22,7 +22,8 @@ pub(super) fn of_tree(root: &Path, packages: &[Package]) -> Outcome<Vec<Definiti
     for package in packages {
         let mut files = below(&root.join("package").join(package.folder))?;
         for folder in package.manifests {
-            files.extend(directly_in(&root.join(folder))?);
+            let of_folder = directly_in(&root.join(folder))?.into_iter();
+            files.extend(of_folder.filter(|file| !package.leaves_out(file)));
         }
         for file in files {
             definitions.extend(read(&file, package.name)?);

@@ -1,8 +1,52 @@
 //! Which packages there are, and what goes into each.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
+use clap::Args;
+
 /// The organisation in package references and, by Crossplane's rule, in the
 /// names of installed packages.
 pub(crate) const ORGANISATION: &str = "acme";
+
+const WITH_CLAIMS: &str = "configuration-gpu-workspaces";
+const NAMESPACED: &str = "configuration-gpu-workspaces-namespaced";
+
+/// Which workspaces a cluster has. Both configurations define the same kind, so
+/// there is one of the two.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct Composites {
+    /// Workspaces as namespaced composites, without claims
+    #[arg(long)]
+    pub(crate) namespaced: bool,
+}
+
+impl Composites {
+    /// The configuration of these workspaces.
+    pub(crate) fn configuration(self) -> &'static str {
+        if self.namespaced {
+            NAMESPACED
+        } else {
+            WITH_CLAIMS
+        }
+    }
+
+    /// Those that this cluster does not have.
+    pub(crate) fn other(self) -> Self {
+        Self {
+            namespaced: !self.namespaced,
+        }
+    }
+
+    /// The XRD of these workspaces.
+    pub(crate) fn xrd(self) -> &'static str {
+        if self.namespaced {
+            "gpudevworkspaceclaims.platform.acme.io"
+        } else {
+            "gpudevworkspaces.platform.acme.io"
+        }
+    }
+}
 
 /// A Crossplane package.
 pub(crate) struct Package {
@@ -16,10 +60,20 @@ pub(crate) struct Package {
     /// Folders below the repository's root whose manifests it holds as well. Only the
     /// files that lie directly in them: what lies deeper belongs to another package.
     pub(crate) manifests: &'static [&'static str],
+    /// Files of these folders that only another package holds.
+    pub(crate) without: &'static [&'static str],
     /// Folders or files below `examples/` that show how it is used.
     pub(crate) examples: &'static [&'static str],
     /// The program that it runs.
     pub(crate) program: Option<&'static str>,
+}
+
+impl Package {
+    /// Whether a manifest of its folders belongs to another package alone.
+    pub(crate) fn leaves_out(&self, file: &Path) -> bool {
+        let name = file.file_name().and_then(OsStr::to_str);
+        name.is_some_and(|name| self.without.contains(&name))
+    }
 }
 
 /// In the order in which they are installed.
@@ -29,6 +83,7 @@ pub(crate) const PACKAGES: &[Package] = &[
         name: "provider-gpu-spot",
         folder: "provider",
         manifests: &[],
+        without: &[],
         examples: &["platform/provider-config.yaml", "pools"],
         program: Some("provider-gpu-spot"),
     },
@@ -37,15 +92,41 @@ pub(crate) const PACKAGES: &[Package] = &[
         name: "function-gpu-workspace",
         folder: "function",
         manifests: &[],
+        without: &[],
         examples: &["platform/catalogue.yaml", "platform/owner-binding.yaml"],
         program: Some("function-gpu-workspace"),
     },
     Package {
         kind: "configuration",
-        name: "configuration-gpu-workspaces",
+        name: WITH_CLAIMS,
         folder: "configuration",
         manifests: &["xrds", "compositions"],
+        without: &[],
         examples: &["cluster", "on-demand", "platform", "users", "workspaces"],
+        program: None,
+    },
+    Package {
+        kind: "configuration",
+        name: NAMESPACED,
+        folder: "configuration-namespaced",
+        manifests: &[
+            "xrds",
+            "xrds/namespaced",
+            "compositions",
+            "compositions/namespaced",
+        ],
+        without: &[
+            "gpudevworkspaces.platform.acme.io.yaml",
+            "gpudevworkspaces.yaml",
+        ],
+        examples: &[
+            "cluster",
+            "namespaced",
+            "on-demand",
+            "platform",
+            "users",
+            "workspaces",
+        ],
         program: None,
     },
 ];

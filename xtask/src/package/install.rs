@@ -6,7 +6,7 @@ use local_cluster::progress::Progress;
 
 use super::build::{Request, build};
 use super::compile::{Profile, Source};
-use super::contents::{ORGANISATION, Package};
+use super::contents::{Composites, ORGANISATION, Package};
 use super::platform::Platform;
 use super::{dependencies, push};
 use crate::process::output;
@@ -16,7 +16,12 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Builds for this machine, pushes and installs, and waits until Crossplane calls each
 /// healthy.
-pub(crate) fn install(target: &Resolved, progress: &mut Progress) -> Outcome<()> {
+pub(crate) fn install(
+    target: &Resolved,
+    composites: Composites,
+    progress: &mut Progress,
+) -> Outcome<()> {
+    refuse_both(target, composites)?;
     let crane = crate::target::crane(progress)?;
     let request = Request {
         profile: Profile::Dev,
@@ -24,7 +29,9 @@ pub(crate) fn install(target: &Resolved, progress: &mut Progress) -> Outcome<()>
         registry: &target.registry,
         holds: &|repository| dependencies::holds(&crane, &target.registry, repository),
     };
-    for built in build(&target.crossplane, &Source::here(), &request, progress)? {
+    let built = build(&target.crossplane, &Source::here(), &request, progress)?;
+    let is_other = |package: &Package| package.name == composites.other().configuration();
+    for built in built.into_iter().filter(|built| !is_other(built.package)) {
         let step = progress.begin(&format!("install {}", built.package.name));
         let command = target.command(&target.crossplane);
         let reference = push::push(command, &target.registry, &built)?;
@@ -36,6 +43,23 @@ pub(crate) fn install(target: &Resolved, progress: &mut Progress) -> Outcome<()>
         }
     }
     Ok(())
+}
+
+/// Crossplane establishes one XRD of a kind: the second configuration would wait for
+/// ever.
+fn refuse_both(target: &Resolved, composites: Composites) -> Outcome<()> {
+    let object = format!("xrd/{}", composites.other().xrd());
+    let mut existing = target.kubectl();
+    existing.args(["get", &object, "--ignore-not-found", "-o", "name"]);
+    if output(&mut existing)?.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{object} is there, and {} defines the same kind: docs/namespaced.md says how to go \
+         from one to the other",
+        composites.configuration()
+    )
+    .into())
 }
 
 /// Installs a package by Crossplane's own command, or moves an installed one to

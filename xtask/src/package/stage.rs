@@ -44,6 +44,11 @@ pub(super) fn stage(
     copy_all(&root.join("package").join(package.folder), to, registry)?;
     for folder in package.manifests {
         copy_files(&root.join(folder), &to.join(folder), registry)?;
+        for file in sorted(&to.join(folder))? {
+            if package.leaves_out(&file) {
+                fs::remove_file(file)?;
+            }
+        }
     }
     for example in package.examples {
         let from = root.join("examples").join(example);
@@ -140,6 +145,7 @@ mod tests {
         name: "configuration-a",
         folder: "a",
         manifests: &["xrds"],
+        without: &["another.yaml"],
         examples: &["claims", "platform/one.yaml"],
         program: None,
     };
@@ -157,6 +163,7 @@ mod tests {
         write(&root, "package/a/crds/own.yaml", "own\n");
         write(&root, "package/b/crossplane.yaml", "kind: Function\n");
         write(&root, "xrds/one.yaml", &format!("{COMMITTED_REGISTRY}/x\n"));
+        write(&root, "xrds/another.yaml", "another's\n");
         write(&root, "xrds/notes.md", "for people\n");
         write(&root, "xrds/namespaced/two.yaml", "another's\n");
         for example in ["claims/a.yaml", "platform/one.yaml", "platform/two.yaml"] {

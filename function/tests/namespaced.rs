@@ -1,0 +1,176 @@
+//! Without claims: every case of a claim's composite, asked again as a namespaced one.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod case;
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use case::answer;
+
+const SECRET: &str = "workspace-connection";
+/// What EC2 knows a group by; its name holds the composite's.
+const GROUP_NAME: &str = "/desired/resources/security-group/resource/spec/forProvider/name";
+/// How attachments that Crossplane forgot are found again.
+const ATTACHMENTS: &str = "/requirements/resources/attachments/matchLabels/labels";
+
+/// What differs is named here: everything else a workspace without a claim has as
+/// one with a claim has it.
+#[test]
+fn a_workspace_without_a_claim_is_composed_as_one_with_a_claim() {
+    let mut compared = 0;
+    for name in case::names() {
+        let legacy = case::request_json(&name);
+        let Some(request) = case::namespaced(&legacy) else {
+            continue;
+        };
+        let names =
+            [&legacy, &request].map(|r| text(r, "/observed/composite/resource/metadata/name"));
+        let has_group = request.pointer("/observed/resources/security-group");
+        let has_group = has_group.is_some();
+        let mut expected = case::golden(&answer(&case::parse(legacy.clone())));
+        renamed(&mut expected, names, has_group);
+        let connection = taken(&mut expected, "/desired/composite", "connectionDetails");
+        let mut found = case::golden(&answer(&case::parse(request.clone())));
+        let secret = taken(&mut found, "/desired/resources", SECRET);
+        if found.pointer("/desired/resources") == Some(&json!({})) {
+            taken(&mut found, "/desired", "resources");
+        }
+        // What earlier steps told is theirs, and Crossplane drops it.
+        let earlier = taken(&mut found, "/desired/composite", "connectionDetails");
+        let mut told = details(earlier.as_ref());
+        told.extend(data(secret.as_ref()));
+        assert_eq!(details(connection.as_ref()), told, "{name}");
+        let texts = [&found, &expected].map(|of| serde_yaml::to_string(of).unwrap());
+        let mut lines = texts[0].lines().zip(texts[1].lines());
+        let differing = lines.find(|(found, expected)| found != expected);
+        assert!(found == expected, "{name}: {differing:?}");
+        compared += 1;
+    }
+    assert!(compared > 100, "only {compared} cases have a claim");
+}
+
+/// The names that follow from the composite's own. A group that is there keeps its
+/// name, which EC2 cannot change.
+fn renamed(response: &mut Value, [legacy, own]: [&str; 2], has_group: bool) {
+    let rename = |label: &mut Value| {
+        if label == legacy {
+            *label = json!(own);
+        }
+    };
+    if let Some(label) = response.pointer_mut(ATTACHMENTS) {
+        rename(&mut label["platform.acme.io/workspace"]);
+    }
+    if let Some(name) = response.pointer_mut(GROUP_NAME).filter(|_| !has_group) {
+        let group = name.as_str().unwrap().replace(legacy, own);
+        *name = json!(group);
+    }
+    let resources = response.pointer_mut("/desired/resources");
+    let resources = resources
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flatten();
+    for (_, resource) in resources {
+        let resource = &mut resource["resource"];
+        if resource["kind"] == "VolumeAttachment" {
+            rename(&mut resource["metadata"]["labels"]["platform.acme.io/workspace"]);
+        }
+    }
+}
+
+fn taken(response: &mut Value, at: &str, field: &str) -> Option<Value> {
+    let object = response.pointer_mut(at)?.as_object_mut()?;
+    object.remove(field)
+}
+
+/// Connection details, decoded.
+fn details(connection: Option<&Value>) -> BTreeMap<String, String> {
+    decoded(connection.and_then(Value::as_object))
+}
+
+/// A Secret's contents.
+fn data(secret: Option<&Value>) -> BTreeMap<String, String> {
+    let data = secret.and_then(|secret| secret.pointer("/resource/data"));
+    decoded(data.and_then(Value::as_object))
+}
+
+fn decoded(fields: Option<&Map<String, Value>>) -> BTreeMap<String, String> {
+    let decode = |(key, value): (&String, &Value)| {
+        let bytes = STANDARD.decode(value.as_str().unwrap()).unwrap();
+        (key.clone(), String::from_utf8(bytes).unwrap())
+    };
+    fields.into_iter().flatten().map(decode).collect()
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).unwrap().as_str().unwrap()
+}
+
+fn secret_of(request: &Value) -> Option<Value> {
+    let response = case::golden(&answer(&case::parse(request.clone())));
+    response
+        .pointer(&format!("/desired/resources/{SECRET}"))
+        .cloned()
+}
+
+/// Handed back as Crossplane stores it, the Secret stays as it is and is ready.
+#[test]
+fn the_secret_is_written_once() {
+    let mut request = case::request_json("modern-becoming-ready");
+    let made = secret_of(&request).unwrap();
+    assert_eq!(made["ready"], "READY_FALSE");
+    let observed = json!({SECRET: {"resource": made["resource"]}});
+    let status = case::status(&answer(&case::parse(request.clone())));
+    let change = json!({"observed": {
+        "resources": observed,
+        "composite": {"resource": {"status": status}},
+    }});
+    case::merge(&mut request, &change);
+    let kept = secret_of(&request).unwrap();
+    assert_eq!(kept["resource"], made["resource"]);
+    assert_eq!(kept["ready"], "READY_TRUE");
+}
+
+/// EC2 may have given the address to somebody else.
+#[test]
+fn a_machine_that_is_gone_is_in_no_secret() {
+    let secret = secret_of(&case::request_json("modern-interrupted")).unwrap();
+    assert_eq!(secret.pointer("/resource/data"), None);
+    assert_eq!(
+        secret["resource"]["metadata"]["name"],
+        "alice-vision-connection"
+    );
+}
+
+#[test]
+fn an_address_stays_in_the_secret_while_nobody_understands_the_pool() {
+    let request = case::request_json("modern-pool-unreadable");
+    let secret = secret_of(&request).unwrap();
+    let observed = request
+        .pointer(&format!("/observed/resources/{SECRET}/resource/data"))
+        .unwrap();
+    assert_eq!(secret.pointer("/resource/data"), Some(observed));
+}
+
+/// The namespace is the composite's own, whatever its spec says.
+#[test]
+fn a_namespaced_workspace_reaches_into_no_other_namespace() {
+    let mut request = case::request_json("modern-xr");
+    let claim = json!({"namespace": "team-finance", "name": "payroll"});
+    let change = json!({"observed": {"composite": {"resource": {"spec": {"claimRef": claim}}}}});
+    case::merge(&mut request, &change);
+    let response = answer(&case::parse(request));
+    let pool = case::pool(&response).unwrap();
+    assert_eq!(pool["metadata"]["namespace"], "team-vision");
+    assert_eq!(
+        pool["spec"]["forProvider"]["tags"]["workspace"],
+        "team-vision/alice-vision"
+    );
+}

@@ -1,0 +1,111 @@
+//! What the API reference tells of, and for whom.
+
+use std::error::Error;
+
+use api::catalogue::Catalogue;
+use api::dev_user::DevUserPolicy;
+use api::lease::SpotLease;
+use api::policy::WorkspacePolicy;
+use api::pool::SpotPool;
+use api::provider_config::{ClusterProviderConfig, ProviderConfig};
+use kube::CustomResourceExt;
+use serde_json::Value;
+
+use super::reference::Section;
+use super::{input_schema, xrds};
+
+/// The kinds that people write or read, most used first.
+pub(super) fn sections() -> Result<Vec<Section>, Box<dyn Error>> {
+    let mut sections = workspaces()?;
+    sections.extend(pools()?);
+    sections.extend(inputs());
+    Ok(sections)
+}
+
+fn workspaces() -> Result<Vec<Section>, Box<dyn Error>> {
+    let section =
+        |kind, about, xrd: Value| of_group(api::WORKSPACE_GROUP, kind, about, schema(&xrd));
+    Ok(vec![
+        section(
+            "GpuDevWorkspaceClaim",
+            "a workspace, by its developer",
+            xrds::workspace()?,
+        ),
+        section(
+            "WorkspaceFlavor",
+            "what pods there are, by the platform team",
+            xrds::flavor()?,
+        ),
+        section(
+            "DevUser",
+            "a person and their namespace, by the platform team",
+            xrds::dev_user()?,
+        ),
+    ])
+}
+
+fn pools() -> Result<Vec<Section>, Box<dyn Error>> {
+    let section =
+        |kind, about, crd: serde_json::Result<Value>| -> Result<Section, Box<dyn Error>> {
+            Ok(of_group(api::POOL_GROUP, kind, about, schema(&crd?)))
+        };
+    Ok(vec![
+        section(
+            "SpotPool",
+            "equal instances, by teams or by the function",
+            serde_json::to_value(SpotPool::crd()),
+        )?,
+        section(
+            "SpotLease",
+            "one instance of a pool, by its user",
+            serde_json::to_value(SpotLease::crd()),
+        )?,
+        section(
+            "ProviderConfig",
+            "credentials of a namespace",
+            serde_json::to_value(ProviderConfig::crd()),
+        )?,
+        section(
+            "ClusterProviderConfig",
+            "credentials of the cluster",
+            serde_json::to_value(ClusterProviderConfig::crd()),
+        )?,
+    ])
+}
+
+fn inputs() -> [Section; 3] {
+    [
+        of_group(
+            api::POLICY_GROUP,
+            "WorkspacePolicy",
+            "the input of the Composition of workspaces",
+            input_schema::<WorkspacePolicy>(),
+        ),
+        of_group(
+            api::POLICY_GROUP,
+            "DevUserPolicy",
+            "the input of the Composition of users",
+            input_schema::<DevUserPolicy>(),
+        ),
+        Section {
+            kind: "Catalogue",
+            api_version: "apiextensions.crossplane.io/v1beta1".to_owned(),
+            about: "the `data` of an EnvironmentConfig, by operations",
+            schema: input_schema::<Catalogue>(),
+        },
+    ]
+}
+
+fn of_group(group: &str, kind: &'static str, about: &'static str, schema: Value) -> Section {
+    Section {
+        kind,
+        api_version: format!("{group}/{}", api::VERSION),
+        about,
+        schema,
+    }
+}
+
+/// The schema of an XRD or a CRD.
+fn schema(definition: &Value) -> Value {
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+}

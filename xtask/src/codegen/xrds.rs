@@ -1,0 +1,157 @@
+//! The XRDs of workspaces, flavors and users.
+
+use std::error::Error;
+
+use api::dev_user::DevUser;
+use api::flavor::WorkspaceFlavor;
+use api::workspace::GpuDevWorkspace;
+use kube::CustomResourceExt;
+use serde_json::{Value, json};
+
+/// The composite and its claim. Crossplane adds its own fields to the schema.
+pub(super) fn workspace() -> Result<Value, Box<dyn Error>> {
+    Ok(json!({
+        "apiVersion": "apiextensions.crossplane.io/v1",
+        "kind": "CompositeResourceDefinition",
+        "metadata": {"name": format!("gpudevworkspaces.{}", api::WORKSPACE_GROUP)},
+        "spec": {
+            "group": api::WORKSPACE_GROUP,
+            "names": {"kind": "GpuDevWorkspace", "plural": "gpudevworkspaces"},
+            "claimNames": {
+                "kind": "GpuDevWorkspaceClaim",
+                "plural": "gpudevworkspaceclaims",
+                "shortNames": ["gpuws"],
+            },
+            "connectionSecretKeys": ["host", "port", "user", "ssh", "known_hosts"],
+            // A claim is gone when its instance is, not before.
+            "defaultCompositeDeletePolicy": "Foreground",
+            // Without it Crossplane draws one of all Compositions of the kind.
+            "defaultCompositionRef": {"name": "gpudevworkspaces"},
+            "versions": [workspace_version()?],
+        },
+    }))
+}
+
+/// The same kind of object as the claim, without one: a namespaced composite. A
+/// manifest in git fits both.
+pub(super) fn namespaced_workspace() -> Result<Value, Box<dyn Error>> {
+    let (kind, plural) = ("GpuDevWorkspaceClaim", "gpudevworkspaceclaims");
+    Ok(json!({
+        "apiVersion": "apiextensions.crossplane.io/v2",
+        "kind": "CompositeResourceDefinition",
+        "metadata": {"name": format!("{plural}.{}", api::WORKSPACE_GROUP)},
+        "spec": {
+            "scope": "Namespaced",
+            "group": api::WORKSPACE_GROUP,
+            "names": {"kind": kind, "plural": plural, "shortNames": ["gpuws"]},
+            "defaultCompositionRef": {"name": plural},
+            "versions": [workspace_version()?],
+        },
+    }))
+}
+
+/// A workspace's columns and schema, with a claim or without.
+fn workspace_version() -> Result<Value, Box<dyn Error>> {
+    let crd = serde_json::to_value(GpuDevWorkspace::crd())?;
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    Ok(json!({
+        "name": api::VERSION,
+        "served": true,
+        "referenceable": true,
+        "additionalPrinterColumns": [
+            column("PHASE", ".status.phase"),
+            column("OWNER", ".spec.parameters.owner"),
+            column("TYPE", ".status.instanceType"),
+            column("INSTANCE", ".status.instanceId"),
+            column("FLAVOR", ".status.pods.flavor"),
+            column("SSH", ".status.ssh"),
+        ],
+        "schema": {"openAPIV3Schema": {
+            "type": "object",
+            "description": "A GPU machine for one developer.",
+            "required": ["spec"],
+            "properties": {
+                "spec": schema["properties"]["spec"],
+                "status": schema["properties"]["status"],
+            },
+        }},
+    }))
+}
+
+/// Flavors. Platform teams write them and users: they have no claims.
+pub(super) fn flavor() -> Result<Value, Box<dyn Error>> {
+    modern_xrd(
+        &serde_json::to_value(WorkspaceFlavor::crd())?,
+        "What pods a platform team offers.",
+        &["flavor", "flavors"],
+        &[
+            column("CPU", ".spec.cpu"),
+            column("MEMORY", ".spec.memory"),
+            column("GPUS", ".spec.gpus"),
+            column("PYTORCH", ".spec.pytorchVersion"),
+            column("OPENCV", ".spec.opencvVersion"),
+            column("IMAGE", ".spec.image"),
+        ],
+    )
+}
+
+/// Users.
+pub(super) fn dev_user() -> Result<Value, Box<dyn Error>> {
+    modern_xrd(
+        &serde_json::to_value(DevUser::crd())?,
+        "A person, and a namespace that is theirs alone.",
+        &[],
+        &[
+            column("NAMESPACE", ".status.namespace"),
+            column("PROTECTED", ".status.protected"),
+            column("MESSAGE", ".status.message"),
+        ],
+    )
+}
+
+fn column(name: &str, path: &str) -> Value {
+    json!({"name": name, "type": "string", "jsonPath": path})
+}
+
+fn modern_xrd(
+    crd: &Value,
+    description: &str,
+    short_names: &[&str],
+    columns: &[Value],
+) -> Result<Value, Box<dyn Error>> {
+    let names = &crd["spec"]["names"];
+    let (kind, plural) = (&names["kind"], &names["plural"]);
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    let mut properties = json!({"spec": schema["spec"]});
+    if let Some(status) = schema.get("status") {
+        properties["status"] = status.clone();
+    }
+    let name = plural.as_str().ok_or("a kind without a plural")?;
+    let mut names = json!({"kind": kind, "plural": plural});
+    if !short_names.is_empty() {
+        names["shortNames"] = json!(short_names);
+    }
+    Ok(json!({
+        "apiVersion": "apiextensions.crossplane.io/v2",
+        "kind": "CompositeResourceDefinition",
+        "metadata": {"name": format!("{name}.{}", api::WORKSPACE_GROUP)},
+        "spec": {
+            "scope": "Cluster",
+            "group": api::WORKSPACE_GROUP,
+            "names": names,
+            "defaultCompositionRef": {"name": plural},
+            "versions": [{
+                "name": api::VERSION,
+                "served": true,
+                "referenceable": true,
+                "additionalPrinterColumns": columns,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "description": description,
+                    "required": ["spec"],
+                    "properties": properties,
+                }},
+            }],
+        },
+    }))
+}
