@@ -13,6 +13,8 @@ SUITE ?= main
 TEST = $(if $(filter main,$(SUITE)),test,test-$(SUITE))
 # Other people's packages that a suite needs, built from source: half an hour, once.
 MIRRORED_upbound := upbound/provider-aws-ec2
+# Which configuration a suite installs instead of the one with claims.
+NAMESPACED_namespaced := --namespaced
 
 demo:
 ifeq ($(CLUSTER),current)
@@ -84,9 +86,11 @@ cluster:
 e2e:
 	$(XTASK) cluster down --name $(TEST)
 	$(XTASK) cluster up --name $(TEST) $(UP)
-	$(if $(filter cluster,$(SUITE)),$(MAKE) pods)
+	$(if $(filter cluster gitops,$(SUITE)),$(MAKE) pods)
+	$(if $(filter gitops,$(SUITE)),$(XTASK) cluster install argocd --name $(TEST))
+	$(if $(filter gitops install,$(SUITE)),$(MAKE) published)
 	$(if $(MIRRORED_$(SUITE)),$(XTASK) package mirror $(MIRRORED_$(SUITE)) --name $(TEST))
-	$(if $(filter gitops,$(SUITE)),$(MAKE) published,$(XTASK) demo --name $(TEST) --platform-only $(if $(filter namespaced,$(SUITE)),--namespaced))
+	$(if $(filter gitops install,$(SUITE)),,$(XTASK) demo --name $(TEST) --platform-only $(NAMESPACED_$(SUITE)))
 	$(XTASK) e2e $(SUITE) --name $(TEST)
 	$(XTASK) cluster down --name $(TEST)
 
@@ -97,10 +101,9 @@ pods:
 	$(XTASK) cluster gpus 4 --name $(TEST)
 	$(XTASK) image workspace --name $(TEST)
 
-# What Argo CD finds in the registry, and Argo CD itself.
+# The packages in the registry, for suites that install them in another way.
 .PHONY: published
-published: pods
-	$(XTASK) cluster install argocd --name $(TEST)
+published:
 	eval "$$($(XTASK) cluster env --name $(TEST))" && \
 		$(XTASK) package push --without-missing --registry "$$GPU_WORKSPACES_REGISTRY"
 

@@ -1,0 +1,89 @@
+"""The documentation's commands, as they are written, on a cluster with Crossplane and
+nothing else. In the order of a platform's life: each test stands on the one before."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from documents import suites
+from environment.cluster import CLAIMS, Cluster, Refused, is_ready
+from environment.ec2 import Ec2
+from environment.waiting import until
+
+PACKAGES = [
+    "provider-gpu-spot",
+    "function-gpu-workspace",
+    "configuration-gpu-workspaces",
+]
+VERSION, NEXT = "v0.1.0", "v0.1.1"
+TEAM, CLAIM = "team-vision", "alice-vision"
+
+
+@pytest.fixture(scope="module")
+def registry() -> str:
+    """The registry with the packages, under the versions that the pages name."""
+    registry = os.environ["GPU_WORKSPACES_REGISTRY"]
+    for package in PACKAGES:
+        repository = f"{registry}/acme/{package}"
+        tags = [tag for tag in crane("ls", repository).split() if "-dev." in tag]
+        assert tags, f"nothing in {repository}: run the suite by `make e2e`"
+        crane("copy", f"{repository}:{tags[-1]}", f"{repository}:{VERSION}")
+        # Another digest, so that it is another revision.
+        crane(
+            *["mutate", f"{repository}:{VERSION}"],
+            *["--label", f"version={NEXT}", "--tag", f"{repository}:{NEXT}"],
+        )
+    return registry
+
+
+def crane(*arguments: str) -> str:
+    ran = subprocess.run(
+        ["crane", *arguments], capture_output=True, text=True, check=True
+    )
+    return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def presets(
+    registry: str, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    folder: Path = tmp_path_factory.mktemp("platform")
+    local = suites.emulator_platform(folder, os.environ["AWS_ENDPOINT_URL"])
+    return {"REGISTRY": registry, "VERSION": VERSION, "NEXT": NEXT, **local}
+
+
+def run(name: str, presets: dict[str, str]) -> str:
+    """The suite, with those variables that its page has."""
+    wanted = suites.assigned(suites.suite(name))
+    return suites.run(name, {k: v for k, v in presets.items() if k in wanted})
+
+
+def test_the_install_path_ends_with_a_ready_workspace(
+    cluster: Cluster, ec2: Ec2, presets: dict[str, str]
+) -> None:
+    with pytest.raises(Refused):
+        cluster.kubectl("get", CLAIMS, "-A")
+    print(run("install", presets))
+    assert is_ready(cluster.get(CLAIMS, CLAIM, TEAM))
+    assert len(ec2.live(TEAM)) == 1
+
+
+def test_the_commands_of_troubleshooting_answer(presets: dict[str, str]) -> None:
+    print(run("troubleshooting", presets))
+
+
+def test_the_upgrade_and_its_rollback_keep_the_machine(
+    cluster: Cluster, ec2: Ec2, presets: dict[str, str]
+) -> None:
+    (before,) = ec2.live(TEAM)
+    print(run("upgrade", presets))
+    (after,) = ec2.live(TEAM)
+    assert after["InstanceId"] == before["InstanceId"]
+    until("the claim", lambda: is_ready(cluster.get(CLAIMS, CLAIM, TEAM)))
+
+
+def test_removing_leaves_no_instance(ec2: Ec2, presets: dict[str, str]) -> None:
+    print(run("remove", presets))
+    assert ec2.live(TEAM) == []
