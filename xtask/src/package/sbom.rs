@@ -1,4 +1,4 @@
-//! The bill of materials of a package's program: CycloneDX, from Cargo's metadata.
+//! The bill of materials of a package's program: `CycloneDX`, from Cargo's metadata.
 //!
 //! Only what is linked into the program is listed: no tests, no build scripts, no
 //! procedural macros. Without a time or a random serial number, so that the same sources
@@ -6,7 +6,7 @@
 //!
 //! Written here: the crate for the format (cyclonedx-bom) switches features of `time` and
 //! `uuid` on, which would go into the programs themselves. `tests/package` holds the
-//! files against CycloneDX's own schema.
+//! files against `CycloneDX`'s own schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
