@@ -24,6 +24,13 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 const MANIFEST: &str = "Cargo.toml";
 const CHANGELOG: &str = "CHANGELOG.md";
 const ACCEPTED: &str = "releases/accepted.yaml";
+/// What readers copy, with the version in it.
+const SHOWN: [&str; 4] = [
+    "argocd/kustomization.yaml",
+    "docs/gitops.md",
+    "docs/install.md",
+    "examples/gitops/platform/crossplane/packages.yaml",
+];
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -123,10 +130,13 @@ fn plan(root: &Path, version: &Version, date: Date) -> Outcome<Vec<Written>> {
             content: without_changes(&read(ACCEPTED)?),
         },
     ];
+    let mut paths: Vec<String> = SHOWN.map(str::to_owned).into();
     for package in PACKAGES {
-        let path = format!("package/{}/crossplane.yaml", package.folder);
+        paths.push(format!("package/{}/crossplane.yaml", package.folder));
+    }
+    for path in paths {
         let text = read(&path)?;
-        let content = versions::in_dependencies(&text, &current, version);
+        let content = versions::in_text(&text, &current, version);
         if content != text {
             written.push(Written { path, content });
         }
@@ -170,6 +180,9 @@ mod tests {
         write(MANIFEST, "[workspace.package]\nversion = \"0.1.0\" # all\n");
         write(CHANGELOG, "# Changelog\n\n## Unreleased\n\n- Pools.\n");
         write(ACCEPTED, "# Why.\nchanges:\n  - definition: as.test\n");
+        for path in SHOWN {
+            write(path, "image: acme/function:v0.1.0\n");
+        }
         for package in PACKAGES {
             let range = versions::range(&Version::new(0, 1, 0));
             write(
@@ -192,6 +205,9 @@ mod tests {
         assert!(content(CHANGELOG).contains("## 0.2.0 - 2026-11-30\n\n- Pools.\n"));
         assert!(content(MANIFEST).contains("version = \"0.2.0\" # all"));
         assert_eq!(content(ACCEPTED), "# Why.\nchanges: []\n");
+        for path in SHOWN {
+            assert_eq!(content(path), "image: acme/function:v0.2.0\n");
+        }
         for package in PACKAGES {
             let path = format!("package/{}/crossplane.yaml", package.folder);
             assert!(content(&path).contains("\">=v0.2.0-0, <v0.3.0-0\""));

@@ -1,62 +1,101 @@
 //! What users copy is valid: every file below `examples/`, by Crossplane's own
 //! `crossplane resource validate`, without a cluster and without a registry.
 //!
-//! It knows claims by their XRD, and Kubernetes' own kinds. The first run builds the
-//! CLI, in minutes.
+//! It knows claims by their XRD, inputs in Compositions by the function's package, and
+//! Kubernetes' own kinds. The first run builds the CLI, in minutes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, and says why"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use local_cluster::binaries;
 use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
 use serde_json::Value;
 
-/// Where this repository's kinds are defined; folders below them count too.
-const DEFINED: [&str; 3] = ["xrds", "package/provider/crds", "package/function/input"];
-/// Crossplane's own kinds that examples and packages hold.
-const CROSSPLANE: [&str; 2] = ["environmentconfigs", "compositions"];
+/// What is the same whichever configuration is installed.
+const KINDS: [&str; 2] = ["package/provider/crds", "package/function/input"];
+/// They choose a Composition in the way of claims.
+const FOR_CLAIMS_ONLY: &str = "examples/gitops";
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// A folder of this test's own, empty.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).unwrap();
-    }
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-/// Validates files or folders. Answers what the CLI found out about each object.
-fn validate(name: &str, resources: &[PathBuf]) -> Vec<Value> {
+/// The CLI, and the folder of Crossplane's source.
+static CROSSPLANE: LazyLock<(PathBuf, PathBuf)> = LazyLock::new(|| {
     let cache = Cache::from_environment().unwrap();
     let built = binaries::ensure(&cache, &["crossplane"], &mut Progress::to_stderr())
         .unwrap_or_else(|error| panic!("no crossplane CLI: {error}\nis Go installed?"));
-    let crds = binaries::source("crossplane-core")
-        .unwrap()
-        .join("cluster/crds");
-    let mut extensions: Vec<PathBuf> = DEFINED.iter().map(|path| root().join(path)).collect();
-    for kind in CROSSPLANE {
-        extensions.push(crds.join(format!("apiextensions.crossplane.io_{kind}.yaml")));
+    let cli = built.path("crossplane").unwrap().to_owned();
+    (cli, binaries::source("crossplane-core").unwrap())
+});
+
+/// The XRDs that a cluster has; one kind may be a claim here and a composite there.
+struct Shape {
+    name: String,
+    xrds: Vec<PathBuf>,
+    has_claims: bool,
+}
+
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    root.unwrap().to_path_buf()
+}
+
+/// The configuration with claims, and one for each folder of XRDs that replace some.
+fn shapes() -> Vec<Shape> {
+    let claims = directly_in(&root().join("xrds"));
+    let mut shapes = Vec::new();
+    for folder in folders_in(&root().join("xrds")) {
+        let own = directly_in(&folder);
+        let names: Vec<Value> = own
+            .iter()
+            .map(|xrd| read(xrd)["spec"]["names"].clone())
+            .collect();
+        let is_kept = |xrd: &&PathBuf| {
+            let claim = read(xrd)["spec"]["claimNames"]["plural"].clone();
+            !names.iter().any(|name| name["plural"] == claim)
+        };
+        shapes.push(Shape {
+            name: folder.file_name().unwrap().to_string_lossy().into_owned(),
+            xrds: claims.iter().filter(is_kept).chain(&own).cloned().collect(),
+            has_claims: false,
+        });
     }
-    let ran = Command::new(built.path("crossplane").unwrap())
-        .args(["resource", "validate", "--output=json"])
-        // Nothing is fetched: neither Crossplane's image nor packages.
-        .arg("--crossplane-image=")
-        .arg(format!("--cache-dir={}", folder(name).display()))
-        .arg(listed(&extensions))
-        .arg(listed(resources))
-        .output()
-        .unwrap();
-    let said: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| {
-        panic!("{}", String::from_utf8_lossy(&ran.stderr));
+    shapes.push(Shape {
+        name: "claims".into(),
+        xrds: claims,
+        has_claims: true,
     });
-    said["resources"].as_array().cloned().unwrap_or_default()
+    shapes
+}
+
+impl Shape {
+    /// Validates files or folders. Answers what the CLI found out about each object.
+    fn validate(&self, resources: &[PathBuf]) -> Vec<Value> {
+        let (cli, crossplane) = &*CROSSPLANE;
+        let mut extensions = self.xrds.clone();
+        extensions.extend(KINDS.map(|path| root().join(path)));
+        extensions.push(crossplane.join("cluster/crds"));
+        let fetched = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fetched");
+        let ran = Command::new(cli)
+            .args(["resource", "validate", "--output=json"])
+            // Nothing is fetched: neither Crossplane's image nor packages.
+            .arg("--crossplane-image=")
+            .arg(format!("--cache-dir={}", fetched.display()))
+            .arg(listed(&extensions))
+            .arg(listed(resources))
+            .output()
+            .unwrap();
+        let said: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| {
+            panic!("{}", String::from_utf8_lossy(&ran.stderr));
+        });
+        said["resources"].as_array().cloned().unwrap_or_default()
+    }
 }
 
 fn listed(paths: &[PathBuf]) -> String {
@@ -67,17 +106,30 @@ fn listed(paths: &[PathBuf]) -> String {
     paths.join(",")
 }
 
-fn manifests(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(manifests(&path));
-        } else if path.extension().is_some_and(|e| e == "yaml") {
-            files.push(path);
-        }
-    }
-    files.sort();
+fn read(file: &Path) -> Value {
+    serde_yaml::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+fn sorted(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let paths = sorted(folder).into_iter();
+    paths.filter(|path| path.is_dir()).collect()
+}
+
+fn directly_in(folder: &Path) -> Vec<PathBuf> {
+    let is_manifest = |path: &PathBuf| path.extension().is_some_and(|e| e == "yaml");
+    sorted(folder).into_iter().filter(is_manifest).collect()
+}
+
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = directly_in(folder);
+    files.extend(folders_in(folder).iter().flat_map(|folder| below(folder)));
     files
 }
 
@@ -91,51 +143,43 @@ fn is_ours(resource: &Value) -> bool {
 
 #[test]
 fn every_example_is_accepted_as_it_is() {
-    for file in manifests(&root().join("examples")) {
-        let text = fs::read_to_string(&file).unwrap();
-        let name = file.display();
-        let checked = validate("every", std::slice::from_ref(&file));
-        let kinds = text
-            .lines()
-            .filter(|line| line.starts_with("kind: "))
-            .count();
-        assert_eq!(checked.len(), kinds, "{name}: not all of it was looked at");
-        for resource in checked {
-            let status = resource["status"].as_str().unwrap();
-            let is_foreign = status == "missingSchema" && !is_ours(&resource);
-            assert!(status == "valid" || is_foreign, "{name}: {resource:#}");
+    for shape in shapes() {
+        for file in below(&root().join("examples")) {
+            if !shape.has_claims && file.starts_with(root().join(FOR_CLAIMS_ONLY)) {
+                continue;
+            }
+            let about = format!("{}, {}", file.display(), shape.name);
+            let checked = shape.validate(std::slice::from_ref(&file));
+            let text = fs::read_to_string(&file).unwrap();
+            let kinds = text.lines().filter(|line| line.starts_with("kind: "));
+            assert!(checked.len() >= kinds.count(), "{about}: not all was seen");
+            for resource in checked {
+                let status = resource["status"].as_str().unwrap();
+                let is_foreign = status == "missingSchema" && !is_ours(&resource);
+                assert!(status == "valid" || is_foreign, "{about}: {resource:#}");
+            }
         }
     }
 }
 
 #[test]
 fn compositions_give_the_function_an_input_that_it_takes() {
-    let folder = folder("inputs");
-    let mut count = 0;
-    for file in manifests(&root().join("compositions")) {
-        let text = fs::read_to_string(&file).unwrap();
-        let composition: Value = serde_yaml::from_str(&text).unwrap();
-        for step in composition["spec"]["pipeline"].as_array().unwrap() {
-            let mut input = step["input"].clone();
-            if input.is_object() {
-                // The CLI wants a name, which an input has none of.
-                input["metadata"] = serde_json::json!({"name": format!("input-{count}")});
-                let text = serde_yaml::to_string(&input).unwrap();
-                fs::write(folder.join(format!("{count}.yaml")), text).unwrap();
-                count += 1;
-            }
+    for shape in shapes() {
+        let folder = root().join("compositions");
+        let checked = shape.validate(&below(&folder));
+        for kind in ["Composition", "WorkspacePolicy", "DevUserPolicy"] {
+            assert!(checked.iter().any(|one| one["kind"] == kind), "no {kind}");
         }
-    }
-    let checked = validate("compositions", &[root().join("compositions"), folder]);
-    assert!(count > 0 && checked.len() > count, "{checked:#?}");
-    for resource in checked {
-        assert_eq!(resource["status"], "valid", "{resource:#}");
+        for resource in checked {
+            assert_eq!(resource["status"], "valid", "{resource:#}");
+        }
     }
 }
 
 #[test]
 fn a_misspelt_field_is_found_in_claims_and_in_kubernetes_own_kinds() {
-    let folder = folder("misspelt");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("misspelt");
+    fs::create_dir_all(&folder).unwrap();
     for (name, manifest) in [
         (
             "claim",
@@ -150,7 +194,9 @@ fn a_misspelt_field_is_found_in_claims_and_in_kubernetes_own_kinds() {
     ] {
         fs::write(folder.join(format!("{name}.yaml")), manifest).unwrap();
     }
-    let checked = validate("refused", &[folder]);
-    let statuses: Vec<&Value> = checked.iter().map(|resource| &resource["status"]).collect();
-    assert_eq!(statuses, ["invalid", "invalid"], "{checked:#?}");
+    for shape in shapes() {
+        let checked = shape.validate(std::slice::from_ref(&folder));
+        let statuses: Vec<&Value> = checked.iter().map(|one| &one["status"]).collect();
+        assert_eq!(statuses, ["invalid", "invalid"], "{checked:#?}");
+    }
 }

@@ -86,7 +86,7 @@ pub(super) fn build(
                 )?;
             }
         }
-        packages.push(pack(cli, package, request, staged, runtimes, &to)?);
+        packages.push(pack(cli, package, request, &staged, &runtimes, &to)?);
     }
     Ok(packages)
 }
@@ -122,13 +122,13 @@ fn pack(
     cli: &Path,
     package: &'static Package,
     request: &Request<'_>,
-    staged: Staged,
-    runtimes: Vec<Runtime>,
+    staged: &Staged,
+    runtimes: &[Runtime],
     to: &Path,
 ) -> Outcome<Built> {
-    let mut digests = staged.digests;
+    let mut digests = staged.digests.clone();
     let mut files = Vec::new();
-    for runtime in &runtimes {
+    for runtime in runtimes {
         digests.push_str(&runtime.digest);
         let file = file(to, package, request, runtime.platform, "xpkg");
         xpkg(
@@ -154,7 +154,7 @@ fn pack(
             Profile::Dev => format!("v{version}-dev.{}", &digest[..12]),
             Profile::Release => format!("v{version}"),
         },
-        missing: staged.missing,
+        missing: staged.missing.clone(),
     })
 }
 

@@ -41,9 +41,12 @@ pub(super) fn in_workspace(manifest: &str, version: &Version) -> Result<String, 
     Ok(document.to_string())
 }
 
-/// A package's manifest with the ranges of another version.
-pub(super) fn in_dependencies(manifest: &str, current: &Version, version: &Version) -> String {
-    manifest.replace(&range(current), &range(version))
+/// A text with the ranges and the tags of another version.
+pub(super) fn in_text(text: &str, current: &Version, version: &Version) -> String {
+    let (before, after) = (range(current), range(version));
+    let pieces = text.split(&before);
+    let moved = pieces.map(|piece| piece.replace(&format!("v{current}"), &format!("v{version}")));
+    moved.collect::<Vec<String>>().join(&after)
 }
 
 fn parse(manifest: &str) -> Result<DocumentMut, String> {
@@ -64,6 +67,14 @@ mod tests {
         assert_eq!(range(&Version::new(1, 4, 0)), ">=v1.4.0-0, <v2.0.0-0");
         let candidate = Version::parse("0.2.0-rc.1").unwrap();
         assert_eq!(range(&candidate), ">=v0.2.0-0, <v0.3.0-0");
+    }
+
+    /// The end of the old range is the beginning of the new one.
+    #[test]
+    fn ranges_and_tags_move_once() {
+        let text = "a:v0.1.0 >=v0.1.0-0, <v0.2.0-0 b:v0.2.0\n";
+        let moved = in_text(text, &Version::new(0, 1, 0), &Version::new(0, 2, 0));
+        assert_eq!(moved, "a:v0.2.0 >=v0.2.0-0, <v0.3.0-0 b:v0.2.0\n");
     }
 
     #[test]
