@@ -63,7 +63,7 @@ workspace:
 # none with their builder.
 package: PACKAGES := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/packages
 package:
-	$(XTASK) package build
+	$(XTASK) package verify
 	cd tests/package && PACKAGES=$(PACKAGES) $(XTASK) python -m pytest -p no:cacheprovider
 
 # The health that Argo CD shows, by Argo CD's own program: ten minutes to build, once.
