@@ -53,7 +53,9 @@ def platform_repository(
     repository.push("Begin")
     namespace, name = repositories.SECRET["namespace"], repositories.SECRET["name"]
     key, secret = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
-    profile = f"[default]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n"
+    profile = (
+        f"[default]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n"
+    )
     cluster.apply(
         {
             "apiVersion": "v1",

@@ -59,10 +59,6 @@ class Repository:
         git(self.folder, "revert", "--no-edit", "HEAD")
         return self._push()
 
-    def restore(self, path: str, revision: str) -> None:
-        """A file as it was."""
-        git(self.folder, "checkout", "--quiet", revision, "--", path)
-
     def _push(self) -> float:
         said = git(self.folder, "push", "--quiet", "origin", "main")
         # The hook says so when Argo CD does not hear of it.

@@ -25,9 +25,7 @@ def test_a_pushed_claim_is_a_machine_long_before_anybody_asks(
 ) -> None:
     workspaces.write("workspaces/alice-vision/claim.yaml", claim("alice-vision"))
     pushed = workspaces.push("A workspace for alice")
-    until(
-        "the claim", lambda: cluster.get(CLAIMS, "alice-vision", team.namespace), 120
-    )
+    until("the claim", lambda: cluster.get(CLAIMS, "alice-vision", team.namespace), 120)
     status = team.ready("alice-vision", seconds=120)
     argocd.await_health("vision-alice-vision", "Healthy")
     healthy = time.time()
@@ -124,9 +122,7 @@ def test_a_revert_ends_the_machine_after_a_confirmation_and_keeps_the_home(
     )
     assert {home["metadata"]["uid"] for home in _homes(cluster, team)} == homes
     for home in _homes(cluster, team):
-        cluster.kubectl(
-            "delete", "pvc", home["metadata"]["name"], "-n", team.namespace
-        )
+        cluster.kubectl("delete", "pvc", home["metadata"]["name"], "-n", team.namespace)
 
 
 def _homes(cluster: Cluster, team: Platform) -> list[Object]:

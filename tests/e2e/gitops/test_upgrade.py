@@ -9,11 +9,12 @@ import pytest
 
 from environment.cluster import CLAIMS, SYSTEM, Cluster, Object, condition, is_ready
 from environment.ec2 import Ec2
-from environment.platform import PARAMETERS, claim
+from environment.platform import PARAMETERS, Platform, claim
 from environment.waiting import until
 from gitops import repositories
 from gitops.argo import ArgoCd
 from gitops.git import Repository
+from gitops.repositories import claim as claim_of_team
 
 MANY = 50
 KINDS = {
@@ -56,9 +57,7 @@ def of(cluster: Cluster, namespace: str) -> list[Object]:
     return cluster.all(CLAIMS, namespace)
 
 
-@pytest.mark.parametrize("activation", ["Automatic", "Manual"])
 def test_an_upgrade_and_its_rollback_replace_no_instance_and_fail_no_call(
-    activation: str,
     cluster: Cluster,
     platform_repository: Repository,
     argocd: ArgoCd,
@@ -66,37 +65,71 @@ def test_an_upgrade_and_its_rollback_replace_no_instance_and_fail_no_call(
     crowd: str,
     upgraded: dict[str, str],
 ) -> None:
-    if activation == "Manual":
-        text = (platform_repository.folder / FILE).read_text()
-        manual = text.replace(
-            "spec:\n", "spec:\n  revisionActivationPolicy: Manual\n"
-        )
-        platform_repository.write(FILE, manual)
-        platform_repository.push("Activate revisions by hand")
     before = statuses(cluster, crowd)
     machines = {one["InstanceId"] for one in ec2.live(crowd)}
     assert len(machines) == MANY
-    failures = failed_calls(cluster)
+    calls, failures = calls_of_the_function(cluster)
     with under_load(cluster, crowd):
-        for old, new in upgraded.items():
-            platform_repository.replace(FILE, old, new)
-        platform_repository.push("Upgrade")
-        for new in upgraded.values():
-            await_package(cluster, new, activation)
-        platform_repository.revert()
-        for old in upgraded:
-            await_package(cluster, old, activation)
+        play(cluster, platform_repository, upgraded)
     until(
         "all to be Ready", lambda: all(map(is_ready, of(cluster, crowd))), seconds=120
     )
     assert {one["InstanceId"] for one in ec2.live(crowd)} == machines
     assert statuses(cluster, crowd) == before
-    assert failed_calls(cluster) == failures
+    calls_after, failures_after = calls_of_the_function(cluster)
+    print(f"\n{calls_after - calls:.0f} calls of the function meanwhile")
+    assert failures_after == failures
     argocd.await_health("gpu-workspaces", "Healthy", seconds=180)
-    if activation == "Manual":
-        platform_repository.restore(FILE, "HEAD~3")
-        platform_repository.push("Activate revisions by themselves")
-        argocd.await_health("gpu-workspaces", "Healthy", seconds=180)
+
+
+def test_revisions_that_somebody_activates_by_hand_replace_no_instance(
+    cluster: Cluster,
+    platform_repository: Repository,
+    argocd: ArgoCd,
+    ec2: Ec2,
+    team: Platform,
+    workspaces: Repository,
+    upgraded: dict[str, str],
+) -> None:
+    workspaces.write("workspaces/alice/claim.yaml", claim_of_team("alice"))
+    workspaces.push("A workspace")
+    until("the Application", lambda: argocd.application("vision-alice"))
+    argocd.await_health("vision-alice", "Healthy", seconds=120)
+    before = statuses(cluster, team.namespace)
+    (machine,) = [one["InstanceId"] for one in ec2.live(team.namespace)]
+
+    text = (platform_repository.folder / FILE).read_text()
+    manual = text.replace("spec:\n", "spec:\n  revisionActivationPolicy: Manual\n")
+    platform_repository.write(FILE, manual)
+    platform_repository.push("Activate revisions by hand")
+    # Any edit of a package is another revision, and Crossplane ends the others first.
+    for old in upgraded:
+        await_package(cluster, old, by_hand=True)
+    play(cluster, platform_repository, upgraded, by_hand=True)
+    platform_repository.write(FILE, text)
+    platform_repository.push("Activate revisions by themselves")
+    argocd.await_health("gpu-workspaces", "Healthy", seconds=180)
+    argocd.await_health("vision-alice", "Healthy", seconds=120)
+    (same,) = [one["InstanceId"] for one in ec2.live(team.namespace)]
+    assert same == machine
+    assert statuses(cluster, team.namespace) == before
+
+
+def play(
+    cluster: Cluster,
+    repository: Repository,
+    upgraded: dict[str, str],
+    by_hand: bool = False,
+) -> None:
+    """An upgrade of all packages and its rollback, by commits."""
+    for old, new in upgraded.items():
+        repository.replace(FILE, old, new)
+    repository.push("Upgrade")
+    for new in upgraded.values():
+        await_package(cluster, new, by_hand)
+    repository.revert()
+    for old in upgraded:
+        await_package(cluster, old, by_hand)
 
 
 def statuses(cluster: Cluster, namespace: str) -> dict[str, Object]:
@@ -109,7 +142,7 @@ def statuses(cluster: Cluster, namespace: str) -> dict[str, Object]:
     }
 
 
-def await_package(cluster: Cluster, reference: str, activation: str) -> None:
+def await_package(cluster: Cluster, reference: str, by_hand: bool = False) -> None:
     """The package of that reference, installed, active and healthy."""
     name = reference.rpartition("/")[2].partition(":")[0]
     kind = f"{KINDS[name]}.pkg.crossplane.io"
@@ -122,7 +155,7 @@ def await_package(cluster: Cluster, reference: str, activation: str) -> None:
         if status.get("resolvedPackage") != reference:
             return False
         revision = status.get("currentRevision", "")
-        if activation == "Manual":
+        if by_hand:
             activate(cluster, KINDS[name], revision)
         return is_active(cluster, KINDS[name], revision) and all(
             condition(package, type_).get("status") == "True"
@@ -146,25 +179,28 @@ def activate(cluster: Cluster, kind: str, revision: str) -> None:
         )
 
 
-def failed_calls(cluster: Cluster) -> float:
-    """Calls of the function that Crossplane saw fail."""
+def calls_of_the_function(cluster: Cluster) -> tuple[float, float]:
+    """How many Crossplane made, and how many of them failed."""
     (pod,) = cluster.all("pods", SYSTEM, "-l", "app=crossplane")
     path = f"pods/{pod['metadata']['name']}:8080/proxy/metrics"
-    metrics = cluster.kubectl(
-        "get", "--raw", f"/api/v1/namespaces/{SYSTEM}/{path}"
-    ).splitlines()
+    metrics = cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/{path}")
     counted = [
         line
-        for line in metrics
+        for line in metrics.splitlines()
         if line.startswith("function_run_function_response_total{")
         and "function-gpu-workspace" in line
     ]
     assert counted, "Crossplane counts no calls of the function"
-    return sum(
-        float(line.rsplit(" ", 1)[1])
+
+    def total(lines: list[str]) -> float:
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
+
+    failed = [
+        line
         for line in counted
         if 'grpc_code="OK"' not in line or 'result_severity="Fatal"' in line
-    )
+    ]
+    return total(counted), total(failed)
 
 
 class under_load:

@@ -46,9 +46,7 @@ def crane(*arguments: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def presets(
-    registry: str, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, str]:
+def presets(registry: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder: Path = tmp_path_factory.mktemp("platform")
     local = suites.emulator_platform(folder, os.environ["AWS_ENDPOINT_URL"])
     return {"REGISTRY": registry, "VERSION": VERSION, "NEXT": NEXT, **local}
