@@ -69,6 +69,7 @@ def test_an_upgrade_and_its_rollback_replace_no_instance_and_fail_no_call(
     machines = {one["InstanceId"] for one in ec2.live(crowd)}
     assert len(machines) == MANY
     calls, failures = calls_of_the_function(cluster)
+    synced = synced_since(cluster)
     with under_load(cluster, crowd):
         play(cluster, platform_repository, upgraded)
     until(
@@ -78,6 +79,10 @@ def test_an_upgrade_and_its_rollback_replace_no_instance_and_fail_no_call(
     assert statuses(cluster, crowd) == before
     calls_after, failures_after = calls_of_the_function(cluster)
     print(f"\n{calls_after - calls:.0f} calls of the function meanwhile")
+    # Crossplane has no active revision for a moment, and asks again by itself.
+    later = synced_since(cluster)
+    waited = sum(later[xr] != since for xr, since in synced.items())
+    print(f"{waited} of {len(synced)} workspaces not Synced for a moment")
     assert failures_after == failures
     argocd.await_health("gpu-workspaces", "Healthy", seconds=180)
 
@@ -177,6 +182,14 @@ def activate(cluster: Cluster, kind: str, revision: str) -> None:
             *["patch", f"{kind}revisions.pkg.crossplane.io", revision],
             *["--type=merge", "-p", '{"spec": {"desiredState": "Active"}}'],
         )
+
+
+def synced_since(cluster: Cluster) -> dict[str, str]:
+    """Since when each composite is as it is."""
+    return {
+        xr["metadata"]["name"]: condition(xr, "Synced")["lastTransitionTime"]
+        for xr in cluster.all("gpudevworkspaces.platform.acme.io", SYSTEM)
+    }
 
 
 def calls_of_the_function(cluster: Cluster) -> tuple[float, float]:
