@@ -6,6 +6,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -17,6 +18,7 @@ use crate::debian;
 use crate::images;
 use crate::pins::{self, Pins};
 use crate::progress::Progress;
+use crate::wait::{self, Deadline};
 
 /// The namespace of Argo CD itself, as its manifests have it.
 pub const NAMESPACE: &str = "argocd";
@@ -56,6 +58,15 @@ const WORKLOADS: &[(&str, &str)] = &[
     (GIT_NAMESPACE, "deployment/git"),
 ];
 
+/// What the git server tells of pushes, as `argocd/git/post-receive` has it.
+const WEBHOOKS: &[&str] = &[
+    "http://argocd-server.argocd.svc/api/webhook",
+    "http://argocd-applicationset-controller.argocd.svc:7000/api/webhook",
+];
+/// For programs of 150 MB on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(2);
+const LOOK: Duration = Duration::from_millis(500);
+
 /// What can go wrong while it is installed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -74,6 +85,9 @@ pub enum Error {
     /// A program failed.
     #[error(transparent)]
     Command(#[from] command::Error),
+    /// A webhook does not answer.
+    #[error("{0}\n  see `kubectl -n argocd get pods`")]
+    Webhook(#[from] wait::Error),
 }
 
 /// Builds Argo CD unless it is built, installs it or brings what is installed in line,
@@ -98,12 +112,37 @@ pub fn install(cache: &Cache, cluster: &Cluster, progress: &mut Progress) -> Res
     step.end("applied");
     for (namespace, workload) in WORKLOADS {
         let step = progress.begin(workload);
-        let mut wait = cluster.kubectl()?;
-        wait.args(["rollout", "status", workload, "--timeout=5m"])
-            .args(["--namespace", namespace]);
-        command::output(&mut wait)?;
+        rollout(cluster, &["status", workload, "--timeout=5m"], namespace)?;
         step.end("ready");
     }
+    // Begun before the server made its key, it has no webhook for ever (Argo CD 3.2).
+    let first = ["restart", "deployment/argocd-applicationset-controller"];
+    rollout(cluster, &first, NAMESPACE)?;
+    for url in WEBHOOKS {
+        let step = progress.begin("a webhook of Argo CD");
+        await_answer(cluster, url)?;
+        step.end("answers");
+    }
+    Ok(())
+}
+
+fn rollout(cluster: &Cluster, arguments: &[&str], namespace: &str) -> Result<(), Error> {
+    let mut kubectl = cluster.kubectl()?;
+    kubectl.arg("rollout").args(arguments);
+    command::output(kubectl.args(["--namespace", namespace]))?;
+    Ok(())
+}
+
+/// The ApplicationSet controller has no readiness probe. Any answer will do.
+fn await_answer(cluster: &Cluster, url: &str) -> Result<(), Error> {
+    let mut curl = cluster.kubectl()?;
+    curl.args(["exec", "deployment/git", "--namespace", GIT_NAMESPACE, "--"])
+        .args(["curl", "--silent", "--show-error", "--max-time", "5"])
+        .args(["--output", "/dev/null", url]);
+    let deadline = Deadline::after(PATIENCE);
+    wait::until(url, deadline, LOOK, || {
+        command::output(&mut curl).map_err(|error| error.to_string())
+    })?;
     Ok(())
 }
 

@@ -1,5 +1,9 @@
 """selfHeal and prune are on: Argo CD and the controllers do not fight."""
 
+from typing import Any
+
+import yaml
+
 from environment.cluster import Cluster
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
@@ -7,7 +11,7 @@ from environment.platform import Platform
 from environment.waiting import until
 from gitops.argo import ArgoCd
 from gitops.git import Repository
-from gitops.repositories import claim
+from gitops.repositories import ROOT, claim
 
 
 def test_a_workspaces_life_plays_through_without_a_sync_fight(
@@ -74,3 +78,60 @@ def test_a_workspaces_life_plays_through_without_a_sync_fight(
     until("one machine", lambda: len(ec2.live(team.namespace)) == 1, 60)
     argocd.await_health(name, "Healthy", seconds=120)
     assert argocd.operations(name) == 3
+
+
+def test_a_pool_is_resized_by_a_commit_and_by_nobody_else(
+    cluster: Cluster,
+    team: Platform,
+    platform_repository: Repository,
+    argocd: ArgoCd,
+    ec2: Ec2,
+    emulator: Emulator,
+) -> None:
+    name = "gpu-workspaces"
+    pool = yaml.safe_load((ROOT / "examples/pools/shared.yaml").read_text())
+    pool["metadata"] = {
+        "name": "shared",
+        "namespace": team.namespace,
+        "annotations": {"argocd.argoproj.io/sync-wave": "6"},
+    }
+    sizes = pool["spec"]["forProvider"]["size"] = {"minimum": 1, "maximum": 2}
+    began = argocd.operations(name)
+    platform_repository.write("crossplane/pool.yaml", yaml.safe_dump(pool))
+    platform_repository.push("A pool of one")
+    until("one instance", lambda: len(ec2.live(team.namespace)) == 1, 120)
+    argocd.await_health(name, "Healthy", seconds=120)
+
+    sizes["minimum"] = 2
+    platform_repository.write("crossplane/pool.yaml", yaml.safe_dump(pool))
+    platform_repository.push("Two of them")
+    until("two instances", lambda: len(ec2.live(team.namespace)) == 2, 120)
+    argocd.await_health(name, "Healthy", seconds=120)
+    # Whoever is lost is replaced by the provider; Argo CD has no part in it.
+    emulator.terminate(ec2.live(team.namespace)[0]["InstanceId"])
+    until(
+        "the replacement",
+        lambda: len([one for one in ec2.live(team.namespace) if running(one)]) == 2,
+        120,
+    )
+    argocd.await_health(name, "Healthy", seconds=120)
+    assert argocd.operations(name) == began + 2
+    assert argocd.application(name)["status"]["sync"]["status"] == "Synced"
+
+    platform_repository.remove("crossplane/pool.yaml")
+    platform_repository.push("No pool")
+    # The platform's Application does not prune: what goes is somebody's decision.
+    until(
+        "OutOfSync",
+        lambda: argocd.application(name)["status"]["sync"]["status"] == "OutOfSync",
+        60,
+    )
+    assert len(ec2.live(team.namespace)) == 2
+    cluster.kubectl(
+        *["delete", "spotpool", "shared", "-n", team.namespace, "--timeout=60s"]
+    )
+    assert ec2.live(team.namespace) == []
+
+
+def running(instance: dict[str, Any]) -> bool:
+    return bool(instance["State"]["Name"] == "running")
