@@ -133,7 +133,7 @@ fn rollout(cluster: &Cluster, arguments: &[&str], namespace: &str) -> Result<(),
     Ok(())
 }
 
-/// The ApplicationSet controller has no readiness probe. Any answer will do.
+/// The controller of `ApplicationSet`s has no readiness probe. Any answer will do.
 fn await_answer(cluster: &Cluster, url: &str) -> Result<(), Error> {
     let mut curl = cluster.kubectl()?;
     curl.args(["exec", "deployment/git", "--namespace", GIT_NAMESPACE, "--"])
