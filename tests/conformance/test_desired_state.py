@@ -17,7 +17,7 @@ every_case = pytest.mark.parametrize("case", cases.NAMES)
 EARLIER = "conformance-earlier-step"
 # Nodes, their hosts, homes and namespaces are found by their names: pods, SSH clients
 # and claims that come again all know them.
-KNOWN_BY_NAME = ("cluster-", "user-")
+KNOWN_BY_NAME = ("cluster-", "user-", "workspace-connection")
 
 
 def with_an_earlier_step(case: str) -> RunFunctionRequest:

@@ -90,8 +90,14 @@ def workspaces(
         for name in left:
             team_repository.remove(f"workspaces/{name}")
         team_repository.push("Remove what a test left")
-    until(
-        "the team's workspaces to be gone",
-        lambda: not cluster.all(CLAIMS, TEAM) and not argocd.applications("vision-"),
-        seconds=180,
-    )
+    left_over: list[str] = []
+
+    def is_empty() -> bool:
+        claims = [one["metadata"]["name"] for one in cluster.all(CLAIMS, TEAM)]
+        left_over[:] = [*claims, *argocd.applications("vision-")]
+        return not left_over
+
+    try:
+        until("the team's workspaces to be gone", is_empty, seconds=180)
+    except AssertionError as error:
+        raise AssertionError(f"{error}: there are still {left_over}") from None

@@ -22,19 +22,19 @@ def test_a_workspaces_life_plays_through_without_a_sync_fight(
     ec2: Ec2,
     emulator: Emulator,
 ) -> None:
-    name = "vision-alice"
-    workspaces.write("workspaces/alice/claim.yaml", claim("alice"))
+    name = "vision-peace"
+    workspaces.write("workspaces/peace/claim.yaml", claim("peace"))
     workspaces.push("A workspace")
     until("the Application", lambda: argocd.application(name), 60)
     argocd.await_health(name, "Healthy", seconds=120)
     assert argocd.operations(name) == 1
 
     # A lost instance, and its replacement.
-    lost = team.status("alice")["instanceId"]
+    lost = team.status("peace")["instanceId"]
     emulator.terminate(lost)
     until(
         "another instance",
-        lambda: team.status("alice").get("instanceId") not in (None, lost)
+        lambda: team.status("peace").get("instanceId") not in (None, lost)
         and argocd.health(name) == "Healthy",
         120,
     )
@@ -56,23 +56,23 @@ def test_a_workspaces_life_plays_through_without_a_sync_fight(
 
     # What somebody edits in the claim is taken back, once.
     cluster.kubectl(
-        *["patch", "gpuws", "alice", "-n", team.namespace, "--type=merge", "-p"],
+        *["patch", "gpuws", "peace", "-n", team.namespace, "--type=merge", "-p"],
         '{"spec": {"parameters": {"instanceType": "g5.xlarge"}}}',
     )
     until("selfHeal", lambda: argocd.operations(name) == 2)
     argocd.await_health(name, "Healthy", seconds=120)
-    found = team.workspace("alice")["spec"]["parameters"]["instanceType"]
+    found = team.workspace("peace")["spec"]["parameters"]["instanceType"]
     assert found == "g4dn.xlarge"
 
     # Another size, by a commit: one sync.
     workspaces.write(
-        "workspaces/alice/claim.yaml", claim("alice", instanceType="g5.xlarge")
+        "workspaces/peace/claim.yaml", claim("peace", instanceType="g5.xlarge")
     )
     workspaces.push("A larger one")
     until(
         "the larger machine",
-        lambda: team.status("alice").get("instanceType") == "g5.xlarge"
-        and team.status("alice").get("phase") == "Ready",
+        lambda: team.status("peace").get("instanceType") == "g5.xlarge"
+        and team.status("peace").get("phase") == "Ready",
         180,
     )
     until("one machine", lambda: len(ec2.live(team.namespace)) == 1, 60)

@@ -154,7 +154,11 @@ def await_package(cluster: Cluster, reference: str, by_hand: bool = False) -> No
 
     def look() -> bool:
         package = cluster.get(kind, f"acme-{name}", SYSTEM) or {}
-        if package.get("spec", {}).get("package") != reference:
+        spec = package.get("spec", {})
+        if spec.get("package") != reference or by_hand != is_manual(spec):
+            return False
+        seen = condition(package, "Installed").get("observedGeneration")
+        if seen != package["metadata"]["generation"]:
             return False
         status = package.get("status", {})
         if status.get("resolvedPackage") != reference:
@@ -168,6 +172,10 @@ def await_package(cluster: Cluster, reference: str, by_hand: bool = False) -> No
         )
 
     until(f"{reference} to be installed and healthy", look, seconds=180)
+
+
+def is_manual(spec: Object) -> bool:
+    return bool(spec.get("revisionActivationPolicy") == "Manual")
 
 
 def is_active(cluster: Cluster, kind: str, revision: str) -> bool:
