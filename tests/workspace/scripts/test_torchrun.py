@@ -75,6 +75,9 @@ def begin(nodes: Nodes, arguments: Sequence[str]) -> subprocess.Popen[str]:
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # Shells start what is to run in the background with SIGINT ignored, and what
+        # runs these tests may have been started so.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
