@@ -67,7 +67,8 @@ class ArgoCd:
 
     def operations(self, name: str) -> int:
         """How many syncs of an Application have begun."""
-        selector = f"involvedObject.name={name},reason=OperationStarted"
+        uid = self.application(name)["metadata"]["uid"]
+        selector = f"involvedObject.uid={uid},reason=OperationStarted"
         events = self._cluster.all("events", NAMESPACE, "--field-selector", selector)
         return sum(event.get("count") or 1 for event in events)
 

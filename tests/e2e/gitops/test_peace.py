@@ -23,7 +23,10 @@ def test_a_workspaces_life_plays_through_without_a_sync_fight(
     emulator: Emulator,
 ) -> None:
     name = "vision-peace"
-    workspaces.write("workspaces/peace/claim.yaml", claim("peace"))
+    # What git does not name is nobody's to take back.
+    workspaces.write(
+        "workspaces/peace/claim.yaml", claim("peace", instanceType="g4dn.xlarge")
+    )
     workspaces.push("A workspace")
     until("the Application", lambda: argocd.application(name), 60)
     argocd.await_health(name, "Healthy", seconds=120)

@@ -55,10 +55,15 @@ def test_a_broken_claim_holds_up_no_other_one(
     unknown = claim("unknown", instanceKind="g4dn.xlarge")
     workspaces.write("workspaces/refused/claim.yaml", refused)
     workspaces.write("workspaces/unknown/claim.yaml", unknown)
-    workspaces.write("workspaces/garbled/claim.yaml", "kind: [\n")
+    garbled = claim("garbled").replace("spec:", "spec: [")
+    workspaces.write("workspaces/garbled/claim.yaml", garbled)
     workspaces.write("workspaces/sound/claim.yaml", claim("sound"))
     workspaces.push("Three mistakes and a workspace")
-    until("the sound claim", lambda: "vision-sound" in argocd.applications("vision-"))
+    until(
+        "the sound claim",
+        lambda: team.cluster.get(CLAIMS, "sound", team.namespace),
+        120,
+    )
     team.ready("sound", seconds=120)
 
     def said(name: str) -> str:
