@@ -21,18 +21,6 @@ use crate::process::output;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Processes and mounts of a build end with whoever started it.
-const ISOLATED: &[&str] = &[
-    "--pdeathsig",
-    "KILL",
-    "--",
-    "unshare",
-    "--mount",
-    "--pid",
-    "--fork",
-    "--kill-child",
-    "--",
-];
 /// Where images lie in a cluster's registry.
 const REPOSITORY: &str = "images/workspace";
 
@@ -193,7 +181,7 @@ fn make(
     fs::create_dir(&parts)?;
     let mut build = Command::new("setpriv");
     build
-        .args(ISOLATED)
+        .args(debian::ISOLATED)
         .arg(recipe.join("build.sh"))
         .arg(variant.name())
         .arg(&parts)

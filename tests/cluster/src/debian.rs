@@ -14,8 +14,9 @@ use crate::progress::Progress;
 pub const SUITE: &str = "bookworm";
 /// Every file's time.
 const EPOCH: &str = "1700000000";
-/// Processes and mounts of a build end with whoever started it.
-const ISOLATED: &[&str] = &[
+/// Arguments of `setpriv`, before a program and its own: its processes and mounts end
+/// with whoever started it.
+pub const ISOLATED: &[&str] = &[
     "--pdeathsig",
     "KILL",
     "--",
@@ -25,7 +26,6 @@ const ISOLATED: &[&str] = &[
     "--fork",
     "--kill-child",
     "--",
-    "mmdebstrap",
 ];
 
 /// What can go wrong while a layer is made.
@@ -69,6 +69,7 @@ pub fn ensure(cache: &Cache, layer: &Layer<'_>, progress: &mut Progress) -> Resu
         let mut build = Command::new("setpriv");
         build
             .args(ISOLATED)
+            .arg("mmdebstrap")
             .env("SOURCE_DATE_EPOCH", EPOCH)
             .args(["--mode=root", "--variant=minbase"])
             .args(["--aptopt=APT::Install-Recommends \"false\""])
