@@ -68,25 +68,6 @@ pub struct WorkspaceQueue {
     pub priority_class: Option<String>,
 }
 
-/// When a workspace runs.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkspaceLifecycle {
-    /// Whether it is to run. A stopped workspace keeps its home.
-    #[serde(default)]
-    pub state: WorkspaceState,
-}
-
-/// Whether a workspace is to run.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WorkspaceState {
-    /// It runs.
-    #[default]
-    Running,
-    /// It does not, and keeps its home.
-    Stopped,
-}
-
 /// What a workspace's pods are made of: chosen when it starts, and kept until it
 /// stops, whatever becomes of claim and flavor meanwhile.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]

@@ -20,12 +20,14 @@
     )
 )]
 
+pub mod activity;
 pub mod catalogue;
 pub mod cluster;
 pub mod condition;
 pub mod dev_user;
 pub mod flavor;
 pub mod lease;
+pub mod lifecycle;
 pub mod managed;
 pub mod policy;
 pub mod pool;

@@ -10,6 +10,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::lifecycle::LifecyclePolicy;
 use crate::managed::ProviderConfigReference;
 use crate::workspace::WorkspaceCapacityType;
 
@@ -71,6 +72,9 @@ pub struct WorkspacePolicy {
     /// What becomes of home volumes.
     #[serde(default)]
     pub home: HomePolicy,
+    /// How long workspaces run.
+    #[serde(default)]
+    pub lifecycle: LifecyclePolicy,
     /// Workspaces in the cluster. Unset: there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterPolicy>,
@@ -152,6 +156,14 @@ pub struct ClusterPolicy {
     /// Whether an owner's keys are those of the `DevUser` of that name as well.
     #[serde(default)]
     pub dev_users: bool,
+    /// The image of the agent beside the owner's container, which says who uses the
+    /// workspace. Unset: none, and nothing is known of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 512),
+        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
+    )]
+    pub agent_image: Option<String>,
     /// The cluster's DNS domain.
     #[serde(default = "default_cluster_domain")]
     #[schemars(
@@ -196,6 +208,10 @@ pub struct HomePolicy {
     /// What becomes of a home volume when its claim is deleted.
     #[serde(default)]
     pub on_delete: HomeOnDelete,
+    /// Whether a home on EC2 follows capacity to another zone, by a snapshot, while
+    /// its own zone has none.
+    #[serde(default)]
+    pub moves: bool,
 }
 
 /// What becomes of a home volume when its claim is deleted.
@@ -206,6 +222,8 @@ pub enum HomeOnDelete {
     Retain,
     /// It is deleted, with everything in it.
     Delete,
+    /// A snapshot is made of it first; then it is deleted.
+    Snapshot,
 }
 
 /// Values for what a claim leaves open.

@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::managed::{
     LocalSecretReference, ManagementAction, ProviderConfigReference, all_actions,
 };
+use crate::policy::HomeOnDelete;
 
 mod status;
 
 pub use status::{
-    ColdOffering, InstanceCapacityType, ObservedSize, PoolInstance, PoolLaunch, PoolLaunched,
-    PoolNotice, PoolOffering, SpotPoolObservation, SpotPoolStatus,
+    ColdOffering, InstanceCapacityType, ObservedSize, PoolHomeStatus, PoolInstance, PoolLaunch,
+    PoolLaunched, PoolNotice, PoolOffering, SpotPoolObservation, SpotPoolStatus,
 };
 
 /// `"true"` lets the deletion of a pool end leased instances, too.
@@ -65,7 +66,9 @@ pub struct SpotPoolSpec {
     validation = Rule::new("has(self.leases) == has(oldSelf.leases)")
         .message("leases is set when a pool is made, or never: instances that run cannot read their tags; make another pool"),
     validation = Rule::new("!(has(self.ssh) && has(self.securityGroupIds))")
-        .message("ssh and securityGroupIds exclude each other: with securityGroupIds the provider owns no group to open")
+        .message("ssh and securityGroupIds exclude each other: with securityGroupIds the provider owns no group to open"),
+    validation = Rule::new("!has(self.home) || (self.size.maximum <= 1 && !has(self.leases))")
+        .message("home needs size.maximum 1 or 0 and no leases: a volume is attached to one instance")
 )]
 pub struct SpotPoolParameters {
     /// AWS region. Immutable: instances cannot move.
@@ -132,6 +135,10 @@ pub struct SpotPoolParameters {
     /// Name of an IAM instance profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_instance_profile: Option<String>,
+    /// A volume of its own for files that outlive the pool's instance. It is made in the
+    /// zone of the first instance, and every later one is launched there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<PoolHome>,
     /// Further tags on instances, volumes and the group. Keys under
     /// `gpu.platform.acme.io` and `aws:` are refused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -250,6 +257,24 @@ pub enum PoolRebalance {
     Cordon,
     /// It is replaced, the next one first.
     ReplaceFirst,
+}
+
+/// A volume for files that outlive the pool's instance.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolHome {
+    /// Its size in GiB. It grows and never shrinks.
+    #[serde(rename = "sizeGiB")]
+    #[schemars(range(min = 1, max = 16384))]
+    #[x_kube(validation = Rule::new("self >= oldSelf").message("sizeGiB cannot shrink: a volume only grows"))]
+    pub size_gib: i32,
+    /// What becomes of it when the pool is deleted.
+    #[serde(default)]
+    pub on_delete: HomeOnDelete,
+    /// Whether it follows capacity to another zone, by a snapshot, while its own zone
+    /// has none.
+    #[serde(default)]
+    pub moves: bool,
 }
 
 /// The machine image.

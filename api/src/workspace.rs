@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::ImagePytorch;
 use crate::cluster::{
-    ChosenPods, Distributed, FlavorOverrides, NodeStatus, QueueStatus, WorkspaceLifecycle,
-    WorkspaceQueue,
+    ChosenPods, Distributed, FlavorOverrides, NodeStatus, QueueStatus, WorkspaceQueue,
 };
+use crate::lifecycle::{ActivityStatus, LifecycleStatus, WorkspaceLifecycle};
 use crate::pool::InstanceCapacityType;
 
 /// An OpenSSH public key: type, base64 and perhaps a comment.
@@ -34,10 +34,8 @@ pub struct GpuDevWorkspaceSpec {
 #[x_kube(
     validation = Rule::new("!has(oldSelf.home) || has(self.home)")
         .message("home cannot be removed: it holds the owner's files; delete the claim to let go of it"),
-    validation = Rule::new("!has(self.home) || !has(self.capacityType) || self.capacityType == 'OnDemand'")
-        .message("home needs capacityType OnDemand: a spot instance may come back in another zone than its volume"),
-    validation = Rule::new("self.placement == 'Cluster' || !(has(self.flavor) || has(self.overrides) || has(self.distributed) || has(self.queue) || has(self.lifecycle))")
-        .message("flavor, overrides, distributed, queue and lifecycle need placement Cluster"),
+    validation = Rule::new("self.placement == 'Cluster' || !(has(self.flavor) || has(self.overrides) || has(self.distributed) || has(self.queue))")
+        .message("flavor, overrides, distributed and queue need placement Cluster"),
     validation = Rule::new("self.placement == 'EC2' || !(has(self.capacityType) || has(self.instanceTypes))")
         .message("capacityType and instanceTypes need placement EC2: a flavor says where pods run")
 )]
@@ -102,7 +100,7 @@ pub struct WorkspaceParameters {
     /// In the cluster: where it waits for quota.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<WorkspaceQueue>,
-    /// In the cluster: whether it runs.
+    /// Whether it runs, and how long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<WorkspaceLifecycle>,
 }
@@ -222,6 +220,12 @@ pub struct GpuDevWorkspaceStatus {
     /// How it stands in its queue, while it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueStatus>,
+    /// When it started, stops, or was stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<LifecycleStatus>,
+    /// Who uses it, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<ActivityStatus>,
 }
 
 /// Where a workspace's home volume is.
@@ -254,8 +258,10 @@ pub enum Phase {
     Interrupted,
     /// It waits for quota.
     Queued,
-    /// It does not run, as its claim says; its home is kept.
+    /// It does not run, since its claim says so or nobody used it; its home is kept.
     Stopped,
+    /// It ran as long as it may; its home is kept.
+    Expired,
 }
 
 /// An image of the catalogue, as chosen for this workspace: with all that its

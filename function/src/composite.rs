@@ -116,6 +116,8 @@ impl<'a> Composite<'a> {
             nodes: self.status_field("nodes").unwrap_or_default(),
             host_keys: self.status_field("hostKeys").unwrap_or_default(),
             queue: self.status_field("queue"),
+            lifecycle: self.status_field("lifecycle"),
+            activity: self.status_field("activity"),
         }
     }
 

@@ -205,7 +205,7 @@ fn phase_event(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Option<
     let message = status.message.clone().unwrap_or_default();
     let (severity, reason, message) = match status.phase? {
         // Queues and stops are those of workspaces in the cluster.
-        Phase::Provisioning | Phase::Queued | Phase::Stopped => return None,
+        Phase::Provisioning | Phase::Queued | Phase::Stopped | Phase::Expired => return None,
         Phase::Ready => {
             let id = status.instance_id.as_deref().unwrap_or_default();
             let ssh = status.ssh.as_deref().unwrap_or_default();

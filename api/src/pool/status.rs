@@ -63,6 +63,9 @@ pub struct SpotPoolObservation {
     /// The security group that the provider owns for this pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security_group_id: Option<String>,
+    /// The home volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<PoolHomeStatus>,
     /// Offerings that EC2 refused of late, and until when they rest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cold_offerings: Vec<ColdOffering>,
@@ -128,6 +131,12 @@ pub struct PoolInstance {
     /// When EC2 launched it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launched_at: Option<Time>,
+    /// What its agent says of its use: its tag of that name, word for word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<String>,
+    /// Its SSH host key, as its agent says: its tag of that name, word for word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_key: Option<String>,
 }
 
 /// The market an instance came from.
@@ -190,6 +199,33 @@ pub struct PoolLaunched {
     pub instance_type: String,
     /// Its availability zone.
     pub zone: String,
+}
+
+/// A pool's home volume in EC2.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolHomeStatus {
+    /// EC2's volume id, once EC2 has made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume_id: Option<String>,
+    /// The availability zone that it is in, or is to be made in.
+    pub zone: String,
+    /// EC2's volume state, for example `in-use`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Its size.
+    #[serde(default, rename = "sizeGiB", skip_serializing_if = "Option::is_none")]
+    pub size_gib: Option<i32>,
+    /// The instance that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached_to: Option<String>,
+    /// The snapshot by which it moves to another zone, or that was made before it was
+    /// deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot_id: Option<String>,
+    /// Volumes ever decided on; the token of the next one holds this number plus one.
+    #[serde(default)]
+    pub generation: i64,
 }
 
 /// An offering that EC2 refused.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use api::cluster::{ChosenPods, WorkspaceState};
+use api::cluster::ChosenPods;
+use api::lifecycle::WorkspaceState;
 use serde_json::{Map, Value, json};
 
 use super::record::Record;

@@ -311,7 +311,7 @@ fn events(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Vec<Event> {
             let ssh = status.ssh.as_deref().unwrap_or_default();
             (Severity::Normal, "WorkspaceReady", format!("ready: {ssh}"))
         }
-        Some(Phase::Stopped) => (Severity::Normal, "WorkspaceStopped", message),
+        Some(Phase::Stopped | Phase::Expired) => (Severity::Normal, "WorkspaceStopped", message),
         Some(Phase::Queued) => (lost(before), "WorkspaceQueued", message),
         Some(Phase::Failed) => (Severity::Warning, "WorkspaceFailed", message),
         Some(Phase::Interrupted) => (Severity::Warning, "WorkspaceInterrupted", message),

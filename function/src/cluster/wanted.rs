@@ -1,7 +1,7 @@
 //! Policy, flavor and claim put together.
 
-use api::cluster::WorkspaceState;
 use api::flavor::WorkspaceFlavorSpec;
+use api::lifecycle::WorkspaceState;
 use api::policy::{ClusterPolicy, HomeOnDelete, WorkspacePolicy};
 use api::workspace::{Placement, WorkspaceParameters};
 

@@ -273,7 +273,7 @@ pub fn volume(
 /// and without Create.)
 fn actions(policy: &WorkspacePolicy, is_recorded: bool) -> &'static [&'static str] {
     match (policy.home.on_delete, is_recorded) {
-        (HomeOnDelete::Delete, _) => &["*"],
+        (HomeOnDelete::Delete | HomeOnDelete::Snapshot, _) => &["*"],
         (HomeOnDelete::Retain, false) => &["Observe", "Create", "Update", "LateInitialize"],
         (HomeOnDelete::Retain, true) => &["Observe", "Update", "LateInitialize"],
     }

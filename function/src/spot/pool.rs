@@ -83,6 +83,7 @@ fn spec(wanted: &Wanted, market: PoolCapacityType, policy: &WorkspacePolicy) -> 
             fallback: None,
             replace: None,
             leases: None,
+            home: None,
             region: wanted.region.clone(),
             size: PoolSize {
                 minimum: 1,

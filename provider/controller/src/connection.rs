@@ -68,6 +68,8 @@ mod tests {
             public_ip: public.map(str::to_owned),
             private_ip: Some(format!("10.0.0.{number}")),
             launched_at: None,
+            activity: None,
+            host_key: None,
         }
     }
 

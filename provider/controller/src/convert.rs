@@ -120,6 +120,8 @@ pub fn instance_to_api(instance: &Instance) -> PoolInstance {
         public_ip: instance.public_ip.clone(),
         private_ip: instance.private_ip.clone(),
         launched_at: instance.launched_at.map(Time),
+        activity: None,
+        host_key: None,
     }
 }
 

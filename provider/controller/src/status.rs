@@ -47,6 +47,7 @@ pub fn observation(
         spot_short_since: plan.spot_short_since.map(Time),
         launch_generation: convert::signed(observed.launch_generation),
         security_group_id: observed.groups.first().map(|g| g.id.clone()),
+        home: None,
         cold_offerings: cold.map(|(o, c)| convert::cold_to_api(o, c)).collect(),
     }
 }
