@@ -6,6 +6,7 @@ use clap::Parser;
 use function_gpu_workspace::server::{self, Arguments};
 use function_gpu_workspace::service::answer;
 use function_sdk_rust::logging;
+use jiff::Timestamp;
 
 /// A call makes thousands of small allocations and frees them together.
 #[global_allocator]
@@ -15,6 +16,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     logging::configure(arguments.debug);
+    let now = arguments.now;
+    let answer = Box::leak(Box::new(move |call| {
+        answer(call, now.unwrap_or_else(Timestamp::now))
+    }));
     match server::run(answer, &arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

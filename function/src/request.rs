@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::requirements;
@@ -20,6 +21,8 @@ pub struct Request {
     /// Whether earlier steps of the pipeline desire resources of their own, or
     /// have said themselves whether the XR is ready.
     pub others_decide_readiness: bool,
+    /// When the call arrived: deadlines are held against it, and nothing else is.
+    pub now: Timestamp,
 }
 
 /// The three states of a resource that a function requires.

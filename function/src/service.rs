@@ -4,14 +4,16 @@
 //! error would tell Crossplane that the function is broken.
 
 use function_sdk_rust::proto::v1::RunFunctionResponse;
+use jiff::Timestamp;
 use tracing::debug;
 
 use crate::call::Call;
 use crate::composite::Composite;
 use crate::render::render;
 
-/// Answers a call.
-pub fn answer(call: Call) -> RunFunctionResponse {
+/// Answers a call, as of a time.
+pub fn answer(mut call: Call, now: Timestamp) -> RunFunctionResponse {
+    call.request.now = now;
     let request = &call.request;
     let response = render(request);
     let composite = request.composite.as_ref().map(Composite::new);

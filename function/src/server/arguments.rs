@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{BoolishValueParser, FalseyValueParser, OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Parser, ValueEnum};
+use jiff::Timestamp;
 
 use super::Error;
 
@@ -50,6 +51,10 @@ pub struct Arguments {
     /// Address to listen at for /metrics; empty for none
     #[arg(long, env = "METRICS_ADDRESS", default_value = ":8080")]
     pub metrics_address: String,
+
+    /// Decide as of this time instead of the clock's, to see a decision again
+    #[arg(long, value_name = "TIME")]
+    pub now: Option<Timestamp>,
 }
 
 /// Which addresses are listened at, as Go names them.

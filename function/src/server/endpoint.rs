@@ -47,10 +47,9 @@ impl Package for V1Beta1 {
 }
 
 /// What a function does: it answers calls, and waits for nothing.
-pub type Answer = fn(Call) -> RunFunctionResponse;
+pub type Answer = &'static (dyn Fn(Call) -> RunFunctionResponse + Send + Sync);
 
 /// A function, served in one version of the protocol.
-#[derive(Debug)]
 pub struct Endpoint<P> {
     answer: Answer,
     limit: usize,

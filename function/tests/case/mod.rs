@@ -12,6 +12,7 @@ use function_gpu_workspace::call::Call;
 use function_gpu_workspace::service;
 use function_sdk_rust::proto::v1::{Condition, RunFunctionRequest, RunFunctionResponse};
 use function_sdk_rust::resource::struct_to_json;
+use jiff::Timestamp;
 use prost::Message;
 use serde_json::{Map, Value, json};
 
@@ -28,6 +29,11 @@ const MACHINERY: [&str; 6] = [
 
 /// The label of an attachment with the composite's name.
 const WORKSPACE_LABEL: &str = "/resource/metadata/labels/platform.acme.io~1workspace";
+
+/// When every case is decided.
+pub fn now() -> Timestamp {
+    "2026-11-20T12:00:00Z".parse().unwrap()
+}
 
 /// The folder of all cases.
 pub fn folder() -> PathBuf {
@@ -148,7 +154,7 @@ pub fn parse(request: Value) -> RunFunctionRequest {
 
 /// What the function answers.
 pub fn answer(request: &RunFunctionRequest) -> RunFunctionResponse {
-    service::answer(Call::read(&request.encode_to_vec()).unwrap())
+    service::answer(Call::read(&request.encode_to_vec()).unwrap(), now())
 }
 
 /// A response as JSON with sorted keys, its numbers as Crossplane reads them.

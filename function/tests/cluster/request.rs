@@ -33,6 +33,7 @@ fn read(request: &Value) -> Request {
             .collect(),
         required: answers.into_iter().flat_map(Map::keys).map(found).collect(),
         others_decide_readiness: false,
+        now: case::now(),
     }
 }
 

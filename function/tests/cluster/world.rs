@@ -162,6 +162,7 @@ impl World {
             policy: Some(self.policy.clone()),
             composite: whole.pointer("/observed/composite/resource").cloned(),
             observed,
+            now: case::now(),
             ..Request::default()
         }
     }

@@ -96,7 +96,9 @@ pub fn check(json: &Value, is_thorough: bool) -> Result<Kind, Violation> {
         Err(_) => return Ok(Kind::Unsendable),
     };
     IS_CAUGHT.set(true);
-    let response = catch_unwind(AssertUnwindSafe(|| answer(call)));
+    let response = catch_unwind(AssertUnwindSafe(|| {
+        answer(call, jiff::Timestamp::default())
+    }));
     IS_CAUGHT.set(false);
     let Ok(response) = response else {
         return broken("panic", "the function panicked").map(|()| Kind::Unsendable);

@@ -67,7 +67,7 @@ impl Engine for InProcess {
             composite: Some(call.xr.clone()),
             observed: call.observed.clone(),
             required: fetch(&self.remembered, &call.cluster),
-            others_decide_readiness: false,
+            ..Request::default()
         };
         for round in 0..=ROUNDS {
             let response = render(&request);
