@@ -12,6 +12,8 @@ use crate::{AwsEc2, Ec2Error, TagKeys};
 /// Half of EC2's largest page: an answer is parsed whole, and an instance takes tens
 /// of times as much in it as what is kept. AWS throttles calls without pages harder.
 const PAGE: i32 = 500;
+/// Characters of a tag's value ("Tag restrictions" in the Amazon EC2 User Guide).
+const TAG_VALUE_LIMIT: usize = 256;
 
 impl AwsEc2 {
     /// Lists instances, each as `keep` has it: a page of AWS's answer, which is many
@@ -83,6 +85,8 @@ pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instanc
         generation: tag(keys.generation).map(Into::into),
         lease: tag(keys.lease).map(Into::into),
         lease_digest: tag(keys.lease_digest).map(Into::into),
+        activity: tag(keys.activity).and_then(said),
+        host_key: tag(keys.host_key).and_then(said),
         offering: Offering {
             instance_type: instance.instance_type()?.as_str().to_owned(),
             zone: instance.placement()?.availability_zone()?.to_owned(),
@@ -103,6 +107,13 @@ pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instanc
     })
 }
 
+/// What an agent says, as far as a tag of EC2 can hold it: an empty one says nothing,
+/// and a longer one is no answer of EC2's.
+fn said(text: &str) -> Option<String> {
+    let is_said = !text.is_empty() && text.chars().count() <= TAG_VALUE_LIMIT;
+    is_said.then(|| text.to_owned())
+}
+
 fn address(address: Option<&str>) -> Option<String> {
     address.filter(|a| !a.is_empty()).map(Into::into)
 }
@@ -119,6 +130,8 @@ mod tests {
         generation: "generation",
         lease: "lease",
         lease_digest: "lease-digest",
+        activity: "activity",
+        host_key: "host-key",
     };
 
     fn tagged(tags: &[(&str, &str)]) -> types::Instance {
@@ -146,6 +159,27 @@ mod tests {
         assert_eq!((read.launch, read.generation.as_deref()), (7, Some("g")));
         assert_eq!(read.offering.market, Market::Spot);
         assert_eq!(read.state, InstanceState::Running);
+    }
+
+    #[test]
+    fn what_an_agent_says_is_passed_on_word_for_word_or_not_at_all() {
+        let long = "x".repeat(TAG_VALUE_LIMIT);
+        let too_long = "x".repeat(TAG_VALUE_LIMIT + 1);
+        let pool = [("pool", "uid"), ("launch", "7")];
+        for (value, shown) in [
+            ("v1 at=2026-11-22T10:00:00Z", true),
+            ("not even a report: \u{e9}\u{1f600}", true),
+            (&*long, true),
+            (&*too_long, false),
+            ("", false),
+        ] {
+            let tags = [pool[0], pool[1], ("activity", value), ("host-key", value)];
+            let read = read(&tagged(&tags), &KEYS).unwrap();
+            let shown = shown.then(|| value.to_owned());
+            assert_eq!((&read.activity, &read.host_key), (&shown, &shown));
+        }
+        let silent = read(&tagged(&pool), &KEYS).unwrap();
+        assert_eq!((silent.activity, silent.host_key), (None, None));
     }
 
     #[test]

@@ -26,6 +26,10 @@ pub struct TagKeys {
     pub lease: &'static str,
     /// Holds the digest of what the lease has it tagged with.
     pub lease_digest: &'static str,
+    /// Holds what the instance's agent says of its use.
+    pub activity: &'static str,
+    /// Holds the instance's SSH host key.
+    pub host_key: &'static str,
 }
 
 /// One region of EC2, seen with one set of credentials.
@@ -237,6 +241,8 @@ mod tests {
             generation: None,
             lease: None,
             lease_digest: None,
+            activity: None,
+            host_key: None,
             offering: Offering {
                 instance_type: "g4dn.xlarge".into(),
                 zone: "us-east-1a".into(),

@@ -120,8 +120,8 @@ pub fn instance_to_api(instance: &Instance) -> PoolInstance {
         public_ip: instance.public_ip.clone(),
         private_ip: instance.private_ip.clone(),
         launched_at: instance.launched_at.map(Time),
-        activity: None,
-        host_key: None,
+        activity: instance.activity.clone(),
+        host_key: instance.host_key.clone(),
     }
 }
 
@@ -134,6 +134,8 @@ pub fn instance_from_api(pool_uid: &str, shown: &PoolInstance) -> Option<Instanc
         generation: shown.generation.clone(),
         lease: shown.lease.clone(),
         lease_digest: None,
+        activity: shown.activity.clone(),
+        host_key: shown.host_key.clone(),
         offering: offering_of(shown),
         image_id: shown.image_id.clone(),
         state: InstanceState::parse(&shown.state)?,

@@ -129,7 +129,7 @@ fn the_same_or<T: PartialEq>(before: &Arc<T>, now: T) -> Arc<T> {
 
 /// The pools for which two looks differ. A look that failed, or that succeeds
 /// again, concerns everybody.
-fn changed(region: &Region, before: &Look, after: &Look) -> Vec<ObjectRef<SpotPool>> {
+pub(crate) fn changed(region: &Region, before: &Look, after: &Look) -> Vec<ObjectRef<SpotPool>> {
     let pools = region.pools();
     match (before, after) {
         (Some(Ok(before)), Some(Ok(after))) => pools

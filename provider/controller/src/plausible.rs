@@ -86,6 +86,8 @@ mod tests {
             generation: None,
             lease: None,
             lease_digest: None,
+            activity: None,
+            host_key: None,
             offering: Offering {
                 instance_type: "g4dn.xlarge".into(),
                 zone: "us-east-1a".into(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use api::pool::SpotPool;
-use api::tags;
+use api::{activity, tags};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::TagKeys;
 use provider_runtime::metrics::calls::Calls;
@@ -24,6 +24,8 @@ pub const TAG_KEYS: TagKeys = TagKeys {
     generation: tags::GENERATION,
     lease: tags::LEASE,
     lease_digest: tags::LEASE_DIGEST,
+    activity: activity::REPORT,
+    host_key: activity::HOST_KEY,
 };
 
 /// Fingerprint of the credentials, and the region's name.

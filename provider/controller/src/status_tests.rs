@@ -23,6 +23,8 @@ fn instance(id: &str, launch: u64, state: InstanceState) -> Instance {
         generation: None,
         lease: None,
         lease_digest: None,
+        activity: None,
+        host_key: None,
         offering: offering(Market::Spot),
         image_id: "ami-1".into(),
         state,

@@ -19,6 +19,11 @@ pub struct Instance {
     pub lease: Option<String>,
     /// What else it is tagged with for the lease: see [`crate::Lease::digest`].
     pub lease_digest: Option<String>,
+    /// What its own agent says of its use. Whoever is root there writes it: it is shown,
+    /// and nothing is decided by it.
+    pub activity: Option<String>,
+    /// Its SSH host key, as its own agent says.
+    pub host_key: Option<String>,
     /// Type, zone and market.
     pub offering: Offering,
     /// The image it booted.

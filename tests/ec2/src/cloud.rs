@@ -139,6 +139,8 @@ impl Machine {
             generation: self.tags.get(keys.generation).cloned(),
             lease: self.tags.get(keys.lease).cloned(),
             lease_digest: self.tags.get(keys.lease_digest).cloned(),
+            activity: self.tags.get(keys.activity).cloned(),
+            host_key: self.tags.get(keys.host_key).cloned(),
             offering: self.offering.clone(),
             image_id: self.image_id.clone(),
             state,

@@ -8,12 +8,13 @@
 //! [`port`](port) and [`store`](store); what must hold between two reconciles
 //! in [`invariants`].
 //!
-//! Start reading at the tests: `launches`, `refusals`, `groups`, `leases`, `orphans`,
+//! Start reading at the tests: `launches`, `activity`, `refusals`, `groups`, `leases`, `orphans`,
 //! `deletion` tell one story each, `crashes` dies at every effect of a pool's life,
 //! `schedules` throws dice.
 //!
 //! [`Pass`]: crate::pass::Pass
 
+mod activity;
 mod announcements;
 mod calm;
 mod earth;

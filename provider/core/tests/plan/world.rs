@@ -82,6 +82,8 @@ pub fn instance(id: &str, launch: u64, state: InstanceState) -> Instance {
         generation: Some(generation()),
         lease: None,
         lease_digest: None,
+        activity: None,
+        host_key: None,
         offering: offerings().swap_remove(0),
         image_id: "ami-1".into(),
         state,
