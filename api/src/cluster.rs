@@ -111,6 +111,10 @@ pub struct ChosenPods {
     /// Whether the pods have their service account's token.
     #[serde(default)]
     pub service_account_token: bool,
+    /// The image of the agent beside the owner's container; none where nobody asks who
+    /// uses the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_image: Option<String>,
     /// Where they wait for quota; none without Kueue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<ChosenQueue>,

@@ -15,7 +15,8 @@ pub const LAUNCHED: &str = "Launched";
 pub const CONFIG_RESOLVED: &str = "ConfigResolved";
 /// The workspace's instance runs.
 pub const COMPUTE_READY: &str = "ComputeReady";
-
+/// The workspace stops within half an hour, unless somebody does something.
+pub const STOP_SCHEDULED: &str = "StopScheduled";
 /// Kueue has quota for the workspace's pods.
 pub const ADMITTED: &str = "Admitted";
 /// The workspace's home volume is attached to its instance.

@@ -13,6 +13,7 @@ use crate::finding::{Finding, Machine};
 use crate::managed::Managed;
 use crate::on_demand::home::{self, Home};
 use crate::on_demand::instance::{self, Place};
+use crate::on_demand::power::{self, Power};
 use crate::on_demand::{network, order};
 use crate::refusal::Refusal;
 use crate::replacement::{self, Candidate, Choice, Claim};
@@ -20,6 +21,10 @@ use crate::request::Request;
 use crate::spot::{self, ObservedPool};
 use crate::wanted::Wanted;
 use crate::{hold, keys};
+
+mod rest;
+
+pub use rest::Rest;
 
 /// A desired resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +59,13 @@ pub struct Seen<'a> {
     home: Home<'a>,
     recorded: Option<&'a str>,
     recorded_home: Option<&'a HomeStatus>,
+}
+
+impl Composition {
+    /// Whether another instance still has the home volume.
+    pub fn is_detaching(&self) -> bool {
+        self.home.as_ref().is_some_and(|home| home.detaching)
+    }
 }
 
 impl<'a> Seen<'a> {
@@ -201,10 +213,14 @@ impl<'a> Seen<'a> {
         }
         let observed = self.instances.get(choice.target.as_str()).copied();
         let place = self.place(wanted);
-        objects.insert(
-            choice.target.clone(),
-            instance::desired(wanted, policy, place, own_group, observed, self.home.tags()),
-        );
+        let mut object =
+            instance::desired(wanted, policy, place, own_group, observed, self.home.tags());
+        if let Some(observed) = observed.filter(|observed| self.is_off(*observed)) {
+            let namespace = &wanted.origin.namespace;
+            objects.extend(power::desired(observed, namespace, Power::On, policy));
+            power::mark(&mut object, self.power_of(observed));
+        }
+        objects.insert(choice.target.clone(), object);
     }
 
     /// The volume, and its attachment to the instance that has it.
@@ -391,6 +407,7 @@ fn is_computed(key: &str) -> bool {
         keys::POOL,
         keys::INSTANCE_PREFIX,
         keys::ATTACHMENT_PREFIX,
+        keys::POWER_PREFIX,
         keys::USAGE_PREFIX,
     ]
     .iter()

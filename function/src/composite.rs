@@ -125,6 +125,22 @@ impl<'a> Composite<'a> {
         T::deserialize(self.0.get("status")?.get(name)?).ok()
     }
 
+    /// The XR's annotation, which Crossplane copies from its claim.
+    pub fn annotation(self, key: &str) -> Option<&'a str> {
+        self.at(&["metadata", "annotations", key])?
+            .as_str()
+            .filter(|value| !value.is_empty())
+    }
+
+    /// The reason of one of the XR's conditions, as the last call left it.
+    pub fn condition_reason(self, type_: &str) -> Option<&'a str> {
+        let conditions = self.at(&["status", "conditions"])?.as_array()?;
+        let condition = conditions
+            .iter()
+            .find(|c| c.get("type").and_then(Value::as_str) == Some(type_))?;
+        condition.get("reason")?.as_str()
+    }
+
     /// Walks by keys. (`Value::pointer` copies every one of them first.)
     fn at(self, path: &[&str]) -> Option<&'a Value> {
         path.iter().try_fold(self.0, |value, key| value.get(key))

@@ -65,6 +65,10 @@ pub struct Machine {
     pub address: String,
     /// Whether AWS has announced to take it back.
     pub is_taken_back: bool,
+    /// What its agent says of its use.
+    pub report: Option<String>,
+    /// Its SSH host key, as its agent says.
+    pub host_key: Option<String>,
 }
 
 /// Why something is not ready.

@@ -23,6 +23,8 @@ pub const SSH_PREFIX: &str = "ssh-";
 pub const HOME: &str = "home";
 /// Its attachment to an instance, by the instance's id.
 pub const ATTACHMENT_PREFIX: &str = "home-attachment-";
+/// Whether an on-demand instance is on or off, by the instance's id.
+pub const POWER_PREFIX: &str = "power-";
 /// In the cluster: the nodes.
 pub const STATEFUL_SET: &str = "cluster-stateful-set";
 /// Their names.
@@ -43,6 +45,8 @@ pub const FILES: &str = "cluster-files";
 pub const AUTHORIZED_KEYS: &str = "cluster-authorized-keys";
 /// The home of a node, by its number, where it goes with the claim.
 pub const NODE_HOME_PREFIX: &str = "cluster-home-";
+/// Who uses a node, by its number.
+pub const NODE_ACTIVITY_PREFIX: &str = "cluster-activity-";
 /// A user's namespace.
 pub const NAMESPACE: &str = "user-namespace";
 /// What its owner may do in it.
@@ -107,16 +111,25 @@ fn is_plain(key: &str) -> bool {
     matches!(key, POOL | SECURITY_GROUP | EGRESS | HOME | CONNECTION)
         || CLUSTER.contains(&key)
         || DEV_USER.contains(&key)
-        || [POOL_PREFIX, INSTANCE_PREFIX, ATTACHMENT_PREFIX]
-            .into_iter()
-            .any(hashed)
+        || [
+            POOL_PREFIX,
+            INSTANCE_PREFIX,
+            ATTACHMENT_PREFIX,
+            POWER_PREFIX,
+        ]
+        .into_iter()
+        .any(hashed)
         || is_ssh(key)
-        || home_of_node(key).is_some()
+        || is_of_node(key)
 }
 
 /// Whether it is the key of a part of a workspace in the cluster.
 pub fn is_in_cluster(key: &str) -> bool {
-    CLUSTER.contains(&key) || home_of_node(key).is_some()
+    CLUSTER.contains(&key) || is_of_node(key)
+}
+
+fn is_of_node(key: &str) -> bool {
+    home_of_node(key).is_some() || numbered(NODE_ACTIVITY_PREFIX, key).is_some()
 }
 
 /// Whether it is the key of a part of a workspace on EC2.
@@ -147,10 +160,19 @@ pub fn node_home(node: i32) -> String {
     format!("{NODE_HOME_PREFIX}{node}")
 }
 
+/// The key of a node's Lease.
+pub fn node_activity(node: i32) -> String {
+    format!("{NODE_ACTIVITY_PREFIX}{node}")
+}
+
 /// The node whose home has the key.
 pub fn home_of_node(key: &str) -> Option<i32> {
-    let node: i32 = key.strip_prefix(NODE_HOME_PREFIX)?.parse().ok()?;
-    (node >= 0 && node_home(node) == key).then_some(node)
+    numbered(NODE_HOME_PREFIX, key)
+}
+
+fn numbered(prefix: &str, key: &str) -> Option<i32> {
+    let node: i32 = key.strip_prefix(prefix)?.parse().ok()?;
+    (node >= 0 && format!("{prefix}{node}") == key).then_some(node)
 }
 
 /// The key of the `Usage` that keeps `of` until `by` is gone.
@@ -183,6 +205,7 @@ mod tests {
         let instance = hashed(INSTANCE_PREFIX, ["g5.xlarge", "ami-1"]);
         let attachment = hashed(ATTACHMENT_PREFIX, ["i-1"]);
         let pool = hashed(POOL_PREFIX, ["g5.xlarge"]);
+        let power = hashed(POWER_PREFIX, ["i-1"]);
         let rule = ssh("203.0.113.0/24");
         assert_eq!(rule, "ssh-203-0-113-0-24");
         let usages = [
@@ -191,7 +214,7 @@ mod tests {
             usage(HOME, &attachment),
         ];
         let plain = [POOL, SECURITY_GROUP, EGRESS, HOME, CONNECTION].map(str::to_owned);
-        for key in [instance, attachment, pool, rule]
+        for key in [instance, attachment, pool, power, rule]
             .into_iter()
             .chain(usages)
             .chain(plain)

@@ -33,6 +33,7 @@ pub mod image;
 pub mod input;
 pub mod json;
 pub mod keys;
+pub mod lifecycle;
 pub mod limits;
 pub mod managed;
 pub mod on_demand;

@@ -95,6 +95,12 @@ impl<'a> Managed<'a> {
             })
     }
 
+    /// An entry of a map of texts under `status.atProvider`.
+    pub fn at_text(self, field: &str, key: &str) -> Option<&'a str> {
+        let entry = self.part("status", "atProvider")?.get(field)?.get(key)?;
+        entry.as_str().filter(|text| !text.is_empty())
+    }
+
     /// The condition of a type, where it is `False`.
     pub fn failing(self, type_: &str) -> Option<Observed<'a>> {
         self.condition(type_)

@@ -1,6 +1,7 @@
 //! The decision: from a request to a response, without clock, network or
 //! randomness.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -9,12 +10,15 @@ use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Placement};
 
 use crate::claim_paths::ClaimPaths;
-use crate::compose::{Composition, Seen};
+use crate::compose::{Composed, Seen};
 use crate::composite::Composite;
 use crate::hold::Hold;
+use crate::lifecycle::Step;
+use crate::lifecycle::life::{Life, Sight};
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::response::{Condition, Desired, Response, fields};
+use crate::schema::Violations;
 use crate::status::{self, Report};
 use crate::{
     cluster, connection, dev_user, flavor, input, limits, placement, requirements, resolve,
@@ -103,11 +107,22 @@ fn on_ec2(request: &Request, composite: Option<Composite<'_>>) -> Response {
     let Some(composite) = composite else {
         return rendering.refused(Some(&policy), &Refusal::NoComposite);
     };
-    match rendering.workspace(&policy, composite) {
-        Ok(response) => response,
-        Err(Unresolved::Held(why)) => rendering.held(&policy, composite, &why),
-        Err(Unresolved::Refused(why)) => rendering.refused(Some(&policy), &why),
-    }
+    let life = match rendering.life(&policy, composite) {
+        Ok(life) => life,
+        Err(violations) => {
+            return rendering.refused(Some(&policy), &Refusal::Parameters(violations));
+        }
+    };
+    let response = if life.decision.step == Step::Run {
+        match rendering.workspace(&policy, composite) {
+            Ok(response) => response,
+            Err(Unresolved::Held(why)) => rendering.held(&policy, composite, &why),
+            Err(Unresolved::Refused(why)) => rendering.refused(Some(&policy), &why),
+        }
+    } else {
+        rendering.at_rest(&policy, composite, &life)
+    };
+    life.told(response)
 }
 
 /// A request, and what is seen in it.
@@ -118,6 +133,39 @@ struct Rendering<'a> {
 }
 
 impl Rendering<'_> {
+    fn life(&self, policy: &WorkspacePolicy, composite: Composite<'_>) -> Result<Life, Violations> {
+        let parameters = composite.parameters()?;
+        let sight = Sight {
+            has_machine: self.seen.has_machine(),
+            reported: self.seen.reported(policy),
+        };
+        Life::of(
+            composite,
+            self.previous,
+            parameters.lifecycle.as_ref(),
+            &policy.lifecycle,
+            sight,
+            self.request.now,
+        )
+    }
+
+    /// It does not run. Nothing that has to be fetched is needed for that: a catalogue
+    /// that is missing keeps no machine running.
+    fn at_rest(&self, policy: &WorkspacePolicy, composite: Composite<'_>, life: &Life) -> Response {
+        let origin = match composite.origin() {
+            Ok(origin) => origin,
+            Err(why) => return self.refused(Some(policy), &why),
+        };
+        let rest = self
+            .seen
+            .at_rest(life.decision.step, policy, &origin.namespace);
+        let report = status::at_rest(&rest, &life.cause(), life.phase(), self.previous);
+        let is_detaching = rest.home.as_ref().is_some_and(|home| home.detaching);
+        let config = Condition::config_resolved(String::new());
+        let ttl = ttl(policy, is_detaching || !rest.left.is_empty());
+        self.composed(policy, config, report, rest.resources, ttl)
+    }
+
     fn workspace(
         &self,
         policy: &WorkspacePolicy,
@@ -135,7 +183,8 @@ impl Rendering<'_> {
         }
         notices.retain(|notice| !notice.is_empty());
         let config = Condition::config_resolved(notices.join("; "));
-        Ok(self.composed(policy, config, report, composition))
+        let ttl = ttl(policy, composition.is_detaching());
+        Ok(self.composed(policy, config, report, composition.resources, ttl))
     }
 
     fn composed(
@@ -143,14 +192,15 @@ impl Rendering<'_> {
         policy: &WorkspacePolicy,
         config: Condition,
         report: Report,
-        composition: Composition,
+        resources: BTreeMap<String, Composed>,
+        ttl: Duration,
     ) -> Response {
         let connection = report.connection.into_iter();
         Response {
-            ttl: ttl(policy, &composition),
+            ttl,
             requirements: requirements::of(policy, self.request),
             desired: Some(Desired {
-                resources: composition.resources,
+                resources,
                 status: fields(&report.status),
                 connection: connection
                     .map(|(key, value)| (key.to_owned(), value))
@@ -174,7 +224,8 @@ impl Rendering<'_> {
             report.home = None;
         }
         let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
-        self.composed(policy, config, report, composition)
+        let ttl = ttl(policy, composition.is_detaching());
+        self.composed(policy, config, report, composition.resources, ttl)
     }
 
     fn refused(&self, policy: Option<&WorkspacePolicy>, why: &Refusal) -> Response {
@@ -202,11 +253,10 @@ impl Rendering<'_> {
 
 /// When to look again at the latest: everything composed is watched, so only
 /// what is not has a deadline.
-fn ttl(policy: &WorkspacePolicy, composition: &Composition) -> Duration {
+fn ttl(policy: &WorkspacePolicy, is_unsettled: bool) -> Duration {
     let refresh = Duration::from_secs(policy.refresh_seconds.into());
     let least = Duration::from_secs(policy.minimum_refresh_seconds.into());
-    let home = composition.home.as_ref();
-    let deadline = home.filter(|home| home.detaching).map(|_| DETACHING_TTL);
+    let deadline = is_unsettled.then_some(DETACHING_TTL);
     deadline.map_or(refresh, |deadline| deadline.max(least).min(refresh))
 }
 

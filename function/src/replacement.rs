@@ -129,6 +129,8 @@ mod tests {
             private_ip: None,
             address: "198.51.100.1".into(),
             is_taken_back: false,
+            report: None,
+            host_key: None,
         });
         Candidate {
             key,

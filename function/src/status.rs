@@ -3,7 +3,7 @@
 use api::condition::{COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 
-use crate::compose::Composition;
+use crate::compose::{Composition, Rest};
 use crate::finding::{Cause, Finding, Machine, Outlook};
 use crate::on_demand::home;
 use crate::response::{Condition, Event, Severity};
@@ -76,6 +76,46 @@ pub fn report(composition: &Composition, previous: &GpuDevWorkspaceStatus) -> Re
         },
         home: home.as_ref().map(home_condition),
         connection: machine.map(connection).unwrap_or_default(),
+        status,
+    }
+}
+
+/// Reports on a workspace that does not run. `because` says why, `phase` where it stands
+/// once its last machine is gone.
+pub fn at_rest(
+    rest: &Rest,
+    because: &Cause,
+    phase: Phase,
+    previous: &GpuDevWorkspaceStatus,
+) -> Report {
+    let cause = if rest.left.is_empty() {
+        because.clone()
+    } else {
+        let left = rest.left.join(", ");
+        let message = format!("{}; waiting for {left} to end", because.message);
+        Cause::new("Stopping", message)
+    };
+    let is_kept = rest.instance_id.is_some();
+    let status = GpuDevWorkspaceStatus {
+        phase: Some(if rest.left.is_empty() {
+            phase
+        } else {
+            Phase::Provisioning
+        }),
+        message: Some(cause.message.clone()),
+        instance_id: rest.instance_id.clone(),
+        instance_type: previous.instance_type.clone().filter(|_| is_kept),
+        capacity_type: previous.capacity_type.filter(|_| is_kept),
+        zone: previous.zone.clone().filter(|_| is_kept),
+        home: rest.home.as_ref().and_then(|home| home.status.clone()),
+        ..without_address(previous)
+    };
+    Report {
+        events: events(previous, &status, None),
+        ready: false,
+        compute: condition(COMPUTE_READY, "Available", Some(&cause)),
+        home: rest.home.as_ref().map(home_condition),
+        connection: Vec::new(),
         status,
     }
 }
@@ -153,6 +193,7 @@ fn without_address(previous: &GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
 
 fn at(machine: &Machine) -> GpuDevWorkspaceStatus {
     GpuDevWorkspaceStatus {
+        host_keys: machine.host_key.iter().cloned().collect(),
         ssh: Some(ssh(&machine.address)),
         instance_id: Some(machine.id.clone()),
         instance_type: Some(machine.instance_type.clone()),
@@ -204,8 +245,9 @@ fn phase_event(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Option<
     }
     let message = status.message.clone().unwrap_or_default();
     let (severity, reason, message) = match status.phase? {
-        // Queues and stops are those of workspaces in the cluster.
-        Phase::Provisioning | Phase::Queued | Phase::Stopped | Phase::Expired => return None,
+        // Queues are those of workspaces in the cluster.
+        Phase::Provisioning | Phase::Queued => return None,
+        Phase::Stopped | Phase::Expired => (Severity::Normal, "WorkspaceStopped", message),
         Phase::Ready => {
             let id = status.instance_id.as_deref().unwrap_or_default();
             let ssh = status.ssh.as_deref().unwrap_or_default();

@@ -38,9 +38,9 @@ pub fn service_account(names: &Names, owner: &str) -> Value {
     })
 }
 
-/// The one right of the pods' account: the host keys.
-pub fn role(names: &Names, owner: &str) -> Value {
-    json!({
+/// The rights of the pods' account: the host keys, and the Leases of `watched` nodes.
+pub fn role(names: &Names, owner: &str, watched: i32) -> Value {
+    let mut role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": metadata(names, &names.name, owner),
@@ -50,7 +50,17 @@ pub fn role(names: &Names, owner: &str) -> Value {
             "resourceNames": [names.host_keys()],
             "verbs": ["get", "patch"],
         }],
-    })
+    });
+    let leases: Vec<String> = (0..watched).map(|node| names.activity(node)).collect();
+    if let (false, Some(rules)) = (leases.is_empty(), role["rules"].as_array_mut()) {
+        rules.push(json!({
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "resourceNames": leases,
+            "verbs": ["get", "patch"],
+        }));
+    }
+    role
 }
 
 /// Gives the account its right.

@@ -8,6 +8,7 @@
 //! What pods are made of is chosen when they start and kept in status until they
 //! stop: neither a changed flavor nor a changed claim ends somebody's work.
 
+mod activity;
 mod choice;
 mod files;
 mod homes;

@@ -74,6 +74,11 @@ impl Names {
         format!("{}-host-keys", self.name)
     }
 
+    /// The Lease with what the agent of a node saw.
+    pub fn activity(&self, node: i32) -> String {
+        format!("{}-activity", self.pod(node))
+    }
+
     /// The ConfigMap with the programs that pods run.
     pub fn files(&self) -> String {
         format!("{}-files", self.name)

@@ -10,7 +10,7 @@ use super::record::Record;
 use super::seen::{Pod, Seen, StatefulSet};
 use super::stateful_set::Nodes;
 use super::wanted::Wanted;
-use super::{files, homes, identity, network};
+use super::{activity, files, homes, identity, network};
 use crate::keys;
 use crate::render::Unresolved;
 
@@ -74,18 +74,28 @@ pub fn plan(
         step
     };
     let nodes = record.map_or(1, |record| record.pods.nodes);
+    let watched = record.map_or(0, |record| watched(&record.pods));
     let mut plan = Plan {
         objects: standing(wanted, record),
         pods: record.map(|record| record.pods.clone()),
         step,
         notices: notices(wanted, seen, record, step),
     };
-    plan.objects.extend(homes::composed(wanted, seen, nodes));
+    let leases = activity::leases(&wanted.names, &wanted.owner, watched);
+    plan.objects.extend(leases);
+    if !wanted.deletes_what_is_left {
+        plan.objects.extend(homes::composed(wanted, seen, nodes));
+    }
     if let Some(record) = record.filter(|_| !goes) {
         plan.objects
             .extend(stateful_set(wanted, seen, record, step));
     }
     Ok(plan)
+}
+
+/// How many nodes have an agent.
+pub fn watched(pods: &ChosenPods) -> i32 {
+    pods.agent_image.as_ref().map_or(0, |_| pods.nodes)
 }
 
 /// What the pods are made from: as the StatefulSet says, or else the last call.
@@ -156,7 +166,14 @@ fn standing(wanted: &Wanted, record: Option<&Record>) -> BTreeMap<String, Value>
             keys::SERVICE_ACCOUNT,
             identity::service_account(names, owner),
         ),
-        (keys::ROLE, identity::role(names, owner)),
+        (
+            keys::ROLE,
+            identity::role(
+                names,
+                owner,
+                record.map_or(0, |record| watched(&record.pods)),
+            ),
+        ),
         (keys::ROLE_BINDING, identity::role_binding(names, owner)),
         (keys::HOST_KEYS, identity::host_keys(names, owner)),
         (keys::FILES, files::programs(names, owner)),
@@ -186,6 +203,9 @@ fn goes(
     let Some(observed) = seen.stateful_set() else {
         return false;
     };
+    if wanted.deletes_what_is_left && step == Step::Rest {
+        return true;
+    }
     let is_counted = |record: &Record| record.pods.queue.is_some();
     if is_counted(record) && step != Step::Run {
         return true;

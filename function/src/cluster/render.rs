@@ -8,16 +8,18 @@ use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use serde_json::{Value, json};
 
+use super::activity;
 use super::names::Names;
 use super::plan::{self, Plan, Step};
 use super::record::{self, Record};
 use super::report::{Report, Subject};
 use super::required;
-use super::seen::Seen;
+use super::seen::{Pod, Seen};
 use super::wanted::{self, Wanted};
 use crate::compose::Composed;
 use crate::composite::Composite;
 use crate::hold::{self, Hold};
+use crate::lifecycle::life::{Life, Sight};
 use crate::refusal::Refusal;
 use crate::render::Unresolved;
 use crate::request::Request;
@@ -47,14 +49,11 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
         Ok(policy) => policy,
         Err(violations) => return rendering.refused(None, &Refusal::Policy(violations)),
     };
-    let wanted = match wanted::wanted(&policy, composite, parameters.as_ref(), request) {
-        Ok(wanted) => wanted,
-        Err(why) => return rendering.unresolved(&policy, why),
+    let life = match rendering.life(&policy) {
+        Ok(life) => life,
+        Err(wrong) => return rendering.refused(Some(&policy), &Refusal::Parameters(wrong)),
     };
-    match plan::plan(&wanted, rendering.seen, previous.pods.as_ref()) {
-        Ok(plan) => rendering.planned(&policy, &wanted, plan),
-        Err(why) => rendering.unresolved(&policy, why),
-    }
+    life.told(rendering.decided(&policy, &life))
 }
 
 /// A request, and what is seen in it.
@@ -67,7 +66,49 @@ struct Rendering<'a> {
 }
 
 impl Rendering<'_> {
-    fn planned(&self, policy: &WorkspacePolicy, wanted: &Wanted, plan: Plan) -> Response {
+    fn life(&self, policy: &WorkspacePolicy) -> Result<Life, Violations> {
+        let parameters = self.parameters.map_err(Clone::clone)?;
+        let record = self.seen.stateful_set().and_then(Record::of);
+        let pods = record
+            .map(|record| record.pods)
+            .or(self.previous.pods.clone());
+        let watched = pods.as_ref().map_or(0, plan::watched);
+        let report = activity::reported(self.seen, watched);
+        let sight = Sight {
+            has_machine: self.seen.pods().any(Pod::has_started),
+            reported: activity::as_reported(watched > 0, report.as_deref()),
+        };
+        Life::of(
+            self.composite,
+            self.previous,
+            parameters.lifecycle.as_ref(),
+            &policy.lifecycle,
+            sight,
+            self.request.now,
+        )
+    }
+
+    fn decided(&self, policy: &WorkspacePolicy, life: &Life) -> Response {
+        let step = life.decision.step;
+        let wanted =
+            match wanted::wanted(policy, self.composite, self.parameters, step, self.request) {
+                Ok(wanted) => wanted,
+                Err(why) => return self.unresolved(policy, why),
+            };
+        match plan::plan(&wanted, self.seen, self.previous.pods.as_ref()) {
+            Ok(plan) => self.planned(policy, &wanted, plan, life),
+            Err(why) => self.unresolved(policy, why),
+        }
+    }
+
+    fn planned(
+        &self,
+        policy: &WorkspacePolicy,
+        wanted: &Wanted,
+        plan: Plan,
+        life: &Life,
+    ) -> Response {
+        let cause = life.cause();
         let report = Subject {
             names: &wanted.names,
             seen: self.seen,
@@ -76,8 +117,9 @@ impl Rendering<'_> {
             has_home: match self.seen.stateful_set() {
                 // One that is added later is made at the next start.
                 Some(set) => set.home_template().is_some(),
-                None => wanted.home.is_some(),
+                None => wanted.home.is_some() && !wanted.deletes_what_is_left,
             },
+            rest: Some((&cause, life.phase())),
             previous: self.previous,
         }
         .report();
@@ -192,10 +234,13 @@ impl Rendering<'_> {
                 Some(set) if set.replicas() > 0 => Step::Run,
                 Some(set) if set.current() > 0 => Step::Stop,
                 Some(_) => Step::Rest,
-                None if self.previous.phase == Some(Phase::Stopped) => Step::Rest,
+                None if matches!(self.previous.phase, Some(Phase::Stopped | Phase::Expired)) => {
+                    Step::Rest
+                }
                 None => Step::Run,
             },
             has_home: set.is_some_and(|set| set.home_template().is_some()),
+            rest: None,
             previous: self.previous,
         }
         .report()
@@ -207,6 +252,12 @@ impl Rendering<'_> {
 fn kept(key: &str, observed: &Value) -> Value {
     let mut kept = hold::kept(observed);
     match key {
+        // What is in a Lease is the agent's.
+        _ if key.starts_with(keys::NODE_ACTIVITY_PREFIX) => {
+            if let Some(lease) = kept.as_object_mut() {
+                lease.remove("spec");
+            }
+        }
         keys::HOST_KEYS => {
             if let Some(secret) = kept.as_object_mut() {
                 secret.remove("data");
@@ -245,7 +296,7 @@ fn ttl(policy: &WorkspacePolicy, phase: Option<Phase>) -> Duration {
     let refresh = Duration::from_secs(policy.refresh_seconds.into());
     let least = Duration::from_secs(policy.minimum_refresh_seconds.into());
     match phase {
-        Some(Phase::Ready | Phase::Stopped) => refresh,
+        Some(Phase::Ready | Phase::Stopped | Phase::Expired) => refresh,
         _ => UNSETTLED_TTL.max(least).min(refresh),
     }
 }

@@ -46,6 +46,8 @@ pub struct Subject<'a> {
     pub step: Step,
     /// Whether there is a home, or is to be one.
     pub has_home: bool,
+    /// Why it does not run, where it is not to, and where it stands then.
+    pub rest: Option<(&'a Cause, Phase)>,
     /// The XR's status as observed.
     pub previous: &'a GpuDevWorkspaceStatus,
 }
@@ -124,8 +126,11 @@ impl Subject<'_> {
     fn verdict(self, admission: Option<&Admission>, home: Option<Cause>) -> (Option<Cause>, Phase) {
         match self.step {
             Step::Rest => {
-                let message = "stopped, as spec.parameters.lifecycle.state says";
-                return (Some(Cause::new("Stopped", message)), Phase::Stopped);
+                let (cause, phase) = self.rest.unzip();
+                let said = self.previous.message.as_deref().unwrap_or("stopped");
+                let unsaid = || Cause::new("Stopped", said);
+                let cause = cause.cloned().unwrap_or_else(unsaid);
+                return (Some(cause), phase.unwrap_or(Phase::Stopped));
             }
             Step::Stop => return (Some(self.ending("stopping")), Phase::Provisioning),
             Step::Restart => {

@@ -23,6 +23,13 @@ const TOKEN_SECONDS: i64 = 600;
 /// Where Kubernetes' clients look for a token.
 const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
+/// The container of the agent.
+pub(super) const AGENT: &str = "agent";
+/// Where the owner finds the agent's program.
+const AGENT_PROGRAMS: &str = "/opt/gpu-workspace/agent";
+/// Where jobs are registered: the containers of a pod share its locks.
+const AGENT_JOBS: &str = "/run/gpu-workspace-jobs";
+
 /// What a `StatefulSet` is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Nodes<'a> {
@@ -99,7 +106,7 @@ impl Nodes<'_> {
                 // SSH's port, without a capability.
                 "sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}],
             },
-            "initContainers": [self.prepare()],
+            "initContainers": self.first_containers(),
             "containers": [self.workspace()],
             "volumes": self.volumes(),
         });
@@ -139,6 +146,56 @@ impl Nodes<'_> {
         })
     }
 
+    fn first_containers(self) -> Vec<Value> {
+        let agent = self.record.pods.agent_image.as_deref();
+        let agent = agent.map(|image| [self.agent_program(image), self.agent(image)]);
+        agent
+            .into_iter()
+            .flatten()
+            .chain([self.prepare()])
+            .collect()
+    }
+
+    /// Brings the agent's program to the owner, who registers jobs with it.
+    fn agent_program(self, image: &str) -> Value {
+        json!({
+            "name": "agent-program",
+            "image": image,
+            "args": ["install", AGENT_PROGRAMS],
+            "resources": agent_resources(),
+            "securityContext": unprivileged(),
+            "volumeMounts": [mount("agent", AGENT_PROGRAMS, false)],
+        })
+    }
+
+    /// The agent, in a container of its own: what it says is not the owner's to say.
+    fn agent(self, image: &str) -> Value {
+        let names = self.names;
+        json!({
+            "name": AGENT,
+            "image": image,
+            "restartPolicy": "Always",
+            "args": [
+                "watch",
+                "--to", "lease",
+                "--lease", format!("{}/$(POD_NAME)-activity", names.namespace),
+                "--jobs", AGENT_JOBS,
+                "--homes", "/home/developer",
+            ],
+            "env": [{
+                "name": "POD_NAME",
+                "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
+            }],
+            "resources": agent_resources(),
+            "securityContext": unprivileged(),
+            "volumeMounts": [
+                mount("agent-jobs", AGENT_JOBS, false),
+                mount("home", "/home/developer", true),
+                mount("token", TOKEN, true),
+            ],
+        })
+    }
+
     fn workspace(self) -> Value {
         let pods = &self.record.pods;
         let mut mounts = vec![
@@ -150,6 +207,10 @@ impl Nodes<'_> {
         ];
         if pods.service_account_token {
             mounts.push(mount("token", TOKEN, true));
+        }
+        if pods.agent_image.is_some() {
+            mounts.push(mount("agent", AGENT_PROGRAMS, true));
+            mounts.push(mount("agent-jobs", AGENT_JOBS, false));
         }
         mounts.extend(pods.shared_volumes.iter().enumerate().map(|(n, shared)| {
             let mut mount = mount(&format!("shared-{n}"), &shared.mount_path, shared.read_only);
@@ -224,6 +285,10 @@ impl Nodes<'_> {
             json!({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": pods.shm_size}}),
             token_volume(),
         ];
+        if pods.agent_image.is_some() {
+            volumes.push(json!({"name": "agent", "emptyDir": {"sizeLimit": "64Mi"}}));
+            volumes.push(json!({"name": "agent-jobs", "emptyDir": {"sizeLimit": "1Mi"}}));
+        }
         if self.home.is_none() {
             volumes.push(json!({"name": "home", "emptyDir": {}}));
         }
@@ -264,6 +329,13 @@ fn mount(volume: &str, path: &str, read_only: bool) -> Value {
         mount.insert("readOnly".to_owned(), json!(true));
     }
     mount.into()
+}
+
+fn agent_resources() -> Value {
+    json!({
+        "requests": {"cpu": "5m", "memory": "16Mi"},
+        "limits": {"memory": "64Mi"},
+    })
 }
 
 /// What Pod Security's level `restricted` asks of a container.

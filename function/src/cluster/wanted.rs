@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::render::Unresolved;
 use crate::request::Request;
 use crate::schema::{Violation, Violations};
-use crate::{catalogue, limits, owner, placement, resolve};
+use crate::{catalogue, lifecycle, limits, owner, placement, resolve};
 
 /// A workspace about which everything is known.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub struct Wanted {
     pub ssh_cidrs: Vec<String>,
     /// Whether it is to run.
     pub state: WorkspaceState,
+    /// Whether it was stopped for so long that homes go which the policy lets go.
+    pub deletes_what_is_left: bool,
     /// What its pods are made from the next time that they start; or why they cannot
     /// start, which ends none that run and keeps none from being stopped.
     pub made_from: Result<Record, Unresolved>,
@@ -54,6 +56,7 @@ pub fn wanted(
     policy: &WorkspacePolicy,
     composite: Composite<'_>,
     parameters: Result<&WorkspaceParameters, &Violations>,
+    life: lifecycle::Step,
     request: &Request,
 ) -> Result<Wanted, Unresolved> {
     let origin = composite.origin()?;
@@ -90,11 +93,9 @@ pub fn wanted(
         owner: parameters.owner.clone(),
         public_keys,
         ssh_cidrs,
-        state: parameters
-            .lifecycle
-            .as_ref()
-            .map(|lifecycle| lifecycle.state)
-            .unwrap_or_default(),
+        state: life.state(),
+        deletes_what_is_left: matches!(life, lifecycle::Step::Delete(_))
+            && policy.home.on_delete == HomeOnDelete::Delete,
         made_from,
         home: parameters.home.as_ref().map(|home| WantedHome {
             size_gib: home.size_gib,

@@ -254,6 +254,10 @@ pub fn volume(
         ("size", Some(json!(size))),
         ("type", Some(json!("gp3"))),
         ("encrypted", Some(json!(true))),
+        (
+            "finalSnapshot",
+            (policy.home.on_delete == HomeOnDelete::Snapshot).then(|| json!(true)),
+        ),
         ("tags", Some(json!(tags))),
     ]);
     let mut volume = resource(

@@ -1,5 +1,6 @@
 //! An on-demand instance: what it is made of, and what is seen of it.
 
+use api::activity::{HOST_KEY, REPORT};
 use api::condition::{LAST_ASYNC_OPERATION, READY, SYNCED};
 use api::policy::WorkspacePolicy;
 use api::pool::InstanceCapacityType;
@@ -223,6 +224,8 @@ fn machine(instance: Managed<'_>) -> Option<Machine> {
         address: at("publicIp").or(private)?,
         // AWS takes spot instances back, and announces no other loss here.
         is_taken_back: false,
+        report: instance.at_text("tagsAll", REPORT).map(str::to_owned),
+        host_key: instance.at_text("tagsAll", HOST_KEY).map(str::to_owned),
     })
 }
 

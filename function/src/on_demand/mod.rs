@@ -14,6 +14,7 @@ pub mod home;
 pub mod instance;
 pub mod network;
 pub mod order;
+pub mod power;
 
 use api::managed::ProviderConfigReference;
 use serde_json::{Map, Value, json};

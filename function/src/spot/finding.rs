@@ -54,6 +54,8 @@ fn machine(instance: &PoolInstance, address: &str) -> Machine {
             .notice
             .as_ref()
             .is_some_and(|notice| notice.kind == NoticeKind::Interruption.as_str()),
+        report: instance.activity.clone(),
+        host_key: instance.host_key.clone(),
     }
 }
 

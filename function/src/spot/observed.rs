@@ -19,6 +19,8 @@ pub struct ObservedPool {
     /// Whether its instances are in subnets of the platform's choice, which may
     /// be private.
     pub has_subnets: bool,
+    /// Whether it has a home volume.
+    pub has_home: bool,
     /// What the provider reported.
     pub status: SpotPoolStatus,
     /// Why the report could not be read.
@@ -48,6 +50,7 @@ impl ObservedPool {
                 .filter_map(|t| t.as_str().map(str::to_owned))
                 .collect(),
             has_subnets: for_provider("/subnetIds").is_some(),
+            has_home: for_provider("/home").is_some(),
             status,
             unreadable,
         }
@@ -75,6 +78,12 @@ impl ObservedPool {
     pub fn running(&self) -> impl Iterator<Item = &PoolInstance> {
         let instances = self.status.at_provider.instances.iter();
         instances.filter(|instance| instance.state == RUNNING)
+    }
+
+    /// The instances that are not gone.
+    pub fn alive(&self) -> impl Iterator<Item = &PoolInstance> {
+        let instances = self.status.at_provider.instances.iter();
+        instances.filter(|instance| instance.state != "terminated")
     }
 
     /// The instance that is on its way, launched last.
