@@ -243,6 +243,9 @@ pub struct HomeStatus {
     /// The instance that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached_to: Option<String>,
+    /// The SpotPool that keeps it; none where it is an EBSVolume of provider-aws.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
 }
 
 /// Where a workspace stands.

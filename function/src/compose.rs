@@ -12,7 +12,7 @@ use crate::claim_paths::ClaimPaths;
 use crate::finding::{Finding, Machine};
 use crate::managed::Managed;
 use crate::on_demand::home::{self, Home};
-use crate::on_demand::instance::{self, Place};
+use crate::on_demand::instance;
 use crate::on_demand::power::{self, Power};
 use crate::on_demand::{network, order};
 use crate::refusal::Refusal;
@@ -22,6 +22,7 @@ use crate::spot::{self, ObservedPool};
 use crate::wanted::Wanted;
 use crate::{hold, keys};
 
+mod homes;
 mod rest;
 
 pub use rest::Rest;
@@ -84,7 +85,11 @@ impl<'a> Seen<'a> {
                 .filter(|(key, _)| key.starts_with(keys::INSTANCE_PREFIX))
                 .map(|(key, instance)| (key, Managed::new(instance)))
                 .collect(),
-            home: Home::new(observed, request.attachments(), previous.home.as_ref()),
+            home: Home::new(
+                observed,
+                request.attachments(),
+                previous.home.as_ref().filter(|home| home.pool.is_none()),
+            ),
             recorded: previous.instance_id.as_deref(),
             recorded_home: previous.home.as_ref(),
         }
@@ -97,11 +102,6 @@ impl<'a> Seen<'a> {
             .values()
             .find_map(|pool| pool.image_id.as_deref());
         of_pools.or_else(|| self.instances.values().find_map(|i| i.asked("ami")))
-    }
-
-    /// Whether there is a home volume, or was one.
-    pub fn has_home(&self) -> bool {
-        self.home.exists()
     }
 
     /// Everything stays as it is.
@@ -119,7 +119,9 @@ impl<'a> Seen<'a> {
             resources: resources.collect(),
             serving: None,
             has_old_user_data: false,
-            home: self.home.exists().then(|| self.home.finding(holder)),
+            home: self
+                .home_of_pool(&choice.target)
+                .or_else(|| self.home.exists().then(|| self.home.finding(holder))),
             target,
         }
     }
@@ -136,14 +138,18 @@ impl<'a> Seen<'a> {
         let mut objects = BTreeMap::new();
         match wanted.market() {
             Some(market) => {
-                let pool = spot::pool::desired(wanted, market, policy)?;
+                let pool = {
+                    let observed = self.pools.get(choice.target.as_str());
+                    spot::pool::desired(wanted, market, policy, observed)?
+                };
                 objects.insert(choice.target.clone(), pool);
                 self.keep(&mut objects, |key| !is_computed(key));
             }
             None => self.on_demand(wanted, policy, &choice, &mut objects),
         }
         let holder = self.holder(&choice);
-        if wanted.has_home {
+        let is_of_pool = wanted.market().is_some();
+        if wanted.has_home && !is_of_pool {
             self.home(wanted, policy, &choice, &mut objects);
         }
         self.keep(&mut objects, |key| {
@@ -156,7 +162,14 @@ impl<'a> Seen<'a> {
         });
         Ok(Composition {
             resources: resources.collect(),
-            home: wanted.has_home.then(|| self.home.finding(holder)),
+            home: wanted.has_home.then(|| {
+                if is_of_pool {
+                    let of_pool = self.home_of_pool(&choice.target);
+                    of_pool.unwrap_or_else(spot::home::absent)
+                } else {
+                    self.home.finding(holder)
+                }
+            }),
             has_old_user_data: self
                 .instances
                 .get(choice.target.as_str())
@@ -223,91 +236,13 @@ impl<'a> Seen<'a> {
         objects.insert(choice.target.clone(), object);
     }
 
-    /// The volume, and its attachment to the instance that has it.
-    fn home(
-        &self,
-        wanted: &Wanted,
-        policy: &WorkspacePolicy,
-        choice: &Choice,
-        objects: &mut BTreeMap<String, Value>,
-    ) {
-        let holder = self.holder(choice);
-        let zone = holder
-            .filter(|holder| instance::id(*holder).is_some())
-            .and_then(|holder| holder.at("availabilityZone"));
-        if let Some(volume) = home::volume(wanted, policy, &self.home, zone) {
-            objects.insert(keys::HOME.to_owned(), volume);
-        }
-        let attached =
-            holder.and_then(|holder| home::attachment(wanted, policy, &self.home, holder));
-        objects.extend(attached);
-        // An instance that is not Ready may be another one soon: until its new id
-        // is known, its attachment says nothing that is wrong.
-        let id = holder.and_then(|holder| holder.at("id"));
-        let waiting = id.map(home::attachment_key);
-        self.keep(objects, |key| {
-            key == keys::HOME || waiting.as_deref() == Some(key)
-        });
-    }
-
-    /// The instance that has the home volume: the one that serves, until the one
-    /// to come has got it. It never goes back: that instance may be on its way out.
-    fn holder(&self, choice: &Choice) -> Option<Managed<'a>> {
-        let target = self.instances.get(choice.target.as_str()).copied();
-        let got_it = |target: &Managed<'_>| {
-            target
-                .at("id")
-                .is_some_and(|id| self.home.is_composed_for(id))
-        };
-        if target.as_ref().is_some_and(got_it) {
-            return target;
-        }
-        let id = choice.serving.as_ref().map(|machine| machine.id.as_str());
-        let id = id.or(self.recorded);
-        let serving = choice
-            .kept
-            .iter()
-            .filter_map(|key| self.instances.get(key.as_str()))
-            .find(|i| id.is_some() && i.at("id") == id);
-        serving.copied().or(target)
-    }
-
-    fn place<'b>(&'b self, wanted: &'b Wanted) -> Place<'b> {
-        match self.home.zone() {
-            Some(zone) => Place {
-                zone: Some(zone),
-                subnet: match self.recorded_home {
-                    Some(home) => home.subnet_id.as_deref(),
-                    None => self.instances.values().find_map(|i| i.asked("subnetId")),
-                },
-            },
-            // A home that is about to be made is made where an instance is.
-            None if wanted.has_home && self.first_place().is_some() => {
-                self.first_place().unwrap_or_default()
-            }
-            None => Place {
-                zone: None,
-                subnet: wanted.network.subnet_ids.first().map(String::as_str),
-            },
-        }
-    }
-
-    fn first_place(&self) -> Option<Place<'_>> {
-        self.instances.values().find_map(|instance| {
-            Some(Place {
-                zone: Some(instance.at("availabilityZone")?),
-                subnet: instance.asked("subnetId"),
-            })
-        })
-    }
-
     /// Whether an instance has to wait for its home volume to be detached.
     fn is_draining(&self, key: &str, wanted: &Wanted) -> bool {
         let Some(instance) = self.instances.get(key) else {
             return false;
         };
         let id = instance.at("id");
-        let has_home = wanted.has_home || self.home.exists();
+        let has_home = (wanted.has_home && wanted.market().is_none()) || self.home.exists();
         order::is_used(key, self.observed)
             || id.is_some_and(|id| self.home.may_be_attached_to(id, has_home))
     }
@@ -360,7 +295,7 @@ impl<'a> Seen<'a> {
                 },
                 instance::may_hold_work(*instance),
             ),
-            finding: instance::finding(Some(*instance), recorded),
+            finding: self.finding_of(*instance, recorded),
         });
         pools.chain(instances).collect()
     }
@@ -378,7 +313,10 @@ impl<'a> Seen<'a> {
         let recorded = self.recorded.filter(|_| choice.serving.is_none());
         let key = choice.target.as_str();
         if key.starts_with(keys::INSTANCE_PREFIX) {
-            instance::finding(self.instances.get(key).copied(), recorded)
+            match self.instances.get(key) {
+                Some(instance) => self.finding_of(*instance, recorded),
+                None => instance::finding(None, recorded),
+            }
         } else {
             spot::finding(self.pools.get(key), recorded, paths)
         }

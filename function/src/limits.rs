@@ -85,12 +85,12 @@ pub fn check_region(
     Err(Violation::new("spec.parameters.region", problem).into())
 }
 
-/// The workspace's market: the claim's, or else the policy's. A home volume
-/// needs an instance that comes back in the same zone.
+/// The workspace's market: the claim's, or else the policy's. A home stays with whoever
+/// keeps it.
 pub fn capacity_type(
     parameters: &WorkspaceParameters,
     policy: &WorkspacePolicy,
-    has_home: bool,
+    keeper: Option<HomeKeeper>,
 ) -> Result<WorkspaceCapacityType, Violations> {
     const PATH: &str = "spec.parameters.capacityType";
     let wanted = parameters
@@ -107,15 +107,28 @@ pub fn capacity_type(
         );
         return Err(Violation::new(PATH, problem).into());
     }
-    if has_home && wanted != WorkspaceCapacityType::OnDemand {
-        let problem = format!(
-            "must be OnDemand while there is a home volume: a {} instance may come back in \
-             another zone than its volume",
-            wanted.as_str()
-        );
-        return Err(Violation::new(PATH, problem).into());
-    }
-    Ok(wanted)
+    let is_on_demand = wanted == WorkspaceCapacityType::OnDemand;
+    let problem = match keeper {
+        Some(HomeKeeper::ProviderAws) if !is_on_demand => {
+            "must be OnDemand: the home volume is provider-aws's, which attaches it to its own \
+             instances only"
+        }
+        Some(HomeKeeper::SpotPool) if is_on_demand => {
+            "must be Spot or SpotWithFallback: the home volume is the SpotPool's, which attaches \
+             it to its own instances only"
+        }
+        _ => return Ok(wanted),
+    };
+    Err(Violation::new(PATH, problem).into())
+}
+
+/// Who has the home volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HomeKeeper {
+    /// upbound's provider, as an `EBSVolume`.
+    ProviderAws,
+    /// The workspace's `SpotPool`.
+    SpotPool,
 }
 
 /// Refuses a home volume beyond the policy's ceiling.

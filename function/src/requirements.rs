@@ -2,6 +2,7 @@
 //! reconcile, or else Crossplane calls again and again.
 
 use api::policy::WorkspacePolicy;
+use api::workspace::WorkspaceCapacityType;
 
 use crate::composite::Composite;
 use crate::on_demand::{self, home};
@@ -53,8 +54,12 @@ pub fn of(policy: &WorkspacePolicy, request: &Request) -> Vec<Requirement> {
         return required;
     };
     required.extend(owner::requirement(policy, &origin));
-    let has_home = composite.asks_for_home()
-        || composite.status().home.is_some()
+    let market = composite.parameters().ok().and_then(|p| p.capacity_type);
+    let is_on_demand =
+        market.unwrap_or(policy.defaults.capacity_type) == WorkspaceCapacityType::OnDemand;
+    let recorded = composite.status().home;
+    let has_home = (composite.asks_for_home() && is_on_demand)
+        || recorded.is_some_and(|home| home.pool.is_none())
         || request.observed.contains_key(keys::HOME);
     if has_home {
         required.push(Requirement {

@@ -107,10 +107,9 @@ fn allowed(
     limits::check_instance_types(types, policy)?;
     limits::check_region(parameters, policy)?;
     limits::check_home(parameters, policy)?;
-    let has_home = parameters.home.is_some() || seen.has_home();
     Ok(Allowed {
-        has_home,
-        capacity_type: limits::capacity_type(parameters, policy, has_home)?,
+        has_home: parameters.home.is_some() || seen.home_keeper().is_some(),
+        capacity_type: limits::capacity_type(parameters, policy, seen.home_keeper())?,
         ssh_cidrs: limits::ssh_cidrs(parameters, policy)?,
     })
 }

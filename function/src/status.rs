@@ -107,7 +107,10 @@ pub fn at_rest(
         instance_type: previous.instance_type.clone().filter(|_| is_kept),
         capacity_type: previous.capacity_type.filter(|_| is_kept),
         zone: previous.zone.clone().filter(|_| is_kept),
-        home: rest.home.as_ref().and_then(|home| home.status.clone()),
+        home: match &rest.home {
+            Some(home) => home.status.clone().or_else(|| previous.home.clone()),
+            None => previous.home.clone().filter(|_| rest.keeps_home),
+        },
         ..without_address(previous)
     };
     Report {

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use api::condition::READY;
 use api::policy::{HomeOnDelete, WorkspacePolicy};
 use serde_json::{Value, json};
 
 use super::{Composed, Seen};
+use crate::finding::{Cause, Finding, Outlook};
 use crate::keys;
 use crate::lifecycle::Step;
 use crate::lifecycle::activity::Reported;
 use crate::managed::Managed;
 use crate::on_demand::power::{self, Power};
 use crate::on_demand::{home, instance, order};
+use crate::spot;
 
 /// A workspace's resources at rest.
 #[derive(Clone, Debug)]
@@ -24,6 +27,8 @@ pub struct Rest {
     pub instance_id: Option<String>,
     /// The home volume, where there is one.
     pub home: Option<home::Finding>,
+    /// Whether it stays.
+    pub keeps_home: bool,
 }
 
 impl<'a> Seen<'a> {
@@ -89,10 +94,10 @@ impl<'a> Seen<'a> {
         objects.extend(order::usages(namespace, self.observed));
         let off = self.instances.values().find(|i| !instance::is_lost(**i));
         let resources = objects.into_iter().map(|(key, object)| {
-            let ready = self
-                .observed
-                .get(&key)
-                .is_some_and(|o| Managed::new(o).is_ready());
+            let ready = self.observed.get(&key).map(Managed::new).is_some_and(|o| {
+                // A Usage is Ready and never Synced.
+                o.is_ready() || (key.starts_with(keys::USAGE_PREFIX) && o.holds(READY))
+            });
             (key, Composed { object, ready })
         });
         Rest {
@@ -103,6 +108,7 @@ impl<'a> Seen<'a> {
                 .and_then(|i| instance::id(*i))
                 .map(str::to_owned),
             home: self.home_at_rest(off.copied(), keeps_home),
+            keeps_home,
         }
     }
 
@@ -144,6 +150,21 @@ impl<'a> Seen<'a> {
         has_power && !runs
     }
 
+    /// What an instance shows. While it is turned on, its provider may still show what
+    /// it was before: an address that somebody else may have.
+    pub(super) fn finding_of(&self, instance: Managed<'_>, recorded: Option<&str>) -> Finding {
+        let seen = instance::finding(Some(instance), recorded);
+        match instance::id(instance) {
+            Some(id) if self.is_off(instance) => Finding {
+                machine: None,
+                in_order: false,
+                outlook: Outlook::Waiting,
+                cause: Cause::new("Starting", format!("waiting for {id} to start again")),
+            },
+            _ => seen,
+        }
+    }
+
     /// The id of an instance that is not off yet.
     fn runs<'i>(&self, instance: Managed<'i>) -> Option<&'i str> {
         let id = instance::id(instance)?;
@@ -161,7 +182,10 @@ impl<'a> Seen<'a> {
     }
 
     fn home_at_rest(&self, off: Option<Managed<'_>>, stays: bool) -> Option<home::Finding> {
-        (self.home.exists() && stays).then(|| self.home.finding(off))
+        let mut pools = self.pools.values();
+        let of_pool = pools.find(|pool| pool.has_home).map(spot::home::finding);
+        let of_aws = || self.home.exists().then(|| self.home.finding(off));
+        of_pool.or_else(of_aws).filter(|_| stays)
     }
 }
 

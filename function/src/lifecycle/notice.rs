@@ -22,7 +22,7 @@ pub fn condition(decision: &Decision, terms: &Terms, now: Timestamp) -> Option<C
     let (Some(Time(at)), Some(because)) = (&record.stops_at, record.stops_because) else {
         return Some(Condition::fails(STOP_SCHEDULED, "NotScheduled", ""));
     };
-    let message = announcement(*at, because, terms);
+    let message = announcement(*at, because, record, terms);
     let left = at.duration_since(now);
     let soon = WARNINGS.iter().rposition(|ahead| left <= *ahead);
     Some(match soon {
@@ -74,8 +74,21 @@ pub fn stopped(step: Step, record: Option<&LifecycleStatus>, terms: &Terms) -> C
     Cause::new(reason, because + &next)
 }
 
-fn announcement(at: Timestamp, because: StopReason, terms: &Terms) -> String {
+fn announcement(
+    at: Timestamp,
+    because: StopReason,
+    record: &LifecycleStatus,
+    terms: &Terms,
+) -> String {
+    let started = record.started_at.as_ref().map(|Time(started)| *started);
+    let is_extended = started
+        .zip(terms.max_lifetime.as_ref())
+        .is_some_and(|(started, length)| at > super::after(started, length));
     match because {
+        StopReason::MaxLifetime if is_extended => {
+            let lifetime = text(terms.max_lifetime.as_ref());
+            format!("stops at {at:.0}, to which {EXTEND_UNTIL} extends its run of {lifetime}")
+        }
         StopReason::MaxLifetime => {
             let lifetime = text(terms.max_lifetime.as_ref());
             let extend = if terms.max_extension.is_zero() {

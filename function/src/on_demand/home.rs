@@ -171,6 +171,7 @@ impl<'a> Home<'a> {
             zone: self.zone()?.to_owned(),
             subnet_id: subnet,
             attached_to: attached_to.map(str::to_owned),
+            pool: None,
         })
     }
 

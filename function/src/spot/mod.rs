@@ -2,6 +2,7 @@
 //! this project's own provider.
 
 pub mod finding;
+pub mod home;
 pub mod observed;
 pub mod pool;
 

@@ -10,6 +10,8 @@ const RUNNING: &str = "running";
 /// An observed pool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedPool {
+    /// Its name.
+    pub name: String,
     /// Somebody is deleting it.
     pub deleting: bool,
     /// The image in its spec.
@@ -21,6 +23,8 @@ pub struct ObservedPool {
     pub has_subnets: bool,
     /// Whether it has a home volume.
     pub has_home: bool,
+    /// The size of that volume.
+    pub home_size_gib: Option<i32>,
     /// What the provider reported.
     pub status: SpotPoolStatus,
     /// Why the report could not be read.
@@ -39,7 +43,15 @@ impl ObservedPool {
             Some(Err(error)) => (SpotPoolStatus::default(), Some(error.to_string())),
         };
         let types = for_provider("/instanceTypes").and_then(Value::as_array);
+        let name = pool.pointer("/metadata/name").and_then(Value::as_str);
+        let size = for_provider("/home/sizeGiB").and_then(Value::as_f64);
         Self {
+            name: name.unwrap_or_default().to_owned(),
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "the CRD bounds it to 16384"
+            )]
+            home_size_gib: size.map(|size| size as i32),
             deleting: pool.pointer("/metadata/deletionTimestamp").is_some(),
             image_id: for_provider("/image/id")
                 .and_then(Value::as_str)

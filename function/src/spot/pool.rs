@@ -3,12 +3,13 @@
 use api::managed::all_actions;
 use api::policy::WorkspacePolicy;
 use api::pool::{
-    InstanceCapacityType, PoolCapacityType, PoolImage, PoolSize, PoolSsh, SpotPoolParameters,
-    SpotPoolSpec,
+    InstanceCapacityType, PoolCapacityType, PoolHome, PoolImage, PoolSize, PoolSsh,
+    SpotPoolParameters, SpotPoolSpec,
 };
 use api::{POOL_GROUP, VERSION};
 use serde_json::{Value, json};
 
+use super::home;
 use super::observed::ObservedPool;
 use crate::keys;
 use crate::refusal::Refusal;
@@ -34,6 +35,11 @@ pub fn fresh_key(wanted: &Wanted, market: PoolCapacityType, plain_is_taken: bool
 /// Whether what the pool runs is what is wanted, so that the pool may simply be
 /// told. One that runs nothing fits everything.
 pub fn fits(pool: &ObservedPool, wanted: &Wanted, market: PoolCapacityType) -> bool {
+    // Its volume is with this pool and no other: what has changed counts for its next
+    // instance.
+    if pool.has_home {
+        return true;
+    }
     let alive = |state: &str| matches!(state, "pending" | "running");
     let instances = &pool.status.at_provider.instances;
     instances.iter().filter(|i| alive(&i.state)).all(|i| {
@@ -49,8 +55,14 @@ pub fn desired(
     wanted: &Wanted,
     market: PoolCapacityType,
     policy: &WorkspacePolicy,
+    observed: Option<&ObservedPool>,
 ) -> Result<Value, Refusal> {
-    let spec = spec(wanted, market, policy);
+    let spec = spec(
+        wanted,
+        market,
+        policy,
+        home::desired(wanted, policy, observed),
+    );
     let mut spec = serde_json::to_value(spec).map_err(|error| Refusal::Unwritable {
         what: "the SpotPool",
         problem: error.to_string(),
@@ -67,7 +79,12 @@ pub fn desired(
     }))
 }
 
-fn spec(wanted: &Wanted, market: PoolCapacityType, policy: &WorkspacePolicy) -> SpotPoolSpec {
+fn spec(
+    wanted: &Wanted,
+    market: PoolCapacityType,
+    policy: &WorkspacePolicy,
+    home: Option<PoolHome>,
+) -> SpotPoolSpec {
     let security_group_ids = non_empty(&wanted.network.security_group_ids);
     // The CRD refuses both together: a group of somebody else is not opened.
     let ssh = security_group_ids.is_none().then(|| PoolSsh {
@@ -83,7 +100,7 @@ fn spec(wanted: &Wanted, market: PoolCapacityType, policy: &WorkspacePolicy) -> 
             fallback: None,
             replace: None,
             leases: None,
-            home: None,
+            home,
             region: wanted.region.clone(),
             size: PoolSize {
                 minimum: 1,
