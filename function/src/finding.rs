@@ -2,6 +2,9 @@
 
 use api::pool::InstanceCapacityType;
 
+/// The reason of a machine that was stopped and is on its way again.
+pub const STARTING: &str = "Starting";
+
 /// A compute resource, looked at: a `SpotPool` with its one instance, or an
 /// on-demand `Instance`.
 #[derive(Clone, Debug, PartialEq)]

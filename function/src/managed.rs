@@ -60,6 +60,11 @@ impl<'a> Managed<'a> {
         self.0.pointer("/spec/forProvider")?.get(field)
     }
 
+    /// Anything under `spec.initProvider`.
+    pub fn began_with(self, field: &str) -> Option<&'a Value> {
+        self.part("spec", "initProvider")?.get(field)
+    }
+
     /// A whole number under `spec.forProvider`.
     pub fn asked_number(self, field: &str) -> Option<i64> {
         let number = self.part("spec", "forProvider")?.get(field)?.as_f64()?;

@@ -4,7 +4,7 @@ use api::condition::{COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 
 use crate::compose::{Composition, Rest};
-use crate::finding::{Cause, Finding, Machine, Outlook};
+use crate::finding::{Cause, Finding, Machine, Outlook, STARTING};
 use crate::on_demand::home;
 use crate::response::{Condition, Event, Severity};
 use crate::user_data::USER;
@@ -179,6 +179,7 @@ fn phase(
     match target.outlook {
         Outlook::Unreadable => previous.phase.unwrap_or(Phase::Provisioning),
         Outlook::NeedsPerson => Phase::Failed,
+        Outlook::Waiting if target.cause.reason == STARTING => Phase::Provisioning,
         Outlook::Waiting if previous.instance_id.is_some() => Phase::Interrupted,
         Outlook::Runs | Outlook::Waiting => Phase::Provisioning,
     }

@@ -7,7 +7,7 @@ use api::policy::{HomeOnDelete, WorkspacePolicy};
 use serde_json::{Value, json};
 
 use super::{Composed, Seen};
-use crate::finding::{Cause, Finding, Outlook};
+use crate::finding::{Cause, Finding, Outlook, STARTING};
 use crate::keys;
 use crate::lifecycle::Step;
 use crate::lifecycle::activity::Reported;
@@ -159,7 +159,7 @@ impl<'a> Seen<'a> {
                 machine: None,
                 in_order: false,
                 outlook: Outlook::Waiting,
-                cause: Cause::new("Starting", format!("waiting for {id} to start again")),
+                cause: Cause::new(STARTING, format!("waiting for {id} to start again")),
             },
             _ => seen,
         }

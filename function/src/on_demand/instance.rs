@@ -142,12 +142,30 @@ pub fn desired(
         ("volumeTags", Some(volume_tags(wanted, policy, home_tags))),
         ("tags", Some(json!(tags))),
     ]);
-    resource(
+    let mut object = resource(
         KIND,
         &wanted.origin.namespace,
         &policy.on_demand_provider_config_ref,
         &for_provider,
-    )
+    );
+    if let Some(tags) = agents_tags(policy, observed) {
+        object["spec"]["initProvider"] = json!({"tags": tags});
+    }
+    object
+}
+
+/// The tags that the instance's agent writes. provider-aws takes away tags that it does
+/// not know, and leaves alone what only `initProvider` names: so an instance begins with
+/// them, empty, and keeps to what it began with.
+fn agents_tags(policy: &WorkspacePolicy, observed: Option<Managed<'_>>) -> Option<Value> {
+    match observed {
+        Some(instance) => instance.began_with("tags").cloned(),
+        None => policy
+            .lifecycle
+            .agent
+            .as_ref()
+            .map(|_| json!({(REPORT): "", (HOST_KEY): ""})),
+    }
 }
 
 /// The tags of all volumes that are attached. Without any, provider-aws fails to
