@@ -1,0 +1,107 @@
+"""A thousand workspaces whose time is over in the same minute."""
+
+import json
+import os
+import urllib.request
+from datetime import datetime, timedelta
+
+from environment.cluster import CLAIMS, Cluster, Object
+from environment.ec2 import Ec2
+from environment.platform import PARAMETERS, Platform, claim
+from environment.waiting import until
+from lifecycle.life import moment, now
+
+WORKSPACES = int(os.environ.get("DEADLINES", "1000"))
+# Between the last commit and the first deadline, and between first and last one.
+AHEAD = timedelta(seconds=90)
+WITHIN = timedelta(minutes=1)
+LATE = 10
+FUNCTION = "function=acme-function-gpu-workspace"
+
+
+def test_every_one_of_a_thousand_deadlines_in_a_minute_is_met(
+    cluster: Cluster, platform: Platform, composition: str, ec2: Ec2
+) -> None:
+    names = [f"dev-{number:04}" for number in range(WORKSPACES)]
+    _commit(cluster, platform, composition, {name: "12h" for name in names})
+    started = until(
+        f"{WORKSPACES} workspaces to run",
+        lambda: _all(_times(platform, "startedAt"), names),
+        seconds=3 * WORKSPACES + 120,
+    )
+    first = now() + AHEAD + timedelta(seconds=WORKSPACES / 20)
+    ends = {
+        name: first + WITHIN * (number / WORKSPACES)
+        for number, name in enumerate(names)
+    }
+    lifetimes = {
+        name: f"{round((ends[name] - started[name]).total_seconds())}s"
+        for name in names
+    }
+    _commit(cluster, platform, composition, lifetimes)
+    assert now() < first, "the deadlines came before they were all committed"
+    planned = until(
+        "every workspace to know its end",
+        lambda: _all(_times(platform, "stopsAt"), names),
+    )
+    calls = _calls(cluster)
+    stopped = until(
+        "all of them to be stopped",
+        lambda: _all(_times(platform, "stoppedAt"), names),
+        seconds=(first - now() + WITHIN).total_seconds() + 120,
+    )
+    made = _calls(cluster) - calls
+    late = sorted((stopped[name] - planned[name]).total_seconds() for name in names)
+    print(
+        f"{WORKSPACES} deadlines: half met within {late[len(late) // 2]:.0f} s, all within "
+        f"{late[-1]:.0f} s; {made / WORKSPACES:.1f} calls of the function for each"
+    )
+    assert late[0] >= 0, "nobody is stopped before their time"
+    assert late[-1] <= LATE
+    assert made / WORKSPACES <= 20, "no storm of calls"
+    until("EC2 to bill nothing", lambda: ec2.live(platform.namespace) == [], 300)
+
+
+def _commit(
+    cluster: Cluster, platform: Platform, composition: str, lifetimes: dict[str, str]
+) -> None:
+    items = []
+    for name, lifetime in lifetimes.items():
+        parameters = {**PARAMETERS, "lifecycle": {"maxLifetime": lifetime}}
+        document = claim(platform.namespace, name, parameters)
+        document["spec"]["compositionRef"] = {"name": composition}
+        items.append(document)
+    listed: Object = {"apiVersion": "v1", "kind": "List", "items": items}
+    cluster.kubectl(
+        *("apply", "--server-side", "--force-conflicts", "-f", "-"),
+        stdin=json.dumps(listed),
+    )
+
+
+def _times(platform: Platform, field: str) -> dict[str, datetime]:
+    found = platform.cluster.all(CLAIMS, platform.namespace)
+    times = {
+        one["metadata"]["name"]: one.get("status", {}).get("lifecycle", {}).get(field)
+        for one in found
+    }
+    return {name: moment(time) for name, time in times.items() if time}
+
+
+def _all(times: dict[str, datetime], names: list[str]) -> dict[str, datetime] | None:
+    return times if all(name in times for name in names) else None
+
+
+def _calls(cluster: Cluster) -> int:
+    """How often Crossplane has called the function."""
+    total = 0
+    for pod in cluster.pods(FUNCTION):
+        address = f"http://{pod['status']['podIP']}:8080/metrics"
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            for line in answer.read().decode().splitlines():
+                name, _, value = line.rpartition(" ")
+                if (
+                    name.startswith("grpc_server_handled_total")
+                    and "RunFunction" in name
+                ):
+                    total += int(float(value))
+    return total
