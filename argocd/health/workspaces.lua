@@ -25,7 +25,7 @@ local PASSES_OR_NOT = {
   ReconcileError = true,
   WaitingForHome = true,
 }
-local RESTS = { Queued = true, Stopped = true }
+local RESTS = { Queued = true, Stopped = true, Expired = true }
 
 local status = obj.status or {}
 local is_workspace = obj.kind == "GpuDevWorkspaceClaim" or obj.kind == "GpuDevWorkspace"

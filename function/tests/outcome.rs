@@ -19,10 +19,9 @@ fn no_status_field_is_lost_between_calls() {
         .iter()
         .filter(|name| !name.starts_with("refused-"))
     {
-        let first = case::status(&answer(&case::request(name)));
-        let change = json!({"observed": {"composite": {"resource": {"status": first}}}});
-        let second = case::status(&answer(&case::changed(name, &change)));
-        assert_eq!(second, first, "{name}");
+        let first = answer(&case::request(name));
+        let second = case::status(&answer(&case::after(name, &first)));
+        assert_eq!(second, case::status(&first), "{name}");
     }
 }
 
@@ -62,9 +61,9 @@ fn news_are_told_once() {
         .iter()
         .filter(|name| !name.starts_with("refused-"))
     {
-        let first = case::status(&answer(&case::request(name)));
-        let change = json!({"observed": {"composite": {"resource": {"status": first}}}});
-        assert_eq!(answer(&case::changed(name, &change)).results, [], "{name}");
+        let first = answer(&case::request(name));
+        let second = answer(&case::after(name, &first));
+        assert_eq!(second.results, [], "{name}");
     }
 }
 
@@ -79,15 +78,19 @@ fn the_claim_hears_of_every_condition_on_every_call() {
             .map(|c| c.r#type.as_str())
             .collect();
         // A home has a condition as soon as the function knows of it.
-        let home = types.get(2).filter(|third| **third != "Admitted");
+        let home = types
+            .get(2)
+            .filter(|third| !matches!(**third, "Admitted" | "StopScheduled"));
         let home = home.map(|_| "HomeReady");
         let compute = case::is_workspace(&name).then_some("ComputeReady");
         let admitted = case::has_queue(&response).then_some("Admitted");
+        let stop = types.last().filter(|last| **last == "StopScheduled");
         let expected: Vec<_> = ["ConfigResolved"]
             .into_iter()
             .chain(compute)
             .chain(home)
             .chain(admitted)
+            .chain(stop.copied())
             .collect();
         assert_eq!(types, expected, "{name}");
         for condition in &response.conditions {

@@ -96,7 +96,16 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "home-on-spot",
-        "spec.parameters.capacityType: must be OnDemand while there is a home volume",
+        "spec.parameters.capacityType: must be OnDemand: the home volume is provider-aws's",
+    ),
+    (
+        "spot-home-on-demand",
+        "spec.parameters.capacityType: must be Spot or SpotWithFallback: the home volume is the \
+         SpotPool's",
+    ),
+    (
+        "lifetime",
+        "spec.parameters.lifecycle.maxLifetime: must be at most 14d, the policy's maximum",
     ),
     (
         "home-size",

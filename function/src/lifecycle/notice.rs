@@ -17,10 +17,12 @@ const SOON: [&str; 2] = ["StopsWithin30Minutes", "StopsWithin5Minutes"];
 pub fn condition(decision: &Decision, terms: &Terms, now: Timestamp) -> Option<Condition> {
     let record = decision.status.as_ref()?;
     if decision.step != Step::Run {
-        return Some(Condition::fails(STOP_SCHEDULED, "Stopped", ""));
+        let why = stopped(decision.step, Some(record), terms);
+        return Some(Condition::fails(STOP_SCHEDULED, "Stopped", why.message));
     }
     let (Some(Time(at)), Some(because)) = (&record.stops_at, record.stops_because) else {
-        return Some(Condition::fails(STOP_SCHEDULED, "NotScheduled", ""));
+        let message = "nothing stops it, as far as that is known";
+        return Some(Condition::fails(STOP_SCHEDULED, "NotScheduled", message));
     };
     let message = announcement(*at, because, record, terms);
     let left = at.duration_since(now);
@@ -63,7 +65,7 @@ pub fn stopped(step: Step, record: Option<&LifecycleStatus>, terms: &Terms) -> C
         (Step::Delete(_), _) => {
             "; what was left of it is gone, as deleteAfterStopped and the policy say".to_owned()
         }
-        (_, Some(Time(at))) => format!("; what is left of it goes at {at:.0}"),
+        (_, Some(_)) => "; status.lifecycle.deletesAt says when what is left of it goes".to_owned(),
         (_, None) => String::new(),
     };
     let reason = match step {

@@ -147,6 +147,21 @@ pub fn changed(name: &str, change: &Value) -> RunFunctionRequest {
     parse(request)
 }
 
+/// A case's next call, when nothing happened but that its response was applied: status
+/// and conditions are those of the response, and no others.
+pub fn after(name: &str, response: &RunFunctionResponse) -> RunFunctionRequest {
+    let mut request = request_json(name);
+    let mut status = status(response);
+    let conditions: Vec<Value> = response
+        .conditions
+        .iter()
+        .map(|c| json!({"type": c.r#type, "reason": c.reason, "message": c.message}))
+        .collect();
+    status["conditions"] = conditions.into();
+    request["observed"]["composite"]["resource"]["status"] = status;
+    parse(request)
+}
+
 /// A request from its JSON form.
 pub fn parse(request: Value) -> RunFunctionRequest {
     serde_json::from_value(request).unwrap()

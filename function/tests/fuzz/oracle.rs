@@ -25,8 +25,16 @@ use crate::{connection, fleeting, steadiness, volume};
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
 /// What an answer may add to what it passes on and holds.
 const ADDED_LIMIT: usize = 128 * 1024;
-const CONDITIONS: [&str; 3] = ["ConfigResolved", "ComputeReady", "HomeReady"];
-const STATUS_FIELDS: [&str; 11] = [
+const CONDITIONS: [&str; 4] = [
+    "ConfigResolved",
+    "ComputeReady",
+    "HomeReady",
+    "StopScheduled",
+];
+const STATUS_FIELDS: [&str; 14] = [
+    "lifecycle",
+    "activity",
+    "hostKeys",
     "phase",
     "message",
     "ssh",
@@ -264,7 +272,10 @@ fn conditions(json: &Value, response: &RunFunctionResponse) -> Outcome {
         if condition.target() != Target::CompositeAndClaim {
             return wrong("does not reach the claim");
         }
-        if fleeting::is_in(condition.message()) && !fleeting::is_out_of_place(json) {
+        // A deadline is a time, and stays.
+        let may_be_timed = name == "StopScheduled";
+        if !may_be_timed && fleeting::is_in(condition.message()) && !fleeting::is_out_of_place(json)
+        {
             return wrong("changes with every attempt");
         }
     }

@@ -97,11 +97,10 @@ impl View {
         text(&self.xr, "/status/instanceId")
     }
 
-    /// Whether the claim asks for a home, or there is or was one.
+    /// Whether the claim asks for a home of provider-aws, or there is or was one.
     pub fn has_home(&self) -> bool {
-        self.xr
-            .pointer("/spec/parameters/home")
-            .is_some_and(|h| !h.is_null())
+        let home = self.xr.pointer("/spec/parameters/home");
+        (home.is_some_and(|h| !h.is_null()) && self.market() == "OnDemand")
             || self.observed.contains_key("home")
             || self.recorded_home().is_some()
     }

@@ -1,0 +1,105 @@
+"""Stops, extensions, resumes and interruptions, while selfHeal and prune are on."""
+
+from environment.cluster import CLAIMS, Cluster
+from environment.ec2 import Ec2
+from environment.emulator import Emulator
+from environment.platform import Platform
+from environment.waiting import until
+from gitops.argo import ArgoCd
+from gitops.git import Repository
+from gitops.repositories import claim
+from lifecycle.life import EXTEND, RESUME, later, now, written
+
+NAME = "life"
+APPLICATION = f"vision-{NAME}"
+REPORT = "gpu.platform.acme.io:activity"
+
+
+def test_limits_idle_stops_and_interruptions_are_no_business_of_argo_cd(
+    cluster: Cluster,
+    team: Platform,
+    workspaces: Repository,
+    argocd: ArgoCd,
+    ec2: Ec2,
+    emulator: Emulator,
+) -> None:
+    def commit(message: str, **lifecycle: str) -> None:
+        workspaces.write(
+            f"workspaces/{NAME}/claim.yaml", claim(NAME, lifecycle=lifecycle)
+        )
+        workspaces.push(message)
+
+    def annotate(key: str, value: str) -> None:
+        cluster.kubectl(
+            *("annotate", CLAIMS, NAME, "-n", team.namespace),
+            *("--overwrite", f"{key}={value}"),
+        )
+
+    def rests(phase: str) -> None:
+        argocd.await_health(APPLICATION, "Suspended", seconds=90)
+        assert team.status(NAME)["phase"] == phase
+        assert ec2.live(team.namespace) == []
+
+    def runs() -> str:
+        argocd.await_health(APPLICATION, "Healthy", seconds=90)
+        instance: str = team.status(NAME)["instanceId"]
+        return instance
+
+    def syncs(expected: int) -> None:
+        application = argocd.application(APPLICATION)
+        assert application["status"]["sync"]["status"] == "Synced"
+        assert argocd.operations(APPLICATION) == expected
+
+    commit("A workspace for half a minute", maxLifetime="30s")
+    until("the Application", lambda: argocd.application(APPLICATION), 60)
+    with argocd.watched(APPLICATION) as health:
+        runs()
+        rests("Expired")
+        syncs(1)
+
+        annotate(RESUME, "monday")
+        runs()
+        annotate(EXTEND, later(45))
+        natural = team.status(NAME)["lifecycle"]["stopsAt"]
+        until(
+            "the extension",
+            lambda: team.status(NAME)["lifecycle"].get("stopsAt", "") > natural,
+        )
+        rests("Expired")
+        syncs(1)
+
+        # The same run goes on for as long as the next commit says.
+        commit(
+            "For ten minutes, unless nobody is there",
+            maxLifetime="10m",
+            stopAfterIdle="5s",
+        )
+        instance = runs()
+        until("somebody's last sign", lambda: _is_old(team), 60)
+        report = f"v1 at={written(now())} ssh=none job=none gpu=absent kernel=absent"
+        ec2.client.create_tags(
+            Resources=[instance], Tags=[{"Key": REPORT, "Value": report}]
+        )
+        rests("Stopped")
+        assert team.status(NAME)["lifecycle"]["stoppedBecause"] == "Idle"
+        syncs(2)
+
+        annotate(RESUME, "tuesday")
+        lost = runs()
+        emulator.terminate(lost)
+        until(
+            "another instance",
+            lambda: team.status(NAME).get("instanceId") not in (None, lost)
+            and argocd.health(APPLICATION) == "Healthy",
+            120,
+        )
+        syncs(2)
+    print(" ".join(health))
+    assert "Degraded" not in health
+    assert health.count("Suspended") == 3
+
+
+def _is_old(team: Platform) -> bool:
+    """Whether the run began longer ago than anybody may be idle."""
+    started = team.status(NAME)["lifecycle"].get("startedAt")
+    return bool(started) and started < later(-6)
