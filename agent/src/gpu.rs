@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 
 use crate::log::Log;
 use crate::places::Places;
+use crate::signals;
 use crate::signs::Look;
 
 const QUERY: [&str; 2] = [
@@ -96,12 +97,13 @@ impl Gpus {
     }
 
     fn start(&self) -> io::Result<Receiver<io::Result<Output>>> {
-        let child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .args(QUERY)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
+            .stderr(Stdio::null());
+        let child = signals::spawn(&mut command)?;
         let (sender, receiver) = channel();
         let (ended, end) = channel();
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;

@@ -17,6 +17,7 @@ use nix::unistd::{Pid, geteuid};
 
 use crate::arguments::PreStop;
 use crate::places::Places;
+use crate::signals;
 use crate::stop;
 
 const OF_THE_PLATFORM: &str = "/etc/gpu-workspace/hooks/pre-stop";
@@ -114,6 +115,10 @@ fn run_all(places: &Places, owner: &Owner, reason: Reason, patience: Duration) -
                 reason.name()
             )
         };
+        if left.is_zero() {
+            say(&mut log, "no time was left")?;
+            continue;
+        }
         say(&mut log, "starts")?;
         let mut command = command(&hook, owner, geteuid().is_root());
         command
@@ -167,7 +172,7 @@ fn environment(
 
 /// Waits for a command and all that it started; none where it had to be ended.
 fn attend(mut command: Command, patience: Duration) -> io::Result<Option<ExitStatus>> {
-    let mut child = command.process_group(0).spawn()?;
+    let mut child = signals::spawn(command.process_group(0))?;
     let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
     let (sender, receiver) = channel();
     thread::spawn(move || {

@@ -59,12 +59,11 @@ impl Imds {
         let mut is_fresh = false;
         loop {
             let known = self.known();
-            let token = match known {
-                Some(token) => token,
-                None => {
-                    is_fresh = true;
-                    self.fetch()?
-                }
+            let token = if let Some(token) = known {
+                token
+            } else {
+                is_fresh = true;
+                self.fetch()?
             };
             let request = self
                 .client

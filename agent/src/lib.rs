@@ -24,6 +24,7 @@ pub mod places;
 pub mod reporter;
 pub mod run;
 pub mod schedule;
+pub mod signals;
 pub mod signs;
 pub mod ssh;
 pub mod state;

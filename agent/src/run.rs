@@ -46,11 +46,6 @@ pub fn run(places: &Places, given: &Run) -> Result<ExitCode, String> {
         let folder = folder.display();
         format!("cannot register the job in {folder}: {error}; does the agent run here?")
     })?;
-    // Blocked before the command starts, or one that ends at once would not be noticed.
-    let mut signals: SigSet = PASSED_ON.into_iter().collect();
-    signals.add(Signal::SIGCHLD);
-    signals.thread_block().map_err(|error| error.to_string())?;
-    let signals = SignalFd::new(&signals).map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
     let mut child = match command.args(arguments).arg0(program).spawn() {
         Ok(child) => child,
@@ -59,6 +54,11 @@ pub fn run(places: &Places, given: &Run) -> Result<ExitCode, String> {
             return Ok(ExitCode::from(NOT_FOUND));
         }
     };
+    // Not before: the command would inherit it.
+    let mut signals: SigSet = PASSED_ON.into_iter().collect();
+    signals.add(Signal::SIGCHLD);
+    signals.thread_block().map_err(|error| error.to_string())?;
+    let signals = SignalFd::new(&signals).map_err(|error| error.to_string())?;
     let status = attend(&mut child, &signals).map_err(|error| error.to_string())?;
     drop(job);
     Ok(ExitCode::from(code(status)))

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use crate::signs::is_active;
 
 /// The longest time between two attempts to send a report.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// Whether `report` is to be sent, when `last` was the last one that was.
 ///
@@ -41,7 +41,7 @@ pub fn wait(failures: u32, chance: f64) -> Duration {
 mod tests {
     use super::*;
 
-    const INTERVAL: Duration = Duration::from_secs(300);
+    const INTERVAL: Duration = Duration::from_mins(5);
 
     fn report(at: &str, ssh: &str) -> Report {
         format!("v1 at=2026-11-22T{at}Z ssh={ssh} job=none gpu=absent kernel=absent")

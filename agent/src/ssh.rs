@@ -12,7 +12,7 @@ use crate::signs::Look;
 /// What is shorter is no session: somebody asks whether sshd answers, or tries passwords.
 pub const SHORTEST: Duration = Duration::from_secs(10);
 
-/// States of a socket, from include/net/tcp_states.h.
+/// States of a socket, from `include/net/tcp_states.h`.
 const ESTABLISHED: &str = "01";
 const LISTEN: &str = "0A";
 

@@ -125,6 +125,7 @@ fn whatever_an_owner_types_stays_in_its_scalar() {
             sudo: false,
             software: &software,
             home: false,
+            agent: None,
         };
         let config = parsed(&user_data.document().unwrap());
         let mut fields: Vec<_> = config.as_object().unwrap().keys().collect();
@@ -180,6 +181,7 @@ fn user_data_stays_small() {
             sudo: true,
             software: &software,
             home: false,
+            agent: None,
         };
         data.document().map(|document| document.len())
     };
