@@ -321,7 +321,9 @@ def test_the_owner_of_a_home_cannot_read_its_host_keys(known: Known) -> None:
 def test_an_owner_gives_a_machine_no_host_key(known: Known, how: str) -> None:
     machine, _, keys = known()
     machine.run(*OWNER, "mv", KEPT, f"{home.HOME}/away")
-    make = "mkdir -m 700 mine; ssh-keygen -qt ed25519 -N '' -f mine/ssh_host_ed25519_key"
+    make = (
+        "mkdir -m 700 mine; ssh-keygen -qt ed25519 -N '' -f mine/ssh_host_ed25519_key"
+    )
     name = "mv mine" if how == "a folder" else "ln -s mine"
     machine.run(*OWNER, "sh", "-ec", f"cd {home.HOME}; {make}; {name} {KEPT}")
     home.mount(machine)

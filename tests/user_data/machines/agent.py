@@ -93,6 +93,7 @@ def install(machine: Machine, served: bytes | None, wanted: bytes) -> None:
         *["python3", "-m", "http.server", "--bind", "127.0.0.1"],
         *["--directory", "/srv/served", str(PORT)],
     )
+    _answers(machine, "127.0.0.1", PORT)
 
 
 def serve(machine: Machine, content: bytes) -> None:
@@ -104,6 +105,12 @@ def cloud(machine: Machine) -> None:
     machine.run("ip", "addr", "add", f"{metadata.ADDRESS}/32", "dev", "lo")
     machine.write("/opt/cloud.py", CLOUD)
     machine.start("python3", "/opt/cloud.py")
+    _answers(machine, metadata.ADDRESS, 80)
+
+
+def _answers(machine: Machine, address: str, port: int) -> None:
+    up = f"until : 2>/dev/null </dev/tcp/{address}/{port}; do sleep 0.1; done"
+    machine.run("timeout", "20", "bash", "-c", up)
 
 
 def command(machine: Machine, setting: str) -> list[str]:
