@@ -243,6 +243,11 @@ def test_a_program_brought_along_in_home_gives_nobody_root(
 KEPT = f"{home.HOME}/.gpu-workspace-host-keys"
 
 
+def _make_host_keys(machine: Machine) -> None:
+    """As cloud-init does at the first boot of an image."""
+    machine.run("sh", "-c", "rm /etc/ssh/ssh_host_*; ssh-keygen -A")
+
+
 def _host_keys(machine: Machine) -> str:
     show = "cd /etc/ssh; sha256sum ssh_host_*_key; cut -d ' ' -f -2 ssh_host_*_key.pub"
     return machine.says("sh", "-c", show)
@@ -257,7 +262,7 @@ def known(
     def start() -> tuple[Machine, Disk, str]:
         machine, volume = fresh(), disk()
         home.install(machine, case=workspaces.HOME_AND_AGENT)
-        machine.run("ssh-keygen", "-A")
+        _make_host_keys(machine)
         volume.attach(machine, "nvme1n1")
         keys = _host_keys(machine)
         home.mount(machine)
@@ -279,7 +284,7 @@ def test_ssh_knows_a_workspace_again_on_its_next_instance(
     for _ in range(2):
         machine = fresh()
         home.install(machine, uid, case=workspaces.HOME_AND_AGENT)
-        machine.run("ssh-keygen", "-A")
+        _make_host_keys(machine)
         assert _host_keys(machine) != keys
         volume.attach(machine, "nvme1n1")
         home.mount(machine)
@@ -301,7 +306,7 @@ def test_a_restored_key_needs_a_restart_of_sshd_and_a_kept_one_none(
     home.install(machine, case=workspaces.HOME_AND_AGENT)
     systemctl = '#!/bin/sh\necho "$@" >>/run/asked\n'
     machine.write("/usr/local/sbin/systemctl", systemctl, "0755")
-    machine.run("ssh-keygen", "-A")
+    _make_host_keys(machine)
     volume.attach(machine, "nvme1n1")
     home.mount(machine)
     home.mount(machine)

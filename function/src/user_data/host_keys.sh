@@ -16,9 +16,10 @@ if cd $keys && [ "$(stat -c '%u %a' .)" = '0 700' ]; then
     restored=yes
   done
   for key in "$ssh"/ssh_host_*_key; do
-    [ -f "$key" ] && [ ! -f "${key##*/}" ] || continue
-    cp "$key" new
-    mv new "${key##*/}"
+    if [ -f "$key" ] && [ ! -f "${key##*/}" ]; then
+      cp "$key" new
+      mv new "${key##*/}"
+    fi
   done
   [ -z "$restored" ] || systemctl try-restart ssh || systemctl try-restart sshd ||
     say 'sshd must be restarted for the host keys of home'
