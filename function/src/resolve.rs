@@ -65,6 +65,7 @@ pub fn workspace(
         sudo: policy.instance.sudo,
         software: &software,
         home: allowed.has_home,
+        agent: policy.lifecycle.agent.as_ref(),
     };
     Ok(Workspace {
         notice: notice(policy, &parameters, &public_keys, &allowed, &network),

@@ -6,6 +6,7 @@
 
 use std::sync::LazyLock;
 
+use api::lifecycle::AgentPolicy;
 use api::policy::BehaviourVersion;
 use serde::Serialize;
 
@@ -26,6 +27,16 @@ const HOME_UNIT: &str = include_str!("user_data/home.service");
 /// The unit that mounts a home volume.
 pub const HOME_UNIT_NAME: &str = "gpu-workspace-home.service";
 const HOME_UNIT_PATH: &str = "/etc/systemd/system/gpu-workspace-home.service";
+/// Goes into the home volume's script before this line, where there is an agent: it is
+/// what tells people the host key, which is worth keeping then.
+const HOST_KEYS_BEFORE: &str = "uid=$(id -u developer)\n";
+const HOST_KEYS: &str = include_str!("user_data/host_keys.sh");
+const AGENT: &str = include_str!("user_data/agent.sh");
+const AGENT_PATH: &str = "/usr/local/lib/gpu-workspace/agent";
+const AGENT_UNIT: &str = include_str!("user_data/agent.service");
+const AGENT_UNIT_NAME: &str = "gpu-workspace-agent.service";
+const AGENT_UNIT_PATH: &str = "/etc/systemd/system/gpu-workspace-agent.service";
+const AGENT_SETTINGS_PATH: &str = "/etc/gpu-workspace/agent.env";
 const SSHD: &str = include_str!("user_data/sshd.conf");
 const SSHD_PATH: &str = "/etc/ssh/sshd_config.d/10-gpu-workspace.conf";
 const KEYS_PATH: &str = "/etc/gpu-workspace/keys/developer";
@@ -45,6 +56,8 @@ pub struct UserData<'a> {
     pub software: &'a Software,
     /// Whether there is a home volume to wait for.
     pub home: bool,
+    /// The agent, if there is one.
+    pub agent: Option<&'a AgentPolicy>,
 }
 
 impl UserData<'_> {
@@ -85,8 +98,16 @@ impl UserData<'_> {
             BehaviourVersion::V2 => written(&SETUP_FILE)?,
         });
         if self.home {
-            files.push_str(written(&HOME_FILES)?);
+            files.push_str(match self.agent {
+                None => written(&HOME_FILES)?,
+                Some(_) => written(&HOME_FILES_WITH_HOST_KEYS)?,
+            });
             files.push_str(&yaml(&[File::new(KEYS_PATH, "0644", &self.keys())])?);
+        }
+        if let Some(agent) = self.agent {
+            let settings = settings(agent);
+            files.push_str(written(&AGENT_FILES)?);
+            files.push_str(&yaml(&[File::new(AGENT_SETTINGS_PATH, "0644", &settings)])?);
         }
         Ok(files)
     }
@@ -96,13 +117,19 @@ impl UserData<'_> {
         keys.flat_map(|key| [key.as_str(), "\n"]).collect()
     }
 
-    /// The home volume is looked for while the software is installed.
+    /// The home volume is looked for, and the agent downloaded, while the software is
+    /// installed.
     fn commands(&self) -> Vec<Vec<&'static str>> {
+        let home = self.home.then_some(HOME_UNIT_NAME);
+        let agent = self.agent.map(|_| AGENT_UNIT_NAME);
+        let units: Vec<&str> = home.into_iter().chain(agent).collect();
         let mut commands = Vec::new();
-        if self.home {
+        if !units.is_empty() {
             commands.push(vec!["systemctl", "daemon-reload"]);
-            commands.push(vec!["systemctl", "enable", HOME_UNIT_NAME]);
-            commands.push(vec!["systemctl", "start", "--no-block", HOME_UNIT_NAME]);
+        }
+        for unit in units {
+            commands.push(vec!["systemctl", "enable", unit]);
+            commands.push(vec!["systemctl", "start", "--no-block", unit]);
         }
         commands.push(vec![SETUP_PATH]);
         commands
@@ -142,13 +169,34 @@ type Constant = LazyLock<Result<String, String>>;
 static SETUP_V1_FILE: Constant =
     LazyLock::new(|| constant(&[File::new(SETUP_PATH, "0755", SETUP_V1)]));
 static SETUP_FILE: Constant = LazyLock::new(|| constant(&[File::new(SETUP_PATH, "0755", SETUP)]));
-static HOME_FILES: Constant = LazyLock::new(|| {
+static HOME_FILES: Constant = LazyLock::new(|| home_files(HOME));
+static HOME_FILES_WITH_HOST_KEYS: Constant = LazyLock::new(|| {
+    let with_host_keys = [HOST_KEYS, HOST_KEYS_BEFORE].concat();
+    home_files(&HOME.replacen(HOST_KEYS_BEFORE, &with_host_keys, 1))
+});
+static AGENT_FILES: Constant = LazyLock::new(|| {
     constant(&[
-        File::new(HOME_PATH, "0755", HOME),
+        File::new(AGENT_PATH, "0755", AGENT),
+        File::new(AGENT_UNIT_PATH, "0644", AGENT_UNIT),
+    ])
+});
+
+fn home_files(script: &str) -> Result<String, String> {
+    constant(&[
+        File::new(HOME_PATH, "0755", script),
         File::new(HOME_UNIT_PATH, "0644", HOME_UNIT),
         File::new(SSHD_PATH, "0644", SSHD),
     ])
-});
+}
+
+/// A file of variables, for systemd. The schema of a policy lets nothing into a URL that
+/// ends its quotes.
+fn settings(agent: &AgentPolicy) -> String {
+    format!(
+        "AGENT_URL='{}'\nAGENT_SHA256='{}'\nAGENT_REPORT_SECONDS='{}'\n",
+        agent.url, agent.sha256, agent.report_seconds
+    )
+}
 
 fn constant(files: &[File<'_>]) -> Result<String, String> {
     serde_yaml::to_string(files).map_err(|error| error.to_string())

@@ -94,6 +94,40 @@ fn a_workspace_without_a_home_looks_for_no_disk() {
     );
 }
 
+#[test]
+fn the_agent_is_installed_where_the_policy_has_one_and_delays_nothing() {
+    let document = parsed(&composed("with-an-agent"));
+    let settings = file(&document, "/etc/gpu-workspace/agent.env");
+    let url = "https://packages.acme.example/gpu-workspace-agent/0.1.0/linux-amd64";
+    assert!(settings.starts_with(&format!("AGENT_URL='{url}'\nAGENT_SHA256='0123")));
+    assert!(settings.ends_with("\nAGENT_REPORT_SECONDS='120'\n"));
+    let unit = "gpu-workspace-agent.service";
+    let commands = json!([
+        ["systemctl", "daemon-reload"],
+        ["systemctl", "enable", unit],
+        ["systemctl", "start", "--no-block", unit],
+        ["/usr/local/lib/gpu-workspace/setup"]
+    ]);
+    assert_eq!(document["runcmd"], commands);
+    assert!(!composed("new-workspace").contains("agent"));
+    assert!(!with_home("on-demand-new").contains("agent"));
+}
+
+#[test]
+fn host_keys_are_kept_with_home_where_an_agent_tells_them() {
+    let script = |name: &str| {
+        file(
+            &parsed(&with_home(name)),
+            "/usr/local/lib/gpu-workspace/home",
+        )
+    };
+    let keeps = |script: &str| script.contains("ssh_host_*_key");
+    assert!(keeps(&script("with-an-agent-and-a-home")));
+    assert!(!keeps(&script("on-demand-new")));
+    let rest = "touch $run/home-ready\nsay 'home is mounted'\n";
+    assert!(script("with-an-agent-and-a-home").ends_with(rest));
+}
+
 fn parsed(document: &str) -> Value {
     assert_eq!(document.lines().next(), Some("#cloud-config"));
     serde_yaml::from_str(document).unwrap()
@@ -125,6 +159,7 @@ fn whatever_an_owner_types_stays_in_its_scalar() {
             sudo: false,
             software: &software,
             home: false,
+            agent: None,
         };
         let config = parsed(&user_data.document().unwrap());
         let mut fields: Vec<_> = config.as_object().unwrap().keys().collect();
@@ -167,6 +202,8 @@ fn user_data_stays_small() {
     }
     let length = with_home("on-demand-new").len();
     assert!(length <= 8192, "with a home volume: {length}");
+    let length = with_home("with-an-agent-and-a-home").len();
+    assert!(length <= 12_288, "with an agent besides: {length}");
     let rsa = format!("ssh-rsa {}", "A".repeat(716));
     let software = Software {
         opencv: "4.8.0".into(),
@@ -180,6 +217,7 @@ fn user_data_stays_small() {
             sudo: true,
             software: &software,
             home: false,
+            agent: None,
         };
         data.document().map(|document| document.len())
     };

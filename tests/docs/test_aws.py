@@ -79,6 +79,20 @@ def test_tags_of_others_are_never_written() -> None:
             assert is_at_creation or is_ours
 
 
+def test_an_instance_writes_two_tags_of_itself_and_no_other() -> None:
+    (statement,) = policies.read("agent.json")
+    assert statement["Action"] == "ec2:CreateTags"
+    assert statement["Resource"].endswith(":instance/*")
+    condition = statement["Condition"]
+    itself = {"aws:ARN": "${ec2:SourceInstanceARN}"}
+    assert condition["StringEquals"] == itself
+    # ForAllValues alone is true of a request without tags.
+    assert condition["Null"] == {"aws:TagKeys": "false"}
+    source = (ROOT / "api/src/activity.rs").read_text()
+    keys = re.findall(r'^pub const (?:REPORT|HOST_KEY): &str = "(.*)";', source, re.M)
+    assert condition["ForAllValues:StringEquals"] == {"aws:TagKeys": keys}
+
+
 def test_the_tag_that_binds_the_permissions_is_the_providers() -> None:
     source = (ROOT / "api/src/tags.rs").read_text()
     assert f'CLUSTER: &str = "{OURS.removeprefix("aws:ResourceTag/")}"' in source

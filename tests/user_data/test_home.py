@@ -240,6 +240,102 @@ def test_a_program_brought_along_in_home_gives_nobody_root(
     assert machine.says(*OWNER, f"{home.HOME}/id", "-un") == "developer"
 
 
+KEPT = f"{home.HOME}/.gpu-workspace-host-keys"
+
+
+def _make_host_keys(machine: Machine) -> None:
+    """As cloud-init does at the first boot of an image."""
+    machine.run("sh", "-c", "rm /etc/ssh/ssh_host_*; ssh-keygen -A")
+
+
+def _host_keys(machine: Machine) -> str:
+    show = "cd /etc/ssh; sha256sum ssh_host_*_key; cut -d ' ' -f -2 ssh_host_*_key.pub"
+    return machine.says("sh", "-c", show)
+
+
+@pytest.fixture
+def known(
+    fresh: Callable[[], Machine], disk: Callable[[], Disk]
+) -> Callable[[], tuple[Machine, Disk, str]]:
+    """A machine that keeps its host keys with home, mounted; its disk, and the keys."""
+
+    def start() -> tuple[Machine, Disk, str]:
+        machine, volume = fresh(), disk()
+        home.install(machine, case=workspaces.HOME_AND_AGENT)
+        _make_host_keys(machine)
+        volume.attach(machine, "nvme1n1")
+        keys = _host_keys(machine)
+        home.mount(machine)
+        assert _host_keys(machine) == keys
+        return machine, volume, keys
+
+    return start
+
+
+Known = Callable[[], tuple[Machine, Disk, str]]
+
+
+@pytest.mark.parametrize("uid", [1000, 1234])
+def test_ssh_knows_a_workspace_again_on_its_next_instance(
+    fresh: Callable[[], Machine], known: Known, uid: int
+) -> None:
+    old, volume, keys = known()
+    home.reboot(old)
+    for _ in range(2):
+        machine = fresh()
+        home.install(machine, uid, case=workspaces.HOME_AND_AGENT)
+        _make_host_keys(machine)
+        assert _host_keys(machine) != keys
+        volume.attach(machine, "nvme1n1")
+        home.mount(machine)
+        assert _host_keys(machine) == keys, home.log(machine)
+        modes = machine.says("sh", "-c", "stat -c '%a %U' /etc/ssh/ssh_host_*_key")
+        assert set(modes.splitlines()) == {"600 root"}
+        login.make_key(machine)
+        login.serve(machine)
+        assert machine.says("stat", "-c", "%U", home.HOME) == "developer"
+        home.reboot(machine)
+
+
+def test_a_restored_key_needs_a_restart_of_sshd_and_a_kept_one_none(
+    fresh: Callable[[], Machine], known: Known
+) -> None:
+    old, volume, _ = known()
+    home.reboot(old)
+    machine = fresh()
+    home.install(machine, case=workspaces.HOME_AND_AGENT)
+    systemctl = '#!/bin/sh\necho "$@" >>/run/asked\n'
+    machine.write("/usr/local/sbin/systemctl", systemctl, "0755")
+    _make_host_keys(machine)
+    volume.attach(machine, "nvme1n1")
+    home.mount(machine)
+    home.mount(machine)
+    assert machine.says("cat", "/run/asked") == "try-restart ssh"
+
+
+def test_the_owner_of_a_home_cannot_read_its_host_keys(known: Known) -> None:
+    machine, _, _ = known()
+    assert machine.says("stat", "-c", "%a %U", KEPT) == "700 root"
+    assert machine.run(*OWNER, "ls", KEPT, check=False).returncode != 0
+    assert machine.says("ls", KEPT).split() == [
+        f"ssh_host_{kind}_key" for kind in ("ecdsa", "ed25519", "rsa")
+    ]
+
+
+@pytest.mark.parametrize("how", ["a folder", "a link"])
+def test_an_owner_gives_a_machine_no_host_key(known: Known, how: str) -> None:
+    machine, _, keys = known()
+    machine.run(*OWNER, "mv", KEPT, f"{home.HOME}/away")
+    make = (
+        "mkdir -m 700 mine; ssh-keygen -qt ed25519 -N '' -f mine/ssh_host_ed25519_key"
+    )
+    name = "mv mine" if how == "a folder" else "ln -s mine"
+    machine.run(*OWNER, "sh", "-ec", f"cd {home.HOME}; {make}; {name} {KEPT}")
+    home.mount(machine)
+    assert _host_keys(machine) == keys
+    assert "is not root's alone" in home.log(machine)
+
+
 def test_systemd_starts_it_at_every_boot(machine: Machine) -> None:
     assert machine.says("systemd-analyze", "verify", home.UNIT) == ""
     machine.run("systemctl", "enable", home.UNIT)

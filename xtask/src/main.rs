@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod agent;
 mod cluster;
 mod codegen;
 mod compatibility;
@@ -39,6 +40,8 @@ enum Command {
     Compatibility(compatibility::Arguments),
     /// Build, push and install the Crossplane packages
     Package(package::Arguments),
+    /// Write the agent of workspaces as a static program; prints its digest
+    Agent(agent::Arguments),
     /// Build and push the images that workspaces run in
     Image(workspace_image::Arguments),
     /// Everything up, the packages in, the examples applied
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Compatibility(arguments) => compatibility::run(&arguments),
         Command::Package(arguments) => package::run(arguments),
+        Command::Agent(arguments) => agent::run(&arguments),
         Command::Image(arguments) => workspace_image::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::E2e(suite) => python::suite(&suite),

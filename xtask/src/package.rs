@@ -12,12 +12,12 @@ use local_cluster::{Cluster, mirror};
 use crate::target::Target;
 
 mod build;
-mod compile;
+pub(crate) mod compile;
 pub(crate) mod contents;
 mod dependencies;
 pub(crate) mod image;
 mod install;
-mod platform;
+pub(crate) mod platform;
 mod push;
 mod sbom;
 pub(crate) mod stage;

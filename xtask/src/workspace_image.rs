@@ -1,6 +1,6 @@
-//! `cargo xtask image workspace`: the image that workspaces in the cluster run in.
+//! `cargo xtask image`: what workspaces in the cluster run in, and the agent beside them.
 //!
-//! `images/workspace` has the recipe. What it makes is kept in the cache folder as an
+//! `images/workspace` has the recipe of the first. What it makes is kept in the cache folder as an
 //! OCI image layout, under a key that stands for the recipe and for where packages
 //! come from; a change of either builds again.
 
@@ -23,6 +23,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Where images lie in a cluster's registry.
 const REPOSITORY: &str = "images/workspace";
+const AGENT_REPOSITORY: &str = "images/agent";
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -37,6 +38,13 @@ enum Action {
         /// Which PyTorch is in it
         #[arg(long, value_enum, default_value_t)]
         variant: Variant,
+        #[command(flatten)]
+        destination: Destination,
+    },
+    /// Build the image of the agent and push it; prints its reference
+    Agent {
+        #[command(flatten)]
+        shape: crate::agent::Shape,
         #[command(flatten)]
         destination: Destination,
     },
@@ -84,11 +92,20 @@ impl Variant {
 }
 
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
-    let Action::Workspace {
-        variant,
-        destination,
-    } = arguments.action;
-    match workspace(variant, &destination, &mut Progress::to_stderr()) {
+    let progress = &mut Progress::to_stderr();
+    let built = match &arguments.action {
+        Action::Workspace {
+            variant,
+            destination,
+        } => destination.take(REPOSITORY, progress, |progress| {
+            let built = ensure(*variant, progress)?;
+            let digest = fs::read_to_string(built.join("digest"))?;
+            let tag = format!("{}-{}", variant.name(), &digest[..12]);
+            Ok((built.join("layout"), tag))
+        }),
+        Action::Agent { shape, destination } => agent(shape, destination, progress),
+    };
+    match built {
         Ok(place) => {
             println!("{place}");
             ExitCode::SUCCESS
@@ -100,46 +117,52 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// Answers where the image is: a reference, or a folder.
-fn workspace(
-    variant: Variant,
+fn agent(
+    shape: &crate::agent::Shape,
     destination: &Destination,
     progress: &mut Progress,
 ) -> Outcome<String> {
-    let repository = match (&destination.push, &destination.layout) {
-        (Some(repository), _) => Some(repository.clone()),
-        (None, Some(_)) => None,
-        // Before the build, which takes minutes.
-        (None, None) => {
-            let registry = Cluster::open(&destination.name)?.registry();
-            Some(format!("{registry}/{REPOSITORY}"))
-        }
-    };
-    let built = ensure(variant, progress)?;
-    if let Some(folder) = &destination.layout {
-        output(
-            Command::new("cp")
-                .args(["--recursive", "--no-target-directory"])
-                .arg(built.join("layout"))
-                .arg(folder),
-        )?;
+    let folder = std::env::temp_dir().join(format!("agent-image-{}", std::process::id()));
+    let place = destination.take(AGENT_REPOSITORY, progress, |progress| {
+        let layout = folder.join("layout");
+        let digest = crate::agent::image(shape, &layout, progress)?;
+        Ok((layout, digest[..12].to_owned()))
+    });
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
     }
-    let Some(repository) = repository else {
-        let folder = destination.layout.as_deref().unwrap_or(Path::new("."));
-        return Ok(folder.display().to_string());
-    };
-    let digest = fs::read_to_string(built.join("digest"))?;
-    let reference = format!("{repository}:{}-{}", variant.name(), &digest[..12]);
-    let crane = crate::target::crane(progress)?;
-    let step = progress.begin(&format!("push {reference}"));
-    output(
-        Command::new(crane)
-            .arg("push")
-            .arg(built.join("layout"))
-            .arg(&reference),
-    )?;
-    step.end("pushed");
-    Ok(reference)
+    place
+}
+
+impl Destination {
+    /// Puts an image there that `build` answers as a layout and a tag. Answers where it
+    /// is: a reference, or a folder.
+    fn take(
+        &self,
+        repository: &str,
+        progress: &mut Progress,
+        build: impl FnOnce(&mut Progress) -> Outcome<(PathBuf, String)>,
+    ) -> Outcome<String> {
+        if let Some(folder) = &self.layout {
+            let (layout, _) = build(progress)?;
+            let mut copy = Command::new("cp");
+            copy.args(["--recursive", "--no-target-directory"]);
+            output(copy.arg(layout).arg(folder))?;
+            return Ok(folder.display().to_string());
+        }
+        let repository = match &self.push {
+            Some(repository) => repository.clone(),
+            // Before the build, which takes minutes.
+            None => format!("{}/{repository}", Cluster::open(&self.name)?.registry()),
+        };
+        let (layout, tag) = build(progress)?;
+        let reference = format!("{repository}:{tag}");
+        let crane = crate::target::crane(progress)?;
+        let step = progress.begin(&format!("push {reference}"));
+        output(Command::new(crane).arg("push").arg(layout).arg(&reference))?;
+        step.end("pushed");
+        Ok(reference)
+    }
 }
 
 /// The image's entry in the cache, built if it is not there: its `layout`, the

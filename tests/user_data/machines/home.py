@@ -17,11 +17,11 @@ LOG = "/var/log/gpu-workspace-home.log"
 READY = "/run/gpu-workspace/home-ready"
 
 
-def install(machine: Machine, uid: int = 1000) -> None:
+def install(machine: Machine, uid: int = 1000, case: str = workspaces.HOME) -> None:
     """Puts in place, without booting, what user data writes for a home volume."""
     user = ["--create-home", "--shell", "/bin/bash", "--uid", str(uid), "developer"]
     machine.run("useradd", *user)
-    config = documents.parsed(goldens.document(workspaces.HOME))
+    config = documents.parsed(goldens.document(case))
     for place in (SCRIPT, UNIT_FILE, SSHD):
         file = documents.file(config, place)
         machine.write(place, file["content"], file["permissions"])

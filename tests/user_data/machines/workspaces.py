@@ -14,6 +14,9 @@ INDEX = "everything-asked-for"
 PLAIN = "only-an-owner"
 # A home volume.
 HOME = "on-demand-new"
+# An agent.
+AGENT = "with-an-agent"
+HOME_AND_AGENT = "with-an-agent-and-a-home"
 
 PYTORCH = "/srv/pytorch"
 
@@ -72,6 +75,13 @@ def with_home(machine: Machine) -> Workspace:
     key = login.make_key(machine)
     changes = [documents.with_key(key), documents.without_setup]
     return _boot(machine, documents.changed(goldens.document(HOME), *changes))
+
+
+def with_agent(machine: Machine) -> Workspace:
+    """Without software, and without what its agent could be downloaded from."""
+    key = login.make_key(machine)
+    changes = [documents.with_key(key), documents.without_setup]
+    return _boot(machine, documents.changed(goldens.document(AGENT), *changes))
 
 
 def _boot(machine: Machine, document: str) -> Workspace:

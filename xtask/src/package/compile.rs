@@ -32,6 +32,16 @@ impl Profile {
     }
 }
 
+/// Compiles one program of this checkout that is in no package, and writes it without
+/// its symbols.
+pub(crate) fn write(program: &str, is_release: bool, platform: Platform, to: &Path) -> Outcome<()> {
+    let profile = super::profile(is_release);
+    let folder = Source::here().compile_programs(&[program], profile, platform)?;
+    let mut strip = Command::new(platform.tool("strip"));
+    output(strip.arg("-o").arg(to).arg(folder.join(program)))?;
+    Ok(())
+}
+
 /// A checkout and the folder that it is compiled into.
 pub(super) struct Source {
     pub(super) root: PathBuf,
@@ -53,15 +63,28 @@ impl Source {
         self.target.join(profile.folder()).join("packages")
     }
 
-    /// Compiles all programs for a platform. Answers the folder that they are in.
+    /// Compiles the programs of all packages for a platform. Answers the folder that they
+    /// are in.
     pub(super) fn compile(&self, profile: Profile, platform: Platform) -> Outcome<PathBuf> {
+        let programs: Vec<&str> = PACKAGES.iter().filter_map(|one| one.program).collect();
+        self.compile_programs(&programs, profile, platform)
+    }
+
+    /// Compiles some programs. Features are those of the whole workspace, whatever they
+    /// are.
+    fn compile_programs(
+        &self,
+        programs: &[&str],
+        profile: Profile,
+        platform: Platform,
+    ) -> Outcome<PathBuf> {
         platform.check()?;
         let mut cargo = Command::new(env!("CARGO"));
         cargo
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.target)
             .args(["build", "--quiet", "--workspace", "--locked"]);
-        for program in PACKAGES.iter().filter_map(|package| package.program) {
+        for program in programs {
             cargo.args(["--bin", program]);
         }
         let folder = if profile == Profile::Dev && platform == Platform::host() {

@@ -1,0 +1,72 @@
+//! Sends reports while others are made: a report that cannot be sent delays no look.
+
+use std::convert::Infallible;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use api::activity::Report;
+
+use crate::destination::Destination;
+use crate::log::Log;
+use crate::schedule::{is_due, spread, wait};
+
+/// The newest report.
+#[derive(Debug, Default)]
+pub struct Newest {
+    report: Mutex<Option<Report>>,
+    changed: Condvar,
+}
+
+impl Newest {
+    /// Takes the place of the one before, sent or not.
+    pub fn put(&self, report: Report) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+        self.changed.notify_one();
+    }
+
+    /// Waits for one.
+    fn take(&self) -> Report {
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(report) = report.take() {
+                return report;
+            }
+            let woken = self.changed.wait(report);
+            report = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Sends what is due, for ever.
+pub fn run(newest: &Newest, to: &mut Destination, interval: Duration, log: &Log) -> Infallible {
+    let mut random = fastrand::Rng::with_seed(seed());
+    let mut sent: Option<Report> = None;
+    let mut failures = 0;
+    let mut due_in = spread(interval, random.f64());
+    let mut not_before = Instant::now();
+    loop {
+        let report = newest.take();
+        if Instant::now() < not_before || !is_due(sent.as_ref(), &report, due_in) {
+            continue;
+        }
+        match to.send(&report, SystemTime::now()) {
+            Ok(()) => {
+                log.fine("report");
+                failures = 0;
+                due_in = spread(interval, random.f64());
+                sent = Some(report);
+            }
+            Err(problem) => {
+                log.problem("report", &problem.kind, &problem.text);
+                failures += 1;
+                not_before = Instant::now() + wait(failures, random.f64());
+            }
+        }
+    }
+}
+
+/// Machines start at the same time, but not with the same hash keys.
+fn seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}

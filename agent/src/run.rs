@@ -1,0 +1,103 @@
+//! `run`: a command that counts as a job while it runs.
+
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+
+use jiff::Timestamp;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::SignalFd;
+use nix::unistd::Pid;
+
+use crate::arguments::Run;
+use crate::jobs;
+use crate::places::Places;
+
+/// The exit code where the command was not started, as of `env` and `nohup`.
+pub const NOT_STARTED: u8 = 125;
+const NOT_FOUND: u8 = 127;
+
+/// What is passed on. Those of a terminal reach the command by themselves, since it is in
+/// the same group of processes.
+const PASSED_ON: [Signal; 7] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGCONT,
+];
+/// `si_code` of what the kernel sends, as at a terminal (sigaction(2)).
+const SI_KERNEL: i32 = 0x80;
+
+/// Runs the command and answers its exit code, or 128 and the number of the signal that
+/// ended it, as shells do.
+pub fn run(places: &Places, given: &Run) -> Result<ExitCode, String> {
+    let [program, arguments @ ..] = given.command.as_slice() else {
+        return Err("name a command: gpu-workspace-agent run -- COMMAND".into());
+    };
+    let folder = places.jobs();
+    let name = given.name.clone().unwrap_or_else(|| {
+        let name = Path::new(program).file_name().unwrap_or(program);
+        name.to_string_lossy().into_owned()
+    });
+    let job = jobs::register(&folder, &name, Timestamp::now()).map_err(|error| {
+        let folder = folder.display();
+        format!("cannot register the job in {folder}: {error}; does the agent run here?")
+    })?;
+    let mut command = Command::new(program);
+    let mut child = match command.args(arguments).arg0(program).spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            eprintln!("gpu-workspace-agent: {}: {error}", program.display());
+            return Ok(ExitCode::from(NOT_FOUND));
+        }
+    };
+    // Not before: the command would inherit it.
+    let mut signals: SigSet = PASSED_ON.into_iter().collect();
+    signals.add(Signal::SIGCHLD);
+    signals.thread_block().map_err(|error| error.to_string())?;
+    let signals = SignalFd::new(&signals).map_err(|error| error.to_string())?;
+    let status = attend(&mut child, &signals).map_err(|error| error.to_string())?;
+    drop(job);
+    Ok(ExitCode::from(code(status)))
+}
+
+fn attend(child: &mut Child, signals: &SignalFd) -> std::io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        let Some(received) = signals.read_signal()? else {
+            continue;
+        };
+        let number = i32::try_from(received.ssi_signo).unwrap_or_default();
+        let signal = Signal::try_from(number).ok();
+        let Some(signal) = signal.filter(|signal| PASSED_ON.contains(signal)) else {
+            continue;
+        };
+        if received.ssi_code != SI_KERNEL {
+            let child = i32::try_from(child.id()).map_err(std::io::Error::other)?;
+            kill(Pid::from_raw(child), signal)?;
+        }
+    }
+}
+
+fn code(status: ExitStatus) -> u8 {
+    let ended = status.signal().map(|signal| signal + 128);
+    let code = status.code().or(ended).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_those_of_shells() {
+        assert_eq!(code(ExitStatus::from_raw(7 << 8)), 7);
+        assert_eq!(code(ExitStatus::from_raw(9)), 137);
+        assert_eq!(code(ExitStatus::from_raw(0)), 0);
+    }
+}

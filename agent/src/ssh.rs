@@ -1,0 +1,168 @@
+//! SSH sessions: established connections to sshd's port, as the kernel lists them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use crate::log::Log;
+use crate::places::Places;
+use crate::signs::Look;
+
+/// What is shorter is no session: somebody asks whether sshd answers, or tries passwords.
+pub const SHORTEST: Duration = Duration::from_secs(10);
+
+/// States of a socket, from `include/net/tcp_states.h`.
+const ESTABLISHED: &str = "01";
+const LISTEN: &str = "0A";
+
+/// What the kernel lists of one port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sockets {
+    /// Whether somebody listens.
+    pub is_served: bool,
+    /// Established connections, each by its two ends and its socket's number.
+    pub connections: BTreeSet<String>,
+}
+
+/// Connections, and since when each has been there.
+#[derive(Clone, Debug, Default)]
+pub struct Sessions {
+    since: BTreeMap<String, Duration>,
+}
+
+impl Sockets {
+    /// Adds what a file such as /proc/net/tcp lists (`proc_net(5)`).
+    pub fn add(&mut self, table: &str, port: u16) {
+        for line in table.lines().skip(1) {
+            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+            let [_, local, remote, state, ..] = fields[..] else {
+                continue;
+            };
+            let Some((_, number)) = local.rsplit_once(':') else {
+                continue;
+            };
+            if u16::from_str_radix(number, 16) != Ok(port) {
+                continue;
+            }
+            if state == LISTEN {
+                self.is_served = true;
+            } else if state == ESTABLISHED {
+                let socket = fields.get(9).unwrap_or(&"");
+                self.connections
+                    .insert(format!("{local} {remote} {socket}"));
+            }
+        }
+    }
+}
+
+impl Sessions {
+    /// What the connections mean. `now` is by a clock that nobody sets.
+    pub fn look(&mut self, sockets: &Sockets, now: Duration) -> Look {
+        self.since
+            .retain(|one, _| sockets.connections.contains(one));
+        for connection in &sockets.connections {
+            self.since.entry(connection.clone()).or_insert(now);
+        }
+        let mut ages = self.since.values().map(|since| now.saturating_sub(*since));
+        if ages.any(|age| age >= SHORTEST) {
+            Look::Active
+        } else if sockets.is_served || !sockets.connections.is_empty() {
+            Look::Idle { last: None }
+        } else {
+            Look::Absent
+        }
+    }
+}
+
+/// Looks at the machine's connections.
+pub fn look(places: &Places, port: u16, sessions: &mut Sessions, now: Duration, log: &Log) -> Look {
+    match sockets(places, port) {
+        Ok(sockets) => {
+            log.fine("ssh");
+            sessions.look(&sockets, now)
+        }
+        Err(error) => {
+            log.problem("ssh", "proc", &format!("/proc/net/tcp: {error}"));
+            Look::Unknown
+        }
+    }
+}
+
+fn sockets(places: &Places, port: u16) -> io::Result<Sockets> {
+    let mut sockets = Sockets::default();
+    sockets.add(&fs::read_to_string(places.at("/proc/net/tcp"))?, port);
+    match fs::read_to_string(places.at("/proc/net/tcp6")) {
+        Ok(table) => sockets.add(&table, port),
+        // A kernel without IPv6.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    Ok(sockets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+    const SERVER: &str = "   0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0\n";
+    const SESSION: &str = "   1: 0A00000A:0016 0B00000A:C350 01 00000000:00000000 02:000A 00000000     0        0 4712 2 0 20 4 1 10 -1\n";
+    // To somebody else's sshd.
+    const OUTGOING: &str = "   2: 0A00000A:C351 0C00000A:0016 01 00000000:00000000 02:000A 00000000     0        0 4713 2 0 20 4 1 10 -1\n";
+    const SIXTH: &str = "   0: 0000000000000000FFFF00000A00000A:0016 0000000000000000FFFF00000B00000A:C352 01 0:0 00:0 0 0 0 4714 1 0\n";
+
+    fn sockets(lines: &[&str]) -> Sockets {
+        let mut sockets = Sockets::default();
+        sockets.add(&[HEAD, &lines.concat()].concat(), 22);
+        sockets
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    const IDLE: Look = Look::Idle { last: None };
+
+    #[test]
+    fn a_session_keeps_a_workspace_and_a_probe_does_not() {
+        let mut sessions = Sessions::default();
+        let (nobody, somebody) = (sockets(&[SERVER]), sockets(&[SERVER, SESSION]));
+        assert_eq!(sessions.look(&nobody, seconds(0)), IDLE);
+        assert_eq!(sessions.look(&somebody, seconds(5)), IDLE);
+        assert_eq!(sessions.look(&somebody, seconds(14)), IDLE);
+        assert_eq!(sessions.look(&somebody, seconds(15)), Look::Active);
+        assert_eq!(sessions.look(&nobody, seconds(20)), IDLE);
+    }
+
+    #[test]
+    fn probes_one_after_the_other_are_no_session() {
+        let mut sessions = Sessions::default();
+        for n in 0..10 {
+            let probe = SESSION.replace("4712", &(5000 + n).to_string());
+            let seen = sockets(&[SERVER, &probe]);
+            assert_eq!(sessions.look(&seen, seconds(5 * n)), IDLE);
+        }
+    }
+
+    #[test]
+    fn connections_to_other_machines_are_none_to_this_one() {
+        let seen = sockets(&[SERVER, OUTGOING]);
+        assert!(seen.is_served && seen.connections.is_empty());
+    }
+
+    #[test]
+    fn ipv6_counts_and_a_machine_without_sshd_has_no_such_source() {
+        assert_eq!(sockets(&[SIXTH]).connections.len(), 1);
+        let look = Sessions::default().look(&sockets(&[OUTGOING]), seconds(0));
+        assert_eq!(look, Look::Absent);
+    }
+
+    #[test]
+    fn garbage_in_the_table_is_passed_over() {
+        assert_eq!(
+            sockets(&["x\n", "0: : : 01\n", "0: a:zz b 01\n"]),
+            Sockets::default()
+        );
+    }
+}

@@ -1,0 +1,47 @@
+//! One stop of a machine, in which hooks run once whoever asks for them.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use nix::fcntl::{Flock, FlockArg};
+
+/// Does something unless it was done before this stop, as the file says; /run is empty
+/// after it. Whoever comes second waits for the first. Answers what was done, or nothing.
+pub fn once<T>(file: &Path, why: &str, act: impl FnOnce() -> T) -> io::Result<Option<T>> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let opened = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(file)?;
+    let mut lock = Flock::lock(opened, FlockArg::LockExclusive).map_err(|(_, error)| error)?;
+    let mut before = String::new();
+    lock.read_to_string(&mut before)?;
+    if !before.is_empty() {
+        return Ok(None);
+    }
+    // Before it is done: what dies half-way is not tried a second time.
+    writeln!(lock, "{why}")?;
+    Ok(Some(act()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_before_an_interruption_is_not_done_again_at_the_stop() {
+        let folder = std::env::temp_dir().join(format!("agent-stop-{}", std::process::id()));
+        let file = folder.join("run/pre-stop");
+        assert_eq!(once(&file, "interruption", || 1).unwrap(), Some(1));
+        assert_eq!(once(&file, "stop", || 2).unwrap(), None);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(once(&file, "stop", || 3).unwrap(), Some(3), "the next boot");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,14 @@
+//! The agent's program on machines that are folders, beside made-up services.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod hooks;
+mod jobs;
+mod machine;
+mod reports;
+mod server;
+mod signature;
+mod sources;

@@ -1,0 +1,122 @@
+//! `cargo xtask agent`: the program that tells who uses a workspace, for instances, and its
+//! image, for pods.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use clap::Args;
+use local_cluster::progress::Progress;
+use serde_json::json;
+
+use crate::oci;
+use crate::package::compile;
+use crate::package::image::sha256;
+use crate::package::platform::Platform;
+use crate::process::output;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const PROGRAM: &str = "gpu-workspace-agent";
+
+/// What is compiled.
+#[derive(Args)]
+pub(crate) struct Shape {
+    /// Optimised and reproducible
+    #[arg(long)]
+    release: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Where to write the program
+    path: PathBuf,
+    #[command(flatten)]
+    shape: Shape,
+    /// For this platform instead of this machine's
+    #[arg(long)]
+    platform: Option<Platform>,
+}
+
+/// Writes the program, linked statically, and prints its digest and path as sha256sum
+/// does.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let path = &arguments.path;
+    let platform = arguments.platform.unwrap_or_else(Platform::host);
+    match write(&arguments.shape, platform, path, &mut Progress::to_stderr()) {
+        Ok(digest) => {
+            println!("{digest}  {}", path.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes an OCI image layout with nothing but the program. Answers the digest of its
+/// manifest, in hex.
+pub(crate) fn image(shape: &Shape, to: &Path, progress: &mut Progress) -> Outcome<String> {
+    let parts = to.with_extension("parts");
+    fs::create_dir_all(&parts)?;
+    let program = parts.join(PROGRAM);
+    write(shape, Platform::host(), &program, progress)?;
+    let layer = layer(&program, &parts.join("layer.tar"))?;
+    let config = json!({
+        "Entrypoint": [format!("/{PROGRAM}")],
+        "Cmd": ["watch"],
+        // As the image of workspaces, whose homes are read.
+        "User": "1000:1000",
+    });
+    let digest = oci::write(vec![layer], &config, to)?;
+    fs::remove_dir_all(parts)?;
+    Ok(digest)
+}
+
+fn write(shape: &Shape, platform: Platform, to: &Path, progress: &mut Progress) -> Outcome<String> {
+    let step = progress.begin(&format!("compile {PROGRAM}"));
+    compile::write(PROGRAM, shape.release, platform, to)?;
+    step.end("");
+    Ok(sha256(&fs::read(to)?))
+}
+
+fn layer(program: &Path, tar: &Path) -> Outcome<oci::Layer> {
+    let content = fs::read(program)?;
+    let mut header = tar::Header::new_gnu();
+    header.set_size(u64::try_from(content.len())?);
+    header.set_mode(0o755);
+    header.set_mtime(0);
+    header.set_cksum();
+    let mut archive = tar::Builder::new(Vec::new());
+    archive.append_data(&mut header, PROGRAM, content.as_slice())?;
+    let uncompressed = archive.into_inner()?;
+    fs::write(tar, &uncompressed)?;
+    output(Command::new("gzip").args(["--no-name", "--best"]).arg(tar))?;
+    let file = tar.with_extension("tar.gz");
+    Ok(oci::Layer {
+        digest: sha256(&fs::read(&file)?),
+        content: sha256(&uncompressed),
+        file,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_program_gives_the_same_layer() {
+        let folder = std::env::temp_dir().join(format!("agent-layer-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let program = folder.join("program");
+        fs::write(&program, b"not really one").unwrap();
+        let first = layer(&program, &folder.join("a.tar")).unwrap();
+        let second = layer(&program, &folder.join("b.tar")).unwrap();
+        assert_eq!(first.digest, second.digest);
+        assert_eq!(first.content, second.content);
+        assert_ne!(first.content, first.digest);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
