@@ -55,6 +55,7 @@ class Volumes(ElasticBlockStore):
         volume = self._volume(self._get_param("VolumeId"))
         self.error_on_dryrun()
         result: ActionResult = super().delete_volume()
+        self.here.volume_deleted(volume.id)
         self.ec2_backend.tags.pop(volume.id, None)
         return result
 
