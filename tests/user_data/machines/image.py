@@ -6,6 +6,7 @@ metadata service.
 """
 
 import io
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -34,18 +35,18 @@ WITHOUT = ["apt-daily.timer", "apt-daily-upgrade.timer", "fstrim.timer"]
 MAKE = """\
 set -eu
 mount -t tmpfs made "$2"
-mkdir "$2/root"
-mount -t overlay -o "lowerdir=$1,upperdir=$3,workdir=$4" made "$2/root"
-mount --bind /dev/null "$2/root/dev/null" 2>/dev/null || mknod -m 666 "$2/root/dev/null" c 1 3
+root=$2/root
+mkdir "$root"
+mount -t overlay -o "lowerdir=$1,upperdir=$3,workdir=$4" made "$root"
 export DEBIAN_FRONTEND=noninteractive
-chroot "$2/root" apt-get -qq update
-chroot "$2/root" apt-get -qq install -y python3-venv >/dev/null
-chroot "$2/root" apt-get -qq clean
-chroot "$2/root" python3 -m venv --without-pip /opt/pytorch
-chroot "$2/root" systemctl --quiet mask $5
+apt() { chroot "$root" apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
+apt update
+apt install -y python3-venv
+apt clean
+chroot "$root" python3 -m venv --without-pip /opt/pytorch
+chroot "$root" systemctl --quiet mask $5
 # The network is there before the first program; cloud-init would wait for an answer.
 rm -f "$2/root/usr/sbin/dhclient" "$2/root/usr/sbin/dhcpcd"
-umount "$2/root"
 """
 
 
@@ -61,11 +62,17 @@ def _make(folder: Path, root: Root) -> None:
     layer.mkdir()
     work.mkdir()
     arguments = [root.files, root.mountpoint, layer, work, " ".join(WITHOUT)]
-    subprocess.run(
-        [*isolated(), "sh", "-c", MAKE, "-", *map(str, arguments)],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    log = cache.log("machine-image")
+    with log.open("wb") as output:
+        made = subprocess.run(
+            [*isolated(), "sh", "-c", MAKE, "-", *map(str, arguments)],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    if made.returncode:
+        end = "\n".join(log.read_text().splitlines()[-15:])
+        raise RuntimeError(f"the machines' image failed, see {log}:\n{end}")
+    shutil.rmtree(work)
     site = layer / f"opt/pytorch/lib/python{root.python}/site-packages"
     _, wheel = wheels.torch(PYTORCH)
     zipfile.ZipFile(io.BytesIO(wheel)).extractall(site)

@@ -14,6 +14,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from ipaddress import IPv4Address
+from pathlib import Path
 from typing import TypeVar
 
 METADATA = "169.254.169.254"
@@ -25,15 +26,13 @@ T = TypeVar("T")
 
 
 class Cable:
-    """From the emulator's namespace to the machine's; `number` is free in the former."""
+    """From the emulator's namespace to the machine's, for an address of a machine."""
 
-    def __init__(
-        self, number: int, gateway: IPv4Address, address: str, mac: str
-    ) -> None:
-        self.number = number
+    def __init__(self, gateway: IPv4Address, address: str, mac: str) -> None:
         self.address = address
         self._mac = mac
-        self._outside = f"ec2-{number}"
+        # A name that nobody else has, within the kernel's fifteen bytes.
+        self._outside = f"ec2-{int(IPv4Address(address)):08x}"
         self._gateway = gateway
         self._namespace = _in_a_thread(_new_namespace)
         _ip(
@@ -81,6 +80,9 @@ class Cable:
             # EC2's side answers for its own address, and passes on.
             via = f"via {NEXT_HOP} dev {outside} onlink"
             _ip(f"route replace {address} {via} src {self._gateway}")
+            # Machines reach each other, whatever the host's other interfaces do.
+            forwarding = Path(f"/proc/sys/net/ipv4/conf/{outside}/forwarding")
+            forwarding.write_text("1")
 
     def guard(self, rules: list[str]) -> None:
         """Lets in what the rules accept, and what the machine asked for."""

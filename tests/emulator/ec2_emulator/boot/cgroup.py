@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def folder() -> Path:
-    """Of this emulator's machines."""
-    return _own() / f"ec2-emulator-{os.getpid()}"
+def folder(emulator: int | None = None) -> Path:
+    """Of the machines of an emulator, this one if no process is named."""
+    return _own() / f"ec2-emulator-{emulator or os.getpid()}"
 
 
 def make(name: str) -> Path:

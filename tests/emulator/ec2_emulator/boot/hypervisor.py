@@ -78,8 +78,7 @@ class Hypervisor:
     def switch_on(self, instance: EmulatedInstance) -> None:
         address = instance.public_ip or instance.private_ip
         assert address is not None
-        number = self._free_number()
-        cable = Cable(number, self._gateway, address, instance.nics[0].mac_address)
+        cable = Cable(self._gateway, address, instance.nics[0].mac_address)
         look = lambda: self._look(instance)
         servers = (
             MetadataServer(cable.listen(METADATA), look),
@@ -157,10 +156,6 @@ class Hypervisor:
             hosts = self._network.hosts()
             next(hosts)
             yield from hosts
-
-    def _free_number(self) -> int:
-        taken = {seat.cable.number for seat in self._seats.values()}
-        return next(n for n in range(len(taken) + 1) if n not in taken)
 
     def _machine(self, instance: EmulatedInstance) -> BootedMachine | None:
         seat = self._seats.get(instance.id)

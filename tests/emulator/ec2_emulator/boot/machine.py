@@ -107,7 +107,6 @@ class BootedMachine:
                 self._rebooting.clear()
                 if self._leaving.is_set() or not again:
                     break
-                self._console.clear()
         except Exception:
             log.exception("%s failed", self.name)
         finally:
