@@ -196,5 +196,3 @@ def metadata(instance: Booted, *paths: str) -> dict[str, Any]:
     script = f"{METADATA}\nprint(json.dumps(answers))\n"
     found: dict[str, Any] = instance.python(script, *paths)
     return found
-
-

@@ -76,9 +76,7 @@ def test_it_may_write_no_other_tag_and_on_no_other_instance(
         ([booted.id], [ACTIVITY]),
         ([own.id, booted.id], [ACTIVITY]),
     ]:
-        status, code, message = refused(
-            ec2.create_tags, Resources=resources, Tags=tags
-        )
+        status, code, message = refused(ec2.create_tags, Resources=resources, Tags=tags)
         assert (status, code) == (403, "UnauthorizedOperation")
         assert "ec2:CreateTags" in message and own.id in message
     assert not booted.shown().get("Tags")

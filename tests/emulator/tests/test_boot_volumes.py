@@ -12,7 +12,7 @@ FORMAT = f"sudo mkfs.ext4 -q {DISK} && sudo mount {DISK} /mnt"
 
 
 @pytest.fixture
-def volume(cloud: Cloud, booted: Booted) -> Callable[[], str]:
+def volume(cloud: Cloud, booted: Booted) -> Callable[..., str]:
     zone = booted.shown()["Placement"]["AvailabilityZone"]
 
     def create(**source: str) -> str:
@@ -51,7 +51,7 @@ def _detach(instance: Booted, volume: str) -> None:
 
 
 def test_an_attached_volume_is_an_ebs_disk_of_its_size(
-    booted: Booted, volume: Callable[[], str]
+    booted: Booted, volume: Callable[..., str]
 ) -> None:
     name = volume()
     _attach(booted, name)
@@ -63,7 +63,7 @@ def test_an_attached_volume_is_an_ebs_disk_of_its_size(
 
 
 def test_what_is_written_moves_with_the_volume_and_not_while_it_is_mounted(
-    booted: Booted, other: Booted, volume: Callable[[], str]
+    booted: Booted, other: Booted, volume: Callable[..., str]
 ) -> None:
     name = volume()
     _attach(booted, name)
@@ -81,7 +81,7 @@ def test_what_is_written_moves_with_the_volume_and_not_while_it_is_mounted(
 
 
 def test_the_end_of_its_instance_keeps_what_is_written(
-    cloud: Cloud, booted: Booted, volume: Callable[[], str]
+    cloud: Cloud, booted: Booted, volume: Callable[..., str]
 ) -> None:
     zone, name = booted.shown()["Placement"]["AvailabilityZone"], volume()
     first = cloud.boot(Placement={"AvailabilityZone": zone})
@@ -95,7 +95,7 @@ def test_the_end_of_its_instance_keeps_what_is_written(
 
 
 def test_a_volume_of_a_stopped_instance_is_there_when_it_starts(
-    cloud: Cloud, other: Booted, volume: Callable[[], str]
+    cloud: Cloud, other: Booted, volume: Callable[..., str]
 ) -> None:
     name = volume()
     cloud.ec2.stop_instances(InstanceIds=[other.id])
@@ -106,8 +106,34 @@ def test_a_volume_of_a_stopped_instance_is_there_when_it_starts(
     assert other.says(f"test -b {DISK} && echo there") == "there"
 
 
+def test_a_volume_from_a_snapshot_has_what_was_written_before_it(
+    booted: Booted, volume: Callable[..., str]
+) -> None:
+    ec2, name = booted.cloud.ec2, volume()
+    _attach(booted, name)
+    booted.ssh(f"{FORMAT} && echo Dear all | sudo tee /mnt/letter && sudo umount /mnt")
+    snapshot = ec2.create_snapshot(VolumeId=name)["SnapshotId"]
+    booted.ssh(f"sudo mount {DISK} /mnt && sudo rm /mnt/letter && sudo umount /mnt")
+    _detach(booted, name)
+    copy = volume(SnapshotId=snapshot)
+    _attach(booted, copy)
+    assert booted.says(f"sudo mount {DISK} /mnt && cat /mnt/letter") == "Dear all"
+    booted.ssh("sudo umount /mnt")
+    _detach(booted, copy)
+
+
+def test_a_volume_that_is_made_larger_is_larger_on_the_machine(
+    booted: Booted, volume: Callable[..., str]
+) -> None:
+    name = volume()
+    _attach(booted, name)
+    booted.cloud.ec2.modify_volume(VolumeId=name, Size=2)
+    assert booted.says(f"sudo blockdev --getsize64 {DISK}") == str(2 << 30)
+    _detach(booted, name)
+
+
 def test_a_deleted_volume_leaves_no_file(
-    cloud: Cloud, booted: Booted, volume: Callable[[], str]
+    cloud: Cloud, booted: Booted, volume: Callable[..., str]
 ) -> None:
     name = volume()
     _attach(booted, name)

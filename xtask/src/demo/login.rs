@@ -147,25 +147,27 @@ impl Login {
 
     /// From the claim's status, or from the console of the instance.
     fn host_keys(&self, target: &Resolved, instance: &str, address: &str) -> Outcome<String> {
-        let reported = status(target, "hostKeys[*]")?;
+        let path = r#"jsonpath={range .status.hostKeys[*]}{@}{"\n"}{end}"#;
+        let reported = claim(target, path)?;
         if reported.is_empty() {
             let (cache, cluster) = (&self.cache, &self.cluster);
             return Ok(machines::host_keys(cache, cluster, instance, address)?);
         }
-        Ok(format!("{address} {reported}\n"))
+        Ok(reported
+            .lines()
+            .map(|key| format!("{address} {key}\n"))
+            .collect())
     }
 }
 
 /// A field of the claim's status, empty where it has none.
 fn status(target: &Resolved, field: &str) -> Outcome<String> {
-    let path = format!("jsonpath={{.status.{field}}}");
-    output(
-        target
-            .kubectl()
-            .args(["get", "-n", NAMESPACE, CLAIM, "-o", &path]),
-    )
-    .map(|text| text.trim().to_owned())
-    .map_err(Into::into)
+    claim(target, &format!("jsonpath={{.status.{field}}}"))
+}
+
+fn claim(target: &Resolved, path: &str) -> Outcome<String> {
+    let mut get = target.kubectl();
+    output(get.args(["get", "-n", NAMESPACE, CLAIM, "-o", path]))
 }
 
 /// Tries until it succeeds, or with the last failure.

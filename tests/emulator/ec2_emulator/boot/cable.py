@@ -100,9 +100,7 @@ table ip groups {{
   }}
 }}
 """
-        _run(
-            [*_entering(self._namespace), "nft", "-f", "-"], (self._namespace,), text
-        )
+        _run([*_entering(self._namespace), "nft", "-f", "-"], (self._namespace,), text)
 
     def listen(self, address: str) -> socket.socket:
         """A socket that listens at port 80, on EC2's side."""

@@ -140,6 +140,13 @@ class Hypervisor:
         del seat.disks[volume.id]
         return True
 
+    def grow(self, volume: Any) -> None:
+        """A disk that is shown has its new size at once."""
+        for seat in self._seats.values():
+            if volume.id in seat.disks:
+                _, disk = seat.disks[volume.id]
+                disk.grow(volume.size << 10)
+
     def clear(self) -> None:
         """Pulls every plug. Not to be called under the emulator's lock."""
         for seat in list(self._seats.values()):
@@ -170,9 +177,7 @@ class Hypervisor:
         with self._world.held():
             return self.sessions.begin(instance)
 
-    def _prepare(
-        self, instance: EmulatedInstance, seat: Seat, inside: Machine
-    ) -> None:
+    def _prepare(self, instance: EmulatedInstance, seat: Seat, inside: Machine) -> None:
         seat.cable.connect(inside.pid, public=instance.public_ip is not None)
         with self._world.held():
             seat.cable.guard(self._rules(instance))
@@ -185,6 +190,8 @@ class Hypervisor:
                     self._show(seat, inside, volume)
 
     def _show(self, seat: Seat, inside: Machine, volume: Any) -> None:
+        if volume.id in seat.disks:
+            return
         # The root is the first one, although it is no disk here.
         taken = {name for name, _ in seat.disks.values()}
         free = (f"nvme{number}n1" for number in range(1, 27))

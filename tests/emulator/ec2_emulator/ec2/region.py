@@ -140,7 +140,17 @@ class Region:
         if self.machines is not None:
             self.machines.guard()
 
+    def content_copied(self, source: str, target: str) -> None:
+        """A snapshot is what a volume was then; a volume begins as its snapshot."""
+        if self.machines is not None:
+            self.machines.storage.copy(source, target)
+
+    def volume_grown(self, volume: Any) -> None:
+        if self.machines is not None:
+            self.machines.grow(volume)
+
     def volume_deleted(self, volume_id: str) -> None:
+        """Also a snapshot."""
         if self.machines is not None:
             self.machines.storage.forget_volume(volume_id)
 
