@@ -9,7 +9,7 @@ use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
 use local_cluster::report;
 use local_cluster::up::{InitProgram, Options};
-use local_cluster::{Cluster, argocd, binaries, down, gpus, init, kueue, up};
+use local_cluster::{Cluster, argocd, binaries, down, gpus, init, kueue, machines, up};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -103,6 +103,8 @@ enum Software {
     Argocd,
     /// Queues and quotas for workloads
     Kueue,
+    /// Machines for the EC2 emulator's image that boots
+    Machines,
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
@@ -194,6 +196,7 @@ fn install(software: Software, name: &str) -> Result<(), Box<dyn Error>> {
     match software {
         Software::Argocd => argocd::install(&cache, &cluster, &mut progress)?,
         Software::Kueue => kueue::install(&cache, &cluster, &mut progress)?,
+        Software::Machines => machines::provide(&cache, &cluster, &mut progress)?,
     }
     Ok(())
 }

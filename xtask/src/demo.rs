@@ -1,5 +1,7 @@
 //! `cargo xtask demo`: everything up, the packages in, the examples applied, a
-//! workspace ready.
+//! workspace ready, and on a local cluster somebody in it.
+
+mod login;
 
 use std::error::Error;
 use std::io::Write as _;
@@ -13,6 +15,8 @@ use serde_json::json;
 use crate::package::{self, Composites};
 use crate::process::output;
 use crate::target::{Resolved, Target};
+
+use login::Login;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -51,11 +55,23 @@ fn demo(arguments: &Arguments, progress: &mut Progress) -> Outcome<()> {
     if arguments.platform_only {
         return Ok(());
     }
+    // Another cluster's emulator has no machines.
+    let login = match arguments.target.current {
+        true => None,
+        false => Some(Login::prepare(&arguments.target.name, &target, progress)?),
+    };
     let step = progress.begin("apply examples/workspaces");
     apply_file(&target, "examples/workspaces")?;
+    if let Some(login) = &login {
+        login.admit_host(&target)?;
+    }
     step.end("");
     await_ready(&target, progress)?;
-    show(&target, arguments)
+    let logged_in = match &login {
+        Some(login) => Some(login.log_in(&target, progress)?),
+        None => None,
+    };
+    show(&target, arguments, logged_in)
 }
 
 /// Applies the platform team's part: namespaces, catalogue, credentials.
@@ -152,7 +168,11 @@ fn await_ready(target: &Resolved, progress: &mut Progress) -> Outcome<()> {
     Ok(())
 }
 
-fn show(target: &Resolved, arguments: &Arguments) -> Outcome<()> {
+fn show(
+    target: &Resolved,
+    arguments: &Arguments,
+    logged_in: Option<(String, String)>,
+) -> Outcome<()> {
     let table = output(target.kubectl().args([
         "get",
         "-n",
@@ -167,7 +187,13 @@ fn show(target: &Resolved, arguments: &Arguments) -> Outcome<()> {
         "-o",
         "jsonpath={.status.ssh}",
     ]))?;
-    println!("\n{table}\n\n  {ssh}\n");
+    println!("\n{table}\n");
+    match logged_in {
+        Some((command, printed)) => println!(
+            "  {command}\n\nIn it, python -c 'import cv2; print(cv2.__version__)' says {printed}\n"
+        ),
+        None => println!("  {ssh}\n"),
+    }
     if !arguments.target.current {
         let name = &arguments.target.name;
         println!("Look further:");

@@ -170,6 +170,9 @@ fn set_up_network(plan: &Plan) -> Result<(), Error> {
         UPLINK,
     ])?;
     network::ip(&["link", "set", UPLINK, "up"])?;
+    // What is meant for a machine that is gone must not go back to the host, which
+    // would return it.
+    network::ip(&["route", "add", "unreachable", &plan.machines])?;
     // Forwarding is switched on by the CNI plugin, with the first pod.
     Ok(network::ip(&[
         "route",

@@ -37,6 +37,7 @@ pub mod init;
 pub mod kueue;
 mod launch;
 mod layout;
+pub mod machines;
 pub mod mirror;
 pub mod network;
 mod parts;

@@ -1,9 +1,9 @@
 //! The clusters' addresses, and the host's end of the cable to each.
 //!
 //! Cluster number `i` has `10.243.i.0/30` for the cable between the host and the
-//! cluster's network namespace, and `10.244.i.0/24` for its pods. The host gets
-//! one interface and one route; services (10.96.0.0/16, the same in every
-//! cluster) are known inside only.
+//! cluster's network namespace, `10.244.i.0/24` for its pods and `10.245.i.0/24`
+//! for the machines of its EC2 emulator. The host gets one interface and two
+//! routes; services (10.96.0.0/16, the same in every cluster) are known inside only.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -85,6 +85,11 @@ impl Addresses {
     /// The pods' network.
     pub fn pods(self) -> Network {
         Network::new(Ipv4Addr::new(10, 244, self.index, 0), 24)
+    }
+
+    /// The public addresses of the EC2 emulator's machines.
+    pub fn machines(self) -> Network {
+        Network::new(Ipv4Addr::new(10, 245, self.index, 0), 24)
     }
 
     /// The API server, as the host reaches it.
@@ -170,7 +175,7 @@ pub fn overlaps(routes: &[Route], addresses: Addresses) -> Overlaps {
         let Some(network) = Network::parse(&route.dst).filter(|network| network.length > 0) else {
             continue;
         };
-        for wanted in [addresses.cable(), addresses.pods()] {
+        for wanted in [addresses.cable(), addresses.pods(), addresses.machines()] {
             if wanted.contains(network) {
                 found.taken.push((wanted, route.to_string()));
             } else if network.contains(wanted) {
@@ -197,10 +202,13 @@ pub fn connect(addresses: Addresses, init: i32) -> Result<(), Error> {
     ])?;
     ip(&["address", "add", &host, "dev", &interface])?;
     ip(&["link", "set", &interface, "up"])?;
-    let pods = addresses.pods().to_string();
     let node = addresses.node().to_string();
     // The pods' gateway answers from inside, so nothing there is on the link.
-    ip(&["route", "add", &pods, "via", &node, "dev", &interface])
+    for inside in [addresses.pods(), addresses.machines()] {
+        let inside = inside.to_string();
+        ip(&["route", "add", &inside, "via", &node, "dev", &interface])?;
+    }
+    Ok(())
 }
 
 /// Takes the cable away; the routes over it go with it.
@@ -244,6 +252,7 @@ mod tests {
         let (one, two) = (Addresses::new(0), Addresses::new(1));
         assert!(!one.cable().contains(two.cable()));
         assert!(!one.pods().contains(two.pods()));
+        assert!(!one.machines().contains(two.machines()));
         assert_ne!(one.interface(), two.interface());
         assert_eq!(two.apiserver(), "https://10.243.1.2:6443");
         assert_eq!(two.registry(), "10.244.1.1:5000");
@@ -270,6 +279,6 @@ mod tests {
     fn a_wide_vpn_route_is_told_and_does_not_forbid_the_cluster() {
         let found = overlaps(&routes(&["10.0.0.0/8", "0.0.0.0/0"]), Addresses::new(3));
         assert!(found.taken.is_empty());
-        assert_eq!(found.shadowed.len(), 2);
+        assert_eq!(found.shadowed.len(), 3);
     }
 }

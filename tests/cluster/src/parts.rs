@@ -24,6 +24,7 @@ pub fn plan(layout: &Layout) -> Plan {
         node: addresses.node(),
         host: addresses.host(),
         gateway: addresses.gateway(),
+        machines: addresses.machines().to_string(),
         private_folders: ["/run", "/var/lib", "/var/log"].map(Into::into).to_vec(),
         shared_folder: layout.cache.clone(),
         replaced_files: kernel_settings(layout)
@@ -275,6 +276,10 @@ fn emulator(layout: &Layout) -> Part {
             "4566",
             "--agent-host",
             &POD_IDENTITY_AGENT.to_string(),
+            "--machines",
+            &text(&layout.state.data("machines")),
+            "--machine-network",
+            &layout.addresses.machines().to_string(),
         ]
         .map(str::to_owned)
         .to_vec(),

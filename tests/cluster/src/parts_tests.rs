@@ -51,7 +51,11 @@ fn what_the_host_talks_to_listens_on_this_clusters_addresses() {
             "--port",
             "4566",
             "--agent-host",
-            "169.254.170.23"
+            "169.254.170.23",
+            "--machines",
+            "/cache/clusters/test/data/machines",
+            "--machine-network",
+            "10.245.3.0/24",
         ]
     );
 }

@@ -21,6 +21,8 @@ pub struct Plan {
     pub host: Ipv4Addr,
     /// The address that host and pods share.
     pub gateway: Ipv4Addr,
+    /// The network of the EC2 emulator's machines.
+    pub machines: String,
     /// Folders that get an empty file system inside, so that what parts write to
     /// fixed places (/run/containerd, /var/lib/cni) never reaches the host.
     pub private_folders: Vec<PathBuf>,

@@ -15,6 +15,7 @@ use crate::crossplane;
 use crate::emulator;
 use crate::launch;
 use crate::layout::Layout;
+use crate::machines;
 use crate::network::{self, Addresses};
 use crate::parts;
 use crate::pins::{self, MODULES, Pins};
@@ -294,6 +295,7 @@ fn copy_emulator(layout: &Layout) -> Result<(), Error> {
     let mut cp = std::process::Command::new("cp");
     cp.arg("--recursive")
         .arg(emulator::source().join("ec2_emulator"))
+        .arg(machines::source().join("machines"))
         .arg(layout.state.emulator());
     command::output(&mut cp)?;
     Ok(())

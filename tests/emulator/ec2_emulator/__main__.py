@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import threading
+from ipaddress import IPv4Network
+from pathlib import Path
 
 # Read by moto when it is imported. The emulator brings its own images.
 os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
@@ -16,7 +18,7 @@ os.environ["MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION"] = "1"
 
 from .app import build_app  # noqa: E402
 from .clock import Clock  # noqa: E402
-from .emulator import Emulator  # noqa: E402
+from .emulator import Emulator, Place  # noqa: E402
 from .server import make_server  # noqa: E402
 from .settings import Settings  # noqa: E402
 from .warmup import warm_up  # noqa: E402
@@ -34,12 +36,23 @@ def main() -> None:
         "--agent-host",
         help="where EKS's Pod Identity agent is found too, at port 80: 169.254.170.23",
     )
+    parser.add_argument(
+        "--machines",
+        type=Path,
+        help="a folder for what machines write, if instances may boot",
+    )
+    parser.add_argument(
+        "--machine-network",
+        help="with --machines: the public addresses of machines, such as 10.245.0.0/24",
+    )
     arguments = parser.parse_args()
+    if (arguments.machines is None) != (arguments.machine_network is None):
+        parser.error("--machines and --machine-network belong together")
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s"
     )
 
-    emulator = Emulator(Settings(), Clock())
+    emulator = Emulator(Settings(), Clock(), _place(arguments))
     app = build_app(emulator)
     # Before anyone can be told that the emulator is ready, and before it logs.
     warm_up(app)
@@ -57,6 +70,12 @@ def main() -> None:
     # There is nothing to save, and long polls need not be waited for.
     logging.shutdown()
     os._exit(0)
+
+
+def _place(arguments: argparse.Namespace) -> Place | None:
+    if arguments.machines is None:
+        return None
+    return Place(arguments.machines, str(IPv4Network(arguments.machine_network)))
 
 
 if __name__ == "__main__":

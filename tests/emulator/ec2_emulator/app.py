@@ -99,6 +99,9 @@ class App:
         if not call.operation:
             raise AwsError("MissingAction", "The request names no action")
         account = get_account_id_from(call.access_key)
+        if emulator.machines is not None:
+            token = environ.get("HTTP_X_AMZ_SECURITY_TOKEN", "")
+            emulator.machines.sessions.check(call, token)
         if call.service == "ec2" and emulator.settings.throttle:
             emulator.throttle.admit(call, account, emulator.clock.seconds())
         faults = emulator.faults.take_at_front(call)
@@ -154,11 +157,13 @@ class App:
 
 
 def build_app(emulator: Emulator) -> App:
-    return App(
+    emulator.app = App(
         emulator=emulator,
         control=Control(emulator),
         moto=DomainDispatcherApplication(create_backend_app),
     )
+    app: App = emulator.app
+    return app
 
 
 def _read_body(environ: dict[str, Any]) -> bytes:

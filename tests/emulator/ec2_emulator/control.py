@@ -3,12 +3,14 @@
 import json
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+from .boot.hypervisor import Base
 from .ec2.events import REBALANCE
 from .ec2.interruption import interrupt
-from .emulator import Emulator
+from .emulator import Emulator, NoMachines
 from .faults import InvalidFault
 from .reply import Reply
 from .settings import InvalidSetting
@@ -54,6 +56,7 @@ class Control:
             ("POST", "/terminate"): self._terminate,
             ("POST", "/impair"): self._impair,
             ("POST", "/clock"): self._change_time,
+            ("POST", "/machines"): self._provide_machines,
             ("POST", "/reset"): lambda *_: emulator.reset(),
         }
 
@@ -117,6 +120,7 @@ class Control:
     def _rebalance(self, document: Any, _: Query) -> None:
         with self._emulator.held():
             instance = self._instance(document)
+            instance.rebalance_at = instance.region.clock.seconds()
             instance.region.publish(REBALANCE, instance, {"instance-id": instance.id})
 
     def _terminate(self, document: Any, _: Query) -> None:
@@ -129,6 +133,18 @@ class Control:
             raise Refused(400, 'check: expected "instance", "system" or null')
         with self._emulator.held():
             self._instance(document).impaired = check
+
+    def _provide_machines(self, document: Any, _: Query) -> None:
+        paths = document if isinstance(document, dict) else {}
+        wanted = ("root", "image", "mountpoint", "packages")
+        for name in wanted:
+            if not isinstance(paths.get(name), str) or not Path(paths[name]).is_dir():
+                raise Refused(400, f"{name}: expected the path of a folder")
+        root, image, mountpoint, packages = (Path(paths[name]) for name in wanted)
+        try:
+            self._emulator.provide_machines(Base((image, root), mountpoint, packages))
+        except NoMachines as error:
+            raise Refused(400, str(error)) from error
 
     def _change_time(self, document: Any, _: Query) -> Any:
         clock = self._emulator.clock

@@ -4,8 +4,11 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from .boot.hypervisor import Base, Hypervisor
 from .clock import Clock
 from .ec2.endpoint import Ec2Endpoint
 from .ec2.region import Region
@@ -19,14 +22,33 @@ from .timeline import Timeline
 log = logging.getLogger("ec2_emulator")
 
 
+class NoMachines(RuntimeError):
+    """Instances cannot boot here; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where machines are to be, for an emulator that may have some."""
+
+    folder: Path
+    # Their public addresses; the first one is the emulator's.
+    network: str
+
+
 class Emulator:
     """All state of one emulator process.
 
     `held` guards everything but faults, recorder and throttle, which guard themselves.
     """
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, place: Place | None = None
+    ) -> None:
         self.clock = clock
+        self.machines: Hypervisor | None = None
+        # What answers calls, for machines that make some.
+        self.app: Any = None
+        self._place = place
         self.settings = settings
         self.timeline = Timeline()
         self.faults = Faults()
@@ -47,6 +69,19 @@ class Emulator:
             yield
             self._changed.notify_all()
 
+    def provide_machines(self, base: Base) -> None:
+        """From here on, instances of the image that boots have machines."""
+        place = self._place
+        if place is None:
+            raise NoMachines(
+                "this emulator was started without --machines and --machine-network"
+            )
+        with self._lock:
+            if self.machines is None:
+                self.machines = Hypervisor(
+                    self, self.app, base, place.folder, place.network
+                )
+
     def region(self, account: str, name: str) -> Region:
         with self._lock:
             key = (account, name)
@@ -62,7 +97,10 @@ class Emulator:
         return None
 
     def reset(self) -> None:
-        """As freshly started, but for calls already under way."""
+        """As freshly started, but for calls already under way, and for machines:
+        those that run are ended, and others can be had."""
+        if self.machines is not None:
+            self.machines.clear()
         with self._lock:
             self._backends.reset()
             self._regions.clear()

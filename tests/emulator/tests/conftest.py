@@ -8,6 +8,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,13 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from booting import Booted, Cloud
+
 REGION = "us-east-1"
 IMAGE = "ami-00000000000c0de01"
 ROOT = Path(__file__).resolve().parent.parent
+# The emulator's package, and that of its machines.
+PATH = os.pathsep.join([str(ROOT), str(ROOT.parent / "user_data")])
 
 
 class Control:
@@ -70,28 +75,51 @@ class Control:
         )
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[Control]:
+@contextmanager
+def started(*options: str) -> Iterator[tuple[Control, subprocess.Popen[str]]]:
+    """An emulator of its own, and its process; whoever ends that is believed."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "ec2_emulator", "--port", "0"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-m", "ec2_emulator", "--port", "0", *options],
+        env={**os.environ, "PYTHONPATH": PATH},
         stderr=subprocess.PIPE,
         text=True,
     )
     assert process.stderr is not None
     control = None
+    said = []
     for line in process.stderr:
+        said.append(line)
         found = re.search(r"listening on (http://\S+)", line)
         if found:
             control = Control(found.group(1))
             break
-    assert control is not None, "the emulator ended before it listened"
+    assert control is not None, f"the emulator ended before it listened: {said}"
     # Keeps the pipe from filling up.
     drain = subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
-    yield control
-    process.terminate()
-    assert process.wait(timeout=10) == 0
+    yield control, process
+    if process.poll() is None:
+        process.terminate()
+        assert process.wait(timeout=10) == 0
     drain.wait(timeout=10)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Control]:
+    with started() as (control, _):
+        yield control
+
+
+@pytest.fixture(scope="session")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    """An emulator whose instances boot; its clock runs."""
+    with Cloud.up(tmp_path_factory.mktemp("cloud")) as cloud:
+        yield cloud
+
+
+@pytest.fixture(scope="session")
+def booted(cloud: Cloud) -> Booted:
+    """An instance that anybody may look at, and nobody may change."""
+    return cloud.boot()
 
 
 @pytest.fixture(scope="session")

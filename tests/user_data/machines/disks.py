@@ -1,15 +1,17 @@
-"""Disks: loop devices over memory, shown to a machine as EC2 would attach them.
+"""Disks: loop devices over memory or a file, shown to a machine as EC2 would attach them.
 
-Nothing outlives the process that made them: the kernel detaches the device with its
-last user, and the memory has no name.
+No device outlives the process that made it: the kernel detaches it with its last user.
+The memory has no name and goes too.
 """
 
 import errno
 import fcntl
 import hashlib
 import os
+import shutil
 import stat
 import struct
+from pathlib import Path
 
 from machines.machine import Machine
 
@@ -26,12 +28,15 @@ CONFIG = struct.Struct("=II52xI176x64x")
 
 
 class Disk:
-    """A disk of zeros."""
+    """A disk of zeros, or with the content of a file, which keeps what is written."""
 
-    def __init__(self, mebibytes: int = 512) -> None:
-        self._memory = os.memfd_create("disk")
-        os.ftruncate(self._memory, mebibytes << 20)
-        self._device = _attach(self._memory)
+    def __init__(self, mebibytes: int = 512, file: Path | None = None) -> None:
+        if file is None:
+            self._content = os.memfd_create("disk")
+            os.ftruncate(self._content, mebibytes << 20)
+        else:
+            self._content = os.open(file, os.O_RDWR)
+        self._device = _attach(self._content)
         # It is /dev/loop and this number.
         self.number = os.minor(os.fstat(self._device).st_rdev)
 
@@ -40,35 +45,52 @@ class Disk:
         os.pwrite(self._device, data, 0)
 
     def grow(self, mebibytes: int) -> None:
-        os.ftruncate(self._memory, mebibytes << 20)
+        os.ftruncate(self._content, mebibytes << 20)
         fcntl.ioctl(self._device, LOOP_SET_CAPACITY)
 
     def is_untouched(self) -> bool:
         """Whether nothing was ever written to it, not even zeros."""
         os.fsync(self._device)
         try:
-            os.lseek(self._memory, 0, os.SEEK_DATA)
+            os.lseek(self._content, 0, os.SEEK_DATA)
         except OSError as error:
             return error.errno == errno.ENXIO
         return False
 
     def digest(self) -> str:
         os.fsync(self._device)
-        with open(self._memory, "rb", closefd=False) as file:
+        with open(self._content, "rb", closefd=False) as file:
             file.seek(0)
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def close(self) -> None:
         os.close(self._device)
-        os.close(self._memory)
+        os.close(self._content)
 
     def attach(self, machine: Machine, name: str, model: str | None = EBS) -> None:
         """Shows it as /dev/NAME: an NVMe disk of that model, or a Xen disk."""
         node = machine.outside(f"/dev/{name}")
         os.mknod(node, stat.S_IFBLK | 0o600, os.fstat(self._device).st_rdev)
         if model:
+            folder = Path(machine.outside(f"/sys/block/{name}/device"))
+            folder.mkdir(parents=True)
             # A controller pads its model to 40 bytes.
-            machine.write(f"/sys/block/{name}/device/model", f"{model:40}\n")
+            (folder / "model").write_text(f"{model:40}\n")
+
+    def detach(self, machine: Machine, name: str) -> None:
+        """Hides it again."""
+        Path(machine.outside(f"/dev/{name}")).unlink()
+        shutil.rmtree(machine.outside(f"/sys/block/{name}"), ignore_errors=True)
+
+    def is_mounted(self) -> bool:
+        """Whether somebody has its file system mounted, on whatever machine."""
+        try:
+            os.close(os.open(f"/dev/loop{self.number}", os.O_RDONLY | os.O_EXCL))
+        except OSError as error:
+            if error.errno == errno.EBUSY:
+                return True
+            raise
+        return False
 
 
 def _attach(file: int) -> int:

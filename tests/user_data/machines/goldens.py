@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-CASES = Path(__file__).parents[3] / "function/tests/cases"
+CASES = Path(__file__).resolve().parents[3] / "function/tests/cases"
 
 
 def names() -> list[str]:

@@ -19,6 +19,7 @@ WITHOUT = ["sys_boot", "sys_module", "sys_rawio", "sys_time", "syslog", "mknod"]
 STAGES = ["init --local", "init", "modules --mode=config", "modules --mode=final"]
 CAP_SYS_RESOURCE = 24
 SEED = "/var/lib/cloud/seed/nocloud"
+SCRIPT = Path(__file__).with_name("machine.sh")
 
 
 class Machine:
@@ -109,15 +110,14 @@ def status(machine: Machine) -> dict[str, Any]:
 @contextmanager
 def started(root: Root, packages: Path) -> Iterator[Machine]:
     """A fresh machine; `packages` is its /srv/packages."""
-    script = Path(__file__).with_name("machine.sh")
-    arguments = [script, root.files, root.mountpoint, packages]
+    arguments = [SCRIPT, root.files, root.mountpoint, packages]
     command = [*isolated("uts", "ipc", "net"), "sh", *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
             if not line:
-                raise RuntimeError(f"{script.name} failed; what it said is above")
+                raise RuntimeError(f"{SCRIPT.name} failed; what it said is above")
             yield Machine(int(line))
         finally:
             process.kill()

@@ -10,6 +10,7 @@ PROGRAMS = {
     "apt-get": "apt",
     "ip": "iproute2",
     "mount": "mount",
+    "nft": "nftables",
     "nsenter": "util-linux",
     "pivot_root": "util-linux",
     "setpriv": "util-linux",

@@ -77,6 +77,16 @@ class Groups(SecurityGroups):
             "egress_rules", self.ec2_backend.authorize_security_group_egress
         )
 
+    def revoke_security_group_ingress(self) -> ActionResult:
+        result: ActionResult = super().revoke_security_group_ingress()
+        self.here.groups_changed()
+        return result
+
+    def modify_security_group_rules(self) -> ActionResult:
+        result: ActionResult = super().modify_security_group_rules()
+        self.here.groups_changed()
+        return result
+
     def _authorize(self, direction: str, add: Callable[..., Any]) -> ActionResult:
         """Adds all of the request's rules or, with the error, none."""
         group = self._group()
@@ -89,6 +99,7 @@ class Groups(SecurityGroups):
         except Exception:
             setattr(group, direction, before)
             raise
+        self.here.groups_changed()
         return ActionResult({"Return": True, "SecurityGroupRules": added})
 
     def _group(self) -> Any:

@@ -78,6 +78,9 @@ def _pytorch(
     )
 
 
+# The one whose instances boot, where somebody has provided machines.
+BOOTING = 0xB0
+
 _UBUNTU_24 = ("Ubuntu 24.04", "ubuntu-24.04")
 _UBUNTU_22 = ("Ubuntu 22.04", "ubuntu-22.04")
 _AL2023 = ("Amazon Linux 2023", "amazon-linux-2023", "/dev/xvda")
@@ -106,7 +109,17 @@ IMAGES = (
         alias="",
         root_gib=8,
     ),
+    Image(
+        BOOTING,
+        f"Emulated GPU image that boots, PyTorch 2.12 {_STAMP}",
+        "/gpu-workspaces/emulator/image-that-boots/ami-id",
+        root_gib=8,
+    ),
 )
+
+
+def boots(image_id: str) -> bool:
+    return image_id.startswith("ami-") and image_id.endswith(f"c0de{BOOTING:02x}")
 
 
 class PublicImage(Ami):

@@ -9,6 +9,8 @@ from typing import Any
 
 from moto.ec2.models.instances import Instance, InstanceState, StateReason
 
+from .images import boots
+
 CODES = {
     "pending": 0,
     "running": 16,
@@ -22,6 +24,10 @@ USER_SHUTDOWN = StateReason(
     "Client.UserInitiatedShutdown: User initiated shutdown",
     "Client.UserInitiatedShutdown",
 )
+INSTANCE_SHUTDOWN = StateReason(
+    "Client.InstanceInitiatedShutdown: Instance initiated shutdown",
+    "Client.InstanceInitiatedShutdown",
+)
 SPOT_TERMINATION = StateReason(
     "Server.SpotInstanceTermination: Spot instance termination",
     "Server.SpotInstanceTermination",
@@ -31,6 +37,8 @@ _NONE = StateReason()
 
 # A public address exists only while the instance is in one of these.
 _ADDRESSED = ("running", "stopping")
+# How soon to look again whether a machine has shut down.
+_LOOK_SECONDS = 0.1
 
 
 class EmulatedInstance(Instance):
@@ -50,6 +58,10 @@ class EmulatedInstance(Instance):
         self.spot_request: Any = None
         self.running_since: float | None = None
         self.impaired: str | None = None
+        # Seconds since the epoch: when a rebalance was recommended, and when the
+        # capacity will be taken back.
+        self.rebalance_at: float | None = None
+        self.interruption_at: float | None = None
         user_data = kwargs.pop("user_data")
         groups = kwargs.pop("security_groups")
         super().__init__(region.backend, image_id, user_data, groups, **kwargs)
@@ -82,6 +94,13 @@ class EmulatedInstance(Instance):
         return {"Arn": profile.arn, "Id": profile.id}
 
     @property
+    def roles(self) -> list[str]:
+        """The names of the instance profile's roles: one, or none."""
+        association = self.ec2_backend.iam_instance_profile_associations.get(self.id)
+        profile = association.iam_instance_profile if association else None
+        return [role.name for role in profile.roles] if profile else []
+
+    @property
     def is_one_time_spot(self) -> bool:
         return self.spot_request is not None and self.spot_request.type == "one-time"
 
@@ -105,13 +124,23 @@ class EmulatedInstance(Instance):
             self._schedule(self.region.settings.pending_seconds, self._run)
         return previous
 
-    def stop(self) -> InstanceState:
+    def stop(self, reason: StateReason = USER_SHUTDOWN) -> InstanceState:
         previous = self._state
         if self._name == "running":
             now = self.region.clock.now().strftime("%Y-%m-%d %H:%M:%S")
-            self._enter("stopping", USER_SHUTDOWN, f"User initiated ({now} GMT)")
+            self._enter("stopping", reason, f"User initiated ({now} GMT)")
+            self._shut_machine_down()
             self._schedule(self.region.settings.stopping_seconds, self._halt)
         return previous
+
+    def shut_down_by_itself(self) -> None:
+        """Somebody on its machine did it: `InstanceInitiatedShutdownBehavior`."""
+        if self._name == "running":
+            stays = self.instance_initiated_shutdown_behavior == "stop"
+            if stays and not self.is_one_time_spot:
+                self.stop(INSTANCE_SHUTDOWN)
+            else:
+                self.end(INSTANCE_SHUTDOWN, "User")
 
     def terminate(self) -> InstanceState:
         return self.end(USER_SHUTDOWN, "User")
@@ -126,12 +155,15 @@ class EmulatedInstance(Instance):
             stamp = datetime.fromtimestamp(began, UTC).strftime("%Y-%m-%d %H:%M:%S")
             transition = f"{initiator} initiated ({stamp} GMT)"
             self._enter("shutting-down", reason, transition)
+            self._shut_machine_down()
             lasts = self.region.settings.shutting_down_seconds
             self._schedule_at(began + lasts, self._vanish)
         return previous
 
     def reboot(self) -> None:
         """A reboot leaves the state at `running`."""
+        if self.machines is not None:
+            self.machines.reboot(self)
 
     def release(self) -> None:
         """Gives up volumes, interfaces and addresses, as EC2 does on termination."""
@@ -141,6 +173,7 @@ class EmulatedInstance(Instance):
             volume.attachment = None
             if block.delete_on_termination:
                 self.ec2_backend.delete_volume(volume.id)
+                self.region.volume_deleted(volume.id)
                 self.ec2_backend.tags.pop(volume.id, None)
         for nic in list(self.nics.values()):
             nic.stop()
@@ -154,19 +187,44 @@ class EmulatedInstance(Instance):
         self.security_groups = []
         self.ec2_backend.iam_instance_profile_associations.pop(self.id, None)
 
+    @property
+    def machines(self) -> Any:
+        """What runs its machine, where its image has one that boots."""
+        return self.region.machines if boots(self.image_id) else None
+
     def _run(self, due: float) -> None:
         for nic in self.nics.values():
             nic.start()
+        if self.machines is not None:
+            nic = self.nics[0]
+            if nic.public_ip and nic.public_ip_auto_assign:
+                nic.public_ip = self.machines.address()
+            self.machines.switch_on(self)
         self.running_since = due
         self._enter("running", _NONE, "")
 
+    def _shut_machine_down(self) -> None:
+        if self.machines is not None:
+            self.machines.shut_down(self)
+
+    def _machine_is_on(self) -> bool:
+        return self.machines is not None and self.machines.is_on(self)
+
     def _halt(self, _: float) -> None:
+        if self._machine_is_on():
+            self._schedule(_LOOK_SECONDS, self._halt)
+            return
         for nic in self.nics.values():
             nic.stop()
         self._enter("stopped", self.state_reason, self._reason)
 
     def _vanish(self, due: float) -> None:
+        if self._machine_is_on():
+            self._schedule(_LOOK_SECONDS, self._vanish)
+            return
         self.release()
+        if self.machines is not None:
+            self.machines.storage.forget_root(self.id)
         self._enter("terminated", self.state_reason, self._reason)
         self.region.forget_later(self, due)
 

@@ -1,5 +1,6 @@
 """The operations on instances: run, describe, stop, start, terminate."""
 
+import base64
 from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
@@ -99,7 +100,23 @@ class Instances(InstanceResponse):
             if one.state != "running":
                 raise _incorrect_state(one, "rebooted")
         self.error_on_dryrun()
+        for one in instances:
+            one.reboot()
         return EmptyResult()
+
+    def get_console_output(self) -> ActionResult:
+        """What the machine printed; nothing where the instance has none."""
+        (instance,) = self.here.find([self._get_param("InstanceId")])
+        self.error_on_dryrun()
+        machines = instance.machines
+        output = machines.console(instance) if machines is not None else b""
+        return Answer(
+            {
+                "InstanceId": instance.id,
+                "Output": base64.b64encode(output).decode(),
+                "Timestamp": self.here.clock.now(),
+            }
+        )
 
     def modify_instance_metadata_options(self) -> ActionResult:
         """Changes what the request names; moto resets the rest to defaults."""
@@ -127,6 +144,7 @@ class Instances(InstanceResponse):
         user_data = (parameters.get("UserData") or {}).get("Value")
         if user_data is None:
             result: ActionResult = super().modify_instance_attribute()
+            self.here.groups_changed()
             return result
         self.error_on_dryrun()
         # The value has been decoded on its way here; moto would decode it again.

@@ -15,6 +15,7 @@ def interrupt(instance: EmulatedInstance, notice_seconds: float) -> None:
     if instance.state in ("shutting-down", "terminated"):
         return
     instance.spot_request.interrupt()
+    instance.interruption_at = region.clock.seconds() + notice_seconds
     region.publish(
         INTERRUPTION,
         instance,

@@ -12,6 +12,9 @@ from .images import load_images, load_parameters
 from .instance import EmulatedInstance
 from .tokens import Tokens
 
+# How soon to look again whether a volume is still mounted.
+LOOK_SECONDS = 0.5
+
 
 class Region:
     """`world` is the emulator: its clock, its settings, its timeline."""
@@ -39,6 +42,11 @@ class Region:
     def settings(self) -> Settings:
         settings: Settings = self._world.settings
         return settings
+
+    @property
+    def machines(self) -> Any:
+        """What runs the machines of instances that boot, if anything does."""
+        return self._world.machines
 
     @property
     def timeline(self) -> Timeline:
@@ -103,6 +111,8 @@ class Region:
         def attached(_: float) -> None:
             if attachment.status == "attaching":
                 attachment.status = "attached"
+                if (machines := attachment.instance.machines) is not None:
+                    machines.attach(attachment.instance, volume)
 
         seconds = self.settings.attaching_seconds
         self.timeline.at(self.clock.seconds() + seconds, attached)
@@ -112,14 +122,37 @@ class Region:
         attachment = volume.attachment
         attachment.status = "detaching"
 
-        def detached(_: float) -> None:
+        def detached(due: float) -> None:
+            machines = attachment.instance.machines
             # The end of its instance may have taken it away before.
             if volume.attachment is attachment:
+                if machines and not machines.detach(attachment.instance, volume):
+                    # "Detach an Amazon EBS volume": one that is mounted stays.
+                    self.timeline.at(due + LOOK_SECONDS, detached)
+                    return
                 volume.attachment = None
                 attachment.instance.block_device_mapping.pop(attachment.device, None)
 
         seconds = self.settings.detaching_seconds
         self.timeline.at(self.clock.seconds() + seconds, detached)
+
+    def groups_changed(self) -> None:
+        if self.machines is not None:
+            self.machines.guard()
+
+    def content_copied(self, source: str, target: str) -> None:
+        """A snapshot is what a volume was then; a volume begins as its snapshot."""
+        if self.machines is not None:
+            self.machines.storage.copy(source, target)
+
+    def volume_grown(self, volume: Any) -> None:
+        if self.machines is not None:
+            self.machines.grow(volume)
+
+    def volume_deleted(self, volume_id: str) -> None:
+        """Also a snapshot."""
+        if self.machines is not None:
+            self.machines.storage.forget_volume(volume_id)
 
     def state_changed(self, instance: EmulatedInstance) -> None:
         if instance.spot_request is not None:

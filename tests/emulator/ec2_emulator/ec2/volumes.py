@@ -31,6 +31,8 @@ class Volumes(ElasticBlockStore):
         volume: Any = super().create_volume().result
         if volume.volume_type == "gp3" and not volume.throughput:
             volume.throughput = GP3_THROUGHPUT
+        if volume.snapshot_id:
+            self.here.content_copied(volume.snapshot_id, volume.id)
         self.here.volume_created(volume)
         self.here.tokens.bind("CreateVolume", token, parameters, volume)
         return self._shown(volume)
@@ -55,7 +57,20 @@ class Volumes(ElasticBlockStore):
         volume = self._volume(self._get_param("VolumeId"))
         self.error_on_dryrun()
         result: ActionResult = super().delete_volume()
+        self.here.volume_deleted(volume.id)
         self.ec2_backend.tags.pop(volume.id, None)
+        return result
+
+    def create_snapshot(self) -> ActionResult:
+        volume = self._volume(self._get_param("VolumeId"))
+        result: ActionResult = super().create_snapshot()
+        made: Any = result.result
+        self.here.content_copied(volume.id, made.id)
+        return result
+
+    def delete_snapshot(self) -> ActionResult:
+        result: ActionResult = super().delete_snapshot()
+        self.here.volume_deleted(self._get_param("SnapshotId"))
         return result
 
     def modify_volume(self) -> ActionResult:
@@ -67,6 +82,7 @@ class Volumes(ElasticBlockStore):
                 "New size cannot be smaller than existing size",
             )
         result: ActionResult = super().modify_volume()
+        self.here.volume_grown(volume)
         return result
 
     def attach_volume(self) -> ActionResult:

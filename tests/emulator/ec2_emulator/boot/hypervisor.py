@@ -1,0 +1,230 @@
+"""The machines of all instances that boot, and what EC2 does to them.
+
+What is called under the emulator's lock only begins things: machines take their time in
+threads of their own, and the instance's states wait for them.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+from typing import Any
+
+from machines.disks import Disk
+from machines.machine import Machine
+
+from ..ec2.instance import EmulatedInstance
+from . import groups, metadata
+from .cable import METADATA, NEXT_HOP, Cable
+from .endpoint import Endpoint
+from .machine import BootedMachine, arguments
+from .metadata_server import MetadataServer
+from .sessions import Sessions
+from .storage import Storage
+
+# What the root of a machine is told of its surroundings, as its image would.
+ENVIRONMENT = "etc/systemd/system.conf.d/50-aws.conf"
+# A machine that does not shut down in this time is switched off.
+PATIENCE_SECONDS = 20.0
+
+log = logging.getLogger("ec2_emulator")
+
+
+@dataclass(frozen=True)
+class Base:
+    """What machines start from: layers of folders, the topmost first."""
+
+    layers: tuple[Path, ...]
+    mountpoint: Path
+    packages: Path
+
+
+@dataclass
+class Seat:
+    """An instance that is on."""
+
+    cable: Cable
+    servers: tuple[MetadataServer, Endpoint]
+    machine: BootedMachine | None = None
+    # Those that are shown, by volume.
+    disks: dict[str, tuple[str, Disk]] = field(default_factory=dict)
+
+
+class Hypervisor:
+    """`world` is the emulator; `app` is what answers AWS's calls, as WSGI has it."""
+
+    def __init__(
+        self, world: Any, app: Any, base: Base, below: Path, network: str
+    ) -> None:
+        self.storage = Storage(below)
+        self.sessions = Sessions()
+        self._world = world
+        self._base = base
+        self._app = app
+        self._network = IPv4Network(network)
+        self._hosts = self._all_hosts()
+        self._seats: dict[str, Seat] = {}
+
+    def address(self) -> str:
+        """A public address that leads to a machine; one that was not used lately."""
+        taken = {seat.cable.address for seat in self._seats.values()}
+        for _ in range(self._network.num_addresses):
+            address = str(next(self._hosts))
+            if address not in taken:
+                return address
+        raise RuntimeError(f"{self._network} has no free address")
+
+    def switch_on(self, instance: EmulatedInstance) -> None:
+        address = instance.public_ip or instance.private_ip
+        assert address is not None
+        cable = Cable(self._gateway, address, instance.nics[0].mac_address)
+        look = lambda: self._look(instance)
+        servers = (
+            MetadataServer(cable.listen(METADATA), look),
+            Endpoint(cable.listen(NEXT_HOP), self._app),
+        )
+        seat = self._seats[instance.id] = Seat(cable, servers)
+        root = self.storage.root(instance.id)
+        self._write_environment(root / "upper" / ENVIRONMENT, instance)
+        base = self._base
+        given = arguments(base.layers, base.mountpoint, base.packages, root)
+        seat.machine = BootedMachine(
+            instance.id,
+            given,
+            PATIENCE_SECONDS,
+            lambda inside: self._prepare(instance, seat, inside),
+            lambda by_itself: self._ended(instance, seat, by_itself),
+        )
+
+    def shut_down(self, instance: EmulatedInstance) -> None:
+        if (machine := self._machine(instance)) is not None:
+            machine.shut_down()
+
+    def reboot(self, instance: EmulatedInstance) -> None:
+        if (machine := self._machine(instance)) is not None:
+            machine.reboot()
+
+    def is_on(self, instance: EmulatedInstance) -> bool:
+        return instance.id in self._seats
+
+    def console(self, instance: EmulatedInstance) -> bytes:
+        machine = self._machine(instance)
+        return machine.console() if machine is not None else b""
+
+    def guard(self) -> None:
+        """Brings every machine's rules in line with its groups."""
+        for instance_id, seat in list(self._seats.items()):
+            instance = self._world.find_instance(instance_id)
+            if instance is not None:
+                seat.cable.guard(self._rules(instance))
+
+    def attach(self, instance: EmulatedInstance, volume: Any) -> None:
+        """The volume appears on the machine, if that is on."""
+        seat = self._seats.get(instance.id)
+        machine = seat.machine if seat else None
+        if seat is not None and machine is not None and machine.inside is not None:
+            self._show(seat, machine.inside, volume)
+
+    def detach(self, instance: EmulatedInstance, volume: Any) -> bool:
+        """Takes it away, unless its file system is mounted: then EC2 waits, too."""
+        seat = self._seats.get(instance.id)
+        if seat is None or volume.id not in seat.disks:
+            return True
+        name, disk = seat.disks[volume.id]
+        if disk.is_mounted():
+            return False
+        if seat.machine is not None and seat.machine.inside is not None:
+            disk.detach(seat.machine.inside, name)
+        disk.close()
+        del seat.disks[volume.id]
+        return True
+
+    def grow(self, volume: Any) -> None:
+        """A disk that is shown has its new size at once."""
+        for seat in self._seats.values():
+            if volume.id in seat.disks:
+                _, disk = seat.disks[volume.id]
+                disk.grow(volume.size << 10)
+
+    def clear(self) -> None:
+        """Pulls every plug. Not to be called under the emulator's lock."""
+        for seat in list(self._seats.values()):
+            if seat.machine is not None:
+                seat.machine.kill()
+        self.sessions.clear()
+
+    @property
+    def _gateway(self) -> IPv4Address:
+        return next(self._network.hosts())
+
+    def _all_hosts(self) -> Iterator[IPv4Address]:
+        while True:
+            hosts = self._network.hosts()
+            next(hosts)
+            yield from hosts
+
+    def _machine(self, instance: EmulatedInstance) -> BootedMachine | None:
+        seat = self._seats.get(instance.id)
+        return seat.machine if seat is not None else None
+
+    def _look(self, instance: EmulatedInstance) -> tuple[Any, metadata.Tree]:
+        with self._world.held():
+            tree = metadata.tree(instance, lambda: self._credentials(instance))
+            return instance.metadata_options, tree
+
+    def _credentials(self, instance: EmulatedInstance) -> dict[str, str]:
+        with self._world.held():
+            return self.sessions.begin(instance)
+
+    def _prepare(self, instance: EmulatedInstance, seat: Seat, inside: Machine) -> None:
+        seat.cable.connect(inside.pid, public=instance.public_ip is not None)
+        with self._world.held():
+            seat.cable.guard(self._rules(instance))
+            for _, disk in seat.disks.values():
+                disk.close()
+            seat.disks.clear()
+            for device, block in instance.get_block_device_mapping:
+                if device != instance.root_device_name:
+                    volume = instance.ec2_backend.volumes[block.volume_id]
+                    self._show(seat, inside, volume)
+
+    def _show(self, seat: Seat, inside: Machine, volume: Any) -> None:
+        if volume.id in seat.disks:
+            return
+        # The root is the first one, although it is no disk here.
+        taken = {name for name, _ in seat.disks.values()}
+        free = (f"nvme{number}n1" for number in range(1, 27))
+        name = next(one for one in free if one not in taken)
+        disk = Disk(file=self.storage.volume(volume.id, volume.size))
+        disk.attach(inside, name)
+        seat.disks[volume.id] = (name, disk)
+
+    def _ended(self, instance: EmulatedInstance, seat: Seat, by_itself: bool) -> None:
+        """Called in the machine's thread, when it is off."""
+        for server in seat.servers:
+            server.close()
+        seat.cable.close()
+        with self._world.held():
+            for _, disk in seat.disks.values():
+                disk.close()
+            self._seats.pop(instance.id, None)
+            if by_itself:
+                instance.shut_down_by_itself()
+
+    def _rules(self, instance: EmulatedInstance) -> list[str]:
+        members: dict[str, set[str]] = {}
+        for instance_id, seat in self._seats.items():
+            member = self._world.find_instance(instance_id)
+            for group in member.security_groups if member is not None else ():
+                members.setdefault(group.id, set()).add(seat.cable.address)
+        return groups.accepted(instance.security_groups, members)
+
+    def _write_environment(self, file: Path, instance: EmulatedInstance) -> None:
+        variables = {
+            "AWS_ENDPOINT_URL": f"http://{NEXT_HOP}",
+            "AWS_REGION": instance.region.name,
+        }
+        file.parent.mkdir(parents=True, exist_ok=True)
+        text = " ".join(f'"{name}={value}"' for name, value in variables.items())
+        file.write_text(f"[Manager]\nDefaultEnvironment={text}\n")

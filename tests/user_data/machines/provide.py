@@ -1,0 +1,43 @@
+"""Provides an EC2 emulator with machines: `python -m machines.provide URL`.
+
+Makes what they need, once: a root file system, an image, and wheels for what the
+function's goldens install.
+"""
+
+import json
+import sys
+import urllib.error
+import urllib.request
+
+from machines import documents, goldens, image, prerequisites, root, wheels
+
+
+def folders() -> dict[str, str]:
+    """What machines are made of, as the emulator's control API takes it."""
+    prerequisites.ensure()
+    base = root.ensure()
+    rendered = [d for name in goldens.names() for d in goldens.documents(name)]
+    wanted = {documents.requirements(d) for d in rendered}
+    return {
+        "root": str(base.files),
+        "image": str(image.ensure(base)),
+        "mountpoint": str(base.mountpoint),
+        "packages": str(wheels.ensure(base.python, wanted)),
+    }
+
+
+def provide(url: str) -> None:
+    request = urllib.request.Request(
+        f"{url}/_emulator/machines", data=json.dumps(folders()).encode()
+    )
+    try:
+        urllib.request.urlopen(request, timeout=20).close()
+    except urllib.error.HTTPError as error:
+        raise LookupError(f"{url} refuses machines: {error.read().decode()}") from error
+
+
+if __name__ == "__main__":
+    try:
+        provide(sys.argv[1])
+    except (LookupError, RuntimeError, OSError) as problem:
+        sys.exit(f"error: {problem}")
