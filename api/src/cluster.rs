@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::flavor::{CPU, MEMORY, SharedVolume, Toleration};
+use crate::lifecycle::PodAgent;
 
 /// What a claim changes of its flavor, as far as the flavor lets it.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -111,10 +112,10 @@ pub struct ChosenPods {
     /// Whether the pods have their service account's token.
     #[serde(default)]
     pub service_account_token: bool,
-    /// The image of the agent beside the owner's container; none where nobody asks who
-    /// uses the workspace.
+    /// The agent beside the owner's container; none where nobody asks who uses the
+    /// workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_image: Option<String>,
+    pub agent: Option<PodAgent>,
     /// Where they wait for quota; none without Kueue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<ChosenQueue>,

@@ -130,6 +130,22 @@ pub struct AgentPolicy {
     pub report_seconds: u32,
 }
 
+/// The agent in pods.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodAgent {
+    /// Its image.
+    #[schemars(
+        length(min = 1, max = 512),
+        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
+    )]
+    pub image: String,
+    /// Seconds between two reports.
+    #[serde(default = "default_report_seconds")]
+    #[schemars(range(min = 5, max = 3600))]
+    pub report_seconds: u32,
+}
+
 /// Where a workspace stands in its life.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]

@@ -10,7 +10,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::lifecycle::LifecyclePolicy;
+use crate::lifecycle::{LifecyclePolicy, PodAgent};
 use crate::managed::ProviderConfigReference;
 use crate::workspace::WorkspaceCapacityType;
 
@@ -156,14 +156,10 @@ pub struct ClusterPolicy {
     /// Whether an owner's keys are those of the `DevUser` of that name as well.
     #[serde(default)]
     pub dev_users: bool,
-    /// The image of the agent beside the owner's container, which says who uses the
-    /// workspace. Unset: none, and nothing is known of that.
+    /// The agent beside the owner's container, which says who uses the workspace.
+    /// Unset: none, and nothing is known of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1, max = 512),
-        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
-    )]
-    pub agent_image: Option<String>,
+    pub agent: Option<PodAgent>,
     /// The cluster's DNS domain.
     #[serde(default = "default_cluster_domain")]
     #[schemars(

@@ -54,7 +54,7 @@ pub fn reported(seen: Seen<'_>, nodes: i32) -> Option<String> {
 /// What there is of the agents' reports.
 pub fn as_reported(has_agent: bool, text: Option<&str>) -> Reported<'_> {
     match text {
-        _ if !has_agent => Reported::NoAgent("input.cluster.agentImage"),
+        _ if !has_agent => Reported::NoAgent("input.cluster.agent"),
         None => Reported::Nothing,
         Some(text) => Reported::Text(text),
     }

@@ -73,7 +73,7 @@ pub fn pods(
         shared_volumes: flavor.shared_volumes.clone(),
         nccl: flavor.nccl.clone(),
         service_account_token: wishes.token(&mut violations),
-        agent_image: cluster.agent_image.clone(),
+        agent: cluster.agent.clone(),
         queue: queue(parameters, cluster.queue.as_ref(), &mut violations),
     };
     violations.extend(shm_within_memory(&pods));

@@ -95,7 +95,7 @@ pub fn plan(
 
 /// How many nodes have an agent.
 pub fn watched(pods: &ChosenPods) -> i32 {
-    pods.agent_image.as_ref().map_or(0, |_| pods.nodes)
+    pods.agent.as_ref().map_or(0, |_| pods.nodes)
 }
 
 /// What the pods are made from: as the StatefulSet says, or else the last call.

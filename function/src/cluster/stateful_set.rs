@@ -4,6 +4,7 @@
 //! What is rendered for the same arguments never changes within a behaviour version,
 //! or Kueue would refuse it while the workspace runs.
 
+use api::lifecycle::PodAgent;
 use serde_json::{Map, Value, json};
 
 use super::names::{Names, OWNER_LABEL, WORKSPACE_LABEL};
@@ -28,7 +29,9 @@ pub(super) const AGENT: &str = "agent";
 /// Where the owner finds the agent's program.
 const AGENT_PROGRAMS: &str = "/opt/gpu-workspace/agent";
 /// Where jobs are registered: the containers of a pod share its locks.
-const AGENT_JOBS: &str = "/run/gpu-workspace-jobs";
+const AGENT_RUN: &str = "/run/gpu-workspace-agent";
+/// How long a pod may take to end: the hooks before a stop, and sshd.
+const GRACE_SECONDS: i64 = 150;
 
 /// What a `StatefulSet` is made from.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +98,7 @@ impl Nodes<'_> {
             "serviceAccountName": names.name,
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
-            "terminationGracePeriodSeconds": 30,
+            "terminationGracePeriodSeconds": pods.agent.as_ref().map_or(30, |_| GRACE_SECONDS),
             "securityContext": {
                 "runAsNonRoot": true,
                 "runAsUser": DEVELOPER,
@@ -147,8 +150,8 @@ impl Nodes<'_> {
     }
 
     fn first_containers(self) -> Vec<Value> {
-        let agent = self.record.pods.agent_image.as_deref();
-        let agent = agent.map(|image| [self.agent_program(image), self.agent(image)]);
+        let agent = self.record.pods.agent.as_ref();
+        let agent = agent.map(|agent| [agent_program(agent), self.agent(agent)]);
         agent
             .into_iter()
             .flatten()
@@ -156,40 +159,23 @@ impl Nodes<'_> {
             .collect()
     }
 
-    /// Brings the agent's program to the owner, who registers jobs with it.
-    fn agent_program(self, image: &str) -> Value {
-        json!({
-            "name": "agent-program",
-            "image": image,
-            "args": ["install", AGENT_PROGRAMS],
-            "resources": agent_resources(),
-            "securityContext": unprivileged(),
-            "volumeMounts": [mount("agent", AGENT_PROGRAMS, false)],
-        })
-    }
-
     /// The agent, in a container of its own: what it says is not the owner's to say.
-    fn agent(self, image: &str) -> Value {
-        let names = self.names;
+    fn agent(self, agent: &PodAgent) -> Value {
+        let lease = format!("{}/$(POD_NAME)-activity", self.names.namespace);
+        let seconds = agent.report_seconds.to_string();
         json!({
             "name": AGENT,
-            "image": image,
+            "image": agent.image,
             "restartPolicy": "Always",
-            "args": [
-                "watch",
-                "--to", "lease",
-                "--lease", format!("{}/$(POD_NAME)-activity", names.namespace),
-                "--jobs", AGENT_JOBS,
-                "--homes", "/home/developer",
+            "args": ["watch", "--to", "lease", lease, "--report-interval", seconds],
+            "env": [
+                {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                {"name": "GPU_WORKSPACE_RUN_DIR", "value": AGENT_RUN},
             ],
-            "env": [{
-                "name": "POD_NAME",
-                "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
-            }],
             "resources": agent_resources(),
             "securityContext": unprivileged(),
             "volumeMounts": [
-                mount("agent-jobs", AGENT_JOBS, false),
+                mount("agent-run", AGENT_RUN, false),
                 mount("home", "/home/developer", true),
                 mount("token", TOKEN, true),
             ],
@@ -208,9 +194,9 @@ impl Nodes<'_> {
         if pods.service_account_token {
             mounts.push(mount("token", TOKEN, true));
         }
-        if pods.agent_image.is_some() {
+        if pods.agent.is_some() {
             mounts.push(mount("agent", AGENT_PROGRAMS, true));
-            mounts.push(mount("agent-jobs", AGENT_JOBS, false));
+            mounts.push(mount("agent-run", AGENT_RUN, false));
         }
         mounts.extend(pods.shared_volumes.iter().enumerate().map(|(n, shared)| {
             let mut mount = mount(&format!("shared-{n}"), &shared.mount_path, shared.read_only);
@@ -226,7 +212,7 @@ impl Nodes<'_> {
         }
         let mut requests = limits.clone();
         requests["cpu"] = json!(pods.cpu);
-        json!({
+        let mut workspace = json!({
             "name": CONTAINER,
             "image": pods.image,
             "command": [format!("{PROGRAMS}/start")],
@@ -243,7 +229,14 @@ impl Nodes<'_> {
             "terminationMessagePolicy": "FallbackToLogsOnError",
             "securityContext": unprivileged(),
             "volumeMounts": mounts,
-        })
+        });
+        if pods.agent.is_some() {
+            let program = format!("{AGENT_PROGRAMS}/gpu-workspace-agent");
+            // Without `--owner`: the container has no other user.
+            let hooks = json!({"exec": {"command": [program, "pre-stop"]}});
+            workspace["lifecycle"] = json!({"preStop": hooks});
+        }
+        workspace
     }
 
     /// torchrun reads its options from `PET_` variables; never the ranks and sizes
@@ -264,6 +257,8 @@ impl Nodes<'_> {
             ("PET_MASTER_PORT", MASTER_PORT.to_owned()),
         ];
         let fixed = fixed.map(|(name, value)| json!({"name": name, "value": value}));
+        let run = json!({"name": "GPU_WORKSPACE_RUN_DIR", "value": AGENT_RUN});
+        let run = pods.agent.as_ref().map(|_| run);
         let rank = json!({
             "name": "PET_NODE_RANK",
             "valueFrom": {"fieldRef": {
@@ -272,7 +267,12 @@ impl Nodes<'_> {
         });
         let nccl = pods.nccl.iter();
         let nccl = nccl.map(|(name, value)| json!({"name": name, "value": value}));
-        fixed.into_iter().chain([rank]).chain(nccl).collect()
+        fixed
+            .into_iter()
+            .chain(run)
+            .chain([rank])
+            .chain(nccl)
+            .collect()
     }
 
     fn volumes(self) -> Vec<Value> {
@@ -285,9 +285,9 @@ impl Nodes<'_> {
             json!({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": pods.shm_size}}),
             token_volume(),
         ];
-        if pods.agent_image.is_some() {
+        if pods.agent.is_some() {
             volumes.push(json!({"name": "agent", "emptyDir": {"sizeLimit": "64Mi"}}));
-            volumes.push(json!({"name": "agent-jobs", "emptyDir": {"sizeLimit": "1Mi"}}));
+            volumes.push(json!({"name": "agent-run", "emptyDir": {"sizeLimit": "1Mi"}}));
         }
         if self.home.is_none() {
             volumes.push(json!({"name": "home", "emptyDir": {}}));
@@ -329,6 +329,18 @@ fn mount(volume: &str, path: &str, read_only: bool) -> Value {
         mount.insert("readOnly".to_owned(), json!(true));
     }
     mount.into()
+}
+
+/// Brings the agent's program to the owner, who registers jobs with it.
+fn agent_program(agent: &PodAgent) -> Value {
+    json!({
+        "name": "agent-program",
+        "image": agent.image,
+        "args": ["install", AGENT_PROGRAMS],
+        "resources": agent_resources(),
+        "securityContext": unprivileged(),
+        "volumeMounts": [mount("agent", AGENT_PROGRAMS, false)],
+    })
 }
 
 fn agent_resources() -> Value {
