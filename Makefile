@@ -83,15 +83,17 @@ cluster:
 	cargo test --quiet --workspace --features local-cluster/cluster --test lifecycle
 
 # One end-to-end suite on a fresh cluster of its own. It is left up on failure.
+# `make e2e SUITE=main TESTS="-k leases"` runs some of its tests.
 e2e:
 	$(XTASK) cluster down --name $(TEST)
 	$(XTASK) cluster up --name $(TEST) $(UP)
-	$(if $(filter cluster gitops,$(SUITE)),$(MAKE) pods)
+	$(if $(filter cluster gitops lifecycle,$(SUITE)),$(MAKE) pods)
+	$(if $(filter lifecycle,$(SUITE)),$(XTASK) image agent --name $(TEST))
 	$(if $(filter gitops,$(SUITE)),$(XTASK) cluster install argocd --name $(TEST))
 	$(if $(filter gitops install,$(SUITE)),$(MAKE) published)
 	$(if $(MIRRORED_$(SUITE)),$(XTASK) package mirror $(MIRRORED_$(SUITE)) --name $(TEST))
 	$(if $(filter gitops install,$(SUITE)),,$(XTASK) demo --name $(TEST) --platform-only $(NAMESPACED_$(SUITE)))
-	$(XTASK) e2e $(SUITE) --name $(TEST)
+	$(XTASK) e2e $(SUITE) --name $(TEST)$(if $(TESTS), -- $(TESTS))
 	$(XTASK) cluster down --name $(TEST)
 
 # What workspaces in the cluster need there: queues, GPUs that are not, their image.

@@ -20,6 +20,8 @@ pub struct Applied<'a> {
     pub desired: &'a BTreeMap<String, Value>,
     /// Whether `ConfigResolved` is True.
     pub is_resolved: bool,
+    /// The status that it desires.
+    pub status: &'a Value,
 }
 
 impl Applied<'_> {
@@ -44,7 +46,9 @@ impl Applied<'_> {
             .filter(|key| *key != connection::KEY || self.view.is_namespaced())
             .collect();
         let first = missing.first()?;
-        if let Some(unresolved) = self.view.unresolved() {
+        // A stop needs nothing that has to be fetched.
+        let unresolved = self.view.unresolved().filter(|_| !self.is_at_rest());
+        if let Some(unresolved) = unresolved {
             let what = format!("{first} is dropped although {unresolved} is unresolved");
             return Some(("held", what));
         }
@@ -60,7 +64,24 @@ impl Applied<'_> {
         Some((rule(dropped), what))
     }
 
+    /// Whether the workspace does not run.
+    fn is_at_rest(&self) -> bool {
+        text(self.status, "/lifecycle/stoppedBecause").is_some()
+    }
+
+    /// Whether it was stopped for so long that what is left of it goes.
+    fn is_over(&self) -> bool {
+        self.is_at_rest() && text(self.status, "/lifecycle/deletedAt").is_some()
+    }
+
     fn is_intended(&self, key: &str, machines: &BTreeMap<&str, Machine>) -> bool {
+        // It deletes nothing in EC2.
+        if is_hashed(key, "power-") {
+            return true;
+        }
+        if self.is_over() && (is_about_machines(key) || key == "home") {
+            return key != "home" || self.view.lets_homes_go();
+        }
         if let Some(machine) = machines.get(key) {
             return self.is_replaced(key, machine, machines) && !self.is_held_by_home(key, machine);
         }
@@ -74,7 +95,7 @@ impl Applied<'_> {
             .strip_prefix("usage-")
             .and_then(|k| k.split_once("-by-"))
         {
-            return self.is_over(of, by);
+            return self.is_unused(of, by);
         }
         false
     }
@@ -205,7 +226,7 @@ impl Applied<'_> {
     }
 
     /// Whether a deletion order has nothing to order any more.
-    fn is_over(&self, of: &str, by: &str) -> bool {
+    fn is_unused(&self, of: &str, by: &str) -> bool {
         let observed = &self.view.observed;
         let (Some(used), Some(consumer)) = (observed.get(of), observed.get(by)) else {
             return true;

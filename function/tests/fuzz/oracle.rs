@@ -349,8 +349,10 @@ fn applied(
         let mut conditions = response.conditions.iter();
         conditions.any(|c| c.r#type == type_ && c.status == Status::ConditionTrue as i32)
     };
+    let composite = state.composite.as_ref().map(json).unwrap_or_default();
     let applied = Applied {
         view: &view,
+        status: &composite["status"],
         earlier: &earlier.iter().flat_map(|e| e.keys().cloned()).collect(),
         desired: &desired,
         is_resolved: holds("ConfigResolved"),

@@ -114,6 +114,11 @@ impl View {
         Some((home.get("volumeId")?.as_str()?, home.get("zone")?.as_str()?))
     }
 
+    /// Whether the policy lets homes go.
+    pub fn lets_homes_go(&self) -> bool {
+        self.deletes_homes() || text(&self.policy, "/home/onDelete") == Some("Snapshot")
+    }
+
     /// Whether the policy lets a lost volume be made again.
     pub fn deletes_homes(&self) -> bool {
         text(&self.policy, "/home/onDelete") == Some("Delete")

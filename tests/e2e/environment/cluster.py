@@ -83,9 +83,12 @@ class Cluster:
     def processes(self, pod: Object) -> list[int]:
         """The first process of each of a pod's containers."""
         return [
-            _process_of(status["containerID"].removeprefix("containerd://"))
-            for status in pod["status"]["containerStatuses"]
+            self.process_of(status) for status in pod["status"]["containerStatuses"]
         ]
+
+    def process_of(self, container: Object) -> int:
+        """The first process of a container, by its status."""
+        return _process_of(container["containerID"].removeprefix("containerd://"))
 
     def kill(self, pod: Object, processes: list[int] | None = None) -> None:
         """SIGKILL to the containers' processes, then a new pod at once.
