@@ -76,13 +76,13 @@ pub fn before_stop(
     let passwd = places.at(PASSWD);
     let text = fs::read_to_string(&passwd).map_err(|e| format!("{}: {e}", passwd.display()))?;
     let owner = find(&text, owner).ok_or(format!("there is no user {owner}"))?;
-    let file = places.stop();
+    let (file, log) = (places.stop(), log(places));
     let done = stop::once(&file, reason.name(), || {
-        run_all(places, &owner, reason, patience)
+        run_all(places, &log, &owner, reason, patience)
     });
     let done = done.map_err(|error| format!("{}: {error}", file.display()))?;
     let done = done.unwrap_or(Ok(()));
-    done.map_err(|error| format!("{LOG}: {error}"))
+    done.map_err(|error| format!("{}: {error}", log.display()))
 }
 
 /// What systemd says while it stops the machine, and not when a service alone is stopped.
@@ -93,13 +93,28 @@ fn is_shutting_down() -> io::Result<bool> {
     Ok(String::from_utf8_lossy(&said.stdout).trim() == "stopping")
 }
 
-fn run_all(places: &Places, owner: &Owner, reason: Reason, patience: Duration) -> io::Result<()> {
+/// In a pod there is no root, and nobody else may write to /var/log.
+fn log(places: &Places) -> PathBuf {
+    if geteuid().is_root() {
+        places.at(LOG)
+    } else {
+        places.hook_log()
+    }
+}
+
+fn run_all(
+    places: &Places,
+    log: &Path,
+    owner: &Owner,
+    reason: Reason,
+    patience: Duration,
+) -> io::Result<()> {
     let end = Instant::now() + patience;
     let mut log = OpenOptions::new()
         .append(true)
         .create(true)
         .mode(0o644)
-        .open(places.at(LOG))?;
+        .open(log)?;
     let home = places.at(&owner.home);
     for hook in [places.at(OF_THE_PLATFORM), home.join(OF_THE_OWNER)] {
         if !is_program(&hook) {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::{AccessFlags, access};
 use serde::{Deserialize, Serialize};
 
 use crate::file;
@@ -56,14 +57,16 @@ impl Drop for Registration {
     }
 }
 
-/// Makes the folder, for everybody to write to and nobody to remove what is another's.
+/// Makes the folder, for everybody to write to and nobody to remove what is another's. A
+/// volume that is there already is as its pod has it.
 pub fn prepare(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let wanted = 0o1777;
-    if fs::metadata(folder)?.permissions().mode() & 0o7777 == wanted {
-        return Ok(());
+    match fs::set_permissions(folder, Permissions::from_mode(0o1777)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            access(folder, AccessFlags::W_OK).map_err(Into::into)
+        }
+        done => done,
     }
-    fs::set_permissions(folder, Permissions::from_mode(wanted))
 }
 
 /// Registers a job of this process.

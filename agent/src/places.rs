@@ -36,6 +36,11 @@ impl Places {
         self.run.join("jobs")
     }
 
+    /// What hooks print where nobody is root.
+    pub fn hook_log(&self) -> PathBuf {
+        self.run.join("hooks.log")
+    }
+
     /// The file with the last signs of use.
     pub fn state(&self) -> PathBuf {
         self.run.join("activity.json")

@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Command::Compatibility(arguments) => compatibility::run(&arguments),
         Command::Package(arguments) => package::run(arguments),
         Command::Agent(arguments) => agent::run(&arguments),
-        Command::Image(arguments) => workspace_image::run(arguments),
+        Command::Image(arguments) => workspace_image::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::E2e(suite) => python::suite(&suite),
         Command::Licences => licences::run(),

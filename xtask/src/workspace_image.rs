@@ -91,7 +91,7 @@ impl Variant {
     }
 }
 
-pub(crate) fn run(arguments: Arguments) -> ExitCode {
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let progress = &mut Progress::to_stderr();
     let built = match &arguments.action {
         Action::Workspace {

@@ -1,6 +1,7 @@
 //! Hooks before a stop.
 
 use std::fs;
+use std::process::Command;
 
 use crate::machine::{Machine, OWNER, own, until};
 use crate::server::metadata;
@@ -102,6 +103,23 @@ fn an_interruption_runs_the_hook_at_once_and_the_stop_that_follows_does_not() {
         "{told}"
     );
     assert_eq!(told.lines().count(), 1, "{told}");
+}
+
+#[test]
+fn a_pod_saves_work_without_root() {
+    let machine = machine();
+    let run = machine.at("/run/gpu-workspace-agent");
+    fs::create_dir_all(&run).unwrap();
+    own(&run);
+    let agent = machine.agent(&["pre-stop", "--run-dir=/run/gpu-workspace-agent"]);
+    let mut owner = Command::new("setpriv");
+    owner.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+    owner.arg(agent.get_program()).args(agent.get_args());
+    let stopped = owner.output().unwrap();
+    assert!(stopped.status.success(), "{stopped:?}");
+    assert!(told(&machine).starts_with(&format!("{OWNER} stop 1")));
+    let log = fs::read_to_string(run.join("hooks.log")).unwrap();
+    assert!(log.contains("\nsaved\n"), "{log}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -96,8 +97,27 @@ fn a_second_agent_in_a_shared_folder_is_the_whole_program() {
     let copy = folder.join("gpu-workspace-agent");
     let own = env!("CARGO_BIN_EXE_gpu-workspace-agent");
     assert_eq!(fs::read(&copy).unwrap(), fs::read(own).unwrap());
-    let mut version = std::process::Command::new(copy);
+    let mut version = Command::new(copy);
     assert!(version.arg("--version").output().unwrap().status.success());
+}
+
+/// The agent's container and the owner's share a volume of somebody else's.
+#[test]
+fn a_job_in_a_pod_is_seen_by_the_agent_beside_it() {
+    let machine = Machine::new();
+    let jobs = machine.at("/run/gpu-workspace/jobs");
+    fs::create_dir_all(&jobs).unwrap();
+    for folder in [&jobs, &machine.at("/run/gpu-workspace")] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let agent = machine.agent(&["watch", "--sample-interval=1"]);
+    let mut beside = Command::new("setpriv");
+    beside.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+    beside.arg(agent.get_program()).args(agent.get_args());
+    let _watch = Running(beside.stdout(Stdio::null()).spawn().unwrap());
+    machine.becomes("job", "Idle");
+    let _job = job(&machine, "read line");
+    machine.becomes("job", "Active");
 }
 
 #[test]
