@@ -14,6 +14,7 @@ PROGRAMS = {
     "nsenter": "util-linux",
     "pivot_root": "util-linux",
     "setpriv": "util-linux",
+    "ssh": "openssh-client",
     "unshare": "util-linux",
 }
 INSTALL = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]

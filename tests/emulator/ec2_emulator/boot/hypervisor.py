@@ -221,8 +221,10 @@ class Hypervisor:
         return groups.accepted(instance.security_groups, members)
 
     def _write_environment(self, file: Path, instance: EmulatedInstance) -> None:
+        endpoint = f"http://{NEXT_HOP}"
         variables = {
-            "AWS_ENDPOINT_URL": f"http://{NEXT_HOP}",
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ENDPOINT_URL_EC2": endpoint,
             "AWS_REGION": instance.region.name,
         }
         file.parent.mkdir(parents=True, exist_ok=True)
