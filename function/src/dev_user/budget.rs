@@ -169,7 +169,7 @@ pub fn decide(
         committed += grant.as_ref().map_or(spent, |grant| grant.usd.max(spent));
         grants.extend(grant.map(|grant| (workspace.key.clone(), grant)));
     }
-    let offers = book.offers(&mut grants, &mut committed);
+    let offers = book.offers(&grants, &mut committed);
     let accounts = workspaces
         .iter()
         .filter(|workspace| workspace.cost.is_some())
@@ -235,7 +235,8 @@ impl Book<'_> {
         let wish = workspace.wish(self.month)?;
         let known = self.previous.workspaces.get(&workspace.key);
         let is_known = known.is_some_and(|account| account.uid == workspace.uid);
-        let granted = self.previous.grants.get(&workspace.key);
+        let granted = self.settled(workspace);
+        let granted = granted.or_else(|| self.previous.grants.get(&workspace.key).cloned());
         match granted.filter(|_| is_known) {
             None => workspace.runs().then_some(wish),
             Some(_) if !self.is_same_month && workspace.begins_anew() => {
@@ -246,15 +247,27 @@ impl Book<'_> {
                 usd: wish.usd.min(grant.usd),
                 ..wish
             }),
-            Some(grant) => Some(grant.clone()),
+            granted => granted,
         }
+    }
+
+    /// An offer that has become a grant, whatever the workspace asks for meanwhile: another
+    /// call may have granted it already.
+    fn settled(&self, workspace: &Workspace) -> Option<Grant> {
+        let offer = self.previous.offers.get(&workspace.key)?;
+        let Time(at) = offer.offered_at.as_ref()?;
+        let is_settled = at.saturating_add(SETTLES).ok()? <= self.now;
+        is_settled.then(|| Grant {
+            offered_at: None,
+            ..offer.clone()
+        })
     }
 
     /// What there is room for beyond that: what was offered first, then in the order in
     /// which it was asked for.
     fn offers(
         &self,
-        grants: &mut BTreeMap<String, Grant>,
+        grants: &BTreeMap<String, Grant>,
         committed: &mut f64,
     ) -> BTreeMap<String, Grant> {
         let wishes = self.workspaces.iter().filter_map(|workspace| {
@@ -284,14 +297,9 @@ impl Book<'_> {
                 continue;
             }
             *committed += further;
-            let settled = offered.and_then(|at| at.saturating_add(SETTLES).ok());
-            if settled.is_some_and(|at| at <= self.now) {
-                grants.insert(key, wish);
-            } else {
-                let at = offered.unwrap_or_else(|| whole_seconds(self.now));
-                let offered_at = Some(Time(at));
-                offers.insert(key, Grant { offered_at, ..wish });
-            }
+            let at = offered.unwrap_or_else(|| whole_seconds(self.now));
+            let offered_at = Some(Time(at));
+            offers.insert(key, Grant { offered_at, ..wish });
         }
         offers
     }
