@@ -26,7 +26,7 @@ pub struct Catalogue {
     pub prices: Option<Prices>,
 }
 
-/// What instance types cost.
+/// What machines cost.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Prices {
@@ -34,7 +34,15 @@ pub struct Prices {
     #[schemars(regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
     pub as_of: String,
     /// On-demand price in US dollars per hour, by region, then by type.
+    #[serde(default)]
     pub hourly_usd: BTreeMap<String, BTreeMap<String, f64>>,
+    /// Spot price in US dollars per hour, by region, then by type. A type without one
+    /// counts at its on-demand price.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub spot_hourly_usd: BTreeMap<String, BTreeMap<String, f64>>,
+    /// Price of a node in the cluster in US dollars per hour, by `WorkspaceFlavor`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub flavor_hourly_usd: BTreeMap<String, f64>,
 }
 
 /// One machine image.

@@ -17,6 +17,8 @@ pub const CONFIG_RESOLVED: &str = "ConfigResolved";
 pub const COMPUTE_READY: &str = "ComputeReady";
 /// The workspace stops within half an hour, unless somebody does something.
 pub const STOP_SCHEDULED: &str = "StopScheduled";
+/// The owner's budget has room for the workspace's run.
+pub const WITHIN_BUDGET: &str = "WithinBudget";
 /// Kueue has quota for the workspace's pods.
 pub const ADMITTED: &str = "Admitted";
 /// The workspace's home volume is attached to its instance.

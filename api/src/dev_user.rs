@@ -6,6 +6,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cost::{BudgetStatus, UserBudgetPolicy};
 use crate::policy::{BehaviourVersion, HomePolicy};
 use crate::workspace::PUBLIC_KEY;
 
@@ -82,6 +83,9 @@ pub struct DevUserStatus {
     /// The homes in the namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub homes: Vec<String>,
+    /// What became of the budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetStatus>,
     /// Why it is not ready, or what keeps it from being deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -127,6 +131,9 @@ pub struct DevUserPolicy {
     /// The namespace's queue. Unset: Kueue is not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<UserQueue>,
+    /// Which workspaces count towards a user's `spec.budget`. Unset: it is not enforced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budgets: Option<UserBudgetPolicy>,
     /// What becomes of homes when a user is deleted.
     #[serde(default)]
     pub home: HomePolicy,

@@ -24,6 +24,7 @@ pub mod activity;
 pub mod catalogue;
 pub mod cluster;
 pub mod condition;
+pub mod cost;
 pub mod dev_user;
 pub mod flavor;
 pub mod lease;

@@ -10,6 +10,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cost::BudgetPolicy;
 use crate::lifecycle::{LifecyclePolicy, PodAgent};
 use crate::managed::ProviderConfigReference;
 use crate::workspace::WorkspaceCapacityType;
@@ -75,6 +76,10 @@ pub struct WorkspacePolicy {
     /// How long workspaces run.
     #[serde(default)]
     pub lifecycle: LifecyclePolicy,
+    /// Monthly budgets of the owners, which are those of the `DevUser`s of their names.
+    /// Unset: nobody asks for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budgets: Option<BudgetPolicy>,
     /// Workspaces in the cluster. Unset: there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterPolicy>,

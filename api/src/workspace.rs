@@ -8,6 +8,7 @@ use crate::catalogue::ImagePytorch;
 use crate::cluster::{
     ChosenPods, Distributed, FlavorOverrides, NodeStatus, QueueStatus, WorkspaceQueue,
 };
+use crate::cost::CostStatus;
 use crate::lifecycle::{ActivityStatus, LifecycleStatus, WorkspaceLifecycle};
 use crate::pool::InstanceCapacityType;
 
@@ -226,6 +227,9 @@ pub struct GpuDevWorkspaceStatus {
     /// Who uses it, as far as that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<ActivityStatus>,
+    /// What it costs, where the catalogue has prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostStatus>,
 }
 
 /// Where a workspace's home volume is.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use api::catalogue::Catalogue;
+use api::catalogue::{Catalogue, Prices};
 use api::policy::WorkspacePolicy;
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::hold::Hold;
@@ -44,6 +45,17 @@ pub fn read(policy: &WorkspacePolicy, request: &Request) -> Result<Catalogue, Ho
         known.push(config);
     }
     Ok(whole)
+}
+
+/// The catalogue's prices, as far as they can be read: what something costs keeps nothing
+/// from running.
+pub fn prices(policy: &WorkspacePolicy, request: &Request) -> Option<Prices> {
+    parts(policy).find_map(|(requirement, _)| {
+        let Required::Present(config) = request.required(&requirement) else {
+            return None;
+        };
+        Prices::deserialize(config.get("data")?.get("prices")?).ok()
+    })
 }
 
 /// Requirements with the `EnvironmentConfigs` that answer them.

@@ -24,6 +24,7 @@ use crate::{hold, keys};
 
 mod homes;
 mod rest;
+mod running;
 
 pub use rest::Rest;
 

@@ -92,6 +92,11 @@ impl<'a> Composite<'a> {
         self.text(&["spec", "parameters", "placement"]) == "Cluster"
     }
 
+    /// Whose workspace it is, the parameters valid or not.
+    pub fn owner(self) -> &'a str {
+        self.text(&["spec", "parameters", "owner"])
+    }
+
     /// Whether the parameters mention a home volume, valid or not.
     pub fn asks_for_home(self) -> bool {
         self.at(&["spec", "parameters", "home"]).is_some()
@@ -118,6 +123,7 @@ impl<'a> Composite<'a> {
             queue: self.status_field("queue"),
             lifecycle: self.status_field("lifecycle"),
             activity: self.status_field("activity"),
+            cost: self.status_field("cost"),
         }
     }
 

@@ -25,6 +25,7 @@ pub mod cluster;
 pub mod compose;
 pub mod composite;
 pub mod connection;
+pub mod cost;
 pub mod dev_user;
 pub mod finding;
 pub mod flavor;

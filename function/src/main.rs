@@ -1,10 +1,13 @@
 //! `function-gpu-workspace`: serves the composition function until SIGTERM.
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
 
 use clap::Parser;
+use function_gpu_workspace::server::spending::Spending;
 use function_gpu_workspace::server::{self, Arguments};
-use function_gpu_workspace::service::answer;
+use function_gpu_workspace::service::answer_seen;
 use function_sdk_rust::logging;
 use jiff::Timestamp;
 
@@ -17,10 +20,15 @@ async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     logging::configure(arguments.debug);
     let now = arguments.now;
+    let spending = Arc::new(Spending::default());
+    let observed = Arc::clone(&spending);
     let answer = Box::leak(Box::new(move |call| {
-        answer(call, now.unwrap_or_else(Timestamp::now))
+        let now = now.unwrap_or_else(Timestamp::now);
+        answer_seen(call, now, |request, response| {
+            observed.observe(request, response, Instant::now());
+        })
     }));
-    match server::run(answer, &arguments).await {
+    match server::run(answer, &spending, &arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("function-gpu-workspace: {error}");

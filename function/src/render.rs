@@ -6,12 +6,16 @@ use std::fmt;
 use std::time::Duration;
 
 use api::condition::CONFIG_RESOLVED;
+use api::lifecycle::StopReason;
 use api::policy::WorkspacePolicy;
-use api::workspace::{GpuDevWorkspaceStatus, Placement};
+use api::workspace::{GpuDevWorkspaceStatus, Phase, Placement};
 
 use crate::claim_paths::ClaimPaths;
-use crate::compose::{Composed, Seen};
+use crate::compose::{Composed, Rest, Seen};
 use crate::composite::Composite;
+use crate::cost::budget::{self, Verdict};
+use crate::cost::{self, Cost, price};
+use crate::finding::Cause;
 use crate::hold::Hold;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::{Life, Sight};
@@ -21,7 +25,8 @@ use crate::response::{Condition, Desired, Response, fields};
 use crate::schema::Violations;
 use crate::status::{self, Report};
 use crate::{
-    cluster, connection, dev_user, flavor, input, limits, placement, requirements, resolve,
+    catalogue, cluster, connection, dev_user, flavor, input, limits, placement, requirements,
+    resolve,
 };
 
 /// How soon to look whether a volume is detached.
@@ -107,14 +112,14 @@ fn on_ec2(request: &Request, composite: Option<Composite<'_>>) -> Response {
     let Some(composite) = composite else {
         return rendering.refused(Some(&policy), &Refusal::NoComposite);
     };
-    let life = match rendering.life(&policy, composite) {
-        Ok(life) => life,
+    let (life, cost) = match rendering.life(&policy, composite) {
+        Ok(both) => both,
         Err(violations) => {
             return rendering.refused(Some(&policy), &Refusal::Parameters(violations));
         }
     };
     let response = if life.decision.step == Step::Run {
-        match rendering.workspace(&policy, composite) {
+        match rendering.workspace(&policy, composite, &cost.verdict) {
             Ok(response) => response,
             Err(Unresolved::Held(why)) => rendering.held(&policy, composite, &why),
             Err(Unresolved::Refused(why)) => rendering.refused(Some(&policy), &why),
@@ -122,7 +127,7 @@ fn on_ec2(request: &Request, composite: Option<Composite<'_>>) -> Response {
     } else {
         rendering.at_rest(&policy, composite, &life)
     };
-    life.told(response)
+    cost.told(life.told(response))
 }
 
 /// A request, and what is seen in it.
@@ -133,20 +138,48 @@ struct Rendering<'a> {
 }
 
 impl Rendering<'_> {
-    fn life(&self, policy: &WorkspacePolicy, composite: Composite<'_>) -> Result<Life, Violations> {
+    /// Whether it runs, and what it costs.
+    fn life(
+        &self,
+        policy: &WorkspacePolicy,
+        composite: Composite<'_>,
+    ) -> Result<(Life, Cost), Violations> {
         let parameters = composite.parameters()?;
+        let budget = budget::read(policy, self.request, &parameters.owner, composite);
+        let asked = self.previous.cost.as_ref();
+        let asked = asked.and_then(|cost| cost.request.as_ref());
         let sight = Sight {
             has_machine: self.seen.has_machine(),
             reported: self.seen.reported(policy),
+            ends_by: budget.ends_by(asked),
         };
-        Life::of(
+        let life = Life::of(
             composite,
             self.previous,
             parameters.lifecycle.as_ref(),
             &policy.lifecycle,
             sight,
             self.request.now,
-        )
+        )?;
+        let prices = catalogue::prices(policy, self.request);
+        let prices = prices.as_ref();
+        let region = &parameters.region;
+        let types = limits::instance_types(&parameters);
+        let market = parameters
+            .capacity_type
+            .unwrap_or(policy.defaults.capacity_type);
+        let subject = cost::Subject {
+            composite,
+            previous: self.previous,
+            prices,
+            running: price::of_machines(prices, region, &self.seen.machines()),
+            is_on: self.seen.is_on(),
+            highest: &price::highest(prices, region, &types, market),
+            budget: &budget,
+            now: self.request.now,
+        };
+        let cost = Cost::of(subject, &life);
+        Ok((life, cost))
     }
 
     /// It does not run. Nothing that has to be fetched is needed for that: a catalogue
@@ -159,9 +192,20 @@ impl Rendering<'_> {
         let rest = self
             .seen
             .at_rest(life.decision.step, policy, &origin.namespace);
-        let report = status::at_rest(&rest, &life.cause(), life.phase(), self.previous);
+        self.resting(policy, rest, &life.cause(), life.phase(), String::new())
+    }
+
+    fn resting(
+        &self,
+        policy: &WorkspacePolicy,
+        rest: Rest,
+        because: &Cause,
+        phase: Phase,
+        notice: String,
+    ) -> Response {
+        let report = status::at_rest(&rest, because, phase, self.previous);
         let is_detaching = rest.home.as_ref().is_some_and(|home| home.detaching);
-        let config = Condition::config_resolved(String::new());
+        let config = Condition::config_resolved(notice);
         let ttl = ttl(policy, is_detaching || !rest.left.is_empty());
         self.composed(policy, config, report, rest.resources, ttl)
     }
@@ -170,11 +214,23 @@ impl Rendering<'_> {
         &self,
         policy: &WorkspacePolicy,
         composite: Composite<'_>,
+        verdict: &Verdict,
     ) -> Result<Response, Unresolved> {
         let workspace = resolve::workspace(policy, composite, &self.seen, self.request)?;
-        let composition = self
-            .seen
-            .composed(&workspace.wanted, policy, &workspace.paths)?;
+        let composition = match verdict {
+            Verdict::Go | Verdict::Short(_) => {
+                self.seen
+                    .composed(&workspace.wanted, policy, &workspace.paths)?
+            }
+            Verdict::Keep(_) => self.seen.held(&workspace.paths),
+            Verdict::Wait(why) => {
+                let stop = Step::Stop(StopReason::State);
+                let namespace = &workspace.wanted.origin.namespace;
+                let rest = self.seen.at_rest(stop, policy, namespace);
+                let notice = workspace.notice;
+                return Ok(self.resting(policy, rest, why, Phase::Queued, notice));
+            }
+        };
         let mut report = status::report(&composition, self.previous);
         report.status.image = Some(workspace.wanted.image);
         let mut notices = vec![workspace.notice];

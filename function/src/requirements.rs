@@ -5,6 +5,7 @@ use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceCapacityType;
 
 use crate::composite::Composite;
+use crate::cost::budget;
 use crate::on_demand::{self, home};
 use crate::request::Request;
 use crate::{catalogue, keys, owner};
@@ -35,6 +36,11 @@ pub enum Which {
         /// Of that namespace; of all namespaces for none.
         namespace: Option<String>,
     },
+    /// The cluster-scoped composites whose claims are in a namespace.
+    Claimed {
+        /// The namespace.
+        namespace: String,
+    },
     /// All of a namespace that carry a label.
     Labelled {
         /// The namespace.
@@ -54,7 +60,10 @@ pub fn of(policy: &WorkspacePolicy, request: &Request) -> Vec<Requirement> {
         return required;
     };
     required.extend(owner::requirement(policy, &origin));
-    let market = composite.parameters().ok().and_then(|p| p.capacity_type);
+    let parameters = composite.parameters().ok();
+    let owner = parameters.as_ref().map(|p| p.owner.as_str());
+    required.extend(owner.and_then(|owner| budget::requirement(policy, owner)));
+    let market = parameters.and_then(|p| p.capacity_type);
     let is_on_demand =
         market.unwrap_or(policy.defaults.capacity_type) == WorkspaceCapacityType::OnDemand;
     let recorded = composite.status().home;

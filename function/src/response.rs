@@ -20,6 +20,8 @@ use crate::requirements::{Requirement, Which};
 /// The longest message, in characters. Values that people wrote and what providers
 /// say may be as long as etcd allows, and each message goes into several places.
 const LONGEST: usize = 4096;
+/// Crossplane's label of a composite with its claim's namespace.
+const CLAIM_NAMESPACE: &str = "crossplane.io/claim-namespace";
 /// How soon to look again at what a person has to change.
 const REFUSED_TTL: Duration = Duration::from_mins(1);
 
@@ -227,6 +229,10 @@ impl Requirement {
         let (which, namespace) = match self.which {
             Which::Named(name) => (Some(ResourceMatch::Name(name)), None),
             Which::Every { namespace } => (None, namespace),
+            Which::Claimed { namespace } => {
+                let label = (CLAIM_NAMESPACE.to_owned(), namespace);
+                (Some(ResourceMatch::Labels([label].into())), None)
+            }
             Which::Labelled {
                 namespace,
                 key,

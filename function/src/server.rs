@@ -27,6 +27,7 @@ pub mod incoming;
 pub mod metrics;
 pub mod metrics_endpoint;
 pub mod signals;
+pub mod spending;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +48,7 @@ use certificates::Certificates;
 use endpoint::{Answer, Endpoint, Package, V1, V1Beta1};
 use metrics::{Counted, Metrics};
 use signals::Signals;
+use spending::Spending;
 
 /// How long running calls may take after the first signal. Kubernetes kills
 /// after 30 seconds.
@@ -62,12 +64,16 @@ const MEGABYTE: usize = 1024 * 1024;
 ///
 /// Arguments, certificates or addresses that cannot be used, before anything is
 /// served; [`Error::Interrupted`] after a second signal.
-pub async fn run(answer: Answer, arguments: &Arguments) -> Result<(), Error> {
+pub async fn run(
+    answer: Answer,
+    spending: &Arc<Spending>,
+    arguments: &Arguments,
+) -> Result<(), Error> {
     let certificates = arguments.certificates()?.map(Certificates::read);
     let certificates = certificates.transpose()?;
     let mut signals = Signals::install()?;
     let listener = Listener::bind("--address", &arguments.address, arguments.network)?;
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(Metrics::new(spending));
     serve_metrics(arguments, &metrics)?;
     let limit = arguments.max_recv_message_size.get() as usize * MEGABYTE;
     let (health, routes) = routes(answer, limit).await?;

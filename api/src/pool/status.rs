@@ -134,6 +134,9 @@ pub struct PoolInstance {
     /// What its agent says of its use: its tag of that name, word for word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<String>,
+    /// Its spot price in US dollars per hour, where the provider looks it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hourly_usd: Option<f64>,
     /// Its SSH host key, as its agent says: its tag of that name, word for word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_key: Option<String>,

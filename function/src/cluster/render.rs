@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::condition::CONFIG_RESOLVED;
+use api::lifecycle::StopReason;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use serde_json::{Value, json};
 
-use super::activity;
 use super::names::Names;
 use super::plan::{self, Plan, Step};
 use super::record::{self, Record};
@@ -16,8 +16,11 @@ use super::report::{Report, Subject};
 use super::required;
 use super::seen::{Pod, Seen};
 use super::wanted::{self, Wanted};
+use super::{activity, choice};
 use crate::compose::Composed;
 use crate::composite::Composite;
+use crate::cost::budget::{self, Verdict};
+use crate::cost::{self, Cost, price};
 use crate::hold::{self, Hold};
 use crate::lifecycle::life::{Life, Sight};
 use crate::refusal::Refusal;
@@ -26,7 +29,7 @@ use crate::request::Request;
 use crate::requirements::Requirement;
 use crate::response::{Condition, Desired, Response, fields};
 use crate::schema::Violations;
-use crate::{input, keys};
+use crate::{catalogue, input, keys, lifecycle};
 
 /// How soon to look again at pods that are on their way, should Crossplane's watches
 /// have stopped listening.
@@ -49,11 +52,11 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
         Ok(policy) => policy,
         Err(violations) => return rendering.refused(None, &Refusal::Policy(violations)),
     };
-    let life = match rendering.life(&policy) {
-        Ok(life) => life,
+    let (life, cost) = match rendering.life(&policy) {
+        Ok(both) => both,
         Err(wrong) => return rendering.refused(Some(&policy), &Refusal::Parameters(wrong)),
     };
-    life.told(rendering.decided(&policy, &life))
+    cost.told(life.told(rendering.decided(&policy, &life, &cost)))
 }
 
 /// A request, and what is seen in it.
@@ -66,37 +69,79 @@ struct Rendering<'a> {
 }
 
 impl Rendering<'_> {
-    fn life(&self, policy: &WorkspacePolicy) -> Result<Life, Violations> {
+    /// Whether it runs, and what it costs.
+    fn life(&self, policy: &WorkspacePolicy) -> Result<(Life, Cost), Violations> {
         let parameters = self.parameters.map_err(Clone::clone)?;
         let record = self.seen.stateful_set().and_then(Record::of);
         let pods = record
             .map(|record| record.pods)
             .or(self.previous.pods.clone());
+        let budget = budget::read(policy, self.request, &parameters.owner, self.composite);
+        let asked = self.previous.cost.as_ref();
+        let asked = asked.and_then(|cost| cost.request.as_ref());
         let watched = pods.as_ref().map_or(0, plan::watched);
         let report = activity::reported(self.seen, watched);
         let sight = Sight {
             has_machine: self.seen.pods().any(Pod::has_started),
             reported: activity::as_reported(watched > 0, report.as_deref()),
+            ends_by: budget.ends_by(asked),
         };
-        Life::of(
+        let life = Life::of(
             self.composite,
             self.previous,
             parameters.lifecycle.as_ref(),
             &policy.lifecycle,
             sight,
             self.request.now,
-        )
+        )?;
+        let prices = catalogue::prices(policy, self.request);
+        let nodes = price::Nodes {
+            prices: prices.as_ref(),
+            chosen: pods.as_ref(),
+            wanted: policy
+                .cluster
+                .as_ref()
+                .and_then(|cluster| choice::flavor(parameters, cluster).ok()),
+            count: parameters.distributed.as_ref().map_or(1, |d| d.nodes),
+            started: self.seen.pods().filter(|pod| pod.has_started()).count(),
+        };
+        let is_on = self.is_on();
+        let subject = cost::Subject {
+            composite: self.composite,
+            previous: self.previous,
+            prices: prices.as_ref(),
+            running: nodes.running(),
+            is_on,
+            highest: &nodes.highest(is_on),
+            budget: &budget,
+            now: self.request.now,
+        };
+        let cost = Cost::of(subject, &life);
+        Ok((life, cost))
     }
 
-    fn decided(&self, policy: &WorkspacePolicy, life: &Life) -> Response {
-        let step = life.decision.step;
+    /// Whether there are pods, or are to be.
+    fn is_on(&self) -> bool {
+        let set = self.seen.stateful_set();
+        set.is_some_and(|set| set.replicas() > 0) || self.seen.pods().any(Pod::has_started)
+    }
+
+    fn decided(&self, policy: &WorkspacePolicy, life: &Life, cost: &Cost) -> Response {
+        let set = self.seen.stateful_set();
+        let is_stopping = set.is_some_and(|set| set.replicas() == 0);
+        let step = match &cost.verdict {
+            Verdict::Go | Verdict::Short(_) => life.decision.step,
+            // Pods that run stay what they are in any case.
+            Verdict::Keep(_) if !is_stopping => life.decision.step,
+            Verdict::Keep(_) | Verdict::Wait(_) => lifecycle::Step::Stop(StopReason::State),
+        };
         let wanted =
             match wanted::wanted(policy, self.composite, self.parameters, step, self.request) {
                 Ok(wanted) => wanted,
                 Err(why) => return self.unresolved(policy, why),
             };
         match plan::plan(&wanted, self.seen, self.previous.pods.as_ref()) {
-            Ok(plan) => self.planned(policy, &wanted, plan, life),
+            Ok(plan) => self.planned(policy, &wanted, plan, life, cost),
             Err(why) => self.unresolved(policy, why),
         }
     }
@@ -107,8 +152,12 @@ impl Rendering<'_> {
         wanted: &Wanted,
         plan: Plan,
         life: &Life,
+        cost: &Cost,
     ) -> Response {
-        let cause = life.cause();
+        let (cause, phase) = match cost.cause() {
+            Some(cause) => (cause.clone(), Phase::Queued),
+            None => (life.cause(), life.phase()),
+        };
         let report = Subject {
             names: &wanted.names,
             seen: self.seen,
@@ -119,7 +168,7 @@ impl Rendering<'_> {
                 Some(set) => set.home_template().is_some(),
                 None => wanted.home.is_some() && !wanted.deletes_what_is_left,
             },
-            rest: Some((&cause, life.phase())),
+            rest: Some((&cause, phase)),
             previous: self.previous,
         }
         .report();

@@ -11,6 +11,7 @@ use super::record::Record;
 use super::seen::StatefulSet;
 use super::{choice, queue};
 use crate::composite::{Composite, Origin};
+use crate::cost::budget;
 use crate::hold::Hold;
 use crate::request::{Request, Required};
 use crate::requirements::{Requirement, Which};
@@ -23,7 +24,6 @@ pub const HOMES: &str = "homes";
 /// What Kueue made of it and of the others that wait.
 pub const WORKLOADS: &str = "workloads";
 const FLAVOR: &str = "flavor";
-const DEV_USER: &str = "dev-user";
 /// Kueue's API.
 pub const KUEUE: &str = "kueue.x-k8s.io/v1beta2";
 /// The API version of flavors and users, as a constant of the requirement.
@@ -44,12 +44,14 @@ pub fn requirements(
         return required;
     };
     required.extend(owner::requirement(policy, &origin));
-    required.extend(of_claim(cluster, &origin, parameters, status, set));
+    let budgets = policy.budgets.is_some();
+    required.extend(of_claim(cluster, budgets, &origin, parameters, status, set));
     required
 }
 
 fn of_claim(
     cluster: &ClusterPolicy,
+    budgets: bool,
     origin: &Origin,
     parameters: Option<&WorkspaceParameters>,
     status: &GpuDevWorkspaceStatus,
@@ -73,8 +75,8 @@ fn of_claim(
     if let Ok(flavor) = choice::flavor(parameters, cluster) {
         required.push(ours(FLAVOR, "WorkspaceFlavor", flavor));
     }
-    if cluster.dev_users {
-        required.push(ours(DEV_USER, "DevUser", &parameters.owner));
+    if cluster.dev_users || budgets {
+        required.push(budget::dev_user(&parameters.owner));
     }
     let recorded = set.and_then(Record::of).map(|record| record.pods);
     let is_queued = [status.pods.as_ref(), recorded.as_ref()]
@@ -143,7 +145,7 @@ pub fn dev_user_keys(
     if !cluster.dev_users {
         return Ok(Vec::new());
     }
-    match request.required(DEV_USER) {
+    match request.required(budget::REQUIREMENT) {
         Required::Unresolved => Err(Hold::DevUserUnresolved {
             name: parameters.owner.clone(),
         }),

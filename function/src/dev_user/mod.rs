@@ -4,6 +4,7 @@
 //! a workspace, a `ClusterUsage` of the `DevUser` itself refuses its deletion, unless
 //! the policy says that homes go with their owner.
 
+pub mod budget;
 mod objects;
 mod protection;
 mod render;

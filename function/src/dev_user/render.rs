@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::condition::READY;
+use api::cost::BudgetStatus;
 use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus};
+use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::budget::{self, Workspace};
 use super::objects::User;
 use super::protection::{self, Contents};
 use crate::compose::Composed;
@@ -24,6 +28,8 @@ pub const KIND: &str = "DevUser";
 const LONGEST: usize = 63;
 /// While something is on its way.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
+/// Not sooner again than this.
+const SHORTEST_TTL: Duration = Duration::from_secs(1);
 
 /// Decides.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
@@ -104,18 +110,24 @@ fn composed(request: &Request, user: User<'_>) -> Response {
             Contents::Unknown => Vec::new(),
         },
         message: waits.or(protection),
+        budget: budget(request, user),
     };
     let resources = objects.into_iter().map(|(key, object)| {
         let ready = unready(&key, observed.get(&key)).is_none();
         (key, Composed { object, ready })
     });
+    let ttl = if ready {
+        Duration::from_secs(user.policy.refresh_seconds.into())
+    } else {
+        UNSETTLED_TTL
+    };
+    let mut requirements = protection::requirements(user.namespace, user.name);
+    let budgets = user.policy.budgets.as_ref();
+    let budgets = budgets.filter(|_| user.spec.budget.is_some());
+    requirements.extend(budgets.map(|policy| budget::requirement(policy, user.namespace)));
     Response {
-        ttl: if ready {
-            Duration::from_secs(user.policy.refresh_seconds.into())
-        } else {
-            UNSETTLED_TTL
-        },
-        requirements: protection::requirements(user.namespace, user.name),
+        ttl: ttl.min(next_budget(status.budget.as_ref(), request.now)),
+        requirements,
         desired: Some(Desired {
             resources: resources.collect(),
             status: fields(&status),
@@ -125,6 +137,34 @@ fn composed(request: &Request, user: User<'_>) -> Response {
         conditions: vec![Condition::config_resolved(String::new())],
         events: Vec::new(),
     }
+}
+
+/// What becomes of the budget; as it was while nobody has looked at the workspaces.
+fn budget(request: &Request, user: User<'_>) -> Option<BudgetStatus> {
+    let policy = user.policy.budgets.as_ref()?;
+    let monthly = user.spec.budget.as_ref()?.monthly_usd;
+    let previous = request.composite.as_ref();
+    let previous = previous.and_then(|user| user.pointer("/status/budget"));
+    let previous = previous.and_then(|status| BudgetStatus::deserialize(status).ok());
+    let Some(found) = request.required.get(budget::WORKSPACES) else {
+        return previous;
+    };
+    let workspaces = Workspace::of(found, user.name);
+    let namespace = (!policy.everywhere).then(|| user.namespace.to_owned());
+    let previous = previous.as_ref();
+    Some(budget::decide(
+        previous,
+        monthly,
+        &workspaces,
+        namespace,
+        request.now,
+    ))
+}
+
+fn next_budget(status: Option<&BudgetStatus>, now: Timestamp) -> Duration {
+    let next = status.and_then(budget::next);
+    let left = next.and_then(|next| Duration::try_from(next.duration_since(now)).ok());
+    left.map_or(Duration::MAX, |left| left.max(SHORTEST_TTL))
 }
 
 /// Why an object is not as it should be.

@@ -6,6 +6,7 @@ use api::condition::{CONFIG_RESOLVED, STOP_SCHEDULED};
 use api::lifecycle::{EXTEND_UNTIL, LifecyclePolicy, RESUME, StopReason, WorkspaceLifecycle};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -29,6 +30,7 @@ pub struct Life {
     pub terms: Terms,
     /// What becomes of it.
     pub decision: Decision,
+    extension: Option<Timestamp>,
     told: Option<String>,
     now: Timestamp,
 }
@@ -40,6 +42,8 @@ pub struct Sight<'a> {
     pub has_machine: bool,
     /// What its agent said.
     pub reported: Reported<'a>,
+    /// Until when the owner's budget lets its run last, where there is one.
+    pub ends_by: Option<Timestamp>,
 }
 
 impl Life {
@@ -64,15 +68,27 @@ impl Life {
             previous: previous.lifecycle.as_ref(),
             has_machine: sight.has_machine,
             reported: sight.reported,
+            ends_by: sight.ends_by,
             now,
         });
         let told = composite.condition_reason(STOP_SCHEDULED);
+        let extension = composite.annotation(EXTEND_UNTIL);
         Ok(Self {
+            extension: extension.and_then(|until| until.parse().ok()),
             told: told.map(str::to_owned),
             terms,
             decision,
             now,
         })
+    }
+
+    /// When the run ends that the claim asks for, whatever its budget says: counted from
+    /// its start, or from a time where it has not begun. None where nothing ends it.
+    pub fn ends_at(&self, from: Timestamp) -> Option<Timestamp> {
+        let started = self.decision.status.as_ref();
+        let started = started.and_then(|record| record.started_at.as_ref());
+        let started = started.map_or(from, |Time(started)| *started);
+        self.terms.end(started, self.extension)
     }
 
     /// Why it does not run.

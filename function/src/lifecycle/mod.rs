@@ -40,6 +40,8 @@ pub struct Subject<'a> {
     pub has_machine: bool,
     /// What its agent said.
     pub reported: Reported<'a>,
+    /// Until when the owner's budget lets the run last, where there is one.
+    pub ends_by: Option<Timestamp>,
     /// When the decision is made.
     pub now: Timestamp,
 }
@@ -240,10 +242,8 @@ impl Subject<'_> {
         started: Timestamp,
         extension: Option<Timestamp>,
     ) -> Option<(Timestamp, StopReason)> {
-        let end = after(started, self.terms.max_lifetime.as_ref()?);
-        let furthest = end.saturating_add(self.terms.max_extension);
-        let extended = extension.map(|until| until.min(furthest.unwrap_or(Timestamp::MAX)));
-        let end = extended.map_or(end, |until| until.max(end));
+        let end = self.terms.end(started, extension)?;
+        let end = self.ends_by.map_or(end, |by| end.min(by));
         Some((end, StopReason::MaxLifetime))
     }
 }

@@ -3,7 +3,7 @@
 use api::lifecycle::{
     DurationBounds, LifecyclePolicy, WorkspaceLifecycle, WorkspaceState, duration,
 };
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::schema::{Violation, Violations};
 
@@ -31,6 +31,17 @@ pub struct Length {
     pub time: SignedDuration,
     /// As somebody wrote it.
     pub text: String,
+}
+
+impl Terms {
+    /// When a run ends at the latest, extended as far as it may be; none where nothing
+    /// ends it.
+    pub fn end(&self, started: Timestamp, extension: Option<Timestamp>) -> Option<Timestamp> {
+        let end = super::after(started, self.max_lifetime.as_ref()?);
+        let furthest = end.saturating_add(self.max_extension);
+        let extended = extension.map(|until| until.min(furthest.unwrap_or(Timestamp::MAX)));
+        Some(extended.map_or(end, |until| until.max(end)))
+    }
 }
 
 /// Puts the two together.

@@ -55,6 +55,7 @@ impl Life {
                 Some(text) => Reported::Text(text),
                 None => Reported::Nothing,
             },
+            ends_by: None,
             now: time(now),
         });
         self.record.clone_from(&decision.status);

@@ -16,6 +16,7 @@ use tonic::{Code, Status};
 use tower_service::Service;
 
 use super::endpoint::{Package, V1, V1Beta1};
+use super::spending::Spending;
 
 /// Names of gRPC's codes as Go writes them, by number.
 const CODES: [&str; 17] = [
@@ -37,6 +38,8 @@ const CODES: [&str; 17] = [
     "DataLoss",
     "Unauthenticated",
 ];
+/// How the names of counters begin.
+const COUNTED: &str = "grpc_";
 const UNARY: &str = "unary";
 const METHODS: [(&str, &str, &str); 6] = [
     (UNARY, V1::SERVICE, "RunFunction"),
@@ -76,9 +79,10 @@ struct Method {
 }
 
 impl Metrics {
-    /// Counters at zero.
-    pub fn new() -> Self {
+    /// Counters at zero, and what workspaces cost.
+    pub fn new(spending: &Arc<Spending>) -> Self {
         let mut registry = Registry::default();
+        registry.register_collector(Box::new(Arc::clone(spending)));
         let mut family = |name: &str, help: &str| {
             let counters = Counters::default();
             registry.register(name, help, counters.clone());
@@ -140,7 +144,7 @@ impl Metrics {
         let lines = text.lines().filter(|line| *line != "# EOF").map(|line| {
             let mut words = line.splitn(4, ' ');
             match (words.next(), words.next(), words.next(), words.next()) {
-                (Some("#"), Some(what), Some(name), Some(rest)) => {
+                (Some("#"), Some(what), Some(name), Some(rest)) if name.starts_with(COUNTED) => {
                     format!("# {what} {name}_total {rest}\n")
                 }
                 _ => format!("{line}\n"),
@@ -158,12 +162,6 @@ impl Metrics {
             method,
             code: Code::Cancelled,
         })
-    }
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

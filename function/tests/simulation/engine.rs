@@ -141,6 +141,10 @@ fn fetch(required: &[Requirement], cluster: &[Value]) -> BTreeMap<String, Vec<Va
                 Which::Every { namespace } => namespace
                     .as_ref()
                     .is_none_or(|namespace| is("/metadata/namespace", namespace)),
+                Which::Claimed { namespace } => {
+                    let label = "/metadata/labels/crossplane.io~1claim-namespace";
+                    is(label, namespace)
+                }
                 Which::Labelled {
                     namespace,
                     key,

@@ -69,6 +69,7 @@ mod tests {
             private_ip: Some(format!("10.0.0.{number}")),
             launched_at: None,
             activity: None,
+            hourly_usd: None,
             host_key: None,
         }
     }

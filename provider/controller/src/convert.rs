@@ -121,6 +121,7 @@ pub fn instance_to_api(instance: &Instance) -> PoolInstance {
         private_ip: instance.private_ip.clone(),
         launched_at: instance.launched_at.map(Time),
         activity: instance.activity.clone(),
+        hourly_usd: None,
         host_key: instance.host_key.clone(),
     }
 }

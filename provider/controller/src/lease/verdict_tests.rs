@@ -67,6 +67,7 @@ fn lent(state: &str, told: Option<&str>) -> SpotPool {
         private_ip: None,
         launched_at: None,
         activity: None,
+        hourly_usd: None,
         host_key: None,
     });
     pool

@@ -1,0 +1,205 @@
+//! What a workspace costs, and whether its owner's budget has room for it.
+//!
+//! Its machines are counted while they are seen ([`ledger`]), at the catalogue's prices
+//! ([`price`]). Where the policy has budgets, a run is asked for in status ([`need`]) and
+//! granted by the owner's `DevUser`, whose calls Crossplane makes one after the other
+//! ([`budget`], [`crate::dev_user`]): two workspaces that are reconciled at once never
+//! start on the same money.
+
+pub mod budget;
+pub mod ledger;
+pub mod month;
+pub mod need;
+pub mod price;
+
+use std::time::Duration;
+
+use api::catalogue::Prices;
+use api::condition::{CONFIG_RESOLVED, WITHIN_BUDGET};
+use api::cost::{BudgetRequest, CostSource, CostStatus};
+use api::workspace::GpuDevWorkspaceStatus;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::composite::Composite;
+use crate::finding::Cause;
+use crate::lifecycle::life::Life;
+use crate::response::{Condition, Event, Response, Severity};
+use budget::{Budget, Verdict};
+use ledger::{Ledger, hours, rounded};
+use need::Run;
+use price::Running;
+
+/// A margin for Crossplane, which comes back up to a tenth earlier than asked.
+const EARLY: f64 = 0.9;
+
+/// What a cost is told from.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The workspace.
+    pub composite: Composite<'a>,
+    /// Its last status.
+    pub previous: &'a GpuDevWorkspaceStatus,
+    /// The catalogue's prices.
+    pub prices: Option<&'a Prices>,
+    /// What runs.
+    pub running: Running,
+    /// Whether something composed keeps machines running, or makes some.
+    pub is_on: bool,
+    /// US dollars per hour that it may cost at most; or the price that is missing.
+    pub highest: &'a Result<f64, String>,
+    /// Its owner's budget.
+    pub budget: &'a Budget,
+    /// When the decision is made.
+    pub now: Timestamp,
+}
+
+/// What a workspace costs, as it stands in this call.
+#[derive(Clone, Debug)]
+pub struct Cost {
+    /// Whether the owner's budget lets it run.
+    pub verdict: Verdict,
+    status: Option<CostStatus>,
+    condition: Option<Condition>,
+    told: Option<String>,
+    notice: Option<String>,
+    next: Option<Timestamp>,
+    now: Timestamp,
+}
+
+impl Cost {
+    /// Counts, and asks for what is needed.
+    pub fn of(subject: Subject<'_>, life: &Life) -> Self {
+        let Subject {
+            previous,
+            budget,
+            now,
+            ..
+        } = subject;
+        let last = previous.cost.as_ref();
+        let before = Ledger::read(last, now);
+        let hourly = match subject.running {
+            Running::Nothing => None,
+            Running::Priced(usd, _) => Some(usd),
+            // What ran at a known price goes on at it.
+            Running::Unpriced => before.since.map(|_| before.hourly),
+        };
+        let ledger = before.at(now, hourly);
+        let run = Run {
+            life,
+            previous,
+            is_on: subject.is_on,
+            has_machine: subject.running != Running::Nothing,
+            hourly: subject.highest.as_ref().copied().ok(),
+            ledger: &ledger,
+            now,
+        };
+        let request = budget.is_limited().then(|| run.request()).flatten();
+        let verdict = budget.verdict(subject, &ledger, request.as_ref(), life);
+        let status = subject.status(&ledger, request, life);
+        let next = run.next(status.as_ref().and_then(|s| s.request.as_ref()));
+        let is_unpriced = budget.is_limited() && hourly.is_none() && run.has_machine;
+        Self {
+            condition: budget.condition(&verdict, life),
+            told: subject
+                .composite
+                .condition_reason(WITHIN_BUDGET)
+                .map(str::to_owned),
+            notice: is_unpriced.then(|| {
+                "the catalogue has no price of what runs, so the budget does not count it: add \
+                 it to data.prices"
+                    .to_owned()
+            }),
+            next: status.is_some().then_some(next).flatten(),
+            verdict,
+            status,
+            now,
+        }
+    }
+
+    /// Adds what there is to tell, and when to look again.
+    pub fn told(&self, mut response: Response) -> Response {
+        if let Some(desired) = &mut response.desired {
+            match self.status.as_ref().map(serde_json::to_value) {
+                Some(Ok(status)) => desired.status.insert("cost".to_owned(), status),
+                _ => desired.status.remove("cost"),
+            };
+        }
+        let mut conditions = response.conditions.iter_mut();
+        if let Some(config) = conditions.find(|c| c.type_ == CONFIG_RESOLVED && c.holds) {
+            let said = Some(config.message.clone()).filter(|message| !message.is_empty());
+            let all: Vec<String> = said.into_iter().chain(self.notice.clone()).collect();
+            config.message = all.join("; ");
+        }
+        response.events.extend(self.event());
+        response.conditions.extend(self.condition.clone());
+        if let Some(at) = self.next {
+            let left = Duration::try_from(at.duration_since(self.now)).unwrap_or_default();
+            response.ttl = response.ttl.min(left.div_f64(EARLY).max(budget::SOON));
+        }
+        if self.verdict.is_pending() {
+            response.ttl = response.ttl.min(budget::SOON);
+        }
+        response
+    }
+
+    /// Why the budget keeps it from running.
+    pub fn cause(&self) -> Option<&Cause> {
+        match &self.verdict {
+            Verdict::Wait(cause) => Some(cause),
+            Verdict::Go | Verdict::Short(_) | Verdict::Keep(_) => None,
+        }
+    }
+
+    /// What somebody should hear of, when they have not heard it.
+    fn event(&self) -> Option<Event> {
+        let condition = self.condition.as_ref().filter(|c| !c.holds)?;
+        let news =
+            condition.reason == budget::EXCEEDED && self.told.as_deref() != Some(budget::EXCEEDED);
+        news.then(|| Event {
+            severity: Severity::Warning,
+            reason: budget::EXCEEDED,
+            message: condition.message.clone(),
+        })
+    }
+}
+
+impl Subject<'_> {
+    /// What is written down: nothing of a workspace that never cost anything.
+    fn status(
+        self,
+        ledger: &Ledger,
+        request: Option<BudgetRequest>,
+        life: &Life,
+    ) -> Option<CostStatus> {
+        let last = self.previous.cost.as_ref();
+        if last.is_none() && ledger.since.is_none() && request.is_none() {
+            return None;
+        }
+        let as_of = self.prices.map(|prices| prices.as_of.clone());
+        let source = match self.running {
+            Running::Priced(_, source) => source,
+            Running::Nothing | Running::Unpriced => {
+                last.map_or(CostSource::Catalogue, |last| last.source)
+            }
+        };
+        let stops_at = life.decision.status.as_ref();
+        let stops_at = stops_at.and_then(|record| record.stops_at.as_ref());
+        let end = ledger.month.end();
+        let end = stops_at.map_or(end, |Time(at)| end.min(*at));
+        let left = ledger.billed_until.map_or(0.0, |until| hours(until, end));
+        let so_far = ledger.so_far();
+        Some(CostStatus {
+            hourly_usd: ledger.hourly,
+            so_far_usd: so_far,
+            projected_usd: rounded(so_far + ledger.hourly * left),
+            as_of: as_of.or(last.map(|last| last.as_of.clone()))?,
+            source,
+            month: ledger.month.to_string(),
+            earlier_usd: ledger.earlier,
+            since: ledger.since.map(Time),
+            billed_until: ledger.billed_until.map(Time),
+            request,
+        })
+    }
+}
