@@ -18,6 +18,19 @@ def composition(
     document["metadata"] = {"name": name}
     (step,) = document["spec"]["pipeline"]
     step["input"] = _merged(step["input"], policy)
+    for required in step.get("requirements", {}).get("requiredResources", []):
+        if required["requirementName"] == "catalogue":
+            required["name"] = step["input"]["catalogue"]["name"]
+    cluster.apply(document)
+    return name
+
+
+def catalogue(cluster: Cluster, name: str, data: Object) -> str:
+    """Applies a catalogue like the examples', with changes of its data."""
+    text = (ROOT / "examples/platform/catalogue.yaml").read_text()
+    document: Object = yaml.safe_load(text)
+    document["metadata"] = {"name": name}
+    document["data"] = _merged(document["data"], data)
     cluster.apply(document)
     return name
 

@@ -1,17 +1,29 @@
 """Workspaces whose platform stops them: limits of seconds instead of days."""
 
+import json
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
 
+import boto3
 import pytest
 
 from cluster.conftest import alice, flavors, image, keys, new_user
+from cluster.workspaces import Key
 from environment import variants
 from environment.cluster import Cluster
 from environment.ec2 import Ec2
 from environment.platform import Platform
 from lifecycle.life import Life
+from lifecycle.machine import Machine
+
+# The emulator's image that boots, in us-east-1.
+BOOTING = "ami-00000000000c0deb0"
 
 # Fixtures of the suite `cluster`.
 __all__ = ["alice", "flavors", "image", "keys", "new_user"]
@@ -49,6 +61,69 @@ def _newest(repository: str) -> str:
     tags = listed.stdout.split()
     assert tags, f"nothing in {name}: run the suite by `make e2e SUITE=lifecycle`"
     return f"{name}:{tags[-1]}"
+
+
+@pytest.fixture(scope="session")
+def agent_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Where instances find the agent, and its digest."""
+    folder = tmp_path_factory.mktemp("agent")
+    program = folder / "gpu-workspace-agent"
+    written = subprocess.run(
+        ["cargo", "xtask", "agent", program],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer((host(), 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://{host()}:{server.server_port}/{program.name}", written.stdout.split()[
+            0
+        ]
+        server.shutdown()
+
+
+def host() -> str:
+    """This host, as instances see it: where EC2 is."""
+    name = urlsplit(os.environ["AWS_ENDPOINT_URL"]).hostname
+    assert name is not None
+    return name
+
+
+@pytest.fixture(scope="session")
+def booting(cluster: Cluster, agent_url: tuple[str, str]) -> str:
+    """A Composition whose instances are machines that boot, with the agent."""
+    iam = boto3.client("iam")
+    profile = "gpu-workspace"
+    trust = {"Version": "2012-10-17", "Statement": []}
+    iam.create_role(RoleName=profile, AssumeRolePolicyDocument=json.dumps(trust))
+    iam.create_instance_profile(InstanceProfileName=profile)
+    iam.add_role_to_instance_profile(InstanceProfileName=profile, RoleName=profile)
+    image = {
+        "id": BOOTING,
+        "description": "An emulated image that boots",
+        "pytorch": {"version": "2.12.0", "python": "/opt/pytorch/bin/python3"},
+    }
+    catalogue = variants.catalogue(
+        cluster, "gpu-workspaces-booting", {"images": {"us-east-1": {"default": image}}}
+    )
+    url, digest = agent_url
+    agent = {"url": url, "sha256": digest, "reportSeconds": 5}
+    policy = {
+        "catalogue": {"name": catalogue},
+        "lifecycle": {**POLICY["lifecycle"], "staleAfter": "20s", "agent": agent},
+        "instance": {"iamInstanceProfile": profile, "sudo": True},
+        "home": {"moves": True},
+    }
+    return variants.composition(cluster, "lifecycle-booting", policy)
+
+
+@pytest.fixture
+def machine(
+    platform: Platform, booting: str, ec2: Ec2, tmp_path: Path
+) -> Iterator[Machine]:
+    key = Key.generate(tmp_path, "key")
+    yield Machine(platform, booting, ec2, key=key, here=f"{host()}/32")
 
 
 @pytest.fixture

@@ -1,0 +1,68 @@
+"""A workspace on an instance that boots: logging in as its owner does."""
+
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cluster.workspaces import Key
+from environment.cluster import Object
+from environment.waiting import until
+from lifecycle.life import Life
+
+
+@dataclass
+class Machine(Life):
+    key: Key = field(default=Key(Path()))
+    # From where this host connects, as a network.
+    here: str = ""
+
+    def manifest(self, lifecycle: dict[str, str], **parameters: Any) -> Object:
+        ssh = {"publicKeys": [self.key.public], "allowedCidrs": [self.here]}
+        return super().manifest(lifecycle, **{"ssh": ssh, **parameters})
+
+    def options(self) -> list[str]:
+        """What `ssh` needs to log in to the host that the status names, and no other."""
+        status = self.status()
+        known = self.key.private.parent / "known_hosts"
+        keys = status.get("hostKeys", [])
+        known.write_text("".join(f"{status['publicIp']} {key}\n" for key in keys))
+        return [
+            *("-F", "none", "-i", str(self.key.private), "-o", "IdentitiesOnly=yes"),
+            *("-o", f"UserKnownHostsFile={known}", "-o", "StrictHostKeyChecking=yes"),
+            *("-o", "BatchMode=yes", "-o", "ConnectTimeout=3"),
+            f"developer@{status['publicIp']}",
+        ]
+
+    def ssh(self, command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["ssh", *self.options(), command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def run(self, command: str) -> str:
+        ran = self.ssh(command)
+        assert ran.returncode == 0, f"{command}: {ran.stdout}{ran.stderr}"
+        return ran.stdout.strip()
+
+    def logged_in(self, seconds: float = 120) -> Object:
+        """The status, once it is Ready and its owner can log in to it."""
+        self.platform.ready(self.name, seconds)
+
+        def look() -> bool:
+            status = self.status()
+            has_address = "publicIp" in status and bool(status.get("hostKeys"))
+            return has_address and self.ssh("true").returncode == 0
+
+        until(f"{self.name} to let its owner in", look, seconds)
+        return self.status()
+
+    def set_up(self, seconds: float = 180) -> None:
+        """Waits for the software."""
+        until(
+            "cloud-init to be done",
+            lambda: self.ssh("cloud-init status --wait >/dev/null").returncode == 0,
+            seconds,
+        )

@@ -1,0 +1,82 @@
+"""A home that is lost is somebody's work."""
+
+import os
+
+from environment.emulator import Emulator
+from environment.waiting import until
+from lifecycle.life import now
+from lifecycle.machine import Machine
+
+ROUNDS = int(os.environ.get("ROUNDS", "20"))
+HOME = {"home": {"sizeGiB": 1}, "capacityType": "Spot"}
+FILL = "dd if=/dev/urandom of=thesis bs=64k count=16 status=none && sha256sum thesis"
+HOOK = "#!/bin/sh\necho $WORKSPACE_STOP_REASON >>$HOME/saved\n"
+
+
+def test_a_home_survives_stops_and_resumes_and_a_zone_without_capacity(
+    machine: Machine, emulator: Emulator
+) -> None:
+    machine.commit({}, **HOME)
+    first = machine.logged_in()
+    _await_home(machine)
+    written = machine.run(FILL)
+    zones = {first["zone"]}
+    for number in range(ROUNDS):
+        machine.commit({"state": "Stopped"}, **HOME)
+        machine.phase("Stopped", seconds=120)
+        assert machine.machines() == []
+        if number == ROUNDS // 2:
+            emulator.fault(
+                operation="CreateFleet",
+                code="InsufficientInstanceCapacity",
+                match={"AvailabilityZone": first["zone"]},
+            )
+        begun = now()
+        machine.commit({"state": "Running"}, **HOME)
+        status = machine.logged_in(seconds=300)
+        _await_home(machine)
+        took = (now() - begun).total_seconds()
+        zones.add(status["zone"])
+        print(f"{number + 1}: back after {took:.1f} s in {status['zone']}")
+        assert machine.run("sha256sum thesis") == written
+        assert (
+            status["hostKeys"] == first["hostKeys"]
+        ), "nobody is asked to trust another"
+        emulator.clear_faults()
+    assert len(zones) == 2, "the home followed capacity once"
+
+
+def test_an_interruption_runs_the_hook_and_brings_the_home_back(
+    machine: Machine, emulator: Emulator
+) -> None:
+    machine.commit({}, **HOME)
+    status = machine.logged_in()
+    _await_home(machine)
+    machine.run(
+        "mkdir -p .config/gpu-workspace && cat > .config/gpu-workspace/pre-stop "
+        f"<<'EOF'\n{HOOK}EOF\nchmod +x .config/gpu-workspace/pre-stop"
+    )
+    written = machine.run(FILL)
+    lost = status["instanceId"]
+    begun = now()
+    emulator.interrupt(lost, notice_seconds=20)
+    until(
+        "another instance",
+        lambda: machine.status().get("instanceId") not in (None, lost),
+        seconds=180,
+    )
+    again = machine.logged_in(seconds=300)
+    _await_home(machine)
+    print(f"logged in again {(now() - begun).total_seconds():.1f} s after the notice")
+    assert machine.run("cat saved") == "interruption"
+    assert machine.run("sha256sum thesis") == written
+    assert again["hostKeys"] == status["hostKeys"]
+
+
+def _await_home(machine: Machine) -> None:
+    """The home is mounted while the software is being installed."""
+    until(
+        "the home to be mounted",
+        lambda: machine.ssh("mountpoint -q /home/developer").returncode == 0,
+        seconds=120,
+    )
