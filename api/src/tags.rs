@@ -21,6 +21,13 @@ pub const LEASE_DIGEST: &str = "gpu.platform.acme.io:lease-digest";
 pub const AUTHORIZED_KEY: &str = "gpu.platform.acme.io:authorized-key";
 /// `namespace/name` of the lease, for people and cost reports.
 pub const LEASE_NAME: &str = "gpu.platform.acme.io:lease-name";
+/// The number of the pool's home volume, or of the copy that a snapshot is for: volumes
+/// with it outlive instances.
+pub const HOME: &str = "gpu.platform.acme.io:home";
+/// The volume that a home volume is a copy of.
+pub const HOME_COPY_OF: &str = "gpu.platform.acme.io:home-copy-of";
+/// When a home volume's pool was deleted, and left it.
+pub const HOME_KEPT: &str = "gpu.platform.acme.io:home-kept";
 /// Whose workspace it is.
 pub const OWNER: &str = "gpu.platform.acme.io:owner";
 /// EC2's own display name.

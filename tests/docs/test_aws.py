@@ -17,7 +17,16 @@ TEMPLATE = "interruptions.yaml"
 # Whose tag the provider puts on all it creates (api/src/tags.rs).
 OURS = "aws:ResourceTag/gpu.platform.acme.io:cluster"
 # What may not be done to anything of somebody else's.
-DESTRUCTIVE = ("Authorize", "Delete", "Modify", "Revoke", "Stop", "Terminate")
+DESTRUCTIVE = (
+    "Attach",
+    "Authorize",
+    "Delete",
+    "Detach",
+    "Modify",
+    "Revoke",
+    "Stop",
+    "Terminate",
+)
 
 POLICIES = sorted(file.name for file in policies.FOLDER.glob("*.json"))
 # Those of the provider's own role; the others are who may become it, and what
@@ -68,6 +77,19 @@ def test_nothing_of_somebody_else_is_ended_or_changed(name: str) -> None:
             if service == "ec2" and operation.startswith(DESTRUCTIVE):
                 condition = statement.get("Condition", {})
                 assert condition.get("Null", {}).get(OURS) == "false", action
+
+
+def test_no_volume_of_somebody_else_is_copied() -> None:
+    copies = [
+        one
+        for one in policies.read("provider.json")
+        if "ec2:CreateSnapshot" in policies.listed(one["Action"])
+    ]
+    # The snapshot itself is new, and has no tag of before.
+    (new,) = [one for one in copies if one["Resource"].endswith(":snapshot/*")]
+    (of,) = [one for one in copies if one is not new]
+    assert of["Resource"].endswith(":volume/*")
+    assert of["Condition"]["Null"] == {OURS: "false"}
 
 
 def test_tags_of_others_are_never_written() -> None:

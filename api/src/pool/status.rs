@@ -226,6 +226,13 @@ pub struct PoolHomeStatus {
     /// deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot_id: Option<String>,
+    /// The volume that it is a copy of, in another zone or in a snapshot, until that one
+    /// is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<String>,
+    /// When EC2 was last asked for a volume or a snapshot, or is about to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<Time>,
     /// Volumes ever decided on; the token of the next one holds this number plus one.
     #[serde(default)]
     pub generation: i64,

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
-use provider_core::{Group, GroupRules, Instance};
+use provider_core::{Group, GroupRules, Instance, Volume, VolumeSnapshot};
 
 use crate::{
-    Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, Subnet, TagKeys, Tags,
-    TemplateRequest,
+    Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
+    TagKeys, Tags, TemplateRequest, VolumeRequest,
 };
 
 /// EC2 through AWS's SDK.
@@ -37,6 +37,17 @@ impl AwsEc2 {
             [self.cluster.clone()],
         )
     }
+
+    /// Selects what is of one pool.
+    pub(crate) fn of_pool(&self, pool_uid: &str) -> Filter {
+        let key = format!("tag:{}", self.keys.pool_uid);
+        filter(&key, [pool_uid.to_owned()])
+    }
+
+    /// Selects what is of homes: an instance's own disks carry the other tags, too.
+    pub(crate) fn of_homes(&self) -> Filter {
+        filter("tag-key", [self.keys.home.to_owned()])
+    }
 }
 
 #[async_trait]
@@ -59,10 +70,8 @@ impl Ec2 for AwsEc2 {
         pool_uid: &str,
         launch: u64,
     ) -> Result<Vec<Instance>, Ec2Error> {
-        let tagged = |key: &str, value: String| filter(&format!("tag:{key}"), [value]);
-        let of_pool = tagged(self.keys.pool_uid, pool_uid.to_owned());
-        let of_launch = tagged(self.keys.launch, launch.to_string());
-        let filters = vec![self.ours(), of_pool, of_launch];
+        let of_launch = filter(&format!("tag:{}", self.keys.launch), [launch.to_string()]);
+        let filters = vec![self.ours(), self.of_pool(pool_uid), of_launch];
         self.list_instances(filters, |instance| instance).await
     }
 
@@ -92,18 +101,54 @@ impl Ec2 for AwsEc2 {
         Ok(())
     }
 
-    async fn tag(&self, instance_id: &str, tags: &Tags) -> Result<(), Ec2Error> {
+    async fn tag(&self, id: &str, tags: &Tags) -> Result<(), Ec2Error> {
         let tags = tags
             .iter()
             .map(|(key, value)| Tag::builder().key(key).value(value).build());
         self.client
             .create_tags()
-            .resources(instance_id)
+            .resources(id)
             .set_tags(Some(tags.collect()))
             .send()
             .await
             .map_err(|e| Ec2Error::of("CreateTags", &e))?;
         Ok(())
+    }
+
+    async fn volumes(&self) -> Result<Vec<Volume>, Ec2Error> {
+        self.list_volumes(Vec::new()).await
+    }
+
+    async fn volumes_of(&self, pool_uid: &str) -> Result<Vec<Volume>, Ec2Error> {
+        self.list_volumes(vec![self.of_pool(pool_uid)]).await
+    }
+
+    async fn create_volume(&self, request: &VolumeRequest) -> Result<Volume, Ec2Error> {
+        self.make_volume(request).await
+    }
+
+    async fn attach_volume(&self, volume_id: &str, instance_id: &str) -> Result<(), Ec2Error> {
+        self.attach_home(volume_id, instance_id).await
+    }
+
+    async fn grow_volume(&self, volume_id: &str, size_gib: u32) -> Result<(), Ec2Error> {
+        self.resize_volume(volume_id, size_gib).await
+    }
+
+    async fn delete_volume(&self, volume_id: &str) -> Result<(), Ec2Error> {
+        self.remove_volume(volume_id).await
+    }
+
+    async fn snapshots_of(&self, pool_uid: &str) -> Result<Vec<VolumeSnapshot>, Ec2Error> {
+        self.list_snapshots(pool_uid).await
+    }
+
+    async fn create_snapshot(&self, request: &SnapshotRequest) -> Result<VolumeSnapshot, Ec2Error> {
+        self.begin_snapshot(request).await
+    }
+
+    async fn delete_snapshot(&self, snapshot_id: &str) -> Result<(), Ec2Error> {
+        self.remove_snapshot(snapshot_id).await
     }
 
     async fn groups(&self) -> Result<Vec<Group>, Ec2Error> {

@@ -119,11 +119,11 @@ fn address(address: Option<&str>) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use aws_sdk_ec2::types::{InstanceStateName, InstanceType, Placement, Tag};
 
-    const KEYS: TagKeys = TagKeys {
+    pub(crate) const KEYS: TagKeys = TagKeys {
         cluster: "cluster",
         pool_uid: "pool",
         launch: "launch",
@@ -132,6 +132,9 @@ mod tests {
         lease_digest: "lease-digest",
         activity: "activity",
         host_key: "host-key",
+        home: "home",
+        home_copy_of: "home-copy-of",
+        home_kept: "home-kept",
     };
 
     fn tagged(tags: &[(&str, &str)]) -> types::Instance {

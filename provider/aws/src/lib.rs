@@ -26,7 +26,9 @@ mod placement;
 mod port;
 mod profile;
 mod sessions;
+mod snapshots;
 mod template;
+mod volumes;
 
 pub use adapter::AwsEc2;
 pub use connect::{connect, connect_events};
@@ -34,7 +36,7 @@ pub use credentials::{Access, AccessError, Credentials, Role, Token, WebIdentity
 pub use error::Ec2Error;
 pub use events::{Event, Events, Message, SqsEvents};
 pub use port::{
-    Answer, Ec2, GroupRequest, Image, Known, LaunchPlace, LaunchRequest, Subnet, TagKeys, Tags,
-    TemplateRequest,
+    Answer, Ec2, GroupRequest, Image, Known, LaunchPlace, LaunchRequest, SnapshotRequest, Subnet,
+    TagKeys, Tags, TemplateRequest, VolumeRequest,
 };
 pub use profile::{ProfileError, StaticCredentials, parse_profile};

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provider_core::{Group, GroupRules, Instance, Launched, Market, Offering, Refusal};
+use provider_core::{
+    Group, GroupRules, Instance, Launched, Market, Offering, Refusal, Volume, VolumeSnapshot,
+};
 
 use crate::Ec2Error;
 
@@ -30,6 +32,12 @@ pub struct TagKeys {
     pub activity: &'static str,
     /// Holds the instance's SSH host key.
     pub host_key: &'static str,
+    /// Holds a home volume's number, or a snapshot's.
+    pub home: &'static str,
+    /// Holds the volume that a home volume is a copy of.
+    pub home_copy_of: &'static str,
+    /// Marks a home volume that outlives its pool.
+    pub home_kept: &'static str,
 }
 
 /// One region of EC2, seen with one set of credentials.
@@ -69,8 +77,35 @@ pub trait Ec2: Send + Sync {
     /// Terminates instances. Callers check ownership on a fresh describe.
     async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error>;
 
-    /// Sets tags of an instance. Callers check ownership.
-    async fn tag(&self, instance_id: &str, tags: &Tags) -> Result<(), Ec2Error>;
+    /// Sets tags of an instance or a volume. Callers check ownership.
+    async fn tag(&self, id: &str, tags: &Tags) -> Result<(), Ec2Error>;
+
+    /// Every home volume that carries this control plane's tag.
+    async fn volumes(&self) -> Result<Vec<Volume>, Ec2Error>;
+
+    /// The home volumes of one pool, as of now.
+    async fn volumes_of(&self, pool_uid: &str) -> Result<Vec<Volume>, Ec2Error>;
+
+    /// Makes an encrypted gp3 volume. The same token gives the same volume.
+    async fn create_volume(&self, request: &VolumeRequest) -> Result<Volume, Ec2Error>;
+
+    /// Attaches a volume. Callers check ownership and that nothing has it.
+    async fn attach_volume(&self, volume_id: &str, instance_id: &str) -> Result<(), Ec2Error>;
+
+    /// Makes a volume larger. Callers check ownership.
+    async fn grow_volume(&self, volume_id: &str, size_gib: u32) -> Result<(), Ec2Error>;
+
+    /// Deletes a volume. Callers check ownership on a fresh describe.
+    async fn delete_volume(&self, volume_id: &str) -> Result<(), Ec2Error>;
+
+    /// The snapshots of a pool's homes, as of now.
+    async fn snapshots_of(&self, pool_uid: &str) -> Result<Vec<VolumeSnapshot>, Ec2Error>;
+
+    /// Begins a snapshot. EC2 has no token for it: each call makes another one.
+    async fn create_snapshot(&self, request: &SnapshotRequest) -> Result<VolumeSnapshot, Ec2Error>;
+
+    /// Deletes a snapshot. Callers check ownership.
+    async fn delete_snapshot(&self, snapshot_id: &str) -> Result<(), Ec2Error>;
 
     /// Every security group that carries this control plane's tag.
     async fn groups(&self) -> Result<Vec<Group>, Ec2Error>;
@@ -211,6 +246,32 @@ pub struct TemplateRequest {
     /// Whether instances can read their tags at the metadata service.
     pub shows_tags: bool,
     /// The template's own tags.
+    pub tags: Tags,
+}
+
+/// A home volume to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeRequest {
+    /// EC2's idempotency token.
+    pub token: String,
+    /// Where.
+    pub zone: String,
+    /// How large.
+    pub size_gib: u32,
+    /// What is in it at first; nothing when unset.
+    pub snapshot_id: Option<String>,
+    /// Set by the creation itself.
+    pub tags: Tags,
+}
+
+/// A snapshot to begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotRequest {
+    /// Of what.
+    pub volume_id: String,
+    /// For people.
+    pub description: String,
+    /// Set by the creation itself.
     pub tags: Tags,
 }
 

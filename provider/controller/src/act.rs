@@ -1,6 +1,7 @@
 //! Carries a plan out: the only place that changes anything in EC2.
 
 mod groups;
+mod home;
 mod launches;
 mod leases;
 
@@ -160,9 +161,13 @@ impl<W: WriteAhead> Actor<'_, W> {
                 Action::DeleteTemplate { generation } => {
                     self.delete_template(generation, observed).await?;
                 }
-                Action::Forget { .. } | Action::Terminate { .. } | Action::DeleteGroup { .. } => {}
+                Action::Forget { .. }
+                | Action::Terminate { .. }
+                | Action::DeleteGroup { .. }
+                | Action::Home(_) => {}
             }
         }
+        self.act_on_home(plan, observed, acted).await?;
         self.delete_groups(plan, observed, acted).await
     }
 

@@ -13,6 +13,7 @@ use provider_runtime::poll::Intervals;
 
 use crate::access::Fingerprint;
 use crate::leases::Leases;
+use crate::pass::Holds;
 use crate::region::lock;
 use crate::regions::Regions;
 use crate::turns::Beginnings;
@@ -44,7 +45,7 @@ pub struct Context {
 /// A pool that EC2 refused for its spec or its permissions does not ask again at
 /// once, unless its spec or its access changes.
 struct Held {
-    until: Timestamp,
+    holds: Holds,
     generation: Option<i64>,
     access: Fingerprint,
 }
@@ -72,27 +73,36 @@ impl Context {
         }
     }
 
-    /// Until when the pool holds its launches.
-    pub fn launches_held_until(&self, pool: &SpotPool, access: Fingerprint) -> Option<Timestamp> {
+    /// What the pool does not ask EC2 for again yet.
+    pub(crate) fn holds(&self, pool: &SpotPool, access: Fingerprint) -> Holds {
         let held = lock(&self.held);
-        let of_pool = held.get(&pool.uid().unwrap_or_default())?;
+        let of_pool = held.get(&pool.uid().unwrap_or_default());
         let asks_the_same =
-            of_pool.generation == pool.metadata.generation && of_pool.access == access;
-        asks_the_same.then_some(of_pool.until)
+            |held: &&Held| held.generation == pool.metadata.generation && held.access == access;
+        let of_pool = of_pool.filter(asks_the_same);
+        of_pool.map(|held| held.holds.clone()).unwrap_or_default()
     }
 
-    /// Holds the pool's launches, or lets them go.
-    pub fn hold_launches(&self, pool: &SpotPool, access: Fingerprint, until: Option<Timestamp>) {
+    /// Keeps what the pool does not ask for again, as far as that is not over.
+    pub(crate) fn hold(
+        &self,
+        pool: &SpotPool,
+        access: Fingerprint,
+        mut holds: Holds,
+        now: Timestamp,
+    ) {
         let uid = pool.uid().unwrap_or_default();
-        let held = until.map(|until| Held {
-            until,
+        holds.home.retain(|hold| hold.until > now);
+        if holds.launches_until.is_none() && holds.home.is_empty() {
+            lock(&self.held).remove(&uid);
+            return;
+        }
+        let held = Held {
+            holds,
             generation: pool.metadata.generation,
             access,
-        });
-        match held {
-            Some(held) => lock(&self.held).insert(uid, held),
-            None => lock(&self.held).remove(&uid),
         };
+        lock(&self.held).insert(uid, held);
     }
 
     /// The pool is gone.

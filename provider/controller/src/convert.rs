@@ -10,9 +10,10 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_core::{
     Cold, ColdOfferings, Instance, InstanceState, Launch, Launched, Market, Notice, NoticeKind,
-    Observed, Offering,
+    Observed, ObservedHome, Offering,
 };
 
+use crate::home;
 use crate::region::Snapshot;
 
 /// How long an instance fails EC2's checks before it counts as broken. A reboot
@@ -56,6 +57,10 @@ pub fn observed(
         group_in_doubt_until: None,
         cold,
         hold_launches_until,
+        home: ObservedHome {
+            record: status.home.as_ref().map(home::from_api),
+            ..ObservedHome::default()
+        },
     };
     observed.settle();
     observed
@@ -172,7 +177,8 @@ pub fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn unsigned(number: i64) -> u64 {
+/// A number of the API.
+pub fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provider_aws::{
-    Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, Subnet, Tags, TemplateRequest,
+    Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
+    Tags, TemplateRequest, VolumeRequest,
 };
-use provider_core::{Group, GroupRules, Instance};
+use provider_core::{Group, GroupRules, Instance, Volume, VolumeSnapshot};
 use provider_runtime::metrics::calls::Calls;
 
 /// What a call that EC2 answered counts as; otherwise it counts as its error's
@@ -82,9 +83,54 @@ impl Ec2 for Counted {
         self.count("DeleteLaunchTemplate", call).await
     }
 
-    async fn tag(&self, instance_id: &str, tags: &Tags) -> Result<(), Ec2Error> {
-        let call = self.inner.tag(instance_id, tags);
+    async fn tag(&self, id: &str, tags: &Tags) -> Result<(), Ec2Error> {
+        let call = self.inner.tag(id, tags);
         self.count("CreateTags", call).await
+    }
+
+    async fn volumes(&self) -> Result<Vec<Volume>, Ec2Error> {
+        let call = self.inner.volumes();
+        self.count("DescribeVolumes", call).await
+    }
+
+    async fn volumes_of(&self, pool_uid: &str) -> Result<Vec<Volume>, Ec2Error> {
+        let call = self.inner.volumes_of(pool_uid);
+        self.count("DescribeVolumes", call).await
+    }
+
+    async fn create_volume(&self, request: &VolumeRequest) -> Result<Volume, Ec2Error> {
+        let call = self.inner.create_volume(request);
+        self.count("CreateVolume", call).await
+    }
+
+    async fn attach_volume(&self, volume_id: &str, instance_id: &str) -> Result<(), Ec2Error> {
+        let call = self.inner.attach_volume(volume_id, instance_id);
+        self.count("AttachVolume", call).await
+    }
+
+    async fn grow_volume(&self, volume_id: &str, size_gib: u32) -> Result<(), Ec2Error> {
+        let call = self.inner.grow_volume(volume_id, size_gib);
+        self.count("ModifyVolume", call).await
+    }
+
+    async fn delete_volume(&self, volume_id: &str) -> Result<(), Ec2Error> {
+        let call = self.inner.delete_volume(volume_id);
+        self.count("DeleteVolume", call).await
+    }
+
+    async fn snapshots_of(&self, pool_uid: &str) -> Result<Vec<VolumeSnapshot>, Ec2Error> {
+        let call = self.inner.snapshots_of(pool_uid);
+        self.count("DescribeSnapshots", call).await
+    }
+
+    async fn create_snapshot(&self, request: &SnapshotRequest) -> Result<VolumeSnapshot, Ec2Error> {
+        let call = self.inner.create_snapshot(request);
+        self.count("CreateSnapshot", call).await
+    }
+
+    async fn delete_snapshot(&self, snapshot_id: &str) -> Result<(), Ec2Error> {
+        let call = self.inner.delete_snapshot(snapshot_id);
+        self.count("DeleteSnapshot", call).await
     }
 
     async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error> {

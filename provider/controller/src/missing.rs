@@ -4,7 +4,10 @@ use api::condition;
 use api::pool::{PoolInstance, SpotPool};
 use jiff::{SignedDuration, Timestamp};
 use provider_aws::{Ec2, Ec2Error};
-use provider_core::{ErrorClass, Instance, InstanceState, Launch, Observed};
+use provider_core::{
+    Desired, ErrorClass, Instance, InstanceState, Launch, Observed, ObservedHome, Volume,
+    VolumeState,
+};
 
 use crate::convert;
 
@@ -98,5 +101,76 @@ impl Missing<'_> {
         let launches = observed.launches.iter();
         let overdue = launches.filter(|l| l.is_overdue(self.deleted, self.now));
         (overdue.cloned().collect(), ids)
+    }
+}
+
+/// A home that lists do not show, or not as it is.
+pub(crate) struct Home<'a> {
+    pub(crate) ec2: &'a dyn Ec2,
+    pub(crate) pool_uid: &'a str,
+    pub(crate) desired: &'a Desired,
+    pub(crate) now: Timestamp,
+}
+
+impl Home<'_> {
+    /// Takes in what a look showed of the home. EC2 is asked where nobody had asked, for
+    /// what the status knows and the look does not, and where volumes are about to be
+    /// deleted or left. Snapshots are in no look: they are rare.
+    pub(crate) async fn find(
+        &self,
+        seen: Option<Vec<Volume>>,
+        observed: &mut Observed,
+    ) -> Result<(), Ec2Error> {
+        let was_lost = observed.home.record.is_none();
+        if self.take_in(seen, &mut observed.home) {
+            let fresh = self.ec2.volumes_of(self.pool_uid).await?;
+            observed.home.learn(fresh);
+        }
+        self.add_young(observed);
+        let is_unwanted = self.desired.home.is_none() && !self.desired.deleted;
+        if is_unwanted && observed.home.is_lost() {
+            observed.home.give_up();
+        }
+        observed.settle();
+        let is_new_here = was_lost && observed.home.record.is_some();
+        if is_new_here || observed.needs_snapshots(self.desired) {
+            let snapshots = self.ec2.snapshots_of(self.pool_uid).await?;
+            observed.home.snapshots = snapshots;
+            observed.settle();
+        }
+        Ok(())
+    }
+
+    /// Takes a look's volumes in; answers whether EC2 has to be asked besides.
+    fn take_in(&self, seen: Option<Vec<Volume>>, home: &mut ObservedHome) -> bool {
+        let is_unseen = seen.is_none();
+        home.learn(seen.unwrap_or_default());
+        let known = home.record.iter();
+        let is_copied = home.is_changing();
+        let mut known = known.flat_map(|record| record.volume_id.iter().chain(&record.copy_of));
+        is_unseen || is_copied || self.desired.deleted || known.any(|id| home.find(id).is_none())
+    }
+
+    /// A volume that EC2 answered with minutes ago and does not list.
+    fn add_young(&self, observed: &mut Observed) {
+        let home = &mut observed.home;
+        let Some(record) = &home.record else { return };
+        let Some(id) = &record.volume_id else { return };
+        let is_young = record
+            .asked_at
+            .is_some_and(|at| self.now.duration_since(at) < YOUNG);
+        if is_young && home.volumes.iter().all(|volume| volume.id != *id) {
+            home.volumes.push(Volume {
+                id: id.clone(),
+                pool_uid: self.pool_uid.to_owned(),
+                number: record.number,
+                copy_of: record.copy_of.clone(),
+                zone: record.zone.clone(),
+                state: VolumeState::Creating,
+                size_gib: record.size_gib,
+                attachment: None,
+                is_kept: false,
+            });
+        }
     }
 }

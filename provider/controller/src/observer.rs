@@ -9,11 +9,11 @@ use api::pool::SpotPool;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::{Ec2Error, Known};
-use provider_core::{Group, Instance};
+use provider_core::{Group, Instance, Volume};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::plausible::Plausibility;
-use crate::region::{Look, Region, Snapshot};
+use crate::region::{Homes, Look, Region, Snapshot};
 use crate::sweeper::{Owners, Sweeper};
 
 /// Between two looks while nothing is expected. Two or three calls each: a
@@ -109,12 +109,36 @@ pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snap
         let of_pool = groups.entry(group.pool_uid.clone());
         of_pool.or_default().push(group);
     }
+    let homes = homes(region, &before.homes).await;
     Ok(Arc::new(Snapshot {
+        homes,
         instances: the_same_or(&before.instances, instances),
         groups: the_same_or(&before.groups, groups),
         impaired,
         at: now,
     }))
+}
+
+async fn homes(region: &Region, before: &Homes) -> Homes {
+    if !region.has_homes() {
+        return Homes::Unseen;
+    }
+    let listed = match region.ec2.volumes().await {
+        Ok(listed) => listed,
+        Err(error) => return Homes::Failed(error),
+    };
+    let mut volumes: BTreeMap<String, Vec<Volume>> = BTreeMap::new();
+    for volume in listed {
+        let of_pool = volumes.entry(volume.pool_uid.clone());
+        of_pool.or_default().push(volume);
+    }
+    for of_pool in volumes.values_mut() {
+        of_pool.sort_by(|a, b| (a.number, &a.id).cmp(&(b.number, &b.id)));
+    }
+    Homes::Seen(match before {
+        Homes::Seen(before) => the_same_or(before, volumes),
+        _ => Arc::new(volumes),
+    })
 }
 
 /// What is as it was stays where it is in memory: thousands of copies a minute would
@@ -141,6 +165,7 @@ pub(crate) fn changed(region: &Region, before: &Look, after: &Look) -> Vec<Objec
                 };
                 before.instances.get(uid) != after.instances.get(uid)
                     || before.groups.get(uid) != after.groups.get(uid)
+                    || before.homes.of(uid) != after.homes.of(uid)
                     || is_impaired(before) != is_impaired(after)
             })
             .map(|(_, pool)| pool)

@@ -3,6 +3,7 @@
 //! Kubernetes is behind the status's writer and the registry of leases here, EC2
 //! behind the region.
 
+mod home;
 mod outlook;
 
 pub(crate) use outlook::left;
@@ -14,7 +15,9 @@ use api::pool::{PoolInstance, SpotPool, SpotPoolStatus};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use provider_aws::Ec2Error;
-use provider_core::{Desired, ErrorClass, Observed, Offering, Plan, Refusal, plan};
+use provider_core::{
+    Desired, ErrorClass, HomeHold, Observed, Offering, Plan, Refusal, offerings, plan,
+};
 use provider_runtime::conditions::{Verdict, reason};
 use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
@@ -48,17 +51,26 @@ pub(crate) struct Pass<'a> {
     pub(crate) leasing: &'a Leasing,
     /// Whether leases exist still.
     pub(crate) registry: &'a dyn Registry,
-    /// No launch before this.
-    pub(crate) launches_held_until: Option<Timestamp>,
+    /// What EC2 refused in earlier reconciles.
+    pub(crate) holds: Holds,
     pub(crate) now: Timestamp,
+}
+
+/// What is not asked for again for a while.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holds {
+    /// No launch before this.
+    pub(crate) launches_until: Option<Timestamp>,
+    /// Steps of the home.
+    pub(crate) home: Vec<HomeHold>,
 }
 
 /// What a pass came to. Its status is in the writer and not written yet.
 pub(crate) struct Passed {
     /// For people.
     pub(crate) happened: Vec<Happened>,
-    /// No launch before this.
-    pub(crate) launches_held_until: Option<Timestamp>,
+    /// What EC2 refused.
+    pub(crate) holds: Holds,
     /// Whether EC2 was not as it should be, and was changed.
     pub(crate) acted: bool,
     pub(crate) next: Next,
@@ -131,8 +143,9 @@ impl Pass<'_> {
             &writer.before().at_provider,
             self.region.notices(),
             self.region.cold().clone(),
-            self.launches_held_until,
+            self.holds.launches_until,
         );
+        observed.home.held.clone_from(&self.holds.home);
         observed.group_in_doubt_until = missing::group_in_doubt_until(self.pool, &observed);
         let shown = &writer.before().at_provider.instances;
         if let Err(error) = self.missing(shown).find(&mut observed).await {
@@ -140,10 +153,16 @@ impl Pass<'_> {
         }
         let mut happened = self.note_lost(writer.before(), &mut observed);
         happened.extend(status::announced(&writer.before().at_provider, &observed));
-        let want = match self.validate().await {
-            Ok(want) => want,
+        let (want, found) = match self.validate().await {
+            Ok(want) => {
+                let found = self.find_home(&want, &snapshot, &mut observed).await;
+                (self.in_zone(want, &observed), found)
+            }
             Err(error) => return Ok(self.fail(writer, &error)),
         };
+        if let Err(error) = found {
+            return Ok(self.fail(writer, &StepError::Observe(error)));
+        }
         let mut acted = Acted::default();
         let work = self.act(&want, writer, &mut observed, &mut acted).await?;
         happened.append(&mut acted.happened);
@@ -159,7 +178,7 @@ impl Pass<'_> {
             let launched = status::launched(
                 &last,
                 &observed,
-                &desired.offerings,
+                &offerings(desired, &observed, self.now),
                 acted.launch.as_ref(),
                 self.origin,
                 self.now,
@@ -167,14 +186,17 @@ impl Pass<'_> {
             let synced = work.failure.as_ref().map_or_else(Verdict::synced, |error| {
                 Verdict::not_synced("update", &self.origin.explain(error))
             });
-            let ready = status::ready(&last, &observed, self.deleted);
+            let ready = status::ready(&last, &observed, desired);
             self.show(writer, &snapshot, &observed, &desired.offerings, &last);
             writer.conclude([ready, synced].into_iter().chain(launched));
             Next::Again(self.look_again(&last, &work))
         };
         Ok(Passed {
             happened,
-            launches_held_until: observed.hold_launches_until,
+            holds: Holds {
+                launches_until: observed.hold_launches_until,
+                home: observed.home.held,
+            },
             acted: work.last.is_some() && work.failure.is_none(),
             next,
         })
@@ -296,7 +318,7 @@ impl Pass<'_> {
         writer.conclude([Verdict::not_synced(error.step(), &message)]);
         Passed {
             happened: Vec::new(),
-            launches_held_until: self.launches_held_until,
+            holds: self.holds.clone(),
             acted: false,
             next: Next::Again(reconcile::AFTER_ERROR),
         }
@@ -332,7 +354,7 @@ impl Pass<'_> {
         ]);
         Passed {
             happened,
-            launches_held_until: self.launches_held_until,
+            holds: self.holds.clone(),
             acted: work.last.is_some() && work.failure.is_none(),
             next: Next::Again(self.look_again(&stays, work)),
         }

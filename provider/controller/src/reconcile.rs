@@ -20,7 +20,7 @@ use provider_runtime::{finalizer, pause, policies, poll, requests, usage};
 use crate::access::{self, ConnectError, Fingerprint, Origin};
 use crate::context::{Context, MANAGER};
 use crate::leases::{Leasing, LiveLeases};
-use crate::pass::{CALM, Next, Pass, Passed};
+use crate::pass::{CALM, Holds, Next, Pass, Passed};
 use crate::region::Region;
 use crate::status_writer::{PoolStore, StatusWriter};
 use crate::{connection, observer, status};
@@ -128,7 +128,7 @@ async fn reconcile_now(
     }
     // Whoever asks knows something that the last look does not show.
     let look = if request.is_some() {
-        context.hold_launches(pool, fingerprint, None);
+        context.hold(pool, fingerprint, Holds::default(), now);
         region.forget_facts().await;
         observer::snapshot(&region, now).await
     } else {
@@ -149,13 +149,13 @@ async fn reconcile_now(
         deleted,
         leasing: &leasing,
         registry: &registry,
-        launches_held_until: context.launches_held_until(pool, fingerprint),
+        holds: context.holds(pool, fingerprint),
         now,
     };
     let mut passed = pass.run(&mut writer, look).await?;
     happened.append(&mut passed.happened);
     passed.happened = happened;
-    context.hold_launches(pool, fingerprint, passed.launches_held_until);
+    context.hold(pool, fingerprint, passed.holds.clone(), now);
     conclude(context, pool, writer, passed, now).await
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::{Ec2, Ec2Error, Image, Subnet};
-use provider_core::{ColdOfferings, Group, Instance, Notice};
+use provider_core::{ColdOfferings, Group, Instance, Notice, Volume};
 use tokio::sync::watch;
 
 use api::pool::SpotPool;
@@ -31,8 +31,34 @@ pub struct Snapshot {
     pub groups: Arc<BTreeMap<String, Vec<Group>>>,
     /// Instances that fail EC2's status checks, by id.
     pub impaired: BTreeSet<String>,
+    /// Home volumes.
+    pub homes: Homes,
     /// When it was.
     pub at: Timestamp,
+}
+
+/// The home volumes of a look. Where no pool has one, nobody asks: an account may not
+/// even let the provider.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Homes {
+    /// Nobody asked.
+    #[default]
+    Unseen,
+    /// By pool UID.
+    Seen(Arc<BTreeMap<String, Vec<Volume>>>),
+    /// EC2 refused, which concerns pools with a home alone.
+    Failed(Ec2Error),
+}
+
+impl Homes {
+    /// A pool's, where somebody asked.
+    pub fn of(&self, pool_uid: &str) -> Option<Result<&[Volume], &Ec2Error>> {
+        match self {
+            Self::Unseen => None,
+            Self::Seen(seen) => Some(Ok(seen.get(pool_uid).map_or(&[][..], Vec::as_slice))),
+            Self::Failed(error) => Some(Err(error)),
+        }
+    }
 }
 
 /// A look at EC2: what it showed, or why it failed.
@@ -54,6 +80,7 @@ pub struct Region {
     templates: Mutex<BTreeSet<String>>,
     notices: Mutex<BTreeMap<String, Notice>>,
     new_groups: Mutex<BTreeMap<String, Fact<Group>>>,
+    homes: Mutex<BTreeSet<String>>,
     hurry_until: Mutex<Timestamp>,
     hurried: tokio::sync::Notify,
 }
@@ -90,6 +117,7 @@ impl Region {
             templates: Mutex::default(),
             notices: Mutex::default(),
             new_groups: Mutex::default(),
+            homes: Mutex::default(),
             hurry_until: Mutex::new(Timestamp::UNIX_EPOCH),
             hurried: tokio::sync::Notify::new(),
         }
@@ -132,6 +160,17 @@ impl Region {
     /// The pool is gone, or uses another region.
     pub fn unregister(&self, pool_uid: &str) {
         lock(&self.pools).remove(pool_uid);
+        lock(&self.homes).remove(pool_uid);
+    }
+
+    /// A pool has a home: looks show it from the next one on.
+    pub fn has_home(&self, pool_uid: &str) {
+        lock(&self.homes).insert(pool_uid.to_owned());
+    }
+
+    /// Whether any pool has one.
+    pub fn has_homes(&self) -> bool {
+        !lock(&self.homes).is_empty()
     }
 
     /// The registered pools, by UID.

@@ -26,6 +26,9 @@ pub const TAG_KEYS: TagKeys = TagKeys {
     lease_digest: tags::LEASE_DIGEST,
     activity: activity::REPORT,
     host_key: activity::HOST_KEY,
+    home: tags::HOME,
+    home_copy_of: tags::HOME_COPY_OF,
+    home_kept: tags::HOME_KEPT,
 };
 
 /// Fingerprint of the credentials, and the region's name.

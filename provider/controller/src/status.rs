@@ -7,16 +7,16 @@ use api::pool::{ObservedSize, PoolInstance, SpotPoolObservation, SpotPoolStatus}
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_core::{
-    ErrorClass, Instance, InstanceState, Notice, NoticeKind, Observed, Offering, Plan, Refusal,
-    Wait,
+    Desired, ErrorClass, Instance, InstanceState, Notice, NoticeKind, Observed, Offering, Plan,
+    Refusal, Wait,
 };
 use provider_runtime::conditions::{self, Verdict, reason};
 use provider_runtime::events::Happened;
 
 use crate::access::Origin;
 use crate::act::LaunchOutcome;
-use crate::convert;
 use crate::validate::Invalid;
+use crate::{convert, home};
 
 /// What EC2 shows and what was planned for it.
 pub fn observation(
@@ -47,7 +47,7 @@ pub fn observation(
         spot_short_since: plan.spot_short_since.map(Time),
         launch_generation: convert::signed(observed.launch_generation),
         security_group_id: observed.groups.first().map(|g| g.id.clone()),
-        home: None,
+        home: home::to_api(&observed.home),
         cold_offerings: cold.map(|(o, c)| convert::cold_to_api(o, c)).collect(),
     }
 }
@@ -95,9 +95,13 @@ fn why(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> Option<S
 }
 
 /// `Ready` of a pool that was planned.
-pub fn ready(plan: &Plan, observed: &Observed, deleted: bool) -> Verdict {
-    if deleted {
-        return Verdict::ready(false, reason::DELETING, "");
+pub fn ready(plan: &Plan, observed: &Observed, desired: &Desired) -> Verdict {
+    let home = plan.waits.iter().find_map(|wait| match wait {
+        Wait::Home(wait) => Some(wait.to_string()),
+        _ => None,
+    });
+    if desired.deleted {
+        return Verdict::ready(false, reason::DELETING, home.unwrap_or_default());
     }
     let stopped = plan.waits.iter().find_map(|wait| match wait {
         Wait::Stopped { ids } => Some(ids.join(", ")),
@@ -109,10 +113,17 @@ pub fn ready(plan: &Plan, observed: &Observed, deleted: bool) -> Verdict {
     }
     let (have, want) = (running(observed), usize::try_from(plan.target));
     if want.is_ok_and(|want| have >= want) {
-        return Verdict::ready(true, reason::AVAILABLE, "");
+        let lacks_home = desired.home.is_some() && plan.target > 0 && observed.at_home().is_none();
+        if lacks_home {
+            let message = home.unwrap_or_else(|| "waits for the home volume".to_owned());
+            return Verdict::ready(false, reason::CREATING, message);
+        }
+        return Verdict::ready(true, reason::AVAILABLE, home.unwrap_or_default());
     }
     let message = format!("{have} of {} instances run", plan.target);
-    Verdict::ready(false, reason::CREATING, message)
+    let message = [Some(message), home].into_iter().flatten();
+    let message: Vec<String> = message.collect();
+    Verdict::ready(false, reason::CREATING, message.join("; "))
 }
 
 /// `Launched`: how the last launch went, while that still matters.

@@ -42,6 +42,14 @@ fn observed(instances: Vec<Instance>) -> Observed {
     }
 }
 
+fn wanting(deleted: bool) -> Desired {
+    let pool = crate::simulation::pool_for_tests();
+    Desired {
+        deleted,
+        ..crate::validate::deleted(&pool)
+    }
+}
+
 fn waiting(target: u32, waits: Vec<Wait>) -> Plan {
     Plan {
         target,
@@ -98,22 +106,22 @@ fn a_pool_is_ready_only_when_every_wanted_instance_runs() {
     let running = instance("i-1", 0, InstanceState::Running);
     let pending = instance("i-2", 1, InstanceState::Pending);
     let half = observed(vec![running.clone(), pending]);
-    let verdict = ready(&waiting(2, vec![]), &half, false);
+    let verdict = ready(&waiting(2, vec![]), &half, &wanting(false));
     assert_eq!(verdict.status, ConditionStatus::False);
     assert_eq!(
         (verdict.reason, verdict.message.as_str()),
         (reason::CREATING, "1 of 2 instances run")
     );
-    let verdict = ready(&waiting(1, vec![]), &half, false);
+    let verdict = ready(&waiting(1, vec![]), &half, &wanting(false));
     assert_eq!(verdict.status, ConditionStatus::True);
-    let none = ready(&waiting(0, vec![]), &observed(vec![]), false);
+    let none = ready(&waiting(0, vec![]), &observed(vec![]), &wanting(false));
     assert_eq!(none.status, ConditionStatus::True, "nothing is wanted");
 }
 
 #[test]
 fn a_deleted_pool_is_never_ready() {
     let running = observed(vec![instance("i-1", 0, InstanceState::Running)]);
-    let verdict = ready(&waiting(0, vec![]), &running, true);
+    let verdict = ready(&waiting(0, vec![]), &running, &wanting(true));
     assert_eq!(verdict.status, ConditionStatus::False);
     assert_eq!(verdict.reason, reason::DELETING);
 }
@@ -122,7 +130,7 @@ fn a_deleted_pool_is_never_ready() {
 fn a_stopped_instance_is_named_with_the_next_step() {
     let ids = vec!["i-1".to_owned(), "i-2".to_owned()];
     let plan = waiting(2, vec![Wait::Instances, Wait::Stopped { ids }]);
-    let verdict = ready(&plan, &observed(vec![]), false);
+    let verdict = ready(&plan, &observed(vec![]), &wanting(false));
     assert_eq!(verdict.reason, reason::UNAVAILABLE);
     assert_eq!(
         verdict.message,

@@ -14,7 +14,7 @@ use provider_runtime::conditions::Verdict;
 use provider_runtime::finalizer;
 
 use crate::act::WriteAhead;
-use crate::{convert, status};
+use crate::{convert, home, status};
 
 /// Where pools are stored. Every write names the version that it was made from
 /// and is refused when there is a newer one.
@@ -137,6 +137,7 @@ impl<S: PoolStore> WriteAhead for StatusWriter<S> {
         shown.launch_generation = convert::signed(observed.launch_generation);
         shown.launch_templates = observed.templates.iter().cloned().collect();
         shown.leases.clone_from(&observed.bindings);
+        shown.home = home::to_api(&observed.home);
         self.replace().await
     }
 }

@@ -1,6 +1,9 @@
 //! Ends what no pool accounts for: instances and groups of this control plane whose
 //! pool went without its finalizer.
 //!
+//! A home volume is never ended here, whoever it belonged to: there is work in it, and
+//! what becomes of it was for its pool to say.
+//!
 //! It looks where pools are: in every region, by every identity, that some pool uses.
 
 use std::collections::{BTreeMap, BTreeSet};

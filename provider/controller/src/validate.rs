@@ -16,6 +16,8 @@ use provider_core::{
     Spread, TypePreference, client_token,
 };
 
+use crate::home;
+
 /// EC2's bound on user data, before base64.
 const USER_DATA_LIMIT: usize = 16 * 1024;
 
@@ -64,6 +66,11 @@ struct Template {
 }
 
 impl Valid {
+    /// Whether instances can be launched in a zone, of whatever type.
+    pub fn has_subnet(&self, zone: &str) -> bool {
+        self.template.subnets.contains_key(zone)
+    }
+
     /// The request of a launch.
     pub fn request(&self, launch: &Launch) -> LaunchRequest {
         let mut tags = self.template.tags.clone();
@@ -192,6 +199,7 @@ pub fn deleted(pool: &SpotPool) -> Desired {
         groups: SecurityGroups::Given(Vec::new()),
         leases: Vec::new(),
         force: false,
+        home: home::wanted(spec),
     }
 }
 

@@ -34,6 +34,7 @@ impl ErrorClass {
             | "InsufficientFreeAddressesInSubnet"
             | "UnfulfillableCapacity"
             | "ReservationCapacityExceeded"
+            | "InsufficientVolumeCapacity"
             | "SpotMaxPriceTooLow"
             // The type is not sold in that zone.
             | "Unsupported" => Self::Capacity,
@@ -43,6 +44,12 @@ impl ErrorClass {
             | "InstanceLimitExceeded"
             | "MaxFleetCountExceeded"
             | "VolumeLimitExceeded"
+            | "MaxIOPSLimitExceeded"
+            | "SnapshotLimitExceeded"
+            | "SnapshotCreationPerVolumeRateExceeded"
+            | "ConcurrentSnapshotLimitExceeded"
+            | "PendingSnapshotLimitExceeded"
+            | "AttachmentLimitExceeded"
             | "SecurityGroupLimitExceeded"
             | "RulesPerSecurityGroupLimitExceeded"
             | "SecurityGroupsPerInstanceLimitExceeded" => Self::Quota,
@@ -90,7 +97,11 @@ impl ErrorClass {
             | "InvalidSecurityGroupID.NotFound"
             | "InvalidSubnetID.NotFound"
             | "InvalidUserData.Malformed"
+            | "InvalidVolume.ZoneMismatch"
             | "InvalidVpcID.NotFound"
+            | "InvalidZone.NotFound"
+            | "KmsKeyNotAccessibleException"
+            | "InvalidKmsKeyId"
             | "MissingParameter"
             | "NoSuchEntity"
             | "OperationNotPermitted"

@@ -18,6 +18,7 @@
 mod class;
 mod cold;
 mod group;
+mod home;
 mod instance;
 mod launch;
 mod offering;
@@ -29,10 +30,14 @@ mod turns;
 pub use class::{ErrorClass, Refusal};
 pub use cold::{Cold, ColdOfferings};
 pub use group::{Group, GroupRules};
+pub use home::{
+    Attachment, Home, HomeHold, HomeRecord, HomeStep, HomeWait, ObservedHome, OnDelete,
+    SnapshotState, Volume, VolumeSnapshot, VolumeState,
+};
 pub use instance::{Instance, InstanceState, Notice, NoticeKind};
 pub use launch::{Launch, Launched};
 pub use offering::{Market, Offering, QuotaFamily, TypePreference};
-pub use plan::{Action, Choice, Plan, Victim, Wait, plan};
+pub use plan::{Action, Choice, HomeAction, Plan, Victim, Wait, offerings, plan};
 pub use pool::{Desired, Lease, Observed, Rebalance, Replace, SecurityGroups, Size, Spread};
-pub use token::{client_token, digest};
+pub use token::{client_token, digest, volume_token};
 pub use turns::Turns;

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::token::digest;
-use crate::{ColdOfferings, Group, GroupRules, Instance, Launch, Notice, Offering, TypePreference};
+use crate::{
+    ColdOfferings, Group, GroupRules, Home, Instance, InstanceState, Launch, Notice, ObservedHome,
+    Offering, OnDelete, TypePreference, VolumeState,
+};
 
 /// What a pool should be.
 #[derive(Clone, Debug)]
@@ -34,6 +37,8 @@ pub struct Desired {
     pub leases: Vec<Lease>,
     /// Whether a deleted pool ends leased instances too.
     pub force: bool,
+    /// The volume whose files outlive the instances.
+    pub home: Option<Home>,
 }
 
 impl Desired {
@@ -186,6 +191,8 @@ pub struct Observed {
     /// No launch before this: the last one failed for a reason that another
     /// offering does not cure.
     pub hold_launches_until: Option<Timestamp>,
+    /// The home volume.
+    pub home: ObservedHome,
 }
 
 impl Observed {
@@ -215,6 +222,26 @@ impl Observed {
         self.bindings.retain(|_, id| !is_dead(id));
         self.notices.retain(|id, _| !is_dead(id));
         self.impaired.retain(|id| !is_dead(id));
+        self.home.settle();
+    }
+
+    /// Whether a plan depends on the snapshots of the home: while it is copied.
+    pub fn needs_snapshots(&self, desired: &Desired) -> bool {
+        let Some(record) = self.home.record.as_ref().filter(|_| desired.deleted) else {
+            return self.home.is_changing();
+        };
+        let is_wanted = |home: &Home| home.on_delete == OnDelete::Snapshot;
+        desired.home.as_ref().is_some_and(is_wanted) || record.is_copy()
+    }
+
+    /// The instance that runs and can use the home.
+    pub fn at_home(&self) -> Option<&Instance> {
+        let volume = self.home.volume()?;
+        let attachment = volume.attachment.as_ref().filter(|a| a.is_attached)?;
+        let mut running = self.instances.iter();
+        let running =
+            running.find(|i| i.id == attachment.instance_id && i.state == InstanceState::Running);
+        running.filter(|_| volume.state == VolumeState::InUse)
     }
 
     /// The pool's own group in a VPC.

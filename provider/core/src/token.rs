@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use crate::Launch;
+use crate::{HomeRecord, Launch};
 
 /// The `ClientToken` of a launch: the same launch has the same token for ever,
 /// another launch another one.
@@ -19,6 +19,15 @@ pub fn client_token(pool_uid: &str, launch: &Launch) -> String {
     let offerings = offerings.flat_map(|o| [&*o.instance_type, &*o.zone, o.market.as_str()]);
     let parts = [pool_uid, &numbers[0], &numbers[1], &launch.generation];
     digest(parts.into_iter().chain(offerings))
+}
+
+/// The `ClientToken` of a home volume's creation: as of a launch, all that is asked for
+/// belongs to it.
+pub fn volume_token(pool_uid: &str, record: &HomeRecord) -> String {
+    let numbers = [record.number.to_string(), record.size_gib.to_string()];
+    let snapshot = record.snapshot_id.as_deref().unwrap_or_default();
+    let [number, size] = &numbers;
+    digest(["home", pool_uid, number, &record.zone, size, snapshot])
 }
 
 /// A digest of a list of texts, 64 hexadecimal digits.

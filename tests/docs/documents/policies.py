@@ -27,6 +27,8 @@ NEEDED_BY = {
     "ec2:CreateFleet": {"ec2:RunInstances", "ec2:CreateTags"},
     "ec2:CreateLaunchTemplate": {"ec2:CreateTags"},
     "ec2:CreateSecurityGroup": {"ec2:CreateTags"},
+    "ec2:CreateSnapshot": {"ec2:CreateTags"},
+    "ec2:CreateVolume": {"ec2:CreateTags"},
     "sts:AssumeRole": {"sts:TagSession"},
 }
 

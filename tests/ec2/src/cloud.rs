@@ -9,7 +9,7 @@ use provider_aws::{
 };
 use provider_core::{Instance, InstanceState, Offering};
 
-use crate::{Buckets, Firewall, error};
+use crate::{Buckets, Firewall, Storage, error};
 
 /// From a termination to its end.
 const SHUTTING_DOWN: SignedDuration = SignedDuration::from_secs(35);
@@ -31,6 +31,8 @@ pub struct Pace {
     pub lists_instance: SignedDuration,
     /// Until a new group is listed.
     pub lists_group: SignedDuration,
+    /// Until a new volume or snapshot is listed.
+    pub lists_volume: SignedDuration,
     /// From pending to running.
     pub boots: SignedDuration,
 }
@@ -95,6 +97,8 @@ pub struct Cloud {
     pub templates: BTreeMap<String, TemplateRequest>,
     /// Security groups.
     pub firewall: Firewall,
+    /// Volumes and snapshots.
+    pub storage: Storage,
     /// The subnets to launch into.
     pub subnets: Vec<Subnet>,
     /// The images that exist.
@@ -287,6 +291,7 @@ impl Cloud {
                 });
             }
         }
+        self.detach(now);
     }
 
     /// The image with that id, if there is one.

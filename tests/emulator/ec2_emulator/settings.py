@@ -18,6 +18,10 @@ class Settings:
     volume_creating_seconds: float = 0.5
     attaching_seconds: float = 0.5
     detaching_seconds: float = 0.5
+    # From pending to completed. EC2 takes minutes.
+    snapshot_seconds: float = 2.0
+    # "Request Amazon EBS volume modifications": six hours between two of them.
+    modification_cool_down_seconds: float = 6 * 3600.0
     # EC2 keeps terminated instances visible for "approximately one hour".
     terminated_retention_seconds: float = 3600.0
     # Status checks report "initializing" for this long after `running`.

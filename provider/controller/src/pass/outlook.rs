@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use provider_core::{Action, ErrorClass, Plan, Victim, Wait};
+use provider_core::{Action, ErrorClass, HomeAction, HomeWait, Plan, Victim, Wait};
 use provider_runtime::policies::Permitted;
 
 use super::{CALM, Pass, Want, Work};
 
 /// Before the next try after AWS failed, and while EC2 catches up.
 const AFTER_ERROR: Duration = Duration::from_secs(5);
+/// While a snapshot is made, which takes minutes.
+const COPYING: Duration = Duration::from_secs(15);
 /// How long after an action its effects are watched closely.
 const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
 
@@ -28,7 +30,10 @@ impl Pass<'_> {
             Action::Terminate { .. } | Action::DeleteTemplate { .. } if !self.deleted => update,
             Action::Terminate { .. }
             | Action::DeleteTemplate { .. }
-            | Action::DeleteGroup { .. } => delete,
+            | Action::DeleteGroup { .. }
+            | Action::Home(_) => delete,
+            Action::Home(HomeAction::Create(_) | HomeAction::Copy(_)) if !self.deleted => create,
+            Action::Home(_) if !self.deleted => update,
             Action::Forget { .. } => true,
         });
         if matches!(want, Want::Invalid(..)) {
@@ -61,6 +66,7 @@ impl Pass<'_> {
             | Wait::Fallback { until }
             | Wait::Age { until }
             | Wait::Retry { until } => left(*until, self.now),
+            Wait::Home(wait) => self.look_again_at_home(wait),
             Wait::Stopped { .. }
             | Wait::Interrupted { .. }
             | Wait::Room { .. }
@@ -77,6 +83,24 @@ impl Pass<'_> {
         let a_lease_ends = self.leasing.next_end.map(|end| left(end, self.now));
         let soonest = soonest.chain(more_to_do).chain(a_lease_ends);
         soonest.min().unwrap_or(CALM).min(CALM)
+    }
+}
+
+impl Pass<'_> {
+    fn look_again_at_home(&self, wait: &HomeWait) -> Duration {
+        match wait {
+            HomeWait::Creating { .. } | HomeWait::Attaching { .. } | HomeWait::Detaching { .. } => {
+                self.watch_effects();
+                AFTER_ERROR
+            }
+            HomeWait::Copying { .. } => COPYING,
+            HomeWait::Refused { hold, .. } => left(hold.until, self.now),
+            HomeWait::Foreign { .. }
+            | HomeWait::Lost { .. }
+            | HomeWait::Broken { .. }
+            | HomeWait::Elsewhere { .. }
+            | HomeWait::Capacity { .. } => CALM,
+        }
     }
 }
 

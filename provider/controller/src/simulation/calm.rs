@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use api::condition::{self, ConditionStatus, READY, SYNCED};
 use jiff::SignedDuration;
-use memory_ec2::SecurityGroup;
+use memory_ec2::{Disk, SecurityGroup};
 
 use super::earth::Earth;
 use super::invariants;
 use super::ours::{Collection as _, Instances as _};
 use super::provider::{Behind, Turn};
+use super::storage;
 use super::world::World;
 use crate::regions::TAG_KEYS;
 
@@ -58,7 +59,9 @@ impl World {
         let status = earth.store.current().status.clone().unwrap_or_default();
         let remains = invariants::remains(earth);
         let wrong = Self::differences(earth);
-        format!("still wrong: {wrong:?}; in EC2: {remains:?}; {status:#?}")
+        let homes: Vec<_> = storage::homes(earth).collect();
+        let copies: Vec<_> = storage::copies(earth).collect();
+        format!("still wrong: {wrong:?}; in EC2: {remains:?}, {homes:?}, {copies:?}; {status:#?}")
     }
 
     fn is_settled(&self, turn: Turn) -> bool {
@@ -118,6 +121,7 @@ impl World {
                     .all(|g| g.listed_from <= earth.now),
             ),
             ("leases", !earth.lacks_of_leases()),
+            ("home", Self::is_at_home(earth)),
             ("one group", earth.cloud.firewall.ours().count() == 1),
             ("ready", holds(READY)),
             ("synced", holds(SYNCED)),
@@ -125,6 +129,41 @@ impl World {
         .into_iter()
         .filter_map(|(what, is_so)| (!is_so).then_some(what))
         .collect()
+    }
+
+    /// Whether there is one home, of the size that is wanted, at the instance.
+    fn is_at_home(earth: &Earth) -> bool {
+        let Some(wanted) = &earth.store.current().spec.for_provider.home else {
+            return true;
+        };
+        let homes: Vec<_> = storage::homes(earth).collect();
+        let users = homes.iter().filter_map(|disk| disk.user.as_ref());
+        let users: Vec<_> = users.map(|(id, _)| id.clone()).collect();
+        let live: Vec<_> = earth.cloud.live().iter().map(|m| m.id.clone()).collect();
+        let cools = |disk: &Disk| {
+            let since = |at| earth.now.duration_since(at);
+            disk.grown_at
+                .is_some_and(|at| since(at) < SignedDuration::from_hours(7))
+        };
+        let is_large = |disk: &&Disk| {
+            i32::try_from(disk.size_gib).is_ok_and(|size| size >= wanted.size_gib) || cools(disk)
+        };
+        let shown = invariants::known(earth).home.and_then(|home| home.size_gib);
+        let is_shown = |disk: &Disk| i32::try_from(disk.size_gib).ok() == shown;
+        let copies = storage::copies(earth).count();
+        let known = invariants::known(earth).home;
+        let moves = known.is_some_and(|home| home.copy_of.is_some());
+        let one = homes.len() == 1 && copies == 0;
+        // What a move leaves behind goes when an instance has what it led to.
+        let is_right = match &live[..] {
+            [] => homes.is_empty() || one || (moves && homes.len() == 2 && copies == 1),
+            _ => one,
+        };
+        let last: Vec<_> = homes.iter().rev().take(1).collect();
+        users == live
+            && is_right
+            && last.iter().all(|disk| is_large(disk))
+            && last.iter().all(|disk| is_shown(disk))
     }
 
     /// Nothing to do costs nothing: no call of EC2 beside the shared look, and

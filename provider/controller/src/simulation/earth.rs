@@ -26,6 +26,8 @@ pub struct Earth {
     pub queue: Vec<Event>,
     /// What should never have happened.
     pub violations: Vec<String>,
+    /// Which instances ever had the home, in order.
+    pub written: Vec<String>,
     /// Types, zones and markets that were asked for, in order.
     pub asked: Vec<Offering>,
     /// Effects of this reconcile, and of all.

@@ -1,7 +1,8 @@
 //! What people do to a pool's spec, at random.
 
+use api::policy::HomeOnDelete;
 use api::pool::{
-    PoolCapacityType, PoolFallback, PoolRebalance, PoolReplace, PoolSize, PoolSpread,
+    PoolCapacityType, PoolFallback, PoolHome, PoolRebalance, PoolReplace, PoolSize, PoolSpread,
     PoolTypePreference,
 };
 use memory_ec2::SplitMix64;
@@ -10,8 +11,42 @@ use super::luck::GOOD_IMAGE;
 use super::store::Edit;
 use super::world::size;
 
-/// One edit.
-pub fn edit(dice: &mut SplitMix64) -> Edit {
+/// One edit, of a pool with a home or without.
+pub fn edit(home: Option<&PoolHome>, dice: &mut SplitMix64) -> Edit {
+    match (any(dice), home) {
+        (Edit::Size(size), Some(_)) => Edit::Size(of_one(size)),
+        (Edit::SshCidrs(_), Some(home)) => Edit::Home(changed(home, dice)),
+        (edit, _) => edit,
+    }
+}
+
+/// A volume is attached to one instance.
+fn of_one(size: PoolSize) -> PoolSize {
+    PoolSize {
+        minimum: size.minimum.min(1),
+        maximum: size.maximum.min(1),
+        idle: size.idle.min(1),
+    }
+}
+
+/// Another wish for a home that exists. It never shrinks.
+fn changed(home: &PoolHome, dice: &mut SplitMix64) -> PoolHome {
+    let mut home = home.clone();
+    match dice.below(3) {
+        0 => home.size_gib += 5,
+        1 => home.moves = !home.moves,
+        _ => {
+            home.on_delete = *dice.pick(&[
+                HomeOnDelete::Retain,
+                HomeOnDelete::Delete,
+                HomeOnDelete::Snapshot,
+            ]);
+        }
+    }
+    home
+}
+
+fn any(dice: &mut SplitMix64) -> Edit {
     let text = |word: &str| word.to_owned();
     match dice.below(20) {
         0..=6 => Edit::Size(size(i32::try_from(dice.below(5)).unwrap())),

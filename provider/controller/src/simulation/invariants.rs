@@ -10,6 +10,7 @@ use provider_core::GroupRules;
 
 use super::earth::Earth;
 use super::ours::{Collection as _, Instances as _, OfLaunch as _, Tagged as _, is_ours};
+use super::storage;
 
 /// The pool in EC2, as the stored status has it.
 pub fn known(earth: &Earth) -> SpotPoolObservation {
@@ -120,6 +121,7 @@ pub fn check_release(earth: &mut Earth) {
     for what in remains(earth) {
         earth.violate(format!("released with {what}"));
     }
+    storage::check_release(earth);
 }
 
 /// What is left of the pool.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::policy::HomeOnDelete;
 use api::pool::{PoolInstance, PoolLaunch, PoolLeases};
 use jiff::SignedDuration;
 use memory_ec2::{Fault, Pace, RECLAIMED, Rule, SplitMix64};
@@ -9,6 +10,7 @@ use provider_core::{Market, NoticeKind, Offering};
 
 use super::earth::{At, Earth, How, Shared, Stop};
 use super::edits::edit;
+use super::homes::with_home;
 use super::invariants;
 use super::ours::{CLUSTER, Collection as _, Instances as _, POOL_UID};
 use super::provider::{Behind, Provider, Turn};
@@ -17,7 +19,15 @@ use super::world::{World, pool};
 use crate::regions::TAG_KEYS;
 
 pub const GOOD_IMAGE: &str = "ami-0123456789abcdef0";
-const OPERATIONS: [&str; 6] = [
+const OPERATIONS: [&str; 14] = [
+    "DescribeVolumes",
+    "DescribeSnapshots",
+    "CreateVolume",
+    "AttachVolume",
+    "ModifyVolume",
+    "DeleteVolume",
+    "CreateSnapshot",
+    "DeleteSnapshot",
     "CreateFleet",
     "DescribeInstances",
     "TerminateInstances",
@@ -40,7 +50,16 @@ impl Luck {
     pub fn new(seed: u64, is_logged: bool) -> Self {
         let mut dice = SplitMix64(seed);
         let mut pool = pool(2);
-        pool.spec.for_provider.leases = dice.percent(50).then(PoolLeases::default);
+        if dice.percent(30) {
+            let policies = [
+                HomeOnDelete::Retain,
+                HomeOnDelete::Delete,
+                HomeOnDelete::Snapshot,
+            ];
+            pool = with_home(*dice.pick(&policies), dice.percent(50));
+        } else {
+            pool.spec.for_provider.leases = dice.percent(50).then(PoolLeases::default);
+        }
         let world = World::with_seed(pool, dice.next());
         world.plant("nobodys", &[]);
         for (name, cluster, uid) in [
@@ -60,6 +79,7 @@ impl Luck {
         world.earth.lock().cloud.pace = Pace {
             lists_instance: seconds(dice.below(60)),
             lists_group: seconds(dice.below(20)),
+            lists_volume: seconds(dice.below(20)),
             boots: seconds(dice.below(60)),
         };
         Self {
@@ -118,8 +138,8 @@ impl Luck {
         let shown: Vec<String> = instances.chain(launches).collect();
         let calls = std::mem::take(&mut earth.calls);
         log.push(format!(
-            "{} {turn:?} after {calls:?}; shown: {shown:?}",
-            earth.now
+            "{} {turn:?} after {calls:?}; shown: {shown:?} {:?}",
+            earth.now, known.home
         ));
     }
 
@@ -257,7 +277,8 @@ fn happen(earth: &mut Earth, dice: &mut SplitMix64, is_amid: bool) -> What {
         return lend(earth, dice);
     }
     if roll < 40 {
-        let edit = edit(dice);
+        let home = &earth.store.current().spec.for_provider.home;
+        let edit = edit(home.as_ref(), dice);
         earth.store.edit(edit.clone(), earth.now);
         return What::Edited(edit);
     }

@@ -8,7 +8,7 @@
 //! [`port`](port) and [`store`](store); what must hold between two reconciles
 //! in [`invariants`].
 //!
-//! Start reading at the tests: `launches`, `activity`, `refusals`, `groups`, `leases`, `orphans`,
+//! Start reading at the tests: `launches`, `activity`, `refusals`, `groups`, `homes`, `moves`, `leases`, `orphans`,
 //! `deletion` tell one story each, `crashes` dies at every effect of a pool's life,
 //! `schedules` throws dice.
 //!
@@ -24,15 +24,18 @@ mod lending;
 mod ours;
 mod port;
 mod provider;
+mod storage;
 mod store;
 mod world;
 
 mod crashes;
 mod deletion;
 mod groups;
+mod homes;
 mod launches;
 mod leases;
 mod luck;
+mod moves;
 mod orphans;
 mod ownership;
 mod policies;

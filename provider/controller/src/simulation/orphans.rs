@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use jiff::SignedDuration;
+use provider_aws::VolumeRequest;
 use provider_runtime::events::Happened;
 
 use super::ours::{CLUSTER, POOL_UID};
@@ -100,6 +101,38 @@ fn an_instance_whose_pool_is_gone_is_ended_after_a_while_and_people_are_told() {
     assert_eq!((of("OrphanTerminated"), of("OrphanDeleted")), (2, 2));
     assert!(told[0].message.contains("UID gone"), "{told:?}");
     world.assert_lawful();
+}
+
+#[test]
+fn a_home_whose_pool_is_gone_is_never_deleted() {
+    let mut world = world(1);
+    let tags = [
+        (TAG_KEYS.cluster, CLUSTER),
+        (TAG_KEYS.pool_uid, "gone"),
+        (TAG_KEYS.home, "1"),
+    ];
+    let request = VolumeRequest {
+        token: "home".into(),
+        zone: "us-east-1a".into(),
+        size_gib: 10,
+        snapshot_id: None,
+        tags: tags.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+    };
+    {
+        let mut earth = world.earth.lock();
+        let now = earth.now;
+        earth.cloud.create_volume(&request, now).unwrap();
+        earth.is_sweeping = true;
+    }
+    let known = Known {
+        pools: [POOL_UID.to_owned()].into(),
+        ..Known::default()
+    };
+    world.provider.region().has_home("gone");
+    let mut sweeper = Sweeper::new(&known, GRACE);
+    sweep(&mut world, &mut sweeper, 60).unwrap();
+    assert_eq!(live(&world).len(), 5, "its instance is");
+    assert!(world.earth.lock().cloud.storage.disks[0].is_live());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::slice::Iter;
 
-use memory_ec2::{Cloud, Firewall, Machine, SecurityGroup};
+use memory_ec2::{Cloud, Copy, Disk, Firewall, Machine, SecurityGroup};
 use provider_aws::{Subnet, Tags};
 
 use crate::regions::TAG_KEYS;
@@ -28,6 +28,18 @@ impl Tagged for Machine {
 }
 
 impl Tagged for SecurityGroup {
+    fn tags(&self) -> &Tags {
+        &self.tags
+    }
+}
+
+impl Tagged for Disk {
+    fn tags(&self) -> &Tags {
+        &self.tags
+    }
+}
+
+impl Tagged for Copy {
     fn tags(&self) -> &Tags {
         &self.tags
     }

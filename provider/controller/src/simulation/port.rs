@@ -6,13 +6,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use memory_ec2::{Fault, Machine, SecurityGroup, error};
 use provider_aws::{
-    Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, Subnet, Tags, TemplateRequest,
+    Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
+    Tags, TemplateRequest, VolumeRequest,
 };
-use provider_core::{Group, GroupRules, Instance, InstanceState, Launched};
+use provider_core::{Group, GroupRules, Instance, InstanceState, Launched, Volume, VolumeSnapshot};
 
 use super::earth::{Earth, Shared};
 use super::invariants;
 use super::ours::{Instances as _, Tagged, is_of_cluster};
+use super::storage;
 use crate::regions::TAG_KEYS;
 
 /// EC2, with every fault that is in force.
@@ -151,6 +153,14 @@ impl Ec2 for SimulatedEc2 {
 
     async fn tag(&self, instance_id: &str, tags: &Tags) -> Result<(), Ec2Error> {
         self.call("CreateTags", |earth| {
+            if let Some(disk) = earth.cloud.storage.find(instance_id) {
+                let is_ours = disk.is_ours();
+                disk.tags.extend(tags.clone());
+                if !is_ours {
+                    earth.violate(format!("{instance_id} is not the pool's to tag"));
+                }
+                return Ok(());
+            }
             if let Some(lease) = tags.get(TAG_KEYS.lease) {
                 earth.check_lease(instance_id, lease);
             }
@@ -178,6 +188,63 @@ impl Ec2 for SimulatedEc2 {
             Ok(())
         })
         .await
+    }
+
+    async fn volumes(&self) -> Result<Vec<Volume>, Ec2Error> {
+        self.call("DescribeVolumes", |earth| {
+            let (flicker, mut dice) = (earth.faults.flicker, earth.dice.clone());
+            let shown = storage::listed(earth).filter(|_| flicker == 0 || !dice.percent(flicker));
+            let shown = shown.collect();
+            earth.dice = dice;
+            Ok(shown)
+        })
+        .await
+    }
+
+    async fn volumes_of(&self, pool_uid: &str) -> Result<Vec<Volume>, Ec2Error> {
+        self.call("DescribeVolumes", |earth| {
+            let of_pool = storage::listed(earth).filter(|v| v.pool_uid == pool_uid);
+            Ok(of_pool.collect())
+        })
+        .await
+    }
+
+    async fn create_volume(&self, request: &VolumeRequest) -> Result<Volume, Ec2Error> {
+        self.call("CreateVolume", |earth| storage::create(earth, request))
+            .await
+    }
+
+    async fn attach_volume(&self, volume_id: &str, instance_id: &str) -> Result<(), Ec2Error> {
+        let attach = |earth: &mut Earth| storage::attach(earth, volume_id, instance_id);
+        self.call("AttachVolume", attach).await
+    }
+
+    async fn grow_volume(&self, volume_id: &str, size_gib: u32) -> Result<(), Ec2Error> {
+        let grow = |earth: &mut Earth| storage::grow(earth, volume_id, size_gib);
+        self.call("ModifyVolume", grow).await
+    }
+
+    async fn delete_volume(&self, volume_id: &str) -> Result<(), Ec2Error> {
+        let delete = |earth: &mut Earth| storage::delete(earth, volume_id);
+        self.call("DeleteVolume", delete).await
+    }
+
+    async fn snapshots_of(&self, pool_uid: &str) -> Result<Vec<VolumeSnapshot>, Ec2Error> {
+        self.call("DescribeSnapshots", |earth| {
+            let of_pool = storage::listed_copies(earth).filter(|s| s.pool_uid == pool_uid);
+            Ok(of_pool.collect())
+        })
+        .await
+    }
+
+    async fn create_snapshot(&self, request: &SnapshotRequest) -> Result<VolumeSnapshot, Ec2Error> {
+        self.call("CreateSnapshot", |earth| storage::copy(earth, request))
+            .await
+    }
+
+    async fn delete_snapshot(&self, snapshot_id: &str) -> Result<(), Ec2Error> {
+        let delete = |earth: &mut Earth| storage::delete_copy(earth, snapshot_id);
+        self.call("DeleteSnapshot", delete).await
     }
 
     async fn groups(&self) -> Result<Vec<Group>, Ec2Error> {

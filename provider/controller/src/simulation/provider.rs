@@ -17,7 +17,7 @@ use super::ours::CLUSTER;
 use super::port::SimulatedEc2;
 use crate::access::Origin;
 use crate::leases::Leasing;
-use crate::pass::{Next, Pass};
+use crate::pass::{Holds, Next, Pass};
 use crate::region::{Region, Snapshot};
 use crate::status;
 use crate::status_writer::StatusWriter;
@@ -30,7 +30,7 @@ pub struct Provider {
     /// What the pool's management policies permit.
     pub permitted: Permitted,
     region: Region,
-    held: Option<(Timestamp, Option<i64>)>,
+    held: Option<(Holds, Option<i64>)>,
     /// The newest version of the pool that its cache showed.
     version: usize,
     /// And of the leases.
@@ -183,7 +183,7 @@ impl Provider {
         let leasing = Leasing::of(&pool, &leases, now);
         let generation = pool.metadata.generation;
         let mut writer = StatusWriter::new(earth.clone(), &pool, now);
-        let held = self.held.filter(|(_, of)| *of == generation);
+        let held = self.held.take().filter(|(_, of)| *of == generation);
         let pass = Pass {
             cluster: CLUSTER,
             pool: &pool,
@@ -193,11 +193,11 @@ impl Provider {
             deleted: pool.metadata.deletion_timestamp.is_some(),
             leasing: &leasing,
             registry: earth,
-            launches_held_until: held.map(|(until, _)| until),
+            holds: held.map(|(holds, _)| holds).unwrap_or_default(),
             now,
         };
         let passed = pass.run(&mut writer, look).await?;
-        self.held = passed.launches_held_until.map(|until| (until, generation));
+        self.held = Some((passed.holds, generation));
         let mut happened = passed.happened;
         match passed.next {
             Next::Release => {

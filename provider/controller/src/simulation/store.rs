@@ -2,8 +2,8 @@
 //! it was made from.
 
 use api::pool::{
-    END_LEASES, PoolCapacityType, PoolFallback, PoolInstance, PoolReplace, PoolSize, PoolSpread,
-    PoolSsh, PoolTypePreference, SpotPool, SpotPoolStatus,
+    END_LEASES, PoolCapacityType, PoolFallback, PoolHome, PoolInstance, PoolReplace, PoolSize,
+    PoolSpread, PoolSsh, PoolTypePreference, SpotPool, SpotPoolStatus,
 };
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
@@ -41,6 +41,10 @@ pub enum Edit {
     Spread(PoolSpread),
     Fallback(PoolFallback),
     Replace(PoolReplace),
+    Home(PoolHome),
+    NoHome,
+    Subnets(Vec<String>),
+    Tag(&'static str, &'static str),
     Delete,
     EndLeases,
 }
@@ -94,6 +98,12 @@ impl Store {
             Edit::Spread(spread) => spec.spread = Some(spread),
             Edit::Fallback(fallback) => spec.fallback = Some(fallback),
             Edit::Replace(replace) => spec.replace = Some(replace),
+            Edit::NoHome => spec.home = None,
+            Edit::Home(home) => spec.home = Some(home),
+            Edit::Tag(key, value) => {
+                spec.tags.insert(key.into(), value.into());
+            }
+            Edit::Subnets(ids) => spec.subnet_ids = Some(ids),
             Edit::EndLeases => {
                 let annotation = (END_LEASES.to_owned(), "true".to_owned());
                 pool.metadata.annotations = Some([annotation].into());
@@ -153,6 +163,7 @@ fn keep_whole_seconds(status: &mut SpotPoolStatus) {
         .chain(pool.launches.iter_mut().map(|l| &mut l.decided_at))
         .chain(pool.cold_offerings.iter_mut().map(|c| &mut c.until))
         .chain(&mut pool.spot_short_since)
+        .chain(pool.home.iter_mut().flat_map(|h| &mut h.asked_at))
         .chain(pool.instances.iter_mut().flat_map(|i| {
             let PoolInstance {
                 launched_at,

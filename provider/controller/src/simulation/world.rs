@@ -92,12 +92,14 @@ impl World {
             fleets: BTreeMap::new(),
             templates: BTreeMap::new(),
             firewall: Firewall::default(),
+            storage: memory_ec2::Storage::default(),
             subnets: subnets(),
             buckets: Buckets::default(),
             images: vec!["ami-0123456789abcdef0", "ami-0fedcba9876543210"],
             pace: Pace {
                 lists_instance: SignedDuration::from_secs(3),
                 lists_group: SignedDuration::from_secs(2),
+                lists_volume: SignedDuration::from_secs(2),
                 boots: SignedDuration::from_secs(20),
             },
         };
@@ -113,6 +115,7 @@ impl World {
             asked: Vec::new(),
             queue: Vec::new(),
             violations: Vec::new(),
+            written: Vec::new(),
             effects: 0,
             all_effects: 0,
             stop: None,

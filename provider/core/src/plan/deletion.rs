@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Action, Plan, Victim, Wait, terminate};
+use super::{Action, Plan, Victim, Wait, home, terminate};
 use crate::{Desired, InstanceState, Observed};
 
 pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {
@@ -35,6 +35,7 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
         let promised = launch.promised(&observed.instances);
         actions.extend(promised.map(|one| terminate(&one.id, Victim::PoolDeleted)));
     }
+    let is_empty = actions.is_empty() && !waiting && leased.is_empty() && interrupted.is_empty();
     let in_doubt = observed.group_in_doubt_until.is_some_and(|u| u > now);
     waiting |= in_doubt && observed.groups.is_empty();
     if waiting {
@@ -54,12 +55,16 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
             group_id: g.id.clone(),
         }));
     }
-    Plan {
+    let mut plan = Plan {
         target: 0,
         actions,
         waits,
         spot_short_since: None,
+    };
+    if is_empty {
+        home::plan_deletion(desired, observed, now, &mut plan);
     }
+    plan
 }
 
 /// Whether somebody has the instance. Only a lease that is over gives it back: one

@@ -2,6 +2,7 @@
 
 mod census;
 mod deletion;
+mod home;
 mod launches;
 mod leases;
 mod size;
@@ -12,7 +13,9 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::{Desired, GroupRules, Launch, Observed};
+pub use home::offerings;
+
+use crate::{Desired, GroupRules, HomeRecord, HomeWait, Launch, Observed};
 
 /// What to do, in order, and what is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +84,47 @@ pub enum Action {
     DeleteGroup {
         /// EC2's id.
         group_id: String,
+    },
+    /// Do something to the home. The status is written before, whatever it is.
+    Home(HomeAction),
+}
+
+/// One effect on a pool's home.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HomeAction {
+    /// Make the volume of this record, which is persisted before the call.
+    Create(HomeRecord),
+    /// Make the snapshot that the volume of this record is a copy by. The record is
+    /// persisted before the call.
+    Copy(HomeRecord),
+    /// Attach a volume.
+    Attach {
+        /// EC2's id of the volume.
+        volume_id: String,
+        /// EC2's id of the instance.
+        instance_id: String,
+    },
+    /// Make a volume larger.
+    Grow {
+        /// EC2's id.
+        volume_id: String,
+        /// Its next size.
+        size_gib: u32,
+    },
+    /// Delete a volume.
+    DeleteVolume {
+        /// EC2's id.
+        volume_id: String,
+    },
+    /// Delete a snapshot.
+    DeleteSnapshot {
+        /// EC2's id.
+        snapshot_id: String,
+    },
+    /// Tell by a tag that a volume outlives its pool.
+    Keep {
+        /// EC2's id.
+        volume_id: String,
     },
 }
 
@@ -201,6 +245,8 @@ pub enum Wait {
         /// The instances.
         ids: Vec<String>,
     },
+    /// For something about the home.
+    Home(HomeWait),
 }
 
 impl Plan {

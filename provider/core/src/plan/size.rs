@@ -6,11 +6,20 @@ use jiff::Timestamp;
 
 use super::census::{Census, Standing, back_to_spot_at};
 use super::launches::Source;
-use super::{Action, Plan, Victim, Wait, leases, terminate, victims};
+use super::{Action, Plan, Victim, Wait, home, leases, terminate, victims};
 use crate::launch::count;
 use crate::{Desired, InstanceState, Launch, Observed, SecurityGroups};
 
 pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {
+    let bound;
+    let mut desired = desired;
+    if desired.home.is_some() {
+        bound = Desired {
+            offerings: home::offerings(desired, observed, now),
+            ..desired.clone()
+        };
+        desired = &bound;
+    }
     let mut census = Census::take(desired, observed, now);
     let wanted = leases::wanted(desired, &census, observed);
     let mut plan = Plan {
@@ -45,6 +54,7 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
         plan_templates(observed, &current, &mut plan);
     }
     plan_waits(desired, &census, now, &mut plan);
+    home::plan(desired, observed, &census, now, &mut plan);
     plan
 }
 

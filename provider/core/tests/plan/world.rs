@@ -10,6 +10,8 @@ use provider_core::{
     TypePreference, Wait, plan,
 };
 
+use super::homes;
+
 pub const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 const VPC: &str = "vpc-1";
 const POOL: &str = "pool-uid";
@@ -66,6 +68,7 @@ pub fn desired(maximum: u32) -> Desired {
         },
         leases: Vec::new(),
         force: false,
+        home: None,
     }
 }
 
@@ -354,6 +357,7 @@ impl World {
                 observed.templates.remove(generation);
             }
             Action::DeleteGroup { group_id } => observed.groups.retain(|g| &g.id != group_id),
+            Action::Home(action) => homes::act(action, &mut observed.home),
         }
     }
 }

@@ -159,6 +159,7 @@ pub(crate) fn cloud() -> Cloud {
         fleets: BTreeMap::new(),
         templates: BTreeMap::new(),
         firewall: Firewall::default(),
+        storage: memory_ec2::Storage::default(),
         subnets: ZONES
             .map(|zone| Subnet {
                 id: format!("subnet-{zone}"),
@@ -170,6 +171,7 @@ pub(crate) fn cloud() -> Cloud {
         pace: Pace {
             lists_instance: LISTED_AFTER,
             lists_group: LISTED_AFTER,
+            lists_volume: SignedDuration::from_secs(2),
             boots: SignedDuration::try_from(BOOT).unwrap_or(SignedDuration::MAX),
         },
         buckets: Buckets::new(Limits::AWS),

@@ -9,8 +9,10 @@ from ..faults import Faults
 from .fleets import Fleets
 from .groups import Groups
 from .instances import Instances
+from .modifications import Modifications
 from .offerings import Offerings
 from .region import Region
+from .snapshots import Snapshots
 from .spot_requests import SpotRequests
 from .statuses import Statuses
 from .tags import Tagging
@@ -27,6 +29,8 @@ class Ec2Endpoint(
     Tagging,
     Templates,
     Groups,
+    Snapshots,
+    Modifications,
     Volumes,
     EC2Response,
 ):

@@ -1,0 +1,91 @@
+//! Between the API's home volume and the planner's.
+
+use api::policy::HomeOnDelete;
+use api::pool::{PoolHomeStatus, SpotPoolParameters};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use provider_core::{Home, HomeRecord, ObservedHome, OnDelete};
+
+use crate::convert::{signed, small, unsigned};
+use crate::validate::{Invalid, Valid};
+
+/// What a spec wants of its home.
+pub fn wanted(spec: &SpotPoolParameters) -> Option<Home> {
+    let home = spec.home.as_ref()?;
+    Some(Home {
+        size_gib: u32::try_from(home.size_gib).unwrap_or_default(),
+        on_delete: match home.on_delete {
+            HomeOnDelete::Retain => OnDelete::Retain,
+            HomeOnDelete::Delete => OnDelete::Delete,
+            HomeOnDelete::Snapshot => OnDelete::Snapshot,
+        },
+        moves: home.moves,
+    })
+}
+
+/// What is known of a home, as a status shows it.
+pub fn to_api(home: &ObservedHome) -> Option<PoolHomeStatus> {
+    let record = home.record.as_ref()?;
+    let volume = home.volume();
+    let attachment = volume.and_then(|volume| volume.attachment.as_ref());
+    Some(PoolHomeStatus {
+        volume_id: record.volume_id.clone(),
+        zone: record.zone.clone(),
+        state: volume.map(|volume| volume.state.as_str().to_owned()),
+        size_gib: Some(small(volume.map_or(record.size_gib, |v| v.size_gib))),
+        attached_to: attachment.map(|attachment| attachment.instance_id.clone()),
+        snapshot_id: record.snapshot_id.clone(),
+        copy_of: record.copy_of.clone(),
+        asked_at: record.asked_at.map(Time),
+        generation: signed(record.number),
+    })
+}
+
+/// What a status holds of a home.
+pub fn from_api(shown: &PoolHomeStatus) -> HomeRecord {
+    HomeRecord {
+        number: unsigned(shown.generation),
+        zone: shown.zone.clone(),
+        size_gib: shown
+            .size_gib
+            .and_then(|size| u32::try_from(size).ok())
+            .unwrap_or_default(),
+        volume_id: shown.volume_id.clone(),
+        copy_of: shown.copy_of.clone(),
+        snapshot_id: shown.snapshot_id.clone(),
+        asked_at: shown.asked_at.as_ref().map(|time| time.0),
+    }
+}
+
+/// Checks that something can be launched where the home is. A home that moves is not
+/// bound to its zone.
+pub fn check_zone(
+    spec: &SpotPoolParameters,
+    valid: &Valid,
+    home: &ObservedHome,
+) -> Result<(), Invalid> {
+    let (Some(wanted), Some(record)) = (&valid.desired.home, &home.record) else {
+        return Ok(());
+    };
+    let zone = &record.zone;
+    if wanted.moves || valid.desired.offerings.iter().any(|o| o.zone == *zone) {
+        return Ok(());
+    }
+    let volume = record.volume_id.as_deref().unwrap_or_default();
+    let place = format!("{zone}, where the home volume {volume} is");
+    let (field, problem) = if valid.has_subnet(zone) {
+        let problem = format!("none of the types is sold in {place}: name one that is");
+        ("instanceTypes", problem)
+    } else if spec.subnet_ids.is_some() {
+        ("subnetIds", format!("none of them is in {place}: add one"))
+    } else if spec.zones.is_some() {
+        ("zones", format!("it lacks {place}: add it"))
+    } else {
+        let problem =
+            format!("the default VPC has no subnet in {place}: make one, or name subnets");
+        ("subnetIds", problem)
+    };
+    Err(Invalid {
+        field: field.to_owned(),
+        problem,
+    })
+}

@@ -1,0 +1,57 @@
+//! The home, before anything is planned for it.
+
+use provider_aws::Ec2Error;
+use provider_core::{Desired, Observed};
+
+use super::{Pass, Want};
+use crate::region::Snapshot;
+use crate::{home, missing, validate};
+
+impl Pass<'_> {
+    /// What the home is, by the look and where that says too little by a fresh describe.
+    pub(super) async fn find_home(
+        &self,
+        want: &Want,
+        snapshot: &Snapshot,
+        observed: &mut Observed,
+    ) -> Result<(), Ec2Error> {
+        let record = &observed.home.record;
+        if want.desired().home.is_none() && record.is_none() {
+            return Ok(());
+        }
+        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        self.region.has_home(uid);
+        let search = missing::Home {
+            ec2: self.region.ec2.as_ref(),
+            pool_uid: uid,
+            desired: want.desired(),
+            now: self.now,
+        };
+        let seen = match snapshot.homes.of(uid) {
+            None => None,
+            Some(Ok(seen)) => Some(seen.to_vec()),
+            Some(Err(error)) => return Err(error.clone()),
+        };
+        search.find(seen, observed).await
+    }
+
+    /// A spec by which nothing can be launched where the home is makes no sense.
+    pub(super) fn in_zone(&self, want: Want, observed: &Observed) -> Want {
+        let Want::Valid(valid) = &want else {
+            return want;
+        };
+        let spec = &self.pool.spec.for_provider;
+        match home::check_zone(spec, valid, &observed.home) {
+            Ok(()) => want,
+            Err(invalid) => Want::Invalid(
+                invalid,
+                Desired {
+                    leases: valid.desired.leases.clone(),
+                    force: self.leasing.force,
+                    deleted: false,
+                    ..validate::deleted(self.pool)
+                },
+            ),
+        }
+    }
+}

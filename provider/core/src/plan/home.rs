@@ -1,0 +1,359 @@
+//! The home volume: made where the first instance runs, attached to one at a time.
+
+mod deletion;
+
+pub(super) use deletion::plan_deletion;
+
+use jiff::Timestamp;
+
+use super::census::{Census, Standing};
+use super::{Action, HomeAction, Plan, Wait};
+use crate::{
+    Desired, ErrorClass, Home, HomeRecord, HomeStep, HomeWait, Instance, InstanceState, Observed,
+    Offering, SnapshotState, Volume, VolumeState,
+};
+
+/// What a pool may launch: where its home is, nothing but that zone. A home that moves
+/// lets the others in while its own has no capacity and no instance has it.
+pub fn offerings(desired: &Desired, observed: &Observed, now: Timestamp) -> Vec<Offering> {
+    let all = || desired.offerings.clone();
+    let (Some(home), Some(record)) = (&desired.home, &observed.home.record) else {
+        return all();
+    };
+    let there: Vec<Offering> = desired
+        .offerings
+        .iter()
+        .filter(|o| o.zone == record.zone)
+        .cloned()
+        .collect();
+    let is_free = observed.home.volume().is_some_and(Volume::is_free);
+    if home.moves && is_free && is_cold(&there, observed, now) {
+        all()
+    } else {
+        there
+    }
+}
+
+/// Whether none of them can be had, and not for a limit alone, which is the same in
+/// every zone.
+fn is_cold(offerings: &[Offering], observed: &Observed, now: Timestamp) -> bool {
+    let cold: Vec<_> = observed.cold.among(offerings, now).collect();
+    let is_capacity = |class| class == ErrorClass::Capacity;
+    offerings.is_empty()
+        || (cold.len() == offerings.len()
+            && cold.iter().any(|(_, cold)| is_capacity(cold.refusal.class)))
+}
+
+/// Plans the home of a pool that lives. Comes after what ends instances.
+pub(super) fn plan(
+    desired: &Desired,
+    observed: &Observed,
+    census: &Census<'_>,
+    now: Timestamp,
+    plan: &mut Plan,
+) {
+    let Some(home) = desired.home else {
+        return;
+    };
+    let usable = usable(census, plan);
+    let mut homes = Planner {
+        observed,
+        now,
+        plan,
+    };
+    let Some(record) = &observed.home.record else {
+        if let Some(first) = usable.first() {
+            homes.create(HomeRecord {
+                number: observed.home.next_number(),
+                zone: first.offering.zone.clone(),
+                size_gib: home.size_gib,
+                volume_id: None,
+                copy_of: None,
+                snapshot_id: None,
+                asked_at: Some(now),
+            });
+        }
+        return;
+    };
+    match (&record.volume_id, &record.copy_of) {
+        (Some(id), _) => homes.keep_up(home, record, id, &usable),
+        (None, None) if record.asked_at.is_none() => homes.create(HomeRecord {
+            size_gib: home.size_gib,
+            ..asked(record, now)
+        }),
+        (None, None) => homes.create(asked(record, now)),
+        (None, Some(source)) => homes.move_on(record, source),
+    }
+}
+
+/// Instances that run and stay, oldest first.
+fn usable<'a>(census: &Census<'a>, plan: &Plan) -> Vec<&'a Instance> {
+    let ends = |id: &str| {
+        let is_end = |a: &Action| matches!(a, Action::Terminate { id: of, .. } if of == id);
+        plan.actions.iter().any(is_end)
+    };
+    let live = census.live.iter();
+    let stays = live.filter(|(_, s)| !matches!(s, Standing::Interrupted | Standing::Over));
+    let running = stays.filter(|(i, _)| i.state == InstanceState::Running && !ends(&i.id));
+    running.map(|(instance, _)| *instance).collect()
+}
+
+fn asked(record: &HomeRecord, now: Timestamp) -> HomeRecord {
+    HomeRecord {
+        asked_at: Some(now),
+        ..record.clone()
+    }
+}
+
+struct Planner<'a> {
+    observed: &'a Observed,
+    now: Timestamp,
+    plan: &'a mut Plan,
+}
+
+impl Planner<'_> {
+    /// Plans an action, unless EC2 refused it a moment ago: then it is waited for.
+    fn act(&mut self, action: HomeAction) {
+        let home = &self.observed.home;
+        match home.hold(action.step(), self.now) {
+            Some(hold) => {
+                let known = home.record.as_ref();
+                let known = known.and_then(|r| r.volume_id.as_ref().or(r.copy_of.as_ref()));
+                self.wait(HomeWait::Refused {
+                    volume_id: known.cloned(),
+                    hold: hold.clone(),
+                });
+            }
+            None => self.plan.actions.push(Action::Home(action)),
+        }
+    }
+
+    fn wait(&mut self, wait: HomeWait) {
+        self.plan.waits.push(Wait::Home(wait));
+    }
+
+    fn create(&mut self, record: HomeRecord) {
+        self.act(HomeAction::Create(record));
+    }
+
+    /// A volume that exists, or should.
+    fn keep_up(&mut self, home: Home, record: &HomeRecord, id: &str, usable: &[&Instance]) {
+        let volume_id = id.to_owned();
+        let Some(volume) = self.observed.home.find(id) else {
+            self.wait(HomeWait::Lost { volume_id });
+            return;
+        };
+        match volume.state {
+            VolumeState::Error => self.wait(HomeWait::Broken { volume_id }),
+            VolumeState::Creating => self.wait(HomeWait::Creating {
+                zone: volume.zone.clone(),
+            }),
+            _ => {
+                if volume.is_free() {
+                    self.place(home, record, volume, usable);
+                } else {
+                    self.plan_attached(record, volume, usable);
+                }
+                if home.size_gib > volume.size_gib {
+                    self.act(HomeAction::Grow {
+                        volume_id,
+                        size_gib: home.size_gib,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Attaches a free volume to the instance in its zone, or moves it to the one in
+    /// another.
+    fn place(&mut self, home: Home, record: &HomeRecord, volume: &Volume, usable: &[&Instance]) {
+        let is_here = |i: &&&Instance| i.offering.zone == volume.zone;
+        let volume_id = volume.id.clone();
+        if let Some(instance) = usable.iter().rfind(is_here) {
+            self.act(HomeAction::Attach {
+                volume_id,
+                instance_id: instance.id.clone(),
+            });
+        } else if let Some(instance) = usable.last() {
+            let comes = |i: &Instance| i.state.is_live() && i.offering.zone == volume.zone;
+            if !home.moves {
+                self.wait(HomeWait::Elsewhere {
+                    volume_id,
+                    zone: volume.zone.clone(),
+                    instance_id: instance.id.clone(),
+                });
+            } else if !self.observed.instances.iter().any(comes) {
+                self.copy(record, volume, instance.offering.zone.clone());
+            }
+        } else {
+            let rests = |wait: &Wait| matches!(wait, Wait::Capacity { .. });
+            if self.plan.waits.iter().any(rests) {
+                self.wait(HomeWait::Capacity {
+                    volume_id,
+                    zone: volume.zone.clone(),
+                    moves: home.moves,
+                });
+            }
+        }
+    }
+
+    /// A volume that some instance has.
+    fn plan_attached(&mut self, record: &HomeRecord, volume: &Volume, usable: &[&Instance]) {
+        let Some(attachment) = &volume.attachment else {
+            return;
+        };
+        let volume_id = volume.id.clone();
+        let instance_id = attachment.instance_id.clone();
+        let is_it = |i: &Instance| i.id == instance_id;
+        if usable.iter().any(|i| is_it(i)) {
+            if attachment.is_attached && volume.state == VolumeState::InUse {
+                self.clean_up(record);
+            } else {
+                self.wait(HomeWait::Attaching {
+                    volume_id,
+                    instance_id,
+                });
+            }
+        } else if !self.observed.instances.iter().any(is_it) {
+            self.wait(HomeWait::Foreign {
+                volume_id,
+                instance_id,
+            });
+        } else if !usable.is_empty() {
+            self.wait(HomeWait::Detaching {
+                volume_id,
+                instance_id,
+            });
+        }
+    }
+
+    /// What moves left behind goes once an instance has the copy, one after the other.
+    fn clean_up(&mut self, record: &HomeRecord) {
+        if let Some(volume_id) = self.oldest_source(record) {
+            self.act(HomeAction::DeleteVolume { volume_id });
+            return;
+        }
+        let listed = self.observed.home.snapshots.iter().map(|s| &s.id);
+        let known = record.snapshot_id.iter();
+        let mut snapshots: Vec<String> = listed.chain(known).cloned().collect();
+        snapshots.sort();
+        snapshots.dedup();
+        for snapshot_id in snapshots {
+            self.act(HomeAction::DeleteSnapshot { snapshot_id });
+        }
+    }
+
+    /// The first of the volumes that were copied to become this one: a home may move on
+    /// before any instance had it where it was.
+    fn oldest_source(&self, record: &HomeRecord) -> Option<String> {
+        let home = &self.observed.home;
+        let mut oldest = record.copy_of.clone()?;
+        for _ in &home.volumes {
+            let source = home.find(&oldest).and_then(|v| v.copy_of.as_ref());
+            match source.filter(|id| home.find(id).is_some()) {
+                Some(source) => oldest.clone_from(source),
+                None => break,
+            }
+        }
+        Some(oldest)
+    }
+
+    fn copy(&mut self, record: &HomeRecord, volume: &Volume, zone: String) {
+        self.act(HomeAction::Copy(HomeRecord {
+            number: self.observed.home.next_number(),
+            zone,
+            size_gib: volume.size_gib.max(record.size_gib),
+            volume_id: None,
+            copy_of: Some(volume.id.clone()),
+            snapshot_id: None,
+            asked_at: Some(self.now),
+        }));
+    }
+
+    /// A move in which the volume in the new zone does not exist yet.
+    fn move_on(&mut self, record: &HomeRecord, source: &str) {
+        if let Some(snapshot_id) = self.copied(record, source, Some(record.zone.clone())) {
+            self.create(HomeRecord {
+                snapshot_id: Some(snapshot_id),
+                ..asked(record, self.now)
+            });
+        }
+    }
+
+    /// The completed snapshot of a copy; without one, it is made or waited for.
+    fn copied(
+        &mut self,
+        record: &HomeRecord,
+        source: &str,
+        zone: Option<String>,
+    ) -> Option<String> {
+        let home = &self.observed.home;
+        let is_late = record.is_overdue(false, self.now);
+        match home.snapshot().map(|s| (s.state, s.id.clone())) {
+            Some((SnapshotState::Completed, id)) => return Some(id),
+            None if !is_late => {}
+            Some((SnapshotState::Pending, _)) => {}
+            Some((SnapshotState::Error, _)) | None => match home.find(source) {
+                Some(volume) if volume.is_free() => {
+                    self.copy(record, volume, record.zone.clone());
+                    return None;
+                }
+                Some(volume) => return self.wait_free(volume),
+                None => {
+                    self.wait(HomeWait::Lost {
+                        volume_id: source.to_owned(),
+                    });
+                    return None;
+                }
+            },
+        }
+        self.wait(HomeWait::Copying {
+            volume_id: source.to_owned(),
+            zone,
+        });
+        None
+    }
+
+    /// Waits for whatever has a volume.
+    fn wait_free<T>(&mut self, volume: &Volume) -> Option<T> {
+        let volume_id = volume.id.clone();
+        let wait = match &volume.attachment {
+            Some(attachment) => {
+                let instance_id = attachment.instance_id.clone();
+                let mut ours = self.observed.instances.iter();
+                if ours.any(|i| i.id == instance_id) {
+                    HomeWait::Detaching {
+                        volume_id,
+                        instance_id,
+                    }
+                } else {
+                    HomeWait::Foreign {
+                        volume_id,
+                        instance_id,
+                    }
+                }
+            }
+            None if volume.state == VolumeState::Error => HomeWait::Broken { volume_id },
+            None => HomeWait::Creating {
+                zone: volume.zone.clone(),
+            },
+        };
+        self.wait(wait);
+        None
+    }
+}
+
+impl HomeAction {
+    /// What kind of step it is.
+    pub fn step(&self) -> HomeStep {
+        match self {
+            Self::Create(_) => HomeStep::Create,
+            Self::Copy(_) => HomeStep::Copy,
+            Self::Attach { .. } => HomeStep::Attach,
+            Self::Grow { .. } => HomeStep::Grow,
+            Self::DeleteVolume { .. } => HomeStep::Delete,
+            Self::DeleteSnapshot { .. } => HomeStep::DeleteSnapshot,
+            Self::Keep { .. } => HomeStep::Keep,
+        }
+    }
+}
