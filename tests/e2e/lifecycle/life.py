@@ -41,7 +41,7 @@ class Life:
 
     def annotate(self, key: str, value: str) -> None:
         self.platform.cluster.kubectl(
-            *("annotate", CLAIMS, self.name, "-n", self.namespace),
+            *("annotate", CLAIMS, self.name, "--namespace", self.namespace),
             *("--overwrite", f"{key}={value}"),
         )
 
