@@ -115,6 +115,8 @@ def test_a_volume_from_a_snapshot_has_what_was_written_before_it(
     snapshot = ec2.create_snapshot(VolumeId=name)["SnapshotId"]
     booted.ssh(f"sudo mount {DISK} /mnt && sudo rm /mnt/letter && sudo umount /mnt")
     _detach(booted, name)
+    completed = ec2.get_waiter("snapshot_completed")
+    completed.wait(SnapshotIds=[snapshot], WaiterConfig={"Delay": 1})
     copy = volume(SnapshotId=snapshot)
     _attach(booted, copy)
     assert booted.says(f"sudo mount {DISK} /mnt && cat /mnt/letter") == "Dear all"

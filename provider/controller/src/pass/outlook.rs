@@ -28,12 +28,12 @@ impl Pass<'_> {
             Action::CreateGroup { .. } | Action::Launch(_) => create,
             Action::SetGroupRules { .. } | Action::Bind { .. } => update,
             Action::Terminate { .. } | Action::DeleteTemplate { .. } if !self.deleted => update,
+            Action::Home(HomeAction::Create(_) | HomeAction::Copy(_)) if !self.deleted => create,
+            Action::Home(_) if !self.deleted => update,
             Action::Terminate { .. }
             | Action::DeleteTemplate { .. }
             | Action::DeleteGroup { .. }
             | Action::Home(_) => delete,
-            Action::Home(HomeAction::Create(_) | HomeAction::Copy(_)) if !self.deleted => create,
-            Action::Home(_) if !self.deleted => update,
             Action::Forget { .. } => true,
         });
         if matches!(want, Want::Invalid(..)) {

@@ -195,6 +195,13 @@ impl Luck {
         ] {
             self.world.edit(edit);
         }
+        let pool = self.world.earth.lock().store.current().clone();
+        let home = pool.spec.for_provider.home;
+        if let Some(mut home) = home {
+            // What the message says where an instance runs in another zone than its home.
+            home.moves = true;
+            self.world.edit(Edit::Home(home));
+        }
         if self.dice.percent(30) {
             self.world.edit(Edit::Delete);
         }

@@ -2,13 +2,18 @@
 
 use api::condition::{READY, SYNCED};
 use api::managed::ManagementAction::{self, Create, Delete, Observe, Update};
+use api::policy::HomeOnDelete;
+use api::pool::PoolHome;
 use provider_runtime::policies;
 
+use super::homes::with_home;
 use super::store::Edit;
 use super::world::{World, pool, size};
 
 /// What only ever reads.
-const LOOKS: [&str; 6] = [
+const LOOKS: [&str; 8] = [
+    "DescribeVolumes",
+    "DescribeSnapshots",
     "DescribeImages",
     "DescribeInstances",
     "DescribeInstanceStatus",
@@ -83,4 +88,20 @@ fn a_pool_that_may_only_delete_is_left_alone_until_then() {
     let cleans = changes(&mut world, 120);
     assert!(cleans.contains(&"TerminateInstances"), "{cleans:?}");
     assert!(world.earth.lock().store.released_at.is_some());
+}
+
+#[test]
+fn an_observed_pool_touches_no_home() {
+    let mut world = World::new(with_home(HomeOnDelete::Retain, true));
+    permit(&mut world, &[Observe, Update]);
+    assert_eq!(changes(&mut world, 60), [""; 0], "nothing may be created");
+    permit(&mut world, &[ManagementAction::All]);
+    world.settle().unwrap();
+    permit(&mut world, &[Observe]);
+    world.edit(Edit::Home(PoolHome {
+        size_gib: 20,
+        on_delete: HomeOnDelete::Retain,
+        moves: true,
+    }));
+    assert_eq!(changes(&mut world, 600), [""; 0]);
 }
