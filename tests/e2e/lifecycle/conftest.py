@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -84,10 +85,12 @@ def agent_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, s
 
 
 def host() -> str:
-    """This host, as instances see it: where EC2 is."""
-    name = urlsplit(os.environ["AWS_ENDPOINT_URL"]).hostname
-    assert name is not None
-    return name
+    """This host, as instances see it: from where it reaches EC2."""
+    endpoint = urlsplit(os.environ["AWS_ENDPOINT_URL"])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((endpoint.hostname, endpoint.port or 80))
+        address: str = probe.getsockname()[0]
+    return address
 
 
 @pytest.fixture(scope="session")
