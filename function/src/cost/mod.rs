@@ -131,7 +131,10 @@ impl Cost {
             let all: Vec<String> = said.into_iter().chain(self.notice.clone()).collect();
             config.message = all.join("; ");
         }
-        response.events.extend(self.event());
+        let event = self.event();
+        let is_told = |event: &Event| response.events.iter().any(|e| e.message == event.message);
+        let event = event.filter(|event| !is_told(event));
+        response.events.extend(event);
         response.conditions.extend(self.condition.clone());
         if let Some(at) = self.next {
             let left = Duration::try_from(at.duration_since(self.now)).unwrap_or_default();
