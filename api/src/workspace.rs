@@ -247,7 +247,7 @@ pub struct HomeStatus {
     /// The instance that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached_to: Option<String>,
-    /// The SpotPool that keeps it; none where it is an EBSVolume of provider-aws.
+    /// The `SpotPool` that keeps it; none where it is an `EBSVolume` of provider-aws.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
 }
@@ -263,7 +263,7 @@ pub enum Phase {
     Failed,
     /// Its instance was lost; another one is on its way.
     Interrupted,
-    /// It waits for quota.
+    /// It waits for quota, or for room in its owner's budget.
     Queued,
     /// It does not run, since its claim says so or nobody used it; its home is kept.
     Stopped,

@@ -34,10 +34,7 @@ pub struct Rest {
 impl<'a> Seen<'a> {
     /// Whether there is a machine that costs money.
     pub fn has_machine(&self) -> bool {
-        let mut pools = self.pools.values();
-        let mut instances = self.instances.values();
-        pools.any(|pool| pool.running().next().is_some())
-            || instances.any(|i| instance::state(*i) == Some("running"))
+        !self.machines().is_empty()
     }
 
     /// What the agent of the machine said, that of the last call first.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::Seen;
 use crate::cost::price::Machine;
 use crate::on_demand::instance;
+use crate::on_demand::power::Power;
 
 impl Seen<'_> {
     /// The machines that run.
@@ -18,7 +19,11 @@ impl Seen<'_> {
             })
         });
         let running = self.instances.values();
-        let running = running.filter(|i| instance::state(**i) == Some("running"));
+        let running = running.filter(|i| {
+            // Its provider looks again within minutes only; its power is known at once.
+            let is_off = self.power_of(**i) == Some(Power::Off.state());
+            instance::state(**i) == Some("running") && !is_off
+        });
         let of_aws = running.map(|i| Machine {
             instance_type: i
                 .at("instanceType")
@@ -39,8 +44,8 @@ impl Seen<'_> {
             size.and_then(Value::as_f64).unwrap_or(1.0) > 0.0
         };
         let mut instances = self.instances.values();
-        self.pools.keys().any(|key| wants(key))
+        self.pools.keys().any(wants)
             || instances.any(|i| !instance::is_lost(*i) && !self.is_off(*i))
-            || self.has_machine()
+            || !self.machines().is_empty()
     }
 }

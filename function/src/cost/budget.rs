@@ -46,7 +46,7 @@ pub enum Budget {
         owner: String,
     },
     /// The owner has one.
-    Limited(Limited),
+    Limited(Box<Limited>),
 }
 
 /// A budget, as its `DevUser` shows it.
@@ -115,7 +115,7 @@ pub fn read(
     match monthly {
         None if budgets.require_budget => Budget::Missing { owner },
         None => Budget::Unlimited,
-        Some(monthly) => Budget::Limited(Limited {
+        Some(monthly) => Budget::Limited(Box::new(Limited {
             owner,
             key: key(&origin, composite),
             namespace: origin.namespace,
@@ -123,7 +123,7 @@ pub fn read(
             status: user
                 .and_then(|user| user.pointer("/status/budget"))
                 .and_then(|status| BudgetStatus::deserialize(status).ok()),
-        }),
+        })),
     }
 }
 
@@ -281,6 +281,12 @@ impl Limited {
                      create the claim there, or set budgets.everywhere in the input of its \
                      Composition"
                 ),
+            );
+        }
+        if request.running && !status.grants.contains_key(&self.key) {
+            return Cause::new(
+                PENDING,
+                format!("waiting for DevUser {owner} to account for what runs"),
             );
         }
         let spent = ledger.so_far();

@@ -62,6 +62,7 @@ pub struct Cost {
     status: Option<CostStatus>,
     condition: Option<Condition>,
     told: Option<String>,
+    said: Option<String>,
     notice: Option<String>,
     next: Option<Timestamp>,
     now: Timestamp,
@@ -105,6 +106,7 @@ impl Cost {
                 .composite
                 .condition_reason(WITHIN_BUDGET)
                 .map(str::to_owned),
+            said: previous.message.clone(),
             notice: is_unpriced.then(|| {
                 "the catalogue has no price of what runs, so the budget does not count it: add \
                  it to data.prices"
@@ -131,7 +133,10 @@ impl Cost {
             let all: Vec<String> = said.into_iter().chain(self.notice.clone()).collect();
             config.message = all.join("; ");
         }
-        response.events.extend(self.event());
+        let event = self.event();
+        let is_told = |event: &Event| response.events.iter().any(|e| e.message == event.message);
+        let event = event.filter(|event| !is_told(event));
+        response.events.extend(event);
         response.conditions.extend(self.condition.clone());
         if let Some(at) = self.next {
             let left = Duration::try_from(at.duration_since(self.now)).unwrap_or_default();
@@ -154,8 +159,9 @@ impl Cost {
     /// What somebody should hear of, when they have not heard it.
     fn event(&self) -> Option<Event> {
         let condition = self.condition.as_ref().filter(|c| !c.holds)?;
-        let news =
-            condition.reason == budget::EXCEEDED && self.told.as_deref() != Some(budget::EXCEEDED);
+        let is_told = self.told.as_deref() == Some(budget::EXCEEDED)
+            || self.said.as_deref() == Some(&condition.message);
+        let news = condition.reason == budget::EXCEEDED && !is_told;
         news.then(|| Event {
             severity: Severity::Warning,
             reason: budget::EXCEEDED,

@@ -195,12 +195,11 @@ impl World {
 
     /// A call for a workspace, and later its answer.
     pub fn reconcile(&mut self, which: usize) {
-        match self.workspaces[which].answer.take() {
-            Some(answer) => self.apply(which, answer),
-            None => {
-                let request = self.request(which);
-                self.workspaces[which].answer = Some(render(&request));
-            }
+        if let Some(answer) = self.workspaces[which].answer.take() {
+            self.apply(which, answer);
+        } else {
+            let request = self.request(which);
+            self.workspaces[which].answer = Some(render(&request));
         }
     }
 

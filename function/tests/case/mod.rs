@@ -130,6 +130,16 @@ pub fn namespaced(request: &Value) -> Option<Value> {
     if let Some(fields) = composite.as_object_mut().filter(|_| !had_status) {
         fields.remove("status");
     }
+    // Its account is by its own name.
+    let user = "/requiredResources/dev-user/items/0/resource/status/budget/grants";
+    let grants = request.pointer_mut(user).and_then(Value::as_object_mut);
+    if let Some(grants) = grants {
+        let renamed = std::mem::take(grants).into_iter().map(|(key, grant)| {
+            let namespace = key.split_once('/').map_or("", |(namespace, _)| namespace);
+            (format!("{namespace}/{name}"), grant)
+        });
+        *grants = renamed.collect();
+    }
     let resources = request.pointer_mut("/observed/resources");
     let resources = resources.and_then(Value::as_object_mut);
     for (_, resource) in resources.into_iter().flatten() {

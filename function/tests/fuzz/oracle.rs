@@ -25,13 +25,15 @@ use crate::{connection, fleeting, steadiness, volume};
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
 /// What an answer may add to what it passes on and holds.
 const ADDED_LIMIT: usize = 128 * 1024;
-const CONDITIONS: [&str; 4] = [
+const CONDITIONS: [&str; 5] = [
     "ConfigResolved",
     "ComputeReady",
     "HomeReady",
     "StopScheduled",
+    "WithinBudget",
 ];
-const STATUS_FIELDS: [&str; 14] = [
+const STATUS_FIELDS: [&str; 15] = [
+    "cost",
     "lifecycle",
     "activity",
     "hostKeys",
@@ -273,7 +275,7 @@ fn conditions(json: &Value, response: &RunFunctionResponse) -> Outcome {
             return wrong("does not reach the claim");
         }
         // A deadline is a time, and stays.
-        let may_be_timed = name == "StopScheduled";
+        let may_be_timed = name == "StopScheduled" || condition.reason == "BudgetExceeded";
         if !may_be_timed && fleeting::is_in(condition.message()) && !fleeting::is_out_of_place(json)
         {
             return wrong("changes with every attempt");
