@@ -25,8 +25,9 @@ from .storage import Storage
 
 # What the root of a machine is told of its surroundings, as its image would.
 ENVIRONMENT = "etc/systemd/system.conf.d/50-aws.conf"
-# A machine that does not shut down in this time is switched off.
-PATIENCE_SECONDS = 20.0
+# A machine that does not shut down in this time is switched off, as EC2 does after
+# minutes: services may take the two that a spot interruption gives.
+PATIENCE_SECONDS = 150.0
 
 log = logging.getLogger("ec2_emulator")
 
@@ -109,8 +110,9 @@ class Hypervisor:
         return instance.id in self._seats
 
     def console(self, instance: EmulatedInstance) -> bytes:
+        """What was printed since it was started last; the end of it stays."""
         machine = self._machine(instance)
-        return machine.console() if machine is not None else b""
+        return machine.console() if machine is not None else instance.printed
 
     def guard(self) -> None:
         """Brings every machine's rules in line with its groups."""
@@ -208,6 +210,8 @@ class Hypervisor:
         with self._world.held():
             for _, disk in seat.disks.values():
                 disk.close()
+            if seat.machine is not None:
+                instance.printed = seat.machine.console()
             self._seats.pop(instance.id, None)
             if by_itself:
                 instance.shut_down_by_itself()
