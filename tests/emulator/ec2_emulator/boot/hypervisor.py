@@ -181,6 +181,10 @@ class Hypervisor:
 
     def _prepare(self, instance: EmulatedInstance, seat: Seat, inside: Machine) -> None:
         seat.cable.connect(inside.pid, public=instance.public_ip is not None)
+        # In a VPC, its name server knows the machine's name.
+        name = instance.private_dns_name
+        known = f"127.0.0.1 localhost\n127.0.1.1 {name} {name.split('.')[0]}\n"
+        Path(inside.outside("/etc/hosts")).write_text(known)
         with self._world.held():
             seat.cable.guard(self._rules(instance))
             for _, disk in seat.disks.values():
