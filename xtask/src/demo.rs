@@ -56,9 +56,10 @@ fn demo(arguments: &Arguments, progress: &mut Progress) -> Outcome<()> {
         return Ok(());
     }
     // Another cluster's emulator has no machines.
-    let login = match arguments.target.current {
-        true => None,
-        false => Some(Login::prepare(&arguments.target.name, &target, progress)?),
+    let login = if arguments.target.current {
+        None
+    } else {
+        Some(Login::prepare(&arguments.target.name, &target, progress)?)
     };
     let step = progress.begin("apply examples/workspaces");
     apply_file(&target, "examples/workspaces")?;

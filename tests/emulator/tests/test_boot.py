@@ -49,6 +49,7 @@ def _settled(booted: Booted) -> str:
 def test_it_has_the_name_that_ec2_gives_it(booted: Booted) -> None:
     name = booted.shown()["PrivateDnsName"].split(".")[0]
     assert booted.says("hostname") == name
+    assert booted.says("getent hosts $(hostname) >/dev/null && echo known") == "known"
 
 
 def test_a_stopped_instance_ran_its_stop_hooks_and_starts_with_its_disk(

@@ -117,7 +117,7 @@ impl Login {
                 .args(["-o", "ConnectTimeout=5", &place, script]);
             output(&mut ssh)
         };
-        within(PATIENCE, || Ok(ssh("true")?))?;
+        within(PATIENCE, || ssh("true"))?;
         step.end(&format!("after {:.1} s", began.elapsed().as_secs_f32()));
         let step = progress.begin("software of the workspace");
         ssh("cloud-init status --wait >/dev/null")?;
@@ -153,10 +153,11 @@ impl Login {
             let (cache, cluster) = (&self.cache, &self.cluster);
             return Ok(machines::host_keys(cache, cluster, instance, address)?);
         }
-        Ok(reported
+        let lines: Vec<_> = reported
             .lines()
-            .map(|key| format!("{address} {key}\n"))
-            .collect())
+            .map(|key| format!("{address} {key}"))
+            .collect();
+        Ok(lines.join("\n") + "\n")
     }
 }
 

@@ -25,8 +25,9 @@ from .storage import Storage
 
 # What the root of a machine is told of its surroundings, as its image would.
 ENVIRONMENT = "etc/systemd/system.conf.d/50-aws.conf"
-# A machine that does not shut down in this time is switched off.
-PATIENCE_SECONDS = 20.0
+# A machine that does not shut down in this time is switched off, as EC2 does after
+# minutes: services may take the two that a spot interruption gives.
+PATIENCE_SECONDS = 150.0
 
 log = logging.getLogger("ec2_emulator")
 
@@ -109,8 +110,9 @@ class Hypervisor:
         return instance.id in self._seats
 
     def console(self, instance: EmulatedInstance) -> bytes:
+        """What was printed since it was started last; the end of it stays."""
         machine = self._machine(instance)
-        return machine.console() if machine is not None else b""
+        return machine.console() if machine is not None else instance.printed
 
     def guard(self) -> None:
         """Brings every machine's rules in line with its groups."""
@@ -179,6 +181,10 @@ class Hypervisor:
 
     def _prepare(self, instance: EmulatedInstance, seat: Seat, inside: Machine) -> None:
         seat.cable.connect(inside.pid, public=instance.public_ip is not None)
+        # In a VPC, its name server knows the machine's name.
+        name = instance.private_dns_name
+        known = f"127.0.0.1 localhost\n127.0.1.1 {name} {name.split('.')[0]}\n"
+        Path(inside.outside("/etc/hosts")).write_text(known)
         with self._world.held():
             seat.cable.guard(self._rules(instance))
             for _, disk in seat.disks.values():
@@ -208,6 +214,8 @@ class Hypervisor:
         with self._world.held():
             for _, disk in seat.disks.values():
                 disk.close()
+            if seat.machine is not None:
+                instance.printed = seat.machine.console()
             self._seats.pop(instance.id, None)
             if by_itself:
                 instance.shut_down_by_itself()

@@ -62,6 +62,8 @@ class EmulatedInstance(Instance):
         # capacity will be taken back.
         self.rebalance_at: float | None = None
         self.interruption_at: float | None = None
+        # On the console of a machine that is off.
+        self.printed = b""
         user_data = kwargs.pop("user_data")
         groups = kwargs.pop("security_groups")
         super().__init__(region.backend, image_id, user_data, groups, **kwargs)
