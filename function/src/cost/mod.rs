@@ -135,7 +135,12 @@ impl Cost {
         }
         let event = self.event();
         let is_told = |event: &Event| response.events.iter().any(|e| e.message == event.message);
-        let event = event.filter(|event| !is_told(event));
+        // While something else keeps it from running, that is the news.
+        let message = response.desired.as_ref();
+        let message = message.and_then(|d| d.status.get("message")?.as_str());
+        let is_the_cause = matches!(self.verdict, Verdict::Short(_) | Verdict::Keep(_))
+            || message == self.cause().map(|cause| cause.message.as_str());
+        let event = event.filter(|event| is_the_cause && !is_told(event));
         response.events.extend(event);
         response.conditions.extend(self.condition.clone());
         if let Some(at) = self.next {

@@ -47,8 +47,10 @@ pub fn requirements(request: &RunFunctionRequest, response: &RunFunctionResponse
         return Ok(());
     };
     let known = |name: &&String| {
-        matches!(name.as_str(), "catalogue" | "namespace" | "attachments")
-            || name.starts_with("catalogue-")
+        matches!(
+            name.as_str(),
+            "catalogue" | "namespace" | "attachments" | "dev-user"
+        ) || name.starts_with("catalogue-")
     };
     let names: Vec<&String> = requirements.resources.keys().collect();
     if names.is_empty() || names.len() > 11 || !names.iter().all(known) {
