@@ -147,11 +147,11 @@ fn length(text: &str) -> Option<Length> {
 mod tests {
     use super::*;
 
-    fn bounds(default: Option<&str>, maximum: Option<&str>) -> Option<DurationBounds> {
-        Some(DurationBounds {
+    fn bounds(default: Option<&str>, maximum: Option<&str>) -> DurationBounds {
+        DurationBounds {
             default: default.map(str::to_owned),
             maximum: maximum.map(str::to_owned),
-        })
+        }
     }
 
     fn lifetime(wish: Option<&str>, policy: Option<DurationBounds>) -> Result<String, String> {
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_claim_runs_as_long_as_it_says_and_the_policy_allows() {
-        let both = || bounds(Some("72h"), Some("14d"));
+        let both = || Some(bounds(Some("72h"), Some("14d")));
         assert_eq!(lifetime(None, None).unwrap(), "none");
         assert_eq!(lifetime(None, both()).unwrap(), "72h");
         assert_eq!(lifetime(Some("336h"), both()).unwrap(), "336h");
@@ -180,7 +180,7 @@ mod tests {
             "spec.parameters.lifecycle.maxLifetime: must be at most 14d, the policy's maximum"
         );
         assert_eq!(
-            lifetime(Some("99d"), bounds(Some("1h"), None)).unwrap(),
+            lifetime(Some("99d"), Some(bounds(Some("1h"), None))).unwrap(),
             "99d"
         );
         assert!(lifetime(Some("0s"), None).is_err());
@@ -188,9 +188,9 @@ mod tests {
 
     #[test]
     fn a_policy_with_a_maximum_only_bounds_claims_that_say_nothing() {
-        assert_eq!(lifetime(None, bounds(None, Some("24h"))).unwrap(), "24h");
+        assert_eq!(lifetime(None, Some(bounds(None, Some("24h")))).unwrap(), "24h");
         assert_eq!(
-            lifetime(None, bounds(Some("48h"), Some("24h"))).unwrap(),
+            lifetime(None, Some(bounds(Some("48h"), Some("24h")))).unwrap(),
             "24h"
         );
     }

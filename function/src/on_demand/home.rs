@@ -257,7 +257,7 @@ pub fn volume(
         ("encrypted", Some(json!(true))),
         (
             "finalSnapshot",
-            (policy.home.on_delete == HomeOnDelete::Snapshot).then(|| json!(true)),
+            (policy.home.on_delete == HomeOnDelete::Snapshot).then_some(json!(true)),
         ),
         ("tags", Some(json!(tags))),
     ]);

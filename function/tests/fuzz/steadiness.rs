@@ -73,9 +73,14 @@ pub fn settles(request: &RunFunctionRequest, first: &RunFunctionResponse) -> Out
             return Ok(());
         };
         let is_fatal = last.results.iter().any(|r| r.severity() == Severity::Fatal);
-        let (Some(status), false) = (status_of(&last), is_fatal) else {
+        let (Some(mut status), false) = (status_of(&last), is_fatal) else {
             return Ok(());
         };
+        // Crossplane writes them down as well, and the function reads their reasons.
+        let conditions = last.conditions.iter();
+        status["conditions"] = conditions
+            .map(|c| serde_json::json!({"type": c.r#type, "reason": c.reason}))
+            .collect();
         let Value::Object(mut xr) = json(observed) else {
             return Ok(());
         };

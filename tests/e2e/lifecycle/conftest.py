@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -99,9 +100,11 @@ def booting(cluster: Cluster, agent_url: tuple[str, str]) -> str:
     iam = boto3.client("iam")
     profile = "gpu-workspace"
     trust = {"Version": "2012-10-17", "Statement": []}
-    iam.create_role(RoleName=profile, AssumeRolePolicyDocument=json.dumps(trust))
-    iam.create_instance_profile(InstanceProfileName=profile)
-    iam.add_role_to_instance_profile(InstanceProfileName=profile, RoleName=profile)
+    # A run before this one may have made them.
+    with suppress(iam.exceptions.EntityAlreadyExistsException):
+        iam.create_role(RoleName=profile, AssumeRolePolicyDocument=json.dumps(trust))
+        iam.create_instance_profile(InstanceProfileName=profile)
+        iam.add_role_to_instance_profile(InstanceProfileName=profile, RoleName=profile)
     image = {
         "id": BOOTING,
         "description": "An emulated image that boots",

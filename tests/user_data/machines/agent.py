@@ -118,7 +118,9 @@ def command(machine: Machine, setting: str) -> list[str]:
     unit = machine.says("cat", UNIT_FILE).splitlines()
     (line,) = [line for line in unit if line.startswith(f"{setting}=")]
     assert f"EnvironmentFile={SETTINGS}" in unit
-    run = f"set -a; . {SETTINGS}; exec {line.removeprefix(f'{setting}=')}"
+    # `+`: outside of the unit's protection, of which there is none here.
+    program = line.removeprefix(f"{setting}=").removeprefix("+")
+    run = f"set -a; . {SETTINGS}; exec {program}"
     return ["sh", "-c", run]
 
 

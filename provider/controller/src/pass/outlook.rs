@@ -27,9 +27,12 @@ impl Pass<'_> {
         plan.actions.retain(|action| match action {
             Action::CreateGroup { .. } | Action::Launch(_) => create,
             Action::SetGroupRules { .. } | Action::Bind { .. } => update,
-            Action::Terminate { .. } | Action::DeleteTemplate { .. } if !self.deleted => update,
             Action::Home(HomeAction::Create(_) | HomeAction::Copy(_)) if !self.deleted => create,
-            Action::Home(_) if !self.deleted => update,
+            Action::Terminate { .. } | Action::DeleteTemplate { .. } | Action::Home(_)
+                if !self.deleted =>
+            {
+                update
+            }
             Action::Terminate { .. }
             | Action::DeleteTemplate { .. }
             | Action::DeleteGroup { .. }
