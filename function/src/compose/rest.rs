@@ -70,7 +70,7 @@ impl<'a> Seen<'a> {
                 stays.then(|| without_instances(self.kept(key, observed)))
             } else if let Some(instance) = self.instances.get(key.as_str()) {
                 let draining = self.is_held_by_home(key, *instance);
-                let stays = draining || (!deletes && !instance::is_lost(*instance));
+                let stays = draining || !deletes;
                 left.extend(self.runs(*instance).map(str::to_owned));
                 stays.then(|| self.switched(key, *instance, Power::Off, policy, &mut objects))
             } else if key.starts_with(keys::POWER_PREFIX) || key.starts_with(keys::USAGE_PREFIX) {

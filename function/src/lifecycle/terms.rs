@@ -188,7 +188,10 @@ mod tests {
 
     #[test]
     fn a_policy_with_a_maximum_only_bounds_claims_that_say_nothing() {
-        assert_eq!(lifetime(None, Some(bounds(None, Some("24h")))).unwrap(), "24h");
+        assert_eq!(
+            lifetime(None, Some(bounds(None, Some("24h")))).unwrap(),
+            "24h"
+        );
         assert_eq!(
             lifetime(None, Some(bounds(Some("48h"), Some("24h")))).unwrap(),
             "24h"
