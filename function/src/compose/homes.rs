@@ -20,10 +20,11 @@ impl<'a> Seen<'a> {
     pub fn home_keeper(&self) -> Option<HomeKeeper> {
         let of_pool = self.recorded_home.is_some_and(|home| home.pool.is_some())
             || self.pools.values().any(|pool| pool.has_home);
-        if of_pool {
-            Some(HomeKeeper::SpotPool)
+        // What is observed counts more than what is remembered.
+        if self.home.exists() {
+            Some(HomeKeeper::ProviderAws)
         } else {
-            self.home.exists().then_some(HomeKeeper::ProviderAws)
+            of_pool.then_some(HomeKeeper::SpotPool)
         }
     }
 

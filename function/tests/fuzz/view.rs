@@ -107,7 +107,11 @@ impl View {
 
     /// The recorded volume's id and zone.
     pub fn recorded_home(&self) -> Option<(&str, &str)> {
-        let home = self.xr.pointer("/status/home")?;
+        // One of a pool is none of provider-aws's.
+        let home = self
+            .xr
+            .pointer("/status/home")
+            .filter(|home| home.get("pool").is_none())?;
         home.get("attachedTo")
             .is_none_or(|a| a.is_string() || a.is_null())
             .then_some(())?;

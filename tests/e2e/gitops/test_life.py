@@ -59,8 +59,8 @@ def test_limits_idle_stops_and_interruptions_are_no_business_of_argo_cd(
 
         annotate(RESUME, "monday")
         runs()
-        annotate(EXTEND, later(45))
         natural = team.status(NAME)["lifecycle"]["stopsAt"]
+        annotate(EXTEND, later(45))
         until(
             "the extension",
             lambda: team.status(NAME)["lifecycle"].get("stopsAt", "") > natural,
