@@ -95,8 +95,9 @@ fn wish(world: &mut World) -> String {
     let mut wanted = parameters.clone();
     wanted[field] = value;
     let market = wanted.get("capacityType").and_then(Value::as_str);
-    if wanted.get("home").is_some() && market.is_some_and(|market| market != "OnDemand") {
-        return "nothing: home needs capacityType OnDemand".to_owned();
+    // The homes of pools are their provider's, and in its simulation.
+    if wanted.get("home").is_some() && market != Some("OnDemand") {
+        return "nothing: a home of a pool".to_owned();
     }
     *parameters = wanted;
     format!("the claim asks for {field} {}", parameters[field])

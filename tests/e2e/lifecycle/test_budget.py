@@ -1,0 +1,152 @@
+"""What an owner may spend in a month, decided before anything is launched."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cluster.conftest import NewUser
+from cluster.workspaces import Workspaces
+from environment import variants
+from environment.cluster import Cluster, Object, condition
+from environment.ec2 import Ec2
+from environment.platform import PARAMETERS, claim
+from environment.waiting import until
+
+# Of a g4dn.xlarge on demand, and how long each workspace runs at most.
+PRICE = 0.5
+LIFETIME = "10h"
+RUN = PRICE * 10
+
+Owner = Callable[[float], Workspaces]
+
+
+@pytest.fixture(scope="session")
+def counted(cluster: Cluster) -> str:
+    """A Composition whose owners have budgets."""
+    prices = {
+        "prices": {
+            "asOf": "2026-11-01",
+            "hourlyUsd": {"us-east-1": {"g4dn.xlarge": PRICE}},
+            "spotHourlyUsd": None,
+            "flavorHourlyUsd": None,
+        }
+    }
+    catalogue = variants.catalogue(cluster, "gpu-workspaces-counted", prices)
+    users = {"budgets": {"kind": "GpuDevWorkspace", "everywhere": False}}
+    variants.composition(cluster, "devusers-counted", users, of="devusers")
+    policy = {
+        "catalogue": {"name": catalogue},
+        "budgets": {"requireBudget": True},
+        "lifecycle": {"maxLifetime": {"maximum": "14d"}},
+    }
+    return variants.composition(cluster, "counted", policy)
+
+
+@pytest.fixture
+def owner(cluster: Cluster, new_user: NewUser, counted: str) -> Iterator[Owner]:
+    """Makes owners with so many dollars a month."""
+
+    def make(dollars: float) -> Workspaces:
+        user = new_user("devusers-counted")
+        _budget(cluster, user, dollars)
+        return user
+
+    yield make
+
+
+def test_a_budget_that_is_exactly_reached_runs_and_one_more_does_not(
+    owner: Owner, counted: str, ec2: Ec2
+) -> None:
+    carol = owner(2 * RUN)
+    for name in ("first", "second"):
+        _claim(carol, name, counted)
+        carol.ready(name, seconds=90)
+    _claim(carol, "third", counted)
+    seen = carol.condition("third", "WithinBudget", "False", "BudgetExceeded")
+    needs, left, over = _amounts(seen["message"])
+    assert needs == RUN and over == round(needs - left, 2)
+    assert 0 <= left < 0.2, "what has run a moment ago is nearly all reserved"
+    assert carol.status("third")["phase"] == "Queued"
+    assert len(ec2.live(carol.namespace)) == 2
+
+
+def test_two_claims_at_once_are_not_granted_the_same_money(
+    owner: Owner, counted: str, ec2: Ec2
+) -> None:
+    carol = owner(1.5 * RUN)
+    names = ["one", "two"]
+    listed: Object = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [_manifest(carol, name, counted) for name in names],
+    }
+    carol.cluster.apply(listed)
+    phases = until(
+        "one to run and one to wait",
+        lambda: _phases(carol, names, {"Ready", "Queued"}),
+        seconds=90,
+    )
+    assert len(ec2.live(carol.namespace)) == 1
+    waiting = names[phases.index("Queued")]
+    seen = condition(carol.workspace(waiting), "WithinBudget")
+    assert seen["reason"] == "BudgetExceeded", seen
+
+
+def test_a_raised_budget_lets_who_waits_go_and_a_lowered_one_stops_nothing(
+    owner: Owner, counted: str, cluster: Cluster, ec2: Ec2
+) -> None:
+    carol = owner(RUN)
+    _claim(carol, "first", counted)
+    runs = carol.ready("first", seconds=90)["instanceId"]
+    _claim(carol, "second", counted)
+    carol.condition("second", "WithinBudget", "False", "BudgetExceeded")
+
+    _budget(cluster, carol, 2 * RUN)
+    carol.ready("second", seconds=90)
+
+    _budget(cluster, carol, 1)
+    _claim(carol, "third", counted)
+    carol.condition("third", "WithinBudget", "False", "BudgetExceeded")
+    assert {carol.status(name)["phase"] for name in ("first", "second")} == {"Ready"}
+    assert carol.status("first")["instanceId"] == runs
+    assert len(ec2.live(carol.namespace)) == 2
+
+
+def _manifest(user: Workspaces, name: str, composition: str) -> Object:
+    parameters = {
+        **PARAMETERS,
+        "owner": user.owner,
+        "lifecycle": {"maxLifetime": LIFETIME},
+    }
+    document = claim(user.namespace, name, parameters)
+    document["spec"]["compositionRef"] = {"name": composition}
+    return document
+
+
+def _claim(user: Workspaces, name: str, composition: str) -> None:
+    user.cluster.apply(_manifest(user, name, composition))
+
+
+def _budget(cluster: Cluster, user: Workspaces, dollars: float) -> None:
+    cluster.kubectl(
+        *("patch", "devuser", user.owner, "--type=merge", "-p"),
+        f'{{"spec": {{"budget": {{"monthlyUSD": {dollars}}}}}}}',
+    )
+
+
+def _amounts(message: str) -> tuple[float, float, float]:
+    """What it needs, what is left, and by how much that is too little."""
+    found = re.search(
+        r"needs ([\d.]+) USD .*?, ([\d.]+) of [\d.]+ USD are left this month: "
+        r"([\d.]+) too much",
+        message,
+    )
+    assert found, message
+    needs, left, over = (float(number) for number in found.groups())
+    return needs, left, over
+
+
+def _phases(user: Workspaces, names: list[str], wanted: set[str]) -> list[str] | None:
+    phases = [user.status(name).get("phase", "") for name in names]
+    return phases if set(phases) == wanted else None
