@@ -49,7 +49,6 @@ def test_admission_refuses_a_claim_without_an_owner(
     [
         ({"home": None}, "home cannot be removed"),
         ({"home": {"sizeGiB": 10}}, "sizeGiB cannot shrink"),
-        ({"capacityType": "Spot"}, "home needs capacityType OnDemand"),
         ({"region": "us-west-2"}, "region is immutable"),
     ],
 )
