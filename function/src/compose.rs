@@ -153,8 +153,9 @@ impl<'a> Seen<'a> {
         if wanted.has_home && !is_of_pool {
             self.home(wanted, policy, &choice, &mut objects);
         }
+        let has_home = (wanted.has_home && !is_of_pool) || self.home.exists();
         self.keep(&mut objects, |key| {
-            choice.kept.iter().any(|kept| kept == key) || self.is_draining(key, wanted)
+            choice.kept.iter().any(|kept| kept == key) || self.is_draining(key, has_home)
         });
         objects.extend(order::usages(&wanted.origin.namespace, self.observed));
         let resources = objects.into_iter().map(|(key, object)| {
@@ -238,12 +239,11 @@ impl<'a> Seen<'a> {
     }
 
     /// Whether an instance has to wait for its home volume to be detached.
-    fn is_draining(&self, key: &str, wanted: &Wanted) -> bool {
+    fn is_draining(&self, key: &str, has_home: bool) -> bool {
         let Some(instance) = self.instances.get(key) else {
             return false;
         };
         let id = instance.at("id");
-        let has_home = (wanted.has_home && wanted.market().is_none()) || self.home.exists();
         order::is_used(key, self.observed)
             || id.is_some_and(|id| self.home.may_be_attached_to(id, has_home))
     }
@@ -325,8 +325,14 @@ impl<'a> Seen<'a> {
 
     fn is_ready(&self, key: &str, target: &str, finding: &Finding) -> bool {
         if key == target {
-            return finding.serves_well();
+            finding.serves_well()
+        } else {
+            self.is_in_order(key)
         }
+    }
+
+    /// Whether the provider of an observed resource says that all is well.
+    fn is_in_order(&self, key: &str) -> bool {
         let Some(observed) = self.observed.get(key) else {
             return false;
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use api::condition::CONFIG_RESOLVED;
 use api::lifecycle::StopReason;
 use api::policy::WorkspacePolicy;
-use api::workspace::{GpuDevWorkspaceStatus, Phase, Placement};
+use api::workspace::{GpuDevWorkspaceStatus, Phase, Placement, WorkspaceParameters};
 
 use crate::claim_paths::ClaimPaths;
 use crate::compose::{Composed, Rest, Seen};
@@ -21,13 +21,12 @@ use crate::lifecycle::Step;
 use crate::lifecycle::life::{Life, Sight};
 use crate::refusal::Refusal;
 use crate::request::Request;
+use crate::requirements::{self, Requirement};
+use crate::resolve::{self, Claimed};
 use crate::response::{Condition, Desired, Response, fields};
 use crate::schema::Violations;
 use crate::status::{self, Report};
-use crate::{
-    catalogue, cluster, connection, dev_user, flavor, input, limits, placement, requirements,
-    resolve,
-};
+use crate::{catalogue, cluster, connection, dev_user, flavor, input, limits, placement};
 
 /// How soon to look whether a volume is detached.
 const DETACHING_TTL: Duration = Duration::from_secs(10);
@@ -100,8 +99,10 @@ fn decided(request: &Request, composite: Option<Composite<'_>>) -> Response {
 
 fn on_ec2(request: &Request, composite: Option<Composite<'_>>) -> Response {
     let previous = composite.map(Composite::status).unwrap_or_default();
+    let parameters = composite.map(Composite::parameters);
     let rendering = Rendering {
         request,
+        parameters: parameters.as_ref().and_then(|read| read.as_ref().ok()),
         previous: &previous,
         seen: Seen::new(request, &previous),
     };
@@ -109,19 +110,24 @@ fn on_ec2(request: &Request, composite: Option<Composite<'_>>) -> Response {
         Ok(policy) => policy,
         Err(violations) => return rendering.refused(None, &Refusal::Policy(violations)),
     };
-    let Some(composite) = composite else {
+    let (Some(composite), Some(parameters)) = (composite, &parameters) else {
         return rendering.refused(Some(&policy), &Refusal::NoComposite);
     };
-    let (life, cost) = match rendering.life(&policy, composite) {
+    let refused = |violations: &Violations| {
+        rendering.refused(Some(&policy), &Refusal::Parameters(violations.clone()))
+    };
+    let parameters = match parameters {
+        Ok(parameters) => parameters,
+        Err(violations) => return refused(violations),
+    };
+    let (life, cost) = match rendering.life(&policy, composite, parameters) {
         Ok(both) => both,
-        Err(violations) => {
-            return rendering.refused(Some(&policy), &Refusal::Parameters(violations));
-        }
+        Err(violations) => return refused(&violations),
     };
     let response = if life.decision.step == Step::Run {
-        match rendering.workspace(&policy, composite, &cost.verdict) {
+        match rendering.workspace(&policy, composite, parameters, &cost.verdict) {
             Ok(response) => response,
-            Err(Unresolved::Held(why)) => rendering.held(&policy, composite, &why),
+            Err(Unresolved::Held(why)) => rendering.held(&policy, &why),
             Err(Unresolved::Refused(why)) => rendering.refused(Some(&policy), &why),
         }
     } else {
@@ -133,6 +139,8 @@ fn on_ec2(request: &Request, composite: Option<Composite<'_>>) -> Response {
 /// A request, and what is seen in it.
 struct Rendering<'a> {
     request: &'a Request,
+    /// The claim's, where they are valid.
+    parameters: Option<&'a WorkspaceParameters>,
     previous: &'a GpuDevWorkspaceStatus,
     seen: Seen<'a>,
 }
@@ -143,15 +151,13 @@ impl Rendering<'_> {
         &self,
         policy: &WorkspacePolicy,
         composite: Composite<'_>,
+        parameters: &WorkspaceParameters,
     ) -> Result<(Life, Cost), Violations> {
-        let parameters = composite.parameters()?;
         let budget = budget::read(policy, self.request, &parameters.owner, composite);
-        let asked = self.previous.cost.as_ref();
-        let asked = asked.and_then(|cost| cost.request.as_ref());
         let sight = Sight {
             has_machine: self.seen.has_machine(),
             reported: self.seen.reported(policy),
-            ends_by: budget.ends_by(asked),
+            ends_by: budget.ends_by(self.previous),
         };
         let life = Life::of(
             composite,
@@ -164,7 +170,7 @@ impl Rendering<'_> {
         let prices = catalogue::prices(policy, self.request);
         let prices = prices.as_ref();
         let region = &parameters.region;
-        let types = limits::instance_types(&parameters);
+        let types = limits::instance_types(parameters);
         let market = parameters
             .capacity_type
             .unwrap_or(policy.defaults.capacity_type);
@@ -214,9 +220,15 @@ impl Rendering<'_> {
         &self,
         policy: &WorkspacePolicy,
         composite: Composite<'_>,
+        parameters: &WorkspaceParameters,
         verdict: &Verdict,
     ) -> Result<Response, Unresolved> {
-        let workspace = resolve::workspace(policy, composite, &self.seen, self.request)?;
+        let claimed = Claimed {
+            composite,
+            parameters,
+            image: self.previous.image.as_ref(),
+        };
+        let workspace = resolve::workspace(policy, claimed, &self.seen, self.request)?;
         let composition = match verdict {
             Verdict::Go | Verdict::Short(_) => {
                 self.seen
@@ -254,7 +266,7 @@ impl Rendering<'_> {
         let connection = report.connection.into_iter();
         Response {
             ttl,
-            requirements: requirements::of(policy, self.request),
+            requirements: self.requirements(policy),
             desired: Some(Desired {
                 resources,
                 status: fields(&report.status),
@@ -271,8 +283,8 @@ impl Rendering<'_> {
         }
     }
 
-    fn held(&self, policy: &WorkspacePolicy, composite: Composite<'_>, why: &Hold) -> Response {
-        let composition = self.seen.held(&claim_paths(policy, composite));
+    fn held(&self, policy: &WorkspacePolicy, why: &Hold) -> Response {
+        let composition = self.seen.held(&self.claim_paths(policy));
         let mut report = status::report(&composition, self.previous);
         if composition.resources.is_empty() {
             report.status.message = Some(why.to_string());
@@ -285,10 +297,7 @@ impl Rendering<'_> {
     }
 
     fn refused(&self, policy: Option<&WorkspacePolicy>, why: &Refusal) -> Response {
-        let composite = self.request.composite.as_ref().map(Composite::new);
-        let paths = policy
-            .zip(composite)
-            .map(|(policy, composite)| claim_paths(policy, composite));
+        let paths = policy.map(|policy| self.claim_paths(policy));
         let (compute, home) = if self.request.observed.is_empty() {
             (Condition::compute_blocked(), None)
         } else {
@@ -300,9 +309,26 @@ impl Rendering<'_> {
         let least = Duration::from_secs(least.into());
         Response {
             requirements: policy
-                .map(|policy| requirements::of(policy, self.request))
+                .map(|policy| self.requirements(policy))
                 .unwrap_or_default(),
             ..Response::refused(why, least, [compute].into_iter().chain(home))
+        }
+    }
+
+    fn requirements(&self, policy: &WorkspacePolicy) -> Vec<Requirement> {
+        requirements::of(policy, self.request, self.parameters, self.previous)
+    }
+
+    /// As much as is known of a workspace that is not resolved.
+    fn claim_paths(&self, policy: &WorkspacePolicy) -> ClaimPaths {
+        let image = self.previous.image.as_ref();
+        let types = self.parameters.map(limits::instance_types);
+        let region = self.parameters.map(|parameters| parameters.region.clone());
+        ClaimPaths {
+            catalogue: policy.catalogue.name.clone(),
+            instance_types: types.unwrap_or_default(),
+            region: region.unwrap_or_default(),
+            image: image.map(|image| image.name.clone()).unwrap_or_default(),
         }
     }
 }
@@ -314,21 +340,4 @@ fn ttl(policy: &WorkspacePolicy, is_unsettled: bool) -> Duration {
     let least = Duration::from_secs(policy.minimum_refresh_seconds.into());
     let deadline = is_unsettled.then_some(DETACHING_TTL);
     deadline.map_or(refresh, |deadline| deadline.max(least).min(refresh))
-}
-
-/// As much as is known of a workspace that is not resolved.
-fn claim_paths(policy: &WorkspacePolicy, composite: Composite<'_>) -> ClaimPaths {
-    let parameters = composite.parameters().ok();
-    let image = composite.status().image;
-    ClaimPaths {
-        catalogue: policy.catalogue.name.clone(),
-        instance_types: parameters
-            .as_ref()
-            .map(limits::instance_types)
-            .unwrap_or_default(),
-        region: parameters
-            .map(|parameters| parameters.region)
-            .unwrap_or_default(),
-        image: image.map(|image| image.name).unwrap_or_default(),
-    }
 }

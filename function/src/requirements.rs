@@ -2,7 +2,7 @@
 //! reconcile, or else Crossplane calls again and again.
 
 use api::policy::WorkspacePolicy;
-use api::workspace::WorkspaceCapacityType;
+use api::workspace::{GpuDevWorkspaceStatus, WorkspaceCapacityType, WorkspaceParameters};
 
 use crate::composite::Composite;
 use crate::cost::budget;
@@ -53,20 +53,24 @@ pub enum Which {
 }
 
 /// Everything that a decision about a workspace on EC2 may need.
-pub fn of(policy: &WorkspacePolicy, request: &Request) -> Vec<Requirement> {
+pub fn of(
+    policy: &WorkspacePolicy,
+    request: &Request,
+    parameters: Option<&WorkspaceParameters>,
+    previous: &GpuDevWorkspaceStatus,
+) -> Vec<Requirement> {
     let composite = request.composite.as_ref().map(Composite::new);
     let mut required = catalogue::requirements(policy);
     let Some((composite, origin)) = composite.and_then(|c| Some((c, c.origin().ok()?))) else {
         return required;
     };
     required.extend(owner::requirement(policy, &origin));
-    let parameters = composite.parameters().ok();
-    let owner = parameters.as_ref().map(|p| p.owner.as_str());
+    let owner = parameters.map(|p| p.owner.as_str());
     required.extend(owner.and_then(|owner| budget::requirement(policy, owner)));
     let market = parameters.and_then(|p| p.capacity_type);
     let is_on_demand =
         market.unwrap_or(policy.defaults.capacity_type) == WorkspaceCapacityType::OnDemand;
-    let recorded = composite.status().home;
+    let recorded = previous.home.as_ref();
     let has_home = (composite.asks_for_home() && is_on_demand)
         || recorded.is_some_and(|home| home.pool.is_none())
         || request.observed.contains_key(keys::HOME);

@@ -3,7 +3,7 @@
 
 use api::catalogue::{Catalogue, Network};
 use api::policy::WorkspacePolicy;
-use api::workspace::{Placement, WorkspaceCapacityType, WorkspaceParameters};
+use api::workspace::{ChosenImage, Placement, WorkspaceCapacityType, WorkspaceParameters};
 
 use crate::claim_paths::ClaimPaths;
 use crate::compose::Seen;
@@ -34,30 +34,44 @@ pub struct Workspace {
     pub notice: String,
 }
 
+/// What a claim says, and what was chosen for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Claimed<'a> {
+    /// The composite.
+    pub composite: Composite<'a>,
+    /// Its parameters.
+    pub parameters: &'a WorkspaceParameters,
+    /// The image that its status records.
+    pub image: Option<&'a ChosenImage>,
+}
+
 /// Resolves a workspace. What the claim got wrong is found before the catalogue
 /// is needed.
 pub fn workspace(
     policy: &WorkspacePolicy,
-    composite: Composite<'_>,
+    claimed: Claimed<'_>,
     seen: &Seen<'_>,
     request: &Request,
 ) -> Result<Workspace, Unresolved> {
+    let Claimed {
+        composite,
+        parameters,
+        image: recorded,
+    } = claimed;
     let origin = composite.origin()?;
-    let parameters = composite.parameters().map_err(Refusal::Parameters)?;
-    placement::check(request, &parameters, Placement::Ec2)?;
-    let types = limits::instance_types(&parameters);
-    let allowed = allowed(policy, &parameters, &types, seen).map_err(Refusal::Parameters)?;
-    owner::check(policy, &parameters, &origin, request)?;
+    placement::check(request, parameters, Placement::Ec2)?;
+    let types = limits::instance_types(parameters);
+    let allowed = allowed(policy, parameters, &types, seen).map_err(Refusal::Parameters)?;
+    owner::check(policy, parameters, &origin, request)?;
 
     let catalogue = catalogue::read(policy, request)?;
     let region = parameters.region.as_str();
     limits::check_prices(&types, region, policy, &catalogue)?;
     let network = network(policy, &catalogue, region, allowed.capacity_type, request)?;
-    let recorded = composite.status().image;
     let booted = seen.booted_image();
-    let image = image::choose(recorded.as_ref(), booted, region, &catalogue, policy)?;
-    let software = software::choose(&parameters, policy, &image)?;
-    let public_keys = public_keys(&parameters, &catalogue, &[]);
+    let image = image::choose(recorded, booted, region, &catalogue, policy)?;
+    let software = software::choose(parameters, policy, &image)?;
+    let public_keys = public_keys(parameters, &catalogue, &[]);
     let user_data = UserData {
         behaviour: policy.behaviour_version,
         owner: &parameters.owner,
@@ -68,7 +82,7 @@ pub fn workspace(
         agent: policy.lifecycle.agent.as_ref(),
     };
     Ok(Workspace {
-        notice: notice(policy, &parameters, &public_keys, &allowed, &network),
+        notice: notice(policy, parameters, &public_keys, &allowed, &network),
         paths: ClaimPaths {
             catalogue: policy.catalogue.name.clone(),
             region: parameters.region.clone(),
@@ -81,10 +95,10 @@ pub fn workspace(
             capacity_type: allowed.capacity_type,
             ssh_cidrs: allowed.ssh_cidrs,
             has_home: allowed.has_home,
-            home_size_gib: parameters.home.map(|home| home.size_gib),
+            home_size_gib: parameters.home.as_ref().map(|home| home.size_gib),
             instance_types: types.into_iter().map(|t| t.name).collect(),
-            owner: parameters.owner,
-            region: parameters.region,
+            owner: parameters.owner.clone(),
+            region: parameters.region.clone(),
             origin,
             image,
             network,

@@ -77,14 +77,12 @@ impl Rendering<'_> {
             .map(|record| record.pods)
             .or(self.previous.pods.clone());
         let budget = budget::read(policy, self.request, &parameters.owner, self.composite);
-        let asked = self.previous.cost.as_ref();
-        let asked = asked.and_then(|cost| cost.request.as_ref());
         let watched = pods.as_ref().map_or(0, plan::watched);
         let report = activity::reported(self.seen, watched);
         let sight = Sight {
             has_machine: self.seen.pods().any(Pod::has_started),
             reported: activity::as_reported(watched > 0, report.as_deref()),
-            ends_by: budget.ends_by(asked),
+            ends_by: budget.ends_by(self.previous),
         };
         let life = Life::of(
             self.composite,

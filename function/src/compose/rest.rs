@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use api::condition::READY;
 use api::policy::{HomeOnDelete, WorkspacePolicy};
 use serde_json::{Value, json};
 
@@ -69,10 +68,14 @@ impl<'a> Seen<'a> {
                 let stays = !deletes || (keeps_home && pool.has_home);
                 stays.then(|| without_instances(self.kept(key, observed)))
             } else if let Some(instance) = self.instances.get(key.as_str()) {
-                let draining = self.is_held_by_home(key, *instance);
-                let stays = draining || !deletes;
                 left.extend(self.runs(*instance).map(str::to_owned));
-                stays.then(|| self.switched(key, *instance, Power::Off, policy, &mut objects))
+                let stays = !deletes || self.is_draining(key, self.home.exists());
+                stays.then(|| {
+                    objects.extend(power::desired(*instance, namespace, Power::Off, policy));
+                    let mut object = self.kept(key, observed);
+                    power::mark(&mut object, self.power_of(*instance));
+                    object
+                })
             } else if key.starts_with(keys::POWER_PREFIX) || key.starts_with(keys::USAGE_PREFIX) {
                 None
             } else if key.starts_with(keys::ATTACHMENT_PREFIX) {
@@ -91,10 +94,7 @@ impl<'a> Seen<'a> {
         objects.extend(order::usages(namespace, self.observed));
         let off = self.instances.values().find(|i| !instance::is_lost(**i));
         let resources = objects.into_iter().map(|(key, object)| {
-            let ready = self.observed.get(&key).map(Managed::new).is_some_and(|o| {
-                // A Usage is Ready and never Synced.
-                o.is_ready() || (key.starts_with(keys::USAGE_PREFIX) && o.holds(READY))
-            });
+            let ready = self.is_in_order(&key);
             (key, Composed { object, ready })
         });
         Rest {
@@ -109,33 +109,10 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// An instance that stays, and whether it is to be on.
-    pub(super) fn switched(
-        &self,
-        key: &str,
-        instance: Managed<'_>,
-        power: Power,
-        policy: &WorkspacePolicy,
-        objects: &mut BTreeMap<String, Value>,
-    ) -> Value {
-        let mut object = self
-            .observed
-            .get(key)
-            .map(|o| self.kept(key, o))
-            .unwrap_or_default();
-        let namespace = object["metadata"]["namespace"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
-        objects.extend(power::desired(instance, &namespace, power, policy));
-        power::mark(&mut object, self.power_of(instance));
-        object
-    }
-
     /// Where the power of an instance stands, where this function has a hand in it.
     pub(super) fn power_of(&self, instance: Managed<'_>) -> Option<&'a str> {
         let observed = self.observed.get(&power::key(instance::id(instance)?))?;
-        power::reached(Some(Managed::new(observed)))
+        Managed::new(observed).at("state")
     }
 
     /// Whether the instance was turned off here and does not run again yet.
@@ -168,14 +145,6 @@ impl<'a> Seen<'a> {
         let is_off = instance::state(instance) == Some("stopped")
             || self.power_of(instance) == Some(Power::Off.state());
         (!is_off && !instance::is_lost(instance)).then_some(id)
-    }
-
-    fn is_held_by_home(&self, key: &str, instance: Managed<'_>) -> bool {
-        let has_home = self.home.exists();
-        order::is_used(key, self.observed)
-            || instance
-                .at("id")
-                .is_some_and(|id| self.home.may_be_attached_to(id, has_home))
     }
 
     fn home_at_rest(&self, off: Option<Managed<'_>>, stays: bool) -> Option<home::Finding> {

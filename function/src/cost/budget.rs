@@ -6,6 +6,7 @@ use std::time::Duration;
 use api::condition::WITHIN_BUDGET;
 use api::cost::{BudgetRequest, BudgetStatus, Grant};
 use api::policy::WorkspacePolicy;
+use api::workspace::GpuDevWorkspaceStatus;
 use api::{VERSION, WORKSPACE_GROUP};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
@@ -133,11 +134,13 @@ impl Budget {
         matches!(self, Self::Limited(_))
     }
 
-    /// Until when the run that a request is for may last; none where nothing is said.
-    pub fn ends_by(&self, request: Option<&BudgetRequest>) -> Option<jiff::Timestamp> {
+    /// Until when the run that the last status asked for may last; none where nothing is
+    /// said.
+    pub fn ends_by(&self, previous: &GpuDevWorkspaceStatus) -> Option<jiff::Timestamp> {
         let Self::Limited(limited) = self else {
             return None;
         };
+        let request = previous.cost.as_ref()?.request.as_ref();
         let request = request.filter(|request| !request.without_end)?;
         let grant = limited.grant(request)?;
         let Time(until) = grant.until;

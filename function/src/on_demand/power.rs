@@ -40,11 +40,6 @@ pub fn key(id: &str) -> String {
     keys::hashed(keys::POWER_PREFIX, [id])
 }
 
-/// Where an instance's power stands, where this function has a hand in it.
-pub fn reached(power: Option<Managed<'_>>) -> Option<&str> {
-    power?.at("state")
-}
-
 /// The desired power of an instance.
 pub fn desired(
     instance: Managed<'_>,

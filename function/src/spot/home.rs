@@ -48,16 +48,19 @@ pub fn finding(pool: &ObservedPool) -> Finding {
     };
     let holder = home.attached_to.as_deref();
     let attached = holder.is_some_and(|id| pool.running().any(|i| i.id == id));
-    let message = match (holder, pool.running().next()) {
-        (Some(holder), _) => format!("{volume} is attached to {holder}, which does not run"),
-        (None, Some(next)) => format!("waiting for {volume} to be attached to {}", next.id),
-        (None, None) => {
-            format!("{volume} is kept until there is an instance to attach it to")
-        }
-    };
-    let reason = match (holder, pool.running().next()) {
-        (None, None) => "Detached",
-        _ => "Attaching",
+    let (reason, message) = match (holder, pool.running().next()) {
+        (Some(holder), _) => (
+            "Attaching",
+            format!("{volume} is attached to {holder}, which does not run"),
+        ),
+        (None, Some(next)) => (
+            "Attaching",
+            format!("waiting for {volume} to be attached to {}", next.id),
+        ),
+        (None, None) => (
+            "Detached",
+            format!("{volume} is kept until there is an instance to attach it to"),
+        ),
     };
     Finding {
         ready: attached,
