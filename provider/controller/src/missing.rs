@@ -6,7 +6,6 @@ use jiff::{SignedDuration, Timestamp};
 use provider_aws::{Ec2, Ec2Error};
 use provider_core::{
     Desired, ErrorClass, Instance, InstanceState, Launch, Observed, ObservedHome, Volume,
-    VolumeState,
 };
 
 use crate::convert;
@@ -160,17 +159,7 @@ impl Home<'_> {
             .asked_at
             .is_some_and(|at| self.now.duration_since(at) < YOUNG);
         if is_young && home.volumes.iter().all(|volume| volume.id != *id) {
-            home.volumes.push(Volume {
-                id: id.clone(),
-                pool_uid: self.pool_uid.to_owned(),
-                number: record.number,
-                copy_of: record.copy_of.clone(),
-                zone: record.zone.clone(),
-                state: VolumeState::Creating,
-                size_gib: record.size_gib,
-                attachment: None,
-                is_kept: false,
-            });
+            home.volumes.push(record.begun(id.as_str(), self.pool_uid));
         }
     }
 }

@@ -62,6 +62,21 @@ impl HomeRecord {
         self.copy_of.is_some() || self.snapshot_id.is_some()
     }
 
+    /// The volume that EC2 is making of it, under an id.
+    pub fn begun(&self, id: impl Into<String>, pool_uid: impl Into<String>) -> Volume {
+        Volume {
+            id: id.into(),
+            pool_uid: pool_uid.into(),
+            number: self.number,
+            copy_of: self.copy_of.clone(),
+            zone: self.zone.clone(),
+            state: VolumeState::Creating,
+            size_gib: self.size_gib,
+            attachment: None,
+            is_kept: false,
+        }
+    }
+
     /// Whether EC2 should list by now what it was asked for, if it had made it. A
     /// deleted pool asks no more.
     pub fn is_overdue(&self, deleted: bool, now: Timestamp) -> bool {

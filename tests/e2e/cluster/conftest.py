@@ -1,7 +1,5 @@
 """The cluster with flavors, queues and two users."""
 
-import os
-import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +8,7 @@ import pytest
 import yaml
 
 from cluster.workspaces import Key, Workspaces
+from environment import registry
 from environment.cluster import Cluster, Refused, is_ready
 from environment.variants import composition, flavor
 from environment.waiting import until
@@ -22,13 +21,7 @@ NewUser = Callable[..., Workspaces]
 @pytest.fixture(scope="session")
 def image() -> str:
     """The workspace image in the cluster's registry."""
-    repository = f"{os.environ['GPU_WORKSPACES_REGISTRY']}/images/workspace"
-    listed = subprocess.run(
-        ["crane", "ls", repository], capture_output=True, text=True, check=False
-    )
-    tags = [tag for tag in listed.stdout.split() if tag.startswith("cpu-")]
-    assert tags, f"no image in {repository}: run the suite by `make e2e SUITE=cluster`"
-    return f"{repository}:{tags[-1]}"
+    return registry.newest("images/workspace", "cluster", prefix="cpu-")
 
 
 @pytest.fixture(scope="session", autouse=True)

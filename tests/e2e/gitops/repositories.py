@@ -2,11 +2,11 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import yaml
 
+from environment import registry
 from environment.cluster import Object
 from gitops import git
 
@@ -18,21 +18,8 @@ PACKAGES = [
     "configuration-gpu-workspaces",
 ]
 QUEUE = "gpus"
+SUITE = "gitops"
 SECRET = {"namespace": "crossplane-system", "name": "aws", "key": "credentials"}
-
-
-def registry() -> str:
-    return os.environ["GPU_WORKSPACES_REGISTRY"]
-
-
-def tags(repository: str) -> list[str]:
-    reference = f"{registry()}/{repository}"
-    listed = subprocess.run(
-        ["crane", "ls", reference], capture_output=True, text=True, check=False
-    )
-    found = listed.stdout.split()
-    assert found, f"nothing in {reference}: run the suite by `make e2e SUITE=gitops`"
-    return found
 
 
 def platform(folder: Path) -> None:
@@ -40,7 +27,7 @@ def platform(folder: Path) -> None:
     shutil.copytree(EXAMPLES / "platform", folder, dirs_exist_ok=True)
     # On-demand instances are the suite `upbound`'s.
     (folder / "crossplane/provider-aws.yaml").unlink()
-    image = f"{registry()}/images/workspace:{tags('images/workspace')[-1]}"
+    image = registry.newest("images/workspace", SUITE)
     named = {
         "https://git.platform.acme.io/": f"{git.INSIDE}/",
         "registry.platform.acme.io/acme/workspace:cpu": image,
@@ -61,8 +48,10 @@ def platform(folder: Path) -> None:
 
 def reference(package: str) -> str:
     """The package as it was pushed before the suite."""
-    (tag,) = [tag for tag in tags(f"acme/{package}") if "again" not in tag]
-    return f"{registry()}/acme/{package}:{tag}"
+    (tag,) = [
+        tag for tag in registry.tags(f"acme/{package}", SUITE) if "again" not in tag
+    ]
+    return f"{registry.address()}/acme/{package}:{tag}"
 
 
 def _use_emulator(file: Path) -> None:

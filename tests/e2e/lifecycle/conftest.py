@@ -17,7 +17,7 @@ import pytest
 
 from cluster.conftest import alice, flavors, image, keys, new_user
 from cluster.workspaces import Key
-from environment import variants
+from environment import registry, variants
 from environment.cluster import Cluster
 from environment.ec2 import Ec2
 from environment.platform import Platform
@@ -50,19 +50,9 @@ def composition(cluster: Cluster) -> str:
 @pytest.fixture(scope="session")
 def watched(cluster: Cluster) -> str:
     """A Composition whose pods have the agent beside them."""
-    agent = {"image": _newest("images/agent"), "reportSeconds": 5}
+    agent = {"image": registry.newest("images/agent", "lifecycle"), "reportSeconds": 5}
     policy = {**POLICY, "cluster": {"agent": agent}}
     return variants.composition(cluster, "lifecycle-watched", policy)
-
-
-def _newest(repository: str) -> str:
-    name = f"{os.environ['GPU_WORKSPACES_REGISTRY']}/{repository}"
-    listed = subprocess.run(
-        ["crane", "ls", name], capture_output=True, text=True, check=False
-    )
-    tags = listed.stdout.split()
-    assert tags, f"nothing in {name}: run the suite by `make e2e SUITE=lifecycle`"
-    return f"{name}:{tags[-1]}"
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """One workspace and its life: what a developer commits, annotates and sees."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -88,6 +89,31 @@ class Life:
         )
         items = json.loads(listed)["items"]
         return [(item["reason"], item["message"]) for item in items]
+
+
+def says(status: Object, verdict: str, word: str) -> Object | None:
+    """A status's `activity`, where it has the verdict and holds the word."""
+    activity: Object = status.get("activity", {})
+    fits = activity.get("verdict") == verdict and word in activity.get("message", "")
+    return activity if fits else None
+
+
+def stays(look: Callable[[], Object], verdict: str, word: str, seconds: float) -> None:
+    """It is told so, and it is Ready for so long after that."""
+    until(f"{verdict}: {word}", lambda: says(look(), verdict, word), 90)
+    runs(look, seconds)
+    assert says(look(), verdict, word), look().get("activity")
+
+
+def runs(look: Callable[[], Object], seconds: float) -> None:
+    """It is Ready for so long."""
+    begun = now()
+    until(
+        f"{seconds:.0f} s to pass",
+        lambda: (now() - begun).total_seconds() > seconds or look()["phase"] != "Ready",
+        seconds=seconds + 30,
+    )
+    assert look()["phase"] == "Ready"
 
 
 def now() -> datetime:

@@ -11,9 +11,10 @@ import pytest
 from cluster.workspaces import HOME, Workspaces
 from environment.cluster import Object
 from environment.waiting import until
-from lifecycle.life import moment, now
+from lifecycle.life import moment, runs, says, stays
 
 LIMIT = 15
+KEPT = 2 * LIMIT
 LIFECYCLE = {"stopAfterIdle": f"{LIMIT}s"}
 ANNOTATION = "gpu.platform.acme.io/activity"
 
@@ -41,7 +42,7 @@ def test_a_pod_that_nobody_uses_stops_at_its_time_and_says_why(
 
 def test_a_session_keeps_a_pod_and_its_end_does_not(idle: Workspaces) -> None:
     with _session(idle):
-        _stays(idle, "ssh")
+        stays(lambda: idle.status("idle"), "Active", "ssh", KEPT)
     idle.phase("idle", "Stopped", seconds=90)
 
 
@@ -51,7 +52,7 @@ def test_a_registered_job_keeps_a_pod_without_a_session(idle: Workspaces) -> Non
         "idle",
         f"setsid {agent} run --name train -- sleep 300 >/dev/null 2>&1 </dev/null &",
     )
-    _stays(idle, "job")
+    stays(lambda: idle.status("idle"), "Active", "job", KEPT)
     idle.run("idle", "pkill", "-9", "-f", "'run --name train'")
     idle.phase("idle", "Stopped", seconds=90)
 
@@ -62,7 +63,7 @@ def test_an_agent_that_hangs_or_lies_stops_nobody(idle: Workspaces) -> None:
     os.kill(agent, signal.SIGSTOP)
     unknown = until(
         "its report to be too old",
-        lambda: _says(idle, "Unknown", "its agent last reported at"),
+        lambda: says(idle.status("idle"), "Unknown", "its agent last reported at"),
         seconds=60,
     )
     assert "it counts as used" in unknown["message"]
@@ -78,15 +79,8 @@ def test_an_agent_that_hangs_or_lies_stops_nobody(idle: Workspaces) -> None:
             *("annotate", "lease", "idle-0-activity", "-n", idle.namespace),
             *("--overwrite", f"{ANNOTATION}={lie}"),
         )
-        until(word, lambda word=word: _says(idle, "Unknown", word))
-    begun = now()
-    until(
-        "twice the limit to pass",
-        lambda: (now() - begun).total_seconds() > 2 * LIMIT
-        or idle.status("idle")["phase"] != "Ready",
-        seconds=3 * LIMIT,
-    )
-    assert idle.status("idle")["phase"] == "Ready"
+        until(word, lambda word=word: says(idle.status("idle"), "Unknown", word))
+    runs(lambda: idle.status("idle"), KEPT)
     os.kill(agent, signal.SIGCONT)
     idle.phase("idle", "Stopped", seconds=90)
 
@@ -94,26 +88,6 @@ def test_an_agent_that_hangs_or_lies_stops_nobody(idle: Workspaces) -> None:
 def _activity(workspaces: Workspaces) -> Object:
     found: Object = workspaces.status("idle").get("activity", {})
     return found
-
-
-def _says(workspaces: Workspaces, verdict: str, word: str) -> Object | None:
-    activity = _activity(workspaces)
-    says = activity.get("verdict") == verdict and word in activity.get("message", "")
-    return activity if says else None
-
-
-def _stays(workspaces: Workspaces, source: str) -> None:
-    """It is in use by a source, and runs for longer than it may be idle."""
-    until(f"use by {source}", lambda: _says(workspaces, "Active", source), 60)
-    begun = now()
-    until(
-        "twice the limit to pass",
-        lambda: (now() - begun).total_seconds() > 2 * LIMIT
-        or workspaces.status("idle")["phase"] != "Ready",
-        seconds=3 * LIMIT,
-    )
-    assert workspaces.status("idle")["phase"] == "Ready"
-    assert _says(workspaces, "Active", source), _activity(workspaces)
 
 
 @contextmanager

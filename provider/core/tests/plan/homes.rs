@@ -16,17 +16,8 @@ pub fn act(action: &HomeAction, home: &mut ObservedHome) {
     match action {
         HomeAction::Create(record) => {
             home.record = Some(record.clone());
-            home.volumes.push(Volume {
-                id: format!("vol-{}", record.number),
-                pool_uid: "pool-uid".into(),
-                number: record.number,
-                copy_of: record.copy_of.clone(),
-                zone: record.zone.clone(),
-                state: VolumeState::Creating,
-                size_gib: record.size_gib,
-                attachment: None,
-                is_kept: false,
-            });
+            let id = format!("vol-{}", record.number);
+            home.volumes.push(record.begun(id, "pool-uid"));
         }
         HomeAction::Copy(record) => {
             home.record = Some(record.clone());
