@@ -271,11 +271,23 @@ fn phase_event(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Option<
     })
 }
 
-/// A volume with another id is another volume, without the owner's files.
+/// A volume with another id is another volume: what a pool made in another zone is a copy,
+/// and any other one is without the owner's files.
 fn home_event(before: &GpuDevWorkspaceStatus, status: &GpuDevWorkspaceStatus) -> Option<Event> {
-    let lost = &before.home.as_ref()?.volume_id;
-    let found = &status.home.as_ref()?.volume_id;
-    (lost != found).then(|| Event {
+    let (before, now) = (before.home.as_ref()?, status.home.as_ref()?);
+    let (lost, found) = (&before.volume_id, &now.volume_id);
+    if lost == found {
+        return None;
+    }
+    if now.pool.is_some() && before.zone != now.zone {
+        let (from, to) = (&before.zone, &now.zone);
+        return Some(Event {
+            severity: Severity::Normal,
+            reason: "HomeMoved",
+            message: format!("the home moved from {from} to {to}: {found} is a copy of {lost}"),
+        });
+    }
+    Some(Event {
         severity: Severity::Warning,
         reason: "HomeReplaced",
         message: format!("the home volume {lost} is gone; {found}, an empty one, takes its place"),

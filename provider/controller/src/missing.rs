@@ -108,13 +108,16 @@ pub(crate) struct Home<'a> {
     pub(crate) ec2: &'a dyn Ec2,
     pub(crate) pool_uid: &'a str,
     pub(crate) desired: &'a Desired,
+    /// The instance that has it by the stored status.
+    pub(crate) holder: Option<&'a str>,
     pub(crate) now: Timestamp,
 }
 
 impl Home<'_> {
     /// Takes in what a look showed of the home. EC2 is asked where nobody had asked, for
-    /// what the status knows and the look does not, and where volumes are about to be
-    /// deleted or left. Snapshots are in no look: they are rare.
+    /// what the status knows and the look does not, which may be the older of the two,
+    /// and where volumes are about to be deleted or left. Snapshots are in no look: they
+    /// are rare.
     pub(crate) async fn find(
         &self,
         seen: Option<Vec<Volume>>,
@@ -147,7 +150,12 @@ impl Home<'_> {
         let known = home.record.iter();
         let is_copied = home.is_changing();
         let mut known = known.flat_map(|record| record.volume_id.iter().chain(&record.copy_of));
-        is_unseen || is_copied || self.desired.deleted || known.any(|id| home.find(id).is_none())
+        let is_free = home.volume().is_some_and(Volume::is_free);
+        is_unseen
+            || is_copied
+            || self.desired.deleted
+            || (is_free && self.holder.is_some())
+            || known.any(|id| home.find(id).is_none())
     }
 
     /// A volume that EC2 answered with minutes ago and does not list.

@@ -8,7 +8,6 @@ from typing import Any
 
 from environment.cluster import CLAIMS, Cluster, Object
 from environment.platform import Platform, claim
-from environment.waiting import until
 
 # Where this machine's connections come from, as pods see them.
 HOST_NETWORK = "10.243.0.0/16"
@@ -72,18 +71,6 @@ class Workspaces(Platform):
             "-p",
             json.dumps({"spec": {"parameters": parameters}}),
         )
-
-    def phase(
-        self, name: str, phase: str, word: str = "", seconds: float = 60
-    ) -> Object:
-        """The status once it has the phase, with a message that holds the word."""
-
-        def look() -> Object | None:
-            status = self.status(name)
-            fits = status.get("phase") == phase and word in status.get("message", "")
-            return status if fits else None
-
-        return until(f"claim {name} to be {phase} with {word!r}", look, seconds)
 
     def pods(self, name: str) -> list[Object]:
         label = f"platform.acme.io/cluster-workspace={name}"

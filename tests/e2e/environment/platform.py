@@ -52,6 +52,18 @@ class Platform:
 
         return until(f"claim {name}: {type_}={status} with {word!r}", look, seconds)
 
+    def phase(
+        self, name: str, phase: str, word: str = "", seconds: float = 60
+    ) -> Object:
+        """The status once it has the phase, with a message that holds the word."""
+
+        def look() -> Object | None:
+            status = self.status(name)
+            fits = status.get("phase") == phase and word in status.get("message", "")
+            return status if fits else None
+
+        return until(f"claim {name} to be {phase} with {word!r}", look, seconds)
+
     def pool(self) -> Object:
         """The one pool of the namespace."""
 

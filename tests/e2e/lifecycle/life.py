@@ -55,12 +55,7 @@ class Life:
 
     def phase(self, phase: str, seconds: float = 60) -> Object:
         """The status once the workspace is in the phase."""
-
-        def look() -> Object | None:
-            status = self.status()
-            return status if status.get("phase") == phase else None
-
-        return until(f"claim {self.name} to be {phase}", look, seconds)
+        return self.platform.phase(self.name, phase, seconds=seconds)
 
     def machines(self) -> list[str]:
         """The instances that EC2 bills."""

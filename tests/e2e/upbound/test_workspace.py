@@ -209,3 +209,42 @@ def test_a_reached_quota_is_named_on_the_claim_and_stays_the_same_message(
     assert again["lastTransitionTime"] == seen["lastTransitionTime"]
     emulator.clear_faults()
     platform.ready("alice", SOON)
+
+
+def test_a_stopped_instance_is_the_same_one_when_it_runs_again(
+    platform: Platform, cluster: Cluster, ec2: Ec2
+) -> None:
+    claim(platform, "alice")
+    before = platform.ready("alice", SOON)
+    instance_id = before["instanceId"]
+
+    claim(platform, "alice", lifecycle={"state": "Stopped"})
+    stopped = platform.phase("alice", "Stopped", SOON)
+    assert stopped["lifecycle"]["stoppedBecause"] == "State"
+    assert ec2.instance(instance_id)["State"]["Name"] == "stopped"
+    assert attached_to(home_of(ec2, before)) == [instance_id]
+
+    claim(platform, "alice", lifecycle={"state": "Running"})
+    status = platform.ready("alice", SOON)
+    assert status["instanceId"] == instance_id
+    assert ec2.instance(instance_id)["State"]["Name"] == "running"
+    assert attached_to(home_of(ec2, status)) == [instance_id]
+    until(
+        "nothing to hold the instance's power",
+        lambda: cluster.kubectl(
+            *("get", "instancestates.ec2.aws.m.upbound.io"),
+            *("-n", platform.namespace, "-o", "name"),
+        )
+        == "",
+        SOON,
+    )
+
+
+def test_a_run_that_is_over_turns_its_instance_off(
+    platform: Platform, ec2: Ec2
+) -> None:
+    claim(platform, "alice", lifecycle={"maxLifetime": "2m"})
+    before = platform.ready("alice", 110)
+    stopped = platform.phase("alice", "Expired", SOON)
+    assert ec2.instance(before["instanceId"])["State"]["Name"] == "stopped"
+    assert "ssh" not in stopped

@@ -21,10 +21,13 @@ impl Pass<'_> {
         }
         let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
         self.region.has_home(uid);
+        let shown = self.pool.status.as_ref();
+        let shown = shown.and_then(|status| status.at_provider.home.as_ref());
         let search = missing::Home {
             ec2: self.region.ec2.as_ref(),
             pool_uid: uid,
             desired: want.desired(),
+            holder: shown.and_then(|home| home.attached_to.as_deref()),
             now: self.now,
         };
         let seen = match snapshot.homes.of(uid) {

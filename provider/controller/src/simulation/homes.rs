@@ -9,6 +9,7 @@ use provider_core::{Market, NoticeKind, Offering};
 
 use super::earth::{At, How, Stop};
 use super::ours::{CLUSTER, Instances as _, POOL_UID};
+use super::provider::Behind;
 use super::storage;
 use super::store::Edit;
 use super::world::{World, pool, size};
@@ -97,6 +98,25 @@ fn a_pool_is_ready_when_its_instance_has_the_home_and_not_before() {
     assert_eq!(content(&world), ["i-0"]);
     let earth = world.earth.lock();
     assert_eq!(earth.calls_of("CreateVolume"), 1);
+    assert_eq!(earth.calls_of("AttachVolume"), 1);
+}
+
+#[test]
+fn a_look_from_before_the_attachment_has_nobody_told_that_the_home_is_free() {
+    let mut world = World::new(with_home(HomeOnDelete::Retain, false));
+    while world.earth.lock().calls_of("AttachVolume") == 0 {
+        world.work_for(1);
+    }
+    let writes = world.earth.lock().store.writes;
+    for _ in 0..5 {
+        // Every write of the status has the pool looked at again.
+        world.reconcile(Behind::default(), None, |_| {});
+    }
+    let earth = world.earth.lock();
+    assert!(
+        earth.store.writes <= writes + 1,
+        "its status never comes to rest"
+    );
     assert_eq!(earth.calls_of("AttachVolume"), 1);
 }
 
