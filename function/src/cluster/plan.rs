@@ -76,7 +76,7 @@ pub fn plan(
     let nodes = record.map_or(1, |record| record.pods.nodes);
     let watched = record.map_or(0, |record| watched(&record.pods));
     let mut plan = Plan {
-        objects: standing(wanted, record),
+        objects: standing(wanted, seen, record),
         pods: record.map(|record| record.pods.clone()),
         step,
         notices: notices(wanted, seen, record, step),
@@ -152,11 +152,16 @@ fn running_pods<'a>(
 }
 
 /// Everything but the nodes themselves.
-fn standing(wanted: &Wanted, record: Option<&Record>) -> BTreeMap<String, Value> {
+///
+/// Kubernetes refuses a binding to a role that is not there, Crossplane applies in no
+/// order, and gives up a pass at the first refusal: the binding comes one call later.
+fn standing(wanted: &Wanted, seen: Seen<'_>, record: Option<&Record>) -> BTreeMap<String, Value> {
     let Wanted { names, owner, .. } = wanted;
     let gang = record.filter(|record| record.pods.nodes > 1);
     let gang = gang.map(|record| record.owner.as_str());
-    [
+    let binds = [keys::ROLE, keys::ROLE_BINDING];
+    let binds = binds.iter().any(|key| seen.observed.contains_key(*key));
+    let mut objects = BTreeMap::from([
         (keys::SERVICE, network::service(names, owner)),
         (
             keys::NETWORK_POLICY,
@@ -181,9 +186,12 @@ fn standing(wanted: &Wanted, record: Option<&Record>) -> BTreeMap<String, Value>
             keys::AUTHORIZED_KEYS,
             files::authorized_keys(names, owner, &wanted.public_keys),
         ),
-    ]
-    .map(|(key, object)| (key.to_owned(), object))
-    .into()
+    ]);
+    objects.retain(|key, _| binds || *key != keys::ROLE_BINDING);
+    let owned = objects.into_iter();
+    owned
+        .map(|(key, object)| (key.to_owned(), object))
+        .collect()
 }
 
 /// Whether the StatefulSet goes, for a while or until the workspace starts again.

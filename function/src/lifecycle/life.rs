@@ -20,8 +20,9 @@ use crate::schema::Violations;
 
 /// A margin for Crossplane, which comes back up to a tenth earlier or later than asked.
 const EARLY: f64 = 0.9;
-/// So close to a deadline a look begins after it.
-const CLOSE: Duration = Duration::from_secs(5);
+/// So close to a deadline the next look is the one after it, up to four seconds late:
+/// where a thousand workspaces end in a minute, calls ahead of it are what delays it.
+const CLOSE: Duration = Duration::from_secs(20);
 
 /// A workspace's life, as it stands in this call.
 #[derive(Clone, Debug)]
@@ -173,8 +174,8 @@ mod tests {
                 calls += 1;
             }
             let late = now.duration_since(deadline);
-            assert!(late.as_secs() < 2, "{late} late with a jitter of {jitter}");
-            assert!(calls <= 5, "{calls} calls with a jitter of {jitter}");
+            assert!(late.as_secs() < 5, "{late} late with a jitter of {jitter}");
+            assert!(calls <= 4, "{calls} calls with a jitter of {jitter}");
         }
     }
 }

@@ -10,6 +10,7 @@ use provider_runtime::events::Events;
 use provider_runtime::metrics::lifecycle::Lifecycle;
 use provider_runtime::metrics::reconciles::OfController;
 use provider_runtime::poll::Intervals;
+use provider_runtime::usage::Usages;
 
 use crate::access::Fingerprint;
 use crate::leases::Leases;
@@ -39,6 +40,8 @@ pub struct Context {
     pub reconciles: OfController,
     /// When new pools begin.
     pub beginnings: Beginnings,
+    /// Which configurations are in use.
+    pub usages: Usages,
     held: Mutex<BTreeMap<String, Held>>,
 }
 
@@ -69,6 +72,7 @@ impl Context {
             lifecycle,
             reconciles,
             beginnings: Beginnings::default(),
+            usages: Usages::default(),
             held: Mutex::default(),
         }
     }
@@ -110,6 +114,7 @@ impl Context {
         let uid = pool.uid().unwrap_or_default();
         lock(&self.held).remove(&uid);
         self.lifecycle.forget(&pool.metadata);
+        self.usages.forget(&uid);
         self.regions.forget(&uid);
     }
 }

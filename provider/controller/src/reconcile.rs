@@ -15,7 +15,7 @@ use provider_runtime::conditions::{Verdict, reason};
 use provider_runtime::connection::{self as secrets, ConnectionError};
 use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
-use provider_runtime::{finalizer, pause, policies, poll, requests, usage};
+use provider_runtime::{finalizer, pause, policies, poll, requests};
 
 use crate::access::{self, ConnectError, Fingerprint, Origin};
 use crate::context::{Context, MANAGER};
@@ -118,7 +118,7 @@ async fn reconcile_now(
         region,
         origin,
         fingerprint,
-    } = match connect(context, pool).await? {
+    } = match connect(context, pool, now).await? {
         Ok(connected) => connected,
         Err(error) => return fail(context, pool, &mut writer, &error).await,
     };
@@ -320,10 +320,14 @@ struct Connected {
 async fn connect(
     context: &Context,
     pool: &SpotPool,
+    now: Timestamp,
 ) -> Result<Result<Connected, StepError>, ReconcileError> {
     let reference = &pool.spec.provider_config_ref;
     if pool.metadata.deletion_timestamp.is_none() {
-        usage::track::<ProviderConfigUsage, _>(&context.client, MANAGER, pool, reference).await?;
+        let usages = &context.usages;
+        usages
+            .track::<ProviderConfigUsage, _>(&context.client, MANAGER, pool, reference, now)
+            .await?;
     }
     let namespace = pool.namespace().unwrap_or_default();
     let resolved = match access::resolve(&context.client, &namespace, reference).await {

@@ -102,6 +102,11 @@ impl ApiServer {
         self.0.lock().unwrap().store(path, object);
     }
 
+    /// Somebody deletes an object.
+    pub fn remove(&self, path: &str) {
+        self.0.lock().unwrap().objects.remove(path);
+    }
+
     /// Answers every request with this code from here on.
     pub fn refuse(&self, code: u16) {
         self.0.lock().unwrap().refusal = Some(code);

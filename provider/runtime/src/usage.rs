@@ -1,6 +1,10 @@
 //! Records which managed resource uses which provider configuration.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use api::managed::ProviderConfigReference;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Api, Patch, PatchParams};
@@ -13,34 +17,71 @@ pub const CONFIG_LABEL: &str = "crossplane.io/provider-config";
 /// Label with the configuration's kind.
 pub const CONFIG_KIND_LABEL: &str = "crossplane.io/provider-config-kind";
 
-/// Writes the usage of `resource`, named by its UID and owned by it, before the
-/// configuration's credentials are read. `U` is the provider's kind of usage.
-///
-/// The usage does not block the deletion of its owner: garbage collection in the
-/// foreground would take it away first, and with it the configuration, while the
-/// external resource still has to be deleted.
-pub async fn track<U, K>(
-    client: &Client,
-    manager: &str,
-    resource: &K,
-    reference: &ProviderConfigReference,
-) -> kube::Result<()>
-where
-    U: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug,
-    K: Resource<DynamicType = ()>,
-{
-    let Some(owner) = resource.controller_owner_ref(&()) else {
-        return Ok(());
-    };
-    let namespace = resource.meta().namespace.clone().unwrap_or_default();
-    let api: Api<U> = Api::namespaced(client.clone(), &namespace);
-    let usage = usage_of::<U>(&owner, &namespace, reference);
-    let apply = PatchParams::apply(manager).force();
-    api.patch(&owner.uid, &apply, &Patch::Apply(&usage)).await?;
-    Ok(())
+/// How long a usage is believed to be there: whoever deletes one has it back after this.
+const BELIEVED: SignedDuration = SignedDuration::from_mins(5);
+
+/// The usages that this process wrote of late. A reconcile that is one of many writes none.
+#[derive(Debug, Default)]
+pub struct Usages(Mutex<BTreeMap<String, (ProviderConfigReference, Timestamp)>>);
+
+impl Usages {
+    /// Writes the usage of `resource`, named by its UID and owned by it, before the
+    /// configuration's credentials are read. `U` is the provider's kind of usage.
+    ///
+    /// The usage does not block the deletion of its owner: garbage collection in the
+    /// foreground would take it away first, and with it the configuration, while the
+    /// external resource still has to be deleted.
+    ///
+    /// # Errors
+    ///
+    /// The API server refused.
+    pub async fn track<U, K>(
+        &self,
+        client: &Client,
+        manager: &str,
+        resource: &K,
+        reference: &ProviderConfigReference,
+        now: Timestamp,
+    ) -> kube::Result<()>
+    where
+        U: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+        K: Resource<DynamicType = ()>,
+    {
+        let Some(owner) = resource.controller_owner_ref(&()) else {
+            return Ok(());
+        };
+        if self.is_known(&owner.uid, reference, now) {
+            return Ok(());
+        }
+        let namespace = resource.meta().namespace.clone().unwrap_or_default();
+        let api: Api<U> = Api::namespaced(client.clone(), &namespace);
+        let usage = usage_of::<U>(&owner, &namespace, reference);
+        let apply = PatchParams::apply(manager).force();
+        api.patch(&owner.uid, &apply, &Patch::Apply(&usage)).await?;
+        self.lock().insert(owner.uid, (reference.clone(), now));
+        Ok(())
+    }
+
+    /// The resource is gone.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    fn is_known(&self, uid: &str, reference: &ProviderConfigReference, now: Timestamp) -> bool {
+        let known = self.lock();
+        known
+            .get(uid)
+            .is_some_and(|(of, at)| of == reference && now.duration_since(*at) < BELIEVED)
+    }
+
+    fn lock(
+        &self,
+    ) -> std::sync::MutexGuard<'_, BTreeMap<String, (ProviderConfigReference, Timestamp)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn usage_of<U>(
@@ -83,7 +124,10 @@ mod tests {
     async fn a_configuration_is_in_use_before_its_credentials_are_read() {
         let (server, owner) = (ApiServer::default(), thing("a", &[]));
         let reference = ProviderConfigReference::default();
-        track::<Use, _>(&server.client(), "provider", &owner, &reference)
+        let (usages, now) = (Usages::default(), Timestamp::UNIX_EPOCH);
+        let client = server.client();
+        usages
+            .track::<Use, _>(&client, "provider", &owner, &reference, now)
             .await
             .unwrap();
         let path = "/apis/example.org/v1/namespaces/default/uses/uid-of-a";
@@ -94,5 +138,32 @@ mod tests {
         let owner = &usage["metadata"]["ownerReferences"][0];
         assert_eq!(owner["controller"], true);
         assert!(owner["blockOwnerDeletion"].is_null());
+    }
+    #[tokio::test]
+    async fn a_usage_is_not_written_at_every_reconcile_and_comes_back_when_it_was_deleted() {
+        let (server, owner) = (ApiServer::default(), thing("a", &[]));
+        let (usages, client) = (Usages::default(), server.client());
+        let path = "/apis/example.org/v1/namespaces/default/uses/uid-of-a";
+        let track = async |name: &str, after: SignedDuration| {
+            let reference = ProviderConfigReference {
+                name: name.to_owned(),
+                ..ProviderConfigReference::default()
+            };
+            let now = Timestamp::UNIX_EPOCH + after;
+            usages
+                .track::<Use, _>(&client, "provider", &owner, &reference, now)
+                .await
+                .unwrap();
+        };
+        track("default", SignedDuration::ZERO).await;
+        server.remove(path);
+        track("default", SignedDuration::from_secs(1)).await;
+        assert!(server.object(path).is_none(), "it is written all the time");
+        track("other", SignedDuration::from_secs(2)).await;
+        let usage = server.object(path).expect("another configuration is told");
+        assert_eq!(usage["metadata"]["labels"][CONFIG_LABEL], "other");
+        server.remove(path);
+        track("other", BELIEVED + SignedDuration::from_secs(2)).await;
+        assert!(server.object(path).is_some(), "a deleted usage comes back");
     }
 }

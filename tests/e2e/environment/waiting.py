@@ -9,7 +9,12 @@ T = TypeVar("T")
 PERIOD = 0.1
 
 
-def until(what: str, look: Callable[[], T | None], seconds: float = 60) -> T:
+def until(
+    what: str,
+    look: Callable[[], T | None],
+    seconds: float = 60,
+    period: float = PERIOD,
+) -> T:
     """The first answer of `look` that is neither None nor False."""
     deadline = time.monotonic() + seconds
     while True:
@@ -18,4 +23,4 @@ def until(what: str, look: Callable[[], T | None], seconds: float = 60) -> T:
             return seen
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {seconds:.0f} s for {what}")
-        time.sleep(PERIOD)
+        time.sleep(period)

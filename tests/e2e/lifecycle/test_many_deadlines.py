@@ -16,6 +16,8 @@ WORKSPACES = int(os.environ.get("DEADLINES", "1000"))
 AHEAD = timedelta(seconds=90)
 WITHIN = timedelta(minutes=1)
 LATE = 10
+# To list a thousand claims costs what stops a dozen: nobody does it all the time.
+LIST_PERIOD = 5
 FUNCTION = "function=acme-function-gpu-workspace"
 
 
@@ -24,11 +26,8 @@ def test_every_one_of_a_thousand_deadlines_in_a_minute_is_met(
 ) -> None:
     names = [f"dev-{number:04}" for number in range(WORKSPACES)]
     _commit(cluster, platform, composition, {name: "12h" for name in names})
-    started = until(
-        f"{WORKSPACES} workspaces to run",
-        lambda: _all(_times(platform, "startedAt"), names),
-        seconds=3 * WORKSPACES + 120,
-    )
+    _await(platform, "startedAt", seconds=3 * WORKSPACES + 120)
+    started = _times(platform, "startedAt")
     first = now() + AHEAD + timedelta(seconds=WORKSPACES / 20)
     ends = {
         name: first + WITHIN * (number / WORKSPACES)
@@ -44,13 +43,15 @@ def test_every_one_of_a_thousand_deadlines_in_a_minute_is_met(
         "every workspace to know its end",
         lambda: _at_their_ends(_times(platform, "stopsAt"), ends),
         seconds=120,
+        period=LIST_PERIOD,
     )
     calls = _calls(cluster)
-    stopped = until(
-        "all of them to be stopped",
-        lambda: _all(_times(platform, "stoppedAt"), names),
+    _await(
+        platform,
+        "stoppedAt",
         seconds=(first - now() + WITHIN).total_seconds() + 120,
     )
+    stopped = _times(platform, "stoppedAt")
     made = _calls(cluster) - calls
     late = sorted((stopped[name] - planned[name]).total_seconds() for name in names)
     print(
@@ -60,7 +61,15 @@ def test_every_one_of_a_thousand_deadlines_in_a_minute_is_met(
     assert late[0] >= 0, "nobody is stopped before their time"
     assert late[-1] <= LATE
     assert made / WORKSPACES <= 20, "no storm of calls"
-    until("EC2 to bill nothing", lambda: ec2.live(platform.namespace) == [], 300)
+    until(
+        "EC2 to bill nothing",
+        lambda: ec2.live(platform.namespace) == [],
+        seconds=300,
+        period=LIST_PERIOD,
+    )
+    print(
+        f"nothing is billed {(now() - max(planned.values())).total_seconds():.0f} s later"
+    )
 
 
 def _commit(
@@ -88,8 +97,13 @@ def _times(platform: Platform, field: str) -> dict[str, datetime]:
     return {name: moment(time) for name, time in times.items() if time}
 
 
-def _all(times: dict[str, datetime], names: list[str]) -> dict[str, datetime] | None:
-    return times if all(name in times for name in names) else None
+def _await(platform: Platform, field: str, seconds: float) -> None:
+    """Until every claim has a time in its status."""
+    platform.cluster.kubectl(
+        *("wait", CLAIMS, "--all", "-n", platform.namespace),
+        f"--for=jsonpath={{.status.lifecycle.{field}}}",
+        f"--timeout={seconds:.0f}s",
+    )
 
 
 def _at_their_ends(

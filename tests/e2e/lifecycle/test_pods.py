@@ -58,6 +58,7 @@ def test_a_registered_job_keeps_a_pod_without_a_session(idle: Workspaces) -> Non
 
 
 def test_an_agent_that_hangs_or_lies_stops_nobody(idle: Workspaces) -> None:
+    until("a report", lambda: _activity(idle).get("eligibleAt"), seconds=60)
     (pod,) = idle.pods("idle")
     agent = _process(idle, pod, "agent")
     os.kill(agent, signal.SIGSTOP)
