@@ -265,6 +265,8 @@ pub enum Phase {
     Interrupted,
     /// It waits for quota, or for room in its owner's budget.
     Queued,
+    /// It ends, or is turned off.
+    Stopping,
     /// It does not run, since its claim says so or nobody used it; its home is kept.
     Stopped,
     /// It ran as long as it may; its home is kept.

@@ -100,7 +100,7 @@ pub fn at_rest(
         phase: Some(if rest.left.is_empty() {
             phase
         } else {
-            Phase::Provisioning
+            Phase::Stopping
         }),
         message: Some(cause.message.clone()),
         instance_id: rest.instance_id.clone(),
@@ -250,7 +250,7 @@ fn phase_event(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Option<
     let message = status.message.clone().unwrap_or_default();
     let (severity, reason, message) = match status.phase? {
         // Queues are those of workspaces in the cluster.
-        Phase::Provisioning | Phase::Queued => return None,
+        Phase::Provisioning | Phase::Queued | Phase::Stopping => return None,
         Phase::Stopped | Phase::Expired => (Severity::Normal, "WorkspaceStopped", message),
         Phase::Ready => {
             let id = status.instance_id.as_deref().unwrap_or_default();

@@ -132,7 +132,7 @@ impl Subject<'_> {
                 let cause = cause.cloned().unwrap_or_else(unsaid);
                 return (Some(cause), phase.unwrap_or(Phase::Stopped));
             }
-            Step::Stop => return (Some(self.ending("stopping")), Phase::Provisioning),
+            Step::Stop => return (Some(self.ending("stopping")), Phase::Stopping),
             Step::Restart => {
                 return (
                     Some(self.ending("starting again with what the claim and its flavor say now")),
@@ -311,7 +311,7 @@ fn events(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Vec<Event> {
     }
     let message = status.message.clone().unwrap_or_default();
     let (severity, reason, message) = match status.phase {
-        None | Some(Phase::Provisioning) => return Vec::new(),
+        None | Some(Phase::Provisioning | Phase::Stopping) => return Vec::new(),
         Some(Phase::Ready) => {
             let ssh = status.ssh.as_deref().unwrap_or_default();
             (Severity::Normal, "WorkspaceReady", format!("ready: {ssh}"))

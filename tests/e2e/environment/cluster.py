@@ -66,7 +66,7 @@ class Cluster:
     def delete_namespace(self, name: str) -> None:
         self.kubectl("delete", "namespace", name, "--wait=false")
 
-    def delete_claims(self, namespace: str, seconds: int = 90) -> None:
+    def delete_claims(self, namespace: str, seconds: int = 180) -> None:
         self.delete_claim("--all", namespace, seconds)
 
     def delete_claim(self, name: str, namespace: str, seconds: int) -> None:

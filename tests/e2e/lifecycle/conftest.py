@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import boto3
 import pytest
 
-from cluster.conftest import alice, flavors, image, keys, new_user, queued, team
+from cluster.conftest import alice, flavors, image, keys, new_user
 from cluster.workspaces import Key
 from environment import registry, variants
 from environment.cluster import Cluster
@@ -28,7 +28,7 @@ from lifecycle.machine import Machine
 BOOTING = "ami-00000000000c0deb0"
 
 # Fixtures of the suite `cluster`.
-__all__ = ["alice", "flavors", "image", "keys", "new_user", "queued", "team"]
+__all__ = ["alice", "flavors", "image", "keys", "new_user"]
 
 # What claims of the suite may ask for, and what they get that ask for nothing.
 POLICY = {

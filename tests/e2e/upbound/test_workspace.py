@@ -219,7 +219,7 @@ def test_a_stopped_instance_is_the_same_one_when_it_runs_again(
     instance_id = before["instanceId"]
 
     claim(platform, "alice", lifecycle={"state": "Stopped"})
-    stopped = platform.phase("alice", "Stopped", SOON)
+    stopped = platform.phase("alice", "Stopped", seconds=SOON)
     assert stopped["lifecycle"]["stoppedBecause"] == "State"
     assert ec2.instance(instance_id)["State"]["Name"] == "stopped"
     assert attached_to(home_of(ec2, before)) == [instance_id]
@@ -245,6 +245,6 @@ def test_a_run_that_is_over_turns_its_instance_off(
 ) -> None:
     claim(platform, "alice", lifecycle={"maxLifetime": "2m"})
     before = platform.ready("alice", 110)
-    stopped = platform.phase("alice", "Expired", SOON)
+    stopped = platform.phase("alice", "Expired", seconds=SOON)
     assert ec2.instance(before["instanceId"])["State"]["Name"] == "stopped"
     assert "ssh" not in stopped
