@@ -25,6 +25,7 @@ KINDS = {
         "ec2.aws.m.upbound.io": [
             "EBSVolume",
             "Instance",
+            "InstanceState",
             "SecurityGroup",
             "SecurityGroupRule",
             "VolumeAttachment",

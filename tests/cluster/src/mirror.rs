@@ -39,6 +39,7 @@ pub static PROVIDERS: &[Provider] = &[Provider {
         "aws.upbound.io_providerconfigusages",
         "ec2.aws.m.upbound.io_ebsvolumes",
         "ec2.aws.m.upbound.io_instances",
+        "ec2.aws.m.upbound.io_instancestates",
         "ec2.aws.m.upbound.io_securitygrouprules",
         "ec2.aws.m.upbound.io_securitygroups",
         "ec2.aws.m.upbound.io_volumeattachments",

@@ -20,7 +20,8 @@ GONE = 300
 MANAGED = (
     "instances.ec2.aws.m.upbound.io,securitygroups.ec2.aws.m.upbound.io,"
     "securitygrouprules.ec2.aws.m.upbound.io,ebsvolumes.ec2.aws.m.upbound.io,"
-    "volumeattachments.ec2.aws.m.upbound.io,usages.protection.crossplane.io"
+    "volumeattachments.ec2.aws.m.upbound.io,instancestates.ec2.aws.m.upbound.io,"
+    "usages.protection.crossplane.io"
 )
 
 
