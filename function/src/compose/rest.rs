@@ -156,6 +156,10 @@ impl<'a> Seen<'a> {
 }
 
 fn without_instances(mut pool: Value) -> Value {
-    pool["spec"]["forProvider"]["size"] = json!({"minimum": 0, "maximum": 0, "idle": 0});
+    let wanted = pool.pointer_mut("/spec/forProvider");
+    if let Some(wanted) = wanted.and_then(Value::as_object_mut) {
+        let none = json!({"minimum": 0, "maximum": 0, "idle": 0});
+        wanted.insert("size".to_owned(), none);
+    }
     pool
 }
