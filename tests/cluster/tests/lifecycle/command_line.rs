@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 pub(crate) struct Guard(&'static str);
 
 impl Guard {
+    /// Of an earlier run that was killed, a cluster may be left: it ends here.
     pub(crate) fn of(name: &'static str) -> Self {
+        xtask(&["cluster", "down", "--name", name]);
         Self(name)
     }
 }

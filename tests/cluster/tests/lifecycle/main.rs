@@ -36,10 +36,9 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
 fn a_cluster_serves_reports_a_death_and_leaves_nothing() {
     let _alone = alone();
     let name = "lifecycle";
-    xtask(&["cluster", "down", "--name", name]);
+    let guard = Guard::of(name);
     let others = Others::now();
     let before = Snapshot::take(&others);
-    let guard = Guard::of(name);
 
     let missing = xtask_fails(&["cluster", "env", "--name", name]);
     assert!(missing.contains("cluster up --name lifecycle"), "{missing}");
