@@ -23,6 +23,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::composite::Composite;
 use crate::finding::Cause;
+use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
 use crate::response::{Condition, Event, Response, Severity};
 use budget::{Budget, Verdict};
@@ -198,7 +199,9 @@ impl Subject<'_> {
         let stops_at = stops_at.and_then(|record| record.stops_at.as_ref());
         let end = ledger.month.end();
         let end = stops_at.map_or(end, |Time(at)| end.min(*at));
-        let left = ledger.billed_until.map_or(0.0, |until| hours(until, end));
+        let goes_on = life.decision.step == Step::Run;
+        let left = ledger.billed_until.filter(|_| goes_on);
+        let left = left.map_or(0.0, |until| hours(until, end));
         let so_far = ledger.so_far();
         Some(CostStatus {
             hourly_usd: ledger.hourly,

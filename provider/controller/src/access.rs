@@ -2,6 +2,7 @@
 
 mod config;
 mod error;
+mod known;
 mod origin;
 mod secret;
 
@@ -14,6 +15,7 @@ use provider_aws::{Access, AccessError, Credentials, Role, Token, parse_profile}
 use sha2::{Digest, Sha256};
 
 pub use error::ConnectError;
+pub use known::Known;
 pub use origin::Origin;
 
 use config::Config;

@@ -6,7 +6,7 @@ use super::*;
 
 const TOKEN_ROLE: &str = "arn:aws:iam::123456789012:role/pools";
 
-fn config(namespace: Option<&str>, spec: Value) -> Config {
+pub(super) fn config(namespace: Option<&str>, spec: Value) -> Config {
     let spec: api::provider_config::ProviderConfigSpec = serde_json::from_value(spec).unwrap();
     let kind = match namespace {
         Some(_) => ProviderConfigKind::ProviderConfig,

@@ -27,6 +27,10 @@ pub trait WriteAhead: Send {
     async fn persist(&mut self, observed: &Observed) -> Result<(), kube::Error>;
 }
 
+/// What EC2 shows, a moment later, as the `StateReason.Code` of what a caller terminated:
+/// said at once, it is one change of the status, and not two.
+const ENDED_BY_CALL: &str = "Client.UserInitiatedShutdown";
+
 /// Why an action failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
@@ -250,6 +254,7 @@ impl<W: WriteAhead> Actor<'_, W> {
         for instance in &mut observed.instances {
             if ours.contains(&instance.id) {
                 instance.state = InstanceState::ShuttingDown;
+                instance.state_reason = Some(ENDED_BY_CALL.to_owned());
             }
         }
         for (id, why) in planned.iter().filter(|(id, _)| ours.contains(id)) {

@@ -12,7 +12,7 @@ use provider_runtime::metrics::reconciles::OfController;
 use provider_runtime::poll::Intervals;
 use provider_runtime::usage::Usages;
 
-use crate::access::Fingerprint;
+use crate::access::{Fingerprint, Known};
 use crate::leases::Leases;
 use crate::pass::Holds;
 use crate::region::lock;
@@ -42,6 +42,8 @@ pub struct Context {
     pub beginnings: Beginnings,
     /// Which configurations are in use.
     pub usages: Usages,
+    /// What configurations give access to.
+    pub accesses: Known,
     held: Mutex<BTreeMap<String, Held>>,
 }
 
@@ -73,6 +75,7 @@ impl Context {
             reconciles,
             beginnings: Beginnings::default(),
             usages: Usages::default(),
+            accesses: Known::default(),
             held: Mutex::default(),
         }
     }

@@ -125,27 +125,17 @@ impl Controllers {
         metrics.collect(Box::new(Inventory::of(pools.clone())));
         let of_leases = Arc::new(self.leases_context(pools.clone(), pools_are_known));
         let leases = self.leases(of_leases, changed, stop.clone());
-        let (of_cluster, of_namespace) = (pools.clone(), pools.clone());
         let woken = futures::stream::poll_fn(move |cx| woken.poll_recv(cx));
+        let context = &self.context;
+        let of_cluster = affected(ProviderConfigKind::ClusterProviderConfig, &pools, context);
+        let of_namespace = affected(ProviderConfigKind::ProviderConfig, &pools, context);
         let pools = Controller::for_stream(seen, pools)
             .with_config(Config::default().concurrency(self.concurrency))
             .watches_stream(
                 watch::wishes::<ClusterProviderConfig>(client.clone()),
-                move |config| {
-                    let kind = ProviderConfigKind::ClusterProviderConfig;
-                    users(&of_cluster, kind, &config.name_any(), None)
-                },
+                of_cluster,
             )
-            .watches_stream(watch::wishes::<ProviderConfig>(client), move |config| {
-                let kind = ProviderConfigKind::ProviderConfig;
-                let namespace = config.namespace();
-                users(
-                    &of_namespace,
-                    kind,
-                    &config.name_any(),
-                    namespace.as_deref(),
-                )
-            })
+            .watches_stream(watch::wishes::<ProviderConfig>(client), of_namespace)
             .reconcile_on(woken)
             .graceful_shutdown_on(stop)
             .run(reconcile_in_turn, requeue_after, self.context.clone())
@@ -172,6 +162,21 @@ async fn is_over(something: impl Future<Output = ()>, stop: &Stop) -> bool {
     tokio::select! {
         () = something => true,
         () = stop.clone() => false,
+    }
+}
+
+/// The pools that a changed configuration affects; it is read anew.
+fn affected<C: Resource<DynamicType = ()>>(
+    kind: ProviderConfigKind,
+    pools: &Store<SpotPool>,
+    context: &Arc<Context>,
+) -> impl Fn(C) -> Vec<ObjectRef<SpotPool>> + Send + Sync + 'static {
+    let (pools, context) = (pools.clone(), context.clone());
+    move |config| {
+        let (name, namespace) = (config.name_any(), config.namespace());
+        let namespace = namespace.as_deref();
+        context.accesses.forget(kind, namespace, &name);
+        users(&pools, kind, &name, namespace)
     }
 }
 

@@ -17,7 +17,7 @@ use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
 use provider_runtime::{finalizer, pause, policies, poll, requests};
 
-use crate::access::{self, ConnectError, Fingerprint, Origin};
+use crate::access::{ConnectError, Fingerprint, Origin};
 use crate::context::{Context, MANAGER};
 use crate::leases::{Leasing, LiveLeases};
 use crate::pass::{CALM, Holds, Next, Pass, Passed};
@@ -111,6 +111,10 @@ async fn reconcile_now(
     let request = pending_request(pool);
     if let Some(token) = request {
         writer.followed(token);
+        let config = &pool.spec.provider_config_ref;
+        let namespace = pool.namespace();
+        let accesses = &context.accesses;
+        accesses.forget(config.kind, namespace.as_deref(), &config.name);
         let message = format!("looking at EC2 now, as {} asks", requests::ANNOTATION);
         happened.push(Happened::normal(requests::EVENT, message));
     }
@@ -330,7 +334,9 @@ async fn connect(
             .await?;
     }
     let namespace = pool.namespace().unwrap_or_default();
-    let resolved = match access::resolve(&context.client, &namespace, reference).await {
+    let accesses = &context.accesses;
+    let resolved = accesses.resolve(&context.client, &namespace, reference, now);
+    let resolved = match resolved.await {
         Ok(resolved) => resolved,
         Err(error) => return Ok(Err(error.into())),
     };

@@ -1,0 +1,161 @@
+//! Accesses that were resolved of late.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use api::managed::{ProviderConfigKind, ProviderConfigReference};
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+
+use super::error::ConnectError;
+use super::{Resolved, resolve};
+use crate::region::lock;
+
+/// How long a Secret is believed to hold what it held. A configuration that changes is
+/// read anew at once.
+const BELIEVED: SignedDuration = SignedDuration::from_secs(10);
+
+/// What pools refer to was read seconds ago for another one, where a thousand of them
+/// are reconciled in a minute. What could not be resolved is not remembered.
+#[derive(Default)]
+pub struct Known(Mutex<Memory>);
+
+#[derive(Default)]
+struct Memory {
+    resolved: BTreeMap<Key, (Resolved, Timestamp)>,
+    /// How often something was forgotten: what was read before is not remembered after.
+    forgotten: u64,
+}
+
+type Key = (ProviderConfigKind, Option<String>, String);
+
+impl Known {
+    /// The access that a pool of `namespace` refers to.
+    ///
+    /// # Errors
+    ///
+    /// See [`resolve`].
+    pub async fn resolve(
+        &self,
+        client: &Client,
+        namespace: &str,
+        reference: &ProviderConfigReference,
+        now: Timestamp,
+    ) -> Result<Resolved, ConnectError> {
+        let key = key(reference.kind, Some(namespace), &reference.name);
+        self.remembered(key, now, resolve(client, namespace, reference))
+            .await
+    }
+
+    async fn remembered(
+        &self,
+        key: Key,
+        now: Timestamp,
+        read: impl Future<Output = Result<Resolved, ConnectError>>,
+    ) -> Result<Resolved, ConnectError> {
+        let forgotten = {
+            let memory = lock(&self.0);
+            let found = memory.resolved.get(&key);
+            let is_fresh = |at: Timestamp| now.duration_since(at) < BELIEVED;
+            if let Some((resolved, _)) = found.filter(|(_, at)| is_fresh(*at)) {
+                return Ok(resolved.clone());
+            }
+            memory.forgotten
+        };
+        let resolved = read.await?;
+        let mut memory = lock(&self.0);
+        if memory.forgotten == forgotten {
+            memory.resolved.insert(key, (resolved.clone(), now));
+        }
+        Ok(resolved)
+    }
+
+    /// A configuration changed, or somebody knows better.
+    pub fn forget(&self, kind: ProviderConfigKind, namespace: Option<&str>, name: &str) {
+        let mut memory = lock(&self.0);
+        memory.forgotten += 1;
+        memory.resolved.remove(&key(kind, namespace, name));
+    }
+}
+
+/// Configurations of the cluster have no namespace, whoever refers to them.
+fn key(kind: ProviderConfigKind, namespace: Option<&str>, name: &str) -> Key {
+    let namespace = match kind {
+        ProviderConfigKind::ClusterProviderConfig => None,
+        ProviderConfigKind::ProviderConfig => namespace.map(str::to_owned),
+    };
+    (kind, namespace, name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use provider_aws::{Access, Credentials};
+
+    use super::*;
+    use crate::access::{Origin, tests::config};
+
+    const CLUSTER: ProviderConfigKind = ProviderConfigKind::ClusterProviderConfig;
+    const OWN: ProviderConfigKind = ProviderConfigKind::ProviderConfig;
+
+    fn resolved(number: u8) -> Resolved {
+        Resolved {
+            access: Access {
+                credentials: Credentials::Unsigned,
+                roles: Vec::new(),
+                endpoint: None,
+            },
+            queues: BTreeMap::new(),
+            fingerprint: [number; 32],
+            origin: Origin::of(&config(None, serde_json::json!({"credentials": {"source": "None"}}))),
+        }
+    }
+
+    async fn ask(known: &Known, at: i64, found: u8) -> u8 {
+        let now = Timestamp::from_second(at).unwrap();
+        let key = key(CLUSTER, Some("team"), "default");
+        let read = async { Ok(resolved(found)) };
+        known.remembered(key, now, read).await.unwrap().fingerprint[0]
+    }
+
+    #[tokio::test]
+    async fn a_rotated_secret_is_noticed_seconds_later() {
+        let known = Known::default();
+        assert_eq!(ask(&known, 0, 1).await, 1);
+        assert_eq!(ask(&known, 9, 2).await, 1);
+        assert_eq!(ask(&known, 10, 2).await, 2);
+    }
+
+    #[tokio::test]
+    async fn a_changed_configuration_is_noticed_at_once() {
+        let known = Known::default();
+        assert_eq!(ask(&known, 0, 1).await, 1);
+        known.forget(CLUSTER, Some("of whoever asks"), "default");
+        assert_eq!(ask(&known, 1, 2).await, 2);
+        known.forget(OWN, Some("team"), "default");
+        assert_eq!(ask(&known, 2, 3).await, 2);
+    }
+
+    #[tokio::test]
+    async fn what_was_read_before_a_change_is_not_believed_after_it() {
+        let known = Known::default();
+        let key = key(CLUSTER, None, "default");
+        let read = async {
+            known.forget(CLUSTER, None, "default");
+            Ok(resolved(1))
+        };
+        let found = known.remembered(key, Timestamp::UNIX_EPOCH, read).await;
+        assert_eq!(found.unwrap().fingerprint[0], 1);
+        assert_eq!(ask(&known, 1, 2).await, 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_missing_is_looked_for_each_time() {
+        let known = Known::default();
+        let key = key(CLUSTER, None, "default");
+        let reference = ProviderConfigReference::default();
+        let read = async { Err(ConnectError::NoConfig((&reference).into())) };
+        let found = known.remembered(key, Timestamp::UNIX_EPOCH, read).await;
+        assert!(found.is_err());
+        assert_eq!(ask(&known, 0, 2).await, 2);
+    }
+}
