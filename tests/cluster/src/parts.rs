@@ -122,7 +122,7 @@ fn apiserver(layout: &Layout) -> Part {
     Part {
         // A third of its time goes into collecting garbage otherwise, and what memory
         // it takes instead is there.
-        environment: vec![("GOGC".to_owned(), "800".to_owned())],
+        environment: vec![("GOGC".to_owned(), "300".to_owned())],
         ..part(layout, "kube-apiserver", &arguments, &["etcd"], ready)
     }
 }

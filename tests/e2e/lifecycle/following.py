@@ -1,9 +1,11 @@
 """The lives of many workspaces, by one watch: who lists a thousand of them every second
 does as much work as what stops them."""
 
+import os
+import select
 import subprocess
 from datetime import datetime
-from threading import Thread
+from threading import Event, Thread
 from types import TracebackType
 from typing import Self
 
@@ -21,21 +23,9 @@ class Following:
     """What the claims of a namespace say of their lives, as soon as they say it."""
 
     def __init__(self, namespace: str) -> None:
+        self._command = ["kubectl", "get", CLAIMS, "-n", namespace, "--watch"]
         self._seen: dict[str, dict[str, datetime]] = {}
-        self._watch = subprocess.Popen(
-            [
-                "kubectl",
-                "get",
-                CLAIMS,
-                "-n",
-                namespace,
-                "--watch",
-                "-o",
-                f"jsonpath={LINE}",
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._is_over = Event()
         self._reader = Thread(target=self._read)
 
     def __enter__(self) -> Self:
@@ -48,18 +38,41 @@ class Following:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._watch.kill()
+        self._is_over.set()
         self._reader.join()
 
     def times(self, field: str) -> dict[str, datetime]:
         """The time in a field, of those that have one."""
-        assert self._watch.poll() is None, "the watch of the claims ended"
+        assert self._reader.is_alive(), "the watch of the claims ended"
         seen = list(self._seen.items())
         return {name: times[field] for name, times in seen if field in times}
 
     def _read(self) -> None:
-        assert self._watch.stdout is not None
-        for line in self._watch.stdout:
-            name, *said = line.rstrip("\n").split("|")
-            times = zip(FIELDS, said, strict=True)
-            self._seen[name] = {field: moment(time) for field, time in times if time}
+        # The API server ends a watch that does not keep up, and kubectl with it: a new
+        # one begins with a list.
+        while not self._is_over.is_set():
+            command = [*self._command, "-o", f"jsonpath={LINE}"]
+            with subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            ) as watch:
+                self._follow(watch)
+
+    def _follow(self, watch: "subprocess.Popen[bytes]") -> None:
+        assert watch.stdout is not None
+        buffered = b""
+        while not self._is_over.is_set():
+            ready, _, _ = select.select([watch.stdout], [], [], 0.5)
+            if not ready:
+                continue
+            read = os.read(watch.stdout.fileno(), 1 << 16)
+            if not read:
+                break
+            *lines, buffered = (buffered + read).split(b"\n")
+            for line in lines:
+                self._note(line.decode())
+        watch.kill()
+
+    def _note(self, line: str) -> None:
+        name, *said = line.split("|")
+        times = zip(FIELDS, said, strict=True)
+        self._seen[name] = {field: moment(time) for field, time in times if time}
