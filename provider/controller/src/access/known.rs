@@ -106,7 +106,10 @@ mod tests {
             },
             queues: BTreeMap::new(),
             fingerprint: [number; 32],
-            origin: Origin::of(&config(None, serde_json::json!({"credentials": {"source": "None"}}))),
+            origin: Origin::of(&config(
+                None,
+                serde_json::json!({"credentials": {"source": "None"}}),
+            )),
         }
     }
 
