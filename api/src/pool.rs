@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,6 +111,11 @@ pub struct SpotPoolParameters {
     /// own security group does not connect its instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases: Option<PoolLeases>,
+    /// When the pool ends: from then on no instance is wanted, whatever its size, but
+    /// what leases have. The provider ends them by itself, whether or not whoever made
+    /// the pool is there to say so again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<Time>,
     /// Which running instances are replaced; by default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace: Option<PoolReplace>,

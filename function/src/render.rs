@@ -26,7 +26,7 @@ use crate::resolve::{self, Claimed};
 use crate::response::{Condition, Desired, Response, fields};
 use crate::schema::Violations;
 use crate::status::{self, Report};
-use crate::{catalogue, cluster, connection, dev_user, flavor, input, limits, placement};
+use crate::{catalogue, cluster, connection, dev_user, flavor, input, limits, placement, spot};
 
 /// How soon to look whether a volume is detached.
 const DETACHING_TTL: Duration = Duration::from_secs(10);
@@ -125,15 +125,29 @@ fn on_ec2(request: &Request, composite: Option<Composite<'_>>) -> Response {
         Err(violations) => return refused(&violations),
     };
     let response = if life.decision.step == Step::Run {
-        match rendering.workspace(&policy, composite, parameters, &cost.verdict) {
+        let response = match rendering.workspace(&policy, composite, parameters, &cost.verdict) {
             Ok(response) => response,
             Err(Unresolved::Held(why)) => rendering.held(&policy, &why),
             Err(Unresolved::Refused(why)) => rendering.refused(Some(&policy), &why),
-        }
+        };
+        ending(response, &life)
     } else {
         rendering.at_rest(&policy, composite, &life)
     };
     cost.told(life.told(response))
+}
+
+/// Tells whatever runs when it ends, also what is kept as it is: who extends a run while
+/// something else is missing keeps it.
+fn ending(mut response: Response, life: &Life) -> Response {
+    for composed in response
+        .desired
+        .iter_mut()
+        .flat_map(|d| d.resources.values_mut())
+    {
+        spot::pool::end(&mut composed.object, life.decision.ends_at);
+    }
+    response
 }
 
 /// A request, and what is seen in it.

@@ -13,17 +13,19 @@ pub mod notice;
 pub mod terms;
 
 use api::lifecycle::{ActivityStatus, LifecycleStatus, StopReason, WorkspaceState};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use activity::{Reading, Reported};
 use terms::{Length, Terms};
 
 /// How long before a stop people are told, first and last.
-pub const WARNINGS: [jiff::SignedDuration; 2] = [
-    jiff::SignedDuration::from_mins(30),
-    jiff::SignedDuration::from_mins(5),
-];
+pub const WARNINGS: [SignedDuration; 2] =
+    [SignedDuration::from_mins(30), SignedDuration::from_mins(5)];
+
+/// How far the clock of whoever ends machines on time may be ahead of this one: a machine
+/// that is gone so shortly before its end was not lost.
+const SKEW: SignedDuration = SignedDuration::from_secs(5);
 
 /// What a decision is made from.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +61,8 @@ pub struct Decision {
     pub notices: Vec<String>,
     /// When another decision may follow, at the latest.
     pub wakes_at: Option<Timestamp>,
+    /// When the run ends, whoever uses it; none where it does not run, or for ever.
+    pub ends_at: Option<Timestamp>,
 }
 
 /// Whether a workspace runs.
@@ -115,7 +119,7 @@ fn stopped(
         StopReason::MaxLifetime => {
             let started = previous.started_at.as_ref().map(|Time(started)| *started);
             let end = started.and_then(|started| subject.end_of_life(started, extension));
-            is_asked || end.is_none_or(|(end, _)| end > subject.now)
+            is_asked || end.is_none_or(|(end, _)| !subject.is_over(end))
         }
     };
     (!goes_on).then_some(because)
@@ -152,7 +156,7 @@ impl Subject<'_> {
             started_at,
             ..record
         };
-        if end.is_some_and(|(end, _)| end <= self.now) {
+        if end.is_some_and(|(end, _)| self.is_over(end)) {
             return self.at_rest(&record, StopReason::MaxLifetime);
         }
         if reading.is_eligible {
@@ -166,7 +170,12 @@ impl Subject<'_> {
             stops_because: stop.map(|(_, because)| because),
             ..record
         };
-        self.decided(Step::Run, record, Some(&reading), stop.map(|(at, _)| at))
+        let ends_at = end.map(|(end, _)| end);
+        let stop = stop.map(|(at, _)| at);
+        Decision {
+            ends_at,
+            ..self.decided(Step::Run, record, Some(&reading), stop)
+        }
     }
 
     /// It does not run, since now or since the last call.
@@ -233,7 +242,18 @@ impl Subject<'_> {
                 .map(|reading| reading.status.clone()),
             notices: Vec::new(),
             wakes_at: wakes_at.filter(|_| is_told || asks_activity),
+            ends_at: None,
         }
+    }
+
+    /// Whether a run that ends then is over.
+    fn is_over(&self, end: Timestamp) -> bool {
+        let ahead = if self.has_machine {
+            SignedDuration::ZERO
+        } else {
+            SKEW
+        };
+        end.duration_since(self.now) <= ahead
     }
 
     /// When a run ends at the latest, and why.

@@ -337,3 +337,40 @@ fn the_same_look_twice_says_the_same() {
     }
     assert!(WARNINGS.is_sorted_by(|a, b| a > b));
 }
+
+#[test]
+fn a_run_tells_its_end_to_whoever_ends_machines() {
+    let mut life = Life::new(Some("1h"), Some("10m"));
+    life.has_machine = false;
+    assert_eq!(life.look(START).ends_at, None, "nothing runs yet");
+    life.has_machine = true;
+    let end = Some(time("2026-11-20T11:00:00Z"));
+    assert_eq!(life.look(START).ends_at, end);
+    life.reports("10:09", "none");
+    assert_eq!(
+        life.look("2026-11-20T10:09:00Z").ends_at,
+        end,
+        "not the idle stop"
+    );
+    life.extend = Some("2026-11-20T12:00:00Z".into());
+    let extended = life.look("2026-11-20T10:09:30Z").ends_at;
+    assert_eq!(extended, Some(time("2026-11-20T12:00:00Z")));
+    let mut endless = Life::new(None, None);
+    assert_eq!(endless.look(START).ends_at, None);
+}
+
+/// The provider's clock may be ahead of the function's.
+#[test]
+fn a_machine_that_is_ended_on_time_by_another_clock_is_not_started_again() {
+    let mut life = Life::new(Some("1h"), None);
+    life.look(START);
+    life.has_machine = false;
+    for clock in ["10:59:57", "10:59:58", "11:00:00", "11:00:09"] {
+        let look = life.look(&format!("2026-11-20T{clock}Z"));
+        assert_eq!(look.step, EXPIRED, "{clock}");
+    }
+    let mut lost = Life::new(Some("1h"), None);
+    lost.look(START);
+    lost.has_machine = false;
+    assert_eq!(lost.look("2026-11-20T10:59:50Z").step, Step::Run, "lost");
+}

@@ -7,6 +7,7 @@ use api::pool::{
     SpotPoolParameters, SpotPoolSpec,
 };
 use api::{POOL_GROUP, VERSION};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::home;
@@ -100,6 +101,7 @@ fn spec(
             fallback: None,
             replace: None,
             leases: None,
+            ends_at: None,
             home,
             region: wanted.region.clone(),
             size: PoolSize {
@@ -122,6 +124,22 @@ fn spec(
             tags: wanted.tags(policy),
         },
     }
+}
+
+/// Tells a desired pool when its run ends, so that the provider ends it on time, also
+/// where nothing calls this function by then.
+pub fn end(object: &mut Value, at: Option<Timestamp>) {
+    if object.get("kind").and_then(Value::as_str) != Some(KIND) {
+        return;
+    }
+    let wanted = object.pointer_mut("/spec/forProvider");
+    let Some(wanted) = wanted.and_then(Value::as_object_mut) else {
+        return;
+    };
+    match at {
+        Some(at) => wanted.insert("endsAt".to_owned(), Value::String(format!("{at:.0}"))),
+        None => wanted.remove("endsAt"),
+    };
 }
 
 fn non_empty(list: &[String]) -> Option<Vec<String>> {

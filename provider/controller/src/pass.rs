@@ -169,8 +169,9 @@ impl Pass<'_> {
 
         let desired = want.desired();
         let last = self.permit(&want, plan(desired, &observed, self.now));
-        if let Want::Invalid(invalid, _) = &want {
-            return Ok(self.stay(writer, invalid, &snapshot, &observed, &work, happened));
+        if let Want::Invalid(invalid, desired) = &want {
+            let want = (invalid, desired);
+            return Ok(self.stay(writer, want, &snapshot, &observed, &work, happened));
         }
         let next = if self.deleted && work.failure.is_none() && last.is_released() {
             Next::Release
@@ -325,11 +326,11 @@ impl Pass<'_> {
     }
 
     /// The spec makes no sense: whatever runs goes on running, for as long as whoever
-    /// has it has it.
+    /// has it has it, and unless nothing is to run.
     fn stay<S: PoolStore>(
         &self,
         writer: &mut StatusWriter<S>,
-        invalid: &Invalid,
+        (invalid, desired): (&Invalid, &Desired),
         snapshot: &Snapshot,
         observed: &Observed,
         work: &Work,
@@ -337,7 +338,11 @@ impl Pass<'_> {
     ) -> Passed {
         let target = writer.before().at_provider.size.desired;
         let stays = Plan {
-            target: u32::try_from(target).unwrap_or(0),
+            target: if desired.wants_none(self.now) {
+                0
+            } else {
+                u32::try_from(target).unwrap_or(0)
+            },
             actions: Vec::new(),
             waits: Vec::new(),
             spot_short_since: observed.spot_short_since,

@@ -10,6 +10,7 @@ use api::pool::{
 };
 use api::tags;
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_aws::{Ec2Error, Image, LaunchPlace, LaunchRequest, Subnet, Tags, TemplateRequest};
 use provider_core::{
     Desired, GroupRules, Launch, Market, Offering, Rebalance, Replace, SecurityGroups, Size,
@@ -200,6 +201,7 @@ pub fn deleted(pool: &SpotPool) -> Desired {
         leases: Vec::new(),
         force: false,
         home: home::wanted(spec),
+        ends_at: spec.ends_at.as_ref().map(|Time(at)| *at),
     }
 }
 

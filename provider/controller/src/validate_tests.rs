@@ -29,6 +29,7 @@ fn pool() -> SpotPool {
             fallback: None,
             replace: None,
             leases: None,
+            ends_at: None,
             zones: None,
             subnet_ids: None,
             image: PoolImage {

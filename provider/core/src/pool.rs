@@ -39,9 +39,21 @@ pub struct Desired {
     pub force: bool,
     /// The volume whose files outlive the instances.
     pub home: Option<Home>,
+    /// From when on no instance is wanted that no lease has, whatever the size.
+    pub ends_at: Option<Timestamp>,
 }
 
 impl Desired {
+    /// Whether its time is over.
+    pub fn has_ended(&self, now: Timestamp) -> bool {
+        self.ends_at.is_some_and(|end| end <= now)
+    }
+
+    /// Whether nothing is to run, whatever else the spec says.
+    pub fn wants_none(&self, now: Timestamp) -> bool {
+        self.size.maximum == 0 || self.has_ended(now)
+    }
+
     /// Names the launch template of instances in these groups: the same name is the
     /// same content, and an instance with another one has drifted.
     pub fn generation(&self, group_ids: &[String]) -> String {
@@ -79,6 +91,13 @@ pub struct Size {
 }
 
 impl Size {
+    /// Of a pool that has ended.
+    pub const NONE: Self = Self {
+        minimum: 0,
+        maximum: 0,
+        idle: 0,
+    };
+
     /// How many instances should run while `leased` of them are in use.
     pub fn target(self, leased: u32) -> u32 {
         leased

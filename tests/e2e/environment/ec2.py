@@ -1,6 +1,8 @@
 """EC2 itself, asked by boto3: the witness that is none of ours."""
 
 import base64
+import re
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
@@ -12,6 +14,7 @@ CLUSTER = "gpu.platform.acme.io:cluster"
 # On everything of a workspace that is not of a pool.
 WORKSPACE = "workspace"
 LIVE = ("pending", "running", "stopping", "stopped")
+ENDED = ("shutting-down", "terminated")
 
 
 class Ec2:
@@ -40,6 +43,14 @@ class Ec2:
             for instance in self.instances(self._of(namespace))
             if instance["State"]["Name"] in LIVE
         ]
+
+    def ended(self, namespace: str) -> dict[str, datetime]:
+        """When somebody ended each instance of a namespace, by what it is of."""
+        return {
+            tags(instance)[self.mark].removeprefix(f"{namespace}/"): _end_of(instance)
+            for instance in self.instances(self._of(namespace))
+            if instance["State"]["Name"] in ENDED
+        }
 
     def instance(self, instance_id: str) -> Instance:
         (found,) = self.instances({"Name": "instance-id", "Values": [instance_id]})
@@ -70,6 +81,13 @@ class Ec2:
             InstanceId=instance_id, Attribute="userData"
         )
         return base64.b64decode(answer["UserData"]["Value"]).decode()
+
+
+def _end_of(instance: Instance) -> datetime:
+    """From its `StateTransitionReason`, as EC2 documents it."""
+    found = re.search(r"\((.*) GMT\)", instance["StateTransitionReason"])
+    assert found is not None, instance["StateTransitionReason"]
+    return datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
 
 
 def tags(resource: dict[str, Any]) -> dict[str, str]:

@@ -46,6 +46,14 @@ class Life:
             *("--overwrite", f"{key}={value}"),
         )
 
+    def pause(self, value: str) -> None:
+        """Whether Crossplane leaves the composite alone."""
+        reference = self.platform.workspace(self.name)["spec"]["resourceRef"]
+        self.platform.cluster.kubectl(
+            *("annotate", self.platform.cluster.composites, reference["name"]),
+            *("--overwrite", f"crossplane.io/paused={value}"),
+        )
+
     def status(self) -> Object:
         return self.platform.status(self.name)
 

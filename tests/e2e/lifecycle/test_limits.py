@@ -32,6 +32,25 @@ def test_a_workspace_stops_after_its_lifetime_and_starts_when_asked(
     assert "WorkspaceInterrupted" not in reasons, "nothing was lost"
 
 
+def test_a_workspace_ends_on_time_while_crossplane_looks_away(life: Life) -> None:
+    """A paused composite stands for everything that keeps Crossplane from calling the
+    function: the provider knows the end."""
+    life.commit({"maxLifetime": "20s"})
+    instance = life.platform.ready(life.name)["instanceId"]
+    stops_at = moment(life.lifecycle()["stopsAt"])
+    life.pause("true")
+    ended = life.ended(instance)
+    print(f"ended {(ended - stops_at).total_seconds():.1f} s after its deadline")
+    assert 0 <= (ended - stops_at).total_seconds() < 10
+    assert life.status()["phase"] == "Ready", "nobody has looked"
+    life.pause("false")
+    life.phase("Expired")
+    reasons = [reason for reason, _ in life.events()]
+    assert "WorkspaceInterrupted" not in reasons, "nothing was lost"
+    life.annotate(RESUME, "please")
+    assert life.platform.ready(life.name)["instanceId"] != instance
+
+
 def test_more_time_is_given_before_and_after_the_end(life: Life) -> None:
     life.commit({"maxLifetime": "15s"})
     instance = life.platform.ready(life.name)["instanceId"]

@@ -4,6 +4,7 @@ use api::condition::{self, ConditionStatus, LAUNCHED, READY, SYNCED};
 use api::lease::{SpotLease, SpotLeaseObservation, SpotLeaseStatus};
 use api::pool::{PoolInstance, SpotPool, SpotPoolObservation};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use provider_core::NoticeKind;
 use provider_runtime::conditions::{Verdict, reason};
@@ -88,7 +89,7 @@ pub fn ready(lease: &SpotLease, pool: Option<&SpotPool>, now: Timestamp) -> Verd
     };
     match bound(pool, lease) {
         Some(id) => of_instance(id, instance(pool, lease), lease),
-        None => waiting(pool, reference),
+        None => waiting(pool, reference, now),
     }
 }
 
@@ -117,7 +118,7 @@ fn of_instance(id: &str, instance: Option<&PoolInstance>, lease: &SpotLease) -> 
     }
 }
 
-fn waiting(pool: &SpotPool, name: &str) -> Verdict {
+fn waiting(pool: &SpotPool, name: &str, now: Timestamp) -> Verdict {
     let not = |reason, message: String| Verdict::ready(false, reason, message);
     if pool.metadata.deletion_timestamp.is_some() {
         let message = format!("SpotPool {name} is being deleted: lease from another one");
@@ -127,6 +128,11 @@ fn waiting(pool: &SpotPool, name: &str) -> Verdict {
     if spec.leases.is_none() {
         let message =
             format!("SpotPool {name} hands nothing out: it has no spec.forProvider.leases");
+        return not(reason::UNAVAILABLE, message);
+    }
+    if spec.ends_at.as_ref().is_some_and(|Time(end)| *end <= now) {
+        let message =
+            format!("SpotPool {name} has ended (spec.forProvider.endsAt): lease from another one");
         return not(reason::UNAVAILABLE, message);
     }
     let leased = seen(pool).map_or(0, |seen| seen.size.leased);

@@ -113,6 +113,8 @@ fn who_waits_learns_what_for() {
     closed.spec.for_provider.leases = None;
     let mut leaving = pool();
     leaving.metadata.deletion_timestamp = Some(Time(NOW));
+    let mut over = pool();
+    over.spec.for_provider.ends_at = Some(Time(NOW));
     let mut refused = pool();
     let verdict = Verdict::new(
         LAUNCHED,
@@ -131,6 +133,7 @@ fn who_waits_learns_what_for() {
         (Some(&full), POOL_FULL, "raise its size.maximum of 2"),
         (Some(&closed), "Unavailable", "spec.forProvider.leases"),
         (Some(&leaving), "Unavailable", "being deleted"),
+        (Some(&over), "Unavailable", "has ended"),
         (Some(&refused), "Creating", "Quota: raise L-3819A6DF"),
         (Some(&pool()), "Creating", "waits for an instance"),
     ] {

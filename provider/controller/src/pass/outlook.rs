@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_core::{Action, ErrorClass, HomeAction, HomeWait, Plan, Victim, Wait};
 use provider_runtime::policies::Permitted;
 
@@ -17,7 +18,8 @@ const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
 
 impl Pass<'_> {
     /// Takes out of a plan what the pool's management policies do not permit, and all
-    /// but its leases' business where the spec makes no sense.
+    /// but its leases' business where the spec makes no sense. That nothing is to run
+    /// makes sense whatever image it would run.
     pub(super) fn permit(&self, want: &Want, mut plan: Plan) -> Plan {
         let Permitted {
             create,
@@ -39,8 +41,10 @@ impl Pass<'_> {
             | Action::Home(_) => delete,
             Action::Forget { .. } => true,
         });
-        if matches!(want, Want::Invalid(..)) {
-            plan.actions.retain(is_of_leases);
+        if let Want::Invalid(_, desired) = want {
+            let ends =
+                |a: &Action| desired.wants_none(self.now) && matches!(a, Action::Terminate { .. });
+            plan.actions.retain(|a| is_of_leases(a) || ends(a));
         }
         plan
     }
@@ -84,7 +88,10 @@ impl Pass<'_> {
             }
         });
         let a_lease_ends = self.leasing.next_end.map(|end| left(end, self.now));
-        let soonest = soonest.chain(more_to_do).chain(a_lease_ends);
+        let end = self.pool.spec.for_provider.ends_at.as_ref();
+        let it_ends = end.filter(|Time(at)| *at > self.now);
+        let it_ends = it_ends.map(|Time(at)| left(*at, self.now));
+        let soonest = soonest.chain(more_to_do).chain(a_lease_ends).chain(it_ends);
         soonest.min().unwrap_or(CALM).min(CALM)
     }
 }

@@ -80,7 +80,11 @@ impl World {
         let open = earth.lending.current().iter().filter(|l| earth.is_open(l));
         let open = i32::try_from(open.count()).unwrap();
         let size = spec.size;
-        let wanted = (size.idle + open).clamp(size.minimum, size.maximum);
+        let wanted = if earth.has_ended() {
+            0
+        } else {
+            (size.idle + open).clamp(size.minimum, size.maximum)
+        };
         let wanted = wanted.max(status.at_provider.size.leased);
         let shown: BTreeSet<String> = status
             .at_provider
@@ -110,6 +114,15 @@ impl World {
             ),
             ("size", i32::try_from(live.len()) == Ok(wanted)),
             ("instances shown", shown == live),
+            (
+                "checks",
+                status
+                    .at_provider
+                    .instances
+                    .iter()
+                    .all(|i| i.impaired_since.is_none())
+                    || earth.cloud.live().iter().any(|m| m.is_impaired),
+            ),
             ("no launch in doubt", status.at_provider.launches.is_empty()),
             ("rules", earth.cloud.firewall.ours().all(is_open_to)),
             (

@@ -11,11 +11,12 @@ use super::luck::GOOD_IMAGE;
 use super::store::Edit;
 use super::world::size;
 
-/// One edit, of a pool with a home or without.
-pub fn edit(home: Option<&PoolHome>, dice: &mut SplitMix64) -> Edit {
+/// One edit, of a pool with a home or without. Of one that is leaving nobody changes what
+/// becomes of its home: what went under one policy cannot be kept under the next.
+pub fn edit(home: Option<&PoolHome>, is_leaving: bool, dice: &mut SplitMix64) -> Edit {
     match (any(dice), home) {
         (Edit::Size(size), Some(_)) => Edit::Size(of_one(size)),
-        (Edit::SshCidrs(_), Some(home)) => Edit::Home(changed(home, dice)),
+        (Edit::SshCidrs(_), Some(home)) => Edit::Home(changed(home, is_leaving, dice)),
         (edit, _) => edit,
     }
 }
@@ -30,9 +31,9 @@ fn of_one(size: PoolSize) -> PoolSize {
 }
 
 /// Another wish for a home that exists. It never shrinks.
-fn changed(home: &PoolHome, dice: &mut SplitMix64) -> PoolHome {
+fn changed(home: &PoolHome, is_leaving: bool, dice: &mut SplitMix64) -> PoolHome {
     let mut home = home.clone();
-    match dice.below(3) {
+    match dice.below(if is_leaving { 2 } else { 3 }) {
         0 => home.size_gib += 5,
         1 => home.moves = !home.moves,
         _ => {
@@ -83,7 +84,9 @@ fn any(dice: &mut SplitMix64) -> Edit {
 
 /// What a pool does with what it has.
 fn policy(dice: &mut SplitMix64) -> Edit {
-    match dice.below(4) {
+    match dice.below(6) {
+        4 => Edit::EndsIn(Some(i64::try_from(dice.below(1800)).unwrap())),
+        5 => Edit::EndsIn(None),
         0 => Edit::Preference(*dice.pick(&[PoolTypePreference::Ordered, PoolTypePreference::Any])),
         1 => Edit::Spread(PoolSpread {
             zones: dice.percent(50),

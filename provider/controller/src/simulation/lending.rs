@@ -199,6 +199,12 @@ impl Earth {
         }
     }
 
+    /// Whether the pool's time is over.
+    pub fn has_ended(&self) -> bool {
+        let end = &self.store.current().spec.for_provider.ends_at;
+        end.as_ref().is_some_and(|end| end.0 <= self.now)
+    }
+
     /// What open leases lack, once all is calm.
     pub fn lacks_of_leases(&self) -> bool {
         let open = self.lending.current().iter().filter(|l| self.is_open(l));
@@ -209,6 +215,7 @@ impl Earth {
         };
         let (having, lacking): (Vec<_>, Vec<_>) = open.partition(has);
         let maximum = self.store.current().spec.for_provider.size.maximum;
+        let maximum = if self.has_ended() { 0 } else { maximum };
         !lacking.is_empty() && i32::try_from(having.len()).unwrap() < maximum
     }
 }

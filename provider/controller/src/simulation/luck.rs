@@ -202,6 +202,9 @@ impl Luck {
             home.moves = true;
             self.world.edit(Edit::Home(home));
         }
+        if !self.world.earth.lock().has_ended() {
+            self.world.edit(Edit::EndsIn(None));
+        }
         if self.dice.percent(30) {
             self.world.edit(Edit::Delete);
         }
@@ -285,7 +288,7 @@ fn happen(earth: &mut Earth, dice: &mut SplitMix64, is_amid: bool) -> What {
     }
     if roll < 40 {
         let home = &earth.store.current().spec.for_provider.home;
-        let edit = edit(home.as_ref(), dice);
+        let edit = edit(home.as_ref(), earth.store.is_deleted(), dice);
         earth.store.edit(edit.clone(), earth.now);
         return What::Edited(edit);
     }

@@ -9,7 +9,7 @@
 //! in [`invariants`].
 //!
 //! Start reading at the tests: `launches`, `activity`, `refusals`, `groups`, `homes`, `moves`, `leases`, `orphans`,
-//! `deletion` tell one story each, `crashes` dies at every effect of a pool's life,
+//! `deletion`, `ends` tell one story each, `crashes` dies at every effect of a pool's life,
 //! `schedules` throws dice.
 //!
 //! [`Pass`]: crate::pass::Pass
@@ -30,6 +30,7 @@ mod world;
 
 mod crashes;
 mod deletion;
+mod ends;
 mod groups;
 mod homes;
 mod launches;

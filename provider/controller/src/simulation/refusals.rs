@@ -168,7 +168,7 @@ fn a_spec_that_cannot_work_leaves_running_instances_alone_and_names_the_field() 
     let mut world = World::new(pool(2));
     world.settle().unwrap();
     world.edit(Edit::Image("ami-00000000000000000"));
-    world.edit(Edit::Size(size(0)));
+    world.edit(Edit::Size(size(1)));
     let turn = world.turn();
     assert!(matches!(turn, Turn::Again(_)), "{turn:?}");
     world.work_for(10 * 60);

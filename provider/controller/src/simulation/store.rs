@@ -42,6 +42,7 @@ pub enum Edit {
     Fallback(PoolFallback),
     Replace(PoolReplace),
     Home(PoolHome),
+    EndsIn(Option<i64>),
     NoHome,
     Subnets(Vec<String>),
     Tag(&'static str, &'static str),
@@ -98,6 +99,10 @@ impl Store {
             Edit::Spread(spread) => spec.spread = Some(spread),
             Edit::Fallback(fallback) => spec.fallback = Some(fallback),
             Edit::Replace(replace) => spec.replace = Some(replace),
+            Edit::EndsIn(seconds) => {
+                let end = |seconds| now + SignedDuration::from_secs(seconds);
+                spec.ends_at = seconds.map(end).map(Time);
+            }
             Edit::NoHome => spec.home = None,
             Edit::Home(home) => spec.home = Some(home),
             Edit::Tag(key, value) => {

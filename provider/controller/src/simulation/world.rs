@@ -45,6 +45,7 @@ pub fn pool(minimum: i32) -> SpotPool {
             fallback: None,
             replace: None,
             leases: None,
+            ends_at: None,
             zones: None,
             subnet_ids: None,
             image: PoolImage {

@@ -145,6 +145,8 @@ pub enum Victim {
     Rebalance,
     /// It runs on demand, and spot is wanted.
     BackToSpot,
+    /// The pool's time is over.
+    Ended,
     /// The pool has more instances than it wants; why this one.
     Surplus(Choice),
 }
@@ -179,6 +181,7 @@ impl fmt::Display for Victim {
             Self::Drifted => "it was launched from another spec",
             Self::Rebalance => "AWS recommends to rebalance it",
             Self::BackToSpot => "it runs on demand, and spot capacity replaces it",
+            Self::Ended => "the pool's time is over (spec.forProvider.endsAt)",
             Self::Surplus(Choice::CrowdedZone) => {
                 "the pool has more instances than it wants, most of them in this zone"
             }

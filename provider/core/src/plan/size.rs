@@ -8,9 +8,16 @@ use super::census::{Census, Standing, back_to_spot_at};
 use super::launches::Source;
 use super::{Action, Plan, Victim, Wait, home, leases, terminate, victims};
 use crate::launch::count;
-use crate::{Desired, InstanceState, Launch, Observed, SecurityGroups};
+use crate::{Desired, InstanceState, Launch, Observed, SecurityGroups, Size};
 
 pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {
+    if desired.has_ended(now) && desired.size != Size::NONE {
+        let ended = Desired {
+            size: Size::NONE,
+            ..desired.clone()
+        };
+        return plan(&ended, observed, now);
+    }
     let bound;
     let mut desired = desired;
     if desired.home.is_some() {
@@ -97,7 +104,7 @@ fn plan_number(
     let surplus = have.saturating_sub(plan.target);
     let missing = plan.target.saturating_sub(have);
     let before = plan.actions.len();
-    plan_surplus(desired, census, surplus, plan);
+    plan_surplus(desired, census, surplus, now, plan);
     let ending = count(plan.actions.len() - before);
     // What nobody answered may run: asking again for one too many would be wrong.
     let repeats = if surplus > worn || have - ending > desired.size.maximum {
@@ -131,7 +138,13 @@ fn plan_number(
 /// What is worn goes first, as soon as enough others run without it. What EC2 does
 /// not list yet is newer than everything that it lists: it is the surplus before
 /// the others, and goes once it is listed.
-fn plan_surplus(desired: &Desired, census: &Census<'_>, surplus: u32, plan: &mut Plan) {
+fn plan_surplus(
+    desired: &Desired,
+    census: &Census<'_>,
+    surplus: u32,
+    now: Timestamp,
+    plan: &mut Plan,
+) {
     let worn = census.worn();
     let is_up = |state| state != InstanceState::Pending;
     let mut up = census.serving();
@@ -148,8 +161,17 @@ fn plan_surplus(desired: &Desired, census: &Census<'_>, surplus: u32, plan: &mut
     }
     let of_others = (surplus - of_worn).saturating_sub(census.on_their_way());
     let others = victims::surplus(desired, census, to_usize(of_others));
+    let has_ended = desired.has_ended(now);
+    let why = |choice| {
+        if has_ended {
+            Victim::Ended
+        } else {
+            Victim::Surplus(choice)
+        }
+    };
+    let others = others.into_iter();
     plan.actions
-        .extend(others.into_iter().map(|(i, why)| terminate(&i.id, why)));
+        .extend(others.map(|(i, choice)| terminate(&i.id, why(choice))));
 }
 
 /// The next one comes before the worn one goes, where the pool may grow for it.

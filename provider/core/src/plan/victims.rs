@@ -1,7 +1,7 @@
 //! Which instances are too many, in their order.
 
+use super::Choice;
 use super::census::{Census, Standing};
-use super::{Choice, Victim};
 use crate::{Desired, Instance, Market};
 
 /// Up to `number` instances that nobody has and that are not worn: those of the
@@ -11,7 +11,7 @@ pub(super) fn surplus<'a>(
     desired: &Desired,
     census: &Census<'a>,
     number: usize,
-) -> Vec<(&'a Instance, Victim)> {
+) -> Vec<(&'a Instance, Choice)> {
     let idle = census.live.iter();
     let idle = idle.filter(|(_, s)| matches!(s, Standing::Good | Standing::Cordoned));
     let mut left: Vec<&Instance> = idle.map(|(i, _)| *i).collect();
@@ -26,7 +26,7 @@ pub(super) fn surplus<'a>(
         };
         let why = choice(desired, &left, victim);
         left.retain(|i| i.id != victim.id);
-        chosen.push((victim, Victim::Surplus(why)));
+        chosen.push((victim, why));
     }
     chosen
 }

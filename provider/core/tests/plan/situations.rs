@@ -1,10 +1,10 @@
 //! What a pool does in each situation, and what it never does.
 
-use super::world::{NOW, World, desired, instance, launch, offerings};
+use super::world::{NOW, World, desired, instance, launch, lease, offerings};
 use jiff::{SignedDuration, Timestamp};
 use provider_core::{
-    Action, ErrorClass, Group, GroupRules, InstanceState, Launch, Market, Refusal, Size, Victim,
-    Wait, plan,
+    Action, Desired, ErrorClass, Group, GroupRules, InstanceState, Launch, Market, Refusal, Size,
+    Victim, Wait, plan,
 };
 
 fn refusal(class: ErrorClass) -> Refusal {
@@ -38,6 +38,39 @@ fn terminated(actions: &[Action]) -> Vec<&str> {
             _ => None,
         })
         .collect()
+}
+
+#[test]
+fn a_pool_whose_time_is_over_wants_nothing_but_what_leases_have() {
+    let mut world = World::default();
+    world.run_to_rest(&desired(2));
+    let end = world.now + SignedDuration::from_mins(10);
+    let ending = Desired {
+        ends_at: Some(end),
+        ..desired(2)
+    };
+    let before = plan(&ending, &world.observed, end - SignedDuration::from_secs(1));
+    assert_eq!((before.target, terminated(&before.actions).len()), (2, 0));
+    let after = plan(&ending, &world.observed, end);
+    assert_eq!((after.target, terminated(&after.actions).len()), (0, 2));
+    let is_said = |a: &Action| matches!(a, Action::Terminate { why, .. } if *why == Victim::Ended);
+    assert!(after.actions.iter().all(is_said), "{:?}", after.actions);
+
+    let leased = Desired {
+        leases: vec![lease("alice", false)],
+        ..ending
+    };
+    let binds = plan(&leased, &world.observed, end - SignedDuration::from_secs(1));
+    world.apply(&binds);
+    assert!(world.observed.bindings.contains_key("alice"));
+    world.now = end;
+    assert_eq!(world.run_to_rest(&leased).target, 0);
+    let left = world.observed.instances.iter();
+    assert_eq!(
+        left.filter(|i| i.state.is_live()).count(),
+        1,
+        "whoever has one keeps it"
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub const DIGEST: &str = "digest";
 
 pub struct World {
     pub observed: Observed,
-    now: Timestamp,
+    pub now: Timestamp,
 }
 
 impl Default for World {
@@ -69,6 +69,7 @@ pub fn desired(maximum: u32) -> Desired {
         leases: Vec::new(),
         force: false,
         home: None,
+        ends_at: None,
     }
 }
 
@@ -271,8 +272,13 @@ impl World {
             .filter(|l| !l.is_overdue(false, self.now))
             .map(|l| l.unlisted(&self.observed.instances))
             .sum();
+        let size = if desired.has_ended(self.now) {
+            Size::NONE
+        } else {
+            desired.size
+        };
         assert!(
-            launched == 0 || counted + launched + pending - repeated <= desired.size.maximum,
+            launched == 0 || counted + launched + pending - repeated <= size.maximum,
             "more than its maximum: {plan:?}"
         );
         let is_broken = |i: &&Instance| {
@@ -281,7 +287,7 @@ impl World {
         };
         let broken = self.observed.instances.iter().filter(is_broken).count();
         assert!(
-            desired.deleted || ending == broken || counted >= desired.size.minimum,
+            desired.deleted || ending == broken || counted >= size.minimum,
             "falls below its minimum: {plan:?}"
         );
     }

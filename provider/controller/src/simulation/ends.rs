@@ -1,0 +1,101 @@
+//! A pool's end, which comes whether or not anybody says so again.
+
+use jiff::SignedDuration;
+
+use super::luck::GOOD_IMAGE;
+use super::ours::Instances as _;
+use super::store::Edit;
+use super::world::{World, pool, size};
+
+const GONE_IMAGE: &str = "ami-00000000000000000";
+
+fn running(number: i32) -> World {
+    let mut world = World::new(pool(number));
+    world.settle().unwrap();
+    assert_eq!(live(&world), usize::try_from(number).unwrap());
+    world
+}
+
+fn live(world: &World) -> usize {
+    world.earth.lock().cloud.live().len()
+}
+
+#[test]
+fn a_pool_ends_on_time_and_says_why() {
+    let mut world = running(2);
+    world.edit(Edit::EndsIn(Some(600)));
+    world.work_for(595);
+    assert_eq!(live(&world), 2, "before its time");
+    world.work_for(7);
+    assert_eq!(live(&world), 0, "two seconds late");
+    let told = world.events("Terminated");
+    assert_eq!(told.len(), 2);
+    assert!(
+        told.iter().all(|said| said.contains("time is over")),
+        "{told:?}"
+    );
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn a_pool_that_is_prolonged_in_time_goes_on() {
+    let mut world = running(1);
+    world.edit(Edit::EndsIn(Some(600)));
+    world.work_for(590);
+    world.edit(Edit::EndsIn(Some(3600)));
+    world.work_for(60);
+    assert_eq!(live(&world), 1);
+    world.edit(Edit::EndsIn(None));
+    world.work_for(2 * 3600);
+    assert_eq!(live(&world), 1);
+    assert_eq!(world.events("Terminated"), [""; 0]);
+    world.assert_lawful();
+}
+
+#[test]
+fn a_pool_that_has_ended_starts_nothing_until_it_is_given_time() {
+    let mut world = World::new(pool(1));
+    world.edit(Edit::EndsIn(Some(0)));
+    world.work_for(600);
+    assert_eq!(world.earth.lock().cloud.machines.len(), 0);
+    world.edit(Edit::EndsIn(Some(600)));
+    world.work_for(120);
+    assert_eq!(live(&world), 1);
+    world.assert_lawful();
+}
+
+/// Images are deregistered while instances run from them.
+#[test]
+fn what_cannot_be_launched_again_still_ends() {
+    for end in [Edit::EndsIn(Some(60)), Edit::Size(size(0))] {
+        let mut world = running(2);
+        world.edit(Edit::Image(GONE_IMAGE));
+        world.work_for(600);
+        assert_eq!(
+            live(&world),
+            2,
+            "a spec that cannot work ends nothing by itself"
+        );
+        world.edit(end);
+        world.work_for(120);
+        assert_eq!(live(&world), 0);
+        assert_eq!(world.observation().size.desired, 0);
+        world.edit(Edit::Image(GOOD_IMAGE));
+        world.settle().unwrap();
+        world.assert_lawful();
+    }
+}
+
+/// A provider that was away at the end makes up for it.
+#[test]
+fn an_end_that_nobody_was_there_for_is_not_missed() {
+    let mut world = running(1);
+    world.edit(Edit::EndsIn(Some(60)));
+    let away = SignedDuration::from_hours(1);
+    world.earth.lock().pass_time(away);
+    world.turn();
+    assert_eq!(live(&world), 0);
+    world.settle().unwrap();
+    world.assert_lawful();
+}
