@@ -169,7 +169,7 @@ impl World {
         let one = homes.len() == 1 && copies == 0;
         // What a move leaves behind goes when an instance has what it led to.
         let is_right = match &live[..] {
-            [] => homes.is_empty() || one || (moves && homes.len() == 2 && copies == 1),
+            [] => homes.is_empty() || one || (moves && homes.len() == copies + 1),
             _ => one,
         };
         let last: Vec<_> = homes.iter().rev().take(1).collect();
