@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -154,6 +155,13 @@ pub struct SpotPoolParameters {
             .message("tags under gpu.platform.acme.io and aws: are reserved")
     )]
     pub tags: BTreeMap<String, String>,
+}
+
+impl SpotPoolParameters {
+    /// Whether the pool's time is over.
+    pub fn has_ended(&self, now: Timestamp) -> bool {
+        self.ends_at.as_ref().is_some_and(|Time(end)| *end <= now)
+    }
 }
 
 /// How many instances a pool keeps.

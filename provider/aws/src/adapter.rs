@@ -8,6 +8,8 @@ use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
 use provider_core::{Group, GroupRules, Instance, Volume, VolumeSnapshot};
 
+use crate::combined::Combined;
+use crate::instances::{BY_ID, ById, TERMINATIONS, Terminations, list};
 use crate::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
     TagKeys, Tags, TemplateRequest, VolumeRequest,
@@ -19,23 +21,33 @@ pub struct AwsEc2 {
     pub(crate) client: Client,
     pub(crate) keys: TagKeys,
     pub(crate) cluster: String,
+    by_id: Arc<Combined<ById>>,
+    terminations: Arc<Combined<Terminations>>,
 }
 
 impl AwsEc2 {
+    /// Has to be made within a runtime, which combines its calls.
     pub(crate) fn new(client: Client, keys: TagKeys, cluster: String) -> Self {
+        let by_id = ById {
+            client: client.clone(),
+            keys: keys.clone(),
+            ours: ours(&keys, &cluster),
+        };
+        let terminations = Terminations {
+            client: client.clone(),
+        };
         Self {
             client,
             keys,
             cluster,
+            by_id: Arc::new(Combined::new(by_id, BY_ID)),
+            terminations: Arc::new(Combined::new(terminations, TERMINATIONS)),
         }
     }
 
     /// Selects what this control plane created.
     pub(crate) fn ours(&self) -> Filter {
-        filter(
-            &format!("tag:{}", self.keys.cluster),
-            [self.cluster.clone()],
-        )
+        ours(&self.keys, &self.cluster)
     }
 
     /// Selects what is of one pool.
@@ -54,15 +66,13 @@ impl AwsEc2 {
 impl Ec2 for AwsEc2 {
     async fn instances(&self, known: &Known) -> Result<Vec<Arc<Instance>>, Ec2Error> {
         let share = |instance| known.share(instance);
-        self.list_instances(vec![self.ours()], share).await
+        list(&self.client, &self.keys, vec![self.ours()], share).await
     }
 
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
-        // A filter by id leaves unknown ids out, where naming them as ids fails
-        // the whole call.
-        let by_id = filter("instance-id", ids.to_vec());
-        let whole = |instance| instance;
-        self.list_instances(vec![self.ours(), by_id], whole).await
+        let mut found = Vec::clone(&*self.by_id.ask(ids).await?);
+        found.retain(|instance| ids.contains(&instance.id));
+        Ok(found)
     }
 
     async fn instances_of_launch(
@@ -72,7 +82,7 @@ impl Ec2 for AwsEc2 {
     ) -> Result<Vec<Instance>, Ec2Error> {
         let of_launch = filter(&format!("tag:{}", self.keys.launch), [launch.to_string()]);
         let filters = vec![self.ours(), self.of_pool(pool_uid), of_launch];
-        self.list_instances(filters, |instance| instance).await
+        list(&self.client, &self.keys, filters, |instance| instance).await
     }
 
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
@@ -92,13 +102,7 @@ impl Ec2 for AwsEc2 {
     }
 
     async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error> {
-        self.client
-            .terminate_instances()
-            .set_instance_ids(Some(ids.to_vec()))
-            .send()
-            .await
-            .map_err(|e| Ec2Error::of("TerminateInstances", &e))?;
-        Ok(())
+        self.terminations.ask(ids).await
     }
 
     async fn tag(&self, id: &str, tags: &Tags) -> Result<(), Ec2Error> {
@@ -196,6 +200,10 @@ impl Ec2 for AwsEc2 {
     async fn subnets(&self, ids: Option<&[String]>) -> Result<Vec<Subnet>, Ec2Error> {
         self.list_subnets(ids).await
     }
+}
+
+fn ours(keys: &TagKeys, cluster: &str) -> Filter {
+    filter(&format!("tag:{}", keys.cluster), [cluster.to_owned()])
 }
 
 pub(crate) fn filter(name: &str, values: impl Into<Vec<String>>) -> Filter {

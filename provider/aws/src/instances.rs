@@ -1,12 +1,17 @@
 //! Instances: listing them, and what of EC2's answer matters.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
+use async_trait::async_trait;
+use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{self, Filter, InstanceLifecycleType};
 use jiff::Timestamp;
 use provider_core::{Instance, InstanceState, Market, Offering};
 
 use crate::adapter::{filter, tag_value};
+use crate::combined::{Call, Limits};
 use crate::{AwsEc2, Ec2Error, TagKeys};
 
 /// Half of EC2's largest page: an answer is parsed whole, and an instance takes tens
@@ -15,32 +20,90 @@ const PAGE: i32 = 500;
 /// Characters of a tag's value ("Tag restrictions" in the Amazon EC2 User Guide).
 const TAG_VALUE_LIMIT: usize = 256;
 
-impl AwsEc2 {
-    /// Lists instances, each as `keep` has it: a page of AWS's answer, which is many
-    /// times as large, is gone before the next one comes.
-    pub(crate) async fn list_instances<T>(
-        &self,
-        filters: Vec<Filter>,
-        keep: impl Fn(Instance) -> T,
-    ) -> Result<Vec<T>, Ec2Error> {
-        let mut pages = self
-            .client
-            .describe_instances()
-            .set_filters(Some(filters))
-            .into_paginator()
-            .page_size(PAGE)
-            .send();
+/// Values of one filter in a call ("Filtering in the Amazon EC2 API").
+const FILTER_VALUES: usize = 200;
+/// A third of what EC2 grants for good: looks at regions and at what is missing take
+/// their share, too.
+pub(crate) const BY_ID: Limits = Limits {
+    ids: FILTER_VALUES,
+    apart: Duration::from_millis(150),
+};
+/// All that EC2 grants for good. AWS recommends not to terminate more than 1,000
+/// instances by one call.
+pub(crate) const TERMINATIONS: Limits = Limits {
+    ids: 500,
+    apart: Duration::from_millis(200),
+};
+
+/// `DescribeInstances` of some of the control plane's.
+#[derive(Debug)]
+pub(crate) struct ById {
+    pub(crate) client: Client,
+    pub(crate) keys: TagKeys,
+    pub(crate) ours: Filter,
+}
+
+#[async_trait]
+impl Call for ById {
+    type Answer = Arc<Vec<Instance>>;
+
+    async fn call(&self, ids: &[String]) -> Result<Self::Answer, Ec2Error> {
         let mut found = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|e| Ec2Error::of("DescribeInstances", &e))?;
-            let listed = page
-                .reservations()
-                .iter()
-                .flat_map(aws_sdk_ec2::types::Reservation::instances);
-            found.extend(listed.filter_map(|i| read(i, &self.keys)).map(&keep));
+        for ids in ids.chunks(FILTER_VALUES) {
+            // A filter by id leaves unknown ids out, where naming them as ids fails
+            // the whole call.
+            let filters = vec![self.ours.clone(), filter("instance-id", ids)];
+            found.extend(list(&self.client, &self.keys, filters, |i| i).await?);
         }
-        Ok(found)
+        Ok(Arc::new(found))
     }
+}
+
+/// `TerminateInstances`.
+#[derive(Debug)]
+pub(crate) struct Terminations {
+    pub(crate) client: Client,
+}
+
+#[async_trait]
+impl Call for Terminations {
+    type Answer = ();
+
+    async fn call(&self, ids: &[String]) -> Result<(), Ec2Error> {
+        self.client
+            .terminate_instances()
+            .set_instance_ids(Some(ids.to_vec()))
+            .send()
+            .await
+            .map_err(|e| Ec2Error::of("TerminateInstances", &e))?;
+        Ok(())
+    }
+}
+
+/// Lists instances, each as `keep` has it: a page of AWS's answer, which is many
+/// times as large, is gone before the next one comes.
+pub(crate) async fn list<T>(
+    client: &Client,
+    keys: &TagKeys,
+    filters: Vec<Filter>,
+    keep: impl Fn(Instance) -> T,
+) -> Result<Vec<T>, Ec2Error> {
+    let mut pages = client
+        .describe_instances()
+        .set_filters(Some(filters))
+        .into_paginator()
+        .page_size(PAGE)
+        .send();
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|e| Ec2Error::of("DescribeInstances", &e))?;
+        let listed = page
+            .reservations()
+            .iter()
+            .flat_map(aws_sdk_ec2::types::Reservation::instances);
+        found.extend(listed.filter_map(|i| read(i, keys)).map(&keep));
+    }
+    Ok(found)
 }
 
 impl AwsEc2 {

@@ -15,6 +15,7 @@
 )]
 
 mod adapter;
+mod combined;
 mod connect;
 mod credentials;
 mod error;

@@ -16,7 +16,7 @@ use provider_runtime::metrics::calls::Calls;
 const SUCCESS: &str = "success";
 
 /// Counts the operations of the port: their pages and the SDK's own repetitions
-/// count as one.
+/// count as one, and those that share a call count by themselves.
 pub struct Counted {
     inner: Arc<dyn Ec2>,
     calls: Calls,

@@ -61,8 +61,9 @@ struct Args {
     /// Namespace of the provider's identity; Crossplane sets it.
     #[arg(long, env = "POD_NAMESPACE", default_value = "crossplane-system")]
     namespace: String,
-    /// Pools reconciled at once.
-    #[arg(long, default_value_t = 10)]
+    /// Pools reconciled at once. Most of a reconcile is waiting, for the API server or
+    /// for AWS.
+    #[arg(long, default_value_t = 100)]
     max_reconcile_rate: u16,
     /// How often a pool is looked at that nothing happens to, a tenth more or
     /// less; the annotation crossplane.io/poll-interval overrides it.

@@ -4,7 +4,6 @@ use api::condition::{self, ConditionStatus, LAUNCHED, READY, SYNCED};
 use api::lease::{SpotLease, SpotLeaseObservation, SpotLeaseStatus};
 use api::pool::{PoolInstance, SpotPool, SpotPoolObservation};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use provider_core::NoticeKind;
 use provider_runtime::conditions::{Verdict, reason};
@@ -130,7 +129,7 @@ fn waiting(pool: &SpotPool, name: &str, now: Timestamp) -> Verdict {
             format!("SpotPool {name} hands nothing out: it has no spec.forProvider.leases");
         return not(reason::UNAVAILABLE, message);
     }
-    if spec.ends_at.as_ref().is_some_and(|Time(end)| *end <= now) {
+    if spec.has_ended(now) {
         let message =
             format!("SpotPool {name} has ended (spec.forProvider.endsAt): lease from another one");
         return not(reason::UNAVAILABLE, message);

@@ -6,7 +6,7 @@ use memory_ec2::Fault;
 
 use super::earth::How;
 use super::invariants;
-use super::luck::GOOD_IMAGE;
+use super::luck::{GONE_IMAGE, GOOD_IMAGE};
 use super::ours::{Collection as _, Instances as _};
 use super::provider::Turn;
 use super::store::Edit;
@@ -143,7 +143,7 @@ fn a_pool_that_was_refused_and_mended_before_its_deletion_leaves_no_group() {
     for dies in [false, true] {
         let mut world = World::new(pool(1));
         world.earth.lock().cloud.pace.lists_group = SignedDuration::from_secs(15);
-        world.edit(Edit::Image("ami-00000000000000000"));
+        world.edit(Edit::Image(GONE_IMAGE));
         world.turn();
         world.edit(Edit::Image(GOOD_IMAGE));
         if dies {
@@ -178,7 +178,7 @@ fn a_pool_deleted_with_a_group_that_others_use_says_so_and_stays() {
 fn a_deleted_pool_whose_spec_cannot_work_goes_all_the_same() {
     let mut world = World::new(pool(1));
     world.settle().unwrap();
-    world.edit(Edit::Image("ami-00000000000000000"));
+    world.edit(Edit::Image(GONE_IMAGE));
     world.turn();
     world.edit(Edit::Delete);
     assert_released_within(&mut world, 120);

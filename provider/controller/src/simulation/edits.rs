@@ -7,7 +7,7 @@ use api::pool::{
 };
 use memory_ec2::SplitMix64;
 
-use super::luck::GOOD_IMAGE;
+use super::luck::{GONE_IMAGE, GOOD_IMAGE};
 use super::store::Edit;
 use super::world::size;
 
@@ -76,7 +76,7 @@ fn any(dice: &mut SplitMix64) -> Edit {
             PoolCapacityType::OnDemand,
         ])),
         18 if dice.percent(60) => policy(dice),
-        18 => Edit::Image(dice.pick::<&str>(&["ami-00000000000000000", "ami-0fedcba9876543210"])),
+        18 => Edit::Image(dice.pick::<&str>(&[GONE_IMAGE, "ami-0fedcba9876543210"])),
         _ if dice.percent(20) => Edit::Delete,
         _ => Edit::Image(GOOD_IMAGE),
     }

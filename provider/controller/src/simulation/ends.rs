@@ -2,12 +2,10 @@
 
 use jiff::SignedDuration;
 
-use super::luck::GOOD_IMAGE;
+use super::luck::{GONE_IMAGE, GOOD_IMAGE};
 use super::ours::Instances as _;
 use super::store::Edit;
 use super::world::{World, pool, size};
-
-const GONE_IMAGE: &str = "ami-00000000000000000";
 
 fn running(number: i32) -> World {
     let mut world = World::new(pool(number));

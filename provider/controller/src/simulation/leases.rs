@@ -5,6 +5,7 @@ use api::pool::{END_LEASES, PoolLeases, PoolSize, SpotPool};
 use memory_ec2::{Machine, RECLAIMED};
 
 use super::earth::How;
+use super::luck::GONE_IMAGE;
 use super::ours::Instances as _;
 use super::store::Edit;
 use super::world::{World, pool};
@@ -239,7 +240,7 @@ fn a_spec_that_makes_no_sense_still_ends_and_serves_leases() {
         .id
         .clone();
     assert!(!image.is_empty());
-    world.edit(Edit::Image("ami-00000000000000000"));
+    world.edit(Edit::Image(GONE_IMAGE));
     end(&world, &first);
     let second = ask(&world, None);
     world.work_for(120);

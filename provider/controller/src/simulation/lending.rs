@@ -201,8 +201,7 @@ impl Earth {
 
     /// Whether the pool's time is over.
     pub fn has_ended(&self) -> bool {
-        let end = &self.store.current().spec.for_provider.ends_at;
-        end.as_ref().is_some_and(|end| end.0 <= self.now)
+        self.store.current().spec.for_provider.has_ended(self.now)
     }
 
     /// What open leases lack, once all is calm.

@@ -18,6 +18,8 @@ use super::store::Edit;
 use super::world::{World, pool};
 use crate::regions::TAG_KEYS;
 
+/// An image that is not there.
+pub const GONE_IMAGE: &str = "ami-00000000000000000";
 pub const GOOD_IMAGE: &str = "ami-0123456789abcdef0";
 const OPERATIONS: [&str; 14] = [
     "DescribeVolumes",

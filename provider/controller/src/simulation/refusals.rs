@@ -5,6 +5,7 @@ use api::pool::PoolCapacityType;
 use memory_ec2::Fault;
 use provider_core::{Market, Offering};
 
+use super::luck::GONE_IMAGE;
 use super::ours::Instances as _;
 use super::provider::Turn;
 use super::store::Edit;
@@ -167,7 +168,7 @@ fn a_throttled_provider_slows_down() {
 fn a_spec_that_cannot_work_leaves_running_instances_alone_and_names_the_field() {
     let mut world = World::new(pool(2));
     world.settle().unwrap();
-    world.edit(Edit::Image("ami-00000000000000000"));
+    world.edit(Edit::Image(GONE_IMAGE));
     world.edit(Edit::Size(size(1)));
     let turn = world.turn();
     assert!(matches!(turn, Turn::Again(_)), "{turn:?}");

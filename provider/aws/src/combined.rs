@@ -1,0 +1,290 @@
+//! Calls that many pools make at the same time, as few calls.
+//!
+//! A thousand workspaces that end in the same minute would take seventeen calls of
+//! `TerminateInstances` a second, and EC2 grants five beyond a burst of a hundred
+//! ("Request throttling for the Amazon EC2 API" in the Amazon EC2 Developer Guide).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provider_core::ErrorClass;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+use crate::Ec2Error;
+
+/// Requests that wait for the next call before whoever asks has to wait as well.
+const WAITING: usize = 1024;
+
+/// A call about instances whose answer for many holds the answer for each.
+#[async_trait]
+pub(crate) trait Call: Send + Sync + 'static {
+    /// What EC2 answers about all of them.
+    type Answer: Clone + Send + 'static;
+
+    /// Calls EC2, once.
+    async fn call(&self, ids: &[String]) -> Result<Self::Answer, Ec2Error>;
+}
+
+/// How many calls there may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Ids in one call, but for a request that has more by itself.
+    pub(crate) ids: usize,
+    /// Between the beginnings of two calls.
+    pub(crate) apart: Duration,
+}
+
+/// Combines requests that are made while there may be no call yet. The first one after
+/// a quiet time is not put off.
+#[derive(Debug)]
+pub(crate) struct Combined<C: Call> {
+    call: Arc<C>,
+    requests: mpsc::Sender<Request<C::Answer>>,
+}
+
+#[derive(Debug)]
+struct Request<A> {
+    ids: Vec<String>,
+    answer: oneshot::Sender<Result<A, Ec2Error>>,
+}
+
+impl<C: Call> Combined<C> {
+    /// Combines calls for as long as it lives. Has to be made within a runtime.
+    pub(crate) fn new(call: C, limits: Limits) -> Self {
+        let call = Arc::new(call);
+        let (requests, made) = mpsc::channel(WAITING);
+        tokio::spawn(serve(Arc::clone(&call), made, limits));
+        Self { call, requests }
+    }
+
+    /// The answer of a call that began after this was asked, and that was about these
+    /// ids among others.
+    pub(crate) async fn ask(&self, ids: &[String]) -> Result<C::Answer, Ec2Error> {
+        let (answer, answered) = oneshot::channel();
+        let request = Request {
+            ids: ids.to_vec(),
+            answer,
+        };
+        if self.requests.send(request).await.is_ok()
+            && let Ok(answer) = answered.await
+        {
+            return answer;
+        }
+        // Nobody serves any more, as in a runtime that ends.
+        self.call.call(ids).await
+    }
+}
+
+/// Begins one call after the other, and does not wait for their answers.
+async fn serve<C: Call>(
+    call: Arc<C>,
+    mut requests: mpsc::Receiver<Request<C::Answer>>,
+    limits: Limits,
+) {
+    while let Some(first) = requests.recv().await {
+        let began = Instant::now();
+        let together = with_those_that_wait(first, &mut requests, limits.ids);
+        tokio::spawn(answer(Arc::clone(&call), together, limits.apart));
+        sleep_until(began + limits.apart).await;
+    }
+}
+
+fn with_those_that_wait<A>(
+    first: Request<A>,
+    waiting: &mut mpsc::Receiver<Request<A>>,
+    ids: usize,
+) -> Vec<Request<A>> {
+    let mut count = first.ids.len();
+    let mut together = vec![first];
+    while count < ids
+        && let Ok(next) = waiting.try_recv()
+    {
+        count += next.ids.len();
+        together.push(next);
+    }
+    together
+}
+
+/// Answers requests by one call, or by more where EC2 refuses it: for one instance that
+/// is protected or gone it refuses the whole call, and no pool's instance is to run on
+/// because of another's.
+async fn answer<C: Call>(call: Arc<C>, together: Vec<Request<C::Answer>>, apart: Duration) {
+    let mut parts = vec![together];
+    while let Some(mut part) = parts.pop() {
+        let began = Instant::now();
+        let ids: Vec<String> = part.iter().flat_map(|r| r.ids.clone()).collect();
+        let answer = call.call(&ids).await;
+        if part.len() > 1 && answer.as_ref().is_err_and(concerns_some) {
+            let half = part.split_off(part.len() / 2);
+            parts.extend([half, part]);
+            sleep_until(began + apart).await;
+            continue;
+        }
+        for request in part {
+            // Whoever asked may have gone meanwhile.
+            drop(request.answer.send(answer.clone()));
+        }
+    }
+}
+
+/// Whether EC2 may answer otherwise about fewer instances.
+fn concerns_some(error: &Ec2Error) -> bool {
+    !matches!(error.class, ErrorClass::Throttled | ErrorClass::Transient)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::sync::Notify;
+    use tokio::task::JoinSet;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(20);
+    const LIMITS: Limits = Limits {
+        ids: 10,
+        apart: Duration::from_millis(20),
+    };
+
+    /// Echoes the ids, but refuses calls about `bad` for the class that it has, and
+    /// holds those about `slow` until it is let go.
+    #[derive(Clone)]
+    struct Echo {
+        class: ErrorClass,
+        go: Arc<Notify>,
+        calls: Arc<Mutex<Vec<(Instant, Vec<String>)>>>,
+    }
+
+    impl Echo {
+        fn refusing(class: ErrorClass) -> Self {
+            Self {
+                class,
+                go: Arc::default(),
+                calls: Arc::default(),
+            }
+        }
+
+        fn sizes(&self) -> Vec<usize> {
+            let calls = self.calls.lock().unwrap();
+            calls.iter().map(|(_, ids)| ids.len()).collect()
+        }
+    }
+
+    #[async_trait]
+    impl Call for Echo {
+        type Answer = Arc<Vec<String>>;
+
+        async fn call(&self, ids: &[String]) -> Result<Self::Answer, Ec2Error> {
+            let ids = ids.to_vec();
+            self.calls
+                .lock()
+                .unwrap()
+                .push((Instant::now(), ids.clone()));
+            if ids.iter().any(|id| id == "slow") {
+                self.go.notified().await;
+            }
+            if ids.iter().any(|id| id == "bad") {
+                return Err(Ec2Error {
+                    operation: "Echo",
+                    code: "Refused".to_owned(),
+                    message: String::new(),
+                    class: self.class,
+                });
+            }
+            Ok(Arc::new(ids))
+        }
+    }
+
+    /// The ids that are answered, asked for at the same time, one in a request.
+    async fn answered(combined: &Arc<Combined<Echo>>, ids: &[&str]) -> Vec<String> {
+        let mut asking = JoinSet::new();
+        for id in ids {
+            let (combined, id) = (Arc::clone(combined), (*id).to_owned());
+            asking.spawn(async move {
+                let ids = [id];
+                let answer = combined.ask(&ids).await.ok()?;
+                let [id] = ids;
+                answer.contains(&id).then_some(id)
+            });
+        }
+        let answers = timeout(SOON, asking.join_all()).await.unwrap();
+        let mut answered: Vec<_> = answers.into_iter().flatten().collect();
+        answered.sort();
+        answered
+    }
+
+    #[tokio::test]
+    async fn a_thousand_ends_at_once_take_few_calls_and_those_no_faster_than_granted() {
+        let echo = Echo::refusing(ErrorClass::Denied);
+        let combined = Arc::new(Combined::new(echo.clone(), LIMITS));
+        let ids: Vec<String> = (0..35).map(|n| format!("i-{n:02}")).collect();
+        let asked: Vec<&str> = ids.iter().map(String::as_str).collect();
+        assert_eq!(answered(&combined, &asked).await, ids);
+        assert_eq!(echo.sizes(), [10, 10, 10, 5]);
+        let calls = echo.calls.lock().unwrap();
+        for pair in calls.windows(2) {
+            assert!(pair[1].0 - pair[0].0 >= LIMITS.apart);
+        }
+    }
+
+    #[tokio::test]
+    async fn one_end_alone_does_not_wait() {
+        let limits = Limits {
+            apart: Duration::from_hours(1),
+            ..LIMITS
+        };
+        let echo = Echo::refusing(ErrorClass::Denied);
+        let combined = Arc::new(Combined::new(echo, limits));
+        assert_eq!(answered(&combined, &["alone"]).await, ["alone"]);
+    }
+
+    #[tokio::test]
+    async fn an_end_that_ec2_refuses_does_not_keep_others_running() {
+        let echo = Echo::refusing(ErrorClass::Configuration);
+        let combined = Arc::new(Combined::new(echo.clone(), LIMITS));
+        let asked = ["a", "b", "bad", "c", "d", "e", "f", "g"];
+        let others = ["a", "b", "c", "d", "e", "f", "g"];
+        assert_eq!(answered(&combined, &asked).await, others);
+        assert_eq!(echo.sizes(), [8, 4, 2, 2, 1, 1, 4]);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_throttled_is_not_made_again_in_parts() {
+        let echo = Echo::refusing(ErrorClass::Throttled);
+        let combined = Arc::new(Combined::new(echo.clone(), LIMITS));
+        assert!(answered(&combined, &["a", "bad", "b"]).await.is_empty());
+        assert_eq!(echo.sizes(), [3]);
+    }
+
+    #[tokio::test]
+    async fn a_slow_answer_does_not_hold_back_the_next_end() {
+        let echo = Echo::refusing(ErrorClass::Denied);
+        let combined = Arc::new(Combined::new(echo.clone(), LIMITS));
+        let ids = ["slow".to_owned()];
+        let slow = Arc::clone(&combined);
+        let slow = tokio::spawn(async move { slow.ask(&ids).await });
+        while echo.sizes().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(answered(&combined, &["next"]).await, ["next"]);
+        assert!(!slow.is_finished());
+        echo.go.notify_one();
+        assert!(timeout(SOON, slow).await.unwrap().unwrap().is_ok());
+    }
+
+    #[tokio::test]
+    async fn whoever_no_longer_waits_takes_nobody_elses_answer_away() {
+        let echo = Echo::refusing(ErrorClass::Denied);
+        let combined = Arc::new(Combined::new(echo, LIMITS));
+        let ids = ["gone".to_owned()];
+        let gone = Arc::clone(&combined);
+        let gone = tokio::spawn(async move { gone.ask(&ids).await });
+        tokio::task::yield_now().await;
+        gone.abort();
+        assert_eq!(answered(&combined, &["a", "b"]).await, ["a", "b"]);
+    }
+}
