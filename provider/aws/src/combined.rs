@@ -30,7 +30,7 @@ pub(crate) trait Call: Send + Sync + 'static {
 /// How many calls there may be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Ids in one call, but for a request that has more by itself.
+    /// Ids in one call; the request that reaches it is the call's last.
     pub(crate) ids: usize,
     /// Between the beginnings of two calls.
     pub(crate) apart: Duration,
@@ -156,7 +156,12 @@ mod tests {
     struct Echo {
         class: ErrorClass,
         go: Arc<Notify>,
-        calls: Arc<Mutex<Vec<(Instant, Vec<String>)>>>,
+        calls: Arc<Mutex<Vec<Called>>>,
+    }
+
+    struct Called {
+        at: Instant,
+        ids: Vec<String>,
     }
 
     impl Echo {
@@ -170,7 +175,7 @@ mod tests {
 
         fn sizes(&self) -> Vec<usize> {
             let calls = self.calls.lock().unwrap();
-            calls.iter().map(|(_, ids)| ids.len()).collect()
+            calls.iter().map(|call| call.ids.len()).collect()
         }
     }
 
@@ -180,10 +185,11 @@ mod tests {
 
         async fn call(&self, ids: &[String]) -> Result<Self::Answer, Ec2Error> {
             let ids = ids.to_vec();
-            self.calls
-                .lock()
-                .unwrap()
-                .push((Instant::now(), ids.clone()));
+            let called = Called {
+                at: Instant::now(),
+                ids: ids.clone(),
+            };
+            self.calls.lock().unwrap().push(called);
             if ids.iter().any(|id| id == "slow") {
                 self.go.notified().await;
             }
@@ -227,7 +233,7 @@ mod tests {
         assert_eq!(echo.sizes(), [10, 10, 10, 5]);
         let calls = echo.calls.lock().unwrap();
         for pair in calls.windows(2) {
-            assert!(pair[1].0 - pair[0].0 >= LIMITS.apart);
+            assert!(pair[1].at - pair[0].at >= LIMITS.apart);
         }
     }
 
