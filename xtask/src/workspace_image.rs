@@ -24,6 +24,10 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// Where images lie in a cluster's registry.
 const REPOSITORY: &str = "images/workspace";
 const AGENT_REPOSITORY: &str = "images/agent";
+/// A shell's answer for a program that is not there (POSIX, "Exit Status for Commands").
+const NO_SUCH_PROGRAM: i32 = 127;
+/// What to do about that.
+const PREREQUISITES: &str = "if it is missing: apt-get install -y util-linux mmdebstrap";
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -289,18 +293,19 @@ fn logged(command: &mut Command, log: &Path) -> Outcome<()> {
         .stdout(file.try_clone()?)
         .stderr(file)
         .status()
-        .map_err(|e| {
-            let hint = "apt-get install -y util-linux mmdebstrap";
-            format!("{command:?}: {e}; if it is missing: {hint}")
-        })?;
+        .map_err(|e| format!("{command:?}: {e}; {PREREQUISITES}"))?;
     if status.success() {
         return Ok(());
     }
     let text = fs::read_to_string(log)?;
     let lines: Vec<&str> = text.lines().collect();
     let end = lines[lines.len().saturating_sub(20)..].join("\n");
+    let hint = match status.code() {
+        Some(NO_SUCH_PROGRAM) => PREREQUISITES,
+        _ => "",
+    };
     Err(format!(
-        "the image's build ended with {status}, see {}:\n{end}",
+        "the image's build ended with {status}, see {}:\n{end}\n{hint}",
         log.display()
     )
     .into())

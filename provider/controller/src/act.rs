@@ -11,9 +11,10 @@ use api::pool::SpotPool;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use provider_aws::{Ec2Error, Tags};
-use provider_core::{Action, Instance, InstanceState, Launch, Observed, Offering, Plan, Refusal};
+use provider_core::{Action, Instance, Launch, Observed, Offering, Plan, Refusal};
 use provider_runtime::events::Happened;
 
+use crate::endings;
 use crate::leases::{Leasing, Registry};
 use crate::region::Region;
 use crate::validate::{Valid, template_name};
@@ -26,10 +27,6 @@ pub trait WriteAhead: Send {
     /// even when nothing is different.
     async fn persist(&mut self, observed: &Observed) -> Result<(), kube::Error>;
 }
-
-/// What EC2 shows, a moment later, as the `StateReason.Code` of what a caller terminated:
-/// said at once, it is one change of the status, and not two.
-const ENDED_BY_CALL: &str = "Client.UserInitiatedShutdown";
 
 /// Why an action failed.
 #[derive(Debug, thiserror::Error)]
@@ -251,12 +248,11 @@ impl<W: WriteAhead> Actor<'_, W> {
             return Ok(());
         }
         self.region.ec2.terminate(&ours).await?;
-        for instance in &mut observed.instances {
-            if ours.contains(&instance.id) {
-                instance.state = InstanceState::ShuttingDown;
-                instance.state_reason = Some(ENDED_BY_CALL.to_owned());
-            }
-        }
+        self.region.endings().note(&ours, self.now);
+        let instances = observed.instances.iter_mut();
+        instances
+            .filter(|i| ours.contains(&i.id))
+            .for_each(endings::ends);
         for (id, why) in planned.iter().filter(|(id, _)| ours.contains(id)) {
             acted.happened.push(Happened::normal(
                 "Terminated",

@@ -20,6 +20,7 @@ mod context;
 mod controllers;
 mod convert;
 mod counted;
+mod endings;
 mod home;
 mod identity;
 mod inventory;

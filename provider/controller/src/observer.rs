@@ -93,6 +93,7 @@ async fn rest(region: &Region, took: Duration, listed: usize) {
 
 /// One look at everything that is ours.
 pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snapshot>, Ec2Error> {
+    let number = region.endings().begin_look();
     let impaired = region.impaired(now).await?;
     let before = region.last();
     let known = Known::new(before.instances.values().flatten().cloned());
@@ -116,6 +117,7 @@ pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snap
         groups: the_same_or(&before.groups, groups),
         impaired,
         at: now,
+        number,
     }))
 }
 

@@ -145,6 +145,8 @@ impl Pass<'_> {
             self.region.cold().clone(),
             self.holds.launches_until,
         );
+        let shown = &mut observed.instances;
+        self.region.endings().correct(snapshot.number, shown);
         observed.home.held.clone_from(&self.holds.home);
         observed.group_in_doubt_until = missing::group_in_doubt_until(self.pool, &observed);
         let shown = &writer.before().at_provider.instances;
@@ -221,7 +223,8 @@ impl Pass<'_> {
         if self.deleted {
             return happened;
         }
-        for (offering, seen, event) in status::lost(&before.at_provider, observed) {
+        let lost = status::lost(&before.at_provider, observed, &self.region.endings());
+        for (offering, seen, event) in lost {
             tracing::info!(
                 pool = self.pool.name_any(),
                 event.message,

@@ -11,6 +11,8 @@ use tokio::sync::watch;
 
 use api::pool::SpotPool;
 
+use crate::endings::Endings;
+
 /// How long facts that hardly change are believed.
 const FACTS_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
@@ -35,6 +37,8 @@ pub struct Snapshot {
     pub homes: Homes,
     /// When it was.
     pub at: Timestamp,
+    /// The how manieth look it was, as [`Endings::begin_look`] counts.
+    pub number: u64,
 }
 
 /// The home volumes of a look. Where no pool has one, nobody asks: an account may not
@@ -79,6 +83,7 @@ pub struct Region {
     facts: tokio::sync::Mutex<Facts>,
     templates: Mutex<BTreeSet<String>>,
     notices: Mutex<BTreeMap<String, Notice>>,
+    endings: Mutex<Endings>,
     new_groups: Mutex<BTreeMap<String, Fact<Group>>>,
     homes: Mutex<BTreeSet<String>>,
     hurry_until: Mutex<Timestamp>,
@@ -116,6 +121,7 @@ impl Region {
             facts: tokio::sync::Mutex::default(),
             templates: Mutex::default(),
             notices: Mutex::default(),
+            endings: Mutex::default(),
             new_groups: Mutex::default(),
             homes: Mutex::default(),
             hurry_until: Mutex::new(Timestamp::UNIX_EPOCH),
@@ -186,6 +192,11 @@ impl Region {
     /// The launch templates that this process knows to exist, by name.
     pub fn templates(&self) -> MutexGuard<'_, BTreeSet<String>> {
         lock(&self.templates)
+    }
+
+    /// What this process ended.
+    pub fn endings(&self) -> MutexGuard<'_, Endings> {
+        lock(&self.endings)
     }
 
     /// An instance of this control plane, as the last look shows it.

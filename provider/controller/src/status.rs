@@ -15,6 +15,7 @@ use provider_runtime::events::Happened;
 
 use crate::access::Origin;
 use crate::act::LaunchOutcome;
+use crate::endings::Endings;
 use crate::validate::Invalid;
 use crate::{convert, home};
 
@@ -179,10 +180,12 @@ pub fn conclude(
     }
 }
 
-/// Instances of the previous status that are lost: nobody here ended them.
+/// Instances of the previous status that are lost: nobody here ended them. A status that
+/// could not be written still shows what was `ended` as running.
 pub fn lost<'a>(
     previous: &SpotPoolObservation,
     observed: &'a Observed,
+    ended: &Endings,
 ) -> Vec<(Offering, Option<&'a Instance>, Happened)> {
     let was_up = |state: &str| matches!(state, "running" | "pending");
     previous
@@ -192,6 +195,10 @@ pub fn lost<'a>(
         .filter_map(|before| {
             let seen = observed.instances.iter().find(|i| i.id == before.id);
             if seen.is_some_and(|i| i.state.is_live()) {
+                return None;
+            }
+            let is_reclaimed = seen.is_some_and(Instance::was_reclaimed);
+            if ended.knows(&before.id) && !is_reclaimed {
                 return None;
             }
             let why = seen

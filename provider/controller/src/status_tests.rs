@@ -269,7 +269,7 @@ fn an_instance_that_went_is_told_once_and_one_that_was_ended_here_is_not() {
     let mut reclaimed = instance("i-1", 0, InstanceState::Terminated);
     reclaimed.state_reason = Some("Server.SpotInstanceTermination".into());
     let seen = observed(vec![reclaimed, instance("i-4", 3, InstanceState::Stopped)]);
-    let told = lost(&before, &seen);
+    let told = lost(&before, &seen, &Endings::default());
     let messages: Vec<&str> = told.iter().map(|(_, _, h)| h.message.as_str()).collect();
     assert_eq!(
         messages,
@@ -281,7 +281,25 @@ fn an_instance_that_went_is_told_once_and_one_that_was_ended_here_is_not() {
     assert!(told[0].1.is_some_and(Instance::was_reclaimed));
     assert!(told.iter().all(|(_, _, happened)| happened.is_warning));
     let after = shown(&seen, &[], 4, NOW);
-    assert!(lost(&after, &seen).is_empty(), "told twice");
+    let again = lost(&after, &seen, &Endings::default());
+    assert!(again.is_empty(), "told twice");
+}
+
+#[test]
+fn what_was_ended_here_is_not_lost_although_no_status_says_so_yet() {
+    let up = ["i-1", "i-2", "i-3"].map(|id| instance(id, 0, InstanceState::Running));
+    let before = shown(&observed(up.to_vec()), &[], 3, NOW);
+    let mut gone = up.map(|i| Instance {
+        state: InstanceState::ShuttingDown,
+        ..i
+    });
+    gone[1].state_reason = Some("Server.SpotInstanceTermination".into());
+    let seen = observed(gone.to_vec());
+    let mut ended = Endings::default();
+    ended.note(&["i-1".to_owned(), "i-2".to_owned()], NOW);
+    let told = lost(&before, &seen, &ended);
+    let ids: Vec<&str> = told.iter().map(|(_, i, _)| &*i.unwrap().id).collect();
+    assert_eq!(ids, ["i-2", "i-3"], "AWS took i-2 back at the same time");
 }
 
 #[test]

@@ -27,7 +27,7 @@ def test_every_one_of_a_thousand_deadlines_in_a_minute_is_met(
     with Following(platform.namespace) as lives:
         _commit(cluster, platform, composition, {name: "12h" for name in names})
         started = _all(lives, "startedAt", seconds=2 * WORKSPACES + 120)
-        first = now() + AHEAD + timedelta(seconds=WORKSPACES / 20)
+        first = now() + AHEAD + timedelta(seconds=WORKSPACES / 8)
         ends = {
             name: first + WITHIN * (number / WORKSPACES)
             for number, name in enumerate(names)

@@ -1,0 +1,141 @@
+//! What this process ended, which a look that began before does not show.
+//!
+//! Where a thousand instances end in a minute a look is seconds old: without this each
+//! pool would end the same instance again and again, by a write and two calls each time,
+//! and its status would say in between that the instance runs.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use provider_core::{Instance, InstanceState};
+
+/// What EC2 shows, a moment later, as the `StateReason.Code` of what a caller terminated:
+/// said at once, it is one change of the status, and not two.
+const ENDED_BY_CALL: &str = "Client.UserInitiatedShutdown";
+/// EC2 lists terminated instances for less ("Terminate Amazon EC2 instances" in the
+/// Amazon EC2 User Guide).
+const LIFE: SignedDuration = SignedDuration::from_hours(1);
+
+/// Which instances were ended, and after which look.
+#[derive(Debug, Default)]
+pub struct Endings {
+    looks: u64,
+    ended: BTreeMap<String, Ending>,
+}
+
+#[derive(Debug)]
+struct Ending {
+    /// The number of the last look that began before EC2 answered.
+    look: u64,
+    at: Timestamp,
+}
+
+impl Endings {
+    /// A look begins; answers its number.
+    pub fn begin_look(&mut self) -> u64 {
+        self.looks += 1;
+        self.looks
+    }
+
+    /// EC2 answered that these end.
+    pub fn note(&mut self, ids: &[String], now: Timestamp) {
+        self.ended
+            .retain(|_, ending| now.duration_since(ending.at) < LIFE);
+        let look = self.looks;
+        let ended = ids.iter().map(|id| (id.clone(), Ending { look, at: now }));
+        self.ended.extend(ended);
+    }
+
+    /// Whether this process ended the instance.
+    pub fn knows(&self, id: &str) -> bool {
+        self.ended.contains_key(id)
+    }
+
+    /// Brings what a look shows up to date.
+    pub fn correct(&self, look: u64, instances: &mut [Instance]) {
+        for instance in instances.iter_mut().filter(|i| i.state.is_live()) {
+            let ending = self.ended.get(&instance.id);
+            if ending.is_some_and(|ending| look <= ending.look) {
+                ends(instance);
+            }
+        }
+    }
+}
+
+/// The instance ends, as EC2 will show it.
+pub fn ends(instance: &mut Instance) {
+    instance.state = InstanceState::ShuttingDown;
+    instance.state_reason = Some(ENDED_BY_CALL.to_owned());
+}
+
+#[cfg(test)]
+mod tests {
+    use provider_core::{Market, Offering};
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn running() -> Vec<Instance> {
+        vec![Instance {
+            id: "i-1".into(),
+            pool_uid: "uid".into(),
+            launch: 1,
+            generation: None,
+            lease: None,
+            lease_digest: None,
+            activity: None,
+            host_key: None,
+            offering: Offering {
+                instance_type: "g5.xlarge".into(),
+                zone: "us-east-1a".into(),
+                market: Market::Spot,
+            },
+            image_id: String::new(),
+            state: InstanceState::Running,
+            state_reason: None,
+            public_ip: None,
+            private_ip: None,
+            launched_at: None,
+        }]
+    }
+
+    #[test]
+    fn what_was_ended_does_not_run_by_a_look_that_began_before() {
+        let mut endings = Endings::default();
+        let before = endings.begin_look();
+        let meanwhile = endings.begin_look();
+        endings.note(&["i-1".to_owned()], NOW);
+        let after = endings.begin_look();
+        for (look, state) in [
+            (before, InstanceState::ShuttingDown),
+            (meanwhile, InstanceState::ShuttingDown),
+            // EC2 knows better: it may even have refused in the end.
+            (after, InstanceState::Running),
+        ] {
+            let mut instances = running();
+            endings.correct(look, &mut instances);
+            assert_eq!(instances[0].state, state, "look {look}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_here_ended_is_as_ec2_shows_it() {
+        let mut endings = Endings::default();
+        let look = endings.begin_look();
+        endings.note(&["i-2".to_owned()], NOW);
+        let mut instances = running();
+        endings.correct(look, &mut instances);
+        assert_eq!(instances, running());
+        assert!(endings.knows("i-2") && !endings.knows("i-1"));
+    }
+
+    #[test]
+    fn what_was_ended_is_forgotten_when_ec2_forgets_it() {
+        let mut endings = Endings::default();
+        endings.note(&["i-1".to_owned()], NOW);
+        let later = NOW.checked_add(LIFE).unwrap();
+        endings.note(&["i-2".to_owned()], later);
+        assert!(endings.knows("i-2") && !endings.knows("i-1"));
+    }
+}
