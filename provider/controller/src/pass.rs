@@ -67,13 +67,20 @@ pub(crate) struct Holds {
 
 /// What a pass came to. Its status is in the writer and not written yet.
 pub(crate) struct Passed {
-    /// For people.
-    pub(crate) happened: Vec<Happened>,
     /// What EC2 refused.
     pub(crate) holds: Holds,
     /// Whether EC2 was not as it should be, and was changed.
     pub(crate) acted: bool,
     pub(crate) next: Next,
+}
+
+/// What people are told of a pass, whatever became of it.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// What was found; it is found again where the status could not be written.
+    pub(crate) found: Vec<Happened>,
+    /// What was done in EC2, once.
+    pub(crate) done: Vec<Happened>,
 }
 
 /// What follows a pass.
@@ -132,6 +139,7 @@ impl Pass<'_> {
         &self,
         writer: &mut StatusWriter<S>,
         look: Result<Arc<Snapshot>, Ec2Error>,
+        told: &mut Told,
     ) -> Result<Passed, kube::Error> {
         let snapshot = match look {
             Ok(snapshot) => snapshot,
@@ -153,8 +161,10 @@ impl Pass<'_> {
         if let Err(error) = self.missing(shown).find(&mut observed).await {
             return Ok(self.fail(writer, &StepError::Observe(error)));
         }
-        let mut happened = self.note_lost(writer.before(), &mut observed);
-        happened.extend(status::announced(&writer.before().at_provider, &observed));
+        told.found
+            .extend(self.note_lost(writer.before(), &mut observed));
+        told.found
+            .extend(status::announced(&writer.before().at_provider, &observed));
         let (want, found) = match self.validate().await {
             Ok(want) => {
                 let found = self.find_home(&want, &snapshot, &mut observed).await;
@@ -166,14 +176,15 @@ impl Pass<'_> {
             return Ok(self.fail(writer, &StepError::Observe(error)));
         }
         let mut acted = Acted::default();
-        let work = self.act(&want, writer, &mut observed, &mut acted).await?;
-        happened.append(&mut acted.happened);
+        let work = self.act(&want, writer, &mut observed, &mut acted).await;
+        told.done.append(&mut acted.happened);
+        let work = work?;
 
         let desired = want.desired();
         let last = self.permit(&want, plan(desired, &observed, self.now));
         if let Want::Invalid(invalid, desired) = &want {
             let want = (invalid, desired);
-            return Ok(self.stay(writer, want, &snapshot, &observed, &work, happened));
+            return Ok(self.stay(writer, want, &snapshot, &observed, &work));
         }
         let next = if self.deleted && work.failure.is_none() && last.is_released() {
             Next::Release
@@ -195,7 +206,6 @@ impl Pass<'_> {
             Next::Again(self.look_again(&last, &work))
         };
         Ok(Passed {
-            happened,
             holds: Holds {
                 launches_until: observed.hold_launches_until,
                 home: observed.home.held,
@@ -321,7 +331,6 @@ impl Pass<'_> {
         let message = error.explain(self.origin);
         writer.conclude([Verdict::not_synced(error.step(), &message)]);
         Passed {
-            happened: Vec::new(),
             holds: self.holds.clone(),
             acted: false,
             next: Next::Again(reconcile::AFTER_ERROR),
@@ -337,7 +346,6 @@ impl Pass<'_> {
         snapshot: &Snapshot,
         observed: &Observed,
         work: &Work,
-        happened: Vec<Happened>,
     ) -> Passed {
         let target = writer.before().at_provider.size.desired;
         let stays = Plan {
@@ -361,7 +369,6 @@ impl Pass<'_> {
             ),
         ]);
         Passed {
-            happened,
             holds: self.holds.clone(),
             acted: work.last.is_some() && work.failure.is_none(),
             next: Next::Again(self.look_again(&stays, work)),

@@ -20,7 +20,7 @@ use provider_runtime::{finalizer, pause, policies, poll, requests};
 use crate::access::{ConnectError, Fingerprint, Origin};
 use crate::context::{Context, MANAGER};
 use crate::leases::{Leasing, LiveLeases};
-use crate::pass::{CALM, Holds, Next, Pass, Passed};
+use crate::pass::{CALM, Holds, Next, Pass, Passed, Told};
 use crate::region::Region;
 use crate::status_writer::{PoolStore, StatusWriter};
 use crate::{connection, observer, status};
@@ -107,7 +107,7 @@ async fn reconcile_now(
         May::Act(permitted) => permitted,
         May::Rest(requeue) => return Ok(requeue),
     };
-    let mut happened = Vec::new();
+    let mut told = Told::default();
     let request = pending_request(pool);
     if let Some(token) = request {
         writer.followed(token);
@@ -116,7 +116,7 @@ async fn reconcile_now(
         let accesses = &context.accesses;
         accesses.forget(config.kind, namespace.as_deref(), &config.name);
         let message = format!("looking at EC2 now, as {} asks", requests::ANNOTATION);
-        happened.push(Happened::normal(requests::EVENT, message));
+        told.found.push(Happened::normal(requests::EVENT, message));
     }
     let Connected {
         region,
@@ -156,11 +156,15 @@ async fn reconcile_now(
         holds: context.holds(pool, fingerprint),
         now,
     };
-    let mut passed = pass.run(&mut writer, look).await?;
-    happened.append(&mut passed.happened);
-    passed.happened = happened;
-    context.hold(pool, fingerprint, passed.holds.clone(), now);
-    conclude(context, pool, writer, passed, now).await
+    let concluded = match pass.run(&mut writer, look, &mut told).await {
+        Ok(passed) => {
+            context.hold(pool, fingerprint, passed.holds.clone(), now);
+            conclude(context, pool, writer, passed, &mut told, now).await
+        }
+        Err(error) => Err(error.into()),
+    };
+    context.events.publish(pool, &told.done, now).await;
+    concluded
 }
 
 /// Whether anything may be done to a pool.
@@ -217,17 +221,22 @@ fn pending_request(pool: &SpotPool) -> Option<&str> {
     requests::pending(&pool.metadata, last)
 }
 
-/// Remembers what a pass learnt, writes the status, or lets the pool go.
+/// Remembers what a pass learnt, writes the status, or lets the pool go. What was found
+/// is told when it is written down.
 async fn conclude<S: PoolStore>(
     context: &Context,
     pool: &SpotPool,
     mut writer: StatusWriter<S>,
-    mut passed: Passed,
+    passed: Passed,
+    told: &mut Told,
     now: Timestamp,
 ) -> Result<Requeue, ReconcileError> {
+    let mut found = std::mem::take(&mut told.found);
     match passed.next {
         Next::Release => {
-            context.events.publish(pool, &passed.happened, now).await;
+            // A namespace may go with its last object.
+            found.append(&mut told.done);
+            context.events.publish(pool, &found, now).await;
             writer.release().await?;
             context.lifecycle.deleted(&pool.metadata, now);
             context.forget(pool);
@@ -237,14 +246,13 @@ async fn conclude<S: PoolStore>(
         Next::Again(after) => {
             if let Err(error) = publish(context, pool, writer.after()).await {
                 if holds(writer.before(), SYNCED) != Some(false) {
-                    let happened = Happened::warning(secrets::EVENT, error.to_string());
-                    passed.happened.push(happened);
+                    found.push(Happened::warning(secrets::EVENT, error.to_string()));
                 }
                 let error = StepError::Publish(error);
                 writer.conclude([Verdict::not_synced(error.step(), &error)]);
             }
             let status = writer.after().clone();
-            finish(context, pool, &mut writer, passed.happened).await?;
+            finish(context, pool, &mut writer, found).await?;
             measure(context, pool, &status, passed.acted, now);
             Ok(Requeue::requeue(look_again(context, pool, &status, after)))
         }

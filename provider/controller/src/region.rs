@@ -265,14 +265,14 @@ impl Region {
 
     /// Instances that fail EC2's status checks, as of a minute ago.
     pub async fn impaired(&self, now: Timestamp) -> Result<BTreeSet<String>, Ec2Error> {
-        let mut facts = self.facts.lock().await;
-        if let Some(known) = &facts.impaired
+        if let Some(known) = &self.facts.lock().await.impaired
             && now.duration_since(known.since) < CHECKS_LIFE
         {
             return Ok(known.value.clone());
         }
+        // Pools need the other facts meanwhile.
         let value = self.ec2.impaired().await?;
-        facts.impaired = Some(Fact {
+        self.facts.lock().await.impaired = Some(Fact {
             value: value.clone(),
             since: now,
         });

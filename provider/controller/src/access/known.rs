@@ -14,6 +14,9 @@ use crate::region::lock;
 /// How long a Secret is believed to hold what it held. A configuration that changes is
 /// read anew at once.
 const BELIEVED: SignedDuration = SignedDuration::from_secs(10);
+/// How long while somebody reads it anew: an API server that is busy takes seconds for
+/// that, and a hundred that read at once keep it busy.
+const BELIEVED_MEANWHILE: SignedDuration = SignedDuration::from_mins(1);
 
 /// What pools refer to was read seconds ago for another one, where a thousand of them
 /// are reconciled in a minute. What could not be resolved is not remembered.
@@ -22,9 +25,39 @@ pub struct Known(Mutex<Memory>);
 
 #[derive(Default)]
 struct Memory {
-    resolved: BTreeMap<Key, (Resolved, Timestamp)>,
+    resolved: BTreeMap<Key, Entry>,
     /// How often something was forgotten: what was read before is not remembered after.
     forgotten: u64,
+}
+
+struct Entry {
+    resolved: Resolved,
+    at: Timestamp,
+    read_again_at: Timestamp,
+}
+
+impl Entry {
+    fn new(resolved: Resolved, at: Timestamp) -> Self {
+        Self {
+            resolved,
+            at,
+            read_again_at: later(at),
+        }
+    }
+
+    /// The access; nothing for the one who has to read it anew.
+    fn believed(&mut self, now: Timestamp) -> Option<Resolved> {
+        let is_old = now.duration_since(self.at) >= BELIEVED_MEANWHILE;
+        if is_old || now >= self.read_again_at {
+            self.read_again_at = later(now);
+            return None;
+        }
+        Some(self.resolved.clone())
+    }
+}
+
+fn later(now: Timestamp) -> Timestamp {
+    now.saturating_add(BELIEVED).unwrap_or(Timestamp::MAX)
 }
 
 type Key = (ProviderConfigKind, Option<String>, String);
@@ -54,20 +87,24 @@ impl Known {
         read: impl Future<Output = Result<Resolved, ConnectError>>,
     ) -> Result<Resolved, ConnectError> {
         let forgotten = {
-            let memory = lock(&self.0);
-            let found = memory.resolved.get(&key);
-            let is_fresh = |at: Timestamp| now.duration_since(at) < BELIEVED;
-            if let Some((resolved, _)) = found.filter(|(_, at)| is_fresh(*at)) {
-                return Ok(resolved.clone());
+            let mut memory = lock(&self.0);
+            let found = memory.resolved.get_mut(&key);
+            if let Some(resolved) = found.and_then(|entry| entry.believed(now)) {
+                return Ok(resolved);
             }
             memory.forgotten
         };
-        let resolved = read.await?;
+        let read = read.await;
         let mut memory = lock(&self.0);
-        if memory.forgotten == forgotten {
-            memory.resolved.insert(key, (resolved.clone(), now));
+        match &read {
+            Ok(resolved) if memory.forgotten == forgotten => {
+                let entry = Entry::new(resolved.clone(), now);
+                memory.resolved.insert(key, entry);
+            }
+            Ok(_) => {}
+            Err(_) => drop(memory.resolved.remove(&key)),
         }
-        Ok(resolved)
+        read
     }
 
     /// A configuration changed, or somebody knows better.
@@ -129,6 +166,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_hundred_pools_do_not_read_the_same_secret_at_the_same_time() {
+        let known = Known::default();
+        assert_eq!(ask(&known, 0, 1).await, 1);
+        let key = key(CLUSTER, None, "default");
+        let now = Timestamp::from_second(10).unwrap();
+        let slow = async {
+            assert_eq!(ask(&known, 11, 3).await, 1, "while one reads");
+            assert_eq!(ask(&known, 20, 3).await, 3, "who took too long");
+            Ok(resolved(2))
+        };
+        known.remembered(key, now, slow).await.unwrap();
+        assert_eq!(ask(&known, 85, 4).await, 4, "a minute later");
+    }
+
+    #[tokio::test]
     async fn a_changed_configuration_is_noticed_at_once() {
         let known = Known::default();
         assert_eq!(ask(&known, 0, 1).await, 1);
@@ -154,11 +206,21 @@ mod tests {
     #[tokio::test]
     async fn what_is_missing_is_looked_for_each_time() {
         let known = Known::default();
-        let key = key(CLUSTER, None, "default");
         let reference = ProviderConfigReference::default();
         let read = async { Err(ConnectError::NoConfig((&reference).into())) };
-        let found = known.remembered(key, Timestamp::UNIX_EPOCH, read).await;
+        let found = known
+            .remembered(key(CLUSTER, None, "default"), Timestamp::UNIX_EPOCH, read)
+            .await;
         assert!(found.is_err());
         assert_eq!(ask(&known, 0, 2).await, 2);
+        let gone = async { Err(ConnectError::NoConfig((&reference).into())) };
+        let at = Timestamp::from_second(10).unwrap();
+        assert!(
+            known
+                .remembered(key(CLUSTER, None, "default"), at, gone)
+                .await
+                .is_err()
+        );
+        assert_eq!(ask(&known, 11, 3).await, 3, "what is gone is not believed");
     }
 }

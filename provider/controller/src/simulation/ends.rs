@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 
 use super::luck::{GONE_IMAGE, GOOD_IMAGE};
 use super::ours::Instances as _;
+use super::provider::Turn;
 use super::store::Edit;
 use super::world::{World, pool, size};
 
@@ -95,5 +96,22 @@ fn an_end_that_nobody_was_there_for_is_not_missed() {
     world.turn();
     assert_eq!(live(&world), 0);
     world.settle().unwrap();
+    world.assert_lawful();
+}
+
+/// Whoever asks later why a machine is gone finds it among the events, once.
+#[test]
+fn an_end_is_told_although_its_status_could_not_be_written() {
+    let mut world = running(1);
+    world.edit(Edit::EndsIn(Some(0)));
+    let turn = world.turn_meanwhile("TerminateInstances", |earth| {
+        let mut earth = earth.lock();
+        let now = earth.now;
+        earth.store.edit(Edit::Size(size(0)), now);
+    });
+    assert_eq!(turn, Turn::Refused);
+    world.settle().unwrap();
+    assert_eq!(world.events("Terminated").len(), 1);
+    assert_eq!(world.events("Interrupted"), [""; 0], "nobody lost it");
     world.assert_lawful();
 }

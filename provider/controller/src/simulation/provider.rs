@@ -17,7 +17,7 @@ use super::ours::CLUSTER;
 use super::port::SimulatedEc2;
 use crate::access::Origin;
 use crate::leases::Leasing;
-use crate::pass::{Holds, Next, Pass};
+use crate::pass::{Holds, Next, Pass, Told};
 use crate::region::{Region, Snapshot};
 use crate::status;
 use crate::status_writer::StatusWriter;
@@ -133,15 +133,16 @@ impl Provider {
             (std::mem::take(&mut earth.effects), outer_stop)
         };
         let mut meanwhile = Some(meanwhile);
-        let mut running = Box::pin(self.reconcile(earth, pool, look));
-        let ended = loop {
+        let mut told = Told::default();
+        let mut running = Box::pin(self.reconcile(earth, pool, look, &mut told));
+        let turn = loop {
             if let Some(ended) = running.as_mut().now_or_never() {
-                break ended.unwrap_or((Turn::Refused, Vec::new()));
+                break ended.unwrap_or(Turn::Refused);
             }
             let is_paused = std::mem::take(&mut earth.lock().is_paused);
             match meanwhile.take_if(|_| is_paused) {
                 Some(meanwhile) => meanwhile(earth),
-                None => break (Turn::Died, Vec::new()),
+                None => break Turn::Died,
             }
         };
         drop(running);
@@ -152,7 +153,12 @@ impl Provider {
         }
         invariants::check_known(&mut earth);
         earth.let_leases_go();
-        ended
+        let happened = match turn {
+            Turn::Died => Vec::new(),
+            Turn::Refused => told.done,
+            _ => [told.found, told.done].concat(),
+        };
+        (turn, happened)
     }
 
     /// What this provider believes to be the pool and EC2.
@@ -177,7 +183,8 @@ impl Provider {
         earth: &Shared,
         pool: SpotPool,
         look: Look,
-    ) -> Result<(Turn, Vec<Happened>), kube::Error> {
+        told: &mut Told,
+    ) -> Result<Turn, kube::Error> {
         let now = earth.lock().now;
         let leases = earth.lock().lending.versions[self.leases].clone();
         let leasing = Leasing::of(&pool, &leases, now);
@@ -196,18 +203,18 @@ impl Provider {
             holds: held.map(|(holds, _)| holds).unwrap_or_default(),
             now,
         };
-        let passed = pass.run(&mut writer, look).await?;
+        let passed = pass.run(&mut writer, look, told).await?;
         self.held = Some((passed.holds, generation));
-        let mut happened = passed.happened;
         match passed.next {
             Next::Release => {
                 writer.release().await?;
-                Ok((Turn::Released, happened))
+                Ok(Turn::Released)
             }
             Next::Again(after) => {
-                happened.extend(status::transitions(writer.before(), writer.after()));
+                let news = status::transitions(writer.before(), writer.after());
+                told.found.extend(news);
                 writer.write().await?;
-                Ok((Turn::Again(after), happened))
+                Ok(Turn::Again(after))
             }
         }
     }
