@@ -64,7 +64,7 @@ struct Args {
     namespace: String,
     /// Pools reconciled at once. Most of a reconcile is waiting, for the API server or
     /// for AWS.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 300)]
     max_reconcile_rate: u16,
     /// How often a pool is looked at that nothing happens to, a tenth more or
     /// less; the annotation crossplane.io/poll-interval overrides it.

@@ -18,7 +18,7 @@ pub const CONFIG_LABEL: &str = "crossplane.io/provider-config";
 pub const CONFIG_KIND_LABEL: &str = "crossplane.io/provider-config-kind";
 
 /// How long a usage is believed to be there: whoever deletes one has it back after this.
-const BELIEVED: SignedDuration = SignedDuration::from_mins(5);
+const BELIEVED: SignedDuration = SignedDuration::from_hours(1);
 
 /// The usages that this process wrote of late. A reconcile that is one of many writes none.
 #[derive(Debug, Default)]

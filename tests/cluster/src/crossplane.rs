@@ -184,8 +184,12 @@ fn chart_values(layout: &Layout, files: &Files) -> serde_json::Value {
     // here they would only stretch the start.
     let unlimited = json!({"limits": {"cpu": null}, "requests": {"cpu": "10m"}});
     json!({
-        // As docs/cluster.md advises.
-        "args": ["--circuit-breaker-burst=400", "--circuit-breaker-refill-rate=4"],
+        // As docs/cluster.md and docs/operate.md advise.
+        "args": [
+            "--circuit-breaker-burst=400",
+            "--circuit-breaker-refill-rate=4",
+            "--max-concurrent-reconciles=20",
+        ],
         "image": {"repository": repository(layout), "tag": files.version},
         "resourcesCrossplane": unlimited,
         "resourcesRBACManager": unlimited,
