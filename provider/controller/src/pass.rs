@@ -161,10 +161,8 @@ impl Pass<'_> {
         if let Err(error) = self.missing(shown).find(&mut observed).await {
             return Ok(self.fail(writer, &StepError::Observe(error)));
         }
-        told.found
-            .extend(self.note_lost(writer.before(), &mut observed));
-        told.found
-            .extend(status::announced(&writer.before().at_provider, &observed));
+        let mut news = self.note_lost(writer.before(), &mut observed);
+        news.extend(status::announced(&writer.before().at_provider, &observed));
         let (want, found) = match self.validate().await {
             Ok(want) => {
                 let found = self.find_home(&want, &snapshot, &mut observed).await;
@@ -178,6 +176,7 @@ impl Pass<'_> {
         let mut acted = Acted::default();
         let work = self.act(&want, writer, &mut observed, &mut acted).await;
         told.done.append(&mut acted.happened);
+        told.found.append(&mut news);
         let work = work?;
 
         let desired = want.desired();

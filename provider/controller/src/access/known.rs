@@ -157,6 +157,14 @@ mod tests {
         known.remembered(key, now, read).await.unwrap().fingerprint[0]
     }
 
+    async fn refuse(known: &Known, at: i64) {
+        let now = Timestamp::from_second(at).unwrap();
+        let key = key(CLUSTER, Some("team"), "default");
+        let reference = ProviderConfigReference::default();
+        let read = async { Err(ConnectError::NoConfig((&reference).into())) };
+        assert!(known.remembered(key, now, read).await.is_err());
+    }
+
     #[tokio::test]
     async fn a_rotated_secret_is_noticed_seconds_later() {
         let known = Known::default();
@@ -206,21 +214,9 @@ mod tests {
     #[tokio::test]
     async fn what_is_missing_is_looked_for_each_time() {
         let known = Known::default();
-        let reference = ProviderConfigReference::default();
-        let read = async { Err(ConnectError::NoConfig((&reference).into())) };
-        let found = known
-            .remembered(key(CLUSTER, None, "default"), Timestamp::UNIX_EPOCH, read)
-            .await;
-        assert!(found.is_err());
+        refuse(&known, 0).await;
         assert_eq!(ask(&known, 0, 2).await, 2);
-        let gone = async { Err(ConnectError::NoConfig((&reference).into())) };
-        let at = Timestamp::from_second(10).unwrap();
-        assert!(
-            known
-                .remembered(key(CLUSTER, None, "default"), at, gone)
-                .await
-                .is_err()
-        );
+        refuse(&known, 10).await;
         assert_eq!(ask(&known, 11, 3).await, 3, "what is gone is not believed");
     }
 }
