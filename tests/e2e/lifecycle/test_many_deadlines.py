@@ -58,6 +58,8 @@ def test_every_one_of_a_thousand_deadlines_in_a_minute_is_met(
     assert late[0] >= 0 and told[0] >= 0, "nobody is stopped before their time"
     assert late[-1] <= LATE
     assert made / WORKSPACES <= 20, "no storm of calls"
+    # So many take longer to go than what other tests leave.
+    cluster.delete_claims(platform.namespace, seconds=WORKSPACES)
 
 
 def _late(
