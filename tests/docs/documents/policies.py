@@ -15,7 +15,8 @@ _SOURCE = ROOT / "provider/aws/src"
 
 # How a client is reached in the source, and its service.
 _CLIENT = re.compile(
-    r"\.\s*(client|sts)\s*(?:\(\)\s*)?\.\s*([a-z0-9_]+)\s*\(", re.DOTALL
+    r"(?:\.\s*|\b(?=client\b))(client|sts)\s*(?:\(\)\s*)?\.\s*(?!clone\b)([a-z0-9_]+)\s*\(",
+    re.DOTALL,
 )
 _SENT = re.compile(r"\.\s*send\(\)")
 # A batch is allowed by the single operation ("Actions, resources, and condition keys
