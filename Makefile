@@ -1,11 +1,9 @@
-# `make demo` shows everything, `make test` proves everything. Both need Rust, Go,
-# Python 3 and root; what else is missing is named, with the command that installs it.
+# `make demo` shows everything, `make test` proves everything. Both need root, Rust and Go
+# on Debian; what else is missing is installed, or only named where INSTALL=no.
 .DELETE_ON_ERROR:
 .PHONY: demo demo-down test check unit emulator conformance user-data workspace package argocd docs cluster e2e codegen goldens
 
 XTASK := cargo xtask
-# CI machines are fresh: the cluster's Debian packages are installed there.
-UP := $(if $(CI),--install-prerequisites)
 # Which cluster `make demo` uses: `local`, or `current` for the kubeconfig's.
 CLUSTER ?= local
 SUITE ?= main
@@ -16,19 +14,25 @@ MIRRORED_upbound := upbound/provider-aws-ec2
 # Which configuration a suite installs instead of the one with claims.
 NAMESPACED_namespaced := --namespaced
 
-demo:
-ifeq ($(CLUSTER),current)
-	$(XTASK) demo --current
-else
-	$(XTASK) cluster up --name demo $(UP)
-	$(XTASK) demo --name demo
-endif
+demo: ready
+	@$(XTASK) demo $(if $(filter current,$(CLUSTER)),--current,--name demo)
 
-demo-down:
-	$(XTASK) cluster down --name demo
+# What the machine must have, checked before anything is compiled; then xtask itself, with
+# Cargo's own progress.
+.PHONY: ready
+ready:
+	@sh tests/cluster/prerequisites.sh
+	@[ -e "$${CARGO_TARGET_DIR:-target}/debug/xtask" ] || \
+		echo "A first run compiles for about 20 minutes on two processors, later ones for seconds." >&2
+	@cargo build --workspace --bin xtask
+
+demo-down: ready
+	@$(XTASK) cluster down --name demo
 
 # The suite waits most of its time: what needs none of its cluster runs beside it.
-test: check unit
+test: ready
+	$(XTASK) build
+	$(MAKE) check unit
 	$(MAKE) --jobs=2 --output-sync=target suite offline
 
 .PHONY: suite offline
@@ -85,14 +89,14 @@ docs:
 # The local cluster from up to down, with a part of it killed. What takes long to
 # build is built before: the tests' deadlines are those of a start.
 cluster:
-	$(XTASK) cluster build $(UP)
+	$(XTASK) build
 	cargo test --quiet --workspace --features local-cluster/cluster --test lifecycle
 
 # One end-to-end suite on a fresh cluster of its own. It is left up on failure.
 # `make e2e SUITE=main TESTS="-k leases"` runs some of its tests.
 e2e:
 	$(XTASK) cluster down --name $(TEST)
-	$(XTASK) cluster up --name $(TEST) $(UP)
+	$(XTASK) cluster up --name $(TEST)
 	$(if $(filter cluster gitops lifecycle,$(SUITE)),$(MAKE) pods)
 	$(if $(filter lifecycle,$(SUITE)),$(XTASK) image agent --name $(TEST))
 	$(if $(filter lifecycle,$(SUITE)),$(XTASK) cluster install machines --name $(TEST))
@@ -144,5 +148,5 @@ codegen:
 # Writes every golden anew; review the difference like code.
 goldens:
 	UPDATE_GOLDENS=1 cargo test --quiet --workspace --test goldens
-	$(XTASK) cluster up --name test $(UP)
+	$(XTASK) cluster up --name test
 	UPDATE_GOLDENS=1 $(XTASK) e2e main --name test -- -k render

@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let path = &arguments.path;
     let platform = arguments.platform.unwrap_or_else(Platform::host);
-    match write(&arguments.shape, platform, path, &mut Progress::to_stderr()) {
+    match write(&arguments.shape, platform, path, &Progress::to_stderr()) {
         Ok(digest) => {
             println!("{digest}  {}", path.display());
             ExitCode::SUCCESS
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 /// Writes an OCI image layout with nothing but the program. Answers the digest of its
 /// manifest, in hex.
-pub(crate) fn image(shape: &Shape, to: &Path, progress: &mut Progress) -> Outcome<String> {
+pub(crate) fn image(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<String> {
     let parts = to.with_extension("parts");
     fs::create_dir_all(&parts)?;
     let program = parts.join(PROGRAM);
@@ -75,7 +75,7 @@ pub(crate) fn image(shape: &Shape, to: &Path, progress: &mut Progress) -> Outcom
     Ok(digest)
 }
 
-fn write(shape: &Shape, platform: Platform, to: &Path, progress: &mut Progress) -> Outcome<String> {
+fn write(shape: &Shape, platform: Platform, to: &Path, progress: &Progress) -> Outcome<String> {
     let step = progress.begin(&format!("compile {PROGRAM}"));
     compile::write(PROGRAM, shape.release, platform, to)?;
     step.end("");

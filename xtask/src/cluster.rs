@@ -9,7 +9,7 @@ use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
 use local_cluster::report;
 use local_cluster::up::{InitProgram, Options};
-use local_cluster::{Cluster, argocd, binaries, down, gpus, init, kueue, machines, up};
+use local_cluster::{Cluster, argocd, binaries, down, gpus, init, interrupt, kueue, machines, up};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -19,19 +19,10 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Build everything that clusters need, and start none
-    Build {
-        /// Install missing Debian packages by apt-get
-        #[arg(long)]
-        install_prerequisites: bool,
-    },
     /// Build what is needed and start the cluster
     Up {
         #[command(flatten)]
         name: Name,
-        /// Install missing Debian packages by apt-get
-        #[arg(long)]
-        install_prerequisites: bool,
     },
     /// End the cluster and remove everything of it
     Down {
@@ -126,21 +117,11 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
 
 fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
     match action {
-        Action::Build {
-            install_prerequisites,
-        } => up::build(
-            &Cache::from_environment()?,
-            install_prerequisites,
-            &mut Progress::to_stderr(),
-        )?,
-        Action::Up {
-            name,
-            install_prerequisites,
-        } => start(name.name, install_prerequisites)?,
+        Action::Up { name } => start(&name.name)?,
         Action::Down { name } => down::down(
             &Cache::from_environment()?,
             &name.name,
-            &mut Progress::to_stderr(),
+            &Progress::to_stderr(),
         )?,
         Action::Status { name, output } => return status(&name.name, output),
         Action::Env { name } => print!("{}", Cluster::open(&name.name)?.environment()),
@@ -152,36 +133,22 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
         } => return logs(&name.name, &part, follow, tail),
         Action::Binary { program } => {
             let cache = Cache::from_environment()?;
-            let built = binaries::ensure(&cache, &[&program], &mut Progress::to_stderr())?;
+            let built = binaries::ensure(&cache, &[&program], &Progress::to_stderr())?;
             println!("{}", built.path(&program)?.display());
         }
         Action::Install { software, name } => install(software, &name.name)?,
-        Action::Gpus { count, name } => gpus::advertise(
-            &Cluster::open(&name.name)?,
-            count,
-            &mut Progress::to_stderr(),
-        )?,
+        Action::Gpus { count, name } => {
+            gpus::advertise(&Cluster::open(&name.name)?, count, &Progress::to_stderr())?
+        }
         Action::Init { state } => init::run(&state)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn start(name: String, install_prerequisites: bool) -> Result<(), Box<dyn Error>> {
+fn start(name: &str) -> Result<(), Box<dyn Error>> {
     let began = std::time::Instant::now();
-    let options = Options {
-        name,
-        install_prerequisites,
-        init: InitProgram {
-            executable: std::env::current_exe()?,
-            arguments: vec!["cluster".to_owned(), "init".to_owned()],
-        },
-    };
-    let cluster = up::up(
-        &Cache::from_environment()?,
-        &options,
-        &mut Progress::to_stderr(),
-    )?;
-    let name = cluster.name();
+    let (cache, progress) = (Cache::from_environment()?, Progress::to_stderr());
+    undone_by_interrupt(&cache, name, &progress, || up(&cache, name, &progress))?;
     eprintln!(
         "cluster `{name}` is up after {:.1} s; use it with:\n  \
          eval \"$(cargo xtask cluster env --name {name})\"",
@@ -190,13 +157,47 @@ fn start(name: String, install_prerequisites: bool) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
+/// Brings the cluster up; one that is up is left alone.
+pub(crate) fn up(cache: &Cache, name: &str, progress: &Progress) -> Result<(), Box<dyn Error>> {
+    let options = Options {
+        name: name.to_owned(),
+        init: InitProgram {
+            executable: std::env::current_exe()?,
+            arguments: vec!["cluster".to_owned(), "init".to_owned()],
+        },
+    };
+    up::up(cache, &options, progress)?;
+    Ok(())
+}
+
+/// Does the work. Where Ctrl-C ends it, a cluster that was not there before goes as well.
+pub(crate) fn undone_by_interrupt<T>(
+    cache: &Cache,
+    name: &str,
+    progress: &Progress,
+    work: impl FnOnce() -> Result<T, Box<dyn Error>>,
+) -> Result<T, Box<dyn Error>> {
+    let was_there = Cluster::find(cache, name).is_ok();
+    interrupt::listen()?;
+    let done = work();
+    if done.is_err() && interrupt::requested() {
+        interrupt::acknowledge();
+        progress.note("interrupted; what is built is kept, and the next run goes on from there");
+        if !was_there {
+            down::down(cache, name, progress)?;
+        }
+        std::process::exit(interrupt::EXIT_CODE.into());
+    }
+    done
+}
+
 fn install(software: Software, name: &str) -> Result<(), Box<dyn Error>> {
     let (cache, cluster) = (Cache::from_environment()?, Cluster::open(name)?);
-    let mut progress = Progress::to_stderr();
+    let progress = Progress::to_stderr();
     match software {
-        Software::Argocd => argocd::install(&cache, &cluster, &mut progress)?,
-        Software::Kueue => kueue::install(&cache, &cluster, &mut progress)?,
-        Software::Machines => machines::provide(&cache, &cluster, &mut progress)?,
+        Software::Argocd => argocd::install(&cache, &cluster, &progress)?,
+        Software::Kueue => kueue::install(&cache, &cluster, &progress)?,
+        Software::Machines => machines::provide(&cache, &cluster, &progress)?,
     }
     Ok(())
 }

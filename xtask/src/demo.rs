@@ -9,12 +9,14 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use clap::Args;
+use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
 use serde_json::json;
 
 use crate::package::{self, Composites};
 use crate::process::output;
 use crate::target::{Resolved, Target};
+use crate::{build, cluster};
 
 use login::Login;
 
@@ -38,8 +40,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let mut progress = Progress::to_stderr();
-    match demo(arguments, &mut progress) {
+    match start(arguments, &Progress::to_stderr()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -48,7 +49,21 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn demo(arguments: &Arguments, progress: &mut Progress) -> Outcome<()> {
+/// On a local cluster, which is started unless it is up; all of it goes again where Ctrl-C
+/// ends this.
+fn start(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
+    if arguments.target.current {
+        return demo(arguments, progress);
+    }
+    let (cache, name) = (Cache::from_environment()?, &arguments.target.name);
+    cluster::undone_by_interrupt(&cache, name, progress, || {
+        build::everything(progress)?;
+        cluster::up(&cache, name, progress)?;
+        demo(arguments, progress)
+    })
+}
+
+fn demo(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
     let target = arguments.target.resolve()?;
     package::install(&target, arguments.composites, progress)?;
     configure(&target, arguments.composites, progress)?;
@@ -76,7 +91,7 @@ fn demo(arguments: &Arguments, progress: &mut Progress) -> Outcome<()> {
 }
 
 /// Applies the platform team's part: namespaces, catalogue, credentials.
-fn configure(target: &Resolved, composites: Composites, progress: &mut Progress) -> Outcome<()> {
+fn configure(target: &Resolved, composites: Composites, progress: &Progress) -> Outcome<()> {
     let step = progress.begin("apply examples/platform");
     for file in ["namespaces.yaml", "catalogue.yaml", "cluster-rbac.yaml"] {
         apply_file(target, &format!("examples/platform/{file}"))?;
@@ -146,7 +161,7 @@ fn emulator_access(endpoint: &str) -> [serde_json::Value; 2] {
     ]
 }
 
-fn await_ready(target: &Resolved, progress: &mut Progress) -> Outcome<()> {
+fn await_ready(target: &Resolved, progress: &Progress) -> Outcome<()> {
     let began = Instant::now();
     let step = progress.begin("wait for the workspace");
     let mut wait = target.kubectl();
@@ -195,15 +210,22 @@ fn show(
         ),
         None => println!("  {ssh}\n"),
     }
+    println!("Try next:");
     if !arguments.target.current {
         let name = &arguments.target.name;
-        println!("Look further:");
-        println!("  eval \"$(cargo xtask cluster env --name {name})\"");
+        println!(
+            "  eval \"$(cargo xtask cluster env --name {name})\"    # kubectl and more, for it"
+        );
     }
     println!("  kubectl describe -n {NAMESPACE} gpuws alice-vision");
     println!("  crossplane resource trace -n {NAMESPACE} gpuws alice-vision");
     println!("  kubectl get -n {NAMESPACE} spotpools");
     println!("  aws ec2 describe-instances    # the emulator's");
+    println!("  kubectl delete -n {NAMESPACE} gpuws alice-vision    # its machine goes with it");
+    if !arguments.target.current {
+        let name = &arguments.target.name;
+        println!("\nEnd all of it: cargo xtask cluster down --name {name}");
+    }
     Ok(())
 }
 

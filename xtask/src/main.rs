@@ -10,6 +10,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod agent;
+mod build;
+mod cargo;
 mod cluster;
 mod codegen;
 mod compatibility;
@@ -32,6 +34,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Build everything that the demo and the tests need, side by side
+    Build,
     /// A local Kubernetes with Crossplane, without Docker
     Cluster(cluster::Arguments),
     /// Write XRDs, CRDs and the function input's schema from the types
@@ -58,6 +62,7 @@ enum Command {
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
+        Command::Build => build::run(),
         Command::Cluster(arguments) => cluster::run(arguments),
         Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Compatibility(arguments) => compatibility::run(&arguments),

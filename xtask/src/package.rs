@@ -33,6 +33,12 @@ pub(crate) use install::install;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
+/// Compiles the packages' programs, as development packages have them.
+pub(crate) fn compile_programs(progress: &Progress) -> Outcome<()> {
+    Source::here().compile(Profile::Dev, Platform::host(), progress)?;
+    Ok(())
+}
+
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -96,7 +102,7 @@ impl Shape {
         &self,
         registry: &str,
         holds: &dyn Fn(&str) -> bool,
-        progress: &mut Progress,
+        progress: &Progress,
     ) -> Outcome<Vec<Built>> {
         let host = [Platform::host()];
         let given = self.platform.as_slice();
@@ -120,24 +126,24 @@ fn profile(is_release: bool) -> Profile {
 }
 
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
-    let mut progress = Progress::to_stderr();
+    let progress = Progress::to_stderr();
     let outcome = match arguments.action {
         Action::Build(shape) => shape
-            .build(stage::COMMITTED_REGISTRY, &|_| true, &mut progress)
+            .build(stage::COMMITTED_REGISTRY, &|_| true, &progress)
             .map(|packages| {
                 let files = packages.iter().flat_map(|built| &built.files);
                 files.for_each(|file| println!("{}", file.display()));
             }),
-        Action::Verify { release } => verify_all(profile(release), &mut progress),
+        Action::Verify { release } => verify_all(profile(release), &progress),
         Action::Push {
             shape,
             registry,
             without_missing,
-        } => push_all(&shape, &registry, without_missing, &mut progress),
+        } => push_all(&shape, &registry, without_missing, &progress),
         Action::Install { target, composites } => target
             .resolve()
-            .and_then(|target| install(&target, composites, &mut progress)),
-        Action::Mirror { repositories, name } => mirror_all(&repositories, &name, &mut progress),
+            .and_then(|target| install(&target, composites, &progress)),
+        Action::Mirror { repositories, name } => mirror_all(&repositories, &name, &progress),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -148,7 +154,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-fn verify_all(profile: Profile, progress: &mut Progress) -> Outcome<()> {
+fn verify_all(profile: Profile, progress: &Progress) -> Outcome<()> {
     let cli = crate::target::crossplane(progress)?;
     for (name, digest) in verify::verify(&cli, profile, progress)? {
         println!("{digest}  {name}");
@@ -160,7 +166,7 @@ fn push_all(
     shape: &Shape,
     registry: &str,
     without_missing: bool,
-    progress: &mut Progress,
+    progress: &Progress,
 ) -> Outcome<()> {
     let cli = crate::target::crossplane(progress)?;
     let crane = crate::target::crane(progress)?;
@@ -172,7 +178,7 @@ fn push_all(
     Ok(())
 }
 
-fn mirror_all(repositories: &[String], name: &str, progress: &mut Progress) -> Outcome<()> {
+fn mirror_all(repositories: &[String], name: &str, progress: &Progress) -> Outcome<()> {
     let (cluster, cache) = (Cluster::open(name)?, Cache::from_environment()?);
     for repository in repositories {
         let provider = mirror::find(repository)?;

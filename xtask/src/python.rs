@@ -78,7 +78,7 @@ fn mirrored_kinds() -> Result<OsString, Box<dyn Error>> {
 
 fn python() -> Result<Command, Box<dyn Error>> {
     let cache = Cache::from_environment()?;
-    let python = emulator::ensure(&cache, &mut Progress::to_stderr())?;
+    let python = emulator::ensure(&cache, &Progress::to_stderr())?;
     let mut command = Command::new(python);
     // Caches stay out of the checkout.
     command.env("PYTHONDONTWRITEBYTECODE", "1");

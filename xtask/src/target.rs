@@ -96,16 +96,16 @@ impl Resolved {
 }
 
 /// crane, which looks into registries; built where it is not yet.
-pub(crate) fn crane(progress: &mut Progress) -> Outcome<PathBuf> {
+pub(crate) fn crane(progress: &Progress) -> Outcome<PathBuf> {
     pinned("crane", progress)
 }
 
 /// The crossplane CLI, as local clusters have it; built where it is not yet.
-pub(crate) fn crossplane(progress: &mut Progress) -> Outcome<PathBuf> {
+pub(crate) fn crossplane(progress: &Progress) -> Outcome<PathBuf> {
     pinned("crossplane", progress)
 }
 
-fn pinned(program: &str, progress: &mut Progress) -> Outcome<PathBuf> {
+fn pinned(program: &str, progress: &Progress) -> Outcome<PathBuf> {
     let cache = Cache::from_environment()?;
     let built = binaries::ensure(&cache, &[program], progress)?;
     Ok(built.path(program)?.to_path_buf())

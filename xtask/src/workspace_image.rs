@@ -96,7 +96,7 @@ impl Variant {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let progress = &mut Progress::to_stderr();
+    let progress = &Progress::to_stderr();
     let built = match &arguments.action {
         Action::Workspace {
             variant,
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 fn agent(
     shape: &crate::agent::Shape,
     destination: &Destination,
-    progress: &mut Progress,
+    progress: &Progress,
 ) -> Outcome<String> {
     let folder = std::env::temp_dir().join(format!("agent-image-{}", std::process::id()));
     let place = destination.take(AGENT_REPOSITORY, progress, |progress| {
@@ -144,8 +144,8 @@ impl Destination {
     fn take(
         &self,
         repository: &str,
-        progress: &mut Progress,
-        build: impl FnOnce(&mut Progress) -> Outcome<(PathBuf, String)>,
+        progress: &Progress,
+        build: impl FnOnce(&Progress) -> Outcome<(PathBuf, String)>,
     ) -> Outcome<String> {
         if let Some(folder) = &self.layout {
             let (layout, _) = build(progress)?;
@@ -171,7 +171,7 @@ impl Destination {
 
 /// The image's entry in the cache, built if it is not there: its `layout`, the
 /// `digest` of its manifest, and `packages.txt`, what is in it.
-fn ensure(variant: Variant, progress: &mut Progress) -> Outcome<PathBuf> {
+fn ensure(variant: Variant, progress: &Progress) -> Outcome<PathBuf> {
     let cache = Cache::from_environment()?;
     let recipe = crate::root().join("images/workspace");
     let sources = debian::sources()?;
@@ -180,7 +180,7 @@ fn ensure(variant: Variant, progress: &mut Progress) -> Outcome<PathBuf> {
         variant.name(),
         &key(variant, &recipe, &sources)?,
     );
-    let mut step = progress.begin(&format!("workspace image, {}", variant.name()));
+    let step = progress.begin(&format!("workspace image, {}", variant.name()));
     let _lock = cache.lock("workspace-images", |lock| {
         step.note(&format!("waiting for another build ({})", lock.display()));
     })?;

@@ -28,7 +28,7 @@ const FOR_CLAIMS_ONLY: &str = "examples/gitops";
 /// The CLI, and the folder of Crossplane's source.
 static CROSSPLANE: LazyLock<(PathBuf, PathBuf)> = LazyLock::new(|| {
     let cache = Cache::from_environment().unwrap();
-    let built = binaries::ensure(&cache, &["crossplane"], &mut Progress::to_stderr())
+    let built = binaries::ensure(&cache, &["crossplane"], &Progress::to_stderr())
         .unwrap_or_else(|error| panic!("no crossplane CLI: {error}\nis Go installed?"));
     let cli = built.path("crossplane").unwrap().to_owned();
     (cli, binaries::source("crossplane-core").unwrap())

@@ -41,7 +41,7 @@ pub fn build() -> Binaries {
     let names = ["crossplane", "crossplane-core"];
     let built = Cache::from_environment()
         .map_err(binaries::Error::from)
-        .and_then(|cache| binaries::ensure(&cache, &names, &mut Progress::to_stderr()));
+        .and_then(|cache| binaries::ensure(&cache, &names, &Progress::to_stderr()));
     built.unwrap_or_else(|error| panic!("no Crossplane: {error}\nis Go installed?"))
 }
 

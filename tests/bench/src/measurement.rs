@@ -89,7 +89,7 @@ pub(crate) async fn run<const N: usize>(
     around: &Surroundings,
     extent: Extent,
 ) -> Outcome<[Figures; N]> {
-    let mut progress = Progress::to_stderr();
+    let progress = Progress::to_stderr();
     let step = progress.begin(&format!("start each program {} times", extent.starts));
     let mut subjects = Vec::with_capacity(N);
     for program in programs {

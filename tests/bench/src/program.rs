@@ -34,7 +34,7 @@ pub(crate) struct Program {
 
 /// Builds all of them: this function, the empty one, Go's and Python's.
 pub(crate) fn build(root: &Path, folder: &Path, cache: &Cache) -> Outcome<[Program; COUNT]> {
-    let mut progress = Progress::to_stderr();
+    let progress = Progress::to_stderr();
     let step = progress.begin("compile this function and an empty one");
     cargo(root)?;
     step.end("");
@@ -60,7 +60,7 @@ pub(crate) fn build(root: &Path, folder: &Path, cache: &Cache) -> Outcome<[Progr
         title: "python environment of Python's SDK",
         lock_file: source.join("requirements.txt"),
     };
-    let interpreter = python::ensure(cache, &mut progress, &locked)?;
+    let interpreter = python::ensure(cache, &progress, &locked)?;
     let environment = interpreter
         .ancestors()
         .nth(2)

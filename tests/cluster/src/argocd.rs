@@ -16,7 +16,6 @@ use crate::cluster::{self, Cluster};
 use crate::command;
 use crate::debian;
 use crate::images;
-use crate::pins::{self, Pins};
 use crate::progress::Progress;
 use crate::wait::{self, Deadline};
 
@@ -92,13 +91,8 @@ pub enum Error {
 
 /// Builds Argo CD unless it is built, installs it or brings what is installed in line,
 /// and waits until all of it runs.
-pub fn install(cache: &Cache, cluster: &Cluster, progress: &mut Progress) -> Result<(), Error> {
-    let (module, _) =
-        pins::find(BINARY).ok_or_else(|| binaries::Error::Unknown(BINARY.to_owned()))?;
-    let version = Pins::read(module)?
-        .version(module.source)
-        .unwrap_or("unknown")
-        .to_owned();
+pub fn install(cache: &Cache, cluster: &Cluster, progress: &Progress) -> Result<(), Error> {
+    let version = binaries::version(BINARY)?;
     let built = binaries::ensure(cache, &[BINARY], progress)?;
     let debian = debian::ensure(cache, &DEBIAN, progress)?;
     let step = progress.begin("image of Argo CD");
@@ -106,7 +100,7 @@ pub fn install(cache: &Cache, cluster: &Cluster, progress: &mut Progress) -> Res
     link(built.path(BINARY)?, &cluster.programs().join(BINARY))?;
     step.end("pushed");
     let step = progress.begin("Argo CD and a git server");
-    let manifests = binaries::source_folder(module)?.join("manifests/install.yaml");
+    let manifests = binaries::source(BINARY)?.join("manifests/install.yaml");
     apply(cluster, &argocd(&manifests, &image)?)?;
     apply(cluster, &git(&image))?;
     step.end("applied");

@@ -78,6 +78,13 @@ impl Cache {
             .ok_or(Error::Unknown)
     }
 
+    /// The cache in that folder.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            root: folder.into(),
+        }
+    }
+
     /// The folder itself.
     pub fn root(&self) -> &Path {
         &self.root

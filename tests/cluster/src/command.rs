@@ -26,6 +26,14 @@ pub enum Error {
         /// Its last lines.
         output: String,
     },
+    /// The program ended badly, and said why to people.
+    #[error("{program} ended with {status}")]
+    Ended {
+        /// The program with its arguments.
+        program: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
     /// The program ended badly and its output is in a file.
     #[error("{program} ended with {status}; its log is {log}, which ends with:\n{output}")]
     FailedWithLog {
@@ -76,8 +84,21 @@ fn finish(command: &mut Command, input: Option<&str>) -> Result<String, Error> {
     })
 }
 
+/// Runs the command with its output on this process's own.
+pub(crate) fn seen(command: &mut Command) -> Result<(), Error> {
+    let program = describe(command);
+    let status = command.status().map_err(|source| Error::Start {
+        program: program.clone(),
+        source,
+    })?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Error::Ended { program, status })
+}
+
 /// Runs the command with its output in `log`.
-pub(crate) fn logged(command: &mut Command, log: &Path) -> Result<(), Error> {
+pub fn logged(command: &mut Command, log: &Path) -> Result<(), Error> {
     let program = describe(command);
     let start = |source| Error::Start {
         program: program.clone(),

@@ -76,7 +76,7 @@ impl Drop for Process {
 impl ControlPlane {
     /// Builds what is missing, starts both and waits until they are ready. Data and
     /// logs are in `folder`, whose earlier contents go.
-    pub fn start(cache: &Cache, folder: &Path, progress: &mut Progress) -> Result<Self, Error> {
+    pub fn start(cache: &Cache, folder: &Path, progress: &Progress) -> Result<Self, Error> {
         let binaries = binaries::ensure(cache, &["etcd", "kube-apiserver"], progress)?;
         let step = progress.begin("etcd and kube-apiserver");
         cache::remove_folder(folder)?;

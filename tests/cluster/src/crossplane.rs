@@ -13,7 +13,6 @@ use crate::command;
 use crate::helm;
 use crate::images;
 use crate::layout::Layout;
-use crate::pins::{self, Module, Pins};
 use crate::progress::Progress;
 
 /// The host's certificate authorities, for Crossplane's image.
@@ -36,9 +35,6 @@ pub enum Error {
     /// A program failed.
     #[error(transparent)]
     Command(#[from] command::Error),
-    /// The table of modules has no Crossplane.
-    #[error("no module builds {BINARY}: see pins::MODULES in tests/cluster")]
-    NotPinned,
 }
 
 /// What is made from Crossplane's source.
@@ -62,9 +58,8 @@ impl Files {
 }
 
 /// Makes chart and image layer, unless they are there.
-pub fn ensure(cache: &Cache, binaries: &Binaries, progress: &mut Progress) -> Result<Files, Error> {
-    let (module, _) = pins::find(BINARY).ok_or(Error::NotPinned)?;
-    let version = version(module)?;
+pub fn ensure(cache: &Cache, binaries: &Binaries, progress: &Progress) -> Result<Files, Error> {
+    let version = binaries::version(BINARY)?;
     let binary = binaries.path(BINARY)?;
     let key = key([
         ("binary", binary.as_os_str().as_encoded_bytes()),
@@ -72,7 +67,7 @@ pub fn ensure(cache: &Cache, binaries: &Binaries, progress: &mut Progress) -> Re
     ]);
     let folder = cache.entry("crossplane", "files", &key);
     let files = Files { folder, version };
-    let mut step = progress.begin("chart and image of Crossplane");
+    let step = progress.begin("chart and image of Crossplane");
     let _lock = cache.lock("crossplane", |lock| {
         step.note(&format!("waiting for another build ({})", lock.display()));
     })?;
@@ -80,18 +75,12 @@ pub fn ensure(cache: &Cache, binaries: &Binaries, progress: &mut Progress) -> Re
         step.end("cached");
         return Ok(files);
     }
-    let source = binaries::source_folder(module)?.join("cluster");
+    let source = binaries::source(BINARY)?.join("cluster");
     cache::publish(&files.folder, |folder| {
         make(&source, binary, &files.version, folder)
     })?;
     step.end("built");
     Ok(files)
-}
-
-/// The pinned version of Crossplane.
-pub fn version(module: &Module) -> Result<String, cache::Error> {
-    let pins = Pins::read(module)?;
-    Ok(pins.version(module.source).unwrap_or("unknown").to_owned())
 }
 
 fn make(source: &Path, binary: &Path, version: &str, folder: &Path) -> Result<(), Error> {

@@ -51,11 +51,11 @@ pub struct Layer<'a> {
 }
 
 /// Makes the layer, unless it is there, and answers where it is.
-pub fn ensure(cache: &Cache, layer: &Layer<'_>, progress: &mut Progress) -> Result<PathBuf, Error> {
+pub fn ensure(cache: &Cache, layer: &Layer<'_>, progress: &Progress) -> Result<PathBuf, Error> {
     let sources = sources()?;
     let entry = cache.entry("debian", layer.name, &layer_key(layer, &sources)?);
     let file = entry.join("layer.tar.gz");
-    let mut step = progress.begin(&format!("Debian packages of {}", layer.name));
+    let step = progress.begin(&format!("Debian packages of {}", layer.name));
     let _lock = cache.lock("debian", |lock| {
         step.note(&format!("waiting for another build ({})", lock.display()));
     })?;

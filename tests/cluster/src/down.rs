@@ -49,7 +49,7 @@ pub enum Error {
 
 /// Ends the cluster, if there is one. The logs of one that was not in order are
 /// kept beside its state folder until it is brought up again.
-pub fn down(cache: &Cache, name: &str, progress: &mut Progress) -> Result<(), Error> {
+pub fn down(cache: &Cache, name: &str, progress: &Progress) -> Result<(), Error> {
     state::StateFolder::of(cache, name)?;
     let _lock = cache.lock(&format!("cluster-{name}"), |lock| {
         progress.note(&format!(
@@ -65,9 +65,14 @@ pub fn down(cache: &Cache, name: &str, progress: &mut Progress) -> Result<(), Er
         }
         Err(error) => return Err(error.into()),
     };
+    end(&cluster, progress)
+}
+
+/// Ends a cluster whose lock the caller holds.
+pub(crate) fn end(cluster: &Cluster, progress: &Progress) -> Result<(), Error> {
     let verdict = cluster.verdict()?;
-    let step = progress.begin(&format!("end cluster `{name}`"));
-    let was_alive = end_processes(&cluster)?;
+    let step = progress.begin(&format!("end cluster `{}`", cluster.name()));
+    let was_alive = end_processes(cluster)?;
     let addresses = cluster.addresses();
     // An interface that is there without our processes is a cluster's of another
     // cache folder, which was free to take the number of one that had ended.
@@ -75,7 +80,7 @@ pub fn down(cache: &Cache, name: &str, progress: &mut Progress) -> Result<(), Er
         network::disconnect(addresses)?;
         cgroups::remove(&cluster.cgroup())?;
     }
-    let kept = keep_logs(&cluster, &verdict)?;
+    let kept = keep_logs(cluster, &verdict)?;
     remove_folder(cluster.state().root())?;
     step.end("done");
     if kept {

@@ -14,7 +14,7 @@ pub(crate) fn source() -> PathBuf {
 }
 
 /// Makes sure of the emulator's virtual environment and returns its Python.
-pub fn ensure(cache: &Cache, progress: &mut Progress) -> Result<PathBuf, Error> {
+pub fn ensure(cache: &Cache, progress: &Progress) -> Result<PathBuf, Error> {
     let wanted = Environment {
         name: "ec2-emulator",
         title: "python environment of the EC2 emulator",

@@ -26,7 +26,7 @@ pub enum Error {
 }
 
 /// Makes the node advertise so many, and none if `count` is 0. What runs keeps running.
-pub fn advertise(cluster: &Cluster, count: u32, progress: &mut Progress) -> Result<(), Error> {
+pub fn advertise(cluster: &Cluster, count: u32, progress: &Progress) -> Result<(), Error> {
     let step = progress.begin(&format!("{count} emulated GPUs"));
     patch(cluster, &["--subresource=status"], &status(count))?;
     patch(cluster, &[], &labels(count))?;

@@ -12,7 +12,6 @@ use crate::cluster::{self, Cluster};
 use crate::command;
 use crate::helm;
 use crate::images;
-use crate::pins::{self, Module, Pins};
 use crate::progress::Progress;
 use crate::wait::{self, Deadline};
 
@@ -62,17 +61,14 @@ pub enum Error {
 
 /// Builds Kueue unless it is built, installs it or brings what is installed in line,
 /// and waits until its webhooks answer.
-pub fn install(cache: &Cache, cluster: &Cluster, progress: &mut Progress) -> Result<(), Error> {
-    let (module, _) =
-        pins::find(BINARY).ok_or_else(|| binaries::Error::Unknown(BINARY.to_owned()))?;
-    let pins = Pins::read(module)?;
-    let version = pins.version(module.source).unwrap_or("unknown");
+pub fn install(cache: &Cache, cluster: &Cluster, progress: &Progress) -> Result<(), Error> {
+    let version = binaries::version(BINARY)?;
     let built = binaries::ensure(cache, &[BINARY], progress)?;
     let step = progress.begin("image of Kueue");
-    push_image(cluster, built.path(BINARY)?, version)?;
+    push_image(cluster, built.path(BINARY)?, &version)?;
     step.end("pushed");
     let step = progress.begin("Kueue");
-    run_helm(cluster, module, version)?;
+    run_helm(cluster, &version)?;
     step.end("ready");
     let step = progress.begin("webhooks of Kueue");
     await_webhooks(cluster)?;
@@ -105,8 +101,8 @@ fn push_image(cluster: &Cluster, binary: &Path, version: &str) -> Result<(), Err
     Ok(cache::remove_folder(&scratch)?)
 }
 
-fn run_helm(cluster: &Cluster, module: &Module, version: &str) -> Result<(), Error> {
-    let chart = binaries::source_folder(module)?.join("charts/kueue");
+fn run_helm(cluster: &Cluster, version: &str) -> Result<(), Error> {
+    let chart = binaries::source(BINARY)?.join("charts/kueue");
     let values = cluster.state().configuration().join("kueue-values.json");
     cache::write(&values, format!("{:#}\n", chart_values(cluster, version)))?;
     let mut helm = helm::call(&cluster.program("helm")?, cluster.state());

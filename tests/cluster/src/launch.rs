@@ -75,7 +75,7 @@ pub(crate) fn launch(
     layout: &Layout,
     init: &InitProgram,
     crossplane: &crossplane::Files,
-    progress: &mut Progress,
+    progress: &Progress,
 ) -> Result<(), Error> {
     let step = progress.begin("namespaces and network");
     // Of a cluster whose state folder was deleted while it ran.
@@ -201,7 +201,7 @@ impl Running<'_> {
         }
     }
 
-    fn await_part(&self, name: &str, progress: &mut Progress) -> Result<(), Error> {
+    fn await_part(&self, name: &str, progress: &Progress) -> Result<(), Error> {
         let step = progress.begin(name);
         let what = format!("{name} to be ready");
         wait::until(&what, Deadline::after(PATIENCE), LOOK, || {

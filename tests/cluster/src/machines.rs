@@ -2,15 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use crate::cache::Cache;
 use crate::cluster::Cluster;
 use crate::command;
+use crate::durations::Usual;
 use crate::emulator;
 use crate::progress::Progress;
 
 /// The image whose instances boot, in us-east-1.
 pub const IMAGE: &str = "ami-00000000000c0deb0";
+
+/// For a root file system of Debian packages, on two cores.
+const TYPICAL: Duration = Duration::from_secs(90);
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
@@ -23,18 +28,36 @@ pub enum Error {
     Command(#[from] command::Error),
 }
 
-/// Builds what machines are made of, once, and tells the cluster's emulator.
+/// Builds what machines are made of, once.
 ///
-/// On the host, as the cluster reaches no other network.
-pub fn provide(cache: &Cache, cluster: &Cluster, progress: &mut Progress) -> Result<(), Error> {
+/// On the host, as clusters reach no other network.
+pub fn build(cache: &Cache, progress: &Progress) -> Result<(), Error> {
+    run(cache, &[], "built", progress)
+}
+
+/// Builds what machines are made of, once, and tells the cluster's emulator.
+pub fn provide(cache: &Cache, cluster: &Cluster, progress: &Progress) -> Result<(), Error> {
+    run(cache, &[cluster.emulator_url()], "provided", progress)
+}
+
+fn run(
+    cache: &Cache,
+    emulator: &[String],
+    outcome: &str,
+    progress: &Progress,
+) -> Result<(), Error> {
     let mut python = Command::new(emulator::ensure(cache, progress)?);
     let step = progress.begin("machines of the EC2 emulator");
+    let usual = Usual::of(cache, "machines", TYPICAL);
+    step.expect(usual.duration());
     python
         .env("PYTHONPATH", source())
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        .args(["-m", "machines.provide", &cluster.emulator_url()]);
+        .args(["-m", "machines.provide"])
+        .args(emulator);
     command::output(&mut python)?;
-    step.end("provided");
+    usual.record(step.elapsed());
+    step.end(outcome);
     Ok(())
 }
 
@@ -48,7 +71,7 @@ pub fn host_keys(
 ) -> Result<String, Error> {
     let mut python = Command::new(emulator::ensure(
         cache,
-        &mut Progress::to(Box::new(std::io::sink())),
+        &Progress::to(Box::new(std::io::sink())),
     )?);
     python
         .env("PYTHONPATH", source())

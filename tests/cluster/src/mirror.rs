@@ -9,7 +9,7 @@ use crate::cache::{self, Cache, key};
 use crate::cluster::{self, Cluster};
 use crate::command;
 use crate::images;
-use crate::pins::{self, Module, Pins};
+use crate::pins::{self, Binary, Module, Pins};
 use crate::progress::Progress;
 
 /// Raised when the package is made differently from the same source.
@@ -77,16 +77,14 @@ pub fn find(repository: &str) -> Result<&'static Provider, Error> {
 impl Provider {
     /// The manifests of its kinds, downloaded if need be; nothing is built.
     pub fn kinds(&self) -> Result<Vec<PathBuf>, Error> {
-        let crds = binaries::source_folder(self.module()?)?.join("package/crds");
+        let crds = binaries::source(self.binary)?.join("package/crds");
         let file = |kind| crds.join(format!("{kind}.yaml"));
         Ok(self.kinds.iter().map(file).collect())
     }
 
-    fn module(&self) -> Result<&'static Module, Error> {
-        match pins::find(self.binary) {
-            Some((module, _)) => Ok(module),
-            None => Err(binaries::Error::Unknown(self.binary.to_owned()).into()),
-        }
+    fn pinned(&self) -> Result<(&'static Module, &'static Binary), Error> {
+        let unknown = || binaries::Error::Unknown(self.binary.to_owned());
+        Ok(pins::find(self.binary).ok_or_else(unknown)?)
     }
 }
 
@@ -96,11 +94,11 @@ pub fn mirror(
     cache: &Cache,
     cluster: &Cluster,
     provider: &Provider,
-    progress: &mut Progress,
+    progress: &Progress,
 ) -> Result<String, Error> {
-    let module = provider.module()?;
+    let (module, program) = provider.pinned()?;
     let pins = Pins::read(module)?;
-    let version = pins.version(module.source).unwrap_or("unknown");
+    let version = pins.version_of(program);
     let target = Target {
         repository: format!("{}/{}", cluster.registry(), provider.repository),
         version,
@@ -220,7 +218,7 @@ mod tests {
     #[test]
     fn every_provider_has_its_pins_and_its_package() {
         for provider in PROVIDERS {
-            let module = provider.module().unwrap();
+            let module = provider.pinned().unwrap().0;
             let meta = Pins::read(module).unwrap().folder;
             let meta = meta.join("package/crossplane.yaml");
             assert!(cache::read(&meta).unwrap().contains(provider.binary));

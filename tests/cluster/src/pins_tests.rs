@@ -21,9 +21,15 @@ fn every_module_of_the_table_has_its_pins() {
     for module in MODULES {
         let pins = Pins::read(module).unwrap();
         assert!(pins.go_version().is_some(), "{}: no go line", module.folder);
-        if !module.source.is_empty() {
-            let version = pins.version(module.source);
-            assert!(version.is_some(), "{}: no version", module.folder);
+        let programs = module.binaries.iter().map(|binary| binary.source);
+        let sources = programs.chain(module.stamps.iter().map(|stamp| stamp.source));
+        for source in sources.filter(|source| !source.is_empty()) {
+            let version = pins.version(source);
+            assert!(
+                version.is_some(),
+                "{}: no version of {source}",
+                module.folder
+            );
         }
     }
 }
@@ -78,6 +84,15 @@ fn a_raised_pin_is_built_anew_and_an_unchanged_one_is_not() {
 #[test]
 fn a_changed_program_of_ours_is_built_anew() {
     let (module, binary) = find("pause").unwrap();
-    let key = |source: &str| pins(&[("main.go", source)]).key(module, binary, "go1.26.8");
-    assert_ne!(key("package main"), key("package main // other"));
+    let key = |path: &str, source: &str| pins(&[(path, source)]).key(module, binary, "go1.26.8");
+    let ours = "./pause/main.go";
+    assert_ne!(
+        key(ours, "package main"),
+        key(ours, "package main // other")
+    );
+    let other = "./volumes/main.go";
+    assert_eq!(
+        key(other, "package main"),
+        key(other, "package main // other")
+    );
 }

@@ -1,101 +1,195 @@
 use super::*;
 
-const NEEDS: Needs<'static> = Needs {
-    go: "1.26.0",
-    building: true,
-};
-
-fn complete() -> Facts {
+fn enough() -> Facts<'static> {
     Facts {
-        root: true,
-        go: Some("go1.26.8".to_owned()),
-        present: PACKAGED.iter().map(|(name, ..)| *name).collect(),
-        memory: MEMORY,
+        memory: MEMORY_TO_BUILD,
         disk: DISK_TO_BUILD,
-        cache: "/cache".into(),
+        cache: Path::new("/cache"),
     }
 }
 
 #[test]
 fn a_complete_machine_is_not_complained_about() {
-    assert_eq!(missing(&complete(), NEEDS), []);
+    assert_eq!(missing(&enough(), true), []);
 }
 
 #[test]
 fn everything_that_is_missing_is_named_at_once() {
     let facts = Facts {
-        root: false,
-        go: None,
-        present: vec!["tar"],
         memory: 1 << 30,
         disk: 1 << 30,
-        ..complete()
+        cache: Path::new("/a b"),
     };
-    let text = render(&missing(&facts, NEEDS));
+    let text = render(&missing(&facts, true));
     for word in [
-        "root",
-        "Go 1.26.0",
-        "runc",
-        "nft:",
-        "apt-get install nftables",
-        "CNI",
-        "3.0 GiB of free memory",
+        "11.0 GiB of free memory (found 1.0 GiB)",
         "16.0 GiB of free disk (found 1.0 GiB)",
-        "--install-prerequisites",
+        "a cache folder without",
     ] {
         assert!(text.contains(word), "{word} is not in:\n{text}");
     }
-    assert!(!text.contains("- tar"), "{text}");
 }
 
 #[test]
-fn the_command_at_the_end_names_each_package_once() {
+fn less_memory_and_disk_are_enough_once_everything_is_built() {
     let facts = Facts {
-        present: Vec::new(),
-        ..complete()
-    };
-    let text = render(&missing(&facts, NEEDS));
-    let command = text
-        .lines()
-        .find(|line| line.contains("apt-get update"))
-        .unwrap_or_default();
-    assert_eq!(command.matches("util-linux").count(), 1, "{command}");
-    assert!(command.contains("conntrack"), "{command}");
-}
-
-#[test]
-fn an_old_go_is_refused_with_the_version_that_was_found() {
-    let facts = Facts {
-        go: Some("go1.19.8".to_owned()),
-        ..complete()
-    };
-    let found = missing(&facts, NEEDS);
-    assert_eq!(found[0].what, "Go 1.26.0 or newer (found go1.19.8)");
-    assert!(at_least("go1.27rc1", "1.26.0") || at_least("go1.27.0", "1.26.0"));
-    assert!(!at_least("go1.9.0", "1.26.0"));
-}
-
-#[test]
-fn less_disk_is_enough_once_everything_is_built() {
-    let facts = Facts {
+        memory: MEMORY,
         disk: DISK,
-        ..complete()
+        ..enough()
     };
-    let built = Needs {
-        building: false,
-        ..NEEDS
-    };
-    assert_eq!(missing(&facts, built), []);
-    assert_eq!(missing(&facts, NEEDS).len(), 1);
+    assert_eq!(missing(&facts, false), []);
+    assert_eq!(missing(&facts, true).len(), 2);
 }
 
 #[test]
 fn a_cache_folder_that_would_break_search_paths_is_refused() {
     for path in ["/a:b", "/a b", "/a'b"] {
         let facts = Facts {
-            cache: path.into(),
-            ..complete()
+            cache: Path::new(path),
+            ..enough()
         };
-        assert_eq!(missing(&facts, NEEDS).len(), 1, "{path}");
+        assert_eq!(missing(&facts, true).len(), 1, "{path}");
+    }
+}
+
+mod programs {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::path::{Path, PathBuf};
+    use std::process::{Command, Output};
+    use std::time::{Duration, Instant};
+
+    /// What the script itself calls.
+    const TOOLS: &[&str] = &[
+        "dirname", "grep", "head", "id", "printf", "sed", "sh", "sort", "tail", "touch", "chmod",
+    ];
+
+    /// A machine of which `PATH` shows only what a test puts there.
+    struct Machine {
+        folder: PathBuf,
+    }
+
+    impl Machine {
+        /// It has everything that the list names as a program, and the Rust and Go of now.
+        fn complete(name: &str) -> Self {
+            let folder = format!("prerequisites-{name}-{}", std::process::id());
+            let machine = Self {
+                folder: std::env::temp_dir().join(folder),
+            };
+            fs::create_dir_all(&machine.folder).unwrap();
+            let path = std::env::var_os("PATH").unwrap();
+            for tool in TOOLS {
+                let found = std::env::split_paths(&path)
+                    .map(|folder| folder.join(tool))
+                    .find(|file| file.is_file());
+                symlink(found.unwrap(), machine.folder.join(tool)).unwrap();
+            }
+            for line in include_str!("../prerequisites.list").lines() {
+                let signs = line.split_whitespace().skip(1);
+                for sign in
+                    signs.filter(|sign| !line.starts_with('#') && !sign.contains(['/', ':']))
+                {
+                    machine.program(sign, "exit 0");
+                }
+            }
+            machine.program("rustc", "echo 'rustc 1.99.0 (0 2026-01-01)'");
+            machine.program(
+                "go",
+                "[ $1 = version ] && echo 'go version go1.99.1 linux/amd64'",
+            );
+            machine
+        }
+
+        fn program(&self, name: &str, text: &str) {
+            let file = self.folder.join(name);
+            // A link would lead the text into this machine's own program.
+            if file.is_symlink() {
+                fs::remove_file(&file).unwrap();
+            }
+            fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+
+        fn without(self, name: &str) -> Self {
+            fs::remove_file(self.folder.join(name)).unwrap();
+            self
+        }
+
+        fn check(&self, install: &str) -> (Output, String) {
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("prerequisites.sh");
+            let ran = Command::new("/bin/sh")
+                .arg(script)
+                .env_clear()
+                .env("PATH", &self.folder)
+                .env("SYSTEM_PATH", "")
+                .env("INSTALL", install)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+            (ran, said)
+        }
+    }
+
+    impl Drop for Machine {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.folder).unwrap();
+        }
+    }
+
+    #[test]
+    fn one_missing_program_is_named_with_its_package_before_anything_is_compiled() {
+        let machine = Machine::complete("named").without("nft");
+        machine.program("apt-get", "touch ${0%/*}/called");
+        let began = Instant::now();
+        let (ran, said) = machine.check("no");
+        assert!(
+            began.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            began.elapsed()
+        );
+        assert!(!ran.status.success());
+        assert!(
+            said.contains("apt-get install -y --no-install-recommends nftables"),
+            "{said}"
+        );
+        assert!(
+            !machine.folder.join("called").exists(),
+            "INSTALL=no installed"
+        );
+    }
+
+    #[test]
+    fn missing_packages_are_installed_unless_somebody_refuses() {
+        let machine = Machine::complete("installed").without("nft").without("git");
+        machine.program(
+            "apt-get",
+            "case $1 in install) for p in \"$@\"; do case $p in nftables) p=nft ;; esac; \
+             printf '#!/bin/sh\\n' >${0%/*}/$p; chmod +x ${0%/*}/$p; done ;; esac",
+        );
+        let (ran, said) = machine.check("");
+        assert!(ran.status.success(), "{said}");
+        assert!(said.contains("git nftables"), "{said}");
+        let (_, said) = machine.check("");
+        assert_eq!(said, "", "a complete machine needs no word");
+    }
+
+    #[test]
+    fn what_apt_cannot_bring_is_named_with_what_was_found() {
+        let machine = Machine::complete("by-hand").without("rustc");
+        machine.program(
+            "go",
+            "[ $1 = version ] && echo 'go version go1.9.8 linux/amd64'",
+        );
+        machine.program("id", "echo 1000");
+        let (ran, said) = machine.check("");
+        assert!(!ran.status.success());
+        for words in [
+            "- root",
+            "- Rust 1.",
+            "(found 1.9.8): install it",
+            "sudo -E",
+        ] {
+            assert!(said.contains(words), "{words} is not in:\n{said}");
+        }
     }
 }

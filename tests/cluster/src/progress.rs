@@ -1,77 +1,182 @@
-//! What the user sees while something takes long: one line per step, with the
-//! time it took.
+//! What people see while something takes long.
+//!
+//! On a terminal, steps under way are lines at its end that tell each second how long
+//! they take. Elsewhere a line says so every 30 seconds. A step that ended is one line in
+//! both, with the time that it took.
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where progress lines go.
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+/// How often a terminal is drawn.
+const FRAME: Duration = Duration::from_millis(500);
+/// How long it may be silent elsewhere.
+const SILENCE: Duration = Duration::from_secs(30);
+/// When a step that takes long is first told of: by then one that had nothing to do ended.
+const ANNOUNCED: Duration = Duration::from_secs(2);
+/// Where outcomes begin.
+const TITLE: usize = 44;
+
+/// Where progress goes. Clones write to the same place, each from its own thread.
+#[derive(Clone)]
 pub struct Progress {
-    out: Box<dyn Write>,
+    shared: Arc<Mutex<Shared>>,
 }
 
 /// A step under way. A step that is dropped unfinished reads "failed".
-pub struct Step<'a> {
-    progress: &'a mut Progress,
-    title: String,
+pub struct Step {
+    progress: Progress,
+    number: u64,
     began: Instant,
     ended: bool,
+}
+
+/// Tells how far a step is, in words.
+type Measure = Box<dyn Fn() -> Option<String> + Send>;
+
+struct Shared {
+    out: Out,
+    running: Vec<Running>,
+    begun: u64,
+    last_line: Instant,
+}
+
+enum Out {
+    Terminal(MultiProgress),
+    Lines(Box<dyn Write + Send>),
+}
+
+struct Running {
+    number: u64,
+    title: String,
+    began: Instant,
+    expected: Option<Duration>,
+    measure: Option<Measure>,
+    /// Whether a line told people of it; not on a terminal.
+    announced: bool,
+    /// On a terminal.
+    bar: Option<ProgressBar>,
 }
 
 impl Progress {
     /// Writes to standard error, which keeps standard output for results.
     pub fn to_stderr() -> Self {
-        Self::to(Box::new(std::io::stderr()))
+        if std::io::stderr().is_terminal() {
+            Self::with(Out::Terminal(MultiProgress::new()))
+        } else {
+            Self::to(Box::new(std::io::stderr()))
+        }
     }
 
-    /// Writes to `out`.
-    pub fn to(out: Box<dyn Write>) -> Self {
-        Self { out }
+    /// Writes lines to `out`.
+    pub fn to(out: Box<dyn Write + Send>) -> Self {
+        Self::with(Out::Lines(out))
+    }
+
+    fn with(out: Out) -> Self {
+        let shared = Arc::new(Mutex::new(Shared {
+            out,
+            running: Vec::new(),
+            begun: 0,
+            last_line: Instant::now(),
+        }));
+        let watched = Arc::downgrade(&shared);
+        thread::spawn(move || draw(&watched));
+        Self { shared }
     }
 
     /// A line of its own.
-    pub fn note(&mut self, text: &str) {
-        self.print(&format!("{text}\n"));
+    pub fn note(&self, text: &str) {
+        self.lock().line(text);
     }
 
-    /// Begins a step: its title shows at once, its outcome when it ends.
-    pub fn begin(&mut self, title: &str) -> Step<'_> {
-        let title = format!("{title:<44}");
-        self.print(&title);
+    /// Begins a step.
+    pub fn begin(&self, title: &str) -> Step {
+        let mut shared = self.lock();
+        shared.begun += 1;
+        let (number, began) = (shared.begun, Instant::now());
+        let bar = shared.bar();
+        shared.running.push(Running {
+            number,
+            title: title.to_owned(),
+            began,
+            expected: None,
+            measure: None,
+            announced: false,
+            bar,
+        });
+        shared.draw(began);
         Step {
-            progress: self,
-            title,
-            began: Instant::now(),
+            progress: self.clone(),
+            number,
+            began,
             ended: false,
         }
     }
 
-    fn print(&mut self, text: &str) {
-        // A closed terminal must not end the work that it watched.
-        let _ = self.out.write_all(text.as_bytes());
-        let _ = self.out.flush();
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Step<'_> {
+impl Step {
+    /// Tells people how long it usually takes.
+    pub fn expect(&self, usual: Duration) {
+        let mut shared = self.progress.lock();
+        if let Some(running) = shared.find(self.number) {
+            running.expected = Some(usual);
+        }
+    }
+
+    /// Asks `measure` how far it is, whenever people are told about the step.
+    pub fn follow(&self, measure: impl Fn() -> Option<String> + Send + 'static) {
+        if let Some(running) = self.progress.lock().find(self.number) {
+            running.measure = Some(Box::new(measure));
+        }
+    }
+
+    /// How long it has taken so far.
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// A line of its own in the middle of the step.
+    pub fn note(&self, text: &str) {
+        self.progress.note(text);
+    }
+
     /// Ends the step well.
     pub fn end(mut self, outcome: &str) {
         self.finish(outcome);
     }
 
-    /// A line of its own in the middle of the step.
-    pub fn note(&mut self, text: &str) {
-        let line = format!("\n{text}\n{}", self.title);
-        self.progress.print(&line);
-    }
-
     fn finish(&mut self, outcome: &str) {
         self.ended = true;
-        let line = format!("{outcome:<8}{}\n", seconds(self.began.elapsed()));
-        self.progress.print(&line);
+        let took = self.elapsed().as_secs_f64();
+        let mut shared = self.progress.lock();
+        let Some(at) = shared
+            .running
+            .iter()
+            .position(|one| one.number == self.number)
+        else {
+            return;
+        };
+        let running = shared.running.remove(at);
+        if let Some(bar) = running.bar {
+            bar.finish_and_clear();
+        }
+        shared.line(&format!(
+            "{:<TITLE$}{outcome:<8}{took:>7.1} s",
+            running.title
+        ));
     }
 }
 
-impl Drop for Step<'_> {
+impl Drop for Step {
     fn drop(&mut self) {
         if !self.ended {
             self.finish("failed");
@@ -79,63 +184,99 @@ impl Drop for Step<'_> {
     }
 }
 
-fn seconds(duration: Duration) -> String {
-    format!("{:>7.1} s", duration.as_secs_f64())
+impl Shared {
+    fn find(&mut self, number: u64) -> Option<&mut Running> {
+        self.running.iter_mut().find(|one| one.number == number)
+    }
+
+    fn bar(&self) -> Option<ProgressBar> {
+        let Out::Terminal(all) = &self.out else {
+            return None;
+        };
+        let style = ProgressStyle::with_template("{wide_msg}").ok()?;
+        Some(all.add(ProgressBar::new_spinner().with_style(style)))
+    }
+
+    fn line(&mut self, text: &str) {
+        // A closed terminal must not end the work that it watched.
+        match &mut self.out {
+            Out::Terminal(all) => {
+                let _ = all.println(text);
+            }
+            Out::Lines(out) => {
+                let _ = writeln!(out, "{text}");
+                let _ = out.flush();
+            }
+        }
+        self.last_line = Instant::now();
+    }
+
+    /// Tells how the steps under way are at that time.
+    fn draw(&mut self, now: Instant) {
+        for running in &self.running {
+            if let Some(bar) = &running.bar {
+                bar.set_message(running.describe(now));
+                bar.tick();
+            }
+        }
+        if matches!(self.out, Out::Lines(_)) {
+            self.draw_lines(now);
+        }
+    }
+
+    fn draw_lines(&mut self, now: Instant) {
+        let is_silent = now.saturating_duration_since(self.last_line) >= SILENCE;
+        let mut lines = Vec::new();
+        for running in &mut self.running {
+            if is_silent || running.is_to_announce(now) {
+                running.announced = true;
+                lines.push(running.describe(now));
+            }
+        }
+        if !lines.is_empty() {
+            self.line(&lines.join("\n"));
+            self.last_line = now;
+        }
+    }
+}
+
+impl Running {
+    /// Whether people are to hear of it, as it takes long, before they hear of silence.
+    fn is_to_announce(&self, now: Instant) -> bool {
+        let takes_long = self.expected.is_some_and(|usual| usual >= SILENCE);
+        let so_far = now.saturating_duration_since(self.began);
+        !self.announced && takes_long && so_far >= ANNOUNCED
+    }
+
+    fn describe(&self, now: Instant) -> String {
+        let so_far = clock(now.saturating_duration_since(self.began));
+        let mut text = format!("{:<TITLE$}{so_far:>7}", self.title);
+        if let Some(expected) = self.expected {
+            let _ = write!(text, " of about {}", clock(expected));
+        }
+        if let Some(measured) = self.measure.as_ref().and_then(|measure| measure()) {
+            let _ = write!(text, ", {measured}");
+        }
+        text
+    }
+}
+
+/// Draws until nobody can write there any more.
+fn draw(watched: &Weak<Mutex<Shared>>) {
+    while let Some(shared) = watched.upgrade() {
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.draw(Instant::now());
+        drop(shared);
+        thread::sleep(FRAME);
+    }
+}
+
+/// Such as `1:05`: minutes and seconds.
+fn clock(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
-    use super::*;
-
-    #[derive(Clone, Default)]
-    struct Paper(Rc<RefCell<Vec<u8>>>);
-
-    impl Write for Paper {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.borrow_mut().write(bytes)
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    fn printed(work: impl FnOnce(&mut Progress)) -> String {
-        let paper = Paper::default();
-        work(&mut Progress::to(Box::new(paper.clone())));
-        String::from_utf8(paper.0.take()).unwrap()
-    }
-
-    #[test]
-    fn a_step_shows_its_title_before_it_ends_and_its_time_after() {
-        let began = printed(|progress| std::mem::forget(progress.begin("binary etcd")));
-        assert_eq!(began.trim_end(), "binary etcd");
-        let ended = printed(|progress| progress.begin("binary etcd").end("built"));
-        let words: Vec<_> = ended.split_whitespace().collect();
-        assert_eq!(words, ["binary", "etcd", "built", "0.0", "s"]);
-    }
-
-    #[test]
-    fn a_step_that_an_error_cuts_short_does_not_look_finished() {
-        let text = printed(|progress| drop(progress.begin("images")));
-        assert!(text.contains("failed"), "{text}");
-    }
-
-    #[test]
-    fn a_note_in_a_step_leaves_the_outcome_beside_its_title() {
-        let text = printed(|progress| {
-            let mut step = progress.begin("binary etcd");
-            step.note("waiting");
-            step.end("cached");
-        });
-        let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines[1], "waiting");
-        assert!(
-            lines[2].starts_with("binary etcd") && lines[2].contains("cached"),
-            "{text}"
-        );
-    }
-}
+#[path = "progress_tests.rs"]
+mod tests;

@@ -31,12 +31,8 @@ pub struct Environment {
 }
 
 /// Makes sure of the environment and returns its Python.
-pub fn ensure(
-    cache: &Cache,
-    progress: &mut Progress,
-    wanted: &Environment,
-) -> Result<PathBuf, Error> {
-    let mut step = progress.begin(wanted.title);
+pub fn ensure(cache: &Cache, progress: &Progress, wanted: &Environment) -> Result<PathBuf, Error> {
+    let step = progress.begin(wanted.title);
     let requirements = cache::read(&wanted.lock_file)?;
     let python = command::output(
         Command::new("python3").args(["-c", "import sys; print(sys.version, sys.base_prefix)"]),

@@ -12,15 +12,16 @@ use crate::cluster::{self, Cluster};
 use crate::command;
 use crate::configuration;
 use crate::crossplane;
+use crate::down;
 use crate::emulator;
 use crate::launch;
 use crate::layout::Layout;
 use crate::machines;
 use crate::network::{self, Addresses};
 use crate::parts;
-use crate::pins::{self, MODULES, Pins};
+use crate::pins;
 use crate::plan::Probe;
-use crate::prerequisites::{self, Needs};
+use crate::prerequisites;
 use crate::probe;
 use crate::progress::Progress;
 use crate::state::{self, Record, Stage, StateFolder, Verdict, choose_index};
@@ -31,8 +32,6 @@ use crate::supervisor::PartStatus;
 pub struct Options {
     /// The cluster's name.
     pub name: String,
-    /// Whether missing Debian packages are to be installed.
-    pub install_prerequisites: bool,
     /// The program that calls [`init::run`](crate::init::run) with the path that
     /// it gets as its last argument.
     pub init: InitProgram,
@@ -62,6 +61,9 @@ pub enum Error {
     /// The cluster cannot be looked at.
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
+    /// What a killed start left cannot be removed.
+    #[error(transparent)]
+    Down(#[from] down::Error),
     /// A binary cannot be built.
     #[error(transparent)]
     Binaries(#[from] binaries::Error),
@@ -106,18 +108,24 @@ pub enum Error {
     },
 }
 
-/// Builds everything that clusters need and starts none, so that whoever starts
-/// one does not wait for a compiler.
-pub fn build(cache: &Cache, install: bool, progress: &mut Progress) -> Result<(), Error> {
-    check_prerequisites(cache, install, progress)?;
+/// Builds everything that clusters need and starts none.
+pub fn build(cache: &Cache, progress: &Progress) -> Result<(), Error> {
     Built::ensure(cache, progress).map(drop)
 }
 
+/// Checks what the machine must have to build and to start clusters.
+pub fn check(cache: &Cache) -> Result<(), Error> {
+    // Without Go, nothing says what is built: the check itself will say so.
+    let building = binaries::missing(cache, &pins::cluster_binaries())
+        .map_or(true, |missing| !missing.is_empty());
+    Ok(prerequisites::ensure(building, cache.root())?)
+}
+
 /// Brings the cluster up; one that is up is left alone.
-pub fn up(cache: &Cache, options: &Options, progress: &mut Progress) -> Result<Cluster, Error> {
+pub fn up(cache: &Cache, options: &Options, progress: &Progress) -> Result<Cluster, Error> {
     let name = &options.name;
     let state = StateFolder::of(cache, name)?;
-    check_prerequisites(cache, options.install_prerequisites, progress)?;
+    check(cache)?;
     let _lock = cache.lock(&format!("cluster-{name}"), |lock| {
         progress.note(&format!(
             "waiting for another command on `{name}` ({})",
@@ -160,7 +168,7 @@ struct Built {
 }
 
 impl Built {
-    fn ensure(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
+    fn ensure(cache: &Cache, progress: &Progress) -> Result<Self, Error> {
         let binaries = binaries::ensure(cache, &pins::cluster_binaries(), progress)?;
         Ok(Self {
             python: emulator::ensure(cache, progress)?,
@@ -170,26 +178,8 @@ impl Built {
     }
 }
 
-fn check_prerequisites(cache: &Cache, install: bool, progress: &mut Progress) -> Result<(), Error> {
-    let mut go = "0".to_owned();
-    for module in MODULES {
-        let pins = Pins::read(module)?;
-        go = prerequisites::newer(go, pins.go_version().unwrap_or_default());
-    }
-    // Without Go, nothing says what is built: the check itself will say so.
-    let building = binaries::missing(cache, &pins::cluster_binaries())
-        .map_or(true, |missing| !missing.is_empty());
-    let needs = Needs { go: &go, building };
-    Ok(prerequisites::ensure(
-        needs,
-        cache.root(),
-        install,
-        progress,
-    )?)
-}
-
 /// The cluster, if it is up; an error, if it is there and not up.
-fn existing(cache: &Cache, name: &str, progress: &mut Progress) -> Result<Option<Cluster>, Error> {
+fn existing(cache: &Cache, name: &str, progress: &Progress) -> Result<Option<Cluster>, Error> {
     let cluster = match Cluster::find(cache, name) {
         Ok(cluster) => cluster,
         Err(cluster::Error::Absent { .. }) => return Ok(None),
@@ -215,12 +205,19 @@ fn existing(cache: &Cache, name: &str, progress: &mut Progress) -> Result<Option
             Err(half_up(deaths.join("\n")))
         }
         Verdict::Gone => Err(half_up(launch::init_failed(cluster.state()).to_string())),
-        other @ Verdict::Starting => Err(half_up(other.to_string())),
+        // Whoever started it had the lock that is ours now, and did not live to end this.
+        Verdict::Starting => {
+            progress.note(&format!(
+                "cluster `{name}` was half up when its start was killed"
+            ));
+            down::end(&cluster, progress)?;
+            Ok(None)
+        }
     }
 }
 
 /// Gives the cluster its number, and records it so that no other takes it.
-fn take_number(cache: &Cache, name: &str, progress: &mut Progress) -> Result<Record, Error> {
+fn take_number(cache: &Cache, name: &str, progress: &Progress) -> Result<Record, Error> {
     let _lock = cache.lock("clusters", |_| {})?;
     let routes = network::host_routes()?;
     let in_use = |index: u8| {
@@ -239,19 +236,13 @@ fn take_number(cache: &Cache, name: &str, progress: &mut Progress) -> Result<Rec
             "note: while the cluster is up, {ours} leads to it and not to {theirs}"
         ));
     }
-    let version = |binary: &str| -> Result<String, Error> {
-        match pins::find(binary) {
-            Some((module, _)) => Ok(crossplane::version(module)?),
-            None => Err(binaries::Error::Unknown(binary.to_owned()).into()),
-        }
-    };
     let record = Record {
         name: name.to_owned(),
         index,
         created: Timestamp::now(),
         stage: Stage::Preparing,
-        kubernetes: version("kubelet")?,
-        crossplane: version("crossplane-core")?,
+        kubernetes: binaries::version("kubelet")?,
+        crossplane: binaries::version("crossplane-core")?,
     };
     let state = StateFolder::of(cache, name)?;
     remove_folder(state.root())?;
@@ -261,7 +252,7 @@ fn take_number(cache: &Cache, name: &str, progress: &mut Progress) -> Result<Rec
 }
 
 /// Fills the state folder.
-fn prepare(layout: &Layout, init: &InitProgram, progress: &mut Progress) -> Result<(), Error> {
+fn prepare(layout: &Layout, init: &InitProgram, progress: &Progress) -> Result<(), Error> {
     let step = progress.begin("certificates and configuration");
     let state = &layout.state;
     remove_folder(&state.last_logs())?;

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::interrupt;
+
 /// The condition did not come about in time.
 #[derive(Debug, thiserror::Error)]
 #[error("waited {seconds} s for {what}; last seen: {observed}")]
@@ -30,9 +32,9 @@ impl Deadline {
         }
     }
 
-    /// Whether it has passed.
+    /// Whether it has passed, or somebody does not want to wait any longer.
     pub fn passed(self) -> bool {
-        Instant::now() >= self.at
+        Instant::now() >= self.at || interrupt::requested()
     }
 
     /// The error of waiting in vain for `what`, with what was `observed` instead.

@@ -1,7 +1,7 @@
-"""Provides an EC2 emulator with machines: `python -m machines.provide URL`.
+"""Provides an EC2 emulator with machines: `python -m machines.provide [URL]`.
 
 Makes what they need, once: a root file system, an image, and wheels for what the
-function's goldens install.
+function's goldens install. Without a URL, that is all.
 """
 
 import json
@@ -38,6 +38,9 @@ def provide(url: str) -> None:
 
 if __name__ == "__main__":
     try:
-        provide(sys.argv[1])
+        if sys.argv[1:]:
+            provide(sys.argv[1])
+        else:
+            folders()
     except (LookupError, RuntimeError, OSError) as problem:
         sys.exit(f"error: {problem}")

@@ -36,7 +36,7 @@ pub(crate) struct Login {
 impl Login {
     /// Provides the cluster's emulator with machines, and the owner with a key whose
     /// private half stays in the cluster's state folder.
-    pub(crate) fn prepare(name: &str, target: &Resolved, progress: &mut Progress) -> Outcome<Self> {
+    pub(crate) fn prepare(name: &str, target: &Resolved, progress: &Progress) -> Outcome<Self> {
         let (cache, cluster) = (Cache::from_environment()?, Cluster::open(name)?);
         machines::provide(&cache, &cluster, progress)?;
         let folder = cluster.state().root().join("demo");
@@ -88,7 +88,7 @@ impl Login {
     pub(crate) fn log_in(
         &self,
         target: &Resolved,
-        progress: &mut Progress,
+        progress: &Progress,
     ) -> Outcome<(String, String)> {
         let began = Instant::now();
         let step = progress.begin("log in");

@@ -59,16 +59,14 @@ pub(super) fn build(
     cli: &Path,
     source: &Source,
     request: &Request<'_>,
-    progress: &mut Progress,
+    progress: &Progress,
 ) -> Outcome<Vec<Built>> {
     let to = source.packages(request.profile);
     fs::create_dir_all(&to)?;
     let mut programs = Vec::new();
     for platform in request.platforms {
-        let architecture = platform.architecture();
-        let step = progress.begin(&format!("compile programs for linux/{architecture}"));
-        programs.push((*platform, source.compile(request.profile, *platform)?));
-        step.end("");
+        let folder = source.compile(request.profile, *platform, progress)?;
+        programs.push((*platform, folder));
     }
     let mut packages = Vec::new();
     for package in PACKAGES {

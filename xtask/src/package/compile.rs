@@ -8,8 +8,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use local_cluster::progress::{Progress, Step};
+
 use super::contents::PACKAGES;
 use super::platform::Platform;
+use crate::cargo;
 use crate::process::output;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -36,7 +39,7 @@ impl Profile {
 /// its symbols.
 pub(crate) fn write(program: &str, is_release: bool, platform: Platform, to: &Path) -> Outcome<()> {
     let profile = super::profile(is_release);
-    let folder = Source::here().compile_programs(&[program], profile, platform)?;
+    let folder = Source::here().compile_programs(&[program], profile, platform, None)?;
     let mut strip = Command::new(platform.tool("strip"));
     output(strip.arg("-o").arg(to).arg(folder.join(program)))?;
     Ok(())
@@ -65,9 +68,18 @@ impl Source {
 
     /// Compiles the programs of all packages for a platform. Answers the folder that they
     /// are in.
-    pub(super) fn compile(&self, profile: Profile, platform: Platform) -> Outcome<PathBuf> {
+    pub(super) fn compile(
+        &self,
+        profile: Profile,
+        platform: Platform,
+        progress: &Progress,
+    ) -> Outcome<PathBuf> {
         let programs: Vec<&str> = PACKAGES.iter().filter_map(|one| one.program).collect();
-        self.compile_programs(&programs, profile, platform)
+        let architecture = platform.architecture();
+        let step = progress.begin(&format!("compile programs for linux/{architecture}"));
+        let folder = self.compile_programs(&programs, profile, platform, Some(&step))?;
+        step.end("");
+        Ok(folder)
     }
 
     /// Compiles some programs. Features are those of the whole workspace, whatever they
@@ -77,13 +89,14 @@ impl Source {
         programs: &[&str],
         profile: Profile,
         platform: Platform,
+        step: Option<&Step>,
     ) -> Outcome<PathBuf> {
         platform.check()?;
         let mut cargo = Command::new(env!("CARGO"));
         cargo
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.target)
-            .args(["build", "--quiet", "--workspace", "--locked"]);
+            .args(["build", "--workspace", "--locked"]);
         for program in programs {
             cargo.args(["--bin", program]);
         }
@@ -97,7 +110,7 @@ impl Source {
         if profile == Profile::Release {
             cargo.arg("--release");
         }
-        output(&mut cargo)?;
+        cargo::run(&mut cargo, &format!("compile-{}", profile.folder()), step)?;
         Ok(folder.join(profile.folder()))
     }
 

@@ -19,7 +19,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 pub(crate) fn install(
     target: &Resolved,
     composites: Composites,
-    progress: &mut Progress,
+    progress: &Progress,
 ) -> Outcome<()> {
     refuse_both(target, composites)?;
     let crane = crate::target::crane(progress)?;

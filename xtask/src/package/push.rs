@@ -95,7 +95,7 @@ mod tests {
     /// The programs are not ones: what is looked at is which image a machine is given.
     #[test]
     fn every_machine_pulls_the_package_of_its_own_platform() {
-        let progress = &mut Progress::to_stderr();
+        let progress = &Progress::to_stderr();
         let cli = crate::target::crossplane(progress).unwrap();
         let crane = crate::target::crane(progress).unwrap();
         let folder = std::env::temp_dir().join(format!("push-{}", std::process::id()));

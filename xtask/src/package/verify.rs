@@ -26,7 +26,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 pub(super) fn verify(
     cli: &Path,
     profile: Profile,
-    progress: &mut Progress,
+    progress: &Progress,
 ) -> Outcome<Vec<(String, String)>> {
     let here = Source::here();
     let first = digests(cli, &here, profile, progress)?;
@@ -62,7 +62,7 @@ fn digests(
     cli: &Path,
     source: &Source,
     profile: Profile,
-    progress: &mut Progress,
+    progress: &Progress,
 ) -> Outcome<Vec<(String, String)>> {
     let request = Request {
         profile,

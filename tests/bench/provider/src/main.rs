@@ -82,13 +82,13 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     let root = root();
     let folder = target(&root).join("bench-provider");
     fs::create_dir_all(&folder)?;
-    let mut progress = Progress::to_stderr();
+    let progress = Progress::to_stderr();
     let program = match &arguments.provider {
         Some(program) => program.clone(),
-        None => compile(&root, &mut progress)?,
+        None => compile(&root, &progress)?,
     };
     let cache = Cache::from_environment()?;
-    let control_plane = ControlPlane::start(&cache, &folder.join("api-server"), &mut progress)?;
+    let control_plane = ControlPlane::start(&cache, &folder.join("api-server"), &progress)?;
     let runtime = tokio::runtime::Runtime::new()?;
     let measured = measure(&control_plane, &folder, &program, arguments);
     let figures = runtime.block_on(measured)?;
@@ -153,7 +153,7 @@ fn sizes(pools: usize, instances: usize) -> Vec<usize> {
 }
 
 /// Builds the provider with optimisation, linked statically as in its image.
-fn compile(root: &Path, progress: &mut Progress) -> Outcome<PathBuf> {
+fn compile(root: &Path, progress: &Progress) -> Outcome<PathBuf> {
     let step = progress.begin("compile the provider");
     let mut cargo = Command::new(env!("CARGO"));
     cargo

@@ -76,7 +76,7 @@ pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
 /// Pushes the image of the probe, and returns its name.
 pub(crate) fn push_probe(cluster: &Cluster) -> String {
     let cache = Cache::from_environment().unwrap();
-    let built = binaries::ensure(&cache, &["probe"], &mut Progress::to_stderr()).unwrap();
+    let built = binaries::ensure(&cache, &["probe"], &Progress::to_stderr()).unwrap();
     let layer = cluster.state().temporary().join("probe.tar.gz");
     images::pack_binary(built.path("probe").unwrap(), &layer).unwrap();
     let reference = format!("{}/probe:test", cluster.registry());

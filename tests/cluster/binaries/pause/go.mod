@@ -1,3 +1,0 @@
-module gpu-workspaces.local/cluster/pause
-
-go 1.26.0

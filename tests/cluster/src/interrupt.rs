@@ -1,0 +1,39 @@
+//! Ctrl-C: what waits gives up, and the caller cleans up before it ends.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use signal_hook::consts::{SIGHUP, SIGINT};
+use signal_hook::flag;
+
+/// What a shell answers for a program that Ctrl-C ended.
+pub const EXIT_CODE: u8 = 130;
+
+static REQUESTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// From now on, Ctrl-C and the end of the terminal do not end this process, but are seen by
+/// [`requested`]. The kernel sends them to its children, too. A second Ctrl-C ends it.
+pub fn listen() -> io::Result<()> {
+    let requested = REQUESTED.get_or_init(Arc::default);
+    for signal in [SIGINT, SIGHUP] {
+        let again = Arc::clone(requested);
+        flag::register_conditional_shutdown(signal, EXIT_CODE.into(), again)?;
+        flag::register(signal, Arc::clone(requested))?;
+    }
+    Ok(())
+}
+
+/// Whether somebody asked this process to end.
+pub fn requested() -> bool {
+    REQUESTED
+        .get()
+        .is_some_and(|requested| requested.load(Ordering::Relaxed))
+}
+
+/// Takes the request as done, so that cleaning up may wait for something.
+pub fn acknowledge() {
+    if let Some(requested) = REQUESTED.get() {
+        requested.store(false, Ordering::Relaxed);
+    }
+}
