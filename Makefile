@@ -4,6 +4,8 @@
 .PHONY: demo demo-down test check unit emulator conformance user-data workspace package argocd docs cluster e2e codegen goldens
 
 XTASK := cargo xtask
+# THOROUGH=1, as `make test-all` sets it: with what takes long.
+PYTEST = $(XTASK) python -m pytest -p no:cacheprovider $(if $(THOROUGH),,-m 'not thorough')
 # Which cluster `make demo` uses: `local`, or `current` for the kubeconfig's.
 CLUSTER ?= local
 SUITE ?= main
@@ -40,6 +42,11 @@ suite:
 	$(MAKE) e2e SUITE=main
 offline: emulator conformance user-data workspace package argocd docs cluster
 
+# Every suite there is, once, recorded by commit; what passed is not run again.
+.PHONY: test-all
+test-all: ready
+	@$(XTASK) test-all
+
 # Formatting, lints and licences. Generated files are checked by xtask's own tests.
 check:
 	cargo fmt --all --check
@@ -52,39 +59,39 @@ unit:
 
 # The EC2 emulator against AWS's documented behaviour.
 emulator:
-	cd tests/emulator && $(XTASK) python -m pytest -p no:cacheprovider
+	cd tests/emulator && $(PYTEST)
 
 # The function's program against Crossplane's function specification.
 conformance: PROGRAMS := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 conformance:
 	cargo build --quiet --workspace --bins
 	cd tests/conformance && FUNCTION_GPU_WORKSPACE=$(PROGRAMS)/function-gpu-workspace \
-		$(XTASK) python -m pytest -p no:cacheprovider
+		$(PYTEST)
 
 # What instances are given to run, booted.
 user-data:
-	cd tests/user_data && $(XTASK) python -m pytest -p no:cacheprovider
+	cd tests/user_data && $(PYTEST)
 
 # What pods are given to run, with nodes that are folders.
 workspace:
-	cd tests/workspace && $(XTASK) python -m pytest -p no:cacheprovider
+	cd tests/workspace && $(PYTEST)
 
 # Package files and their bills of materials, built twice alike, by code that shares
 # none with their builder.
 package: PACKAGES := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/packages
 package:
-	$(XTASK) package verify
-	cd tests/package && PACKAGES=$(PACKAGES) $(XTASK) python -m pytest -p no:cacheprovider
+	$(XTASK) package $(if $(THOROUGH),verify,build)
+	cd tests/package && PACKAGES=$(PACKAGES) $(PYTEST)
 
 # The health that Argo CD shows, by Argo CD's own program: ten minutes to build, once.
 argocd:
 	cd argocd/tests && ARGOCD=$$($(XTASK) cluster binary argocd) \
-		$(XTASK) python -m pytest -p no:cacheprovider
+		$(PYTEST)
 
 # Commands, manifests, links and policies of the documentation, as far as they need
 # no cluster. The others run in the end-to-end suites.
 docs:
-	cd tests/docs && $(XTASK) python -m pytest -p no:cacheprovider
+	cd tests/docs && $(PYTEST)
 
 # The local cluster from up to down, with a part of it killed. What takes long to
 # build is built before: the tests' deadlines are those of a start.
@@ -113,6 +120,16 @@ pods:
 	$(XTASK) cluster install kueue --name $(TEST)
 	$(XTASK) cluster gpus 4 --name $(TEST)
 	$(XTASK) image workspace --name $(TEST)
+
+# What pods are given to run, in pods: tests/workspace beside a cluster.
+.PHONY: on-cluster
+on-cluster:
+	$(XTASK) cluster down --name test-workspace
+	$(XTASK) cluster up --name test-workspace
+	cd tests/workspace && export WORKSPACE_IMAGE=$$($(XTASK) image workspace --name test-workspace) && \
+		eval "$$($(XTASK) cluster env --name test-workspace)" && \
+		$(PYTEST) on_cluster
+	$(XTASK) cluster down --name test-workspace
 
 # The packages in the registry, for suites that install them in another way.
 .PHONY: published

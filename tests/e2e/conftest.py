@@ -1,5 +1,6 @@
 """What every suite is given: the cluster, EC2, the emulator, a bystander."""
 
+import os
 import uuid
 from collections.abc import Iterator
 
@@ -31,11 +32,17 @@ def bystander(ec2: Ec2) -> Bystander:
 
 
 @pytest.fixture(autouse=True)
-def emulator() -> Iterator[Emulator]:
-    emulator = Emulator.from_environment()
-    emulator.clear_faults()
+def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
+    """Faults and counts of calls are everybody's: tests side by side have none."""
+    is_alone = "PYTEST_XDIST_WORKER" not in os.environ
+    if not is_alone and request.node.get_closest_marker("alone"):
+        pytest.fail("a test that is marked `alone` runs beside others")
+    emulator = Emulator.from_environment(is_alone)
+    if is_alone:
+        emulator.clear_faults()
     yield emulator
-    emulator.clear_faults()
+    if is_alone:
+        emulator.clear_faults()
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,16 @@ checkout=$(cd "$(dirname "$0")/../.." && pwd)
 main() {
 	[ -e "$folder/root/srv/ready" ] || make_root
 	root=$(cd "$folder/root" && pwd)
-	rm -rf "$root/srv/checkout"
-	git clone --quiet "$checkout" "$root/srv/checkout"
+	# What an earlier command compiled is kept: a second run is one of the things to see.
+	[ -e "$root/srv/checkout" ] || git clone --quiet "$checkout" "$root/srv/checkout"
+	git -C "$root/srv/checkout" fetch --quiet "$checkout" HEAD
+	git -C "$root/srv/checkout" reset --quiet --hard FETCH_HEAD
 	# The command's processes and mounts end with it.
 	export root RUST="$(rustc --print sysroot)" GO="$(go env GOROOT)"
 	exec unshare --mount --pid --fork --kill-child -- sh -eu -c '
 		mount --make-rprivate /
+		# Of its own, so that what runs in it can make namespaces of mounts.
+		mount --bind "$root" "$root"
 		for part in dev sys; do mount --rbind "/$part" "$root/$part"; done
 		mount -t proc proc "$root/proc"
 		mount -t tmpfs run "$root/run"
@@ -30,6 +34,8 @@ main() {
 		done
 		cp --dereference /etc/resolv.conf "$root/etc/resolv.conf"
 		cd "$root"
+		pivot_root . mnt
+		umount --lazy mnt
 		exec chroot . /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM="${TERM-dumb}" \
 			PATH=/opt/rust/bin:/opt/go/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 			sh -c "cd /srv/checkout && exec \"\$@\"" - "$@"

@@ -14,7 +14,7 @@ use local_cluster::progress::Step;
 /// For all dependencies, on two cores.
 const TYPICAL: Duration = Duration::from_mins(8);
 /// What takes less compiled nothing that is worth remembering.
-const WORTH_REMEMBERING: Duration = Duration::from_secs(60);
+const WORTH_REMEMBERING: Duration = Duration::from_mins(1);
 
 /// Runs cargo with its output in the log of that name, and shows in `step` how far it is.
 pub(crate) fn run(

@@ -138,7 +138,7 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
         }
         Action::Install { software, name } => install(software, &name.name)?,
         Action::Gpus { count, name } => {
-            gpus::advertise(&Cluster::open(&name.name)?, count, &Progress::to_stderr())?
+            gpus::advertise(&Cluster::open(&name.name)?, count, &Progress::to_stderr())?;
         }
         Action::Init { state } => init::run(&state)?,
     }

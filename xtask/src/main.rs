@@ -23,6 +23,7 @@ mod process;
 mod python;
 mod release;
 mod target;
+mod test_all;
 mod workspace_image;
 
 #[derive(Parser)]
@@ -52,6 +53,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Run an end-to-end suite against a local cluster
     E2e(python::Suite),
+    /// Run every suite that did not pass at this commit yet
+    TestAll(test_all::Arguments),
     /// Check that every dependency's licence is one that we may ship
     Licences,
     /// Prepare a release: its changelog, versions and frozen API
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Image(arguments) => workspace_image::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::E2e(suite) => python::suite(&suite),
+        Command::TestAll(arguments) => test_all::run(&arguments),
         Command::Licences => licences::run(),
         Command::Release(arguments) => release::run(&arguments),
         Command::Python(arguments) => python::run(&arguments),

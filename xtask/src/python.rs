@@ -32,34 +32,72 @@ pub(crate) struct Arguments {
     arguments: Vec<String>,
 }
 
+/// Suites whose tests keep to namespaces of their own, but for those marked `alone`.
+const SIDE_BY_SIDE: &[&str] = &["main"];
+/// Tests wait more than they compute: more of them than processors.
+const AT_ONCE: &str = "--numprocesses=4";
+
 /// Runs an end-to-end suite against a local cluster.
 pub(crate) fn suite(suite: &Suite) -> ExitCode {
     let folder = crate::root().join("tests/e2e");
-    let run = || {
-        let cluster = Cluster::open(&suite.name)?;
-        let mut pytest = python()?;
-        pytest
-            .current_dir(&folder)
-            .envs(cluster.variables())
-            .env(
-                "FUNCTION_GPU_WORKSPACE",
-                package::program("function-gpu-workspace"),
-            )
-            .env("MIRRORED_KINDS", mirrored_kinds()?)
-            .args(["-m", "pytest", "-p", "no:cacheprovider"])
-            .arg(&suite.folder)
-            .args(&suite.arguments);
-        let own = std::env::var_os("PATH").unwrap_or_default();
-        let programs = std::env::split_paths(&own);
-        let path = std::env::join_paths([cluster.programs()].into_iter().chain(programs))?;
-        pytest.env("PATH", path);
-        ran(&mut pytest)
-    };
     if !folder.join(&suite.folder).is_dir() {
         eprintln!("error: tests/e2e has no suite {:?}", suite.folder);
         return ExitCode::FAILURE;
     }
-    said(run())
+    let all = phases(
+        suite,
+        std::env::var_os("THOROUGH").is_some_and(|set| !set.is_empty()),
+    );
+    let results: Vec<_> = all
+        .iter()
+        .map(|chosen| said(pytest(suite, &folder, chosen)))
+        .collect();
+    let failed = results.iter().find(|code| **code != ExitCode::SUCCESS);
+    failed.copied().unwrap_or(ExitCode::SUCCESS)
+}
+
+/// What each run of pytest is told: first what can run side by side, then the others, one
+/// after the other. Whoever names tests has them one after the other.
+fn phases(suite: &Suite, thorough: bool) -> Vec<Vec<String>> {
+    if !suite.arguments.is_empty() {
+        return vec![suite.arguments.clone()];
+    }
+    let quick = (!thorough).then_some("not thorough");
+    let marked = |of_phase: Option<&'static str>| -> Vec<String> {
+        let marks: Vec<_> = of_phase.into_iter().chain(quick).collect();
+        if marks.is_empty() {
+            Vec::new()
+        } else {
+            vec!["-m".to_owned(), marks.join(" and ")]
+        }
+    };
+    if !SIDE_BY_SIDE.contains(&suite.folder.as_str()) {
+        return vec![marked(None)];
+    }
+    let mut together = marked(Some("not alone"));
+    together.push(AT_ONCE.to_owned());
+    vec![together, marked(Some("alone"))]
+}
+
+fn pytest(suite: &Suite, folder: &Path, chosen: &[String]) -> Result<ExitCode, Box<dyn Error>> {
+    let cluster = Cluster::open(&suite.name)?;
+    let mut pytest = python()?;
+    pytest
+        .current_dir(folder)
+        .envs(cluster.variables())
+        .env(
+            "FUNCTION_GPU_WORKSPACE",
+            package::program("function-gpu-workspace"),
+        )
+        .env("MIRRORED_KINDS", mirrored_kinds()?)
+        .args(["-m", "pytest", "-p", "no:cacheprovider"])
+        .arg(&suite.folder)
+        .args(chosen);
+    let own = std::env::var_os("PATH").unwrap_or_default();
+    let programs = std::env::split_paths(&own);
+    let path = std::env::join_paths([cluster.programs()].into_iter().chain(programs))?;
+    pytest.env("PATH", path);
+    ran(&mut pytest)
 }
 
 /// Runs Python with the given arguments.
@@ -100,4 +138,35 @@ fn said(outcome: Result<ExitCode, Box<dyn Error>>) -> ExitCode {
         eprintln!("error: {error}");
         ExitCode::FAILURE
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(folder: &str, arguments: &[&str]) -> Suite {
+        Suite {
+            folder: folder.to_owned(),
+            name: "test".to_owned(),
+            arguments: arguments.iter().map(|&text| text.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn every_test_of_a_suite_is_in_one_of_its_phases() {
+        let together = ["-m", "not alone and not thorough", AT_ONCE];
+        let alone = ["-m", "alone and not thorough"];
+        assert_eq!(phases(&of("main", &[]), false), [&together[..], &alone[..]]);
+        let both = phases(&of("main", &[]), true);
+        assert_eq!(
+            both,
+            [&["-m", "not alone", AT_ONCE][..], &["-m", "alone"][..]]
+        );
+        assert_eq!(phases(&of("faults", &[]), true), [[""; 0]]);
+        assert_eq!(phases(&of("faults", &[]), false), [["-m", "not thorough"]]);
+        assert_eq!(
+            phases(&of("main", &["-k", "quota"]), false),
+            [["-k", "quota"]]
+        );
+    }
 }

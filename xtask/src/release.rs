@@ -80,6 +80,9 @@ fn release(root: &Path, version: &Version, date: Date, dry_run: bool) -> Outcome
         return Err(format!("commit or stash what is not part of the release:\n{changed}").into());
     }
     crate::compatibility::check(root)?;
+    if !dry_run {
+        crate::test_all::require_green()?;
+    }
     let written = plan(root, version, date)?;
     let mut lines: Vec<String> = written.iter().map(|one| one.path.clone()).collect();
     lines.push("Cargo.lock".into());

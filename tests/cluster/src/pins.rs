@@ -357,7 +357,7 @@ impl Pins {
         for stamp in module.stamps {
             let version = self.version(stamp.source).unwrap_or_default();
             let value = stamp.part.of(version);
-            flags.push_str(&format!(" -X {}={value}", stamp.variable));
+            flags.extend([" -X ", stamp.variable, "=", value]);
         }
         flags
     }

@@ -8,15 +8,17 @@ from typing import Any
 
 
 class Emulator:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, is_alone: bool = True) -> None:
         self.url = url
+        self._is_alone = is_alone
 
     @classmethod
-    def from_environment(cls) -> "Emulator":
-        return cls(os.environ["AWS_ENDPOINT_URL"])
+    def from_environment(cls, is_alone: bool = True) -> "Emulator":
+        return cls(os.environ["AWS_ENDPOINT_URL"], is_alone)
 
     def fault(self, operation: str, **fields: Any) -> str:
         """Answers the fault's id."""
+        self._needs_to_be_alone()
         document = {"operation": operation, **fields}
         fault: str = self._ask("POST", "/faults", document)["id"]
         return fault
@@ -34,6 +36,7 @@ class Emulator:
 
     def show_instances_after(self, seconds: float) -> None:
         """EC2 lists what it launches so much later."""
+        self._needs_to_be_alone()
         self._ask("POST", "/visibility", {"seconds": seconds})
 
     def interrupt(self, instance_id: str, notice_seconds: float = 0) -> None:
@@ -47,6 +50,7 @@ class Emulator:
         self._ask("POST", "/terminate", {"instanceId": instance_id})
 
     def forget_calls(self) -> None:
+        self._needs_to_be_alone()
         self._ask("DELETE", "/calls")
 
     def calls(self) -> dict[str, int]:
@@ -69,6 +73,10 @@ class Emulator:
         """The calls without an answer; `carriedOut` says that one took effect."""
         calls: list[dict[str, Any]] = self._ask("GET", "/calls/under-way")["calls"]
         return calls
+
+    def _needs_to_be_alone(self) -> None:
+        """What every test would see is not for tests that run side by side."""
+        assert self._is_alone, "mark this test `alone`: it changes EC2 for all tests"
 
     def _ask(self, method: str, path: str, document: Any = None) -> Any:
         data = None if document is None else json.dumps(document).encode()

@@ -86,6 +86,7 @@ def test_a_namespace_cannot_use_the_secrets_of_another(
     pools.delete("pool")
 
 
+@pytest.mark.alone
 def test_a_namespace_cannot_have_the_providers_token_sent_to_itself(
     pools: Pools, emulator: Emulator, configurations: Configurations, identity: None
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_source_without_what_it_needs_is_refused_when_it_is_applied(
         configurations.apply("incomplete", credentials)
 
 
+@pytest.mark.alone
 def test_the_pods_role_serves_where_eks_annotates_the_service_account(
     pools: Pools, emulator: Emulator, configurations: Configurations, identity: None
 ) -> None:
@@ -123,6 +125,7 @@ def test_the_pods_role_serves_where_eks_annotates_the_service_account(
     assert call["parameters"]["RoleArn"] == role(HERE)
 
 
+@pytest.mark.alone
 def test_a_token_in_a_file_opens_another_role(
     pools: Pools, emulator: Emulator, configurations: Configurations, identity: None
 ) -> None:
@@ -135,6 +138,7 @@ def test_a_token_in_a_file_opens_another_role(
     assert call["parameters"]["RoleSessionName"] == "files"
 
 
+@pytest.mark.alone
 def test_a_token_in_a_secret_opens_a_role(
     pools: Pools, emulator: Emulator, configurations: Configurations
 ) -> None:
@@ -148,6 +152,7 @@ def test_a_token_in_a_secret_opens_a_role(
     assert asked["WebIdentityToken"] == f"({len(SECRET)} characters withheld)"
 
 
+@pytest.mark.alone
 def test_the_pods_identity_serves_where_eks_associates_it(
     pools: Pools, emulator: Emulator, configurations: Configurations, identity: None
 ) -> None:
@@ -162,6 +167,7 @@ def test_the_pods_identity_serves_where_eks_associates_it(
     assert emulator.calls().get("AssumeRoleForPodIdentity", 0) >= 2
 
 
+@pytest.mark.alone
 def test_a_proxy_may_sign_instead_of_the_provider(
     pools: Pools, emulator: Emulator, configurations: Configurations
 ) -> None:
@@ -169,6 +175,7 @@ def test_a_proxy_may_sign_instead_of_the_provider(
     _serves(pools, emulator, reference, None)
 
 
+@pytest.mark.alone
 def test_roles_are_assumed_one_after_the_other(
     pools: Pools, emulator: Emulator, configurations: Configurations
 ) -> None:

@@ -9,6 +9,8 @@ from environment.emulator import Emulator
 from environment.pools import PODS, Pools
 from environment.waiting import until
 
+pytestmark = pytest.mark.alone
+
 # The emulator tells one key from another by its id.
 OLD = {"AccessKey": "AKIAOLD"}
 HUB = "arn:aws:iam::111122223333:role/hub"

@@ -74,6 +74,7 @@ def only_id(pool: Object) -> Any:
     return instance["id"]
 
 
+@pytest.mark.alone
 def test_a_warning_brings_the_next_instance_at_once_and_ends_nothing(
     pools: Pools, ec2: Ec2, emulator: Emulator, warned: Object
 ) -> None:

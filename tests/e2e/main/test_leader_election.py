@@ -10,6 +10,8 @@ from environment.pools import PODS, Pools, answers
 from environment.runtime import arguments
 from environment.waiting import until
 
+pytestmark = pytest.mark.alone
+
 LEASE = "crossplane-leader-election-provider-gpu-spot"
 
 

@@ -115,6 +115,7 @@ def test_a_configuration_in_use_is_not_deleted(
     until("the configuration to go", lambda: config() is None)
 
 
+@pytest.mark.alone
 def test_a_pool_deleted_while_ec2_is_unreachable_stays_and_says_so(
     pools: Pools, ec2: Ec2, emulator: Emulator
 ) -> None:
@@ -130,6 +131,7 @@ def test_a_pool_deleted_while_ec2_is_unreachable_stays_and_says_so(
     assert ec2.live(pools.namespace) == []
 
 
+@pytest.mark.alone
 def test_a_request_to_reconcile_is_followed_at_once(
     cluster: Cluster, pools: Pools, emulator: Emulator
 ) -> None:
@@ -195,6 +197,7 @@ def test_the_secret_of_somebody_else_is_not_overwritten(
     pools.delete("pool")
 
 
+@pytest.mark.alone
 def test_a_dashboard_for_crossplane_shows_the_pools(
     cluster: Cluster, pools: Pools
 ) -> None:
@@ -226,6 +229,7 @@ def test_a_dashboard_for_crossplane_shows_the_pools(
     pools.delete("pool")
 
 
+@pytest.mark.alone
 def test_no_dashboard_and_no_alert_asks_for_a_metric_that_is_not_there(
     cluster: Cluster, pools: Pools, emulator: Emulator
 ) -> None:

@@ -10,6 +10,8 @@ from environment.pools import Pools
 from environment.runtime import arguments
 from environment.waiting import until
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture
 def impatient(cluster: Cluster) -> Iterator[None]:

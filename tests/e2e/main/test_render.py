@@ -35,6 +35,7 @@ def test_every_golden_has_an_example() -> None:
     )
 
 
+@pytest.mark.alone
 def test_rendering_the_largest_example_takes_a_moment_only(
     function: str, tmp_path: Path
 ) -> None:

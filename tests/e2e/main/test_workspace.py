@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from environment.cluster import CLAIMS, Cluster, Refused, condition
@@ -149,6 +150,7 @@ def test_an_instance_that_aws_takes_back_is_replaced_and_not_called_ready(
     assert instance["InstanceId"] == replacement
 
 
+@pytest.mark.alone
 def test_without_spot_capacity_the_workspace_comes_on_demand(
     platform: Platform, ec2: Ec2, emulator: Emulator
 ) -> None:
@@ -164,6 +166,7 @@ def test_without_spot_capacity_the_workspace_comes_on_demand(
     assert "InstanceLifecycle" not in instance
 
 
+@pytest.mark.alone
 def test_a_reached_quota_is_named_on_the_claim_with_the_limit_to_raise(
     platform: Platform, ec2: Ec2, emulator: Emulator
 ) -> None:
@@ -175,6 +178,7 @@ def test_a_reached_quota_is_named_on_the_claim_with_the_limit_to_raise(
     assert ec2.live(platform.namespace) == []
 
 
+@pytest.mark.alone
 def test_an_idle_pool_asks_ec2_for_nothing_but_the_shared_look(
     platform: Platform, emulator: Emulator, cluster: Cluster
 ) -> None:

@@ -109,6 +109,7 @@ def test_a_workspace_goes_on_running_while_its_claim_makes_no_sense(
     assert platform.ready("alice")["instanceId"] == running
 
 
+@pytest.mark.alone
 def test_a_catalogue_that_is_gone_holds_what_runs(
     platform: Platform, ec2: Ec2, cluster: Cluster
 ) -> None:

@@ -1,0 +1,161 @@
+//! `cargo xtask test-all`: every suite, once each, recorded by commit.
+//!
+//! What passed at a commit is not run again at it: a run that was interrupted goes on, and
+//! a suite that was mended runs alone. A release asks for all of them.
+
+mod record;
+mod suites;
+
+use std::error::Error;
+use std::fs;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use clap::Args;
+use local_cluster::cache::Cache;
+use local_cluster::durations::Usual;
+use local_cluster::progress::Progress;
+use local_cluster::{command, interrupt};
+
+use record::{Record, Revision};
+use suites::{SUITES, Suite};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// These suites alone; all of them otherwise
+    suites: Vec<String>,
+    /// Run also what passed at this commit
+    #[arg(long)]
+    again: bool,
+    /// Run nothing; show what is recorded for this commit
+    #[arg(long)]
+    show: bool,
+    /// How to show it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+enum Output {
+    #[default]
+    Table,
+    Json,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    match test_all(arguments, &Progress::to_stderr()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Fails unless every suite passed at the commit of this checkout, which has no changes.
+pub(crate) fn require_green() -> Outcome<()> {
+    let revision = Revision::of(&crate::root())?;
+    let records = record::read_all(&Cache::from_environment()?, &revision)?;
+    let passed = |suite: &&Suite| records.iter().any(|one| one.is_of(suite) && one.passed());
+    let missing: Vec<_> = SUITES
+        .iter()
+        .filter(|suite| !passed(suite))
+        .map(|suite| suite.name)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "not every suite passed at {revision}: {}. `make test-all` runs what is missing",
+        missing.join(", ")
+    )
+    .into())
+}
+
+fn test_all(arguments: &Arguments, progress: &Progress) -> Outcome<ExitCode> {
+    let chosen = choose(&arguments.suites)?;
+    let cache = Cache::from_environment()?;
+    let revision = Revision::of(&crate::root())?;
+    interrupt::listen()?;
+    for suite in &chosen {
+        let known = record::read(&cache, &revision, suite)?;
+        let is_done = known.is_some_and(|record| record.passed()) && !arguments.again;
+        if is_done || arguments.show || interrupt::requested() {
+            continue;
+        }
+        let record = measure(&cache, &revision, suite, progress)?;
+        // An interrupted suite neither passed nor failed.
+        if !interrupt::requested() {
+            record.write(&cache, &revision)?;
+        }
+    }
+    let records = record::read_all(&cache, &revision)?;
+    match arguments.output {
+        Output::Table => println!("{}", record::table(&revision, &records)),
+        Output::Json => println!("{}", serde_json::to_string_pretty(&records)?),
+    }
+    let passed = |suite: &&&Suite| records.iter().any(|one| one.is_of(suite) && one.passed());
+    Ok(if interrupt::requested() {
+        ExitCode::from(interrupt::EXIT_CODE)
+    } else if chosen.iter().filter(passed).count() == chosen.len() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn choose(names: &[String]) -> Outcome<Vec<&'static Suite>> {
+    let known = |name: &String| {
+        SUITES
+            .iter()
+            .find(|suite| suite.name == name)
+            .ok_or_else(|| {
+                let all: Vec<_> = SUITES.iter().map(|suite| suite.name).collect();
+                format!("there is no suite {name}: there are {}", all.join(", "))
+            })
+    };
+    if names.is_empty() {
+        return Ok(SUITES.iter().collect());
+    }
+    Ok(names.iter().map(known).collect::<Result<_, _>>()?)
+}
+
+/// Runs one suite. Its output goes to a log.
+fn measure(
+    cache: &Cache,
+    revision: &Revision,
+    suite: &Suite,
+    progress: &Progress,
+) -> Outcome<Record> {
+    let folder = record::folder(cache, revision);
+    fs::create_dir_all(&folder)?;
+    let log = folder.join(format!("{}.log", suite.name));
+    let usual = Usual::of(
+        cache,
+        &format!("suite-{}", suite.name),
+        Duration::from_mins(suite.minutes),
+    );
+    let step = progress.begin(&format!("suite {}", suite.name));
+    step.expect(usual.duration());
+    let mut make = Command::new("make");
+    make.current_dir(crate::root())
+        .args(suite.make)
+        .env("THOROUGH", "1");
+    let ran = command::logged(&mut make, &log);
+    let took = step.elapsed();
+    let printed = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+    let record = Record::new(suite, ran.is_ok(), &printed, took, jiff::Timestamp::now());
+    if record.passed() {
+        usual.record(took);
+        step.end("passed");
+    } else if !interrupt::requested() {
+        step.note(&format!(
+            "{} failed; its log is {}",
+            suite.name,
+            log.display()
+        ));
+    }
+    Ok(record)
+}
