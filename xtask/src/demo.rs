@@ -224,7 +224,11 @@ fn show(
     println!("  kubectl delete -n {NAMESPACE} gpuws alice-vision    # its machine goes with it");
     if !arguments.target.current {
         let name = &arguments.target.name;
-        println!("\nEnd all of it: cargo xtask cluster down --name {name}");
+        let end = match name.as_str() {
+            "demo" => "make demo-down".to_owned(),
+            other => format!("cargo xtask cluster down --name {other}"),
+        };
+        println!("\nEnd all of it: {end}");
     }
     Ok(())
 }

@@ -147,6 +147,8 @@ impl Source {
         let variable = triple.replace('-', "_");
         cargo
             .env("CARGO_ENCODED_RUSTFLAGS", flags)
+            // Without what .cargo/config.toml names: nothing unstable is in a release.
+            .env("RUSTC_WRAPPER", "")
             .env(format!("CFLAGS_{variable}"), for_c)
             .env(
                 format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()),
