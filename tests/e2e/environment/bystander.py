@@ -7,18 +7,20 @@ from typing import Any
 from .ec2 import CLUSTER, WORKSPACE, Ec2, tags
 
 IMAGE = "ami-00000000000c0de01"
+NAME = "somebody-elses"
 
 
 @dataclass
 class Bystander:
     ec2: Ec2
     id: str
-    groups: Any
+    # As they were at the launch, by id.
+    groups: dict[str, Any]
 
     @classmethod
     def launch(cls, ec2: Ec2) -> "Bystander":
         group = ec2.client.create_security_group(
-            GroupName=f"somebody-elses-{uuid.uuid4().hex[:8]}",
+            GroupName=f"{NAME}-{uuid.uuid4().hex[:8]}",
             Description="nothing of ours",
         )["GroupId"]
         (instance,) = ec2.client.run_instances(
@@ -31,7 +33,7 @@ class Bystander:
                 {
                     "ResourceType": "instance",
                     "Tags": [
-                        {"Key": "Name", "Value": "somebody-elses"},
+                        {"Key": "Name", "Value": NAME},
                         # Looks like ours, belongs to another control plane.
                         {"Key": "gpu.platform.acme.io:pool", "Value": "else/where"},
                         {"Key": CLUSTER, "Value": "another"},
@@ -45,8 +47,14 @@ class Bystander:
     def check(self) -> None:
         instance = self.ec2.instance(self.id)
         assert instance["State"]["Name"] in ("pending", "running"), instance["State"]
-        assert tags(instance)["Name"] == "somebody-elses"
-        assert _groups(self.ec2) == self.groups, "a group of somebody else changed"
+        assert tags(instance)["Name"] == NAME
+        now = _groups(self.ec2)
+        # Tests side by side have a bystander each.
+        known = self.groups.keys()
+        added = {id_ for id_, group in now.items() if not _is_bystanders(group)} - known
+        assert not added, f"groups without our tags appeared: {added}"
+        same = {id_: group for id_, group in now.items() if id_ in known}
+        assert same == self.groups, "a group of somebody else changed"
 
 
 def _default_group(ec2: Ec2) -> str:
@@ -56,11 +64,16 @@ def _default_group(ec2: Ec2) -> str:
     return str(group["GroupId"])
 
 
-def _groups(ec2: Ec2) -> Any:
-    """Every group that carries none of our tags, with its rules."""
+def _is_bystanders(group: Any) -> bool:
+    return str(group["GroupName"]).startswith(NAME)
+
+
+def _groups(ec2: Ec2) -> dict[str, Any]:
+    """Every group that carries none of our tags, with its rules, by id."""
     groups = ec2.client.describe_security_groups()["SecurityGroups"]
-    return [
-        {key: group[key] for key in ("GroupId", "IpPermissions", "IpPermissionsEgress")}
+    kept = ("GroupName", "IpPermissions", "IpPermissionsEgress")
+    return {
+        group["GroupId"]: {key: group[key] for key in kept}
         for group in groups
         if not tags(group).keys() & {CLUSTER, WORKSPACE}
-    ]
+    }

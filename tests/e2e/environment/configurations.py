@@ -4,7 +4,7 @@ from typing import Any
 
 from .cluster import Cluster
 from .emulator import Emulator
-from .pools import API
+from .pools import API, CLUSTER_CONFIGURATIONS
 
 Reference = dict[str, str]
 
@@ -49,7 +49,7 @@ class Configurations:
     def remove(self) -> None:
         for name in self._of_cluster:
             self._cluster.kubectl(
-                "delete", "clusterproviderconfig", name, "--wait=false"
+                "delete", CLUSTER_CONFIGURATIONS, name, "--wait=false"
             )
 
     def _apply(

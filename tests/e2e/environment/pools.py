@@ -7,6 +7,10 @@ from .cluster import SYSTEM, Cluster, Object, Refused, condition, is_ready
 from .waiting import until
 
 API = "gpu.platform.acme.io/v1alpha1"
+# With their group: other providers have kinds of these names.
+CONFIGURATIONS = "providerconfigs.gpu.platform.acme.io"
+CLUSTER_CONFIGURATIONS = "clusterproviderconfigs.gpu.platform.acme.io"
+USAGES = "providerconfigusages.gpu.platform.acme.io"
 PROVIDER = "acme-provider-gpu-spot"
 PODS = f"provider={PROVIDER}"
 PORT = 8080

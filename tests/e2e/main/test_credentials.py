@@ -8,7 +8,7 @@ from environment.cluster import SYSTEM, Cluster, Object, Refused, condition
 from environment.configurations import Configurations
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
-from environment.pools import PODS, Pools
+from environment.pools import PODS, USAGES, Pools
 from environment.runtime import use
 
 SECRET = "do-not-print-me"
@@ -50,7 +50,7 @@ def test_a_namespaces_own_credentials_serve_its_pools(
     reference = configurations.apply("own", configurations.keys())
     pools.apply("pool", providerConfigRef=reference)
     pools.ready("pool")
-    (usage,) = cluster.all("providerconfigusages", pools.namespace)
+    (usage,) = cluster.all(USAGES, pools.namespace)
     assert usage["spec"]["providerConfigRef"] == reference
     assert len(ec2.live(pools.namespace)) == 1
     pools.delete("pool")

@@ -11,7 +11,15 @@ import pytest
 from environment.cluster import Cluster, Object, condition, is_ready
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
-from environment.pools import API, PODS, Pools, answers, operations, samples
+from environment.pools import (
+    API,
+    CONFIGURATIONS,
+    PODS,
+    Pools,
+    answers,
+    operations,
+    samples,
+)
 from environment.waiting import until
 
 MONITORING = Path(__file__).parents[3] / "docs/monitoring"
@@ -92,14 +100,14 @@ def test_a_configuration_in_use_is_not_deleted(
     pools.ready("pool")
 
     def config() -> Object | None:
-        return cluster.get("providerconfig", "own", pools.namespace)
+        return cluster.get(CONFIGURATIONS, "own", pools.namespace)
 
     def users() -> Any:
         return (config() or {}).get("status", {}).get("users")
 
     until("the pool to be counted", lambda: users() == 1)
     cluster.kubectl(
-        *("delete", "providerconfig", "own", "-n", pools.namespace, "--wait=false")
+        *("delete", CONFIGURATIONS, "own", "-n", pools.namespace, "--wait=false")
     )
     until(
         "the configuration to say why it stays",

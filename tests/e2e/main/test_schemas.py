@@ -27,8 +27,8 @@ def foreign_kinds(cluster: Cluster) -> None:
     names = []
     for path in os.environ["MIRRORED_KINDS"].split(":"):
         name = yaml.safe_load(Path(path).read_text())["metadata"]["name"]
-        if not cluster.kubectl("get", "crd", name, "--ignore-not-found", "-o", "name"):
-            cluster.kubectl("create", "-f", path)
+        # Server-side: tests side by side may all be the first one.
+        cluster.kubectl("apply", "--server-side", "-f", path)
         names.append(f"crd/{name}")
     cluster.kubectl("wait", *names, "--for=condition=Established", "--timeout=60s")
 

@@ -9,6 +9,7 @@ from environment.cluster import CLAIMS, Cluster, Refused, condition
 from environment.ec2 import CLUSTER, Ec2, tags
 from environment.emulator import Emulator
 from environment.platform import PARAMETERS, Platform
+from environment.pools import USAGES
 from environment.waiting import until
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -89,18 +90,20 @@ def test_user_data_makes_the_developer_with_the_owners_keys_and_one_opencv(
 def test_deleting_a_claim_leaves_nothing_in_ec2_and_nothing_in_the_cluster(
     platform: Platform, ec2: Ec2, cluster: Cluster
 ) -> None:
-    platform.claim("alice")
-    status = platform.ready("alice")
-    platform.delete("alice")
+    # Of this test alone: composites of other namespaces are listed as well.
+    name = "leaver"
+    platform.claim(name)
+    status = platform.ready(name)
+    platform.delete(name)
 
     assert ec2.live(platform.namespace) == []
     assert ec2.instance(status["instanceId"])["State"]["Name"] == "terminated"
     assert ec2.groups(platform.namespace) == []
     assert ec2.volumes(platform.namespace) == []
     assert cluster.all("spotpools", platform.namespace) == []
-    assert cluster.all("providerconfigusages", platform.namespace) == []
+    assert cluster.all(USAGES, platform.namespace) == []
     composites = cluster.kubectl("get", cluster.composites, "-A", "-o", "name")
-    assert "alice" not in composites
+    assert name not in composites
 
 
 def test_claims_of_one_name_in_two_namespaces_do_not_mix(
