@@ -93,11 +93,13 @@ argocd:
 docs:
 	cd tests/docs && $(PYTEST)
 
-# The local cluster from up to down, with a part of it killed. What takes long to
+# The local cluster from up to down, with a part of it killed; thoroughly with a
+# neighbour and with Kueue. What takes long to
 # build is built before: the tests' deadlines are those of a start.
 cluster:
 	$(XTASK) build
-	cargo test --quiet --workspace --features local-cluster/cluster --test lifecycle
+	cargo test --quiet --workspace --features local-cluster/cluster --test lifecycle -- \
+		$(if $(THOROUGH),,--skip neighbour --skip kueue)
 
 # One end-to-end suite on a fresh cluster of its own. It is left up on failure.
 # `make e2e SUITE=main TESTS="-k leases"` runs some of its tests.

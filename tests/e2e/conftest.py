@@ -38,11 +38,9 @@ def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
     if not is_alone and request.node.get_closest_marker("alone"):
         pytest.fail("a test that is marked `alone` runs beside others")
     emulator = Emulator.from_environment(is_alone)
-    if is_alone:
-        emulator.clear_faults()
+    emulator.clear_faults()
     yield emulator
-    if is_alone:
-        emulator.clear_faults()
+    emulator.clear_faults()
 
 
 @pytest.fixture(autouse=True)

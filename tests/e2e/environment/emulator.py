@@ -11,16 +11,19 @@ class Emulator:
     def __init__(self, url: str, is_alone: bool = True) -> None:
         self.url = url
         self._is_alone = is_alone
+        self._own_faults: list[str] = []
 
     @classmethod
     def from_environment(cls, is_alone: bool = True) -> "Emulator":
         return cls(os.environ["AWS_ENDPOINT_URL"], is_alone)
 
     def fault(self, operation: str, **fields: Any) -> str:
-        """Answers the fault's id."""
-        self._needs_to_be_alone()
+        """Answers the fault's id. Side by side, `match` names what only this test has."""
+        if "match" not in fields:
+            self._needs_to_be_alone()
         document = {"operation": operation, **fields}
         fault: str = self._ask("POST", "/faults", document)["id"]
+        self._own_faults.append(fault)
         return fault
 
     def faults(self) -> list[dict[str, Any]]:
@@ -32,7 +35,13 @@ class Emulator:
         self._ask("DELETE", f"/faults/{fault}")
 
     def clear_faults(self) -> None:
-        self._ask("DELETE", "/faults")
+        """All faults; side by side, those of this test."""
+        if self._is_alone:
+            self._ask("DELETE", "/faults")
+        while self._own_faults:
+            fault = self._own_faults.pop()
+            if not self._is_alone:
+                self.end_fault(fault)
 
     def show_instances_after(self, seconds: float) -> None:
         """EC2 lists what it launches so much later."""

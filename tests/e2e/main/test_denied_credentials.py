@@ -9,11 +9,25 @@ from environment.emulator import Emulator
 from environment.pools import PODS, Pools
 from environment.waiting import until
 
-pytestmark = pytest.mark.alone
 
-# The emulator tells one key from another by its id.
-OLD = {"AccessKey": "AKIAOLD"}
-HUB = "arn:aws:iam::111122223333:role/hub"
+def key(namespace: str) -> str:
+    """The id of the keys that one test's faults strike."""
+    return f"AKIA{namespace.upper()}"
+
+
+def role(namespace: str) -> str:
+    return f"arn:aws:iam::111122223333:role/{namespace}"
+
+
+@pytest.fixture
+def old(namespace: str) -> dict[str, str]:
+    """The emulator tells one key from another by its id."""
+    return {"AccessKey": key(namespace)}
+
+
+@pytest.fixture
+def hub(namespace: str) -> str:
+    return role(namespace)
 
 
 def profile(key: str) -> str:
@@ -30,7 +44,7 @@ def configurations(
     cluster: Cluster, namespace: str, emulator: Emulator
 ) -> Configurations:
     configurations = Configurations(cluster, namespace, emulator)
-    configurations.secret(profile("AKIAOLD"))
+    configurations.secret(profile(key(namespace)))
     return configurations
 
 
@@ -46,11 +60,12 @@ def test_expired_keys_are_named_and_fresh_ones_taken_without_a_restart(
     emulator: Emulator,
     configurations: Configurations,
     own: Reference,
+    old: dict[str, str],
 ) -> None:
     before = _uids(cluster)
     pools.apply("pool", providerConfigRef=own)
     pools.ready("pool")
-    emulator.fault("*", code="ExpiredToken", match=OLD)
+    emulator.fault("*", code="ExpiredToken", match=old)
     next_step = (
         'ProviderConfig "own": put fresh keys into Secret '
         f'{pools.namespace}/aws, key "credentials"'
@@ -66,11 +81,11 @@ def test_expired_keys_are_named_and_fresh_ones_taken_without_a_restart(
 
 
 def test_keys_that_serve_again_need_nobody(
-    pools: Pools, emulator: Emulator, own: Reference
+    pools: Pools, emulator: Emulator, own: Reference, old: dict[str, str]
 ) -> None:
     pools.apply("pool", providerConfigRef=own)
     pools.ready("pool")
-    emulator.fault("DescribeInstances", code="AuthFailure", match=OLD)
+    emulator.fault("DescribeInstances", code="AuthFailure", match=old)
     pools.says("pool", "Synced", "False", "AWS does not take its credentials")
     emulator.clear_faults()
     pools.says("pool", "Synced", "True")
@@ -78,15 +93,15 @@ def test_keys_that_serve_again_need_nobody(
 
 
 def test_a_role_that_does_not_trust_its_identity_is_named(
-    pools: Pools, emulator: Emulator, configurations: Configurations
+    pools: Pools, emulator: Emulator, configurations: Configurations, hub: str
 ) -> None:
     emulator.fault(
-        "AssumeRole", code="AccessDenied", status=403, match={"RoleArn": HUB}
+        "AssumeRole", code="AccessDenied", status=403, match={"RoleArn": hub}
     )
-    chain = [{"roleARN": HUB}]
+    chain = [{"roleARN": hub}]
     own = configurations.apply("own", configurations.keys(), assumeRoleChain=chain)
     pools.apply("pool", providerConfigRef=own)
-    seen = pools.says("pool", "Synced", "False", f"AssumeRole: AccessDenied: {HUB}")
+    seen = pools.says("pool", "Synced", "False", f"AssumeRole: AccessDenied: {hub}")
     said = condition(seen, "Synced")["message"]
     assert 'ProviderConfig "own": let the role\'s trust policy admit' in said
     emulator.clear_faults()
@@ -95,14 +110,14 @@ def test_a_role_that_does_not_trust_its_identity_is_named(
 
 
 def test_a_token_that_its_role_does_not_take_is_named(
-    pools: Pools, emulator: Emulator, configurations: Configurations
+    pools: Pools, emulator: Emulator, configurations: Configurations, hub: str
 ) -> None:
     operation = "AssumeRoleWithWebIdentity"
-    emulator.fault(operation, code="ExpiredTokenException", match={"RoleArn": HUB})
+    emulator.fault(operation, code="ExpiredTokenException", match={"RoleArn": hub})
     configurations.secret("a token", key="token")
     at = configurations.reference("token")
     place = {"source": "Secret", "secretRef": at}
-    identity = {"roleARN": HUB, "tokenConfig": place}
+    identity = {"roleARN": hub, "tokenConfig": place}
     credentials = {"source": "WebIdentity", "webIdentity": identity}
     own = configurations.apply("own", credentials)
     pools.apply("pool", providerConfigRef=own)
@@ -120,8 +135,9 @@ def test_a_launch_that_was_denied_is_tried_at_once_with_other_keys(
     emulator: Emulator,
     configurations: Configurations,
     own: Reference,
+    old: dict[str, str],
 ) -> None:
-    emulator.fault("CreateFleet", code="UnauthorizedOperation", match=OLD)
+    emulator.fault("CreateFleet", code="UnauthorizedOperation", match=old)
     pools.apply("pool", providerConfigRef=own)
     seen = pools.says("pool", "Launched", "False", "Denied")
     said = condition(seen, "Launched")["message"]
@@ -134,11 +150,11 @@ def test_a_launch_that_was_denied_is_tried_at_once_with_other_keys(
 
 
 def test_a_pool_that_may_not_terminate_stays_with_its_instance_and_says_so(
-    pools: Pools, ec2: Ec2, emulator: Emulator, own: Reference
+    pools: Pools, ec2: Ec2, emulator: Emulator, own: Reference, old: dict[str, str]
 ) -> None:
     pools.apply("pool", providerConfigRef=own)
     pools.ready("pool")
-    emulator.fault("TerminateInstances", code="UnauthorizedOperation", match=OLD)
+    emulator.fault("TerminateInstances", code="UnauthorizedOperation", match=old)
     pools.delete("pool", wait=False)
     seen = pools.says("pool", "Synced", "False", "ec2:TerminateInstances")
     assert 'ProviderConfig "own"' in condition(seen, "Synced")["message"]

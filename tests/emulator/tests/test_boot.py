@@ -52,6 +52,7 @@ def test_it_has_the_name_that_ec2_gives_it(booted: Booted) -> None:
     assert booted.says("getent hosts $(hostname) >/dev/null && echo known") == "known"
 
 
+@pytest.mark.thorough
 def test_a_stopped_instance_ran_its_stop_hooks_and_starts_with_its_disk(
     own: Booted,
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_stopped_instance_ran_its_stop_hooks_and_starts_with_its_disk(
     assert own.says("sudo systemctl is-active witness.service") == "active"
 
 
+@pytest.mark.thorough
 def test_a_reboot_keeps_address_and_disk_and_starts_everything_anew(
     own: Booted,
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_reboot_keeps_address_and_disk_and_starts_everything_anew(
     assert own.says("cat letter") == "kept"
 
 
+@pytest.mark.thorough
 def test_somebody_on_the_machine_reboots_it(own: Booted) -> None:
     own.ssh("sudo touch /run/volatile; (sleep 0.2; sudo systemctl reboot) >&- 2>&- &")
     again = "test -e /run/volatile || echo gone"
@@ -91,6 +94,7 @@ def test_somebody_on_the_machine_reboots_it(own: Booted) -> None:
 POWER_OFF = "(sleep 0.2; sudo systemctl poweroff) >&- 2>&- &"
 
 
+@pytest.mark.thorough
 def test_a_machine_that_is_shut_down_from_inside_stops_its_instance(
     own: Booted,
 ) -> None:
@@ -100,12 +104,14 @@ def test_a_machine_that_is_shut_down_from_inside_stops_its_instance(
     assert code == "Client.InstanceInitiatedShutdown"
 
 
+@pytest.mark.thorough
 def test_or_terminates_it_where_its_launch_says_so(cloud: Cloud) -> None:
     instance = cloud.boot(InstanceInitiatedShutdownBehavior="terminate")
     instance.ssh(POWER_OFF)
     instance.await_state("terminated")
 
 
+@pytest.mark.thorough
 def test_a_terminated_instance_ran_its_stop_hooks_and_leaves_nothing(
     cloud: Cloud,
 ) -> None:
@@ -144,6 +150,7 @@ def test_instances_of_other_images_have_no_machine(cloud: Cloud) -> None:
     instance.terminate()
 
 
+@pytest.mark.thorough
 def test_a_killed_emulator_leaves_no_machine_no_network_and_no_file(
     tmp_path: Path,
 ) -> None:

@@ -2,7 +2,12 @@
 
 from machines.waiting import until
 
+import pytest
+
 from booting import Booted, Cloud, ssh_from
+
+# Each boots machines of its own.
+pytestmark = pytest.mark.thorough
 
 
 def test_without_a_rule_nobody_gets_in_and_a_rule_admits_at_once(cloud: Cloud) -> None:

@@ -76,6 +76,7 @@ def spot(cloud: Cloud) -> Booted:
     return cloud.boot(InstanceMarketOptions={"MarketType": "spot"})
 
 
+@pytest.mark.thorough
 def test_a_rebalance_recommendation_is_told(spot: Booted) -> None:
     assert metadata(spot, REBALANCE) == {REBALANCE: 404}
     spot.cloud.control.ask("POST", "/rebalance", {"instanceId": spot.id})
@@ -83,6 +84,7 @@ def test_a_rebalance_recommendation_is_told(spot: Booted) -> None:
     assert list(json.loads(told)) == ["noticeTime"]
 
 
+@pytest.mark.thorough
 def test_an_interruption_is_told_before_the_machine_ends(spot: Booted) -> None:
     assert metadata(spot, ACTION) == {ACTION: 404}
     notice = {"instanceId": spot.id, "noticeSeconds": 8}

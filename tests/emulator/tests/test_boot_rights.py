@@ -10,6 +10,9 @@ from botocore.config import Config
 from booting import Booted, Cloud, metadata
 from conftest import REGION, refused
 
+# Each boots machines of its own.
+pytestmark = pytest.mark.thorough
+
 ACTIVITY = {"Key": "gpu.platform.acme.io:activity", "Value": "v1 at=now"}
 HOST_KEY = {"Key": "gpu.platform.acme.io:host-key", "Value": "ssh-ed25519 AAAA"}
 ROLE = "workspace"

@@ -7,6 +7,9 @@ import pytest
 from booting import Booted, Cloud
 from machines.waiting import until
 
+# Each boots machines of its own.
+pytestmark = pytest.mark.thorough
+
 DISK = "/dev/nvme1n1"
 FORMAT = f"sudo mkfs.ext4 -q {DISK} && sudo mount {DISK} /mnt"
 

@@ -1,5 +1,6 @@
 //! Runs `cargo xtask` as its users do.
 
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -66,9 +67,11 @@ pub(crate) fn await_status(
     }
 }
 
-/// Starts `up` and returns while it is at work.
+/// Starts `up` and returns while it is at work. It leads a process group, as a terminal's
+/// commands do.
 pub(crate) fn begin_up(name: &str) -> Child {
     let mut up = command(&["cluster", "up", "--name", name]);
+    up.process_group(0);
     up.stdout(Stdio::piped()).stderr(Stdio::piped());
     up.spawn().unwrap()
 }

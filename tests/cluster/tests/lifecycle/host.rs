@@ -165,6 +165,11 @@ pub(crate) fn processes_in(cgroup: &str) -> Vec<Process> {
         .collect()
 }
 
+/// Ctrl-C on a terminal, for the process group of that leader.
+pub(crate) fn interrupt(leader: u32) {
+    output("kill", &["-INT", "--", &format!("-{leader}")]);
+}
+
 pub(crate) fn kill(pid: i64) {
     output("kill", &["-KILL", &pid.to_string()]);
 }

@@ -158,6 +158,34 @@ fn kueue_holds_back_what_names_no_queue_until_it_does() {
 }
 
 #[test]
+fn ctrl_c_ends_a_start_and_leaves_nothing_and_the_next_one_comes_up() {
+    let _alone = alone();
+    let name = "lifecycle-ctrl-c";
+    let guard = Guard::of(name);
+    let others = Others::now();
+    let before = Snapshot::take(&others);
+    let up = begin_up(name);
+    await_process(name, "etcd");
+    host::interrupt(up.id());
+    let said = fails(up);
+    assert!(said.contains("interrupted"), "{said}");
+    let changes = Snapshot::take(&others).changes_since(&before);
+    assert_eq!(changes, NONE, "left behind");
+    let missing = xtask_fails(&["cluster", "status", "--name", name]);
+    assert!(missing.contains("cluster up --name"), "{missing}");
+
+    // SIGKILL leaves a half of a cluster, which the next start takes away.
+    let up = begin_up(name);
+    await_process(name, "etcd");
+    host::kill(up.id().into());
+    let killed = up.wait_with_output().unwrap();
+    assert!(!killed.status.success());
+    let again = xtask(&["cluster", "up", "--name", name]);
+    assert!(again.contains("half up"), "{again}");
+    drop(guard);
+}
+
+#[test]
 fn a_part_that_dies_ends_the_up_that_waits_for_it() {
     let _alone = alone();
     let name = "lifecycle-crash";
