@@ -13,14 +13,15 @@ use serde::Deserialize;
 use crate::cache::{self, Cache};
 use crate::command;
 use crate::durations::Usual;
-use crate::pins::{self, Binary, MODULES, Module, Pins};
+use crate::modules::{self, Binary, MODULES, Module};
+use crate::pins::Pins;
 use crate::progress::{Progress, Step};
 
 /// What can go wrong while building.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The table of modules does not know the name.
-    #[error("no module builds a binary named `{0}`: see pins::MODULES in tests/cluster")]
+    #[error("no module builds a binary named `{0}`: see modules::MODULES in tests/cluster")]
     Unknown(String),
     /// The cache folder or the pins cannot be read or written.
     #[error(transparent)]
@@ -111,7 +112,7 @@ struct Wanted {
 }
 
 fn find(name: &str) -> Result<(&'static Module, &'static Binary), Error> {
-    pins::find(name).ok_or_else(|| Error::Unknown(name.to_owned()))
+    modules::find(name).ok_or_else(|| Error::Unknown(name.to_owned()))
 }
 
 /// The programs of each module, in the table's order.
@@ -199,7 +200,7 @@ impl Build<'_> {
         let packages = self.missing.iter().map(|wanted| wanted.binary.package);
         step.follow(packages_compiled(self.count()?, log.clone()));
         let mut go = self.go("build");
-        for flags in pins::GCFLAGS {
+        for flags in modules::GCFLAGS {
             go.arg(format!("-gcflags={flags}"));
         }
         // A name of a package on each line: how far it is.

@@ -5,7 +5,7 @@
 //! nodes. Other crates look at a running cluster through [`Cluster::open`], and
 //! build further binaries by [`binaries::ensure`].
 //!
-//! The order of things: [`prerequisites`], [`pins`] and [`binaries`],
+//! The order of things: [`prerequisites`], [`modules`], [`pins`] and [`binaries`],
 //! [`certificates`], [`configuration`], [`parts`] and the [`plan`] made of them,
 //! then [`launch`] on the host's side and [`init`] inside.
 
@@ -41,6 +41,7 @@ mod launch;
 mod layout;
 pub mod machines;
 pub mod mirror;
+pub mod modules;
 pub mod network;
 mod parts;
 pub mod pins;

@@ -9,7 +9,8 @@ use crate::cache::{self, Cache, key};
 use crate::cluster::{self, Cluster};
 use crate::command;
 use crate::images;
-use crate::pins::{self, Binary, Module, Pins};
+use crate::modules::{self, Binary, Module};
+use crate::pins::Pins;
 use crate::progress::Progress;
 
 /// Raised when the package is made differently from the same source.
@@ -84,7 +85,7 @@ impl Provider {
 
     fn pinned(&self) -> Result<(&'static Module, &'static Binary), Error> {
         let unknown = || binaries::Error::Unknown(self.binary.to_owned());
-        Ok(pins::find(self.binary).ok_or_else(unknown)?)
+        Ok(modules::find(self.binary).ok_or_else(unknown)?)
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::modules::{MODULES, find};
 
 fn pins(files: &[(&str, &str)]) -> Pins {
     let mut files: Vec<_> = files

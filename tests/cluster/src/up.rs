@@ -17,9 +17,9 @@ use crate::emulator;
 use crate::launch;
 use crate::layout::Layout;
 use crate::machines;
+use crate::modules;
 use crate::network::{self, Addresses};
 use crate::parts;
-use crate::pins;
 use crate::plan::Probe;
 use crate::prerequisites;
 use crate::probe;
@@ -116,7 +116,7 @@ pub fn build(cache: &Cache, progress: &Progress) -> Result<(), Error> {
 /// Checks what the machine must have to build and to start clusters.
 pub fn check(cache: &Cache) -> Result<(), Error> {
     // Without Go, nothing says what is built: the check itself will say so.
-    let building = binaries::missing(cache, &pins::cluster_binaries())
+    let building = binaries::missing(cache, &modules::cluster_binaries())
         .map_or(true, |missing| !missing.is_empty());
     Ok(prerequisites::ensure(building, cache.root())?)
 }
@@ -169,7 +169,7 @@ struct Built {
 
 impl Built {
     fn ensure(cache: &Cache, progress: &Progress) -> Result<Self, Error> {
-        let binaries = binaries::ensure(cache, &pins::cluster_binaries(), progress)?;
+        let binaries = binaries::ensure(cache, &modules::cluster_binaries(), progress)?;
         Ok(Self {
             python: emulator::ensure(cache, progress)?,
             crossplane: crossplane::ensure(cache, &binaries, progress)?,
