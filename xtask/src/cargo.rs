@@ -13,8 +13,6 @@ use local_cluster::progress::Step;
 
 /// For all dependencies, on two cores.
 const TYPICAL: Duration = Duration::from_mins(8);
-/// What takes less compiled nothing that is worth remembering.
-const WORTH_REMEMBERING: Duration = Duration::from_mins(1);
 
 /// Runs cargo with its output in the log of that name, and shows in `step` how far it is.
 pub(crate) fn run(
@@ -35,11 +33,8 @@ pub(crate) fn run(
         .env("CARGO_TERM_PROGRESS_WHEN", "always")
         .env("CARGO_TERM_PROGRESS_WIDTH", "120");
     command::logged(cargo, &log)?;
-    if let Some(took) = step
-        .map(Step::elapsed)
-        .filter(|took| *took >= WORTH_REMEMBERING)
-    {
-        usual.record(took);
+    if let Some(step) = step {
+        usual.record(step.elapsed());
     }
     Ok(())
 }

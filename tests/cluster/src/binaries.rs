@@ -104,7 +104,7 @@ pub fn missing(cache: &Cache, names: &[&str]) -> Result<Vec<String>, Error> {
     Ok(missing)
 }
 
-/// A program that somebody asks for.
+/// A program that the caller asks for.
 struct Wanted {
     binary: &'static Binary,
     /// Where it is, or will be.

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use crate::cache::{self, Cache};
 
+/// What takes less had most of its work done before: it says nothing about the next time.
+const WORTH_REMEMBERING: Duration = Duration::from_mins(1);
+
 /// The usual duration of a named piece of work.
 #[derive(Debug)]
 pub struct Usual {
@@ -29,9 +32,12 @@ impl Usual {
         seconds.map_or(self.typical, Duration::from_secs)
     }
 
-    /// Remembers a duration. One that cannot be written is forgotten: it only tells
-    /// people what to expect.
+    /// Remembers a duration of a minute or more. One that cannot be written is forgotten:
+    /// it only tells people what to expect.
     pub fn record(&self, took: Duration) {
+        if took < WORTH_REMEMBERING {
+            return;
+        }
         if let Some(folder) = self.file.parent() {
             let _ = cache::create_folder(folder);
         }
@@ -51,6 +57,12 @@ mod tests {
         assert_eq!(usual().duration(), Duration::from_mins(10));
         usual().record(Duration::from_millis(61_900));
         assert_eq!(usual().duration(), Duration::from_secs(61));
+        usual().record(Duration::from_secs(1));
+        assert_eq!(
+            usual().duration(),
+            Duration::from_secs(61),
+            "a cached build"
+        );
         std::fs::write(folder.join("durations/build-cluster"), "soon").unwrap();
         assert_eq!(usual().duration(), Duration::from_mins(10));
         std::fs::remove_dir_all(&folder).unwrap();

@@ -24,7 +24,7 @@ pub fn listen() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether somebody asked this process to end.
+/// Whether Ctrl-C or the end of the terminal asked this process to end.
 pub fn requested() -> bool {
     REQUESTED
         .get()

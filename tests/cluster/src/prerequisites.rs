@@ -70,7 +70,7 @@ pub fn ensure(building: bool, cache: &Path) -> Result<(), Error> {
 fn programs() -> Result<(), command::Error> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("prerequisites.sh");
     let mut check = Command::new("sh");
-    // What it prints is for people: what is missing, and how apt-get gets on.
+    // People read what the script prints: what is missing, and apt-get's own progress.
     command::seen(check.arg(script).stdin(Stdio::null()))
 }
 

@@ -261,7 +261,7 @@ impl Running {
     }
 }
 
-/// Draws until nobody can write there any more.
+/// Draws until the last `Progress` and `Step` of it are dropped.
 fn draw(watched: &Weak<Mutex<Shared>>) {
     while let Some(shared) = watched.upgrade() {
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);

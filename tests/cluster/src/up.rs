@@ -115,7 +115,7 @@ pub fn build(cache: &Cache, progress: &Progress) -> Result<(), Error> {
 
 /// Checks what the machine must have to build and to start clusters.
 pub fn check(cache: &Cache) -> Result<(), Error> {
-    // Without Go, nothing says what is built: the check itself will say so.
+    // Without Go, it is unknown what is built. The check below names Go then.
     let building = binaries::missing(cache, &modules::cluster_binaries())
         .map_or(true, |missing| !missing.is_empty());
     Ok(prerequisites::ensure(building, cache.root())?)
@@ -205,7 +205,7 @@ fn existing(cache: &Cache, name: &str, progress: &Progress) -> Result<Option<Clu
             Err(half_up(deaths.join("\n")))
         }
         Verdict::Gone => Err(half_up(launch::init_failed(cluster.state()).to_string())),
-        // Whoever started it had the lock that is ours now, and did not live to end this.
+        // The earlier `up` held the lock that this one has now: it was killed.
         Verdict::Starting => {
             progress.note(&format!(
                 "cluster `{name}` was half up when its start was killed"

@@ -32,7 +32,7 @@ impl Deadline {
         }
     }
 
-    /// Whether it has passed, or somebody does not want to wait any longer.
+    /// Whether it has passed, or Ctrl-C asked this process to end.
     pub fn passed(self) -> bool {
         Instant::now() >= self.at || interrupt::requested()
     }
