@@ -1,7 +1,8 @@
-//! Builds the pinned binaries, once.
+//! Builds the pinned binaries, once, or fetches their official releases.
 //!
 //! Each lands in `<cache>/binaries/<name>-<key>/<name>`; the key stands for its
-//! pins (see [`pins`](crate::pins)), so it is built again only when they change.
+//! pins (see [`pins`](crate::pins)), so it is built again only when they change. Programs
+//! of one release share a folder (see [`releases`](crate::releases)).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use crate::durations::Usual;
 use crate::modules::{self, Binary, MODULES, Module};
 use crate::pins::Pins;
 use crate::progress::{Progress, Step};
+use crate::releases::{self, Origin, Release};
 
 /// What can go wrong while building.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +28,9 @@ pub enum Error {
     /// The cache folder or the pins cannot be read or written.
     #[error(transparent)]
     Cache(#[from] cache::Error),
+    /// A release cannot be fetched.
+    #[error(transparent)]
+    Release(#[from] releases::Error),
     /// Go did not say where a module's source is.
     #[error("find the source of {module}: {source}")]
     Source {
@@ -67,12 +72,24 @@ impl Binaries {
     }
 }
 
-/// Builds what is not built yet and returns where everything is. A second call
-/// at the same time waits for the first.
+/// Builds or fetches what is not there yet and returns where everything is. A second
+/// call at the same time waits for the first.
 pub fn ensure(cache: &Cache, names: &[&str], progress: &Progress) -> Result<Binaries, Error> {
-    let go = go_version()?;
+    let origin = Origin::from_environment()?;
     let mut binaries = Binaries::default();
-    for (module, wanted) in by_module(names)? {
+    let mut built = Vec::new();
+    for name in names {
+        match origin.release_of(name) {
+            Some(release) => {
+                ensure_release(cache, &origin, release, progress)?;
+                let path = release.entry(cache).join(name);
+                binaries.paths.insert((*name).to_owned(), path);
+            }
+            None => built.push(*name),
+        }
+    }
+    let go = go_version()?;
+    for (module, wanted) in by_module(&built)? {
         let pins = Pins::read(module)?;
         let wanted: Vec<_> = wanted
             .into_iter()
@@ -90,18 +107,50 @@ pub fn ensure(cache: &Cache, names: &[&str], progress: &Progress) -> Result<Bina
     Ok(binaries)
 }
 
-/// Which of the names are not built yet.
+/// Which of the names are neither built nor fetched yet.
 pub fn missing(cache: &Cache, names: &[&str]) -> Result<Vec<String>, Error> {
+    let origin = Origin::from_environment()?;
     let go = go_version()?;
     let mut missing = Vec::new();
     for name in names {
-        let (module, binary) = find(name)?;
-        let key = Pins::read(module)?.key(module, binary, &go);
-        if !cache.entry("binaries", name, &key).exists() {
+        let entry = match origin.release_of(name) {
+            Some(release) => release.entry(cache),
+            None => {
+                let (module, binary) = find(name)?;
+                let key = Pins::read(module)?.key(module, binary, &go);
+                cache.entry("binaries", name, &key)
+            }
+        };
+        if !entry.exists() {
             missing.push((*name).to_owned());
         }
     }
     Ok(missing)
+}
+
+/// Fetches a release unless it is there.
+fn ensure_release(
+    cache: &Cache,
+    origin: &Origin,
+    release: &Release,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let entry = release.entry(cache);
+    if entry.exists() {
+        return Ok(());
+    }
+    let names: Vec<_> = release.programs.iter().map(|(name, _)| *name).collect();
+    let step = progress.begin(&format!("release of {}", names.join(", ")));
+    let _lock = cache.lock("binaries", |lock| {
+        step.note(&format!("waiting for another build ({})", lock.display()));
+    })?;
+    if entry.exists() {
+        step.end("cached");
+        return Ok(());
+    }
+    cache::publish(&entry, |folder| release.fetch(origin, folder, &step))?;
+    step.end("fetched");
+    Ok(())
 }
 
 /// A program that the caller asks for.

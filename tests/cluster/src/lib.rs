@@ -5,7 +5,7 @@
 //! nodes. Other crates look at a running cluster through [`Cluster::open`], and
 //! build further binaries by [`binaries::ensure`].
 //!
-//! The order of things: [`prerequisites`], [`modules`], [`pins`] and [`binaries`],
+//! The order of things: [`prerequisites`], [`modules`], [`pins`], [`releases`] and [`binaries`],
 //! [`certificates`], [`configuration`], [`parts`] and the [`plan`] made of them,
 //! then [`launch`] on the host's side and [`init`] inside.
 
@@ -51,6 +51,7 @@ mod probe;
 mod processes;
 pub mod progress;
 pub mod python;
+pub mod releases;
 pub mod report;
 pub mod state;
 mod supervisor;

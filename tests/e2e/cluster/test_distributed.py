@@ -20,7 +20,10 @@ for step in range(int(step), 40):
     total = torch.tensor([float(rank + 1)])
     dist.all_reduce(total)
     assert total.item() == size * (size + 1) / 2, total
-    checkpoint.write_text(str(step))
+    # The other node's end kills this process at any moment, also while it writes.
+    written = checkpoint.with_suffix(".new")
+    written.write_text(str(step))
+    written.replace(checkpoint)
     print(f"rank {rank} step {step} on {os.uname().nodename}", flush=True)
     time.sleep(0.25)
 print(f"rank {rank} of {size} done", flush=True)
