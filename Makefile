@@ -64,7 +64,7 @@ emulator:
 # The function's program against Crossplane's function specification.
 conformance: PROGRAMS := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 conformance:
-	cargo build --quiet --workspace --bins
+	$(XTASK) package compile
 	cd tests/conformance && FUNCTION_GPU_WORKSPACE=$(PROGRAMS)/function-gpu-workspace \
 		$(PYTEST)
 
@@ -85,7 +85,7 @@ package:
 
 # The health that Argo CD shows, by Argo CD's own program: ten minutes to build, once.
 argocd:
-	cd argocd/tests && ARGOCD=$$($(XTASK) cluster binary argocd) \
+	cd argocd/tests && ARGOCD_HEALTH=$$($(XTASK) cluster binary argocd-health) \
 		$(PYTEST)
 
 # Commands, manifests, links and policies of the documentation, as far as they need

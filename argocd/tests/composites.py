@@ -1,5 +1,6 @@
 """Composites and claims as Crossplane writes them after an answer of the function."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,17 @@ def merged(base: Any, change: Any) -> Any:
     return result
 
 
+@cache
+def written(name: str, file: str) -> Any:
+    """A file of a case. Every test reads all of them: by libyaml, and once."""
+    return yaml.load((CASES / name / file).read_text(), Loader=yaml.CSafeLoader)
+
+
 def request(name: str) -> Any:
-    written = yaml.safe_load((CASES / name / "request.yaml").read_text())
-    if "extends" not in written:
-        return written
-    return merged(request(written["extends"]), written.get("change") or {})
+    own = written(name, "request.yaml")
+    if "extends" not in own:
+        return own
+    return merged(request(own["extends"]), own.get("change") or {})
 
 
 def is_workspace(name: str) -> bool:
@@ -53,7 +60,7 @@ class Answer:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        answer = yaml.safe_load((CASES / name / "response.yaml").read_text())
+        answer = written(name, "response.yaml")
         self.desired = answer.get("desired") or {}
         self.own = answer.get("conditions") or []
         results = answer.get("results") or []

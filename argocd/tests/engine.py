@@ -1,8 +1,7 @@
-"""Argo CD's own judgement of a resource: its command line, with our configuration."""
+"""Argo CD's own judgement of a resource: its command, with our configuration."""
 
 import os
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import yaml
 
-BUILD = "cargo xtask cluster binary argocd"
+BUILD = "cargo xtask cluster binary argocd-health"
 
 # When a condition changed, in the words of the cases. The scripts' patience is between.
 AGES = {"now": timedelta(), "an hour ago": timedelta(hours=1)}
@@ -29,8 +28,8 @@ class Health:
 
 
 def program() -> str:
-    path = os.environ.get("ARGOCD")
-    assert path, f"set ARGOCD to Argo CD's binary; it is built by: {BUILD}"
+    path = os.environ.get("ARGOCD_HEALTH")
+    assert path, f"set ARGOCD_HEALTH to the program; it is built by: {BUILD}"
     assert Path(path).is_file(), f"{path} is missing; it is built by: {BUILD}"
     return str(Path(path).resolve())
 
@@ -57,28 +56,34 @@ def dated(resource: Resource) -> Resource:
 
 def assess(config_map: Path, resource: Resource, zone: str = "UTC") -> Health | None:
     """What Argo CD says of a resource; None where it has no opinion."""
+    [health] = assess_all(config_map, [resource], zone)
+    return health
+
+
+def assess_all(
+    config_map: Path, resources: list[Resource], zone: str = "UTC"
+) -> list[Health | None]:
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "resource.yaml"
-        path.write_text(yaml.safe_dump(dated(resource)))
+        paths = [Path(folder) / f"{number}.yaml" for number in range(len(resources))]
+        for path, resource in zip(paths, resources, strict=True):
+            path.write_text(yaml.dump(dated(resource), Dumper=yaml.CSafeDumper))
         done = subprocess.run(
-            # One binary for all of Argo CD: its name says what it is.
-            ["argocd", "admin", "settings", "resource-overrides", "health", str(path)]
-            + ["--argocd-cm-path", str(config_map)],
-            executable=program(),
+            [program(), str(config_map), *map(str, paths)],
             # Without a home, and in any zone.
             env={"HOME": folder, "TZ": zone},
             capture_output=True,
             text=True,
         )
-    assert done.returncode == 0, done.stderr
-    if done.stdout.startswith("Health script is not configured"):
+        assert done.returncode == 0, done.stderr
+        answers = done.stdout.split(f"--- {folder}/")[1:]
+    names = [text.partition("\n")[0] for text in answers]
+    assert names == [path.name for path in paths]
+    return [health(text.partition("\n")[2]) for text in answers]
+
+
+def health(said: str) -> Health | None:
+    if said.startswith("Health script is not configured"):
         return None
-    status, _, message = done.stdout.partition("\n")
-    return Health(
-        status.removeprefix("STATUS: "), message.removeprefix("MESSAGE: ").strip()
-    )
-
-
-def assess_all(config_map: Path, resources: list[Resource]) -> list[Health | None]:
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(lambda resource: assess(config_map, resource), resources))
+    status, _, message = said.partition("\n")
+    message = message.removeprefix("MESSAGE: ").strip()
+    return Health(status.removeprefix("STATUS: "), message)

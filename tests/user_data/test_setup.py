@@ -115,7 +115,9 @@ def test_the_owner_adds_packages_without_root(
     assert owners == ""
 
 
-@works
+@pytest.mark.parametrize(
+    "name", ["image", pytest.param("index", marks=pytest.mark.thorough)]
+)
 def test_a_second_setup_succeeds_and_changes_nothing(
     workspace: Callable[[str], Workspace], name: str
 ) -> None:
@@ -148,6 +150,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.thorough
 def test_the_setup_waits_for_another_apt(fresh: Callable[[], Machine]) -> None:
     machine = fresh()
     holder = subprocess.Popen(

@@ -47,6 +47,8 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
+    /// Compile the packages' programs alone, as development packages have them
+    Compile,
     /// Build the packages into the target folder
     Build(Shape),
     /// Build them twice, in two folders, and fail when they differ
@@ -128,6 +130,7 @@ fn profile(is_release: bool) -> Profile {
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
     let progress = Progress::to_stderr();
     let outcome = match arguments.action {
+        Action::Compile => compile_programs(&progress),
         Action::Build(shape) => shape
             .build(stage::COMMITTED_REGISTRY, &|_| true, &progress)
             .map(|packages| {

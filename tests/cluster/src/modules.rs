@@ -243,11 +243,14 @@ pub static MODULES: &[Module] = &[
     Module {
         folder: "argocd",
         // Its other programs are this one under other names.
-        binaries: &[binary(
-            "argocd",
-            "github.com/argoproj/argo-cd/v3/cmd",
-            "github.com/argoproj/argo-cd/v3",
-        )],
+        binaries: &[
+            binary(
+                "argocd",
+                "github.com/argoproj/argo-cd/v3/cmd",
+                "github.com/argoproj/argo-cd/v3",
+            ),
+            binary("argocd-health", "./health", ""),
+        ],
         stamps: &[stamp(
             "github.com/argoproj/argo-cd/v3/common.version",
             "github.com/argoproj/argo-cd/v3",

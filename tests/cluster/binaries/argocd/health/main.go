@@ -1,0 +1,34 @@
+// Health judges resources as `argocd admin settings resource-overrides health` does: it
+// runs that command for each file that it is given, in one process. The command line itself
+// needs a fifth of a second to start.
+//
+//	argocd-health argocd-cm.yaml resource.yaml...
+//
+// Before each answer it prints a line with "--- " and the file's name. Argo CD ends the
+// process where it cannot read one.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/argoproj/argo-cd/v3/cmd/argocd/commands/admin"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: argocd-health CONFIG_MAP RESOURCE...")
+		os.Exit(2)
+	}
+	configMap := os.Args[1]
+	for _, resource := range os.Args[2:] {
+		fmt.Println("---", resource)
+		command := admin.NewSettingsCommand()
+		command.SetArgs([]string{
+			"resource-overrides", "health", resource, "--argocd-cm-path", configMap,
+		})
+		if err := command.Execute(); err != nil {
+			os.Exit(1)
+		}
+	}
+}
