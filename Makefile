@@ -31,16 +31,9 @@ ready:
 demo-down: ready
 	@$(XTASK) cluster down --name demo
 
-# The suite waits most of its time: what needs none of its cluster runs beside it.
+# What contributors and CI run: `cargo xtask test` runs these targets, two at a time.
 test: ready
-	$(XTASK) build
-	$(MAKE) check unit
-	$(MAKE) --jobs=2 --output-sync=target suite offline
-
-.PHONY: suite offline
-suite:
-	$(MAKE) e2e SUITE=main
-offline: emulator conformance user-data workspace package argocd docs cluster
+	@$(XTASK) test
 
 # Every suite there is, once, recorded by commit; what passed is not run again.
 .PHONY: test-all

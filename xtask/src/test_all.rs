@@ -1,13 +1,16 @@
-//! `cargo xtask test-all`: every suite, once each, recorded by commit.
+//! `cargo xtask test-all`: every suite, once each, recorded by commit; and `cargo xtask
+//! test`, the few that a contributor runs.
 //!
 //! What passed at a commit is not run again at it: a run that was interrupted goes on, and
 //! a suite that was mended runs alone. A release asks for all of them.
 
+mod quick;
 mod record;
 mod suites;
 
 use std::error::Error;
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -17,6 +20,7 @@ use local_cluster::durations::Usual;
 use local_cluster::progress::Progress;
 use local_cluster::{command, interrupt};
 
+pub(crate) use quick::run as run_quick;
 use record::{Record, Revision};
 use suites::{SUITES, Suite};
 
@@ -79,13 +83,19 @@ fn test_all(arguments: &Arguments, progress: &Progress) -> Outcome<ExitCode> {
     let cache = Cache::from_environment()?;
     let revision = Revision::of(&crate::root())?;
     interrupt::listen()?;
+    let runner = Runner {
+        cache: &cache,
+        progress,
+        logs: record::folder(&cache, &revision),
+        is_thorough: true,
+    };
     for suite in &chosen {
         let known = record::read(&cache, &revision, suite)?;
         let is_done = known.is_some_and(|record| record.passed()) && !arguments.again;
         if is_done || arguments.show || interrupt::requested() {
             continue;
         }
-        let record = measure(&cache, &revision, suite, progress)?;
+        let record = runner.run(suite)?;
         // An interrupted suite neither passed nor failed.
         if !interrupt::requested() {
             record.write(&cache, &revision)?;
@@ -93,7 +103,7 @@ fn test_all(arguments: &Arguments, progress: &Progress) -> Outcome<ExitCode> {
     }
     let records = record::read_all(&cache, &revision)?;
     match arguments.output {
-        Output::Table => println!("{}", record::table(&revision, &records)),
+        Output::Table => println!("{}", record::table(&revision, SUITES, &records)),
         Output::Json => println!("{}", serde_json::to_string_pretty(&records)?),
     }
     let passed = |suite: &&&Suite| records.iter().any(|one| one.is_of(suite) && one.passed());
@@ -122,40 +132,51 @@ fn choose(names: &[String]) -> Outcome<Vec<&'static Suite>> {
     Ok(names.iter().map(known).collect::<Result<_, _>>()?)
 }
 
-/// Runs one suite. Its output goes to a log.
-fn measure(
-    cache: &Cache,
-    revision: &Revision,
-    suite: &Suite,
-    progress: &Progress,
-) -> Outcome<Record> {
-    let folder = record::folder(cache, revision);
-    fs::create_dir_all(&folder)?;
-    let log = folder.join(format!("{}.log", suite.name));
-    let usual = Usual::of(
-        cache,
-        &format!("suite-{}", suite.name),
-        Duration::from_mins(suite.minutes),
-    );
-    let step = progress.begin(&format!("suite {}", suite.name));
-    step.expect(usual.duration());
-    let mut make = Command::new("make");
-    make.current_dir(crate::root())
-        .args(suite.make)
-        .env("THOROUGH", "1");
-    let ran = command::logged(&mut make, &log);
-    let took = step.elapsed();
-    let printed = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
-    let record = Record::new(suite, ran.is_ok(), &printed, took, jiff::Timestamp::now());
-    if record.passed() {
-        usual.record(took);
-        step.end("passed");
-    } else if !interrupt::requested() {
-        step.note(&format!(
-            "{} failed; its log is {}",
-            suite.name,
-            log.display()
-        ));
+/// Runs suites, each with its output in a log.
+struct Runner<'a> {
+    cache: &'a Cache,
+    progress: &'a Progress,
+    /// The folder of the logs.
+    logs: PathBuf,
+    /// Whether suites run with what takes long.
+    is_thorough: bool,
+}
+
+impl Runner<'_> {
+    fn run(&self, suite: &Suite) -> Outcome<Record> {
+        fs::create_dir_all(&self.logs)?;
+        let log = self.logs.join(format!("{}.log", suite.name));
+        let kind = if self.is_thorough { "suite" } else { "test" };
+        let usual = Usual::of(
+            self.cache,
+            &format!("{kind}-{}", suite.name),
+            Duration::from_mins(suite.minutes),
+        );
+        let step = self.progress.begin(&format!("suite {}", suite.name));
+        step.expect(usual.duration());
+        let mut make = Command::new("make");
+        make.current_dir(crate::root())
+            .args(suite.make)
+            // The make that called this one shares nothing with it.
+            .env_remove("MAKEFLAGS")
+            .env_remove("MAKELEVEL");
+        if self.is_thorough {
+            make.env("THOROUGH", "1");
+        }
+        let ran = command::logged(&mut make, &log);
+        let took = step.elapsed();
+        let printed = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+        let record = Record::new(suite, ran.is_ok(), &printed, took, jiff::Timestamp::now());
+        if record.passed() {
+            usual.record(took);
+            step.end("passed");
+        } else if !interrupt::requested() {
+            let why = match ran {
+                Err(error) => error.to_string(),
+                Ok(()) => format!("no test ran; the log is {}", log.display()),
+            };
+            step.note(&format!("{} failed: {why}", suite.name));
+        }
+        Ok(record)
     }
-    Ok(record)
 }

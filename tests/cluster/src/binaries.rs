@@ -113,13 +113,12 @@ pub fn missing(cache: &Cache, names: &[&str]) -> Result<Vec<String>, Error> {
     let go = go_version()?;
     let mut missing = Vec::new();
     for name in names {
-        let entry = match origin.release_of(name) {
-            Some(release) => release.entry(cache),
-            None => {
-                let (module, binary) = find(name)?;
-                let key = Pins::read(module)?.key(module, binary, &go);
-                cache.entry("binaries", name, &key)
-            }
+        let entry = if let Some(release) = origin.release_of(name) {
+            release.entry(cache)
+        } else {
+            let (module, binary) = find(name)?;
+            let key = Pins::read(module)?.key(module, binary, &go);
+            cache.entry("binaries", name, &key)
         };
         if !entry.exists() {
             missing.push((*name).to_owned());

@@ -4,8 +4,9 @@
 //! its SHA-256; everything else is built from source as ever. `BINARIES_MIRROR` names a
 //! mirror: a URL that takes the place of `https://` before each address.
 
+use std::fmt::Write as _;
 use std::fs::{File, Permissions};
-use std::io::{Read, Write};
+use std::io::{Read, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -275,8 +276,14 @@ fn download(url: &str, to: &Path) -> Result<String, Error> {
         digest.update(bytes);
         file.write_all(bytes).map_err(broken)?;
     }
-    let digits = digest.finalize();
-    Ok(digits.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hexadecimal(&digest.finalize()))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn client() -> Agent {

@@ -1,4 +1,4 @@
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpListener;
 use std::thread;
 
@@ -34,8 +34,7 @@ fn leaked(text: String) -> &'static str {
 }
 
 fn digest_of(bytes: &[u8]) -> &'static str {
-    let digits = Sha256::digest(bytes);
-    leaked(digits.iter().map(|byte| format!("{byte:02x}")).collect())
+    leaked(hexadecimal(&Sha256::digest(bytes)))
 }
 
 fn folder(name: &str) -> PathBuf {
