@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 import generate
+from composites import names, written
 from conftest import config_map
 
 SHIPPED = Path(generate.__file__).resolve().parent
@@ -22,6 +23,27 @@ def test_shipped_files_are_not_those_of_the_health_checks() -> None:
 def test_helm_configures_something_else_than_kustomize() -> None:
     """What is tested of one form holds for the other."""
     assert config_map("values.yaml") == config_map("argocd-cm.yaml")
+
+
+def test_a_managed_resource_of_a_workspace_has_no_health() -> None:
+    """Without our script Argo CD takes it for healthy before it exists."""
+    composed = {
+        (one["resource"]["apiVersion"].split("/")[0], one["resource"]["kind"])
+        for name in names()
+        for one in (written(name, "response.yaml").get("desired") or {})
+        .get("resources", {})
+        .values()
+    }
+    managed = {
+        f"resource.customizations.health.{group}_{kind}"
+        for group, kind in composed
+        # What other steps of a pipeline compose is theirs to explain.
+        if group.endswith(("ec2.aws.m.upbound.io", "platform.acme.io"))
+    }
+    assert len(managed) >= 5
+    shown = config_map("argocd-cm.yaml")["data"]
+    assert isinstance(shown, dict)
+    assert managed - shown.keys() == set()
 
 
 def argo_cd() -> Path:
