@@ -98,6 +98,18 @@ def test_a_teams_claims_are_refused_for_lack_of_the_platforms_policy() -> None:
         assert reference == composition["metadata"]["name"]
 
 
+def test_a_misspelt_field_or_a_claim_in_two_folders_is_applied_over_and_over() -> None:
+    """The suite gitops shows each with a real Argo CD."""
+    kinds = ("Application", "ApplicationSet")
+    found = [r for _, r in resources(PLATFORM) if r["kind"] in kinds]
+    templates = [each["spec"].get("template", each)["spec"] for each in found]
+    teams = [spec for spec in templates if "team" in spec["source"]["repoURL"]]
+    assert teams
+    wanted = {"ServerSideApply=true", "FailOnSharedResource=true"}
+    for spec in teams:
+        assert wanted <= set(spec["syncPolicy"]["syncOptions"])
+
+
 def test_claims_hold_each_other_up() -> None:
     """One file in each folder, and no name twice."""
     folders = Counter(path.parent for path in TEAM.rglob("*.yaml"))
