@@ -141,6 +141,12 @@ fuzz: export FUZZ_SEED ?= $(shell date +%s)000000
 fuzz:
 	cargo test --quiet --workspace --profile fuzz --test fuzz -- --nocapture
 
+# Which random seeds find known defects, and whether `make test` plays them. Not a test:
+# it compiles and plays a simulation for each. `make planted ONLY=fuzz` takes those of one.
+.PHONY: planted
+planted:
+	$(XTASK) planted $(if $(ONLY),--only $(ONLY))
+
 # What a call of the function costs, beside an empty one, Go's and Python's. Not a
 # test: it takes ten minutes and an idle machine.
 .PHONY: bench-function

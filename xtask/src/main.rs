@@ -19,6 +19,7 @@ mod demo;
 mod licences;
 mod oci;
 mod package;
+mod planted;
 mod process;
 mod python;
 mod release;
@@ -57,6 +58,8 @@ enum Command {
     Test,
     /// Run every suite that did not pass at this commit yet
     TestAll(test_all::Arguments),
+    /// Plant known defects in a clone, and see the simulations find each of them
+    Planted(planted::Arguments),
     /// Check that every dependency's licence is one that we may ship
     Licences,
     /// Prepare a release: its changelog, versions and frozen API
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::E2e(suite) => python::suite(&suite),
         Command::Test => test_all::run_quick(),
         Command::TestAll(arguments) => test_all::run(&arguments),
+        Command::Planted(arguments) => planted::run(&arguments),
         Command::Licences => licences::run(),
         Command::Release(arguments) => release::run(&arguments),
         Command::Python(arguments) => python::run(&arguments),
