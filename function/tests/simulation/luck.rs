@@ -210,6 +210,9 @@ fn ec2(world: &mut World) -> String {
     let Some(id) = world.dice.any(ids) else {
         return "nothing: there is no machine".to_owned();
     };
+    if world.dice.percent(15) {
+        return outage(world);
+    }
     let kind = world.dice.below(4);
     let is_detaching = world.cloud.volume_at(&id).is_some();
     let number = world.cloud.next();
@@ -234,6 +237,16 @@ fn ec2(world: &mut World) -> String {
         }
         _ => format!("nothing happens to {id}"),
     }
+}
+
+/// A zone fails, with every machine in it: the next one is lost beside the last one.
+fn outage(world: &mut World) -> String {
+    let vms = world.cloud.vms.values_mut();
+    for vm in vms.filter(|vm| matches!(vm.state, "pending" | "running" | "stopped")) {
+        vm.state = "shutting-down";
+        vm.public_ip = None;
+    }
+    "every machine is lost".to_owned()
 }
 
 /// Somebody with kubectl.
