@@ -275,9 +275,7 @@ def known(
 Known = Callable[[], tuple[Machine, Disk, str]]
 
 
-@pytest.mark.parametrize(
-    "uid", [1000, pytest.param(1234, marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize("uid", [1000, pytest.param(1234, marks=pytest.mark.thorough)])
 def test_ssh_knows_a_workspace_again_on_its_next_instance(
     fresh: Callable[[], Machine], known: Known, uid: int
 ) -> None:
