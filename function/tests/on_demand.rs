@@ -199,6 +199,38 @@ fn the_home_volume_moves_in_order() {
     );
 }
 
+/// The first one is about to go: what it is given back is torn off.
+#[test]
+fn a_home_that_was_handed_over_stays_when_the_second_instance_fails_for_a_moment() {
+    let attached_to = "i-0000000000000c0c00";
+    let (key, mut attachment) = rendered("replaced-type-detached")
+        .into_iter()
+        .find(|(_, resource)| resource["kind"] == "VolumeAttachment")
+        .unwrap();
+    attachment["metadata"]["annotations"] = json!({"crossplane.io/composition-resource-name": key});
+    let failing = json!([
+        {"type": "Ready", "status": "True", "reason": "Available",
+            "lastTransitionTime": "2026-11-20T10:00:05Z"},
+        {"type": "Synced", "status": "False", "reason": "ReconcileError",
+            "message": "cannot describe the instance: RequestLimitExceeded",
+            "lastTransitionTime": "2026-11-20T10:00:06Z"},
+    ]);
+    let change = json!({
+        "observed": {"resources": {
+            (key): {"resource": attachment},
+            (SECOND): {"resource": {"status": {"conditions": failing}}},
+        }},
+        "requiredResources": {"attachments": {"items": [{"resource": attachment}]}},
+    });
+    let resources = resources(&answer(&case::changed("replaced-type-detached", &change)));
+    let attached: Vec<_> = resources
+        .values()
+        .filter(|resource| resource["kind"] == "VolumeAttachment")
+        .map(|resource| &resource["spec"]["forProvider"]["instanceId"])
+        .collect();
+    assert_eq!(attached, [attached_to]);
+}
+
 #[test]
 fn until_crossplane_has_looked_for_attachments_none_is_made_and_no_instance_goes() {
     let unknown = json!({"requiredResources": {"attachments": null}});
