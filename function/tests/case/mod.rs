@@ -5,8 +5,10 @@
 //! replaces the whole list.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use function_gpu_workspace::call::Call;
 use function_gpu_workspace::service;
@@ -52,6 +54,19 @@ pub fn names() -> Vec<String> {
 
 /// A case's request as JSON.
 pub fn request_json(name: &str) -> Value {
+    /// Each is read once: most tests go through all of them.
+    static READ: Mutex<BTreeMap<String, Value>> = Mutex::new(BTreeMap::new());
+    if let Some(known) = READ.lock().unwrap().get(name) {
+        return known.clone();
+    }
+    let request = read(name);
+    READ.lock()
+        .unwrap()
+        .insert(name.to_owned(), request.clone());
+    request
+}
+
+fn read(name: &str) -> Value {
     let path = folder().join(name).join("request.yaml");
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let written: Value =

@@ -9,7 +9,8 @@ import yaml
 
 from cluster.workspaces import Key, Workspaces
 from environment import registry
-from environment.cluster import Cluster, Refused, is_ready
+from environment.cluster import Cluster, is_ready
+from environment.objects import Refused
 from environment.variants import composition, flavor
 from environment.waiting import until
 

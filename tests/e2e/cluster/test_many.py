@@ -5,7 +5,8 @@ import time
 
 from cluster.conftest import NewUser
 from cluster.workspaces import HOME, HOST_NETWORK, Workspaces
-from environment.cluster import CLAIMS, Cluster, Object, condition, is_ready
+from environment.cluster import CLAIMS, Cluster, condition, is_ready
+from environment.objects import Object
 from environment.platform import claim
 from environment.waiting import until
 
@@ -16,7 +17,7 @@ DEFAULT_BURST = 100
 
 def heard(cluster: Cluster, metric: str) -> float:
     """A sum over Crossplane's circuit breakers of workspaces."""
-    pods = cluster.all("pods", "crossplane-system", "-l", "app=crossplane")
+    pods = cluster.all("pods", "crossplane-system", "app=crossplane")
     (pod,) = [pod["metadata"]["name"] for pod in pods]
     path = f"/api/v1/namespaces/crossplane-system/pods/{pod}:8080/proxy/metrics"
     metrics = cluster.kubectl("get", "--raw", path).splitlines()

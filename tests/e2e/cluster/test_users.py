@@ -5,7 +5,8 @@ import json
 import pytest
 
 from cluster.workspaces import HOME, Workspaces
-from environment.cluster import Cluster, Refused
+from environment.cluster import Cluster
+from environment.objects import Refused
 from environment.variants import composition
 from environment.waiting import until
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from environment.cluster import CLAIMS, Cluster, Object
+from environment.cluster import CLAIMS, Cluster
+from environment.objects import Object
 from environment.platform import Platform, claim
 
 # Where this machine's connections come from, as pods see them.
@@ -74,11 +75,11 @@ class Workspaces(Platform):
 
     def pods(self, name: str) -> list[Object]:
         label = f"platform.acme.io/cluster-workspace={name}"
-        return self.cluster.all("pods", self.namespace, "-l", label)
+        return self.cluster.all("pods", self.namespace, label)
 
     def homes(self, name: str) -> list[Object]:
         label = f"platform.acme.io/cluster-workspace={name}"
-        return self.cluster.all("persistentvolumeclaims", self.namespace, "-l", label)
+        return self.cluster.all("persistentvolumeclaims", self.namespace, label)
 
     def ssh(
         self,

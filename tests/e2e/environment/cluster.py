@@ -1,22 +1,17 @@
-"""The cluster, as a user sees it: through kubectl."""
+"""The cluster, as a user sees it: changed through kubectl."""
 
 import json
 import os
 import signal
 import subprocess
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
+from .objects import Object, Objects, Refused
 from .waiting import until
 
 CLAIMS = "gpudevworkspaceclaims.platform.acme.io"
 SYSTEM = "crossplane-system"
-
-Object = dict[str, Any]
-
-
-class Refused(Exception):
-    """kubectl's own words."""
 
 
 class Cluster:
@@ -46,16 +41,17 @@ class Cluster:
             raise Refused(ran.stderr.strip())
         return ran.stdout
 
-    def get(self, kind: str, name: str, namespace: str) -> Object | None:
-        found = self.kubectl(
-            "get", kind, name, "-n", namespace, "--ignore-not-found", "-o", "json"
-        )
-        return json.loads(found) if found else None
+    @cached_property
+    def objects(self) -> Objects:
+        return Objects.of_kubeconfig()
 
-    def all(self, kind: str, namespace: str, *selectors: str) -> list[Object]:
-        listed = self.kubectl("get", kind, "-n", namespace, "-o", "json", *selectors)
-        items: list[Object] = json.loads(listed)["items"]
-        return items
+    def get(self, kind: str, name: str, namespace: str) -> Object | None:
+        return self.objects.get(kind, name, namespace)
+
+    def all(
+        self, kind: str, namespace: str, labels: str = "", fields: str = ""
+    ) -> list[Object]:
+        return self.objects.all(kind, namespace, labels, fields)
 
     def apply(self, document: Object) -> None:
         self.kubectl("apply", "-f", "-", stdin=json.dumps(document))
@@ -77,7 +73,7 @@ class Cluster:
 
     def pods(self, package: str) -> list[Object]:
         """The live pods of a package, such as `provider=acme-provider-gpu-spot`."""
-        pods = self.all("pods", SYSTEM, "-l", f"pkg.crossplane.io/{package}")
+        pods = self.all("pods", SYSTEM, f"pkg.crossplane.io/{package}")
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def processes(self, pod: Object) -> list[int]:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from .cluster import CLAIMS, Cluster, Object, condition, is_ready
+from .cluster import CLAIMS, Cluster, condition, is_ready
+from .objects import Object
 from .waiting import until
 
 PARAMETERS = {

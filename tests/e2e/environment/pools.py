@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from .cluster import SYSTEM, Cluster, Object, Refused, condition, is_ready
+from .cluster import SYSTEM, Cluster, condition, is_ready
+from .objects import Object, Refused
 from .waiting import until
 
 API = "gpu.platform.acme.io/v1alpha1"

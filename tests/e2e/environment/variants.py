@@ -5,7 +5,8 @@ from typing import Any
 
 import yaml
 
-from .cluster import Cluster, Object
+from .cluster import Cluster
+from .objects import Object
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PERIOD = 0.1
+PERIOD = 0.2
 
 
 def until(

@@ -1,6 +1,7 @@
 """Whether everything is as it should be once the storm is over."""
 
-from environment.cluster import Object, condition, is_ready
+from environment.cluster import condition, is_ready
+from environment.objects import Object
 from environment.ec2 import Instance, tags
 
 from .account import POOL_UID, Account

@@ -7,7 +7,8 @@ from random import Random
 from threading import RLock
 from typing import Any
 
-from environment.cluster import Cluster, Object
+from environment.cluster import Cluster
+from environment.objects import Object
 from environment.pools import API
 
 IMAGES = ("ami-00000000000c0de01", "ami-00000000000c0de04")

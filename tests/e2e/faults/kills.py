@@ -7,7 +7,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from random import Random
 
-from environment.cluster import Cluster, Object
+from environment.cluster import Cluster
+from environment.objects import Object
 from environment.emulator import Emulator
 from environment.pools import PODS
 from environment.waiting import until

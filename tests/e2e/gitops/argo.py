@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from environment.cluster import Cluster, Object
+from environment.cluster import Cluster
+from environment.objects import Object
 from environment.waiting import until
 
 NAMESPACE = "argocd"
@@ -69,7 +70,7 @@ class ArgoCd:
         """How many syncs of an Application have begun."""
         uid = self.application(name)["metadata"]["uid"]
         selector = f"involvedObject.uid={uid},reason=OperationStarted"
-        events = self._cluster.all("events", NAMESPACE, "--field-selector", selector)
+        events = self._cluster.all("events", NAMESPACE, fields=selector)
         return sum(event.get("count") or 1 for event in events)
 
     def await_health(self, name: str, health: str, seconds: float = 60) -> Object:
@@ -109,7 +110,7 @@ class ArgoCd:
 
     def _ask(self, path: str, body: Any = None) -> Any:
         pods = self._cluster.all(
-            "pods", NAMESPACE, "-l", "app.kubernetes.io/name=argocd-server"
+            "pods", NAMESPACE, "app.kubernetes.io/name=argocd-server"
         )
         (address,) = [pod["status"]["podIP"] for pod in pods]
         request = urllib.request.Request(

@@ -15,7 +15,7 @@ INSIDE = "http://git.git.svc"
 class Server:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        (pod,) = cluster.all("pods", NAMESPACE, "-l", "app=git")
+        (pod,) = cluster.all("pods", NAMESPACE, "app=git")
         self._pod = pod["metadata"]["name"]
         self._outside = f"http://{pod['status']['podIP']}:8080"
 

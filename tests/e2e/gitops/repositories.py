@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from environment import registry
-from environment.cluster import Object
+from environment.objects import Object
 from gitops import git
 
 ROOT = Path(__file__).parents[3]

@@ -3,7 +3,8 @@
 import time
 from datetime import datetime
 
-from environment.cluster import CLAIMS, Cluster, Object, condition
+from environment.cluster import CLAIMS, Cluster, condition
+from environment.objects import Object
 from environment.ec2 import Ec2
 from environment.platform import Platform
 from environment.waiting import until
@@ -122,7 +123,7 @@ def test_a_revert_ends_the_machine_after_a_confirmation_and_keeps_the_home(
     until(
         "its pods to be gone",
         lambda: not cluster.all(
-            "pods", team.namespace, "-l", "platform.acme.io/workspace=notebook"
+            "pods", team.namespace, "platform.acme.io/workspace=notebook"
         ),
     )
     assert {home["metadata"]["uid"] for home in _homes(cluster, team)} == homes

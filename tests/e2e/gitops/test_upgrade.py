@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from environment.cluster import CLAIMS, SYSTEM, Cluster, Object, condition, is_ready
+from environment.cluster import CLAIMS, SYSTEM, Cluster, condition, is_ready
+from environment.objects import Object
 from environment.ec2 import Ec2
 from environment.platform import PARAMETERS, Platform, claim
 from environment.waiting import until
@@ -202,7 +203,7 @@ def synced_since(cluster: Cluster) -> dict[str, str]:
 
 def calls_of_the_function(cluster: Cluster) -> tuple[float, float]:
     """How many Crossplane made, and how many of them failed."""
-    (pod,) = cluster.all("pods", SYSTEM, "-l", "app=crossplane")
+    (pod,) = cluster.all("pods", SYSTEM, "app=crossplane")
     path = f"pods/{pod['metadata']['name']}:8080/proxy/metrics"
     metrics = cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/{path}")
     counted = [

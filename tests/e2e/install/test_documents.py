@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from documents import suites
-from environment.cluster import CLAIMS, Cluster, Refused, is_ready
+from environment.cluster import CLAIMS, Cluster, is_ready
+from environment.objects import Refused
 from environment.ec2 import Ec2
 from environment.waiting import until
 

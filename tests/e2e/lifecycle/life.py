@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from environment.cluster import CLAIMS, Object, condition
+from environment.cluster import CLAIMS, condition
+from environment.objects import Object
 from environment.ec2 import Ec2
 from environment.platform import PARAMETERS, Platform, claim
 from environment.waiting import until

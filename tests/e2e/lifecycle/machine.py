@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.workspaces import Key
-from environment.cluster import Object
+from environment.objects import Object
 from environment.waiting import until
 from lifecycle.life import Life
 

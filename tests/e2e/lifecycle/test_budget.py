@@ -8,7 +8,8 @@ import pytest
 from cluster.conftest import NewUser
 from cluster.workspaces import Workspaces
 from environment import variants
-from environment.cluster import Cluster, Object, condition
+from environment.cluster import Cluster, condition
+from environment.objects import Object
 from environment.ec2 import Ec2
 from environment.platform import PARAMETERS, claim
 from environment.waiting import until

@@ -5,7 +5,8 @@ import os
 import urllib.request
 from datetime import datetime, timedelta
 
-from environment.cluster import Cluster, Object
+from environment.cluster import Cluster
+from environment.objects import Object
 from environment.ec2 import Ec2
 from environment.platform import PARAMETERS, Platform, claim
 from environment.waiting import until

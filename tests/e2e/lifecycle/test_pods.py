@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from cluster.workspaces import HOME, Workspaces
-from environment.cluster import Object
+from environment.objects import Object
 from environment.waiting import until
 from lifecycle.life import moment, runs, says, stays
 

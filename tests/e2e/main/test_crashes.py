@@ -118,7 +118,5 @@ def test_a_claim_deleted_while_ec2_is_out_of_reach_is_kept_until_it_is_clean(
 
 
 def _pool_of(cluster: Cluster, namespace: str, claim: str) -> dict:  # type: ignore[type-arg]
-    (pool,) = cluster.all(
-        "spotpools", namespace, "-l", f"crossplane.io/claim-name={claim}"
-    )
+    (pool,) = cluster.all("spotpools", namespace, f"crossplane.io/claim-name={claim}")
     return pool

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from environment.cluster import SYSTEM, Cluster, Object, Refused, condition
+from environment.cluster import SYSTEM, Cluster, condition
+from environment.objects import Object, Refused
 from environment.configurations import Configurations
 from environment.ec2 import Ec2
 from environment.emulator import Emulator

@@ -2,7 +2,8 @@
 
 import pytest
 
-from environment.cluster import Cluster, Object, condition
+from environment.cluster import Cluster, condition
+from environment.objects import Object
 from environment.configurations import Configurations, Reference
 from environment.ec2 import Ec2
 from environment.emulator import Emulator

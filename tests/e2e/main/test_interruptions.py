@@ -9,7 +9,8 @@ from typing import Any
 import boto3
 import pytest
 
-from environment.cluster import Cluster, Object
+from environment.cluster import Cluster
+from environment.objects import Object
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
 from environment.pools import API, Pools

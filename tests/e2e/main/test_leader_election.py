@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from environment.cluster import SYSTEM, Cluster, Object
+from environment.cluster import SYSTEM, Cluster
+from environment.objects import Object
 from environment.ec2 import Ec2
 from environment.pools import PODS, Pools, answers
 from environment.runtime import arguments

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from environment.cluster import Cluster, Object, condition, is_ready
+from environment.cluster import Cluster, condition, is_ready
+from environment.objects import Object
 from environment.ec2 import Ec2, tags
 from environment.pools import API, Pools
 from environment.waiting import until

@@ -2,7 +2,8 @@
 
 import pytest
 
-from environment.cluster import SYSTEM, Cluster, Refused
+from environment.cluster import SYSTEM, Cluster
+from environment.objects import Refused
 
 
 def _service_account(cluster: Cluster) -> str:

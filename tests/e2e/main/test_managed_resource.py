@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from environment.cluster import Cluster, Object, condition, is_ready
+from environment.cluster import Cluster, condition, is_ready
+from environment.objects import Object
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
 from environment.pools import (

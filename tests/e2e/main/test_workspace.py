@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from environment.cluster import CLAIMS, Cluster, Refused, condition
+from environment.cluster import CLAIMS, Cluster, condition
+from environment.objects import Refused
 from environment.ec2 import CLUSTER, Ec2, tags
 from environment.emulator import Emulator
 from environment.platform import PARAMETERS, Platform

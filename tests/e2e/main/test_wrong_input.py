@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from environment.cluster import Cluster, Refused
+from environment.cluster import Cluster
+from environment.objects import Refused
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
 from environment.platform import PARAMETERS, Platform, claim

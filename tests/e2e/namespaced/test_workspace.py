@@ -4,7 +4,8 @@ import base64
 
 import pytest
 
-from environment.cluster import CLAIMS, Cluster, Object, Refused
+from environment.cluster import CLAIMS, Cluster
+from environment.objects import Object, Refused
 from environment.ec2 import Ec2
 from environment.platform import Platform
 from environment.waiting import until

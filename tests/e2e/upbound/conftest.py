@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from environment.cluster import Cluster, Object, is_ready
+from environment.cluster import Cluster, is_ready
+from environment.objects import Object
 from environment.ec2 import WORKSPACE, Ec2
 from environment.variants import composition
 from environment.waiting import until

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from environment.cluster import Cluster, Object, condition
+from environment.cluster import Cluster, condition
+from environment.objects import Object
 from environment.ec2 import Ec2, tags
 from environment.emulator import Emulator
 from environment.platform import PARAMETERS, Platform

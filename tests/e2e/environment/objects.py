@@ -1,0 +1,135 @@
+"""Objects, read from the API server over connections that stay open.
+
+Tests look ten times a second. kubectl would start a process for each look, and two
+processors would do little else.
+"""
+
+import base64
+import json
+import ssl
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import urllib3
+
+Object = dict[str, Any]
+
+# All resources of all groups in one answer ("Aggregated discovery", Kubernetes).
+_DISCOVERY = {
+    "Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+}
+
+
+class Refused(Exception):
+    """What the API server said, or kubectl."""
+
+
+@dataclass(frozen=True)
+class _Resource:
+    """Where the objects of a kind are."""
+
+    root: str
+    plural: str
+    is_namespaced: bool
+
+    def path(self, namespace: str, name: str = "") -> str:
+        parts = [self.root]
+        if self.is_namespaced:
+            parts += ["namespaces", quote(namespace)]
+        parts += [self.plural, quote(name)]
+        return "/".join(part for part in parts if part)
+
+
+class Objects:
+    def __init__(self, server: str, context: ssl.SSLContext) -> None:
+        self._server = server
+        self._http = urllib3.PoolManager(ssl_context=context, timeout=30)
+        self._resources: dict[str, _Resource] = {}
+
+    @classmethod
+    def of_kubeconfig(cls) -> "Objects":
+        """Of the cluster and the user that kubectl would take."""
+        view = ["kubectl", "config", "view", "--minify", "--flatten", "-o", "json"]
+        shown = subprocess.run([*view, "--raw"], capture_output=True, check=True)
+        config = json.loads(shown.stdout)
+        cluster = config["clusters"][0]["cluster"]
+        user = config["users"][0]["user"]
+        decoded = base64.b64decode
+        authority = decoded(cluster["certificate-authority-data"]).decode()
+        context = ssl.create_default_context(cadata=authority)
+        # Python's ssl takes a certificate and its key from a file only.
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(decoded(user["client-certificate-data"]))
+            file.write(decoded(user["client-key-data"]))
+            file.flush()
+            context.load_cert_chain(file.name)
+        return cls(cluster["server"], context)
+
+    def get(self, kind: str, name: str, namespace: str) -> Object | None:
+        """An object, or none where there is none of this name.
+
+        `kind` is what kubectl takes: `pods`, `pvc`, `spotpools.gpu.acme.io`.
+        """
+        return self._read(self._resource(kind).path(namespace, name))
+
+    def all(
+        self, kind: str, namespace: str, labels: str = "", fields: str = ""
+    ) -> list[Object]:
+        """The objects of a namespace that both selectors select."""
+        selectors = {"labelSelector": labels, "fieldSelector": fields}
+        listed = self._read(self._resource(kind).path(namespace), selectors)
+        if listed is None:
+            raise Refused(f"the API server serves no {kind} any more")
+        # Items of a list do not say what they are, other than those of kubectl.
+        of = {
+            "apiVersion": listed["apiVersion"],
+            "kind": listed["kind"].removesuffix("List"),
+        }
+        return [of | item for item in listed["items"]]
+
+    def _resource(self, kind: str) -> _Resource:
+        if kind not in self._resources:
+            # A definition may be younger than the last look.
+            self._resources = self._discover()
+        if kind not in self._resources:
+            raise Refused(f'the API server does not have a resource type "{kind}"')
+        return self._resources[kind]
+
+    def _discover(self) -> dict[str, _Resource]:
+        """All names that kubectl takes, each for the first group that has it."""
+        found: dict[str, _Resource] = {}
+        for root in ("/api", "/apis"):
+            for group in (self._read(root, headers=_DISCOVERY) or {})["items"]:
+                name = group["metadata"].get("name", "")
+                # The first version is the preferred one.
+                version = group["versions"][0]
+                base = "/".join(p for p in (root, name, version["version"]) if p)
+                for one in version["resources"]:
+                    resource = _Resource(
+                        base, one["resource"], one["scope"] == "Namespaced"
+                    )
+                    names = [one["resource"], one["singularResource"]]
+                    for known in [*names, *one.get("shortNames", [])]:
+                        found.setdefault(known, resource)
+                        found.setdefault(f"{known}.{name}", resource)
+        return found
+
+    def _read(
+        self,
+        path: str,
+        query: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Object | None:
+        given = {key: value for key, value in (query or {}).items() if value}
+        answer = self._http.request(
+            "GET", self._server + path, fields=given, headers=headers
+        )
+        if answer.status == 404:
+            return None
+        body: Object = json.loads(answer.data)
+        if answer.status != 200:
+            raise Refused(f"{path}: {body.get('message', body)}")
+        return body
