@@ -33,9 +33,10 @@ pub(crate) struct Arguments {
 }
 
 /// Suites whose tests keep to namespaces of their own, but for those marked `alone`.
-const SIDE_BY_SIDE: &[&str] = &["main"];
-/// Tests wait more than they compute: more of them than processors.
-const AT_ONCE: &str = "--numprocesses=4";
+const SIDE_BY_SIDE: &[&str] = &["main", "cluster", "lifecycle"];
+/// Tests wait more than they compute: more of them than processors. Those of one
+/// `xdist_group` run one after the other.
+const AT_ONCE: [&str; 2] = ["--numprocesses=4", "--dist=loadgroup"];
 
 /// Runs an end-to-end suite against a local cluster.
 pub(crate) fn suite(suite: &Suite) -> ExitCode {
@@ -75,7 +76,7 @@ fn phases(suite: &Suite, thorough: bool) -> Vec<Vec<String>> {
         return vec![marked(None)];
     }
     let mut together = marked(Some("not alone"));
-    together.push(AT_ONCE.to_owned());
+    together.extend(AT_ONCE.map(str::to_owned));
     vec![together, marked(Some("alone"))]
 }
 
@@ -154,13 +155,16 @@ mod tests {
 
     #[test]
     fn every_test_of_a_suite_is_in_one_of_its_phases() {
-        let together = ["-m", "not alone and not thorough", AT_ONCE];
+        let together = [&["-m", "not alone and not thorough"][..], &AT_ONCE].concat();
         let alone = ["-m", "alone and not thorough"];
         assert_eq!(phases(&of("main", &[]), false), [&together[..], &alone[..]]);
         let both = phases(&of("main", &[]), true);
         assert_eq!(
             both,
-            [&["-m", "not alone", AT_ONCE][..], &["-m", "alone"][..]]
+            [
+                [&["-m", "not alone"][..], &AT_ONCE].concat(),
+                vec!["-m", "alone"]
+            ]
         );
         assert_eq!(phases(&of("faults", &[]), true), [[""; 0]]);
         assert_eq!(phases(&of("faults", &[]), false), [["-m", "not thorough"]]);

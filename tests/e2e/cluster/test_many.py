@@ -3,6 +3,8 @@
 import json
 import time
 
+import pytest
+
 from cluster.conftest import NewUser
 from cluster.workspaces import HOME, HOST_NETWORK, Workspaces
 from environment.cluster import CLAIMS, Cluster, condition, is_ready
@@ -28,6 +30,8 @@ def heard(cluster: Cluster, metric: str) -> float:
     )
 
 
+# Its place in the queue is among those of the other tests.
+@pytest.mark.xdist_group("queue")
 def test_every_field_of_a_claim_has_its_effect(team: Workspaces, queued: str) -> None:
     team.claim(
         "full",
@@ -52,6 +56,7 @@ def test_every_field_of_a_claim_has_its_effect(team: Workspaces, queued: str) ->
     assert len(team.homes("full")) == 2
 
 
+@pytest.mark.alone
 def test_a_hundred_claims_at_once_are_all_ready(
     cluster: Cluster, new_user: NewUser
 ) -> None:

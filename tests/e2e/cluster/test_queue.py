@@ -1,7 +1,12 @@
 """Kueue: waiting for quota, getting it, losing it, getting it again."""
 
+import pytest
+
 from cluster.workspaces import HOME, Workspaces
 from environment.waiting import until
+
+# They share the quota of one GPU.
+pytestmark = pytest.mark.xdist_group("queue")
 
 
 def gpu(user: Workspaces, name: str, **parameters: object) -> None:

@@ -111,7 +111,9 @@ def booting(cluster: Cluster, agent_url: tuple[str, str]) -> str:
         "instance": {"iamInstanceProfile": profile, "sudo": True},
         "home": {"moves": True},
     }
-    return variants.composition(cluster, "lifecycle-booting", policy)
+    # Tests side by side serve the agent at an address each.
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    return variants.composition(cluster, f"lifecycle-booting-{worker}", policy)
 
 
 @pytest.fixture

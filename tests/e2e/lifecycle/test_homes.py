@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from cluster.workspaces import HOME as PODS_HOME
 from cluster.workspaces import Workspaces
 from environment.emulator import Emulator
@@ -12,9 +14,12 @@ from lifecycle.machine import Machine
 ROUNDS = int(os.environ.get("ROUNDS", "20"))
 HOME = {"home": {"sizeGiB": 1}, "capacityType": "Spot"}
 FILL = "dd if=/dev/urandom of=thesis bs=64k count=16 status=none && sha256sum thesis"
+# A zone without capacity is one for every test. Those without a home take another zone.
+ONE_BY_ONE = pytest.mark.xdist_group("zones")
 HOOK = "#!/bin/sh\necho $WORKSPACE_STOP_REASON >>$HOME/saved\n"
 
 
+@ONE_BY_ONE
 def test_a_home_survives_stops_and_resumes_and_a_zone_without_capacity(
     machine: Machine, emulator: Emulator
 ) -> None:
@@ -71,6 +76,7 @@ def test_homes_of_pods_survive_stops_and_resumes(
         assert status["hostKeys"] == before[name]["hostKeys"]
 
 
+@ONE_BY_ONE
 def test_an_interruption_runs_the_hook_and_brings_the_home_back(
     machine: Machine, emulator: Emulator
 ) -> None:

@@ -5,6 +5,8 @@ import os
 import urllib.request
 from datetime import datetime, timedelta
 
+import pytest
+
 from environment.cluster import Cluster
 from environment.objects import Object
 from environment.ec2 import Ec2
@@ -21,6 +23,7 @@ LATE = 10
 FUNCTION = "function=acme-function-gpu-workspace"
 
 
+@pytest.mark.alone
 def test_every_one_of_a_thousand_deadlines_in_a_minute_is_met(
     cluster: Cluster, platform: Platform, composition: str, ec2: Ec2
 ) -> None:

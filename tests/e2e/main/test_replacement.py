@@ -19,11 +19,9 @@ def test_another_type_runs_before_the_first_machine_goes(
             if instance["State"]["Name"] == "running"
         ]
         assert running, "nothing runs: the first machine went before the next one"
-        status = platform.status("alice")
-        if status.get("instanceId") == first:
-            assert first in [one["InstanceId"] for one in running]
-            return False
-        return status.get("instanceType") == "g5.xlarge"
+        # Crossplane writes the composite's status after it has deleted the first pool, and
+        # the claim's after that: the claim may still name the first machine when it goes.
+        return platform.status("alice").get("instanceType") == "g5.xlarge"
 
     until("the machine to be replaced", replaced)
     second = platform.ready("alice")["instanceId"]
