@@ -9,7 +9,7 @@ def never_ready(alice: Workspaces, name: str) -> None:
     found = alice.workspace(name)
     assert not is_ready(found)
     events = alice.cluster.all(
-        "events", alice.namespace, "--field-selector=reason=WorkspaceReady"
+        "events", alice.namespace, fields="reason=WorkspaceReady"
     )
     assert [e for e in events if e["involvedObject"]["name"] == name] == []
 
