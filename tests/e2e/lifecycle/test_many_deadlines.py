@@ -3,6 +3,7 @@
 import json
 import os
 import urllib.request
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
@@ -16,10 +17,14 @@ from lifecycle.following import Following
 from lifecycle.life import now
 
 WORKSPACES = int(os.environ.get("DEADLINES", "1000"))
-# Between the last commit and the first deadline, and between first and last one.
-AHEAD = timedelta(minutes=2)
+# Between the last commit and the first deadline, and between first and last one. Crossplane
+# reconciles about ten changed claims a second on two processors, and kubectl applies twenty.
+AHEAD = timedelta(minutes=2, seconds=WORKSPACES / 4)
 WITHIN = timedelta(minutes=1)
 LATE = 10
+# After the last deadline. A machine ends in time without Crossplane; what its claim says
+# takes Crossplane some twenty writes.
+TOLD = 300
 FUNCTION = "function=acme-function-gpu-workspace"
 
 
@@ -31,7 +36,7 @@ def test_every_one_of_a_thousand_deadlines_in_a_minute_is_met(
     with Following(platform.namespace) as lives:
         _commit(cluster, platform, composition, {name: "12h" for name in names})
         started = _all(lives, "startedAt", seconds=2 * WORKSPACES + 120)
-        first = now() + AHEAD + timedelta(seconds=WORKSPACES / 8)
+        first = now() + AHEAD
         ends = {
             name: first + WITHIN * (number / WORKSPACES)
             for number, name in enumerate(names)
@@ -41,15 +46,10 @@ def test_every_one_of_a_thousand_deadlines_in_a_minute_is_met(
             for name in names
         }
         _commit(cluster, platform, composition, lifetimes)
-        planned = until(
-            "every workspace to know its end",
-            lambda: _at_their_ends(lives.times("stopsAt"), ends),
-            seconds=(first - now()).total_seconds(),
-            period=1,
-        )
+        planned = _await_ends(lives, ends, seconds=(first - now()).total_seconds())
         calls = _calls(cluster)
         left = (first - now() + WITHIN).total_seconds()
-        stopped = _all(lives, "stoppedAt", seconds=left + 120)
+        stopped = _all(lives, "stoppedAt", seconds=left + TOLD)
         made = _calls(cluster) - calls
     ended = {
         pool[: len(names[0])]: at for pool, at in ec2.ended(platform.namespace).items()
@@ -99,24 +99,37 @@ def _commit(
 def _all(lives: Following, field: str, seconds: float) -> dict[str, datetime]:
     """The times of all of them, once they have one."""
 
-    def look() -> dict[str, datetime] | None:
-        times = lives.times(field)
-        return times if len(times) == WORKSPACES else None
+    def look() -> int:
+        return WORKSPACES - len(lives.times(field))
 
-    return until(f"{WORKSPACES} claims to have {field}", look, seconds, period=1)
+    _await_none(f"claims without {field}", look, seconds)
+    return lives.times(field)
 
 
-def _at_their_ends(
-    planned: dict[str, datetime], ends: dict[str, datetime]
-) -> dict[str, datetime] | None:
+def _await_ends(
+    lives: Following, ends: dict[str, datetime], seconds: float
+) -> dict[str, datetime]:
     """The ends as they are planned, once those that were committed are."""
     # Where Crossplane reads what is seconds old, the same start is seen twice.
-    seconds = timedelta(seconds=30)
-    known = all(
-        name in planned and abs(planned[name] - end) <= seconds
-        for name, end in ends.items()
-    )
-    return planned if known else None
+    near = timedelta(seconds=30)
+
+    def look() -> int:
+        planned = lives.times("stopsAt")
+        return sum(
+            name not in planned or abs(planned[name] - end) > near
+            for name, end in ends.items()
+        )
+
+    _await_none("workspaces that do not know their end", look, seconds)
+    return lives.times("stopsAt")
+
+
+def _await_none(what: str, count: Callable[[], int], seconds: float) -> None:
+    """Waits until none is left; a failure says how many were."""
+    try:
+        until(f"no {what}", lambda: count() == 0, seconds, period=1)
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {count()} are left") from error
 
 
 def _calls(cluster: Cluster) -> int:
