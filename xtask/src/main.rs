@@ -69,6 +69,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    let called = std::env::var("CARGO_MANIFEST_DIR").ok();
+    if let Err(e) = compiled_here(called.as_deref(), env!("CARGO_MANIFEST_DIR")) {
+        eprintln!("error: {e}");
+        return ExitCode::FAILURE;
+    }
     match Arguments::parse().command {
         Command::Build => build::run(),
         Command::Cluster(arguments) => cluster::run(arguments),
@@ -88,10 +93,36 @@ fn main() -> ExitCode {
     }
 }
 
-/// The root of the checkout that `cargo xtask` was called in. Checkouts may share a
-/// target folder, so where this program was compiled comes second.
+/// Cargo compiles a file anew that is younger than what it compiled. So in a target folder
+/// that a second checkout has used since, older files of the first one count as compiled, and
+/// programs hold the folders and the code of the second one.
+fn compiled_here(called: Option<&str>, compiled: &str) -> Result<(), String> {
+    match called {
+        Some(called) if called != compiled => Err(format!(
+            "xtask is called in {called}, but Cargo compiled it in {compiled}: two checkouts \
+             share a target folder. Set CARGO_TARGET_DIR to a folder of this one's own, or make \
+             its files young: git ls-files -z | xargs -0 touch"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The root of the checkout that `cargo xtask` was called in.
 fn root() -> PathBuf {
     let called = std::env::var_os("CARGO_MANIFEST_DIR");
     let manifest = called.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     manifest.parent().map(PathBuf::from).unwrap_or(manifest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compiled_here;
+
+    #[test]
+    fn a_program_that_another_checkout_compiled_says_so() {
+        let error = compiled_here(Some("/one/xtask"), "/two/xtask").unwrap_err();
+        assert!(error.contains("/two/xtask") && error.contains("CARGO_TARGET_DIR"));
+        assert_eq!(compiled_here(Some("/one/xtask"), "/one/xtask"), Ok(()));
+        assert_eq!(compiled_here(None, "/one/xtask"), Ok(()));
+    }
 }

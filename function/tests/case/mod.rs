@@ -202,21 +202,63 @@ pub fn response_json(response: &RunFunctionResponse) -> Value {
     sorted(serde_json::to_value(response).unwrap())
 }
 
-/// A response as it is written down: the pods' programs by their names only, since
-/// they are files of this repository, and the same in every response.
+/// A response as it is written down: programs and scripts by their names only, since they
+/// are files of this repository. `tests/behaviour.rs` holds the scripts' text.
 pub fn golden(response: &RunFunctionResponse) -> Value {
+    let mut json = programs_by_name(response);
+    let resources = json.pointer_mut("/desired/resources");
+    let resources = resources.and_then(Value::as_object_mut);
+    for (_, resource) in resources.into_iter().flatten() {
+        let user_data = resource.pointer_mut("/resource/spec/forProvider/userData");
+        if let Some(Value::String(user_data)) = user_data {
+            for (name, text) in scripts() {
+                *user_data = user_data.replace(&text, &format!("    ({name})\n"));
+            }
+        }
+    }
+    json
+}
+
+/// A response with the pods' programs by their names only.
+pub fn programs_by_name(response: &RunFunctionResponse) -> Value {
     let mut json = response_json(response);
     let programs = json.pointer_mut("/desired/resources/cluster-files/resource/data");
     let programs = programs.and_then(Value::as_object_mut);
     for (name, text) in programs.into_iter().flatten() {
         // What is held stays as it is observed, whatever that is.
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cluster/scripts");
-        let is_ours = fs::read_to_string(file.join(name)).is_ok_and(|file| *text == file);
+        let file = source("cluster/scripts").join(&*name);
+        let is_ours = fs::read_to_string(file).is_ok_and(|file| *text == file);
         if is_ours {
-            *text = format!("(src/cluster/scripts/{name})").into();
+            *text = format!("(program {name})").into();
         }
     }
     json
+}
+
+/// The scripts in user data, as they are indented there.
+fn scripts() -> Vec<(String, String)> {
+    let read = |name: &str| fs::read_to_string(source("user_data").join(name)).unwrap();
+    let before = "uid=$(id -u developer)\n";
+    let home = read("home.sh");
+    let with_host_keys = home.replace(before, &format!("{}{before}", read("host_keys.sh")));
+    let mut scripts = vec![("home.sh and host_keys.sh".to_owned(), with_host_keys)];
+    for name in ["agent.sh", "home.sh", "setup.sh", "setup_v1.sh"] {
+        scripts.push((name.to_owned(), read(name)));
+    }
+    for (_, text) in &mut scripts {
+        let lines = text.lines().map(|line| match line {
+            "" => "\n".to_owned(),
+            line => format!("    {line}\n"),
+        });
+        *text = lines.collect();
+    }
+    scripts
+}
+
+fn source(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("src")
+        .join(folder)
 }
 
 /// The desired pool.

@@ -1,5 +1,6 @@
 """The user data that the function renders, as its goldens hold it."""
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -7,7 +8,11 @@ from typing import Any
 
 import yaml
 
-CASES = Path(__file__).resolve().parents[3] / "function/tests/cases"
+FUNCTION = Path(__file__).resolve().parents[3] / "function"
+CASES = FUNCTION / "tests/cases"
+SCRIPTS = FUNCTION / "src/user_data"
+# Where the script of a home volume gets the one that keeps host keys.
+HOST_KEYS_BEFORE = "uid=$(id -u developer)\n"
 
 
 def names() -> list[str]:
@@ -31,7 +36,7 @@ def documents(case: str) -> list[str]:
     runs; handed on, it is not the function's.
     """
     desired = _read(case, "response").get("desired") or {}
-    found = _user_data(desired.get("resources"))
+    found = [_with_scripts(d) for d in _user_data(desired.get("resources"))]
     return [
         d for d in found if yaml.load(d, yaml.CSafeLoader) or d not in observed(case)
     ]
@@ -66,6 +71,21 @@ def request(case: str) -> dict[str, Any]:
     if "extends" in written:
         written = _merged(request(written["extends"]), written["change"])
     return written
+
+
+def _with_scripts(document: str) -> str:
+    """Goldens name the scripts, which are files; a machine gets their text."""
+
+    def text(line: re.Match[str]) -> str:
+        script = (SCRIPTS / line[1]).read_text()
+        if line[2]:
+            home, host_keys = script, (SCRIPTS / line[2]).read_text()
+            script = home.replace(HOST_KEYS_BEFORE, host_keys + HOST_KEYS_BEFORE)
+        return re.sub("^(?=.)", "    ", script, flags=re.MULTILINE)
+
+    return re.sub(
+        r"^    \((\S+\.sh)(?: and (\S+\.sh))?\)\n", text, document, flags=re.MULTILINE
+    )
 
 
 def _read(case: str, name: str) -> dict[str, Any]:
