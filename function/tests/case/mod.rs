@@ -226,7 +226,7 @@ pub fn programs_by_name(response: &RunFunctionResponse) -> Value {
     let programs = programs.and_then(Value::as_object_mut);
     for (name, text) in programs.into_iter().flatten() {
         // What is held stays as it is observed, whatever that is.
-        let file = source("cluster/scripts").join(&*name);
+        let file = source("cluster/scripts").join(name.as_str());
         let is_ours = fs::read_to_string(file).is_ok_and(|file| *text == file);
         if is_ours {
             *text = format!("(program {name})").into();
