@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::hold::Hold;
 use crate::request::{Request, Required};
-use crate::requirements::{Requirement, Which};
+use crate::requirement::{Requirement, Which};
 use crate::schema;
 
 /// The requirement for the first `EnvironmentConfig`; a Composition may name it

@@ -3,39 +3,30 @@
 
 use std::collections::BTreeMap;
 
-use api::condition::READY;
 use api::policy::WorkspacePolicy;
-use api::workspace::{GpuDevWorkspaceStatus, HomeStatus};
 use serde_json::Value;
 
 use crate::claim_paths::ClaimPaths;
+use crate::desired::Composed;
 use crate::finding::{Finding, Machine};
+use crate::keys;
 use crate::managed::Managed;
-use crate::on_demand::home::{self, Home};
+use crate::on_demand::home;
 use crate::on_demand::instance;
 use crate::on_demand::power::{self, Power};
 use crate::on_demand::{network, order};
 use crate::refusal::Refusal;
 use crate::replacement::{self, Candidate, Choice, Claim};
-use crate::request::Request;
 use crate::spot::{self, ObservedPool};
 use crate::wanted::Wanted;
-use crate::{hold, keys};
 
 mod homes;
 mod rest;
 mod running;
+mod seen;
 
 pub use rest::Rest;
-
-/// A desired resource.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Composed {
-    /// The manifest.
-    pub object: Value,
-    /// Whether it is ready.
-    pub ready: bool,
-}
+pub use seen::Seen;
 
 /// A workspace's composed resources, and what is seen of them.
 #[derive(Clone, Debug)]
@@ -52,17 +43,6 @@ pub struct Composition {
     pub has_old_user_data: bool,
 }
 
-/// What is observed, and what the last call recorded of it.
-#[derive(Clone, Debug)]
-pub struct Seen<'a> {
-    observed: &'a BTreeMap<String, Value>,
-    pools: BTreeMap<&'a str, ObservedPool>,
-    instances: BTreeMap<&'a str, Managed<'a>>,
-    home: Home<'a>,
-    recorded: Option<&'a str>,
-    recorded_home: Option<&'a HomeStatus>,
-}
-
 impl Composition {
     /// Whether another instance still has the home volume.
     pub fn is_detaching(&self) -> bool {
@@ -71,40 +51,6 @@ impl Composition {
 }
 
 impl<'a> Seen<'a> {
-    /// Looks at a request. `previous` is the XR's status as observed.
-    pub fn new(request: &'a Request, previous: &'a GpuDevWorkspaceStatus) -> Self {
-        let observed = &request.observed;
-        let is_pool = |key: &str| key == keys::POOL || key.starts_with(keys::POOL_PREFIX);
-        let entries = || observed.iter().map(|(key, value)| (key.as_str(), value));
-        Self {
-            observed,
-            pools: entries()
-                .filter(|(key, _)| is_pool(key))
-                .map(|(key, pool)| (key, ObservedPool::read(pool)))
-                .collect(),
-            instances: entries()
-                .filter(|(key, _)| key.starts_with(keys::INSTANCE_PREFIX))
-                .map(|(key, instance)| (key, Managed::new(instance)))
-                .collect(),
-            home: Home::new(
-                observed,
-                request.attachments(),
-                previous.home.as_ref().filter(|home| home.pool.is_none()),
-            ),
-            recorded: previous.instance_id.as_deref(),
-            recorded_home: previous.home.as_ref(),
-        }
-    }
-
-    /// The image that an existing compute resource boots.
-    pub fn booted_image(&self) -> Option<&str> {
-        let of_pools = self
-            .pools
-            .values()
-            .find_map(|pool| pool.image_id.as_deref());
-        of_pools.or_else(|| self.instances.values().find_map(|i| i.asked("ami")))
-    }
-
     /// Everything stays as it is.
     pub fn held(&self, paths: &ClaimPaths) -> Composition {
         let candidates = self.candidates(paths, |_| true, |_| true);
@@ -238,34 +184,6 @@ impl<'a> Seen<'a> {
         objects.insert(choice.target.clone(), object);
     }
 
-    /// Whether an instance has to wait for its home volume to be detached.
-    fn is_draining(&self, key: &str, has_home: bool) -> bool {
-        let Some(instance) = self.instances.get(key) else {
-            return false;
-        };
-        let id = instance.at("id");
-        order::is_used(key, self.observed)
-            || id.is_some_and(|id| self.home.may_be_attached_to(id, has_home))
-    }
-
-    /// Adds the observed resources that are named and not desired yet, as they
-    /// are.
-    fn keep(&self, objects: &mut BTreeMap<String, Value>, named: impl Fn(&str) -> bool) {
-        for (key, observed) in self.observed {
-            if named(key) && !objects.contains_key(key) {
-                objects.insert(key.clone(), self.kept(key, observed));
-            }
-        }
-    }
-
-    fn kept(&self, key: &str, observed: &Value) -> Value {
-        if key == keys::HOME {
-            home::held(observed, self.recorded_home)
-        } else {
-            hold::kept(observed)
-        }
-    }
-
     fn candidates(
         &self,
         paths: &ClaimPaths,
@@ -301,13 +219,6 @@ impl<'a> Seen<'a> {
         pools.chain(instances).collect()
     }
 
-    /// Whether anything observed stands for the machine.
-    fn is_there(&self, id: &str) -> bool {
-        let mut pools = self.pools.values();
-        pools.any(|pool| pool.instance(id).is_some())
-            || self.instances.values().any(|i| i.at("id") == Some(id))
-    }
-
     /// What the target shows. While another machine serves, that of the last call
     /// is not lost.
     fn target(&self, choice: &Choice, paths: &ClaimPaths) -> Finding {
@@ -328,20 +239,6 @@ impl<'a> Seen<'a> {
             finding.serves_well()
         } else {
             self.is_in_order(key)
-        }
-    }
-
-    /// Whether the provider of an observed resource says that all is well.
-    fn is_in_order(&self, key: &str) -> bool {
-        let Some(observed) = self.observed.get(key) else {
-            return false;
-        };
-        let observed = Managed::new(observed);
-        if key.starts_with(keys::USAGE_PREFIX) {
-            // A Usage is Ready and never Synced.
-            observed.holds(READY)
-        } else {
-            observed.is_ready()
         }
     }
 }

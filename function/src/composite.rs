@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::refusal::Refusal;
 use crate::schema::{self, Violations};
-use crate::wanted::CompositeId;
 
 /// An observed XR.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +20,15 @@ pub struct Origin {
     pub namespace: String,
     /// The claim's name, or that of an XR without a claim.
     pub name: String,
+}
+
+/// What tells an XR from every other one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompositeId {
+    /// Its name.
+    pub name: String,
+    /// Its UID; empty when it is rendered without a cluster.
+    pub uid: String,
 }
 
 impl fmt::Display for Origin {

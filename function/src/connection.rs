@@ -10,9 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::compose::Composed;
 use crate::composite::Composite;
-use crate::response::Desired;
+use crate::desired::{Composed, Desired};
 use crate::{hold, keys};
 
 /// The type of every connection Secret. It cannot change, so a Secret of somebody

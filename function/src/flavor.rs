@@ -8,9 +8,10 @@ use api::condition::CONFIG_RESOLVED;
 use api::flavor::WorkspaceFlavorSpec;
 use serde_json::{Map, Value, json};
 
+use crate::desired::Desired;
 use crate::quantity;
 use crate::request::Request;
-use crate::response::{Condition, Desired, Response};
+use crate::response::{Condition, Response};
 use crate::schema::{self, Violation, Violations};
 
 /// The composite's kind.

@@ -7,8 +7,8 @@ use api::policy::WorkspacePolicy;
 use api::workspace::ChosenImage;
 
 use crate::hold::Hold;
+use crate::outcome::Unresolved;
 use crate::refusal::Refusal;
-use crate::render::Unresolved;
 use crate::schema::{Violation, Violations};
 
 const DEFAULT_KEY: &str = "default";

@@ -7,8 +7,8 @@ use api::workspace::{WorkspaceCapacityType, WorkspaceParameters};
 use ipnet::Ipv4Net;
 
 use crate::hold::Hold;
+use crate::outcome::Unresolved;
 use crate::refusal::Refusal;
-use crate::render::Unresolved;
 use crate::schema::{Violation, Violations};
 
 /// What is wrong with a text that is no network.

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::composite::Origin;
 use crate::hold::Hold;
+use crate::outcome::Unresolved;
 use crate::refusal::Refusal;
-use crate::render::Unresolved;
 use crate::request::{Request, Required};
-use crate::requirements::{Requirement, Which};
+use crate::requirement::{Requirement, Which};
 use crate::schema::{Violation, Violations};
 
 const REQUIREMENT: &str = "namespace";

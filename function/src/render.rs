@@ -2,7 +2,6 @@
 //! randomness.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use api::condition::CONFIG_RESOLVED;
@@ -11,19 +10,22 @@ use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase, Placement, WorkspaceParameters};
 
 use crate::claim_paths::ClaimPaths;
-use crate::compose::{Composed, Rest, Seen};
+use crate::compose::{Rest, Seen};
 use crate::composite::Composite;
 use crate::cost::budget::{self, Verdict};
 use crate::cost::{self, Cost, price};
+use crate::desired::{Composed, Desired};
 use crate::finding::Cause;
 use crate::hold::Hold;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::{Life, Sight};
+use crate::outcome::Unresolved;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::requirements::{self, Requirement};
+use crate::requirement::Requirement;
+use crate::requirements;
 use crate::resolve::{self, Claimed};
-use crate::response::{Condition, Desired, Response, fields};
+use crate::response::{Condition, Response, fields};
 use crate::schema::Violations;
 use crate::status::{self, Report};
 use crate::{catalogue, cluster, connection, dev_user, flavor, input, limits, placement, spot};
@@ -33,46 +35,6 @@ const DETACHING_TTL: Duration = Duration::from_secs(10);
 const OLD_USER_DATA: &str = "changed keys or software reach the next instance only: user data is \
                              read at the first boot, and the policy's \
                              instance.replaceOnUserDataChange is off";
-
-/// Why there is no desired compute.
-#[derive(Clone, Debug)]
-pub enum Unresolved {
-    /// The function does not know enough: what exists stays as it is.
-    Held(Hold),
-    /// A person has to change something: nothing is applied.
-    Refused(Refusal),
-}
-
-impl Unresolved {
-    /// The condition's reason.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Held(why) => why.reason(),
-            Self::Refused(why) => why.reason(),
-        }
-    }
-}
-
-impl fmt::Display for Unresolved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Held(why) => why.fmt(f),
-            Self::Refused(why) => why.fmt(f),
-        }
-    }
-}
-
-impl From<Hold> for Unresolved {
-    fn from(hold: Hold) -> Self {
-        Self::Held(hold)
-    }
-}
-
-impl From<Refusal> for Unresolved {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
 
 /// Decides.
 pub fn render(request: &Request) -> Response {
@@ -188,17 +150,16 @@ impl Rendering<'_> {
         let market = parameters
             .capacity_type
             .unwrap_or(policy.defaults.capacity_type);
-        let subject = cost::Subject {
+        let subject = cost::subject::Subject {
             composite,
             previous: self.previous,
             prices,
             running: price::of_machines(prices, region, &self.seen.machines()),
             is_on: self.seen.is_on(),
             highest: &price::highest(prices, region, &types, market),
-            budget: &budget,
             now: self.request.now,
         };
-        let cost = Cost::of(subject, &life);
+        let cost = Cost::of(subject, &budget, &life);
         Ok((life, cost))
     }
 

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::requirements;
-
 /// The parts of a `RunFunctionRequest` that a decision may depend on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
@@ -54,13 +52,5 @@ impl Request {
             (true, true) => None,
             (ready, _) => Some(ready),
         }
-    }
-
-    /// The workspace's attachments, with those that Crossplane composes no more;
-    /// `None` while they have not been fetched.
-    pub fn attachments(&self) -> Option<&[Value]> {
-        self.required
-            .get(requirements::ATTACHMENTS)
-            .map(Vec::as_slice)
     }
 }

@@ -8,49 +8,8 @@ use crate::composite::Composite;
 use crate::cost::budget;
 use crate::on_demand::{self, home};
 use crate::request::Request;
+use crate::requirement::{Requirement, Which};
 use crate::{catalogue, keys, owner};
-
-/// The requirement for the attachments of a workspace's home volume.
-pub const ATTACHMENTS: &str = "attachments";
-
-/// Something to fetch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirement {
-    /// The name under which the answer comes.
-    pub name: String,
-    /// The API version.
-    pub api_version: &'static str,
-    /// The kind.
-    pub kind: &'static str,
-    /// Which ones.
-    pub which: Which,
-}
-
-/// Which resources of a kind are to be fetched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// The cluster-scoped one of that name.
-    Named(String),
-    /// Every one.
-    Every {
-        /// Of that namespace; of all namespaces for none.
-        namespace: Option<String>,
-    },
-    /// The cluster-scoped composites whose claims are in a namespace.
-    Claimed {
-        /// The namespace.
-        namespace: String,
-    },
-    /// All of a namespace that carry a label.
-    Labelled {
-        /// The namespace.
-        namespace: String,
-        /// The label's key.
-        key: &'static str,
-        /// The label's value.
-        value: String,
-    },
-}
 
 /// Everything that a decision about a workspace on EC2 may need.
 pub fn of(
@@ -76,7 +35,7 @@ pub fn of(
         || request.observed.contains_key(keys::HOME);
     if has_home {
         required.push(Requirement {
-            name: ATTACHMENTS.to_owned(),
+            name: home::ATTACHMENTS.to_owned(),
             api_version: on_demand::API_VERSION,
             kind: home::ATTACHMENT,
             which: Which::Labelled {

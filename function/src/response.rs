@@ -1,6 +1,5 @@
 //! What the function answers.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::condition::{COMPUTE_READY, CONFIG_RESOLVED};
@@ -13,9 +12,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::call::Call;
-use crate::compose::Composed;
+use crate::desired::Desired;
 use crate::refusal::Refusal;
-use crate::requirements::{Requirement, Which};
+use crate::requirement::{Requirement, Which};
 
 /// The longest message, in characters. Values that people wrote and what providers
 /// say may be as long as etcd allows, and each message goes into several places.
@@ -38,20 +37,6 @@ pub struct Response {
     pub conditions: Vec<Condition>,
     /// Transitions, and the fatal result.
     pub events: Vec<Event>,
-}
-
-/// Desired state of what this function owns.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Desired {
-    /// The composed resources, by key.
-    pub resources: BTreeMap<String, Composed>,
-    /// The XR's status fields of this function.
-    pub status: Map<String, Value>,
-    /// The XR's connection details, which Crossplane publishes for legacy XRs.
-    pub connection: BTreeMap<String, String>,
-    /// The XR's readiness; `None` leaves it to Crossplane, which asks every
-    /// desired resource.
-    pub ready: Option<bool>,
 }
 
 /// A condition of the XR and its claim.

@@ -8,7 +8,7 @@ use api::policy::WorkspacePolicy;
 use api::pool::PoolCapacityType;
 use api::workspace::{ChosenImage, WorkspaceCapacityType};
 
-use crate::composite::Origin;
+use crate::composite::{CompositeId, Origin};
 
 /// A resolved wish.
 #[derive(Clone, Debug)]
@@ -37,15 +37,6 @@ pub struct Wanted {
     pub has_home: bool,
     /// The claim's size of the home volume in GiB.
     pub home_size_gib: Option<i32>,
-}
-
-/// What tells an XR from every other one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CompositeId {
-    /// Its name.
-    pub name: String,
-    /// Its UID; empty when it is rendered without a cluster.
-    pub uid: String,
 }
 
 impl Wanted {

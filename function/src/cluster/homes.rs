@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::names::{Names, OWNER_LABEL, WORKSPACE_LABEL};
+use super::names::{Names, WORKSPACE_LABEL};
 use super::seen::Seen;
 use super::wanted::{Wanted, WantedHome};
 use crate::hold;
 use crate::keys;
+use crate::labels::OWNER_LABEL;
 use crate::quantity;
 use crate::refusal::Refusal;
 use crate::schema::Violation;

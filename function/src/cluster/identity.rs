@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::names::{Names, OWNER_LABEL, WORKSPACE_LABEL};
+use super::names::{Names, WORKSPACE_LABEL};
+use crate::labels::OWNER_LABEL;
 
 /// The Secret's entry that clients may know.
 pub const PUBLIC_HOST_KEY: &str = "ssh_host_ed25519_key.pub";

@@ -26,6 +26,4 @@ mod seen;
 mod stateful_set;
 mod wanted;
 
-pub use names::OWNER_LABEL;
 pub use render::render;
-pub use required::KUEUE;

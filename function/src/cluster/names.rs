@@ -6,8 +6,12 @@ use crate::keys;
 /// The label of everything that belongs to a workspace in the cluster; its value is
 /// the StatefulSet's name.
 pub const WORKSPACE_LABEL: &str = "platform.acme.io/cluster-workspace";
-/// The label that says whose it is.
-pub const OWNER_LABEL: &str = "platform.acme.io/owner";
+/// The requirement for the workspace's pods.
+pub const PODS: &str = "pods";
+/// The requirement for the volume claims of its homes.
+pub const HOMES: &str = "homes";
+/// The requirement for Kueue's Workloads of the namespace.
+pub const WORKLOADS: &str = "workloads";
 
 /// The longest name: Kubernetes puts eleven characters behind a StatefulSet's name
 /// and makes a label of it, which holds 63; the node's number needs a few as well.

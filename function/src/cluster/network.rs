@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::names::{Names, OWNER_LABEL, WORKSPACE_LABEL};
+use super::names::{Names, WORKSPACE_LABEL};
+use crate::labels::OWNER_LABEL;
 
 /// Where clouds answer any pod with the machine's own credentials.
 const METADATA_IPV4: &str = "169.254.169.254/32";

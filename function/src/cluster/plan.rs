@@ -12,7 +12,7 @@ use super::stateful_set::Nodes;
 use super::wanted::Wanted;
 use super::{activity, files, homes, identity, network};
 use crate::keys;
-use crate::render::Unresolved;
+use crate::outcome::Unresolved;
 
 /// What is composed now.
 #[derive(Clone, Debug)]

@@ -17,17 +17,17 @@ use super::required;
 use super::seen::{Pod, Seen};
 use super::wanted::{self, Wanted};
 use super::{activity, choice};
-use crate::compose::Composed;
 use crate::composite::Composite;
 use crate::cost::budget::{self, Verdict};
 use crate::cost::{self, Cost, price};
+use crate::desired::{Composed, Desired};
 use crate::hold::{self, Hold};
 use crate::lifecycle::life::{Life, Sight};
+use crate::outcome::Unresolved;
 use crate::refusal::Refusal;
-use crate::render::Unresolved;
 use crate::request::Request;
-use crate::requirements::Requirement;
-use crate::response::{Condition, Desired, Response, fields};
+use crate::requirement::Requirement;
+use crate::response::{Condition, Response, fields};
 use crate::schema::Violations;
 use crate::{catalogue, input, keys, lifecycle};
 
@@ -104,17 +104,16 @@ impl Rendering<'_> {
             started: self.seen.pods().filter(|pod| pod.has_started()).count(),
         };
         let is_on = self.is_on();
-        let subject = cost::Subject {
+        let subject = cost::subject::Subject {
             composite: self.composite,
             previous: self.previous,
             prices: prices.as_ref(),
             running: nodes.running(),
             is_on,
             highest: &nodes.highest(is_on),
-            budget: &budget,
             now: self.request.now,
         };
-        let cost = Cost::of(subject, &life);
+        let cost = Cost::of(subject, &budget, &life);
         Ok((life, cost))
     }
 

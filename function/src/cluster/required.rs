@@ -6,26 +6,19 @@ use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use api::{VERSION, WORKSPACE_GROUP};
 use serde_json::{Value, json};
 
-use super::names::{Names, WORKSPACE_LABEL};
+use super::names::{HOMES, Names, PODS, WORKLOADS, WORKSPACE_LABEL};
 use super::record::Record;
 use super::seen::StatefulSet;
 use super::{choice, queue};
 use crate::composite::{Composite, Origin};
 use crate::cost::budget;
 use crate::hold::Hold;
+use crate::labels::KUEUE;
 use crate::request::{Request, Required};
-use crate::requirements::{Requirement, Which};
+use crate::requirement::{Requirement, Which};
 use crate::{catalogue, flavor, owner};
 
-/// The workspace's pods, as they are.
-pub const PODS: &str = "pods";
-/// The volume claims of its homes.
-pub const HOMES: &str = "homes";
-/// What Kueue made of it and of the others that wait.
-pub const WORKLOADS: &str = "workloads";
 const FLAVOR: &str = "flavor";
-/// Kueue's API.
-pub const KUEUE: &str = "kueue.x-k8s.io/v1beta2";
 /// The API version of flavors and users, as a constant of the requirement.
 const API_VERSION: &str = "platform.acme.io/v1alpha1";
 

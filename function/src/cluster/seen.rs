@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use api::condition::READY;
 use serde_json::Value;
 
-use super::required;
+use super::names;
 use crate::keys;
+use crate::labels::OWNER_LABEL;
 use crate::managed::Managed;
 use crate::request::Request;
 
@@ -32,9 +33,9 @@ impl<'a> Seen<'a> {
         let list = |name: &str| request.required.get(name).map(Vec::as_slice);
         Self {
             observed: &request.observed,
-            pods: list(required::PODS),
-            homes: list(required::HOMES),
-            workloads: list(required::WORKLOADS),
+            pods: list(names::PODS),
+            homes: list(names::HOMES),
+            workloads: list(names::WORKLOADS),
         }
     }
 
@@ -242,7 +243,7 @@ impl<'a> VolumeClaim<'a> {
 
     /// Whose files are in it.
     pub fn owner(self) -> Option<&'a str> {
-        text(self.0, &["metadata", "labels", super::names::OWNER_LABEL])
+        text(self.0, &["metadata", "labels", OWNER_LABEL])
     }
 
     /// Whether there is a volume.

@@ -7,9 +7,10 @@
 use api::lifecycle::PodAgent;
 use serde_json::{Map, Value, json};
 
-use super::names::{Names, OWNER_LABEL, WORKSPACE_LABEL};
+use super::names::{Names, WORKSPACE_LABEL};
 use super::record::{self, Record};
 use super::seen::{CONTAINER, PREPARE};
+use crate::labels::OWNER_LABEL;
 
 /// Where the programs are.
 const PROGRAMS: &str = "/opt/gpu-workspace/bin";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::policy::WorkspacePolicy;
 use serde_json::Value;
 
-use super::Seen;
+use super::seen::Seen;
 use crate::keys;
 use crate::limits::HomeKeeper;
 use crate::managed::Managed;

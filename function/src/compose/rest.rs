@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use api::policy::{HomeOnDelete, WorkspacePolicy};
 use serde_json::{Value, json};
 
-use super::{Composed, Seen};
+use super::seen::Seen;
+use crate::desired::Composed;
 use crate::finding::{Cause, Finding, Outlook, STARTING};
 use crate::keys;
 use crate::lifecycle::Step;

@@ -3,7 +3,7 @@
 use api::pool::InstanceCapacityType;
 use serde_json::Value;
 
-use super::Seen;
+use super::seen::Seen;
 use crate::cost::price::Machine;
 use crate::on_demand::instance;
 use crate::on_demand::power::Power;

@@ -11,14 +11,14 @@ use api::{VERSION, WORKSPACE_GROUP};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 
-use super::Subject;
 use super::ledger::{Ledger, SAME, hours};
+use super::subject::Subject;
 use crate::composite::{Composite, Origin};
 use crate::finding::Cause;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
 use crate::request::{Request, Required};
-use crate::requirements::{Requirement, Which};
+use crate::requirement::{Requirement, Which};
 
 /// The requirement for the owner.
 pub const REQUIREMENT: &str = "dev-user";

@@ -18,7 +18,7 @@ use crate::composite::Composite;
 use crate::cost::budget;
 use crate::cost::ledger::{SAME, TICK, hours, rounded, whole_seconds};
 use crate::cost::month::Month;
-use crate::requirements::{Requirement, Which};
+use crate::requirement::{Requirement, Which};
 
 /// The requirement for the user's workspaces.
 pub const WORKSPACES: &str = "workspaces";

@@ -9,4 +9,5 @@ mod objects;
 mod protection;
 mod render;
 
-pub use render::{KIND, render};
+pub use objects::KIND;
+pub use render::render;

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use api::dev_user::{DevUserPolicy, DevUserSpec, SubjectKind};
 use serde_json::{Map, Value, json};
 
-use crate::cluster::KUEUE;
 use crate::keys;
+use crate::labels::KUEUE;
+
+/// The composite's kind.
+pub const KIND: &str = "DevUser";
 
 /// A user, and what the policy makes of them.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +67,7 @@ impl User<'_> {
             "spec": {
                 "of": {
                     "apiVersion": "platform.acme.io/v1alpha1",
-                    "kind": super::KIND,
+                    "kind": KIND,
                     "resourceRef": {"name": self.name},
                 },
                 "reason": reason,

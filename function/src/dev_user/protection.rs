@@ -4,9 +4,9 @@ use api::dev_user::DevUserPolicy;
 use api::policy::HomeOnDelete;
 use serde_json::Value;
 
-use crate::cluster::OWNER_LABEL;
+use crate::labels::OWNER_LABEL;
 use crate::request::Request;
-use crate::requirements::{Requirement, Which};
+use crate::requirement::{Requirement, Which};
 
 const HOMES: &str = "homes";
 

@@ -13,17 +13,15 @@ use serde_json::{Value, json};
 use super::budget::{self, Workspace};
 use super::objects::User;
 use super::protection::{self, Contents};
-use crate::compose::Composed;
 use crate::composite::Composite;
+use crate::desired::{Composed, Desired};
 use crate::managed::Managed;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::response::{Condition, Desired, Response, fields};
+use crate::response::{Condition, Response, fields};
 use crate::schema::{self, Violation};
 use crate::{hold, input, keys};
 
-/// The composite's kind.
-pub const KIND: &str = "DevUser";
 /// Kubernetes' longest name of a namespace.
 const LONGEST: usize = 63;
 /// While something is on its way.

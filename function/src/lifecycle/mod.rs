@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use activity::{Reading, Reported};
-use terms::{Length, Terms};
+use terms::{Terms, after};
 
 /// How long before a stop people are told, first and last.
 pub const WARNINGS: [SignedDuration; 2] =
@@ -284,10 +284,6 @@ fn extension(subject: &Subject<'_>, notices: &mut Vec<String>) -> Option<Timesta
     let annotation = api::lifecycle::EXTEND_UNTIL;
     notices.push(format!("metadata.annotations[{annotation}]: {problem}"));
     None
-}
-
-fn after(start: Timestamp, length: &Length) -> Timestamp {
-    start.saturating_add(length.time).unwrap_or(Timestamp::MAX)
 }
 
 /// Kubernetes' times have no fractions.

@@ -5,7 +5,7 @@ use api::lifecycle::{EXTEND_UNTIL, LifecycleStatus, RESUME, StopReason};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::terms::{Length, Terms};
+use super::terms::{Length, Terms, after};
 use super::{Decision, Step, WARNINGS};
 use crate::finding::Cause;
 use crate::response::{Condition, Event, Severity};
@@ -85,7 +85,7 @@ fn announcement(
     let started = record.started_at.as_ref().map(|Time(started)| *started);
     let is_extended = started
         .zip(terms.max_lifetime.as_ref())
-        .is_some_and(|(started, length)| at > super::after(started, length));
+        .is_some_and(|(started, length)| at > after(started, length));
     match because {
         StopReason::MaxLifetime if is_extended => {
             let lifetime = text(terms.max_lifetime.as_ref());

@@ -37,7 +37,7 @@ impl Terms {
     /// When a run ends at the latest, extended as far as it may be; none where nothing
     /// ends it.
     pub fn end(&self, started: Timestamp, extension: Option<Timestamp>) -> Option<Timestamp> {
-        let end = super::after(started, self.max_lifetime.as_ref()?);
+        let end = after(started, self.max_lifetime.as_ref()?);
         let furthest = end.saturating_add(self.max_extension);
         let extended = extension.map(|until| until.min(furthest.unwrap_or(Timestamp::MAX)));
         Some(extended.map_or(end, |until| until.max(end)))
@@ -141,6 +141,11 @@ fn length(text: &str) -> Option<Length> {
         time: duration(text)?,
         text: text.to_owned(),
     })
+}
+
+/// When a length of time is over.
+pub(super) fn after(start: Timestamp, length: &Length) -> Timestamp {
+    start.saturating_add(length.time).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::{fields, instance, resource};
+use crate::composite::CompositeId;
 use crate::finding::Cause;
 use crate::managed::{EXTERNAL_NAME, Managed};
-use crate::wanted::{CompositeId, Wanted};
+use crate::request::Request;
+use crate::wanted::Wanted;
 use crate::{hold, keys};
 
 /// Our label on attachments. Crossplane forgets a resource as soon as it is no
@@ -20,6 +22,9 @@ use crate::{hold, keys};
 pub const WORKSPACE_LABEL: &str = "platform.acme.io/workspace";
 /// The attachments' kind.
 pub const ATTACHMENT: &str = "VolumeAttachment";
+
+/// The requirement for the attachments of a workspace's home volume.
+pub const ATTACHMENTS: &str = "attachments";
 
 const DEVICE: &str = "/dev/sdf";
 
@@ -351,6 +356,12 @@ pub fn attachment(
     let label = label(&wanted.composite);
     attachment["metadata"]["labels"] = json!({ (WORKSPACE_LABEL): label });
     Some((attachment_key(id), attachment))
+}
+
+/// The workspace's attachments, with those that Crossplane composes no more; `None` while
+/// they have not been fetched.
+pub fn attachments(request: &Request) -> Option<&[Value]> {
+    request.required.get(ATTACHMENTS).map(Vec::as_slice)
 }
 
 /// The label's value: an XR's name may be longer than a label's value.

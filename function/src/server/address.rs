@@ -7,8 +7,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tracing::warn;
 
-use super::Error;
 use super::arguments::Network;
+use super::error::Error;
 
 /// How many connections may wait to be accepted, as Go lets the kernel choose.
 const BACKLOG: i32 = 1024;

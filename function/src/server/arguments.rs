@@ -8,7 +8,7 @@ use clap::builder::{BoolishValueParser, FalseyValueParser, OsStringValueParser, 
 use clap::{ArgAction, Parser, ValueEnum};
 use jiff::Timestamp;
 
-use super::Error;
+use super::error::Error;
 
 /// Composition function: a GPU workspace claim becomes desired resources.
 #[derive(Clone, Debug, Parser)]

@@ -2,7 +2,7 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::Error;
+use super::error::Error;
 
 /// SIGTERM, as Kubernetes sends it, and SIGINT, as a terminal does.
 #[derive(Debug)]

@@ -124,7 +124,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::response::Desired;
+    use crate::desired::Desired;
     use crate::server::metrics::Metrics;
 
     fn asked(spending: &Spending, name: &str, cost: Option<(f64, f64)>, now: Instant) {

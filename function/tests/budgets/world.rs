@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use function_gpu_workspace::render::render;
 use function_gpu_workspace::request::Request;
-use function_gpu_workspace::requirements::Which;
+use function_gpu_workspace::requirement::Which;
 use function_gpu_workspace::response::Response;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use function_gpu_workspace::render::render;
 use function_gpu_workspace::request::Request;
-use function_gpu_workspace::requirements::{Requirement, Which};
+use function_gpu_workspace::requirement::{Requirement, Which};
 use function_gpu_workspace::response::{Response, Severity};
 use serde_json::{Value, json};
 
