@@ -40,10 +40,11 @@ test: ready
 test-all: ready
 	@$(XTASK) test-all
 
-# Formatting, lints and licences. Generated files are checked by xtask's own tests.
+# Formatting, lints, imports and licences. Generated files are checked by xtask's own tests.
 check:
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets --features local-cluster/cluster -- -D warnings
+	$(XTASK) imports
 	$(XTASK) licences
 	$(XTASK) python -m black --quiet --check tests argocd function/src/cluster/scripts
 

@@ -16,6 +16,7 @@ mod cluster;
 mod codegen;
 mod compatibility;
 mod demo;
+mod imports;
 mod licences;
 mod oci;
 mod package;
@@ -60,6 +61,8 @@ enum Command {
     TestAll(test_all::Arguments),
     /// Plant known defects in a clone, and see the simulations find each of them
     Planted(planted::Arguments),
+    /// Check that no modules of a crate import each other in a ring
+    Imports,
     /// Check that every dependency's licence is one that we may ship
     Licences,
     /// Prepare a release: its changelog, versions and frozen API
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         Command::Test => test_all::run_quick(),
         Command::TestAll(arguments) => test_all::run(&arguments),
         Command::Planted(arguments) => planted::run(&arguments),
+        Command::Imports => imports::run(),
         Command::Licences => licences::run(),
         Command::Release(arguments) => release::run(&arguments),
         Command::Python(arguments) => python::run(&arguments),
