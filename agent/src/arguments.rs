@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::hook::Reason;
 use crate::imds;
 use crate::lease;
 use crate::places::{self, Places};
+use crate::stop::Reason;
 
 /// Says who uses a workspace.
 #[derive(Parser)]

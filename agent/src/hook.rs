@@ -10,7 +10,6 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
 use jiff::Timestamp;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, geteuid};
@@ -18,7 +17,7 @@ use nix::unistd::{Pid, geteuid};
 use crate::arguments::PreStop;
 use crate::places::Places;
 use crate::signals;
-use crate::stop;
+use crate::stop::{self, Reason};
 
 const OF_THE_PLATFORM: &str = "/etc/gpu-workspace/hooks/pre-stop";
 const OF_THE_OWNER: &str = ".config/gpu-workspace/pre-stop";
@@ -28,15 +27,6 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Why a machine stops, for `WORKSPACE_STOP_REASON`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Reason {
-    /// Somebody stops it.
-    Stop,
-    /// AWS takes the spot instance back.
-    Interruption,
-}
-
 /// Whose hooks run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner {
@@ -45,15 +35,6 @@ struct Owner {
     group: u32,
     home: String,
     shell: String,
-}
-
-impl Reason {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::Interruption => "interruption",
-        }
-    }
 }
 
 /// Runs the hooks, or waits for those that another process runs before the same stop.

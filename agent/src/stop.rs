@@ -5,7 +5,27 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use clap::ValueEnum;
 use nix::fcntl::{Flock, FlockArg};
+
+/// Why a machine stops, for `WORKSPACE_STOP_REASON`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Reason {
+    /// Somebody stops it.
+    Stop,
+    /// AWS takes the spot instance back.
+    Interruption,
+}
+
+impl Reason {
+    /// Its word in the variable.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Interruption => "interruption",
+        }
+    }
+}
 
 /// Does something unless it was done before this stop, as the file says; /run is empty
 /// after it. Whoever comes second waits for the first. Answers what was done, or nothing.

@@ -15,7 +15,7 @@ use crate::arguments::Watch;
 use crate::destination::{Destination, To};
 use crate::ec2::Ec2;
 use crate::gpu::Gpus;
-use crate::hook::{self, Reason};
+use crate::hook;
 use crate::imds::Imds;
 use crate::interruption;
 use crate::jobs;
@@ -27,6 +27,7 @@ use crate::reporter::{self, Newest};
 use crate::signs::Looks;
 use crate::ssh::{self, Sessions};
 use crate::state;
+use crate::stop::Reason;
 
 /// How long nvidia-smi may take; without its persistence mode it loads the driver.
 const GPU_TIMEOUT: Duration = Duration::from_secs(10);

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{BudgetStatus, UserBudgetPolicy};
-use crate::policy::{BehaviourVersion, HomePolicy};
+use crate::home::HomePolicy;
+use crate::policy::BehaviourVersion;
 use crate::workspace::PUBLIC_KEY;
 
 /// A person who has workspaces. Its name is the `owner` of their claims.

@@ -5,9 +5,10 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::capacity::InstanceCapacityType;
 use crate::condition::{Condition, Conditioned};
 use crate::managed::{LocalSecretReference, ManagementAction, all_actions};
-use crate::pool::{InstanceCapacityType, PoolNotice};
+use crate::pool::PoolNotice;
 
 /// Takes an instance that runs already out of a pool of the same namespace, for as
 /// long as the lease exists. Nobody gets that instance afterwards: it ends with the

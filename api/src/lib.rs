@@ -21,12 +21,15 @@
 )]
 
 pub mod activity;
+pub mod capacity;
 pub mod catalogue;
 pub mod cluster;
 pub mod condition;
 pub mod cost;
 pub mod dev_user;
+mod fields;
 pub mod flavor;
+pub mod home;
 pub mod lease;
 pub mod lifecycle;
 pub mod managed;

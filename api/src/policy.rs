@@ -10,10 +10,11 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::capacity::WorkspaceCapacityType;
 use crate::cost::BudgetPolicy;
+use crate::home::HomePolicy;
 use crate::lifecycle::{LifecyclePolicy, PodAgent};
 use crate::managed::ProviderConfigReference;
-use crate::workspace::WorkspaceCapacityType;
 
 /// What the platform team decides for every workspace of a Composition.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -200,31 +201,6 @@ pub struct OwnerBinding {
     /// its claims may name, for example `platform.acme.io/owner`.
     #[schemars(length(min = 1, max = 317))]
     pub namespace_label: String,
-}
-
-/// What becomes of home volumes.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct HomePolicy {
-    /// What becomes of a home volume when its claim is deleted.
-    #[serde(default)]
-    pub on_delete: HomeOnDelete,
-    /// Whether a home on EC2 follows capacity to another zone, by a snapshot, while
-    /// its own zone has none.
-    #[serde(default)]
-    pub moves: bool,
-}
-
-/// What becomes of a home volume when its claim is deleted.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum HomeOnDelete {
-    /// It stays in EC2, with tags that say whose it is.
-    #[default]
-    Retain,
-    /// It is deleted, with everything in it.
-    Delete,
-    /// A snapshot is made of it first; then it is deleted.
-    Snapshot,
 }
 
 /// Values for what a claim leaves open.

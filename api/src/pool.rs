@@ -8,16 +8,18 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::capacity::PoolCapacityType;
+use crate::fields::is_default;
+use crate::home::PoolHome;
 use crate::managed::{
     LocalSecretReference, ManagementAction, ProviderConfigReference, all_actions,
 };
-use crate::policy::HomeOnDelete;
 
 mod status;
 
 pub use status::{
-    ColdOffering, InstanceCapacityType, ObservedSize, PoolHomeStatus, PoolInstance, PoolLaunch,
-    PoolLaunched, PoolNotice, PoolOffering, SpotPoolObservation, SpotPoolStatus,
+    ColdOffering, ObservedSize, PoolInstance, PoolLaunch, PoolLaunched, PoolNotice, PoolOffering,
+    SpotPoolObservation, SpotPoolStatus,
 };
 
 /// `"true"` lets the deletion of a pool end leased instances, too.
@@ -182,18 +184,6 @@ pub struct PoolSize {
     pub idle: i32,
 }
 
-/// Which market a pool buys from.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PoolCapacityType {
-    /// Spot instances only.
-    #[default]
-    Spot,
-    /// On-demand instances when no spot offering has capacity.
-    SpotWithFallback,
-    /// On-demand instances only.
-    OnDemand,
-}
-
 /// How AWS chooses among a pool's types.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PoolTypePreference {
@@ -273,24 +263,6 @@ pub enum PoolRebalance {
     ReplaceFirst,
 }
 
-/// A volume for files that outlive the pool's instance.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub struct PoolHome {
-    /// Its size in GiB. It grows and never shrinks.
-    #[serde(rename = "sizeGiB")]
-    #[schemars(range(min = 1, max = 16384))]
-    #[x_kube(validation = Rule::new("self >= oldSelf").message("sizeGiB cannot shrink: a volume only grows"))]
-    pub size_gib: i32,
-    /// What becomes of it when the pool is deleted.
-    #[serde(default)]
-    pub on_delete: HomeOnDelete,
-    /// Whether it follows capacity to another zone, by a snapshot, while its own zone
-    /// has none.
-    #[serde(default)]
-    pub moves: bool,
-}
-
 /// The machine image.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct PoolImage {
@@ -310,8 +282,4 @@ pub struct PoolSsh {
         inner(regex(pattern = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$"))
     )]
     pub allowed_cidrs: Vec<String>,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }

@@ -4,13 +4,13 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::capacity::{InstanceCapacityType, WorkspaceCapacityType};
 use crate::catalogue::ImagePytorch;
 use crate::cluster::{
     ChosenPods, Distributed, FlavorOverrides, NodeStatus, QueueStatus, WorkspaceQueue,
 };
 use crate::cost::CostStatus;
 use crate::lifecycle::{ActivityStatus, LifecycleStatus, WorkspaceLifecycle};
-use crate::pool::InstanceCapacityType;
 
 /// An OpenSSH public key: type, base64 and perhaps a comment.
 pub(crate) const PUBLIC_KEY: &str = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+-]+)?$";
@@ -115,18 +115,6 @@ pub enum Placement {
     Ec2,
     /// Pods in the cluster.
     Cluster,
-}
-
-/// Which market a workspace's instance comes from.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WorkspaceCapacityType {
-    /// Spot only: cheap, and AWS may take it back.
-    Spot,
-    /// On demand where no spot offering has capacity.
-    #[default]
-    SpotWithFallback,
-    /// On demand only: AWS does not take it back.
-    OnDemand,
 }
 
 impl WorkspaceCapacityType {

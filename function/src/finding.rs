@@ -1,6 +1,6 @@
 //! What an observed compute resource shows of the machine behind it.
 
-use api::pool::InstanceCapacityType;
+use api::capacity::InstanceCapacityType;
 
 /// The reason of a machine that was stopped and is on its way again.
 pub const STARTING: &str = "Starting";

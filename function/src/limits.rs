@@ -1,9 +1,10 @@
 //! What a policy lets a claim ask for: instance types, regions, markets, SSH
 //! networks, and what it may cost.
 
+use api::capacity::WorkspaceCapacityType;
 use api::catalogue::Catalogue;
 use api::policy::WorkspacePolicy;
-use api::workspace::{WorkspaceCapacityType, WorkspaceParameters};
+use api::workspace::WorkspaceParameters;
 use ipnet::Ipv4Net;
 
 use crate::hold::Hold;

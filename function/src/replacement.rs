@@ -117,7 +117,7 @@ fn target<'a>(candidates: &'a [Candidate<'_>], fresh: &'a str) -> &'a str {
 mod tests {
     use super::*;
     use crate::finding::Cause;
-    use api::pool::InstanceCapacityType;
+    use api::capacity::InstanceCapacityType;
 
     fn candidate(key: &'static str, fits: bool, serves: bool) -> Candidate<'static> {
         let machine = serves.then(|| Machine {

@@ -1,8 +1,9 @@
 //! What Crossplane is to fetch for the function: the same in every call of a
 //! reconcile, or else Crossplane calls again and again.
 
+use api::capacity::WorkspaceCapacityType;
 use api::policy::WorkspacePolicy;
-use api::workspace::{GpuDevWorkspaceStatus, WorkspaceCapacityType, WorkspaceParameters};
+use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
 
 use crate::composite::Composite;
 use crate::cost::budget;

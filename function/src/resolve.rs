@@ -1,9 +1,10 @@
 //! Policy, catalogue and parameters put together: what the workspace should be,
 //! or why that cannot be said.
 
+use api::capacity::WorkspaceCapacityType;
 use api::catalogue::{Catalogue, Network};
 use api::policy::WorkspacePolicy;
-use api::workspace::{ChosenImage, Placement, WorkspaceCapacityType, WorkspaceParameters};
+use api::workspace::{ChosenImage, Placement, WorkspaceParameters};
 
 use crate::claim_paths::ClaimPaths;
 use crate::compose::Seen;

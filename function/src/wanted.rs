@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use api::capacity::PoolCapacityType;
+use api::capacity::WorkspaceCapacityType;
 use api::catalogue::Network;
 use api::policy::WorkspacePolicy;
-use api::pool::PoolCapacityType;
-use api::workspace::{ChosenImage, WorkspaceCapacityType};
+use api::workspace::ChosenImage;
 
 use crate::composite::{CompositeId, Origin};
 

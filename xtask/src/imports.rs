@@ -111,22 +111,23 @@ fn rings(imports: &Imports) -> Vec<BTreeSet<&str>> {
 }
 
 fn describe(name: &str, ring: &BTreeSet<&str>, imports: &Imports) -> String {
-    let mut text = format!(
-        "{name}: {} modules import each other in a ring; move what both sides need into a \
-         module that imports neither:",
-        ring.len()
-    );
-    for (from, imported) in imports
+    let within = |module: &str| ring.contains(module);
+    let lines = imports
         .iter()
-        .filter(|(from, _)| ring.contains(from.as_str()))
-    {
-        for (to, items) in imported.iter().filter(|(to, _)| ring.contains(to.as_str())) {
+        .flat_map(|(from, imported)| imported.iter().map(move |(to, items)| (from, to, items)));
+    let lines = lines
+        .filter(|(from, to, _)| within(from) && within(to))
+        .map(|(from, to, items)| {
             let items: Vec<&str> = items.iter().map(String::as_str).collect();
             let [from, to] = [from, to].map(|module| modules::shown(module));
-            text.push_str(&format!("\n  {from} imports {} of {to}", items.join(", ")));
-        }
-    }
-    text
+            format!("\n  {from} imports {} of {to}", items.join(", "))
+        });
+    let count = ring.len();
+    format!(
+        "{name}: {count} modules import each other in a ring; move what both sides need into a \
+         module that imports neither:{}",
+        lines.collect::<String>()
+    )
 }
 
 #[cfg(test)]

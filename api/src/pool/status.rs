@@ -7,8 +7,10 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::is_default;
+use crate::capacity::InstanceCapacityType;
 use crate::condition::{Condition, Conditioned};
+use crate::fields::is_default;
+use crate::home::PoolHomeStatus;
 
 /// What the provider saw and did.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -142,15 +144,6 @@ pub struct PoolInstance {
     pub host_key: Option<String>,
 }
 
-/// The market an instance came from.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InstanceCapacityType {
-    /// Spot market.
-    Spot,
-    /// On demand.
-    OnDemand,
-}
-
 /// What AWS announced about an instance.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -202,40 +195,6 @@ pub struct PoolLaunched {
     pub instance_type: String,
     /// Its availability zone.
     pub zone: String,
-}
-
-/// A pool's home volume in EC2.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct PoolHomeStatus {
-    /// EC2's volume id, once EC2 has made it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub volume_id: Option<String>,
-    /// The availability zone that it is in, or is to be made in.
-    pub zone: String,
-    /// EC2's volume state, for example `in-use`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<String>,
-    /// Its size.
-    #[serde(default, rename = "sizeGiB", skip_serializing_if = "Option::is_none")]
-    pub size_gib: Option<i32>,
-    /// The instance that has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attached_to: Option<String>,
-    /// The snapshot by which it moves to another zone, or that was made before it was
-    /// deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshot_id: Option<String>,
-    /// The volume that it is a copy of, in another zone or in a snapshot, until that one
-    /// is deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub copy_of: Option<String>,
-    /// When EC2 was last asked for a volume or a snapshot, or is about to be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_at: Option<Time>,
-    /// Volumes ever decided on; the token of the next one holds this number plus one.
-    #[serde(default)]
-    pub generation: i64,
 }
 
 /// An offering that EC2 refused.

@@ -1,8 +1,9 @@
 //! Policy, flavor and claim put together.
 
 use api::flavor::WorkspaceFlavorSpec;
+use api::home::HomeOnDelete;
 use api::lifecycle::WorkspaceState;
-use api::policy::{ClusterPolicy, HomeOnDelete, WorkspacePolicy};
+use api::policy::{ClusterPolicy, WorkspacePolicy};
 use api::workspace::{Placement, WorkspaceParameters};
 
 use super::names::Names;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use api::policy::{HomeOnDelete, WorkspacePolicy};
+use api::home::HomeOnDelete;
+use api::policy::WorkspacePolicy;
 use serde_json::{Value, json};
 
 use super::seen::Seen;

@@ -1,6 +1,6 @@
 //! Which machines of a workspace on EC2 cost money, or are to.
 
-use api::pool::InstanceCapacityType;
+use api::capacity::InstanceCapacityType;
 use serde_json::Value;
 
 use super::seen::Seen;

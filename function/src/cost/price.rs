@@ -1,10 +1,10 @@
 //! What machines cost per hour.
 
+use api::capacity::InstanceCapacityType;
+use api::capacity::WorkspaceCapacityType;
 use api::catalogue::Prices;
 use api::cluster::ChosenPods;
 use api::cost::CostSource;
-use api::pool::InstanceCapacityType;
-use api::workspace::WorkspaceCapacityType;
 
 use super::ledger::rounded;
 use crate::limits::InstanceType;

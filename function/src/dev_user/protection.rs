@@ -1,7 +1,7 @@
 //! What keeps a user from being deleted with everything that is theirs.
 
 use api::dev_user::DevUserPolicy;
-use api::policy::HomeOnDelete;
+use api::home::HomeOnDelete;
 use serde_json::Value;
 
 use crate::labels::OWNER_LABEL;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use api::condition::{READY, SYNCED};
-use api::policy::{HomeOnDelete, WorkspacePolicy};
+use api::home::HomeOnDelete;
+use api::policy::WorkspacePolicy;
 use api::workspace::HomeStatus;
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! An on-demand instance: what it is made of, and what is seen of it.
 
 use api::activity::{HOST_KEY, REPORT};
+use api::capacity::InstanceCapacityType;
 use api::condition::{LAST_ASYNC_OPERATION, READY, SYNCED};
 use api::policy::WorkspacePolicy;
-use api::pool::InstanceCapacityType;
 use serde_json::{Value, json};
 
 use super::failure::Failure;

@@ -1,7 +1,7 @@
 //! The home volume that a `SpotPool` keeps for its one instance.
 
+use api::home::PoolHome;
 use api::policy::WorkspacePolicy;
-use api::pool::PoolHome;
 use api::workspace::HomeStatus;
 
 use super::observed::ObservedPool;

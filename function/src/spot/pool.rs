@@ -1,11 +1,10 @@
 //! The desired `SpotPool`: one instance, for one workspace.
 
+use api::capacity::{InstanceCapacityType, PoolCapacityType};
+use api::home::PoolHome;
 use api::managed::all_actions;
 use api::policy::WorkspacePolicy;
-use api::pool::{
-    InstanceCapacityType, PoolCapacityType, PoolHome, PoolImage, PoolSize, PoolSsh,
-    SpotPoolParameters, SpotPoolSpec,
-};
+use api::pool::{PoolImage, PoolSize, PoolSsh, SpotPoolParameters, SpotPoolSpec};
 use api::{POOL_GROUP, VERSION};
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use aws_sdk_ec2::Client;
-use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
+use aws_sdk_ec2::types::{Filter, Tag};
 use provider_core::{Group, GroupRules, Instance, Volume, VolumeSnapshot};
 
+use crate::batches::{BY_ID, ById, TERMINATIONS, Terminations};
 use crate::combined::Combined;
-use crate::instances::{BY_ID, ById, TERMINATIONS, Terminations, list};
+use crate::instances::{impaired, list};
+use crate::tagging::filter;
 use crate::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
     TagKeys, Tags, TemplateRequest, VolumeRequest,
@@ -86,7 +88,7 @@ impl Ec2 for AwsEc2 {
     }
 
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
-        self.list_impaired().await
+        impaired(&self.client).await
     }
 
     async fn launch(&self, request: &LaunchRequest) -> Result<Answer, Ec2Error> {
@@ -204,27 +206,4 @@ impl Ec2 for AwsEc2 {
 
 fn ours(keys: &TagKeys, cluster: &str) -> Filter {
     filter(&format!("tag:{}", keys.cluster), [cluster.to_owned()])
-}
-
-pub(crate) fn filter(name: &str, values: impl Into<Vec<String>>) -> Filter {
-    Filter::builder()
-        .name(name)
-        .set_values(Some(values.into()))
-        .build()
-}
-
-pub(crate) fn tag_specification(resource: ResourceType, tags: &Tags) -> TagSpecification {
-    let tags = tags
-        .iter()
-        .map(|(key, value)| Tag::builder().key(key).value(value).build());
-    TagSpecification::builder()
-        .resource_type(resource)
-        .set_tags(Some(tags.collect()))
-        .build()
-}
-
-pub(crate) fn tag_value<'a>(tags: &'a [Tag], key: &str) -> Option<&'a str> {
-    tags.iter()
-        .find(|tag| tag.key() == Some(key))
-        .and_then(Tag::value)
 }

@@ -7,7 +7,7 @@ use aws_sdk_ec2::types::{
 };
 use provider_core::{Group, GroupRules};
 
-use crate::adapter::{filter, tag_specification, tag_value};
+use crate::tagging::{filter, tag_specification, tag_value};
 use crate::{AwsEc2, Ec2Error, GroupRequest};
 
 /// EC2's largest page.

@@ -1,84 +1,20 @@
 //! Instances: listing them, and what of EC2's answer matters.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{self, Filter, InstanceLifecycleType};
 use jiff::Timestamp;
 use provider_core::{Instance, InstanceState, Market, Offering};
 
-use crate::adapter::{filter, tag_value};
-use crate::combined::{Call, Limits};
-use crate::{AwsEc2, Ec2Error, TagKeys};
+use crate::tagging::{filter, tag_value};
+use crate::{Ec2Error, TagKeys};
 
 /// Half of EC2's largest page: an answer is parsed whole, and an instance takes tens
 /// of times as much in it as what is kept. AWS throttles calls without pages harder.
 const PAGE: i32 = 500;
 /// Characters of a tag's value ("Tag restrictions" in the Amazon EC2 User Guide).
 const TAG_VALUE_LIMIT: usize = 256;
-
-/// Values of one filter in a call ("Filtering in the Amazon EC2 API").
-const FILTER_VALUES: usize = 200;
-/// A third of what EC2 grants for good: looks at regions and at what is missing take
-/// their share, too.
-pub(crate) const BY_ID: Limits = Limits {
-    ids: FILTER_VALUES,
-    apart: Duration::from_millis(150),
-};
-/// All that EC2 grants for good. AWS recommends not to terminate more than 1,000
-/// instances by one call.
-pub(crate) const TERMINATIONS: Limits = Limits {
-    ids: 500,
-    apart: Duration::from_millis(200),
-};
-
-/// `DescribeInstances` of some of the control plane's.
-#[derive(Debug)]
-pub(crate) struct ById {
-    pub(crate) client: Client,
-    pub(crate) keys: TagKeys,
-    pub(crate) ours: Filter,
-}
-
-#[async_trait]
-impl Call for ById {
-    type Answer = Arc<Vec<Instance>>;
-
-    async fn call(&self, ids: &[String]) -> Result<Self::Answer, Ec2Error> {
-        let mut found = Vec::new();
-        for ids in ids.chunks(FILTER_VALUES) {
-            // A filter by id leaves unknown ids out, where naming them as ids fails
-            // the whole call.
-            let filters = vec![self.ours.clone(), filter("instance-id", ids)];
-            found.extend(list(&self.client, &self.keys, filters, |i| i).await?);
-        }
-        Ok(Arc::new(found))
-    }
-}
-
-/// `TerminateInstances`.
-#[derive(Debug)]
-pub(crate) struct Terminations {
-    pub(crate) client: Client,
-}
-
-#[async_trait]
-impl Call for Terminations {
-    type Answer = ();
-
-    async fn call(&self, ids: &[String]) -> Result<(), Ec2Error> {
-        self.client
-            .terminate_instances()
-            .set_instance_ids(Some(ids.to_vec()))
-            .send()
-            .await
-            .map_err(|e| Ec2Error::of("TerminateInstances", &e))?;
-        Ok(())
-    }
-}
 
 /// Lists instances, each as `keep` has it: a page of AWS's answer, which is many
 /// times as large, is gone before the next one comes.
@@ -106,31 +42,28 @@ pub(crate) async fn list<T>(
     Ok(found)
 }
 
-impl AwsEc2 {
-    /// Names AND with each other in one call, so each has a call of its own. With a
-    /// filter that hardly anything passes the answer is small however many
-    /// instances there are.
-    pub(crate) async fn list_impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
-        let mut impaired = BTreeSet::new();
-        for name in ["instance-status.status", "system-status.status"] {
-            let mut pages = self
-                .client
-                .describe_instance_status()
-                .filters(filter(name, ["impaired".to_owned()]))
-                .into_paginator()
-                .page_size(PAGE)
-                .send();
-            while let Some(page) = pages.next().await {
-                let page = page.map_err(|e| Ec2Error::of("DescribeInstanceStatus", &e))?;
-                let ids = page
-                    .instance_statuses()
-                    .iter()
-                    .filter_map(|s| s.instance_id());
-                impaired.extend(ids.map(ToOwned::to_owned));
-            }
+/// Names AND with each other in one call, so each has a call of its own. With a
+/// filter that hardly anything passes the answer is small however many
+/// instances there are.
+pub(crate) async fn impaired(client: &Client) -> Result<BTreeSet<String>, Ec2Error> {
+    let mut impaired = BTreeSet::new();
+    for name in ["instance-status.status", "system-status.status"] {
+        let mut pages = client
+            .describe_instance_status()
+            .filters(filter(name, ["impaired".to_owned()]))
+            .into_paginator()
+            .page_size(PAGE)
+            .send();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|e| Ec2Error::of("DescribeInstanceStatus", &e))?;
+            let ids = page
+                .instance_statuses()
+                .iter()
+                .filter_map(|s| s.instance_id());
+            impaired.extend(ids.map(ToOwned::to_owned));
         }
-        Ok(impaired)
     }
+    Ok(impaired)
 }
 
 /// The instance, or nothing when it lacks the tags of a pool: then it is not the

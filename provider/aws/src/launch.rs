@@ -11,8 +11,8 @@ use aws_sdk_ec2::types::{
 };
 use provider_core::{ErrorClass, Launched, Market, Offering, Refusal};
 
-use crate::adapter::tag_specification;
 use crate::error::stable;
+use crate::tagging::tag_specification;
 use crate::{Answer, AwsEc2, Ec2Error, LaunchRequest};
 
 const OPERATION: &str = "CreateFleet";

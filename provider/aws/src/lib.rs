@@ -15,6 +15,7 @@
 )]
 
 mod adapter;
+mod batches;
 mod combined;
 mod connect;
 mod credentials;
@@ -28,6 +29,7 @@ mod port;
 mod profile;
 mod sessions;
 mod snapshots;
+mod tagging;
 mod template;
 mod volumes;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_ec2::types::LocationType;
 
-use crate::adapter::filter;
+use crate::tagging::filter;
 use crate::{AwsEc2, Ec2Error, Image, Subnet};
 
 impl AwsEc2 {

@@ -3,7 +3,7 @@
 use aws_sdk_ec2::types::{self, ResourceType};
 use provider_core::{SnapshotState, VolumeSnapshot};
 
-use crate::adapter::{tag_specification, tag_value};
+use crate::tagging::{tag_specification, tag_value};
 use crate::{AwsEc2, Ec2Error, SnapshotRequest, TagKeys};
 
 /// EC2's largest page.

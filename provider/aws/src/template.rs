@@ -8,7 +8,7 @@ use aws_sdk_ec2::types::{
 };
 use base64::Engine as _;
 
-use crate::adapter::{filter, tag_specification};
+use crate::tagging::{filter, tag_specification};
 use crate::{AwsEc2, Ec2Error, TemplateRequest};
 
 impl AwsEc2 {

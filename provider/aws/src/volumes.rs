@@ -3,7 +3,7 @@
 use aws_sdk_ec2::types::{self, Filter, ResourceType, VolumeAttachmentState, VolumeType};
 use provider_core::{Attachment, Volume, VolumeState};
 
-use crate::adapter::{tag_specification, tag_value};
+use crate::tagging::{tag_specification, tag_value};
 use crate::{AwsEc2, Ec2Error, TagKeys, VolumeRequest};
 
 /// Where an instance finds its home. EC2 gives the name to a link of udev's, whatever

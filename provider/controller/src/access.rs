@@ -1,6 +1,7 @@
 //! From a `providerConfigRef` to credentials and an endpoint.
 
 mod config;
+mod config_name;
 mod error;
 mod known;
 mod origin;

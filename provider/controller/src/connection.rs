@@ -46,7 +46,7 @@ fn address(instance: &PoolInstance) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use api::pool::InstanceCapacityType;
+    use api::capacity::InstanceCapacityType;
 
     use super::*;
 

@@ -13,11 +13,11 @@ use provider_runtime::poll::Intervals;
 use provider_runtime::usage::Usages;
 
 use crate::access::{Fingerprint, Known};
+use crate::beginnings::Beginnings;
+use crate::holds::Holds;
 use crate::leases::Leases;
-use crate::pass::Holds;
 use crate::region::lock;
 use crate::regions::Regions;
-use crate::turns::Beginnings;
 
 /// The field manager and event source of this provider.
 pub const MANAGER: &str = "provider-gpu-spot";

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use api::capacity::InstanceCapacityType;
 use api::pool::{
-    ColdOffering, InstanceCapacityType, PoolInstance, PoolLaunch, PoolLaunched, PoolNotice,
-    PoolOffering, SpotPoolObservation,
+    ColdOffering, PoolInstance, PoolLaunch, PoolLaunched, PoolNotice, PoolOffering,
+    SpotPoolObservation,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -14,6 +15,7 @@ use provider_core::{
 };
 
 use crate::home;
+use crate::numbers::{signed, small, unsigned};
 use crate::region::Snapshot;
 
 /// How long an instance fails EC2's checks before it counts as broken. A reboot
@@ -170,21 +172,6 @@ pub fn offering_of(instance: &PoolInstance) -> Offering {
         &instance.zone,
         instance.capacity_type,
     )
-}
-
-/// A number for the API, which has signed ones only.
-pub fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// A number of the API.
-pub fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
-}
-
-/// A number for the API.
-pub fn small(number: u32) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
 }
 
 fn launch_from_api(launch: &PoolLaunch) -> Launch {

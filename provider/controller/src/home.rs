@@ -1,12 +1,11 @@
 //! Between the API's home volume and the planner's.
 
-use api::policy::HomeOnDelete;
-use api::pool::{PoolHomeStatus, SpotPoolParameters};
+use api::home::{HomeOnDelete, PoolHomeStatus};
+use api::pool::SpotPoolParameters;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_core::{Home, HomeRecord, ObservedHome, OnDelete};
 
-use crate::convert::{signed, small, unsigned};
-use crate::validate::{Invalid, Valid};
+use crate::numbers::{signed, small, unsigned};
 
 /// What a spec wants of its home.
 pub fn wanted(spec: &SpotPoolParameters) -> Option<Home> {
@@ -54,38 +53,4 @@ pub fn from_api(shown: &PoolHomeStatus) -> HomeRecord {
         snapshot_id: shown.snapshot_id.clone(),
         asked_at: shown.asked_at.as_ref().map(|time| time.0),
     }
-}
-
-/// Checks that something can be launched where the home is. A home that moves is not
-/// bound to its zone.
-pub fn check_zone(
-    spec: &SpotPoolParameters,
-    valid: &Valid,
-    home: &ObservedHome,
-) -> Result<(), Invalid> {
-    let (Some(wanted), Some(record)) = (&valid.desired.home, &home.record) else {
-        return Ok(());
-    };
-    let zone = &record.zone;
-    if wanted.moves || valid.desired.offerings.iter().any(|o| o.zone == *zone) {
-        return Ok(());
-    }
-    let volume = record.volume_id.as_deref().unwrap_or_default();
-    let place = format!("{zone}, where the home volume {volume} is");
-    let (field, problem) = if valid.has_subnet(zone) {
-        let problem = format!("none of the types is sold in {place}: name one that is");
-        ("instanceTypes", problem)
-    } else if spec.subnet_ids.is_some() {
-        ("subnetIds", format!("none of them is in {place}: add one"))
-    } else if spec.zones.is_some() {
-        ("zones", format!("it lacks {place}: add it"))
-    } else {
-        let problem =
-            format!("the default VPC has no subnet in {place}: make one, or name subnets");
-        ("subnetIds", problem)
-    };
-    Err(Invalid {
-        field: field.to_owned(),
-        problem,
-    })
 }

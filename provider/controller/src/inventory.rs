@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use api::pool::{InstanceCapacityType, SpotPool};
+use api::capacity::InstanceCapacityType;
+use api::pool::SpotPool;
 use kube::runtime::reflector::Store;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;

@@ -31,7 +31,8 @@ use crate::connection;
 use crate::context::MANAGER;
 use crate::leases::expires_at;
 use crate::pass::left;
-use crate::reconcile::{AFTER_ERROR, ReconcileError};
+use crate::reconcile::ReconcileError;
+use crate::step_error::AFTER_ERROR;
 
 /// Between two looks at a pool that still has a deleted lease's instance.
 const AFTER_WAITING: Duration = Duration::from_secs(5);

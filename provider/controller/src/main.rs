@@ -15,18 +15,23 @@
 mod access;
 mod act;
 mod announcements;
+mod arguments;
+mod beginnings;
 mod connection;
 mod context;
 mod controllers;
 mod convert;
 mod counted;
 mod endings;
+mod holds;
 mod home;
+mod home_zone;
 mod identity;
 mod inventory;
 mod lease;
 mod leases;
 mod missing;
+mod numbers;
 mod observer;
 mod pass;
 mod plausible;
@@ -38,12 +43,14 @@ mod run;
 mod simulation;
 mod status;
 mod status_writer;
+mod step_error;
 mod sweeper;
 mod turns;
 mod validate;
 
 use std::process::ExitCode;
 
+use arguments::Arguments;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
@@ -52,39 +59,9 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Keeps spot GPU pools full.
-#[derive(Parser, Debug)]
-#[command(version)]
-struct Args {
-    /// Log what is decided and why.
-    #[arg(short, long, env = "DEBUG")]
-    debug: bool,
-    /// Namespace of the provider's identity; Crossplane sets it.
-    #[arg(long, env = "POD_NAMESPACE", default_value = "crossplane-system")]
-    namespace: String,
-    /// Pools reconciled at once. Most of a reconcile is waiting, for the API server or
-    /// for AWS.
-    #[arg(long, default_value_t = 300)]
-    max_reconcile_rate: u16,
-    /// How often a pool is looked at that nothing happens to, a tenth more or
-    /// less; the annotation crossplane.io/poll-interval overrides it.
-    #[arg(long, default_value = "1m")]
-    poll: kube::core::Duration,
-    /// How long an instance of this control plane has to belong to no pool before it
-    /// is terminated.
-    #[arg(long, default_value = "10m")]
-    orphan_grace: kube::core::Duration,
-    /// Where /metrics, /readyz and /healthz are served; empty: nowhere.
-    #[arg(long, env = "OPERATIONS_ADDRESS", default_value = ":8080")]
-    operations_address: String,
-    /// Of several replicas let one work and the others stand by.
-    #[arg(long, env = "LEADER_ELECTION")]
-    leader_election: bool,
-}
-
 #[tokio::main]
 async fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Arguments::parse();
     let level = if args.debug { "debug" } else { "info" };
     let filter = EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| EnvFilter::new(format!("{level},hyper=info,aws=info,rustls=info")));

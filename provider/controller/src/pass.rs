@@ -15,20 +15,19 @@ use api::pool::{PoolInstance, SpotPool, SpotPoolStatus};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use provider_aws::Ec2Error;
-use provider_core::{
-    Desired, ErrorClass, HomeHold, Observed, Offering, Plan, Refusal, offerings, plan,
-};
+use provider_core::{Desired, ErrorClass, Observed, Offering, Plan, Refusal, offerings, plan};
 use provider_runtime::conditions::{Verdict, reason};
 use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
 
 use crate::access::Origin;
 use crate::act::{ActError, Acted, Actor};
+use crate::holds::Holds;
 use crate::leases::{Leasing, Registry};
 use crate::missing::{self, Missing};
-use crate::reconcile::{self, StepError};
 use crate::region::{Region, Snapshot};
 use crate::status_writer::{PoolStore, StatusWriter};
+use crate::step_error::{AFTER_ERROR, StepError};
 use crate::validate::{self, Invalid, Valid};
 use crate::{convert, status};
 
@@ -54,15 +53,6 @@ pub(crate) struct Pass<'a> {
     /// What EC2 refused in earlier reconciles.
     pub(crate) holds: Holds,
     pub(crate) now: Timestamp,
-}
-
-/// What is not asked for again for a while.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Holds {
-    /// No launch before this.
-    pub(crate) launches_until: Option<Timestamp>,
-    /// Steps of the home.
-    pub(crate) home: Vec<HomeHold>,
 }
 
 /// What a pass came to. Its status is in the writer and not written yet.
@@ -332,7 +322,7 @@ impl Pass<'_> {
         Passed {
             holds: self.holds.clone(),
             acted: false,
-            next: Next::Again(reconcile::AFTER_ERROR),
+            next: Next::Again(AFTER_ERROR),
         }
     }
 

@@ -17,16 +17,15 @@ use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
 use provider_runtime::{finalizer, pause, policies, poll, requests};
 
-use crate::access::{ConnectError, Fingerprint, Origin};
+use crate::access::{Fingerprint, Origin};
 use crate::context::{Context, MANAGER};
+use crate::holds::Holds;
 use crate::leases::{Leasing, LiveLeases};
-use crate::pass::{CALM, Holds, Next, Pass, Passed, Told};
+use crate::pass::{CALM, Next, Pass, Passed, Told};
 use crate::region::Region;
 use crate::status_writer::{PoolStore, StatusWriter};
+use crate::step_error::{AFTER_ERROR, StepError};
 use crate::{connection, observer, status};
-
-/// After an error that a person has to mend, or AWS.
-pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(20);
 
 /// Why a reconcile ended early. Only the API server's refusals are errors here:
 /// everything else is said in the pool's status.
@@ -35,39 +34,6 @@ pub enum ReconcileError {
     /// The API server refused.
     #[error(transparent)]
     Kube(#[from] kube::Error),
-}
-
-/// What a step could not do; becomes `Synced=False`.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum StepError {
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    #[error(transparent)]
-    Observe(provider_aws::Ec2Error),
-    #[error(transparent)]
-    Policies(#[from] policies::Unsupported),
-    #[error(transparent)]
-    Publish(#[from] ConnectionError),
-}
-
-impl StepError {
-    /// What went wrong, with what to do where AWS refused the credentials.
-    pub(crate) fn explain(&self, origin: &Origin) -> String {
-        match self {
-            Self::Observe(error) => origin.explain(error),
-            other => other.to_string(),
-        }
-    }
-
-    /// crossplane-runtime's prefix.
-    pub(crate) fn step(&self) -> &'static str {
-        match self {
-            Self::Connect(_) => "connect",
-            Self::Observe(_) => "observe",
-            Self::Policies(_) => "update",
-            Self::Publish(_) => "publish",
-        }
-    }
 }
 
 /// Reconciles a pool:

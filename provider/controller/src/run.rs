@@ -23,7 +23,7 @@ use provider_runtime::poll::Intervals;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
-use crate::Args;
+use crate::arguments::Arguments;
 use crate::context::{Context, MANAGER};
 use crate::controllers::{Controllers, Stop};
 use crate::identity;
@@ -61,7 +61,7 @@ pub enum RunError {
 
 /// Reconciles until SIGTERM. A process that loses its leadership ends with an
 /// error: what it does not know any more is for a new one to find out.
-pub async fn run(args: &Args) -> Result<(), RunError> {
+pub async fn run(args: &Arguments) -> Result<(), RunError> {
     let stop = stop()?;
     let operations = Operations::default();
     let starting = operations.readiness.wait_for("the API server");
@@ -95,7 +95,7 @@ pub async fn run(args: &Args) -> Result<(), RunError> {
 }
 
 fn controllers(
-    args: &Args,
+    args: &Arguments,
     client: Client,
     operations: Operations,
     cluster: String,

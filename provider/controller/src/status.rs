@@ -16,6 +16,7 @@ use provider_runtime::events::Happened;
 use crate::access::Origin;
 use crate::act::LaunchOutcome;
 use crate::endings::Endings;
+use crate::numbers::{signed, small};
 use crate::validate::Invalid;
 use crate::{convert, home};
 
@@ -33,7 +34,7 @@ pub fn observation(
     let leased = live.filter(|i| observed.lease_of(&i.id).is_some()).count();
     SpotPoolObservation {
         size: ObservedSize {
-            desired: convert::small(plan.target),
+            desired: small(plan.target),
             running: i32::try_from(running(observed)).unwrap_or(i32::MAX),
             leased: i32::try_from(leased).unwrap_or(i32::MAX),
         },
@@ -46,7 +47,7 @@ pub fn observation(
         leases: observed.bindings.clone(),
         launch_templates: observed.templates.iter().cloned().collect(),
         spot_short_since: plan.spot_short_since.map(Time),
-        launch_generation: convert::signed(observed.launch_generation),
+        launch_generation: signed(observed.launch_generation),
         security_group_id: observed.groups.first().map(|g| g.id.clone()),
         home: home::to_api(&observed.home),
         cold_offerings: cold.map(|(o, c)| convert::cold_to_api(o, c)).collect(),

@@ -14,6 +14,7 @@ use provider_runtime::conditions::Verdict;
 use provider_runtime::finalizer;
 
 use crate::act::WriteAhead;
+use crate::numbers::signed;
 use crate::{convert, home, status};
 
 /// Where pools are stored. Every write names the version that it was made from
@@ -134,7 +135,7 @@ impl<S: PoolStore> WriteAhead for StatusWriter<S> {
             .iter()
             .map(convert::launch_to_api)
             .collect();
-        shown.launch_generation = convert::signed(observed.launch_generation);
+        shown.launch_generation = signed(observed.launch_generation);
         shown.launch_templates = observed.templates.iter().cloned().collect();
         shown.leases.clone_from(&observed.bindings);
         shown.home = home::to_api(&observed.home);

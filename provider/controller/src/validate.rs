@@ -5,9 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::pool::{
-    PoolCapacityType, PoolRebalance, PoolTypePreference, SpotPool, SpotPoolParameters,
-};
+use api::capacity::PoolCapacityType;
+use api::pool::{PoolRebalance, PoolTypePreference, SpotPool, SpotPoolParameters};
 use api::tags;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

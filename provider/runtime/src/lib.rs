@@ -38,6 +38,7 @@ pub mod connection;
 pub mod crds;
 pub mod events;
 pub mod finalizer;
+mod happened;
 pub mod leader;
 pub mod metrics;
 pub mod operations;

@@ -100,6 +100,13 @@ impl Reader {
         self.module.paths.extend(self.within_crate(written));
     }
 
+    /// A name alone is no path: it may be a variable's.
+    fn add_path(&mut self, written: &[String]) {
+        if written.len() > 1 {
+            self.add(written);
+        }
+    }
+
     fn within_crate(&self, written: &[String]) -> Option<Vec<String>> {
         let (first, rest) = written.split_first()?;
         let mut path = match first.as_str() {
@@ -165,13 +172,13 @@ impl Reader {
                 TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
                 TokenTree::Ident(name) => {
                     if colons != 2 {
-                        self.add(&std::mem::take(&mut path));
+                        self.add_path(&std::mem::take(&mut path));
                     }
                     path.push(name.to_string());
                     colons = 0;
                 }
                 other => {
-                    self.add(&std::mem::take(&mut path));
+                    self.add_path(&std::mem::take(&mut path));
                     colons = 0;
                     if let TokenTree::Group(group) = other {
                         self.add_tokens(group.stream());
@@ -179,7 +186,7 @@ impl Reader {
                 }
             }
         }
-        self.add(&path);
+        self.add_path(&path);
     }
 }
 
@@ -222,8 +229,8 @@ impl<'ast> Visit<'ast> for Reader {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let written: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
-        if written.len() > 1 && path.leading_colon.is_none() {
-            self.add(&written);
+        if path.leading_colon.is_none() {
+            self.add_path(&written);
         }
         visit::visit_path(self, path);
     }

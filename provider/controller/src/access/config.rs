@@ -1,7 +1,6 @@
 //! The two kinds of configuration as one.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use api::managed::{ProviderConfigKind, ProviderConfigReference};
 use api::provider_config::{
@@ -11,32 +10,11 @@ use api::provider_config::{
 use kube::Client;
 use kube::api::Api;
 
+use super::config_name::ConfigName;
 use super::error::ConnectError;
 
 const SECRET: &str = "spec.credentials.secretRef";
 const TOKEN: &str = "spec.credentials.webIdentity.tokenConfig.secretRef";
-
-/// A configuration's kind and name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigName {
-    kind: ProviderConfigKind,
-    name: String,
-}
-
-impl From<&ProviderConfigReference> for ConfigName {
-    fn from(reference: &ProviderConfigReference) -> Self {
-        Self {
-            kind: reference.kind,
-            name: reference.name.clone(),
-        }
-    }
-}
-
-impl fmt::Display for ConfigName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.kind.as_str(), self.name)
-    }
-}
 
 /// A configuration of either kind.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use provider_aws::{AccessError, ProfileError};
 
-use super::config::ConfigName;
+use super::config_name::ConfigName;
 
 /// Why a pool has no access to AWS. Every variant names the object to mend.
 #[derive(Debug, thiserror::Error)]

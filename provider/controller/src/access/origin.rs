@@ -4,7 +4,8 @@ use api::provider_config::CredentialSource;
 use provider_aws::Ec2Error;
 use provider_core::ErrorClass;
 
-use super::config::{Config, ConfigName};
+use super::config::Config;
+use super::config_name::ConfigName;
 
 /// Where a pool's access comes from: whoever mends it begins there.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::Api;
 
-use super::config::ConfigName;
+use super::config_name::ConfigName;
 use super::error::ConnectError;
 
 /// What a Secret holds, and which. It cannot be printed.

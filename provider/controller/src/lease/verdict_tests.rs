@@ -1,9 +1,10 @@
 //! What people read of a lease, whatever its pool does.
 
+use api::capacity::InstanceCapacityType;
 use api::condition::Condition;
 use api::lease::{PoolReference, SpotLeaseParameters, SpotLeaseSpec};
 use api::managed::ManagementAction;
-use api::pool::{InstanceCapacityType, PoolLeases, SpotPoolStatus};
+use api::pool::{PoolLeases, SpotPoolStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_runtime::conditions;
 

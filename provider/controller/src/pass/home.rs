@@ -5,7 +5,7 @@ use provider_core::{Desired, Observed};
 
 use super::{Pass, Want};
 use crate::region::Snapshot;
-use crate::{home, missing, validate};
+use crate::{home_zone, missing, validate};
 
 impl Pass<'_> {
     /// What the home is, by the look and where that says too little by a fresh describe.
@@ -44,7 +44,7 @@ impl Pass<'_> {
             return want;
         };
         let spec = &self.pool.spec.for_provider;
-        match home::check_zone(spec, valid, &observed.home) {
+        match home_zone::check(spec, valid, &observed.home) {
             Ok(()) => want,
             Err(invalid) => Want::Invalid(
                 invalid,

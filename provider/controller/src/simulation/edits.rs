@@ -1,9 +1,10 @@
 //! What people do to a pool's spec, at random.
 
-use api::policy::HomeOnDelete;
+use api::capacity::PoolCapacityType;
+use api::home::HomeOnDelete;
+use api::home::PoolHome;
 use api::pool::{
-    PoolCapacityType, PoolFallback, PoolHome, PoolRebalance, PoolReplace, PoolSize, PoolSpread,
-    PoolTypePreference,
+    PoolFallback, PoolRebalance, PoolReplace, PoolSize, PoolSpread, PoolTypePreference,
 };
 use memory_ec2::SplitMix64;
 

@@ -1,8 +1,9 @@
 //! Home volumes: made once, found again, never lost, and never in two places.
 
 use api::condition::{ConditionStatus, LAUNCHED, READY, SYNCED};
-use api::policy::HomeOnDelete;
-use api::pool::{PoolHome, SpotPool};
+use api::home::HomeOnDelete;
+use api::home::PoolHome;
+use api::pool::SpotPool;
 use memory_ec2::{Fault, RECLAIMED};
 use provider_aws::{Tags, VolumeRequest};
 use provider_core::{Market, NoticeKind, Offering};

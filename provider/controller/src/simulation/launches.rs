@@ -1,7 +1,8 @@
 //! Launching, when something goes wrong between the decision and the status.
 
+use api::capacity::PoolCapacityType;
 use api::condition::LAUNCHED;
-use api::pool::{PoolCapacityType, PoolLaunch};
+use api::pool::PoolLaunch;
 use jiff::SignedDuration;
 use memory_ec2::{Fault, RECLAIMED};
 use provider_core::Market;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::policy::HomeOnDelete;
+use api::home::HomeOnDelete;
 use api::pool::{PoolInstance, PoolLaunch, PoolLeases};
 use jiff::SignedDuration;
 use memory_ec2::{Fault, Pace, RECLAIMED, Rule, SplitMix64};

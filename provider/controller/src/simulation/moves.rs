@@ -1,7 +1,7 @@
 //! Homes that move, homes of deleted pools, and crashes amid all that.
 
 use api::condition::LAUNCHED;
-use api::policy::HomeOnDelete;
+use api::home::HomeOnDelete;
 
 use super::earth::{At, How, Stop};
 use super::homes::{content, home, lose, no_capacity_in, ready, settled, with_home, zone_of};

@@ -1,9 +1,9 @@
 //! Management policies: what is not permitted does not happen.
 
 use api::condition::{READY, SYNCED};
+use api::home::HomeOnDelete;
+use api::home::PoolHome;
 use api::managed::ManagementAction::{self, Create, Delete, Observe, Update};
-use api::policy::HomeOnDelete;
-use api::pool::PoolHome;
 use provider_runtime::policies;
 
 use super::homes::with_home;

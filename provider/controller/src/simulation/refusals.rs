@@ -1,7 +1,7 @@
 //! What EC2 refuses, what people read about it, and how often EC2 is asked.
 
+use api::capacity::PoolCapacityType;
 use api::condition::{LAUNCHED, READY, SYNCED};
-use api::pool::PoolCapacityType;
 use memory_ec2::Fault;
 use provider_core::{Market, Offering};
 

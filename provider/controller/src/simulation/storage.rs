@@ -5,7 +5,7 @@ use memory_ec2::{Copy, Disk};
 use provider_aws::{Ec2Error, SnapshotRequest, VolumeRequest};
 use provider_core::{Volume, VolumeSnapshot};
 
-use api::policy::HomeOnDelete;
+use api::home::HomeOnDelete;
 
 use super::earth::Earth;
 use super::invariants;

@@ -1,9 +1,11 @@
 //! The API server, as far as one pool goes: every write names the version that
 //! it was made from.
 
+use api::capacity::PoolCapacityType;
+use api::home::PoolHome;
 use api::pool::{
-    END_LEASES, PoolCapacityType, PoolFallback, PoolHome, PoolInstance, PoolReplace, PoolSize,
-    PoolSpread, PoolSsh, PoolTypePreference, SpotPool, SpotPoolStatus,
+    END_LEASES, PoolFallback, PoolInstance, PoolReplace, PoolSize, PoolSpread, PoolSsh,
+    PoolTypePreference, SpotPool, SpotPoolStatus,
 };
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};

@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::{Action, Plan, Victim, Wait, home, terminate};
+use super::action::terminate;
+use super::{Action, Plan, Victim, Wait, home};
 use crate::{Desired, InstanceState, Observed};
 
 pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {

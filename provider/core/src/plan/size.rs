@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+use super::action::terminate;
 use super::census::{Census, Standing, back_to_spot_at};
 use super::launches::Source;
-use super::{Action, Plan, Victim, Wait, home, leases, terminate, victims};
+use super::{Action, Plan, Victim, Wait, home, leases, victims};
 use crate::launch::count;
 use crate::{Desired, InstanceState, Launch, Observed, SecurityGroups, Size};
 

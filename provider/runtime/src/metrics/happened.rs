@@ -1,7 +1,7 @@
 //! What happens to managed resources.
 
 use super::{Counters, Metrics};
-use crate::events::Happened;
+use crate::happened::Happened;
 
 /// Counts events by type and reason. Clones share the counters.
 #[derive(Clone, Debug)]

@@ -1,0 +1,74 @@
+//! Calls that several askers share: looks by id, and terminations.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_sdk_ec2::Client;
+use aws_sdk_ec2::types::Filter;
+use provider_core::Instance;
+
+use crate::combined::{Call, Limits};
+use crate::instances::list;
+use crate::tagging::filter;
+use crate::{Ec2Error, TagKeys};
+
+/// Values of one filter in a call ("Filtering in the Amazon EC2 API").
+const FILTER_VALUES: usize = 200;
+/// A third of what EC2 grants for good: looks at regions and at what is missing take
+/// their share, too.
+pub(crate) const BY_ID: Limits = Limits {
+    ids: FILTER_VALUES,
+    apart: Duration::from_millis(150),
+};
+/// All that EC2 grants for good. AWS recommends not to terminate more than 1,000
+/// instances by one call.
+pub(crate) const TERMINATIONS: Limits = Limits {
+    ids: 500,
+    apart: Duration::from_millis(200),
+};
+
+/// `DescribeInstances` of some of the control plane's.
+#[derive(Debug)]
+pub(crate) struct ById {
+    pub(crate) client: Client,
+    pub(crate) keys: TagKeys,
+    pub(crate) ours: Filter,
+}
+
+#[async_trait]
+impl Call for ById {
+    type Answer = Arc<Vec<Instance>>;
+
+    async fn call(&self, ids: &[String]) -> Result<Self::Answer, Ec2Error> {
+        let mut found = Vec::new();
+        for ids in ids.chunks(FILTER_VALUES) {
+            // A filter by id leaves unknown ids out, where naming them as ids fails
+            // the whole call.
+            let filters = vec![self.ours.clone(), filter("instance-id", ids)];
+            found.extend(list(&self.client, &self.keys, filters, |i| i).await?);
+        }
+        Ok(Arc::new(found))
+    }
+}
+
+/// `TerminateInstances`.
+#[derive(Debug)]
+pub(crate) struct Terminations {
+    pub(crate) client: Client,
+}
+
+#[async_trait]
+impl Call for Terminations {
+    type Answer = ();
+
+    async fn call(&self, ids: &[String]) -> Result<(), Ec2Error> {
+        self.client
+            .terminate_instances()
+            .set_instance_ids(Some(ids.to_vec()))
+            .send()
+            .await
+            .map_err(|e| Ec2Error::of("TerminateInstances", &e))?;
+        Ok(())
+    }
+}

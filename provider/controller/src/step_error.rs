@@ -1,0 +1,44 @@
+//! Why a step of a reconcile failed.
+
+use std::time::Duration;
+
+use provider_runtime::connection::ConnectionError;
+use provider_runtime::policies;
+
+use crate::access::{ConnectError, Origin};
+
+/// After an error that a person has to mend, or AWS.
+pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(20);
+
+/// What a step could not do; becomes `Synced=False`.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StepError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Observe(provider_aws::Ec2Error),
+    #[error(transparent)]
+    Policies(#[from] policies::Unsupported),
+    #[error(transparent)]
+    Publish(#[from] ConnectionError),
+}
+
+impl StepError {
+    /// What went wrong, with what to do where AWS refused the credentials.
+    pub(crate) fn explain(&self, origin: &Origin) -> String {
+        match self {
+            Self::Observe(error) => origin.explain(error),
+            other => other.to_string(),
+        }
+    }
+
+    /// crossplane-runtime's prefix.
+    pub(crate) fn step(&self) -> &'static str {
+        match self {
+            Self::Connect(_) => "connect",
+            Self::Observe(_) => "observe",
+            Self::Policies(_) => "update",
+            Self::Publish(_) => "publish",
+        }
+    }
+}
