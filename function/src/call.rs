@@ -2,14 +2,17 @@
 //!
 //! Numbers of fields are those of Crossplane's `run_function.proto`.
 
+use std::collections::BTreeMap;
+
 use function_sdk_rust::proto::v1::{Ready, RequestMeta, Resource, State};
 use pbjson_types::Struct;
 use prost::Message;
 use serde_json::Value;
 
+use crate::json;
+use crate::kind::{Kind, Kinds};
 use crate::request::Request;
 use crate::wire::{self, Content, Fields, Malformed, once};
-use crate::{json, keys};
 
 /// A request of Crossplane's, taken apart. What is passed on is read by prost.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,7 +33,7 @@ impl Call {
     /// # Errors
     ///
     /// It is none, or its objects nest too deep. prost says where.
-    pub fn read(encoded: &[u8]) -> Result<Self, Malformed> {
+    pub fn read(encoded: &[u8], kinds: Kinds) -> Result<Self, Malformed> {
         let mut sent = Sent::default();
         let mut fields = Fields::of(encoded);
         while let Some((number, content)) = fields.next_field()? {
@@ -47,7 +50,7 @@ impl Call {
                 _ => {}
             }
         }
-        sent.call()
+        sent.call(kinds)
     }
 }
 
@@ -63,16 +66,21 @@ struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    fn call(self) -> Result<Call, Malformed> {
+    fn call(self, kinds: Kinds) -> Result<Call, Malformed> {
         let desired = self.desired.map(decode).transpose()?;
+        let observed = self
+            .observed
+            .map(Observed::read)
+            .transpose()?
+            .unwrap_or_default();
+        let kind = observed.composite.as_ref().and_then(|c| kinds.of(c));
         let mut request = Request {
             policy: self.input.map(json::object).transpose()?,
-            others_decide_readiness: desired.as_ref().is_some_and(decides_readiness),
+            others_decide_readiness: desired.as_ref().is_some_and(|d| decides_readiness(d, kind)),
+            observed: observed.resources_of(kind)?,
+            composite: observed.composite,
             ..Request::default()
         };
-        if let Some(observed) = self.observed {
-            observe(&mut request, observed)?;
-        }
         for entry in self.required {
             let (name, found) = wire::entry(entry)?;
             request.required.insert(name.to_owned(), items(found)?);
@@ -86,27 +94,46 @@ impl Sent<'_> {
     }
 }
 
-/// Reads a `State` of observed resources.
-fn observe(request: &mut Request, state: &[u8]) -> Result<(), Malformed> {
-    let mut composite = None;
-    let mut fields = Fields::of(state);
-    while let Some(field) = fields.next_field()? {
-        match field {
-            (1, Content::Bytes(bytes)) => once(&mut composite, bytes)?,
-            (2, Content::Bytes(bytes)) => {
-                let (key, value) = wire::entry(bytes)?;
-                if keys::is_owned(key)
-                    && let Some(object) = object(value)?
-                {
-                    request.observed.insert(key.to_owned(), object);
-                }
+/// A `State` of observed resources. Which of them are read depends on the composite, and
+/// the composite may come last.
+#[derive(Default)]
+struct Observed<'a> {
+    composite: Option<Value>,
+    resources: Vec<&'a [u8]>,
+}
+
+impl<'a> Observed<'a> {
+    fn read(state: &'a [u8]) -> Result<Self, Malformed> {
+        let mut composite = None;
+        let mut resources = Vec::new();
+        let mut fields = Fields::of(state);
+        while let Some(field) = fields.next_field()? {
+            match field {
+                (1, Content::Bytes(bytes)) => once(&mut composite, bytes)?,
+                (2, Content::Bytes(bytes)) => resources.push(bytes),
+                (1 | 2, _) => return Err(Malformed),
+                _ => {}
             }
-            (1 | 2, _) => return Err(Malformed),
-            _ => {}
         }
+        Ok(Self {
+            composite: composite.map(object).transpose()?.flatten(),
+            resources,
+        })
     }
-    request.composite = composite.map(object).transpose()?.flatten();
-    Ok(())
+
+    /// The composed resources of the composite's kind, by their names.
+    fn resources_of(&self, kind: Option<&dyn Kind>) -> Result<BTreeMap<String, Value>, Malformed> {
+        let mut found = BTreeMap::new();
+        for entry in &self.resources {
+            let (name, resource) = wire::entry(entry)?;
+            if kind.is_some_and(|kind| kind.owns(name))
+                && let Some(object) = object(resource)?
+            {
+                found.insert(name.to_owned(), object);
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// The object of a `Resource`.
@@ -143,8 +170,8 @@ fn decode<T: Message + Default>(encoded: &[u8]) -> Result<T, Malformed> {
 
 /// Whether earlier steps desire resources of their own, or have said themselves
 /// whether the XR is ready.
-fn decides_readiness(desired: &State) -> bool {
+fn decides_readiness(desired: &State, kind: Option<&dyn Kind>) -> bool {
     let said = desired.composite.as_ref().map(Resource::ready);
-    desired.resources.keys().any(|key| !keys::is_owned(key))
-        || said.is_some_and(|ready| ready != Ready::Unspecified)
+    let is_own = |name: &String| kind.is_some_and(|kind| kind.owns(name));
+    !desired.resources.keys().all(is_own) || said.is_some_and(|ready| ready != Ready::Unspecified)
 }

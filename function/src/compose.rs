@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::claim_paths::ClaimPaths;
 use crate::desired::Composed;
 use crate::finding::{Finding, Machine};
-use crate::keys;
 use crate::managed::Managed;
 use crate::on_demand::home;
 use crate::on_demand::instance;
@@ -21,6 +20,7 @@ use crate::spot::{self, ObservedPool};
 use crate::wanted::Wanted;
 
 mod homes;
+pub mod resource_names;
 mod rest;
 mod running;
 mod seen;
@@ -141,7 +141,7 @@ impl<'a> Seen<'a> {
         );
         let fresh = match market {
             Some(market) => {
-                let taken = self.pools.contains_key(keys::POOL);
+                let taken = self.pools.contains_key(resource_names::POOL);
                 spot::pool::fresh_key(wanted, market, taken)
             }
             None => instance::fresh_key(wanted, self.place(wanted), self.recorded, self.lost()),
@@ -164,13 +164,18 @@ impl<'a> Seen<'a> {
         choice: &Choice,
         objects: &mut BTreeMap<String, Value>,
     ) {
-        let group = self.observed.get(keys::SECURITY_GROUP).map(Managed::new);
+        let group = self
+            .observed
+            .get(resource_names::SECURITY_GROUP)
+            .map(Managed::new);
         // An instance that began with a group of its own keeps it.
         let own_group = wanted.network.security_group_ids.is_empty() || group.is_some();
         if own_group {
             objects.extend(network::desired(wanted, policy, group));
         } else {
-            self.keep(objects, |key| key == keys::EGRESS || keys::is_ssh(key));
+            self.keep(objects, |key| {
+                key == resource_names::EGRESS || resource_names::is_ssh(key)
+            });
         }
         let observed = self.instances.get(choice.target.as_str()).copied();
         let place = self.place(wanted);
@@ -224,7 +229,7 @@ impl<'a> Seen<'a> {
     fn target(&self, choice: &Choice, paths: &ClaimPaths) -> Finding {
         let recorded = self.recorded.filter(|_| choice.serving.is_none());
         let key = choice.target.as_str();
-        if key.starts_with(keys::INSTANCE_PREFIX) {
+        if key.starts_with(resource_names::INSTANCE_PREFIX) {
             match self.instances.get(key) {
                 Some(instance) => self.finding_of(*instance, recorded),
                 None => instance::finding(None, recorded),
@@ -246,11 +251,11 @@ impl<'a> Seen<'a> {
 /// Whether what becomes of such a resource is decided for each one.
 fn is_computed(key: &str) -> bool {
     [
-        keys::POOL,
-        keys::INSTANCE_PREFIX,
-        keys::ATTACHMENT_PREFIX,
-        keys::POWER_PREFIX,
-        keys::USAGE_PREFIX,
+        resource_names::POOL,
+        resource_names::INSTANCE_PREFIX,
+        resource_names::ATTACHMENT_PREFIX,
+        resource_names::POWER_PREFIX,
+        resource_names::USAGE_PREFIX,
     ]
     .iter()
     .any(|prefix| key.starts_with(prefix))

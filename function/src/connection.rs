@@ -12,8 +12,10 @@ use serde_json::{Map, Value, json};
 
 use crate::composite::Composite;
 use crate::desired::{Composed, Desired};
-use crate::{hold, keys};
+use crate::hold;
 
+/// The composition resource name of the Secret, wherever the workspace is placed.
+pub const NAME: &str = "workspace-connection";
 /// The type of every connection Secret. It cannot change, so a Secret of somebody
 /// else's under the same name is not taken over: the API server refuses.
 const TYPE: &str = "connection.crossplane.io/v1alpha1";
@@ -27,12 +29,12 @@ pub fn publish(
     desired: &mut Desired,
 ) {
     // Under a legacy composite the key is another step's.
-    desired.resources.remove(keys::CONNECTION);
+    desired.resources.remove(NAME);
     let Some(namespace) = composite.namespace() else {
         return;
     };
     let details = std::mem::take(&mut desired.connection);
-    let made = observed.get(keys::CONNECTION);
+    let made = observed.get(NAME);
     let object = match made {
         None if details.is_empty() => return,
         // An address that is kept although its machine cannot be understood.
@@ -41,9 +43,7 @@ pub fn publish(
     };
     let ready = made.is_some();
     let composed = Composed { object, ready };
-    desired
-        .resources
-        .insert(keys::CONNECTION.to_owned(), composed);
+    desired.resources.insert(NAME.to_owned(), composed);
 }
 
 fn secret(namespace: &str, workspace: &str, details: &BTreeMap<String, String>) -> Value {

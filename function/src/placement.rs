@@ -3,17 +3,23 @@
 use api::workspace::{Placement, WorkspaceParameters};
 
 use crate::composite::Composite;
-use crate::keys;
+use crate::connection;
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::schema::Violation;
 
+/// Whether a composition resource name is that of a part of a placement.
+type Owns = fn(&str) -> bool;
+
 /// Where the workspace is, or is to be.
-pub fn of(request: &Request, composite: Composite<'_>) -> Placement {
-    let observed = |is_there: fn(&str) -> bool| request.observed.keys().any(|key| is_there(key));
-    let is_in_cluster =
-        observed(keys::is_in_cluster) || (!observed(keys::is_on_ec2) && composite.is_in_cluster());
-    if is_in_cluster {
+pub fn of(
+    request: &Request,
+    composite: Composite<'_>,
+    of_ec2: Owns,
+    of_cluster: Owns,
+) -> Placement {
+    let observed = |owns: Owns| request.observed.keys().any(|name| owns(name));
+    if observed(of_cluster) || (!observed(of_ec2) && composite.is_in_cluster()) {
         Placement::Cluster
     } else {
         Placement::Ec2
@@ -26,12 +32,15 @@ pub fn check(
     request: &Request,
     parameters: &WorkspaceParameters,
     placement: Placement,
+    owns: Owns,
 ) -> Result<(), Refusal> {
-    let (name, is_elsewhere) = match placement {
-        Placement::Ec2 => ("EC2", keys::is_in_cluster as fn(&str) -> bool),
-        Placement::Cluster => ("Cluster", keys::is_on_ec2 as fn(&str) -> bool),
+    let name = match placement {
+        Placement::Ec2 => "EC2",
+        Placement::Cluster => "Cluster",
     };
-    let elsewhere = request.observed.keys().find(|key| is_elsewhere(key));
+    // A workspace's resources are those of its placements, and its connection Secret.
+    let is_elsewhere = |name: &&String| !owns(name) && *name != connection::NAME;
+    let elsewhere = request.observed.keys().find(is_elsewhere);
     let problem = match elsewhere {
         None if parameters.placement == placement => return Ok(()),
         None => format!("must stay {name}: delete the claim and create another"),

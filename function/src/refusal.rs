@@ -13,7 +13,7 @@ pub enum Refusal {
     Policy(Violations),
     /// The request carries no composite.
     #[error(
-        "the request has no observed composite resource; this function serves Compositions of GpuDevWorkspace only"
+        "the request has no observed composite resource"
     )]
     NoComposite,
     /// Neither a claim nor the XR itself says where to compose.

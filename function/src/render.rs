@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::condition::CONFIG_RESOLVED;
 use api::lifecycle::StopReason;
 use api::policy::WorkspacePolicy;
-use api::workspace::{GpuDevWorkspaceStatus, Phase, Placement, WorkspaceParameters};
+use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 
 use crate::claim_paths::ClaimPaths;
 use crate::compose::{Rest, Seen};
@@ -28,7 +28,7 @@ use crate::resolve::{self, Claimed};
 use crate::response::{Condition, Response, fields};
 use crate::schema::Violations;
 use crate::status::{self, Report};
-use crate::{catalogue, cluster, connection, dev_user, flavor, input, limits, placement, spot};
+use crate::{catalogue, input, limits, spot};
 
 /// How soon to look whether a volume is detached.
 const DETACHING_TTL: Duration = Duration::from_secs(10);
@@ -37,29 +37,7 @@ const OLD_USER_DATA: &str = "changed keys or software reach the next instance on
                              instance.replaceOnUserDataChange is off";
 
 /// Decides.
-pub fn render(request: &Request) -> Response {
-    let composite = request.composite.as_ref().map(Composite::new);
-    let mut response = decided(request, composite);
-    if let (Some(composite), Some(desired)) = (composite, &mut response.desired) {
-        connection::publish(composite, &request.observed, desired);
-    }
-    response
-}
-
-fn decided(request: &Request, composite: Option<Composite<'_>>) -> Response {
-    match composite {
-        Some(composite) if composite.kind() == flavor::KIND => flavor::render(request),
-        Some(composite) if composite.kind() == dev_user::KIND => {
-            dev_user::render(request, composite)
-        }
-        Some(composite) if placement::of(request, composite) == Placement::Cluster => {
-            cluster::render(request, composite)
-        }
-        _ => on_ec2(request, composite),
-    }
-}
-
-fn on_ec2(request: &Request, composite: Option<Composite<'_>>) -> Response {
+pub fn render(request: &Request, composite: Option<Composite<'_>>) -> Response {
     let previous = composite.map(Composite::status).unwrap_or_default();
     let parameters = composite.map(Composite::parameters);
     let rendering = Rendering {
@@ -286,7 +264,12 @@ impl Rendering<'_> {
             requirements: policy
                 .map(|policy| self.requirements(policy))
                 .unwrap_or_default(),
-            ..Response::refused(why, least, [compute].into_iter().chain(home))
+            ..Response::refused(
+                why.reason(),
+                why.to_string(),
+                least,
+                [compute].into_iter().chain(home),
+            )
         }
     }
 

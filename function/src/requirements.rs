@@ -5,12 +5,13 @@ use api::capacity::WorkspaceCapacityType;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
 
+use crate::compose::resource_names;
 use crate::composite::Composite;
 use crate::cost::budget;
 use crate::on_demand::{self, home};
 use crate::request::Request;
 use crate::requirement::{Requirement, Which};
-use crate::{catalogue, keys, owner};
+use crate::{catalogue, owner};
 
 /// Everything that a decision about a workspace on EC2 may need.
 pub fn of(
@@ -33,7 +34,7 @@ pub fn of(
     let recorded = previous.home.as_ref();
     let has_home = (composite.asks_for_home() && is_on_demand)
         || recorded.is_some_and(|home| home.pool.is_none())
-        || request.observed.contains_key(keys::HOME);
+        || request.observed.contains_key(resource_names::HOME);
     if has_home {
         required.push(Requirement {
             name: home::ATTACHMENTS.to_owned(),

@@ -8,6 +8,7 @@ use api::workspace::{ChosenImage, Placement, WorkspaceParameters};
 
 use crate::claim_paths::ClaimPaths;
 use crate::compose::Seen;
+use crate::compose::resource_names;
 use crate::composite::Composite;
 use crate::hold::Hold;
 use crate::limits::InstanceType;
@@ -17,7 +18,7 @@ use crate::request::Request;
 use crate::schema::Violations;
 use crate::user_data::UserData;
 use crate::wanted::Wanted;
-use crate::{catalogue, image, keys, limits, owner, placement, software};
+use crate::{catalogue, image, limits, owner, placement, software};
 
 /// What is missing without a network.
 pub const NO_SSH_NETWORK: &str = "nobody can connect: add the networks you connect from to \
@@ -60,7 +61,7 @@ pub fn workspace(
         image: recorded,
     } = claimed;
     let origin = composite.origin()?;
-    placement::check(request, parameters, Placement::Ec2)?;
+    placement::check(request, parameters, Placement::Ec2, resource_names::owns)?;
     let types = limits::instance_types(parameters);
     let allowed = allowed(policy, parameters, &types, seen).map_err(Refusal::Parameters)?;
     owner::check(policy, parameters, &origin, request)?;
@@ -141,7 +142,9 @@ fn network(
     let network = catalogue.networks.get(region).cloned().unwrap_or_default();
     let needs_group = capacity_type == WorkspaceCapacityType::OnDemand
         && network.security_group_ids.is_empty()
-        && !request.observed.contains_key(keys::SECURITY_GROUP);
+        && !request
+            .observed
+            .contains_key(resource_names::SECURITY_GROUP);
     if needs_group && !network.subnet_ids.is_empty() && network.vpc_id.is_none() {
         return Err(Hold::NetworkIncomplete {
             name: policy.catalogue.name.clone(),

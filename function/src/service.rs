@@ -9,7 +9,8 @@ use tracing::debug;
 
 use crate::call::Call;
 use crate::composite::Composite;
-use crate::render::render;
+use crate::encode;
+use crate::kinds::render;
 use crate::request::Request;
 use crate::response::Response;
 
@@ -40,5 +41,5 @@ pub fn answer_seen(
             .join(" "),
         "ran"
     );
-    response.onto(call)
+    encode::response(response, call)
 }

@@ -10,12 +10,12 @@ mod case;
 
 use std::collections::BTreeMap;
 
-use function_gpu_workspace::keys;
 use function_sdk_rust::proto::v1::{Ready, RunFunctionRequest, RunFunctionResponse};
 use function_sdk_rust::resource::struct_to_json;
 use serde_json::{Value, json};
 
 use case::answer;
+use case::own_names::is_ssh_rule;
 
 const FIRST: &str = "instance-3df36833";
 const SECOND: &str = "instance-c3d647f8";
@@ -78,7 +78,7 @@ fn only_networks_that_somebody_named_may_come_in() {
         "observed": {"composite": {"resource": {"spec": {"parameters": {"ssh": null}}}}}
     });
     let closed = resources(&answer(&case::changed("on-demand-new", &nobody)));
-    assert!(closed.keys().all(|key| !keys::is_ssh(key)), "{closed:?}");
+    assert!(closed.keys().all(|key| !is_ssh_rule(key)), "{closed:?}");
     assert!(
         closed.contains_key("egress"),
         "cloud-init could not reach anything"
@@ -330,7 +330,7 @@ fn deletion_goes_from_the_attachment_to_the_group() {
         (FIRST, ATTACHMENT),
         ("security-group", FIRST),
     ] {
-        let usage = &resources[&keys::usage(of, by)]["spec"];
+        let usage = &resources[&format!("usage-{of}-by-{by}")]["spec"];
         assert_eq!(usage["of"]["resourceRef"]["name"], name(of));
         assert_eq!(usage["by"]["resourceRef"]["name"], name(by));
         // Crossplane never forgets a refused deletion: it must not be carried out
@@ -387,7 +387,7 @@ fn an_attachment_that_somebody_edited_is_no_reason_to_begin_another() {
         let observed = observed(&request);
         let desired = resources(&answer(&request));
         let begun = desired.keys().find(|key| {
-            key.starts_with(keys::ATTACHMENT_PREFIX) && !observed.contains_key(key.as_str())
+            key.starts_with("home-attachment-") && !observed.contains_key(key.as_str())
         });
         assert_eq!(begun, None);
     }

@@ -8,6 +8,7 @@
 mod case;
 
 use function_gpu_workspace::call::Call;
+use function_gpu_workspace::kinds::KINDS;
 use function_sdk_rust::proto::v1::{Resource, RunFunctionRequest, State};
 use function_sdk_rust::resource::{json_to_struct, struct_to_json};
 use prost::Message;
@@ -28,7 +29,7 @@ fn by_the_sdk(resource: &Resource) -> Option<Value> {
 fn what_is_decided_from_is_what_the_sdk_reads() {
     for name in case::names() {
         let sent = case::request(&name);
-        let read = Call::read(&sent.encode_to_vec()).unwrap();
+        let read = Call::read(&sent.encode_to_vec(), KINDS).unwrap();
         let observed = sent.observed.unwrap_or_default();
         let composite = observed.composite.as_ref().and_then(by_the_sdk);
         assert_eq!(read.request.composite, composite, "{name}");
@@ -54,7 +55,7 @@ fn a_request_that_is_cut_off_is_read_only_where_prost_reads_it() {
     for length in (0..whole.len()).step_by(17) {
         let part = &whole[..length];
         let by_prost = RunFunctionRequest::decode(part).is_ok();
-        assert_eq!(Call::read(part).is_ok(), by_prost, "{length} bytes");
+        assert_eq!(Call::read(part, KINDS).is_ok(), by_prost, "{length} bytes");
     }
 }
 
@@ -95,7 +96,11 @@ fn objects_may_nest_as_deep_as_prost_reads_them() {
         for request in requests {
             let encoded = request.encode_to_vec();
             let by_prost = RunFunctionRequest::decode(encoded.as_slice()).is_ok();
-            assert_eq!(Call::read(&encoded).is_ok(), by_prost, "{levels} levels");
+            assert_eq!(
+                Call::read(&encoded, KINDS).is_ok(),
+                by_prost,
+                "{levels} levels"
+            );
         }
     }
 }

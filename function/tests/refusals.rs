@@ -79,6 +79,14 @@ const REFUSED: &[(&str, &str)] = &[
         "metadata.namespace: GpuDevWorkspace alice-vision-x7k2p has no namespace to compose into; create a GpuDevWorkspaceClaim",
     ),
     (
+        "kind",
+        "StockPool.platform.acme.io is not a kind that this function serves: ",
+    ),
+    (
+        "kind-of-another-group",
+        "DevUser.people.example.org is not a kind that this function serves: ",
+    ),
+    (
         "composite",
         "the request has no observed composite resource",
     ),

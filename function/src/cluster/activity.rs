@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::identity;
 use super::names::Names;
+use super::resource_names;
 use super::seen::{Seen, text};
-use crate::keys;
 use crate::lifecycle::activity::Reported;
 
 /// The nodes' Leases, by key. What is in them is their agents'.
@@ -21,7 +21,7 @@ pub fn leases(names: &Names, owner: &str, nodes: i32) -> BTreeMap<String, Value>
             "kind": "Lease",
             "metadata": identity::metadata(names, &names.activity(node), owner),
         });
-        (keys::node_activity(node), lease)
+        (resource_names::node_activity(node), lease)
     };
     (0..nodes).map(lease).collect()
 }
@@ -32,7 +32,7 @@ pub fn leases(names: &Names, owner: &str, nodes: i32) -> BTreeMap<String, Value>
 pub fn reported(seen: Seen<'_>, nodes: i32) -> Option<String> {
     let reports: Option<Vec<&str>> = (0..nodes)
         .map(|node| {
-            let lease = seen.observed.get(&keys::node_activity(node))?;
+            let lease = seen.observed.get(&resource_names::node_activity(node))?;
             text(lease, &["metadata", "annotations", REPORT_ANNOTATION])
         })
         .collect();

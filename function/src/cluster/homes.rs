@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::names::{Names, WORKSPACE_LABEL};
+use super::resource_names;
 use super::seen::Seen;
 use super::wanted::{Wanted, WantedHome};
 use crate::hold;
-use crate::keys;
 use crate::labels::OWNER_LABEL;
 use crate::quantity;
 use crate::refusal::Refusal;
@@ -43,7 +43,7 @@ pub fn template(names: &Names, owner: &str, home: &WantedHome) -> Value {
 pub fn composed(wanted: &Wanted, seen: Seen<'_>, nodes: i32) -> BTreeMap<String, Value> {
     let observed = seen.observed.iter();
     let mut homes: BTreeMap<String, Value> = observed
-        .filter(|(key, _)| keys::home_of_node(key).is_some())
+        .filter(|(key, _)| resource_names::home_of_node(key).is_some())
         .map(|(key, claim)| (key.clone(), hold::kept(claim)))
         .collect();
     let Some(home) = wanted.home.as_ref().filter(|_| wanted.deletes_home) else {
@@ -53,7 +53,7 @@ pub fn composed(wanted: &Wanted, seen: Seen<'_>, nodes: i32) -> BTreeMap<String,
         let pod = wanted.names.pod(node);
         let adopted = || seen.home_of(&pod).map(|claim| hold::kept(claim.object()));
         homes
-            .entry(keys::node_home(node))
+            .entry(resource_names::node_home(node))
             .or_insert_with(|| adopted().unwrap_or_else(|| claim(wanted, home, &pod)));
     }
     homes

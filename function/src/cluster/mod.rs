@@ -22,8 +22,10 @@ mod record;
 mod render;
 mod report;
 mod required;
+mod resource_names;
 mod seen;
 mod stateful_set;
 mod wanted;
 
 pub use render::render;
+pub use resource_names::{home_of_node, owns};

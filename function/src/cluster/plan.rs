@@ -7,11 +7,11 @@ use api::lifecycle::WorkspaceState;
 use serde_json::{Map, Value, json};
 
 use super::record::Record;
+use super::resource_names;
 use super::seen::{Pod, Seen, StatefulSet};
 use super::stateful_set::Nodes;
 use super::wanted::Wanted;
 use super::{activity, files, homes, identity, network};
-use crate::keys;
 use crate::outcome::Unresolved;
 
 /// What is composed now.
@@ -159,35 +159,38 @@ fn standing(wanted: &Wanted, seen: Seen<'_>, record: Option<&Record>) -> BTreeMa
     let Wanted { names, owner, .. } = wanted;
     let gang = record.filter(|record| record.pods.nodes > 1);
     let gang = gang.map(|record| record.owner.as_str());
-    let binds = [keys::ROLE, keys::ROLE_BINDING];
+    let binds = [resource_names::ROLE, resource_names::ROLE_BINDING];
     let binds = binds.iter().any(|key| seen.observed.contains_key(*key));
     let mut objects = BTreeMap::from([
-        (keys::SERVICE, network::service(names, owner)),
+        (resource_names::SERVICE, network::service(names, owner)),
         (
-            keys::NETWORK_POLICY,
+            resource_names::NETWORK_POLICY,
             network::policy(names, owner, &wanted.ssh_cidrs, gang),
         ),
         (
-            keys::SERVICE_ACCOUNT,
+            resource_names::SERVICE_ACCOUNT,
             identity::service_account(names, owner),
         ),
         (
-            keys::ROLE,
+            resource_names::ROLE,
             identity::role(
                 names,
                 owner,
                 record.map_or(0, |record| watched(&record.pods)),
             ),
         ),
-        (keys::ROLE_BINDING, identity::role_binding(names, owner)),
-        (keys::HOST_KEYS, identity::host_keys(names, owner)),
-        (keys::FILES, files::programs(names, owner)),
         (
-            keys::AUTHORIZED_KEYS,
+            resource_names::ROLE_BINDING,
+            identity::role_binding(names, owner),
+        ),
+        (resource_names::HOST_KEYS, identity::host_keys(names, owner)),
+        (resource_names::FILES, files::programs(names, owner)),
+        (
+            resource_names::AUTHORIZED_KEYS,
             files::authorized_keys(names, owner, &wanted.public_keys),
         ),
     ]);
-    objects.retain(|key, _| binds || *key != keys::ROLE_BINDING);
+    objects.retain(|key, _| binds || *key != resource_names::ROLE_BINDING);
     let owned = objects.into_iter();
     owned
         .map(|(key, object)| (key.to_owned(), object))
@@ -251,7 +254,7 @@ fn stateful_set(
         },
         home: home.as_ref(),
     };
-    Some((keys::STATEFUL_SET.to_owned(), nodes.manifest()))
+    Some((resource_names::STATEFUL_SET.to_owned(), nodes.manifest()))
 }
 
 /// An observed volume claim template, without what the API server adds.

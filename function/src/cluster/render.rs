@@ -14,6 +14,7 @@ use super::plan::{self, Plan, Step};
 use super::record::{self, Record};
 use super::report::{Report, Subject};
 use super::required;
+use super::resource_names;
 use super::seen::{Pod, Seen};
 use super::wanted::{self, Wanted};
 use super::{activity, choice};
@@ -29,7 +30,7 @@ use crate::request::Request;
 use crate::requirement::Requirement;
 use crate::response::{Condition, Response, fields};
 use crate::schema::Violations;
-use crate::{catalogue, input, keys, lifecycle};
+use crate::{catalogue, input, lifecycle};
 
 /// How soon to look again at pods that are on their way, should Crossplane's watches
 /// have stopped listening.
@@ -193,7 +194,7 @@ impl Rendering<'_> {
     ) -> Response {
         let resources = objects.into_iter().map(|(key, object)| {
             let ready = match key.as_str() {
-                keys::STATEFUL_SET => report.ready,
+                resource_names::STATEFUL_SET => report.ready,
                 _ => self.seen.observed.contains_key(&key),
             };
             (key, Composed { object, ready })
@@ -244,7 +245,7 @@ impl Rendering<'_> {
             requirements: policy
                 .map(|policy| self.requirements(policy))
                 .unwrap_or_default(),
-            ..Response::refused(why, least, conditions)
+            ..Response::refused(why.reason(), why.to_string(), least, conditions)
         }
     }
 
@@ -299,17 +300,17 @@ fn kept(key: &str, observed: &Value) -> Value {
     let mut kept = hold::kept(observed);
     match key {
         // What is in a Lease is the agent's.
-        _ if key.starts_with(keys::NODE_ACTIVITY_PREFIX) => {
+        _ if key.starts_with(resource_names::NODE_ACTIVITY_PREFIX) => {
             if let Some(lease) = kept.as_object_mut() {
                 lease.remove("spec");
             }
         }
-        keys::HOST_KEYS => {
+        resource_names::HOST_KEYS => {
             if let Some(secret) = kept.as_object_mut() {
                 secret.remove("data");
             }
         }
-        keys::STATEFUL_SET => {
+        resource_names::STATEFUL_SET => {
             for part in ["labels", "annotations"] {
                 let pointer = format!("/spec/template/metadata/{part}");
                 let keys = kept.pointer_mut(&pointer).and_then(Value::as_object_mut);

@@ -6,7 +6,7 @@ use api::condition::READY;
 use serde_json::Value;
 
 use super::names;
-use crate::keys;
+use super::resource_names;
 use crate::labels::OWNER_LABEL;
 use crate::managed::Managed;
 use crate::request::Request;
@@ -41,7 +41,9 @@ impl<'a> Seen<'a> {
 
     /// The `StatefulSet`, where there is one.
     pub fn stateful_set(self) -> Option<StatefulSet<'a>> {
-        self.observed.get(keys::STATEFUL_SET).map(StatefulSet)
+        self.observed
+            .get(resource_names::STATEFUL_SET)
+            .map(StatefulSet)
     }
 
     /// The pods that exist, in no order.
@@ -77,7 +79,7 @@ impl<'a> Seen<'a> {
 
     /// The public host key, once a pod has made one.
     pub fn host_key(self) -> Option<&'a str> {
-        let secret = self.observed.get(keys::HOST_KEYS)?;
+        let secret = self.observed.get(resource_names::HOST_KEYS)?;
         text(secret, &["data", super::identity::PUBLIC_HOST_KEY])
     }
 }

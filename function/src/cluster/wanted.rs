@@ -8,6 +8,7 @@ use api::workspace::{Placement, WorkspaceParameters};
 
 use super::names::Names;
 use super::record::Record;
+use super::resource_names;
 use super::{choice, required};
 use crate::composite::Composite;
 use crate::outcome::Unresolved;
@@ -62,7 +63,12 @@ pub fn wanted(
 ) -> Result<Wanted, Unresolved> {
     let origin = composite.origin()?;
     let parameters = parameters.map_err(|wrong| Refusal::Parameters(wrong.clone()))?;
-    placement::check(request, parameters, Placement::Cluster)?;
+    placement::check(
+        request,
+        parameters,
+        Placement::Cluster,
+        resource_names::owns,
+    )?;
     let Some(cluster) = &policy.cluster else {
         let problem = "must be EC2: the policy has no input.cluster";
         let violation = Violation::new("spec.parameters.placement", problem);

@@ -6,7 +6,7 @@ use api::policy::WorkspacePolicy;
 use serde_json::Value;
 
 use super::seen::Seen;
-use crate::keys;
+use crate::compose::resource_names;
 use crate::limits::HomeKeeper;
 use crate::managed::Managed;
 use crate::on_demand::home;
@@ -41,7 +41,7 @@ impl<'a> Seen<'a> {
             .filter(|holder| instance::id(*holder).is_some())
             .and_then(|holder| holder.at("availabilityZone"));
         if let Some(volume) = home::volume(wanted, policy, &self.home, zone) {
-            objects.insert(keys::HOME.to_owned(), volume);
+            objects.insert(resource_names::HOME.to_owned(), volume);
         }
         let attached =
             holder.and_then(|holder| home::attachment(wanted, policy, &self.home, holder));
@@ -51,7 +51,7 @@ impl<'a> Seen<'a> {
         let id = holder.and_then(|holder| holder.at("id"));
         let waiting = id.map(home::attachment_key);
         self.keep(objects, |key| {
-            key == keys::HOME || waiting.as_deref() == Some(key)
+            key == resource_names::HOME || waiting.as_deref() == Some(key)
         });
     }
 

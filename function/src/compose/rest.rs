@@ -7,9 +7,9 @@ use api::policy::WorkspacePolicy;
 use serde_json::{Value, json};
 
 use super::seen::Seen;
+use crate::compose::resource_names;
 use crate::desired::Composed;
 use crate::finding::{Cause, Finding, Outlook, STARTING};
-use crate::keys;
 use crate::lifecycle::Step;
 use crate::lifecycle::activity::Reported;
 use crate::managed::Managed;
@@ -78,15 +78,17 @@ impl<'a> Seen<'a> {
                     power::mark(&mut object, self.power_of(*instance));
                     object
                 })
-            } else if key.starts_with(keys::POWER_PREFIX) || key.starts_with(keys::USAGE_PREFIX) {
+            } else if key.starts_with(resource_names::POWER_PREFIX)
+                || key.starts_with(resource_names::USAGE_PREFIX)
+            {
                 None
-            } else if key.starts_with(keys::ATTACHMENT_PREFIX) {
+            } else if key.starts_with(resource_names::ATTACHMENT_PREFIX) {
                 (!deletes).then(|| self.kept(key, observed))
-            } else if key == keys::HOME {
+            } else if key == resource_names::HOME {
                 let attached = self
                     .observed
                     .keys()
-                    .any(|k| k.starts_with(keys::ATTACHMENT_PREFIX));
+                    .any(|k| k.starts_with(resource_names::ATTACHMENT_PREFIX));
                 (keeps_home || attached).then(|| self.kept(key, observed))
             } else {
                 Some(self.kept(key, observed))

@@ -6,12 +6,13 @@ use api::condition::READY;
 use api::workspace::{GpuDevWorkspaceStatus, HomeStatus};
 use serde_json::Value;
 
+use crate::compose::resource_names;
+use crate::hold;
 use crate::managed::Managed;
 use crate::on_demand::home::{self, Home};
 use crate::on_demand::order;
 use crate::request::Request;
 use crate::spot::ObservedPool;
-use crate::{hold, keys};
 
 /// What is observed, and what the last call recorded of it.
 #[derive(Clone, Debug)]
@@ -28,7 +29,8 @@ impl<'a> Seen<'a> {
     /// Looks at a request. `previous` is the XR's status as observed.
     pub fn new(request: &'a Request, previous: &'a GpuDevWorkspaceStatus) -> Self {
         let observed = &request.observed;
-        let is_pool = |key: &str| key == keys::POOL || key.starts_with(keys::POOL_PREFIX);
+        let is_pool =
+            |key: &str| key == resource_names::POOL || key.starts_with(resource_names::POOL_PREFIX);
         let entries = || observed.iter().map(|(key, value)| (key.as_str(), value));
         Self {
             observed,
@@ -37,7 +39,7 @@ impl<'a> Seen<'a> {
                 .map(|(key, pool)| (key, ObservedPool::read(pool)))
                 .collect(),
             instances: entries()
-                .filter(|(key, _)| key.starts_with(keys::INSTANCE_PREFIX))
+                .filter(|(key, _)| key.starts_with(resource_names::INSTANCE_PREFIX))
                 .map(|(key, instance)| (key, Managed::new(instance)))
                 .collect(),
             home: Home::new(
@@ -80,7 +82,7 @@ impl<'a> Seen<'a> {
     }
 
     pub(super) fn kept(&self, key: &str, observed: &Value) -> Value {
-        if key == keys::HOME {
+        if key == resource_names::HOME {
             home::held(observed, self.recorded_home)
         } else {
             hold::kept(observed)
@@ -100,7 +102,7 @@ impl<'a> Seen<'a> {
             return false;
         };
         let observed = Managed::new(observed);
-        if key.starts_with(keys::USAGE_PREFIX) {
+        if key.starts_with(resource_names::USAGE_PREFIX) {
             // A Usage is Ready and never Synced.
             observed.holds(READY)
         } else {

@@ -8,6 +8,8 @@ pub mod budget;
 mod objects;
 mod protection;
 mod render;
+mod resource_names;
 
 pub use objects::KIND;
 pub use render::render;
+pub use resource_names::owns;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::dev_user::{DevUserPolicy, DevUserSpec, SubjectKind};
 use serde_json::{Map, Value, json};
 
-use crate::keys;
+use super::resource_names;
 use crate::labels::KUEUE;
 
 /// The composite's kind.
@@ -41,13 +41,13 @@ impl User<'_> {
     /// What is in it, by key.
     pub fn contents(self) -> BTreeMap<String, Value> {
         let always = [
-            (keys::OWNER_ROLE_BINDING, self.role_binding()),
-            (keys::DEFAULT_DENY, self.default_deny()),
+            (resource_names::OWNER_ROLE_BINDING, self.role_binding()),
+            (resource_names::DEFAULT_DENY, self.default_deny()),
         ];
         let asked = [
-            (keys::QUOTA, self.quota()),
-            (keys::LIMITS, self.limits()),
-            (keys::LOCAL_QUEUE, self.local_queue()),
+            (resource_names::QUOTA, self.quota()),
+            (resource_names::LIMITS, self.limits()),
+            (resource_names::LOCAL_QUEUE, self.local_queue()),
         ];
         let asked = asked
             .into_iter()

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::budget::{self, Workspace};
 use super::objects::User;
 use super::protection::{self, Contents};
+use super::resource_names;
 use crate::composite::Composite;
 use crate::desired::{Composed, Desired};
 use crate::managed::Managed;
@@ -20,7 +21,7 @@ use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::response::{Condition, Response, fields};
 use crate::schema::{self, Violation};
-use crate::{hold, input, keys};
+use crate::{hold, input};
 
 /// Kubernetes' longest name of a namespace.
 const LONGEST: usize = 63;
@@ -30,11 +31,16 @@ const UNSETTLED_TTL: Duration = Duration::from_secs(10);
 const SHORTEST_TTL: Duration = Duration::from_secs(1);
 
 /// Decides.
-pub fn render(request: &Request, composite: Composite<'_>) -> Response {
+pub fn render(request: &Request) -> Response {
+    let none = Value::Null;
+    let composite = Composite::new(request.composite.as_ref().unwrap_or(&none));
     match resolve(request, composite) {
         Ok((policy, spec)) => {
             // A namespace cannot be renamed: it keeps the prefix that it was made with.
-            let there = request.observed.get(keys::NAMESPACE).map(Managed::new);
+            let there = request
+                .observed
+                .get(resource_names::NAMESPACE)
+                .map(Managed::new);
             let namespace = match there.map(Managed::name) {
                 Some(name) if !name.is_empty() => name.to_owned(),
                 _ => format!("{}{}", policy.namespace_prefix, composite.name()),
@@ -47,7 +53,7 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
             };
             composed(request, user)
         }
-        Err(why) => Response::refused(&why, Duration::ZERO, []),
+        Err(why) => Response::refused(why.reason(), why.to_string(), Duration::ZERO, []),
     }
 }
 
@@ -82,13 +88,16 @@ fn composed(request: &Request, user: User<'_>) -> Response {
     let observed = &request.observed;
     let contents = protection::contents(request);
     let protection = protection::reason(user.policy, user.namespace, &contents);
-    let mut objects = BTreeMap::from([(keys::NAMESPACE.to_owned(), user.namespace())]);
+    let mut objects = BTreeMap::from([(resource_names::NAMESPACE.to_owned(), user.namespace())]);
     // The API server refuses what belongs into a namespace that is not there.
-    if observed.contains_key(keys::NAMESPACE) {
+    if observed.contains_key(resource_names::NAMESPACE) {
         objects.extend(user.contents());
     }
     if let Some(reason) = &protection {
-        objects.insert(keys::PROTECTION.to_owned(), user.protection(reason));
+        objects.insert(
+            resource_names::PROTECTION.to_owned(),
+            user.protection(reason),
+        );
     }
     if contents == Contents::Unknown {
         for (key, object) in observed {
@@ -173,14 +182,14 @@ fn unready(key: &str, observed: Option<&Value>) -> Option<String> {
     let object = Managed::new(observed);
     let name = object.name();
     match key {
-        keys::NAMESPACE => {
+        resource_names::NAMESPACE => {
             let phase = observed.pointer("/status/phase").and_then(Value::as_str);
             (phase != Some("Active")).then(|| format!("Namespace {name} is not active"))
         }
-        keys::PROTECTION => {
+        resource_names::PROTECTION => {
             (!object.holds(READY)).then(|| format!("ClusterUsage {name} is not ready"))
         }
-        keys::LOCAL_QUEUE => {
+        resource_names::LOCAL_QUEUE => {
             let active = object.condition("Active");
             match active {
                 Some(active) if active.status == "True" => None,

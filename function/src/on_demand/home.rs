@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::{fields, instance, resource};
+use crate::compose::resource_names;
 use crate::composite::CompositeId;
 use crate::finding::Cause;
+use crate::hold;
 use crate::managed::{EXTERNAL_NAME, Managed};
 use crate::request::Request;
 use crate::wanted::Wanted;
-use crate::{hold, keys};
 
 /// Our label on attachments. Crossplane forgets a resource as soon as it is no
 /// longer desired, and takes its own labels off it; while EC2 detaches, this one
@@ -70,11 +71,11 @@ impl<'a> Home<'a> {
     ) -> Self {
         let composed: BTreeMap<&str, Managed<'_>> = observed
             .iter()
-            .filter(|(key, _)| key.starts_with(keys::ATTACHMENT_PREFIX))
+            .filter(|(key, _)| key.starts_with(resource_names::ATTACHMENT_PREFIX))
             .map(|(key, attachment)| (key.as_str(), Managed::new(attachment)))
             .collect();
         Self {
-            volume: observed.get(keys::HOME).map(Managed::new),
+            volume: observed.get(resource_names::HOME).map(Managed::new),
             recorded,
             attachments: composed
                 .values()
@@ -320,7 +321,7 @@ fn name_as_recorded(
 
 /// The key of the attachment to an instance.
 pub fn attachment_key(instance: &str) -> String {
-    keys::hashed(keys::ATTACHMENT_PREFIX, [instance])
+    crate::resource_names::hashed(resource_names::ATTACHMENT_PREFIX, [instance])
 }
 
 /// The desired attachment to the instance that holds the volume: none before
@@ -370,6 +371,6 @@ pub fn label(composite: &CompositeId) -> String {
     if composite.name.len() <= 63 {
         composite.name.clone()
     } else {
-        keys::hashed("workspace-", [composite.name.as_str()])
+        crate::resource_names::hashed("workspace-", [composite.name.as_str()])
     }
 }

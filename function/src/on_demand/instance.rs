@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::{fields, resource};
+use crate::compose::resource_names;
 use crate::finding::{Cause, Finding, Machine, Outlook};
-use crate::keys;
 use crate::managed::Managed;
 use crate::user_data::HOME_UNIT_NAME;
 use crate::wanted::Wanted;
@@ -45,7 +45,10 @@ pub fn fresh_key<'a>(
         place.subnet.unwrap_or_default(),
         recorded.unwrap_or_default(),
     ];
-    keys::hashed(keys::INSTANCE_PREFIX, made_of.into_iter().chain(lost))
+    crate::resource_names::hashed(
+        resource_names::INSTANCE_PREFIX,
+        made_of.into_iter().chain(lost),
+    )
 }
 
 /// Whether an instance is what is wanted, so that it stays. User data counts

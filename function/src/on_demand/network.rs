@@ -10,7 +10,7 @@ use api::policy::WorkspacePolicy;
 use serde_json::{Value, json};
 
 use super::{fields, resource};
-use crate::keys;
+use crate::compose::resource_names;
 use crate::managed::Managed;
 use crate::wanted::Wanted;
 
@@ -23,12 +23,12 @@ pub fn desired(
 ) -> BTreeMap<String, Value> {
     let mut resources = BTreeMap::new();
     resources.insert(
-        keys::SECURITY_GROUP.to_owned(),
+        resource_names::SECURITY_GROUP.to_owned(),
         security_group(wanted, policy, observed),
     );
-    resources.insert(keys::EGRESS.to_owned(), egress(wanted, policy));
+    resources.insert(resource_names::EGRESS.to_owned(), egress(wanted, policy));
     for cidr in &wanted.ssh_cidrs {
-        resources.insert(keys::ssh(cidr), ssh(wanted, policy, cidr));
+        resources.insert(resource_names::ssh(cidr), ssh(wanted, policy, cidr));
     }
     resources
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::API_VERSION;
-use crate::keys;
+use crate::compose::resource_names;
 use crate::managed::Managed;
 
 /// Everything that has to wait for something else, by key.
@@ -27,29 +27,29 @@ pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<S
             return;
         };
         let mut usage = usage(namespace, used, consumer, reason);
-        if of == keys::SECURITY_GROUP {
+        if of == resource_names::SECURITY_GROUP {
             usage["spec"]["replayDeletion"] = json!(true);
         }
-        usages.insert(keys::usage(of, by), usage);
+        usages.insert(resource_names::usage(of, by), usage);
     };
     let with = |prefix: &'static str| observed.keys().filter(move |key| key.starts_with(prefix));
-    for key in with(keys::INSTANCE_PREFIX) {
+    for key in with(resource_names::INSTANCE_PREFIX) {
         keep(
-            keys::SECURITY_GROUP,
+            resource_names::SECURITY_GROUP,
             key,
             "EC2 refuses to delete a group that an instance is in",
         );
     }
-    for key in with(keys::ATTACHMENT_PREFIX) {
+    for key in with(resource_names::ATTACHMENT_PREFIX) {
         keep(
-            keys::HOME,
+            resource_names::HOME,
             key,
             "EC2 refuses to delete a volume that is attached",
         );
         let attached = observed
             .get(key)
             .and_then(|attachment| Managed::new(attachment).asked("instanceId"));
-        let instance = with(keys::INSTANCE_PREFIX).find(|key| {
+        let instance = with(resource_names::INSTANCE_PREFIX).find(|key| {
             let instance = observed.get(*key).map(Managed::new);
             attached.is_some() && instance.and_then(|i| i.at("id")) == attached
         });
@@ -66,7 +66,7 @@ pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<S
 
 /// Whether something observed may still keep the resource from being deleted.
 pub fn is_used(key: &str, observed: &BTreeMap<String, Value>) -> bool {
-    let usages = keys::usage(key, "");
+    let usages = resource_names::usage(key, "");
     observed.keys().any(|key| key.starts_with(&usages))
 }
 

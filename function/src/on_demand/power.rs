@@ -8,7 +8,7 @@ use api::policy::WorkspacePolicy;
 use serde_json::{Value, json};
 
 use super::{fields, instance, resource};
-use crate::keys;
+use crate::compose::resource_names;
 use crate::managed::Managed;
 
 const KIND: &str = "InstanceState";
@@ -37,7 +37,7 @@ impl Power {
 
 /// The key of an instance's power.
 pub fn key(id: &str) -> String {
-    keys::hashed(keys::POWER_PREFIX, [id])
+    crate::resource_names::hashed(resource_names::POWER_PREFIX, [id])
 }
 
 /// The desired power of an instance.

@@ -13,6 +13,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
 use super::encoding::encode;
 use crate::call::Call;
+use crate::kinds::KINDS;
 
 /// What is wrong with a request that prost reads and [`Call`] does not.
 const TWICE: &str = "a field that can be there once comes twice";
@@ -82,7 +83,7 @@ impl Decoder for Protocol {
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Received>, Status> {
         let message = buffer.copy_to_bytes(buffer.remaining());
-        if let Ok(call) = Call::read(&message) {
+        if let Ok(call) = Call::read(&message, KINDS) {
             return Ok(Some(Received::Request(Box::new(call))));
         }
         let error = match RunFunctionRequest::decode(message.clone()) {

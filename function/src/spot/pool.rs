@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::home;
 use super::observed::ObservedPool;
-use crate::keys;
+use crate::compose::resource_names;
 use crate::refusal::Refusal;
 use crate::wanted::Wanted;
 
@@ -21,7 +21,7 @@ const KIND: &str = "SpotPool";
 /// it is free.
 pub fn fresh_key(wanted: &Wanted, market: PoolCapacityType, plain_is_taken: bool) -> String {
     if !plain_is_taken {
-        return keys::POOL.to_owned();
+        return resource_names::POOL.to_owned();
     }
     let market = match market {
         PoolCapacityType::Spot => "Spot",
@@ -29,7 +29,7 @@ pub fn fresh_key(wanted: &Wanted, market: PoolCapacityType, plain_is_taken: bool
         PoolCapacityType::OnDemand => "OnDemand",
     };
     let types = wanted.instance_types.iter().map(String::as_str);
-    keys::hashed(keys::POOL_PREFIX, types.chain([market]))
+    crate::resource_names::hashed(resource_names::POOL_PREFIX, types.chain([market]))
 }
 
 /// Whether what the pool runs is what is wanted, so that the pool may simply be

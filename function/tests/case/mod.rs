@@ -5,12 +5,15 @@
 //! replaces the whole list.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
+pub mod own_names;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use function_gpu_workspace::call::Call;
+use function_gpu_workspace::kinds::KINDS;
 use function_gpu_workspace::service;
 use function_sdk_rust::proto::v1::{Condition, RunFunctionRequest, RunFunctionResponse};
 use function_sdk_rust::resource::struct_to_json;
@@ -83,13 +86,21 @@ fn read(name: &str) -> Value {
 
 /// Whether a case is one of a workspace, and not of a user or a flavor.
 pub fn is_workspace(name: &str) -> bool {
-    let others = ["flavor-", "refused-user-", "user-"];
-    name.starts_with("user-data-") || !others.iter().any(|other| name.starts_with(other))
+    let request = request_json(name);
+    let composite = &request["observed"]["composite"]["resource"];
+    let kind = composite["kind"].as_str().unwrap_or_default();
+    ["GpuDevWorkspace", "GpuDevWorkspaceClaim"].contains(&kind)
 }
 
 /// Whether a case is one of a workspace in the cluster.
 pub fn is_in_cluster(name: &str) -> bool {
-    name.starts_with("cluster-") || name.starts_with("refused-cluster-")
+    let request = request_json(name);
+    let placement = "/observed/composite/resource/spec/parameters/placement";
+    let resources = request.pointer("/observed/resources");
+    let mut names = resources.and_then(Value::as_object).into_iter().flatten();
+    is_workspace(name)
+        && (request.pointer(placement) == Some(&json!("Cluster"))
+            || names.any(|(name, _)| name.starts_with("cluster-")))
 }
 
 /// Whether a case is one of a workspace on EC2, wherever its claim wants it.
@@ -194,7 +205,7 @@ pub fn parse(request: Value) -> RunFunctionRequest {
 
 /// What the function answers.
 pub fn answer(request: &RunFunctionRequest) -> RunFunctionResponse {
-    service::answer(Call::read(&request.encode_to_vec()).unwrap(), now())
+    service::answer(Call::read(&request.encode_to_vec(), KINDS).unwrap(), now())
 }
 
 /// A response as JSON with sorted keys, its numbers as Crossplane reads them.

@@ -1,7 +1,7 @@
 //! What must hold of every answer about a workspace in the cluster.
 
+use crate::case::own_names::{home_of_pod, is_own};
 use base64::Engine as _;
-use function_gpu_workspace::keys;
 use function_gpu_workspace::response::{Response, Severity};
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ impl Answer<'_> {
     /// Pods, homes and what they need.
     fn nothing_is_lost(&self) -> Outcome {
         for key in self.sight.keys() {
-            if key == SET || self.desired(key).is_some() || !keys::is_owned(key) {
+            if key == SET || self.desired(key).is_some() || !is_own(key) {
                 continue;
             }
             return Err(format!("{key} is dropped"));
@@ -81,10 +81,7 @@ impl Answer<'_> {
     }
 
     fn homes(&self) -> Outcome {
-        let composed = self
-            .sight
-            .keys()
-            .filter(|k| keys::home_of_node(k).is_some());
+        let composed = self.sight.keys().filter(|k| home_of_pod(k).is_some());
         for key in composed {
             let spec = |of: Option<&Value>| of.map(|home| home["spec"].clone());
             let desired = self.desired(key);
@@ -153,7 +150,7 @@ impl Answer<'_> {
         let desired = self.response.desired.as_ref().map(|d| &d.resources);
         for (key, composed) in desired.into_iter().flatten() {
             let object = &composed.object;
-            if object.get("status").is_some() || !keys::is_owned(key) {
+            if object.get("status").is_some() || !is_own(key) {
                 return Err(format!("{key} has a status, or is nobody's"));
             }
             let metadata = object["metadata"].as_object().cloned().unwrap_or_default();

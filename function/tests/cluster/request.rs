@@ -1,7 +1,7 @@
 //! Requests, from their JSON and with something changed.
 
-use function_gpu_workspace::keys;
-use function_gpu_workspace::render::render;
+use crate::case::own_names::is_own;
+use function_gpu_workspace::kinds::render;
 use function_gpu_workspace::request::Request;
 use function_gpu_workspace::response::Response;
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ fn read(request: &Value) -> Request {
         let found = sight.found(name).unwrap_or_default();
         (name.clone(), found.into_iter().cloned().collect())
     };
-    let own = sight.keys().filter(|key| keys::is_owned(key));
+    let own = sight.keys().filter(|key| is_own(key));
     Request {
         policy: request
             .get("input")

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use function_gpu_workspace::keys;
-use function_gpu_workspace::render::render;
+use crate::case::own_names::home_of_pod;
+use function_gpu_workspace::kinds::render;
 use function_gpu_workspace::request::Request;
 use function_gpu_workspace::requirement::{Requirement, Which};
 use function_gpu_workspace::response::{Response, Severity};
@@ -231,7 +231,7 @@ impl World {
     }
 
     fn apply(&mut self, key: &str, object: Value) -> Result<Result<(), Refused>, String> {
-        if keys::home_of_node(key).is_some() {
+        if home_of_pod(key).is_some() {
             let name = object["metadata"]["name"]
                 .as_str()
                 .unwrap_or_default()

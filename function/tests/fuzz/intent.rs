@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::case::own_names::is_own;
 use crate::connection;
 use crate::view::{Machine, View, is_compute, is_hashed, text};
 
@@ -42,7 +43,7 @@ impl Applied<'_> {
             .observed
             .keys()
             .map(String::as_str)
-            .filter(|key| is_owned(key) && !self.desired.contains_key(*key))
+            .filter(|key| is_own(key) && !self.desired.contains_key(*key))
             .filter(|key| *key != connection::KEY || self.view.is_namespaced())
             .collect();
         let first = missing.first()?;
@@ -256,9 +257,4 @@ fn rule(key: &str) -> &'static str {
         _ if key.starts_with("usage-") => "a deletion order goes for a reason",
         _ => "home, group and egress stay",
     }
-}
-
-/// Whether the function composes under such a key.
-pub fn is_owned(key: &str) -> bool {
-    function_gpu_workspace::keys::is_owned(key)
 }

@@ -1,6 +1,7 @@
 //! What must hold from one call to the next.
 
 use function_gpu_workspace::call::Call;
+use function_gpu_workspace::kinds::KINDS;
 use function_gpu_workspace::server::encoding::encode;
 use function_gpu_workspace::service;
 use function_sdk_rust::proto::v1::{RunFunctionRequest, RunFunctionResponse, Severity};
@@ -17,7 +18,7 @@ use crate::oracle::{MESSAGE_LIMIT, Outcome, broken, received};
 pub fn over_the_wire(request: &RunFunctionRequest, response: &RunFunctionResponse) -> Outcome {
     let bytes = request.encode_to_vec();
     let again = RunFunctionRequest::decode(bytes.as_slice()).unwrap();
-    let Ok(call) = Call::read(&again.encode_to_vec()) else {
+    let Ok(call) = Call::read(&again.encode_to_vec(), KINDS) else {
         return broken("service", "cannot read what the SDK reads");
     };
     let answered = encode(&service::answer(call, crate::case::now()));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use function_gpu_workspace::render::render;
+use function_gpu_workspace::kinds::render;
 use function_gpu_workspace::request::Request;
 use function_gpu_workspace::requirement::{Requirement, Which};
 use function_gpu_workspace::response::{Response, Severity};

@@ -1,0 +1,31 @@
+//! Composition resource names of a `DevUser`.
+
+/// The user's Namespace.
+pub const NAMESPACE: &str = "user-namespace";
+/// The `RoleBinding` of the user in that Namespace.
+pub const OWNER_ROLE_BINDING: &str = "user-owner-role-binding";
+/// The `ResourceQuota` of the Namespace.
+pub const QUOTA: &str = "user-quota";
+/// The `LimitRange` of the Namespace: what containers get that name no resources.
+pub const LIMITS: &str = "user-limits";
+/// The `LocalQueue` of the Namespace, for Kueue.
+pub const LOCAL_QUEUE: &str = "user-local-queue";
+/// The `NetworkPolicy` of the Namespace, which admits nobody from outside.
+pub const DEFAULT_DENY: &str = "user-default-deny";
+/// The `ClusterUsage` that refuses the deletion of a user with homes.
+pub const PROTECTION: &str = "user-protection";
+
+const NAMES: [&str; 7] = [
+    NAMESPACE,
+    OWNER_ROLE_BINDING,
+    QUOTA,
+    LIMITS,
+    LOCAL_QUEUE,
+    DEFAULT_DENY,
+    PROTECTION,
+];
+
+/// Whether a resource of this name is a part of a `DevUser`.
+pub fn owns(name: &str) -> bool {
+    NAMES.contains(&name)
+}

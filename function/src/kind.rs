@@ -1,0 +1,101 @@
+//! The kinds of composite resources that a function serves.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::request::Request;
+use crate::response::Response;
+
+/// A kind of composite resource.
+pub trait Kind: Sync {
+    /// Every kind of Kubernetes that this is: that of composites with claims, and that of
+    /// namespaced ones.
+    fn group_kinds(&self) -> &'static [GroupKind];
+
+    /// Whether a composed resource of this name is this kind's. The function sees no other
+    /// composed resources: they are other steps' of the pipeline.
+    fn owns(&self, resource_name: &str) -> bool;
+
+    /// Decides what is desired. The request has a composite of this kind.
+    fn render(&self, request: &Request) -> Response;
+}
+
+/// A group of the Kubernetes API, and a kind of it, as in a Composition's
+/// `compositeTypeRef`, of whatever version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupKind {
+    /// For example `platform.acme.io`.
+    pub group: &'static str,
+    /// For example `DevUser`.
+    pub kind: &'static str,
+}
+
+/// Every kind that a function serves.
+#[derive(Clone, Copy)]
+pub struct Kinds(pub &'static [&'static dyn Kind]);
+
+impl GroupKind {
+    fn is_of(self, composite: &Value) -> bool {
+        let (group, kind) = of(composite);
+        group == self.group && kind == self.kind
+    }
+}
+
+impl fmt::Display for GroupKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.kind, self.group)
+    }
+}
+
+impl Kinds {
+    /// The kind of a composite; none where the function does not serve it.
+    pub fn of(self, composite: &Value) -> Option<&'static dyn Kind> {
+        let known = |kind: &&&dyn Kind| kind.group_kinds().iter().any(|g| g.is_of(composite));
+        self.0.iter().find(known).copied()
+    }
+
+    /// Decides what is desired, by the composite's kind. A composite of another kind gets a
+    /// fatal result: Crossplane then applies nothing of the pipeline, and drops nothing.
+    pub fn render(self, request: &Request) -> Response {
+        let Some(composite) = &request.composite else {
+            let message = format!(
+                "the request has no observed composite resource; this function serves {self}"
+            );
+            return Response::refused("CompositeInvalid", message, Duration::ZERO, []);
+        };
+        if let Some(kind) = self.of(composite) {
+            return kind.render(request);
+        }
+        let (group, kind) = of(composite);
+        let message = format!(
+            "{kind}.{group} is not a kind that this function serves: its Composition needs \
+             another function, or a compositeTypeRef of {self}"
+        );
+        Response::refused("KindUnknown", message, Duration::ZERO, [])
+    }
+}
+
+impl fmt::Display for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = self.0.iter().flat_map(|kind| kind.group_kinds());
+        for (n, known) in known.enumerate() {
+            let separator = if n == 0 { "" } else { ", " };
+            write!(f, "{separator}{known}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Group and kind of an object.
+fn of(object: &Value) -> (&str, &str) {
+    let text = |field: &str| {
+        object
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
+    (group, text("kind"))
+}

@@ -1,0 +1,86 @@
+//! The table of kinds: a kind more is a line more.
+
+use api::WORKSPACE_GROUP;
+use api::workspace::Placement;
+
+use crate::composite::Composite;
+use crate::kind::{GroupKind, Kind, Kinds};
+use crate::request::Request;
+use crate::response::Response;
+use crate::{cluster, compose, connection, dev_user, flavor, placement, render};
+
+/// Every kind that this function serves.
+pub static KINDS: Kinds = Kinds(&[&Workspace, &WorkspaceFlavor, &DevUser]);
+
+/// A workspace, on EC2 or in the cluster. Neither placement knows the other one.
+struct Workspace;
+struct WorkspaceFlavor;
+struct DevUser;
+
+/// Decides what is desired.
+pub fn render(request: &Request) -> Response {
+    KINDS.render(request)
+}
+
+impl Kind for Workspace {
+    fn group_kinds(&self) -> &'static [GroupKind] {
+        // A namespaced composite has the kind of the other one's claim.
+        const { &[of("GpuDevWorkspace"), of("GpuDevWorkspaceClaim")] }
+    }
+
+    fn owns(&self, resource_name: &str) -> bool {
+        compose::resource_names::owns(resource_name)
+            || cluster::owns(resource_name)
+            || resource_name == connection::NAME
+    }
+
+    fn render(&self, request: &Request) -> Response {
+        let Some(composite) = request.composite.as_ref().map(Composite::new) else {
+            return render::render(request, None);
+        };
+        let of_ec2 = compose::resource_names::owns;
+        let mut response = match placement::of(request, composite, of_ec2, cluster::owns) {
+            Placement::Ec2 => render::render(request, Some(composite)),
+            Placement::Cluster => cluster::render(request, composite),
+        };
+        if let Some(desired) = &mut response.desired {
+            connection::publish(composite, &request.observed, desired);
+        }
+        response
+    }
+}
+
+impl Kind for WorkspaceFlavor {
+    fn group_kinds(&self) -> &'static [GroupKind] {
+        const { &[of("WorkspaceFlavor")] }
+    }
+
+    fn owns(&self, _: &str) -> bool {
+        false
+    }
+
+    fn render(&self, request: &Request) -> Response {
+        flavor::render(request)
+    }
+}
+
+impl Kind for DevUser {
+    fn group_kinds(&self) -> &'static [GroupKind] {
+        const { &[of("DevUser")] }
+    }
+
+    fn owns(&self, resource_name: &str) -> bool {
+        dev_user::owns(resource_name)
+    }
+
+    fn render(&self, request: &Request) -> Response {
+        dev_user::render(request)
+    }
+}
+
+const fn of(kind: &'static str) -> GroupKind {
+    GroupKind {
+        group: WORKSPACE_GROUP,
+        kind,
+    }
+}

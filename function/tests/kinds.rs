@@ -1,0 +1,88 @@
+//! The table of kinds: who serves what, and whose a composed resource is.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod case;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use function_gpu_workspace::kinds::KINDS;
+use serde_json::{Value, json};
+
+use case::answer;
+
+/// A name that two kinds own would be dropped by one of them; a name that nobody owns is
+/// composed and never seen again.
+#[test]
+fn every_composed_resource_belongs_to_exactly_one_kind() {
+    let mut names = BTreeMap::new();
+    for case in case::names() {
+        let path = case::folder().join(&case).join("response.yaml");
+        let golden: Value = serde_yaml::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let request = case::request_json(&case);
+        let composed = |of: &Value| -> Vec<String> {
+            let resources = of.pointer("/desired/resources").and_then(Value::as_object);
+            resources
+                .into_iter()
+                .flat_map(|r| r.keys().cloned())
+                .collect()
+        };
+        let earlier = composed(&request);
+        for name in composed(&golden) {
+            if !earlier.contains(&name) {
+                let composite = request["observed"]["composite"]["resource"].clone();
+                names.insert((name, composite["kind"].to_string()), composite);
+            }
+        }
+    }
+    assert!(names.len() > 40, "{names:?}");
+    for ((name, kind), composite) in names {
+        let owners = KINDS.0.iter().filter(|kind| kind.owns(&name)).count();
+        assert_eq!(owners, 1, "kinds that own {name}");
+        let own = KINDS.of(&composite).is_some_and(|kind| kind.owns(&name));
+        assert!(own, "{name} is composed by {kind}, which does not own it");
+    }
+}
+
+#[test]
+fn a_composite_of_an_unknown_kind_is_refused_with_the_known_ones_and_gets_nothing() {
+    for (case, unknown) in [
+        ("refused-kind", "StockPool.platform.acme.io"),
+        (
+            "refused-kind-of-another-group",
+            "DevUser.people.example.org",
+        ),
+    ] {
+        let response = answer(&case::request(case));
+        assert_eq!(response.desired, None, "{case}");
+        let [result] = response.results.as_slice() else {
+            panic!("{case}: {:?}", response.results)
+        };
+        assert_eq!(result.severity, 1, "{case}: not fatal");
+        for word in [
+            unknown,
+            "GpuDevWorkspace.platform.acme.io",
+            "WorkspaceFlavor.platform.acme.io",
+            "DevUser.platform.acme.io",
+        ] {
+            assert!(result.message.contains(word), "{case}: {}", result.message);
+        }
+    }
+}
+
+/// They would be read, and dropped, as if they were a workspace's.
+#[test]
+fn resources_of_an_unknown_kind_are_not_looked_at() {
+    let change = json!({"observed": {"composite": {"resource": {"kind": "StockPool"}}}});
+    let response = answer(&case::changed("on-demand-ready", &change));
+    let results: Vec<i32> = response
+        .results
+        .iter()
+        .map(|result| result.severity)
+        .collect();
+    assert_eq!((results, response.desired), (vec![1], None));
+}
