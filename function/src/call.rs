@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use function_sdk_rust::proto::v1::{Ready, RequestMeta, Resource, State};
+use function_sdk_rust::proto::v1::{Ready, RequestMeta, Resource, RunFunctionRequest, State};
 use pbjson_types::Struct;
 use prost::Message;
 use serde_json::Value;
@@ -28,25 +28,35 @@ pub struct Call {
 }
 
 impl Call {
-    /// Reads an encoded `RunFunctionRequest`.
+    /// Reads an encoded `RunFunctionRequest`, with the composed resources of the
+    /// composite's kind. Unknown fields change nothing.
     ///
     /// # Errors
     ///
-    /// It is none, or its objects nest too deep. prost says where.
-    pub fn read(encoded: &[u8], kinds: Kinds) -> Result<Self, Malformed> {
+    /// It is none, or its objects nest too deep; prost's words say where.
+    pub fn read(encoded: &[u8], kinds: Kinds) -> Result<Self, String> {
+        if let Ok(call) = Self::read_once(encoded, kinds) {
+            return Ok(call);
+        }
+        // A message may come in parts, which a reader merges: prost does.
+        let merged = RunFunctionRequest::decode(encoded).map_err(|e| e.to_string())?;
+        Self::read_once(&merged.encode_to_vec(), kinds)
+            .map_err(|_| "an object cannot be read".to_owned())
+    }
+
+    /// Reads a request of which each field comes once.
+    fn read_once(encoded: &[u8], kinds: Kinds) -> Result<Self, Malformed> {
         let mut sent = Sent::default();
         let mut fields = Fields::of(encoded);
-        while let Some((number, content)) = fields.next_field()? {
-            let Content::Bytes(bytes) = content else {
-                return Err(Malformed);
-            };
-            match number {
-                1 => once(&mut sent.meta, bytes)?,
-                2 => once(&mut sent.observed, bytes)?,
-                3 => once(&mut sent.desired, bytes)?,
-                4 => once(&mut sent.input, bytes)?,
-                5 => once(&mut sent.context, bytes)?,
-                8 => sent.required.push(bytes),
+        while let Some(field) = fields.next_field()? {
+            match field {
+                (1, Content::Bytes(bytes)) => once(&mut sent.meta, bytes)?,
+                (2, Content::Bytes(bytes)) => once(&mut sent.observed, bytes)?,
+                (3, Content::Bytes(bytes)) => once(&mut sent.desired, bytes)?,
+                (4, Content::Bytes(bytes)) => once(&mut sent.input, bytes)?,
+                (5, Content::Bytes(bytes)) => once(&mut sent.context, bytes)?,
+                (8, Content::Bytes(bytes)) => sent.required.push(bytes),
+                (1..=5 | 8, _) => return Err(Malformed),
                 _ => {}
             }
         }

@@ -12,9 +12,7 @@ pub enum Refusal {
     #[error("the Composition's policy is not usable: {0}")]
     Policy(Violations),
     /// The request carries no composite.
-    #[error(
-        "the request has no observed composite resource"
-    )]
+    #[error("the request has no observed composite resource")]
     NoComposite,
     /// Neither a claim nor the XR itself says where to compose.
     #[error(

@@ -4,8 +4,8 @@
 //! field, thousands for one request, and reading JSON out of them copies them: it
 //! took most of a call's time. A decision looks at a hundred fields.
 
-/// Bytes that are no message, or one that comes from no usual writer: with a field
-/// twice, which protobuf merges, or with groups, which it has given up.
+/// Bytes that are no message, or one in which a field comes twice, which protobuf merges:
+/// that is left to prost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -18,9 +18,14 @@ pub enum Content<'a> {
     Double(f64),
     /// A text, a message, bytes.
     Bytes(&'a [u8]),
-    /// 32 bits, which nothing here consists of.
+    /// 32 bits or a group: no field of the protocol.
     Other,
 }
+
+/// The largest number of a field, by protobuf's encoding.
+const LARGEST: u64 = (1 << 29) - 1;
+/// How deep groups may nest, as in prost.
+const GROUPS: u32 = 100;
 
 /// The fields of a message that have not been read yet.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +47,8 @@ impl<'a> Fields<'a> {
         if self.0.is_empty() {
             return Ok(None);
         }
-        let key = self.varint()?;
-        let content = match key & 7 {
+        let (number, kind) = self.key()?;
+        let content = match kind {
             0 => Content::Varint(self.varint()?),
             1 => {
                 let bytes = self.take(8)?.try_into().map_err(|_| Malformed)?;
@@ -53,13 +58,47 @@ impl<'a> Fields<'a> {
                 let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
                 Content::Bytes(self.take(length)?)
             }
+            3 => {
+                self.skip_group(number, GROUPS)?;
+                Content::Other
+            }
             5 => {
                 self.take(4)?;
                 Content::Other
             }
             _ => return Err(Malformed),
         };
-        Ok(Some((key >> 3, content)))
+        Ok(Some((number, content)))
+    }
+
+    /// A field's number and wire type.
+    #[inline]
+    fn key(&mut self) -> Result<(u64, u64), Malformed> {
+        let key = self.varint()?;
+        match key >> 3 {
+            number @ 1..=LARGEST => Ok((number, key & 7)),
+            _ => Err(Malformed),
+        }
+    }
+
+    /// Passes over a group, which ends with its own number.
+    fn skip_group(&mut self, group: u64, levels: u32) -> Result<(), Malformed> {
+        let inner = levels.checked_sub(1).ok_or(Malformed)?;
+        loop {
+            let (number, kind) = self.key()?;
+            match kind {
+                0 => drop(self.varint()?),
+                1 => drop(self.take(8)?),
+                2 => {
+                    let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
+                    self.take(length)?;
+                }
+                3 => self.skip_group(number, inner)?,
+                4 if number == group => return Ok(()),
+                5 => drop(self.take(4)?),
+                _ => return Err(Malformed),
+            }
+        }
     }
 
     #[inline]
@@ -71,6 +110,10 @@ impl<'a> Fields<'a> {
         let mut value = 0;
         for (n, byte) in self.0.iter().enumerate().take(10) {
             value |= u64::from(byte & 0x7f) << (7 * n);
+            if n == 9 && *byte > 1 {
+                // More than 64 bits.
+                return Err(Malformed);
+            }
             if *byte < 0x80 {
                 self.0 = &self.0[n + 1..];
                 return Ok(value);

@@ -6,7 +6,10 @@
 )]
 
 mod case;
+mod dice;
+mod foreign_fields;
 
+use dice::Dice;
 use function_gpu_workspace::call::Call;
 use function_gpu_workspace::kinds::KINDS;
 use function_sdk_rust::proto::v1::{Resource, RunFunctionRequest, State};
@@ -77,8 +80,8 @@ fn nested(levels: usize, is_list: impl Fn(usize) -> bool) -> RunFunctionRequest 
     };
     RunFunctionRequest {
         observed: Some(State {
+            composite: case::request("new-workspace").observed.unwrap().composite,
             resources: [("home".to_owned(), resource)].into(),
-            ..State::default()
         }),
         ..RunFunctionRequest::default()
     }
@@ -102,5 +105,56 @@ fn objects_may_nest_as_deep_as_prost_reads_them() {
                 "{levels} levels"
             );
         }
+    }
+}
+
+/// Crossplane's next version may send fields that this function does not know.
+#[test]
+fn unknown_fields_of_any_type_at_any_level_change_nothing() {
+    let mut added = 0;
+    for (seed, name) in case::names().iter().enumerate() {
+        let sent = case::request(name).encode_to_vec();
+        let known = Call::read(&sent, KINDS).unwrap();
+        let mut dice = Dice::new(seed as u64);
+        let with_unknown = foreign_fields::add(&sent, &mut dice);
+        added += with_unknown.len() - sent.len();
+        let read = Call::read(&with_unknown, KINDS);
+        assert!(
+            read == Ok(known),
+            "{name}, seed {seed}: something else is read"
+        );
+        RunFunctionRequest::decode(with_unknown.as_slice()).unwrap();
+    }
+    assert!(added > 100_000, "only {added} bytes were added");
+}
+
+/// Protobuf merges a field that comes twice: writers may send a message in parts.
+#[test]
+fn a_field_that_comes_twice_is_merged() {
+    for name in ["on-demand-ready", "ready", "cluster-ready", "user-ready"] {
+        let sent = case::request(name);
+        let observed = sent.observed.clone().unwrap();
+        let resources = State {
+            resources: observed.resources,
+            ..State::default()
+        };
+        let composite = State {
+            composite: observed.composite,
+            ..State::default()
+        };
+        let whole = Call::read(&sent.encode_to_vec(), KINDS).unwrap();
+        let part = |observed| RunFunctionRequest {
+            observed: Some(observed),
+            ..RunFunctionRequest::default()
+        };
+        let rest = RunFunctionRequest {
+            observed: None,
+            ..sent
+        };
+        let parts = [part(resources), rest.clone(), part(composite)];
+        let mut encoded: Vec<u8> = parts.iter().flat_map(Message::encode_to_vec).collect();
+        assert!(Call::read(&encoded, KINDS) == Ok(whole.clone()), "{name}");
+        encoded.extend(rest.encode_to_vec());
+        assert!(Call::read(&encoded, KINDS) == Ok(whole), "{name}, twice");
     }
 }

@@ -15,9 +15,6 @@ use super::encoding::encode;
 use crate::call::Call;
 use crate::kinds::KINDS;
 
-/// What is wrong with a request that prost reads and [`Call`] does not.
-const TWICE: &str = "a field that can be there once comes twice";
-
 /// Reads requests and writes responses.
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol;
@@ -83,12 +80,9 @@ impl Decoder for Protocol {
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Received>, Status> {
         let message = buffer.copy_to_bytes(buffer.remaining());
-        if let Ok(call) = Call::read(&message, KINDS) {
-            return Ok(Some(Received::Request(Box::new(call))));
-        }
-        let error = match RunFunctionRequest::decode(message.clone()) {
-            Ok(_) => TWICE.to_owned(),
-            Err(error) => error.to_string(),
+        let error = match Call::read(&message, KINDS) {
+            Ok(call) => return Ok(Some(Received::Request(Box::new(call)))),
+            Err(error) => error,
         };
         // What is no request in any part is not Crossplane's.
         let head = Head::decode(message).map_err(|_| Status::internal(error.clone()))?;
