@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 }
 
 /// Suites whose tests keep to namespaces of their own, but for those marked `alone`.
-const SIDE_BY_SIDE: &[&str] = &["main", "cluster", "lifecycle"];
+const SIDE_BY_SIDE: &[&str] = &["main", "cluster", "lifecycle", "upbound"];
 /// Tests wait more than they compute: more of them than processors. Those of one
 /// `xdist_group` run one after the other.
 const AT_ONCE: [&str; 2] = ["--numprocesses=4", "--dist=loadgroup"];

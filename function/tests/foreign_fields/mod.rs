@@ -27,7 +27,7 @@ impl Of {
             (Self::Request, 2 | 3) => Self::State,
             (Self::Request, 4 | 5) | (Self::Resource, 1) | (Self::Value, 5) => Self::Struct,
             (Self::Request, 6 | 8) => Self::Entry(&Self::Resources),
-            (Self::State, 1) | (Self::Resources, 1) => Self::Resource,
+            (Self::State | Self::Resources, 1) => Self::Resource,
             (Self::State, 2) => Self::Entry(&Self::Resource),
             (Self::Entry(value), 2) => *value,
             (Self::Struct, 1) => Self::Entry(&Self::Value),
@@ -123,8 +123,8 @@ fn varint(bytes: &[u8]) -> (u64, &[u8]) {
 
 fn write(whole: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
-        whole.push((value & 0x7f) as u8 | 0x80);
+        whole.push(value.to_le_bytes()[0] | 0x80);
         value >>= 7;
     }
-    whole.push(value as u8);
+    whole.push(value.to_le_bytes()[0]);
 }
