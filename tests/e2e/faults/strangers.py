@@ -54,12 +54,13 @@ class Strangers:
 
     def settle(self, seconds: float) -> None:
         """Remembers everything, once the instances run and are so old: younger ones
-        EC2 may leave out of its lists."""
+        EC2 may leave out of its lists. A LaunchTime has no fraction of its second."""
+        age = timedelta(seconds=seconds + 1)
 
         def instances() -> list[Instance] | None:
             listed = self.ec2.instances()
             ours = [one for one in listed if one["InstanceId"] in self.planted]
-            old = datetime.now(UTC) - timedelta(seconds=seconds)
+            old = datetime.now(UTC) - age
             is_up = all(one["State"]["Name"] == "running" for one in ours)
             return ours if is_up and all(o["LaunchTime"] < old for o in ours) else None
 
