@@ -7,10 +7,12 @@ use api::policy::WorkspacePolicy;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::hold::Hold;
+use thiserror::Error;
+
+use crate::outcome::{Hold, Problem};
 use crate::request::{Request, Required};
 use crate::requirement::{Requirement, Which};
-use crate::schema;
+use crate::schema::{self, Violations};
 
 /// The requirement for the first `EnvironmentConfig`; a Composition may name it
 /// so as a requirement of its own, which saves Crossplane a call.
@@ -37,7 +39,7 @@ pub fn read(policy: &WorkspacePolicy, request: &Request) -> Result<Catalogue, Ho
     let mut known: Vec<&str> = Vec::new();
     for (requirement, config) in parts(policy) {
         let part = read_part(request.required(&requirement), config)?;
-        merge(&mut whole, part).map_err(|path| Hold::Ambiguous {
+        merge(&mut whole, part).map_err(|path| Unusable::Ambiguous {
             first: known.join(" or "),
             second: config.to_owned(),
             path,
@@ -66,15 +68,15 @@ fn parts(policy: &WorkspacePolicy) -> impl Iterator<Item = (String, &str)> {
     std::iter::once(first).chain(further)
 }
 
-fn read_part(required: Required<'_>, name: &str) -> Result<Catalogue, Hold> {
+fn read_part(required: Required<'_>, name: &str) -> Result<Catalogue, Unusable> {
     let config = match required {
         Required::Unresolved => {
-            return Err(Hold::Unresolved {
+            return Err(Unusable::Unresolved {
                 name: name.to_owned(),
             });
         }
         Required::Absent => {
-            return Err(Hold::Absent {
+            return Err(Unusable::Absent {
                 name: name.to_owned(),
             });
         }
@@ -82,7 +84,7 @@ fn read_part(required: Required<'_>, name: &str) -> Result<Catalogue, Hold> {
     };
     let none = json!({});
     let data = config.get("data").filter(|data| !data.is_null());
-    schema::catalogue(data.unwrap_or(&none)).map_err(|violations| Hold::Invalid {
+    schema::catalogue(data.unwrap_or(&none)).map_err(|violations| Unusable::Invalid {
         name: name.to_owned(),
         violations,
     })
@@ -114,6 +116,63 @@ fn merge_maps<T>(
         whole.insert(key, value);
     }
     Ok(())
+}
+
+/// Why the catalogue cannot be used.
+#[derive(Clone, Debug, Error)]
+enum Unusable {
+    /// Crossplane has not fetched the catalogue yet.
+    #[error("waiting for Crossplane to fetch EnvironmentConfig {name}")]
+    Unresolved {
+        /// The `EnvironmentConfig`.
+        name: String,
+    },
+    /// There is no catalogue.
+    #[error(
+        "EnvironmentConfig {name} does not exist: create it, or name another one in the \
+         Composition's input.catalogue.name"
+    )]
+    Absent {
+        /// The `EnvironmentConfig`.
+        name: String,
+    },
+    /// Two `EnvironmentConfigs` say something about the same thing.
+    #[error(
+        "EnvironmentConfig {second} repeats {path}, which EnvironmentConfig {first} has: remove \
+         it from one of them"
+    )]
+    Ambiguous {
+        /// Those that may have it already.
+        first: String,
+        /// The one that repeats it.
+        second: String,
+        /// What is repeated, for example `data.images.us-east-1`.
+        path: String,
+    },
+    /// The catalogue does not fit its schema.
+    #[error("EnvironmentConfig {name} is not usable: {violations}")]
+    Invalid {
+        /// The `EnvironmentConfig`.
+        name: String,
+        /// Fields under `data`.
+        violations: Violations,
+    },
+}
+
+impl Problem for Unusable {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Unresolved { .. } => "CatalogueUnresolved",
+            Self::Absent { .. } => "CatalogueMissing",
+            Self::Invalid { .. } | Self::Ambiguous { .. } => "CatalogueInvalid",
+        }
+    }
+}
+
+impl From<Unusable> for Hold {
+    fn from(problem: Unusable) -> Self {
+        Self::new(&problem)
+    }
 }
 
 #[cfg(test)]

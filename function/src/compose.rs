@@ -14,7 +14,7 @@ use crate::on_demand::home;
 use crate::on_demand::instance;
 use crate::on_demand::power::{self, Power};
 use crate::on_demand::{network, order};
-use crate::refusal::Refusal;
+use crate::outcome::Refusal;
 use crate::replacement::{self, Candidate, Choice, Claim};
 use crate::spot::{self, ObservedPool};
 use crate::wanted::Wanted;

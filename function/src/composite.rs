@@ -2,12 +2,7 @@
 
 use std::fmt;
 
-use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-
-use crate::refusal::Refusal;
-use crate::schema::{self, Violations};
+use serde_json::Value;
 
 /// An observed XR.
 #[derive(Clone, Copy, Debug)]
@@ -62,10 +57,12 @@ impl<'a> Composite<'a> {
         (!namespace.is_empty()).then_some(namespace)
     }
 
+    /// Where it lives; none of a legacy XR without a claim.
+    ///
     /// A legacy XR is cluster-scoped and knows its claim by `spec.claimRef`; a
     /// modern one is namespaced itself and keeps Crossplane's fields under
     /// `spec.crossplane`.
-    pub fn origin(self) -> Result<Origin, Refusal> {
+    pub fn origin(self) -> Option<Origin> {
         let own = (self.namespace().unwrap_or_default(), self.name());
         let claim = (
             self.text(&["spec", "claimRef", "namespace"]),
@@ -78,65 +75,11 @@ impl<'a> Composite<'a> {
                 namespace: namespace.to_owned(),
                 name: name.to_owned(),
             })
-            .ok_or_else(|| Refusal::NoNamespace {
-                kind: self.kind().to_owned(),
-                name: self.name().to_owned(),
-            })
-    }
-
-    /// `spec.parameters`, checked again: an XR may be older than its schema.
-    pub fn parameters(self) -> Result<WorkspaceParameters, Violations> {
-        let none = json!({});
-        schema::parameters(self.at(&["spec", "parameters"]).unwrap_or(&none))
     }
 
     /// Its kind: workspaces, flavors and users have Compositions of their own.
     pub fn kind(self) -> &'a str {
         self.text(&["kind"])
-    }
-
-    /// Whether the workspace is to be in the cluster, its parameters valid or not.
-    pub fn is_in_cluster(self) -> bool {
-        self.text(&["spec", "parameters", "placement"]) == "Cluster"
-    }
-
-    /// Whose workspace it is, the parameters valid or not.
-    pub fn owner(self) -> &'a str {
-        self.text(&["spec", "parameters", "owner"])
-    }
-
-    /// Whether the parameters mention a home volume, valid or not.
-    pub fn asks_for_home(self) -> bool {
-        self.at(&["spec", "parameters", "home"]).is_some()
-    }
-
-    /// The status as the last call left it. A field that another version of this
-    /// function wrote in a shape unknown here counts as unset.
-    pub fn status(self) -> GpuDevWorkspaceStatus {
-        GpuDevWorkspaceStatus {
-            phase: self.status_field("phase"),
-            message: self.status_field("message"),
-            ssh: self.status_field("ssh"),
-            instance_id: self.status_field("instanceId"),
-            instance_type: self.status_field("instanceType"),
-            capacity_type: self.status_field("capacityType"),
-            zone: self.status_field("zone"),
-            public_ip: self.status_field("publicIp"),
-            private_ip: self.status_field("privateIp"),
-            image: self.status_field("image"),
-            home: self.status_field("home"),
-            pods: self.status_field("pods"),
-            nodes: self.status_field("nodes").unwrap_or_default(),
-            host_keys: self.status_field("hostKeys").unwrap_or_default(),
-            queue: self.status_field("queue"),
-            lifecycle: self.status_field("lifecycle"),
-            activity: self.status_field("activity"),
-            cost: self.status_field("cost"),
-        }
-    }
-
-    fn status_field<T: DeserializeOwned>(self, name: &str) -> Option<T> {
-        T::deserialize(self.0.get("status")?.get(name)?).ok()
     }
 
     /// The XR's annotation, which Crossplane copies from its claim.
@@ -156,11 +99,12 @@ impl<'a> Composite<'a> {
     }
 
     /// Walks by keys. (`Value::pointer` copies every one of them first.)
-    fn at(self, path: &[&str]) -> Option<&'a Value> {
+    pub fn at(self, path: &[&str]) -> Option<&'a Value> {
         path.iter().try_fold(self.0, |value, key| value.get(key))
     }
 
-    fn text(self, path: &[&str]) -> &'a str {
+    /// A text; empty where there is none.
+    pub fn text(self, path: &[&str]) -> &'a str {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 }
@@ -168,6 +112,7 @@ impl<'a> Composite<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_claims_workspace_is_composed_into_the_claims_namespace() {
@@ -193,14 +138,5 @@ mod tests {
             (origin.namespace.as_str(), origin.name.as_str()),
             ("team-vision", "alice-vision")
         );
-    }
-
-    #[test]
-    fn an_unknown_phase_of_another_version_does_not_lose_the_image() {
-        let xr =
-            json!({"status": {"phase": "Asleep", "image": {"id": "ami-1", "name": "default"}}});
-        let status = Composite::new(&xr).status();
-        assert_eq!(status.phase, None);
-        assert_eq!(status.image.unwrap().id, "ami-1");
     }
 }

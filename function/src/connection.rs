@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::composite::Composite;
 use crate::desired::{Composed, Desired};
-use crate::hold;
+use crate::keep;
 
 /// The composition resource name of the Secret, wherever the workspace is placed.
 pub const NAME: &str = "workspace-connection";
@@ -38,7 +38,7 @@ pub fn publish(
     let object = match made {
         None if details.is_empty() => return,
         // An address that is kept although its machine cannot be understood.
-        Some(made) if details.is_empty() && desired.status.contains_key("ssh") => hold::kept(made),
+        Some(made) if details.is_empty() && desired.status.contains_key("ssh") => keep::kept(made),
         _ => secret(namespace, composite.name(), &details),
     };
     let ready = made.is_some();

@@ -8,9 +8,9 @@ use api::condition::CONFIG_RESOLVED;
 use api::flavor::WorkspaceFlavorSpec;
 use serde_json::{Map, Value, json};
 
+use crate::composite::Composite;
 use crate::desired::Desired;
 use crate::quantity;
-use crate::request::Request;
 use crate::response::{Condition, Response};
 use crate::schema::{self, Violation, Violations};
 
@@ -22,10 +22,9 @@ const TTL: Duration = Duration::from_hours(1);
 const NCCL: &str = "NCCL_";
 
 /// Decides.
-pub fn render(request: &Request) -> Response {
+pub fn render(composite: Composite<'_>) -> Response {
     let none = json!({});
-    let spec = request.composite.as_ref().and_then(|xr| xr.get("spec"));
-    let verdict = read(spec.unwrap_or(&none));
+    let verdict = read(composite.at(&["spec"]).unwrap_or(&none));
     let condition = match &verdict {
         Ok(_) => Condition::holds(CONFIG_RESOLVED, "Usable"),
         Err(violations) => {

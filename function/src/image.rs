@@ -6,10 +6,10 @@ use api::catalogue::{Catalogue, Image};
 use api::policy::WorkspacePolicy;
 use api::workspace::ChosenImage;
 
-use crate::hold::Hold;
-use crate::outcome::Unresolved;
-use crate::refusal::Refusal;
-use crate::schema::{Violation, Violations};
+use thiserror::Error;
+
+use crate::outcome::{Hold, Problem, Refusal, Unresolved};
+use crate::schema::Violation;
 
 const DEFAULT_KEY: &str = "default";
 
@@ -31,10 +31,12 @@ pub fn choose(
     let name = &policy.catalogue.name;
     if let Some(id) = booted {
         let listed = images.iter().find(|(_, image)| image.id == id);
-        let (key, image) = listed.ok_or_else(|| Hold::ImageUnknown {
-            name: name.clone(),
-            region: region.to_owned(),
-            id: id.to_owned(),
+        let (key, image) = listed.ok_or_else(|| {
+            Hold::from(ImageMissing::Unknown {
+                name: name.clone(),
+                region: region.to_owned(),
+                id: id.to_owned(),
+            })
         })?;
         return Ok(chosen(key, image));
     }
@@ -42,11 +44,13 @@ pub fn choose(
         return Err(unknown_region(region, catalogue, name).into());
     }
     let key = policy.defaults.image.as_deref().unwrap_or(DEFAULT_KEY);
-    let image = images.get(key).ok_or_else(|| Hold::ImageMissing {
-        name: name.clone(),
-        region: region.to_owned(),
-        key: key.to_owned(),
-        known: listed(images.keys()),
+    let image = images.get(key).ok_or_else(|| {
+        Hold::from(ImageMissing::NotListed {
+            name: name.clone(),
+            region: region.to_owned(),
+            key: key.to_owned(),
+            known: listed(images.keys()),
+        })
     })?;
     Ok(chosen(key, image))
 }
@@ -73,12 +77,56 @@ fn unknown_region(region: &str, catalogue: &Catalogue, name: &str) -> Refusal {
     };
     let problem =
         format!("{region} has no images in EnvironmentConfig {name}; regions that have: {known}");
-    Refusal::Parameters(Violations::from(Violation::new(
-        "spec.parameters.region",
-        problem,
-    )))
+    Refusal::parameters(Violation::new("spec.parameters.region", problem))
 }
 
 fn listed<'a>(names: impl Iterator<Item = &'a String>) -> String {
     names.map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Why there is no image to boot.
+#[derive(Clone, Debug, Error)]
+enum ImageMissing {
+    /// The catalogue has other images for the region, but not this one.
+    #[error(
+        "EnvironmentConfig {name} has no data.images.{region}.{key}: add it, or set the \
+         Composition's input.defaults.image to one of {known}"
+    )]
+    NotListed {
+        /// The `EnvironmentConfig`.
+        name: String,
+        /// The workspace's region.
+        region: String,
+        /// The image's key.
+        key: String,
+        /// The keys that exist.
+        known: String,
+    },
+    /// The pool boots an image that neither status nor catalogue describe.
+    #[error(
+        "the SpotPool boots {id}, which status.image does not record and EnvironmentConfig \
+         {name} does not list under data.images.{region}: add it there"
+    )]
+    Unknown {
+        /// The `EnvironmentConfig`.
+        name: String,
+        /// The workspace's region.
+        region: String,
+        /// The AMI.
+        id: String,
+    },
+}
+
+impl Problem for ImageMissing {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::NotListed { .. } | Self::Unknown { .. } => "ImageMissing",
+        }
+    }
+}
+
+impl From<ImageMissing> for Hold {
+    fn from(problem: ImageMissing) -> Self {
+        Self::new(&problem)
+    }
 }

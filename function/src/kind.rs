@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::composite::Composite;
 use crate::request::Request;
 use crate::response::Response;
 
@@ -18,8 +19,8 @@ pub trait Kind: Sync {
     /// composed resources: they are other steps' of the pipeline.
     fn owns(&self, resource_name: &str) -> bool;
 
-    /// Decides what is desired. The request has a composite of this kind.
-    fn render(&self, request: &Request) -> Response;
+    /// Decides what is desired. The composite is the request's, and of this kind.
+    fn render(&self, request: &Request, composite: Composite<'_>) -> Response;
 }
 
 /// A group of the Kubernetes API, and a kind of it, as in a Composition's
@@ -66,7 +67,7 @@ impl Kinds {
             return Response::refused("CompositeInvalid", message, Duration::ZERO, []);
         };
         if let Some(kind) = self.of(composite) {
-            return kind.render(request);
+            return kind.render(request, Composite::new(composite));
         }
         let (group, kind) = of(composite);
         let message = format!(

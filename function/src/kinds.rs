@@ -34,13 +34,10 @@ impl Kind for Workspace {
             || resource_name == connection::NAME
     }
 
-    fn render(&self, request: &Request) -> Response {
-        let Some(composite) = request.composite.as_ref().map(Composite::new) else {
-            return render::render(request, None);
-        };
+    fn render(&self, request: &Request, composite: Composite<'_>) -> Response {
         let of_ec2 = compose::resource_names::owns;
         let mut response = match placement::of(request, composite, of_ec2, cluster::owns) {
-            Placement::Ec2 => render::render(request, Some(composite)),
+            Placement::Ec2 => render::render(request, composite),
             Placement::Cluster => cluster::render(request, composite),
         };
         if let Some(desired) = &mut response.desired {
@@ -59,8 +56,8 @@ impl Kind for WorkspaceFlavor {
         false
     }
 
-    fn render(&self, request: &Request) -> Response {
-        flavor::render(request)
+    fn render(&self, _: &Request, composite: Composite<'_>) -> Response {
+        flavor::render(composite)
     }
 }
 
@@ -73,8 +70,8 @@ impl Kind for DevUser {
         dev_user::owns(resource_name)
     }
 
-    fn render(&self, request: &Request) -> Response {
-        dev_user::render(request)
+    fn render(&self, request: &Request, composite: Composite<'_>) -> Response {
+        dev_user::render(request, composite)
     }
 }
 

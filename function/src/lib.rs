@@ -6,8 +6,8 @@
 //! request gives the same response.
 //!
 //! Two rules stand above the others. Nothing that is observed is dropped for
-//! want of knowledge: the function holds it ([`hold`]). And nothing of a bad
-//! claim is half applied: the function refuses it ([`refusal`]).
+//! want of knowledge: the function holds it ([`keep`]). And nothing of a bad
+//! claim is half applied: the function refuses it ([`outcome`]).
 #![cfg_attr(
     test,
     allow(
@@ -20,6 +20,7 @@
 
 pub mod call;
 pub mod catalogue;
+pub mod claim;
 pub mod claim_paths;
 pub mod cluster;
 pub mod compose;
@@ -31,10 +32,10 @@ pub mod dev_user;
 pub mod encode;
 pub mod finding;
 pub mod flavor;
-pub mod hold;
 pub mod image;
 pub mod input;
 pub mod json;
+pub mod keep;
 pub mod kind;
 pub mod kinds;
 pub mod labels;
@@ -46,7 +47,6 @@ pub mod outcome;
 pub mod owner;
 pub mod placement;
 pub mod quantity;
-pub mod refusal;
 pub mod render;
 pub mod replacement;
 pub mod request;

@@ -7,9 +7,9 @@ use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 use ipnet::Ipv4Net;
 
-use crate::hold::Hold;
-use crate::outcome::Unresolved;
-use crate::refusal::Refusal;
+use thiserror::Error;
+
+use crate::outcome::{Hold, Problem, Refusal, Unresolved};
 use crate::schema::{Violation, Violations};
 
 /// What is wrong with a text that is no network.
@@ -164,12 +164,12 @@ pub fn check_prices(
     for t in types {
         let price = hourly.and_then(|hourly| hourly.get(&t.name));
         let (Some(price), Some(prices)) = (price, prices) else {
-            return Err(Hold::PriceMissing {
+            let missing = PriceMissing {
                 name: policy.catalogue.name.clone(),
                 region: region.to_owned(),
                 instance_type: t.name.clone(),
-            }
-            .into());
+            };
+            return Err(Hold::new(&missing).into());
         };
         if *price > ceiling {
             let problem = format!(
@@ -180,7 +180,7 @@ pub fn check_prices(
             violations.push(Violation::new(&t.path, problem));
         }
     }
-    Violations::none_of(violations).map_err(|v| Refusal::Parameters(v).into())
+    Violations::none_of(violations).map_err(|v| Refusal::parameters(v).into())
 }
 
 /// The networks that may connect by SSH: the claim's, or else the policy's. As
@@ -249,6 +249,27 @@ fn allows(entry: &str, name: &str) -> bool {
     match entry.strip_suffix(".*") {
         Some(family) => name.split_once('.').is_some_and(|(of, _)| of == family),
         None => entry == name,
+    }
+}
+
+/// There is a ceiling, and nothing to hold against it.
+#[derive(Clone, Debug, Error)]
+#[error(
+    "EnvironmentConfig {name} has no data.prices.hourlyUsd.{region}.{instance_type}, and \
+         the Composition's input.ceilings.hourlyUsd needs it: add the on-demand price"
+)]
+struct PriceMissing {
+    /// The `EnvironmentConfig`.
+    name: String,
+    /// The workspace's region.
+    region: String,
+    /// The type.
+    instance_type: String,
+}
+
+impl Problem for PriceMissing {
+    fn reason(&self) -> &'static str {
+        "PriceMissing"
     }
 }
 

@@ -1,26 +1,115 @@
-//! Why a workspace is not resolved.
+//! Why there is no desired state.
 
 use std::fmt;
 
-use crate::hold::Hold;
-use crate::refusal::Refusal;
+use crate::schema::Violations;
 
-/// Why there is no desired compute.
-#[derive(Clone, Debug)]
+/// What keeps a composite from being resolved: an error type of the one who finds it.
+pub trait Problem: fmt::Display {
+    /// The condition's reason.
+    fn reason(&self) -> &'static str;
+}
+
+/// The function does not know enough: what exists stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    reason: &'static str,
+    message: String,
+}
+
+/// A person has to change something. The result is fatal: Crossplane applies nothing of
+/// the pipeline, so nothing is dropped either.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    reason: &'static str,
+    message: String,
+}
+
+/// Why there is no desired state.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unresolved {
-    /// The function does not know enough: what exists stays as it is.
+    /// The function does not know enough.
     Held(Hold),
-    /// A person has to change something: nothing is applied.
+    /// A person has to change something.
     Refused(Refusal),
+}
+
+impl Hold {
+    /// What somebody found missing.
+    pub fn new(problem: &impl Problem) -> Self {
+        Self {
+            reason: problem.reason(),
+            message: problem.to_string(),
+        }
+    }
+
+    /// The condition's reason.
+    pub fn reason(&self) -> &'static str {
+        self.reason
+    }
+}
+
+impl Refusal {
+    /// What somebody found wrong.
+    pub fn new(problem: &impl Problem) -> Self {
+        Self {
+            reason: problem.reason(),
+            message: problem.to_string(),
+        }
+    }
+
+    /// The claim asks for something that is malformed or not allowed.
+    pub fn parameters(violations: impl Into<Violations>) -> Self {
+        Self {
+            reason: "ParametersInvalid",
+            message: violations.into().to_string(),
+        }
+    }
+
+    /// The Composition's input is no usable policy.
+    pub fn policy(violations: &Violations) -> Self {
+        Self {
+            reason: "PolicyInvalid",
+            message: format!("the Composition's policy is not usable: {violations}"),
+        }
+    }
+
+    /// A value could not be written as JSON or YAML.
+    pub fn unwritable(what: &str, problem: &impl fmt::Display) -> Self {
+        Self {
+            reason: "Unwritable",
+            message: format!(
+                "cannot write {what}: {problem}; please report this as a bug of \
+                 function-gpu-workspace"
+            ),
+        }
+    }
+
+    /// The condition's reason.
+    pub fn reason(&self) -> &'static str {
+        self.reason
+    }
 }
 
 impl Unresolved {
     /// The condition's reason.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Held(why) => why.reason(),
-            Self::Refused(why) => why.reason(),
+            Self::Held(why) => why.reason,
+            Self::Refused(why) => why.reason,
         }
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

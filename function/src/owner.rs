@@ -4,13 +4,13 @@ use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 use serde_json::Value;
 
+use thiserror::Error;
+
 use crate::composite::Origin;
-use crate::hold::Hold;
-use crate::outcome::Unresolved;
-use crate::refusal::Refusal;
+use crate::outcome::{Hold, Problem, Refusal, Unresolved};
 use crate::request::{Request, Required};
 use crate::requirement::{Requirement, Which};
-use crate::schema::{Violation, Violations};
+use crate::schema::Violation;
 
 const REQUIREMENT: &str = "namespace";
 
@@ -36,10 +36,10 @@ pub fn check(
     };
     let namespace = &origin.namespace;
     let Required::Present(object) = request.required(REQUIREMENT) else {
-        return Err(Hold::NamespaceUnresolved {
+        let unresolved = NamespaceUnresolved {
             name: namespace.clone(),
-        }
-        .into());
+        };
+        return Err(Hold::new(&unresolved).into());
     };
     let label = &binding.namespace_label;
     let bound = object
@@ -59,5 +59,19 @@ pub fn check(
         format!("must be {bound}: that is whose namespace {namespace} is, by its label {label}")
     };
     let violation = Violation::new("spec.parameters.owner", problem);
-    Err(Refusal::Parameters(Violations::from(violation)).into())
+    Err(Refusal::parameters(violation).into())
+}
+
+/// The claim's Namespace, which says whose claims it holds, is not there.
+#[derive(Clone, Debug, Error)]
+#[error("waiting for Crossplane to fetch Namespace {name}, whose label says who owns it")]
+struct NamespaceUnresolved {
+    /// The Namespace.
+    name: String,
+}
+
+impl Problem for NamespaceUnresolved {
+    fn reason(&self) -> &'static str {
+        "NamespaceUnresolved"
+    }
 }

@@ -2,9 +2,10 @@
 
 use api::workspace::{Placement, WorkspaceParameters};
 
+use crate::claim;
 use crate::composite::Composite;
 use crate::connection;
-use crate::refusal::Refusal;
+use crate::outcome::Refusal;
 use crate::request::Request;
 use crate::schema::Violation;
 
@@ -19,7 +20,7 @@ pub fn of(
     of_cluster: Owns,
 ) -> Placement {
     let observed = |owns: Owns| request.observed.keys().any(|name| owns(name));
-    if observed(of_cluster) || (!observed(of_ec2) && composite.is_in_cluster()) {
+    if observed(of_cluster) || (!observed(of_ec2) && claim::is_in_cluster(composite)) {
         Placement::Cluster
     } else {
         Placement::Ec2
@@ -47,5 +48,5 @@ pub fn check(
         Some(key) => format!("cannot be {name} while there is {key}: delete the claim"),
     };
     let violation = Violation::new("spec.parameters.placement", problem);
-    Err(Refusal::Parameters(violation.into()))
+    Err(Refusal::parameters(violation))
 }

@@ -9,6 +9,7 @@ use api::lifecycle::StopReason;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 
+use crate::claim;
 use crate::claim_paths::ClaimPaths;
 use crate::compose::{Rest, Seen};
 use crate::composite::Composite;
@@ -16,11 +17,11 @@ use crate::cost::budget::{self, Verdict};
 use crate::cost::{self, Cost, price};
 use crate::desired::{Composed, Desired};
 use crate::finding::Cause;
-use crate::hold::Hold;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::{Life, Sight};
+use crate::outcome::Hold;
+use crate::outcome::Refusal;
 use crate::outcome::Unresolved;
-use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::requirement::Requirement;
 use crate::requirements;
@@ -37,26 +38,23 @@ const OLD_USER_DATA: &str = "changed keys or software reach the next instance on
                              instance.replaceOnUserDataChange is off";
 
 /// Decides.
-pub fn render(request: &Request, composite: Option<Composite<'_>>) -> Response {
-    let previous = composite.map(Composite::status).unwrap_or_default();
-    let parameters = composite.map(Composite::parameters);
+pub fn render(request: &Request, composite: Composite<'_>) -> Response {
+    let previous = claim::status(composite);
+    let parameters = claim::parameters(composite);
     let rendering = Rendering {
         request,
-        parameters: parameters.as_ref().and_then(|read| read.as_ref().ok()),
+        parameters: parameters.as_ref().ok(),
         previous: &previous,
         seen: Seen::new(request, &previous),
     };
     let policy = match input::policy(request.policy.as_ref()) {
         Ok(policy) => policy,
-        Err(violations) => return rendering.refused(None, &Refusal::Policy(violations)),
-    };
-    let (Some(composite), Some(parameters)) = (composite, &parameters) else {
-        return rendering.refused(Some(&policy), &Refusal::NoComposite);
+        Err(violations) => return rendering.refused(None, &Refusal::policy(&violations)),
     };
     let refused = |violations: &Violations| {
-        rendering.refused(Some(&policy), &Refusal::Parameters(violations.clone()))
+        rendering.refused(Some(&policy), &Refusal::parameters(violations.clone()))
     };
-    let parameters = match parameters {
+    let parameters = match &parameters {
         Ok(parameters) => parameters,
         Err(violations) => return refused(violations),
     };
@@ -144,7 +142,7 @@ impl Rendering<'_> {
     /// It does not run. Nothing that has to be fetched is needed for that: a catalogue
     /// that is missing keeps no machine running.
     fn at_rest(&self, policy: &WorkspacePolicy, composite: Composite<'_>, life: &Life) -> Response {
-        let origin = match composite.origin() {
+        let origin = match claim::origin(composite) {
             Ok(origin) => origin,
             Err(why) => return self.refused(Some(policy), &why),
         };

@@ -5,6 +5,7 @@ use api::capacity::WorkspaceCapacityType;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
 
+use crate::claim;
 use crate::compose::resource_names;
 use crate::composite::Composite;
 use crate::cost::budget;
@@ -22,7 +23,7 @@ pub fn of(
 ) -> Vec<Requirement> {
     let composite = request.composite.as_ref().map(Composite::new);
     let mut required = catalogue::requirements(policy);
-    let Some((composite, origin)) = composite.and_then(|c| Some((c, c.origin().ok()?))) else {
+    let Some((composite, origin)) = composite.and_then(|c| Some((c, c.origin()?))) else {
         return required;
     };
     required.extend(owner::requirement(policy, &origin));
@@ -32,7 +33,7 @@ pub fn of(
     let is_on_demand =
         market.unwrap_or(policy.defaults.capacity_type) == WorkspaceCapacityType::OnDemand;
     let recorded = previous.home.as_ref();
-    let has_home = (composite.asks_for_home() && is_on_demand)
+    let has_home = (claim::asks_for_home(composite) && is_on_demand)
         || recorded.is_some_and(|home| home.pool.is_none())
         || request.observed.contains_key(resource_names::HOME);
     if has_home {

@@ -6,19 +6,19 @@ use api::catalogue::{Catalogue, Network};
 use api::policy::WorkspacePolicy;
 use api::workspace::{ChosenImage, Placement, WorkspaceParameters};
 
+use thiserror::Error;
+
 use crate::claim_paths::ClaimPaths;
 use crate::compose::Seen;
 use crate::compose::resource_names;
 use crate::composite::Composite;
-use crate::hold::Hold;
 use crate::limits::InstanceType;
-use crate::outcome::Unresolved;
-use crate::refusal::Refusal;
+use crate::outcome::{Hold, Problem, Refusal, Unresolved};
 use crate::request::Request;
 use crate::schema::Violations;
 use crate::user_data::UserData;
 use crate::wanted::Wanted;
-use crate::{catalogue, image, limits, owner, placement, software};
+use crate::{catalogue, claim, image, limits, owner, placement, software};
 
 /// What is missing without a network.
 pub const NO_SSH_NETWORK: &str = "nobody can connect: add the networks you connect from to \
@@ -60,10 +60,10 @@ pub fn workspace(
         parameters,
         image: recorded,
     } = claimed;
-    let origin = composite.origin()?;
+    let origin = claim::origin(composite)?;
     placement::check(request, parameters, Placement::Ec2, resource_names::owns)?;
     let types = limits::instance_types(parameters);
-    let allowed = allowed(policy, parameters, &types, seen).map_err(Refusal::Parameters)?;
+    let allowed = allowed(policy, parameters, &types, seen).map_err(Refusal::parameters)?;
     owner::check(policy, parameters, &origin, request)?;
 
     let catalogue = catalogue::read(policy, request)?;
@@ -146,10 +146,10 @@ fn network(
             .observed
             .contains_key(resource_names::SECURITY_GROUP);
     if needs_group && !network.subnet_ids.is_empty() && network.vpc_id.is_none() {
-        return Err(Hold::NetworkIncomplete {
+        return Err(Hold::new(&NetworkIncomplete {
             name: policy.catalogue.name.clone(),
             region: region.to_owned(),
-        });
+        }));
     }
     Ok(network)
 }
@@ -221,4 +221,24 @@ fn notice(
         );
     }
     notices.join("; ")
+}
+
+/// Subnets without their VPC, where a security group has to be made.
+#[derive(Clone, Debug, Error)]
+#[error(
+    "EnvironmentConfig {name} has data.networks.{region}.subnetIds and neither vpcId nor \
+         securityGroupIds: an on-demand workspace needs a group in the subnets' VPC, add one of \
+         the two"
+)]
+struct NetworkIncomplete {
+    /// The `EnvironmentConfig`.
+    name: String,
+    /// The workspace's region.
+    region: String,
+}
+
+impl Problem for NetworkIncomplete {
+    fn reason(&self) -> &'static str {
+        "NetworkIncomplete"
+    }
 }

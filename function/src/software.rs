@@ -3,8 +3,8 @@
 use api::policy::WorkspacePolicy;
 use api::workspace::{ChosenImage, WorkspaceParameters};
 
-use crate::refusal::Refusal;
-use crate::schema::{Violation, Violations};
+use crate::outcome::Refusal;
+use crate::schema::Violation;
 
 /// The `OpenCV` release of a claim that names none.
 const DEFAULT_OPENCV: &str = "4.8.0";
@@ -98,7 +98,7 @@ pub fn choose(
                 None => "input.defaults.pytorchVersion",
             };
             let violation = Violation::new(path, problem);
-            return Err(Refusal::Parameters(Violations::from(violation)));
+            return Err(Refusal::parameters(violation));
         }
     };
     Ok(Software {

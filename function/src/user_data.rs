@@ -4,13 +4,16 @@
 //! Everything that a person typed goes through a serializer, into a scalar of
 //! its own; the script is constant and reads files.
 
+use std::fmt;
 use std::sync::LazyLock;
 
 use api::lifecycle::AgentPolicy;
 use api::policy::BehaviourVersion;
 use serde::Serialize;
 
-use crate::refusal::Refusal;
+use thiserror::Error;
+
+use crate::outcome::{Problem, Refusal};
 use crate::software::{Pytorch, PytorchSource, Software};
 
 /// EC2's limit, before base64.
@@ -80,7 +83,7 @@ impl UserData<'_> {
         let files = self.files()?;
         let document = ["#cloud-config\n", &head, "write_files:\n", &files, &tail].concat();
         if document.len() > LIMIT {
-            return Err(Refusal::UserDataTooLarge { limit: LIMIT });
+            return Err(Refusal::new(&TooLarge { limit: LIMIT }));
         }
         Ok(document)
     }
@@ -151,10 +154,7 @@ impl UserData<'_> {
         };
         serde_json::to_string(&workspace)
             .map(|json| json + "\n")
-            .map_err(|error| Refusal::Unwritable {
-                what: "workspace.json",
-                problem: error.to_string(),
-            })
+            .map_err(|error| Refusal::unwritable("workspace.json", &error))
     }
 
     fn requirements(&self) -> String {
@@ -205,19 +205,16 @@ fn constant(files: &[File<'_>]) -> Result<String, String> {
 fn written(constant: &'static Constant) -> Result<&'static str, Refusal> {
     match &**constant {
         Ok(text) => Ok(text),
-        Err(problem) => Err(unwritable(problem.clone())),
+        Err(problem) => Err(unwritable(problem)),
     }
 }
 
 fn yaml(part: &impl Serialize) -> Result<String, Refusal> {
-    serde_yaml::to_string(part).map_err(|error| unwritable(error.to_string()))
+    serde_yaml::to_string(part).map_err(|error| unwritable(&error))
 }
 
-fn unwritable(problem: String) -> Refusal {
-    Refusal::Unwritable {
-        what: "the user data",
-        problem,
-    }
+fn unwritable(problem: &impl fmt::Display) -> Refusal {
+    Refusal::unwritable("the user data", problem)
 }
 
 #[derive(Serialize)]
@@ -271,4 +268,21 @@ struct Workspace<'a> {
     pytorch_python: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pytorch_index_url: Option<&'a str>,
+}
+
+/// User data would exceed what EC2 takes.
+#[derive(Clone, Debug, Error)]
+#[error(
+    "spec.parameters.ssh.publicKeys: with the owner's keys of the catalogue they make user \
+     data larger than EC2's {limit} bytes; remove some, or use shorter ones such as ssh-ed25519"
+)]
+struct TooLarge {
+    /// EC2's limit.
+    limit: usize,
+}
+
+impl Problem for TooLarge {
+    fn reason(&self) -> &'static str {
+        "ParametersInvalid"
+    }
 }

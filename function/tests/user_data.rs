@@ -9,7 +9,6 @@
 mod case;
 
 use api::policy::BehaviourVersion;
-use function_gpu_workspace::refusal::Refusal;
 use function_gpu_workspace::software::{Pytorch, PytorchSource, Software};
 use function_gpu_workspace::user_data::UserData;
 use function_sdk_rust::resource::struct_to_json;
@@ -223,11 +222,9 @@ fn user_data_stays_small() {
     };
     assert!(without(std::slice::from_ref(&rsa)).unwrap() <= 4096);
     assert!(without(&vec![rsa.clone(); 15]).unwrap() <= 16 * 1024);
-    let refused = without(&vec![rsa; 20]);
-    assert!(matches!(
-        refused,
-        Err(Refusal::UserDataTooLarge { limit: 16384 })
-    ));
+    let refused = without(&vec![rsa; 20]).unwrap_err();
+    assert_eq!(refused.reason(), "ParametersInvalid");
+    assert!(refused.to_string().contains("16384 bytes"), "{refused}");
 }
 
 #[test]

@@ -14,10 +14,10 @@ use super::names::{Names, WORKSPACE_LABEL};
 use super::resource_names;
 use super::seen::Seen;
 use super::wanted::{Wanted, WantedHome};
-use crate::hold;
+use crate::keep;
 use crate::labels::OWNER_LABEL;
+use crate::outcome::Refusal;
 use crate::quantity;
-use crate::refusal::Refusal;
 use crate::schema::Violation;
 
 /// The volume claim template of homes to be made.
@@ -44,14 +44,14 @@ pub fn composed(wanted: &Wanted, seen: Seen<'_>, nodes: i32) -> BTreeMap<String,
     let observed = seen.observed.iter();
     let mut homes: BTreeMap<String, Value> = observed
         .filter(|(key, _)| resource_names::home_of_node(key).is_some())
-        .map(|(key, claim)| (key.clone(), hold::kept(claim)))
+        .map(|(key, claim)| (key.clone(), keep::kept(claim)))
         .collect();
     let Some(home) = wanted.home.as_ref().filter(|_| wanted.deletes_home) else {
         return homes;
     };
     for node in 0..nodes {
         let pod = wanted.names.pod(node);
-        let adopted = || seen.home_of(&pod).map(|claim| hold::kept(claim.object()));
+        let adopted = || seen.home_of(&pod).map(|claim| keep::kept(claim.object()));
         homes
             .entry(resource_names::node_home(node))
             .or_insert_with(|| adopted().unwrap_or_else(|| claim(wanted, home, &pod)));
@@ -84,7 +84,7 @@ pub fn check(wanted: &Wanted, seen: Seen<'_>) -> Result<(), Refusal> {
         wanted.names.namespace
     );
     let violation = Violation::new("spec.parameters.owner", problem);
-    Err(Refusal::Parameters(violation.into()))
+    Err(Refusal::parameters(violation))
 }
 
 /// Homes that are smaller than the claim asks for, with the way to let them grow: a

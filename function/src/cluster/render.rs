@@ -18,14 +18,16 @@ use super::resource_names;
 use super::seen::{Pod, Seen};
 use super::wanted::{self, Wanted};
 use super::{activity, choice};
+use crate::claim;
 use crate::composite::Composite;
 use crate::cost::budget::{self, Verdict};
 use crate::cost::{self, Cost, price};
 use crate::desired::{Composed, Desired};
-use crate::hold::{self, Hold};
+use crate::keep;
 use crate::lifecycle::life::{Life, Sight};
+use crate::outcome::Hold;
+use crate::outcome::Refusal;
 use crate::outcome::Unresolved;
-use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::requirement::Requirement;
 use crate::response::{Condition, Response, fields};
@@ -40,8 +42,8 @@ const DEFAULT_DOMAIN: &str = "cluster.local";
 
 /// Decides.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
-    let previous = composite.status();
-    let parameters = composite.parameters();
+    let previous = claim::status(composite);
+    let parameters = claim::parameters(composite);
     let rendering = Rendering {
         request,
         composite,
@@ -51,11 +53,11 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
     };
     let policy = match input::policy(request.policy.as_ref()) {
         Ok(policy) => policy,
-        Err(violations) => return rendering.refused(None, &Refusal::Policy(violations)),
+        Err(violations) => return rendering.refused(None, &Refusal::policy(&violations)),
     };
     let (life, cost) = match rendering.life(&policy) {
         Ok(both) => both,
-        Err(wrong) => return rendering.refused(Some(&policy), &Refusal::Parameters(wrong)),
+        Err(wrong) => return rendering.refused(Some(&policy), &Refusal::parameters(wrong)),
     };
     cost.told(life.told(rendering.decided(&policy, &life, &cost)))
 }
@@ -261,8 +263,8 @@ impl Rendering<'_> {
 
     fn as_observed(&self, domain: Option<&str>) -> Report {
         let names = match self.composite.origin() {
-            Ok(origin) => Names::of(&origin, domain.unwrap_or(DEFAULT_DOMAIN)),
-            Err(_) => Names::of(
+            Some(origin) => Names::of(&origin, domain.unwrap_or(DEFAULT_DOMAIN)),
+            None => Names::of(
                 &crate::composite::Origin {
                     namespace: String::new(),
                     name: self.composite.name().to_owned(),
@@ -297,7 +299,7 @@ impl Rendering<'_> {
 /// An observed object as it must be desired to stay as it is. A Secret's contents
 /// are the pods', and Kueue's keys are Kueue's.
 fn kept(key: &str, observed: &Value) -> Value {
-    let mut kept = hold::kept(observed);
+    let mut kept = keep::kept(observed);
     match key {
         // What is in a Lease is the agent's.
         _ if key.starts_with(resource_names::NODE_ACTIVITY_PREFIX) => {

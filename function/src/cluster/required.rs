@@ -10,13 +10,16 @@ use super::names::{HOMES, Names, PODS, WORKLOADS, WORKSPACE_LABEL};
 use super::record::Record;
 use super::seen::StatefulSet;
 use super::{choice, queue};
+use thiserror::Error;
+
 use crate::composite::{Composite, Origin};
 use crate::cost::budget;
-use crate::hold::Hold;
 use crate::labels::KUEUE;
+use crate::outcome::{Hold, Problem};
 use crate::request::{Request, Required};
 use crate::requirement::{Requirement, Which};
-use crate::{catalogue, flavor, owner};
+use crate::schema::Violations;
+use crate::{catalogue, claim, flavor, owner};
 
 const FLAVOR: &str = "flavor";
 /// The API version of flavors and users, as a constant of the requirement.
@@ -33,7 +36,7 @@ pub fn requirements(
 ) -> Vec<Requirement> {
     debug_assert_eq!(API_VERSION, format!("{WORKSPACE_GROUP}/{VERSION}"));
     let mut required = catalogue::requirements(policy);
-    let (Some(cluster), Ok(origin)) = (&policy.cluster, composite.origin()) else {
+    let (Some(cluster), Ok(origin)) = (&policy.cluster, claim::origin(composite)) else {
         return required;
     };
     required.extend(owner::requirement(policy, &origin));
@@ -119,13 +122,13 @@ fn ours(requirement: &str, kind: &'static str, name: &str) -> Requirement {
 pub fn flavor(request: &Request, name: &str) -> Result<WorkspaceFlavorSpec, Hold> {
     let name = name.to_owned();
     let found = match request.required(FLAVOR) {
-        Required::Unresolved => return Err(Hold::FlavorUnresolved { name }),
-        Required::Absent => return Err(Hold::FlavorAbsent { name }),
+        Required::Unresolved => return Err(FlavorUnusable::Unresolved { name }.into()),
+        Required::Absent => return Err(FlavorUnusable::Absent { name }.into()),
         Required::Present(found) => found,
     };
     let none = json!({});
     flavor::read(found.get("spec").unwrap_or(&none))
-        .map_err(|violations| Hold::FlavorInvalid { name, violations })
+        .map_err(|violations| FlavorUnusable::Invalid { name, violations }.into())
 }
 
 /// The keys of the `DevUser`, where the policy says that there are some; none for
@@ -139,14 +142,72 @@ pub fn dev_user_keys(
         return Ok(Vec::new());
     }
     match request.required(budget::REQUIREMENT) {
-        Required::Unresolved => Err(Hold::DevUserUnresolved {
+        Required::Unresolved => Err(Hold::new(&DevUserUnresolved {
             name: parameters.owner.clone(),
-        }),
+        })),
         Required::Absent => Ok(Vec::new()),
         Required::Present(user) => {
             let keys = user.pointer("/spec/publicKeys").and_then(Value::as_array);
             let keys = keys.into_iter().flatten().filter_map(Value::as_str);
             Ok(keys.map(str::to_owned).collect())
         }
+    }
+}
+
+/// Why the flavor cannot be used.
+#[derive(Clone, Debug, Error)]
+enum FlavorUnusable {
+    /// Crossplane has not fetched the flavor yet.
+    #[error("waiting for Crossplane to fetch WorkspaceFlavor {name}")]
+    Unresolved {
+        /// The `WorkspaceFlavor`.
+        name: String,
+    },
+    /// There is no such flavor.
+    #[error(
+        "WorkspaceFlavor {name} does not exist: create it, or name another one in \
+         spec.parameters.flavor or the Composition's input.cluster.defaultFlavor"
+    )]
+    Absent {
+        /// The `WorkspaceFlavor`.
+        name: String,
+    },
+    /// The flavor does not fit its schema.
+    #[error("WorkspaceFlavor {name} is not usable: {violations}")]
+    Invalid {
+        /// The `WorkspaceFlavor`.
+        name: String,
+        /// Fields under `spec`.
+        violations: Violations,
+    },
+}
+
+impl Problem for FlavorUnusable {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Unresolved { .. } => "FlavorUnresolved",
+            Self::Absent { .. } => "FlavorMissing",
+            Self::Invalid { .. } => "FlavorInvalid",
+        }
+    }
+}
+
+impl From<FlavorUnusable> for Hold {
+    fn from(problem: FlavorUnusable) -> Self {
+        Self::new(&problem)
+    }
+}
+
+/// Crossplane has not fetched the owner yet.
+#[derive(Clone, Debug, Error)]
+#[error("waiting for Crossplane to fetch DevUser {name}")]
+struct DevUserUnresolved {
+    /// The `DevUser`.
+    name: String,
+}
+
+impl Problem for DevUserUnresolved {
+    fn reason(&self) -> &'static str {
+        "DevUserUnresolved"
     }
 }

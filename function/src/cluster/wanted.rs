@@ -10,9 +10,10 @@ use super::names::Names;
 use super::record::Record;
 use super::resource_names;
 use super::{choice, required};
+use crate::claim;
 use crate::composite::Composite;
+use crate::outcome::Refusal;
 use crate::outcome::Unresolved;
-use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::schema::{Violation, Violations};
 use crate::{catalogue, lifecycle, limits, owner, placement, resolve};
@@ -61,8 +62,8 @@ pub fn wanted(
     life: lifecycle::Step,
     request: &Request,
 ) -> Result<Wanted, Unresolved> {
-    let origin = composite.origin()?;
-    let parameters = parameters.map_err(|wrong| Refusal::Parameters(wrong.clone()))?;
+    let origin = claim::origin(composite)?;
+    let parameters = parameters.map_err(|wrong| Refusal::parameters(wrong.clone()))?;
     placement::check(
         request,
         parameters,
@@ -72,10 +73,10 @@ pub fn wanted(
     let Some(cluster) = &policy.cluster else {
         let problem = "must be EC2: the policy has no input.cluster";
         let violation = Violation::new("spec.parameters.placement", problem);
-        return Err(Refusal::Parameters(violation.into()).into());
+        return Err(Refusal::parameters(violation).into());
     };
-    let ssh_cidrs = limits::ssh_cidrs(parameters, policy).map_err(Refusal::Parameters)?;
-    limits::check_home(parameters, policy).map_err(Refusal::Parameters)?;
+    let ssh_cidrs = limits::ssh_cidrs(parameters, policy).map_err(Refusal::parameters)?;
+    limits::check_home(parameters, policy).map_err(Refusal::parameters)?;
     owner::check(policy, parameters, &origin, request)?;
 
     let catalogue = catalogue::read(policy, request)?;
@@ -89,7 +90,7 @@ pub fn wanted(
     let made_from = flavor.and_then(|(name, spec)| {
         let pods = choice::pods(parameters, cluster, name, &spec);
         Ok(Record {
-            pods: pods.map_err(Refusal::Parameters)?,
+            pods: pods.map_err(Refusal::parameters)?,
             owner: parameters.owner.clone(),
             domain: cluster.domain.clone(),
         })
@@ -118,7 +119,7 @@ fn flavor<'a>(
     cluster: &'a ClusterPolicy,
     parameters: &'a WorkspaceParameters,
 ) -> Result<(&'a str, WorkspaceFlavorSpec), Unresolved> {
-    let name = choice::flavor(parameters, cluster).map_err(Refusal::Parameters)?;
+    let name = choice::flavor(parameters, cluster).map_err(Refusal::parameters)?;
     Ok((name, required::flavor(request, name)?))
 }
 

@@ -7,7 +7,7 @@ use api::workspace::{GpuDevWorkspaceStatus, HomeStatus};
 use serde_json::Value;
 
 use crate::compose::resource_names;
-use crate::hold;
+use crate::keep;
 use crate::managed::Managed;
 use crate::on_demand::home::{self, Home};
 use crate::on_demand::order;
@@ -85,7 +85,7 @@ impl<'a> Seen<'a> {
         if key == resource_names::HOME {
             home::held(observed, self.recorded_home)
         } else {
-            hold::kept(observed)
+            keep::kept(observed)
         }
     }
 

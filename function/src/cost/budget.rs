@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use super::ledger::{Ledger, SAME, hours};
 use super::subject::Subject;
+use crate::claim;
 use crate::composite::{Composite, Origin};
 use crate::finding::Cause;
 use crate::lifecycle::Step;
@@ -103,7 +104,7 @@ pub fn read(
     owner: &str,
     composite: Composite<'_>,
 ) -> Budget {
-    let (Some(budgets), Ok(origin)) = (&policy.budgets, composite.origin()) else {
+    let (Some(budgets), Ok(origin)) = (&policy.budgets, claim::origin(composite)) else {
         return Budget::Off;
     };
     let owner = owner.to_owned();

@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
+use crate::claim;
 use crate::composite::Composite;
 use crate::cost::budget;
 use crate::cost::ledger::{SAME, TICK, hours, rounded, whole_seconds};
@@ -72,13 +73,13 @@ impl Workspace {
         let mut workspaces: Vec<Self> = found
             .iter()
             .map(Composite::new)
-            .filter(|composite| composite.owner() == owner)
+            .filter(|composite| claim::owner(*composite) == owner)
             .filter_map(|composite| {
-                let origin = composite.origin().ok()?;
+                let origin = composite.origin()?;
                 Some(Self {
                     key: budget::key(&origin, composite),
                     uid: composite.id().uid,
-                    cost: composite.status().cost,
+                    cost: claim::status(composite).cost,
                 })
             })
             .collect();

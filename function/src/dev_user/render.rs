@@ -17,11 +17,11 @@ use super::resource_names;
 use crate::composite::Composite;
 use crate::desired::{Composed, Desired};
 use crate::managed::Managed;
-use crate::refusal::Refusal;
+use crate::outcome::Refusal;
 use crate::request::Request;
 use crate::response::{Condition, Response, fields};
 use crate::schema::{self, Violation};
-use crate::{hold, input};
+use crate::{input, keep};
 
 /// Kubernetes' longest name of a namespace.
 const LONGEST: usize = 63;
@@ -31,9 +31,7 @@ const UNSETTLED_TTL: Duration = Duration::from_secs(10);
 const SHORTEST_TTL: Duration = Duration::from_secs(1);
 
 /// Decides.
-pub fn render(request: &Request) -> Response {
-    let none = Value::Null;
-    let composite = Composite::new(request.composite.as_ref().unwrap_or(&none));
+pub fn render(request: &Request, composite: Composite<'_>) -> Response {
     match resolve(request, composite) {
         Ok((policy, spec)) => {
             // A namespace cannot be renamed: it keeps the prefix that it was made with.
@@ -61,10 +59,11 @@ fn resolve(
     request: &Request,
     composite: Composite<'_>,
 ) -> Result<(DevUserPolicy, DevUserSpec), Refusal> {
-    let policy = input::dev_user_policy(request.policy.as_ref()).map_err(Refusal::Policy)?;
+    let policy =
+        input::dev_user_policy(request.policy.as_ref()).map_err(|wrong| Refusal::policy(&wrong))?;
     let none = json!({});
     let spec = request.composite.as_ref().and_then(|xr| xr.get("spec"));
-    let spec = schema::dev_user(spec.unwrap_or(&none)).map_err(Refusal::Parameters)?;
+    let spec = schema::dev_user(spec.unwrap_or(&none)).map_err(Refusal::parameters)?;
     let name = composite.name();
     let fits = policy.namespace_prefix.len() + name.len() <= LONGEST
         && name
@@ -77,9 +76,10 @@ fn resolve(
             policy.namespace_prefix,
             LONGEST - policy.namespace_prefix.len()
         );
-        return Err(Refusal::Parameters(
-            Violation::new("metadata.name", problem).into(),
-        ));
+        return Err(Refusal::parameters(Violation::new(
+            "metadata.name",
+            problem,
+        )));
     }
     Ok((policy, spec))
 }
@@ -101,7 +101,7 @@ fn composed(request: &Request, user: User<'_>) -> Response {
     }
     if contents == Contents::Unknown {
         for (key, object) in observed {
-            let kept = || hold::kept(object);
+            let kept = || keep::kept(object);
             objects.entry(key.clone()).or_insert_with(kept);
         }
     }

@@ -13,7 +13,7 @@ use super::{fields, instance, resource};
 use crate::compose::resource_names;
 use crate::composite::CompositeId;
 use crate::finding::Cause;
-use crate::hold;
+use crate::keep;
 use crate::managed::{EXTERNAL_NAME, Managed};
 use crate::request::Request;
 use crate::wanted::Wanted;
@@ -293,7 +293,7 @@ fn actions(policy: &WorkspacePolicy, is_recorded: bool) -> &'static [&'static st
 
 /// A volume that is held: as it is, with the id by which it is found again.
 pub fn held(observed: &Value, recorded: Option<&HomeStatus>) -> Value {
-    let mut volume = hold::kept(observed);
+    let mut volume = keep::kept(observed);
     name_as_recorded(&mut volume, Some(Managed::new(observed)), recorded);
     volume
 }

@@ -14,6 +14,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use serde_json::Value;
 
+use crate::claim;
 use crate::composite::Composite;
 use crate::request::Request;
 use crate::response::Response;
@@ -56,10 +57,10 @@ impl Spending {
         let cost = desired.status.get("cost");
         let usd = |field: &str| cost?.get(field).and_then(Value::as_f64);
         match (usd("hourlyUsd"), usd("soFarUsd"), composite.origin()) {
-            (Some(hourly_usd), Some(month_usd), Ok(origin)) => {
+            (Some(hourly_usd), Some(month_usd), Some(origin)) => {
                 let workspace = Workspace {
                     asked: now,
-                    owner: composite.owner().to_owned(),
+                    owner: claim::owner(composite).to_owned(),
                     namespace: origin.namespace,
                     hourly_usd,
                     month_usd,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::home;
 use super::observed::ObservedPool;
 use crate::compose::resource_names;
-use crate::refusal::Refusal;
+use crate::outcome::Refusal;
 use crate::wanted::Wanted;
 
 const KIND: &str = "SpotPool";
@@ -63,10 +63,8 @@ pub fn desired(
         policy,
         home::desired(wanted, policy, observed),
     );
-    let mut spec = serde_json::to_value(spec).map_err(|error| Refusal::Unwritable {
-        what: "the SpotPool",
-        problem: error.to_string(),
-    })?;
+    let mut spec =
+        serde_json::to_value(spec).map_err(|error| Refusal::unwritable("the SpotPool", &error))?;
     // Left to the API server's default, so that an operator may change it.
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("managementPolicies");

@@ -1,0 +1,101 @@
+//! What a composite says as a workspace, with a claim or without one.
+
+use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use thiserror::Error;
+
+use crate::composite::{Composite, Origin};
+use crate::outcome::{Problem, Refusal};
+use crate::schema::{self, Violations};
+
+/// Neither a claim nor the XR itself says where to compose.
+#[derive(Clone, Debug, Error)]
+#[error(
+    "metadata.namespace: {kind} {name} has no namespace to compose into; create a \
+     GpuDevWorkspaceClaim in a namespace instead of the {kind} itself"
+)]
+struct NoNamespace {
+    kind: String,
+    name: String,
+}
+
+impl Problem for NoNamespace {
+    fn reason(&self) -> &'static str {
+        "CompositeInvalid"
+    }
+}
+
+/// Where the workspace lives, and what people call it.
+pub fn origin(composite: Composite<'_>) -> Result<Origin, Refusal> {
+    composite.origin().ok_or_else(|| {
+        Refusal::new(&NoNamespace {
+            kind: composite.kind().to_owned(),
+            name: composite.name().to_owned(),
+        })
+    })
+}
+
+/// `spec.parameters`, checked again: an XR may be older than its schema.
+pub fn parameters(composite: Composite<'_>) -> Result<WorkspaceParameters, Violations> {
+    let none = json!({});
+    schema::parameters(composite.at(&["spec", "parameters"]).unwrap_or(&none))
+}
+
+/// Whether the workspace is to be in the cluster, its parameters valid or not.
+pub fn is_in_cluster(composite: Composite<'_>) -> bool {
+    composite.text(&["spec", "parameters", "placement"]) == "Cluster"
+}
+
+/// Whose workspace it is, the parameters valid or not.
+pub fn owner<'a>(composite: Composite<'a>) -> &'a str {
+    composite.text(&["spec", "parameters", "owner"])
+}
+
+/// Whether the parameters mention a home volume, valid or not.
+pub fn asks_for_home(composite: Composite<'_>) -> bool {
+    composite.at(&["spec", "parameters", "home"]).is_some()
+}
+
+/// The status as the last call left it. A field that another version of this
+/// function wrote in a shape unknown here counts as unset.
+pub fn status(composite: Composite<'_>) -> GpuDevWorkspaceStatus {
+    GpuDevWorkspaceStatus {
+        phase: field(composite, "phase"),
+        message: field(composite, "message"),
+        ssh: field(composite, "ssh"),
+        instance_id: field(composite, "instanceId"),
+        instance_type: field(composite, "instanceType"),
+        capacity_type: field(composite, "capacityType"),
+        zone: field(composite, "zone"),
+        public_ip: field(composite, "publicIp"),
+        private_ip: field(composite, "privateIp"),
+        image: field(composite, "image"),
+        home: field(composite, "home"),
+        pods: field(composite, "pods"),
+        nodes: field(composite, "nodes").unwrap_or_default(),
+        host_keys: field(composite, "hostKeys").unwrap_or_default(),
+        queue: field(composite, "queue"),
+        lifecycle: field(composite, "lifecycle"),
+        activity: field(composite, "activity"),
+        cost: field(composite, "cost"),
+    }
+}
+
+fn field<T: DeserializeOwned>(composite: Composite<'_>, name: &str) -> Option<T> {
+    T::deserialize(composite.at(&["status", name])?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_phase_of_another_version_does_not_lose_the_image() {
+        let xr =
+            json!({"status": {"phase": "Asleep", "image": {"id": "ami-1", "name": "default"}}});
+        let status = status(Composite::new(&xr));
+        assert_eq!(status.phase, None);
+        assert_eq!(status.image.unwrap().id, "ami-1");
+    }
+}
