@@ -48,7 +48,7 @@ pub fn is_in_cluster(composite: Composite<'_>) -> bool {
 }
 
 /// Whose workspace it is, the parameters valid or not.
-pub fn owner<'a>(composite: Composite<'a>) -> &'a str {
+pub fn owner(composite: Composite<'_>) -> &str {
     composite.text(&["spec", "parameters", "owner"])
 }
 

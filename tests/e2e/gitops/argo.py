@@ -94,11 +94,14 @@ class ArgoCd:
         seen: list[str] = []
         over = threading.Event()
 
+        def look() -> None:
+            health = self.health(name)
+            if health and (not seen or seen[-1] != health):
+                seen.append(health)
+
         def watch() -> None:
             while not over.wait(PERIOD):
-                health = self.health(name)
-                if health and (not seen or seen[-1] != health):
-                    seen.append(health)
+                look()
 
         thread = threading.Thread(target=watch)
         thread.start()
@@ -107,6 +110,8 @@ class ArgoCd:
         finally:
             over.set()
             thread.join()
+            # The test may have seen a health that came after the last look.
+            look()
 
     def _ask(self, path: str, body: Any = None) -> Any:
         pods = self._cluster.all(

@@ -63,9 +63,14 @@ def test_a_workspaces_life_plays_through_without_a_sync_fight(
         '{"spec": {"parameters": {"instanceType": "g5.xlarge"}}}',
     )
     until("selfHeal", lambda: argocd.operations(name) == 2)
+
+    def instance_type() -> str:
+        asked: str = team.workspace("peace")["spec"]["parameters"]["instanceType"]
+        return asked
+
+    until("what git says", lambda: instance_type() == "g4dn.xlarge")
     argocd.await_health(name, "Healthy", seconds=120)
-    found = team.workspace("peace")["spec"]["parameters"]["instanceType"]
-    assert found == "g4dn.xlarge"
+    assert (argocd.operations(name), instance_type()) == (2, "g4dn.xlarge")
 
     # Another size, by a commit: one sync.
     workspaces.write(
