@@ -13,7 +13,8 @@ from environment.objects import Object
 from environment.waiting import until
 from lifecycle.life import moment, runs, says, stays
 
-LIMIT = 15
+# Long enough for ssh to open a session on a busy machine before the first stop.
+LIMIT = 30
 KEPT = 2 * LIMIT
 LIFECYCLE = {"stopAfterIdle": f"{LIMIT}s"}
 ANNOTATION = "gpu.platform.acme.io/activity"
