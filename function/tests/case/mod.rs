@@ -92,15 +92,18 @@ pub fn is_workspace(name: &str) -> bool {
     ["GpuDevWorkspace", "GpuDevWorkspaceClaim"].contains(&kind)
 }
 
-/// Whether a case is one of a workspace in the cluster.
+/// Whether a case is one of a workspace in the cluster: what is there decides, before the
+/// claim does.
 pub fn is_in_cluster(name: &str) -> bool {
     let request = request_json(name);
-    let placement = "/observed/composite/resource/spec/parameters/placement";
     let resources = request.pointer("/observed/resources");
-    let mut names = resources.and_then(Value::as_object).into_iter().flatten();
-    is_workspace(name)
-        && (request.pointer(placement) == Some(&json!("Cluster"))
-            || names.any(|(name, _)| name.starts_with("cluster-")))
+    let names = resources.and_then(Value::as_object).into_iter().flatten();
+    let mut names = names.map(|(name, _)| name.as_str());
+    let placement = "/observed/composite/resource/spec/parameters/placement";
+    let placement = request.pointer(placement) == Some(&json!("Cluster"));
+    let of_cluster = |name: &str| name.starts_with("cluster-");
+    let own = names.find(|name| own_names::is_own(name) && *name != "workspace-connection");
+    is_workspace(name) && own.map_or(placement, of_cluster)
 }
 
 /// Whether a case is one of a workspace on EC2, wherever its claim wants it.
