@@ -11,7 +11,7 @@ use nix::fcntl::{Flock, FlockArg};
 /// Why a machine stops, for `WORKSPACE_STOP_REASON`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Reason {
-    /// Somebody stops it.
+    /// The owner or the platform stops it.
     Stop,
     /// AWS takes the spot instance back.
     Interruption,

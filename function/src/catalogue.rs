@@ -6,7 +6,6 @@ use api::catalogue::{Catalogue, Prices};
 use api::policy::WorkspacePolicy;
 use serde::Deserialize;
 use serde_json::json;
-
 use thiserror::Error;
 
 use crate::outcome::{Hold, Problem};
@@ -166,12 +165,6 @@ impl Problem for Unusable {
             Self::Absent { .. } => "CatalogueMissing",
             Self::Invalid { .. } | Self::Ambiguous { .. } => "CatalogueInvalid",
         }
-    }
-}
-
-impl From<Unusable> for Hold {
-    fn from(problem: Unusable) -> Self {
-        Self::new(&problem)
     }
 }
 

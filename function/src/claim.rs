@@ -29,7 +29,7 @@ impl Problem for NoNamespace {
 /// Where the workspace lives, and what people call it.
 pub fn origin(composite: Composite<'_>) -> Result<Origin, Refusal> {
     composite.origin().ok_or_else(|| {
-        Refusal::new(&NoNamespace {
+        Refusal::from(NoNamespace {
             kind: composite.kind().to_owned(),
             name: composite.name().to_owned(),
         })

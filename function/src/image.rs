@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use api::catalogue::{Catalogue, Image};
 use api::policy::WorkspacePolicy;
 use api::workspace::ChosenImage;
-
 use thiserror::Error;
 
 use crate::outcome::{Hold, Problem, Refusal, Unresolved};
@@ -122,11 +121,5 @@ impl Problem for ImageMissing {
         match self {
             Self::NotListed { .. } | Self::Unknown { .. } => "ImageMissing",
         }
-    }
-}
-
-impl From<ImageMissing> for Hold {
-    fn from(problem: ImageMissing) -> Self {
-        Self::new(&problem)
     }
 }

@@ -23,8 +23,8 @@ pub trait Kind: Sync {
     fn render(&self, request: &Request, composite: Composite<'_>) -> Response;
 }
 
-/// A group of the Kubernetes API, and a kind of it, as in a Composition's
-/// `compositeTypeRef`, of whatever version.
+/// A group and a kind of the Kubernetes API, as a Composition's `compositeTypeRef` names
+/// them. The version does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupKind {
     /// For example `platform.acme.io`.

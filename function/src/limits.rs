@@ -6,7 +6,6 @@ use api::catalogue::Catalogue;
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 use ipnet::Ipv4Net;
-
 use thiserror::Error;
 
 use crate::outcome::{Hold, Problem, Refusal, Unresolved};
@@ -169,7 +168,7 @@ pub fn check_prices(
                 region: region.to_owned(),
                 instance_type: t.name.clone(),
             };
-            return Err(Hold::new(&missing).into());
+            return Err(Hold::from(missing).into());
         };
         if *price > ceiling {
             let problem = format!(

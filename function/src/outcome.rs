@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::schema::Violations;
 
-/// What keeps a composite from being resolved: an error type of the one who finds it.
+/// Why a composite is not resolved: an error type of the module that finds the problem.
 pub trait Problem: fmt::Display {
     /// The condition's reason.
     fn reason(&self) -> &'static str;
@@ -35,14 +35,6 @@ pub enum Unresolved {
 }
 
 impl Hold {
-    /// What somebody found missing.
-    pub fn new(problem: &impl Problem) -> Self {
-        Self {
-            reason: problem.reason(),
-            message: problem.to_string(),
-        }
-    }
-
     /// The condition's reason.
     pub fn reason(&self) -> &'static str {
         self.reason
@@ -50,14 +42,6 @@ impl Hold {
 }
 
 impl Refusal {
-    /// What somebody found wrong.
-    pub fn new(problem: &impl Problem) -> Self {
-        Self {
-            reason: problem.reason(),
-            message: problem.to_string(),
-        }
-    }
-
     /// The claim asks for something that is malformed or not allowed.
     pub fn parameters(violations: impl Into<Violations>) -> Self {
         Self {
@@ -118,6 +102,24 @@ impl fmt::Display for Unresolved {
         match self {
             Self::Held(why) => why.fmt(f),
             Self::Refused(why) => why.fmt(f),
+        }
+    }
+}
+
+impl<P: Problem> From<P> for Hold {
+    fn from(problem: P) -> Self {
+        Self {
+            reason: problem.reason(),
+            message: problem.to_string(),
+        }
+    }
+}
+
+impl<P: Problem> From<P> for Refusal {
+    fn from(problem: P) -> Self {
+        Self {
+            reason: problem.reason(),
+            message: problem.to_string(),
         }
     }
 }

@@ -3,7 +3,6 @@
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 use serde_json::Value;
-
 use thiserror::Error;
 
 use crate::composite::Origin;
@@ -39,7 +38,7 @@ pub fn check(
         let unresolved = NamespaceUnresolved {
             name: namespace.clone(),
         };
-        return Err(Hold::new(&unresolved).into());
+        return Err(Hold::from(unresolved).into());
     };
     let label = &binding.namespace_label;
     let bound = object

@@ -5,7 +5,6 @@ use api::capacity::WorkspaceCapacityType;
 use api::catalogue::{Catalogue, Network};
 use api::policy::WorkspacePolicy;
 use api::workspace::{ChosenImage, Placement, WorkspaceParameters};
-
 use thiserror::Error;
 
 use crate::claim_paths::ClaimPaths;
@@ -146,7 +145,7 @@ fn network(
             .observed
             .contains_key(resource_names::SECURITY_GROUP);
     if needs_group && !network.subnet_ids.is_empty() && network.vpc_id.is_none() {
-        return Err(Hold::new(&NetworkIncomplete {
+        return Err(Hold::from(NetworkIncomplete {
             name: policy.catalogue.name.clone(),
             region: region.to_owned(),
         }));

@@ -10,7 +10,6 @@ use std::sync::LazyLock;
 use api::lifecycle::AgentPolicy;
 use api::policy::BehaviourVersion;
 use serde::Serialize;
-
 use thiserror::Error;
 
 use crate::outcome::{Problem, Refusal};
@@ -83,7 +82,7 @@ impl UserData<'_> {
         let files = self.files()?;
         let document = ["#cloud-config\n", &head, "write_files:\n", &files, &tail].concat();
         if document.len() > LIMIT {
-            return Err(Refusal::new(&TooLarge { limit: LIMIT }));
+            return Err(Refusal::from(TooLarge { limit: LIMIT }));
         }
         Ok(document)
     }

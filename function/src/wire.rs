@@ -48,7 +48,13 @@ impl<'a> Fields<'a> {
             return Ok(None);
         }
         let (number, kind) = self.key()?;
-        let content = match kind {
+        Ok(Some((number, self.content(number, kind, GROUPS)?)))
+    }
+
+    /// The content of a field, of which groups may nest so many levels more.
+    #[inline]
+    fn content(&mut self, number: u64, kind: u64, levels: u32) -> Result<Content<'a>, Malformed> {
+        Ok(match kind {
             0 => Content::Varint(self.varint()?),
             1 => {
                 let bytes = self.take(8)?.try_into().map_err(|_| Malformed)?;
@@ -59,7 +65,7 @@ impl<'a> Fields<'a> {
                 Content::Bytes(self.take(length)?)
             }
             3 => {
-                self.skip_group(number, GROUPS)?;
+                self.skip_group(number, levels)?;
                 Content::Other
             }
             5 => {
@@ -67,8 +73,7 @@ impl<'a> Fields<'a> {
                 Content::Other
             }
             _ => return Err(Malformed),
-        };
-        Ok(Some((number, content)))
+        })
     }
 
     /// A field's number and wire type.
@@ -85,19 +90,10 @@ impl<'a> Fields<'a> {
     fn skip_group(&mut self, group: u64, levels: u32) -> Result<(), Malformed> {
         let inner = levels.checked_sub(1).ok_or(Malformed)?;
         loop {
-            let (number, kind) = self.key()?;
-            match kind {
-                0 => drop(self.varint()?),
-                1 => drop(self.take(8)?),
-                2 => {
-                    let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
-                    self.take(length)?;
-                }
-                3 => self.skip_group(number, inner)?,
-                4 if number == group => return Ok(()),
-                5 => drop(self.take(4)?),
-                _ => return Err(Malformed),
-            }
+            match self.key()? {
+                (number, 4) if number == group => return Ok(()),
+                (number, kind) => self.content(number, kind, inner)?,
+            };
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a workspace's objects are called, where, and how its nodes find each other.
 
 use crate::composite::Origin;
+use crate::resource_names::hashed;
 
 /// The label of everything that belongs to a workspace in the cluster; its value is
 /// the StatefulSet's name.
@@ -41,7 +42,7 @@ impl Names {
             name: if fits {
                 name.clone()
             } else {
-                crate::resource_names::hashed("workspace-", [name.as_str()])
+                hashed("workspace-", [name.as_str()])
             },
             namespace: origin.namespace.clone(),
             domain: domain.to_owned(),

@@ -142,7 +142,7 @@ pub fn dev_user_keys(
         return Ok(Vec::new());
     }
     match request.required(budget::REQUIREMENT) {
-        Required::Unresolved => Err(Hold::new(&DevUserUnresolved {
+        Required::Unresolved => Err(Hold::from(DevUserUnresolved {
             name: parameters.owner.clone(),
         })),
         Required::Absent => Ok(Vec::new()),
@@ -189,12 +189,6 @@ impl Problem for FlavorUnusable {
             Self::Absent { .. } => "FlavorMissing",
             Self::Invalid { .. } => "FlavorInvalid",
         }
-    }
-}
-
-impl From<FlavorUnusable> for Hold {
-    fn from(problem: FlavorUnusable) -> Self {
-        Self::new(&problem)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::resource_names::is_hashed;
 pub const POOL: &str = "pool";
 /// A further `SpotPool`, while one that does not fit any more is replaced.
 pub const POOL_PREFIX: &str = "pool-";
-/// An on-demand `Instance`, by what it is made of.
+/// The prefix of an on-demand `Instance`; a hash of the fields that EC2 cannot change follows.
 pub const INSTANCE_PREFIX: &str = "instance-";
 /// The on-demand instances' `SecurityGroup`.
 pub const SECURITY_GROUP: &str = "security-group";
@@ -48,17 +48,17 @@ fn is_plain(name: &str) -> bool {
         || is_ssh(name)
 }
 
-/// The key of the rule that lets a network in.
+/// The name of the rule that lets a network in.
 pub fn ssh(cidr: &str) -> String {
     format!("{SSH_PREFIX}{}", cidr.replace(['.', '/'], "-"))
 }
 
-/// The key of the `Usage` that keeps `of` until `by` is gone.
+/// The name of the `Usage` that keeps `of` until `by` is gone.
 pub fn usage(of: &str, by: &str) -> String {
     format!("{USAGE_PREFIX}{of}-by-{by}")
 }
 
-/// Whether the key is that of a rule for one network.
+/// Whether the name is that of a rule for one network.
 pub fn is_ssh(key: &str) -> bool {
     key.strip_prefix(SSH_PREFIX).is_some_and(|network| {
         let numbers: Vec<&str> = network.split('-').collect();
@@ -99,7 +99,8 @@ mod tests {
         }
     }
 
-    /// Holding a resource of another step would bring back what it deleted.
+    /// The function desires what it keeps: kept resources of another step would come back
+    /// after that step deleted them.
     #[test]
     fn resources_of_other_steps_are_left_to_them() {
         for key in [

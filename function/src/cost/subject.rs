@@ -1,4 +1,4 @@
-//! What a cost is told from, and what is written down of it.
+//! The facts that a cost is computed from, and the cost as status records it.
 
 use api::catalogue::Prices;
 use api::cost::{BudgetRequest, CostSource, CostStatus};
@@ -12,7 +12,7 @@ use crate::composite::Composite;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
 
-/// What a cost is told from.
+/// The facts that a cost is computed from.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The workspace.

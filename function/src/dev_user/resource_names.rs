@@ -10,7 +10,7 @@ pub const QUOTA: &str = "user-quota";
 pub const LIMITS: &str = "user-limits";
 /// The `LocalQueue` of the Namespace, for Kueue.
 pub const LOCAL_QUEUE: &str = "user-local-queue";
-/// The `NetworkPolicy` of the Namespace, which admits nobody from outside.
+/// The `NetworkPolicy` of the Namespace, which denies traffic from other namespaces.
 pub const DEFAULT_DENY: &str = "user-default-deny";
 /// The `ClusterUsage` that refuses the deletion of a user with homes.
 pub const PROTECTION: &str = "user-protection";

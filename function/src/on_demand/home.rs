@@ -16,6 +16,7 @@ use crate::finding::Cause;
 use crate::keep;
 use crate::managed::{EXTERNAL_NAME, Managed};
 use crate::request::Request;
+use crate::resource_names::hashed;
 use crate::wanted::Wanted;
 
 /// Our label on attachments. Crossplane forgets a resource as soon as it is no
@@ -321,7 +322,7 @@ fn name_as_recorded(
 
 /// The key of the attachment to an instance.
 pub fn attachment_key(instance: &str) -> String {
-    crate::resource_names::hashed(resource_names::ATTACHMENT_PREFIX, [instance])
+    hashed(resource_names::ATTACHMENT_PREFIX, [instance])
 }
 
 /// The desired attachment to the instance that holds the volume: none before
@@ -371,6 +372,6 @@ pub fn label(composite: &CompositeId) -> String {
     if composite.name.len() <= 63 {
         composite.name.clone()
     } else {
-        crate::resource_names::hashed("workspace-", [composite.name.as_str()])
+        hashed("workspace-", [composite.name.as_str()])
     }
 }

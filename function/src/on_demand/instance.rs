@@ -11,6 +11,7 @@ use super::{fields, resource};
 use crate::compose::resource_names;
 use crate::finding::{Cause, Finding, Machine, Outlook};
 use crate::managed::Managed;
+use crate::resource_names::hashed;
 use crate::user_data::HOME_UNIT_NAME;
 use crate::wanted::Wanted;
 
@@ -45,7 +46,7 @@ pub fn fresh_key<'a>(
         place.subnet.unwrap_or_default(),
         recorded.unwrap_or_default(),
     ];
-    crate::resource_names::hashed(
+    hashed(
         resource_names::INSTANCE_PREFIX,
         made_of.into_iter().chain(lost),
     )

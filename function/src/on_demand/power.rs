@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{fields, instance, resource};
 use crate::compose::resource_names;
 use crate::managed::Managed;
+use crate::resource_names::hashed;
 
 const KIND: &str = "InstanceState";
 /// An annotation of the Instance that changes when its machine was turned on or off:
@@ -37,7 +38,7 @@ impl Power {
 
 /// The key of an instance's power.
 pub fn key(id: &str) -> String {
-    crate::resource_names::hashed(resource_names::POWER_PREFIX, [id])
+    hashed(resource_names::POWER_PREFIX, [id])
 }
 
 /// The desired power of an instance.

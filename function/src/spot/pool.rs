@@ -13,6 +13,7 @@ use super::home;
 use super::observed::ObservedPool;
 use crate::compose::resource_names;
 use crate::outcome::Refusal;
+use crate::resource_names::hashed;
 use crate::wanted::Wanted;
 
 const KIND: &str = "SpotPool";
@@ -29,7 +30,7 @@ pub fn fresh_key(wanted: &Wanted, market: PoolCapacityType, plain_is_taken: bool
         PoolCapacityType::OnDemand => "OnDemand",
     };
     let types = wanted.instance_types.iter().map(String::as_str);
-    crate::resource_names::hashed(resource_names::POOL_PREFIX, types.chain([market]))
+    hashed(resource_names::POOL_PREFIX, types.chain([market]))
 }
 
 /// Whether what the pool runs is what is wanted, so that the pool may simply be

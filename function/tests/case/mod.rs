@@ -10,7 +10,7 @@ pub mod own_names;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 use function_gpu_workspace::call::Call;
 use function_gpu_workspace::kinds::KINDS;
@@ -225,8 +225,8 @@ pub fn golden(response: &RunFunctionResponse) -> Value {
     for (_, resource) in resources.into_iter().flatten() {
         let user_data = resource.pointer_mut("/resource/spec/forProvider/userData");
         if let Some(Value::String(user_data)) = user_data {
-            for (name, text) in scripts() {
-                *user_data = user_data.replace(&text, &format!("    ({name})\n"));
+            for (name, text) in &*SCRIPTS {
+                *user_data = user_data.replace(text, &format!("    ({name})\n"));
             }
         }
     }
@@ -250,7 +250,7 @@ pub fn programs_by_name(response: &RunFunctionResponse) -> Value {
 }
 
 /// The scripts in user data, as they are indented there.
-fn scripts() -> Vec<(String, String)> {
+static SCRIPTS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let read = |name: &str| fs::read_to_string(source("user_data").join(name)).unwrap();
     let before = "uid=$(id -u developer)\n";
     let home = read("home.sh");
@@ -267,7 +267,7 @@ fn scripts() -> Vec<(String, String)> {
         *text = lines.collect();
     }
     scripts
-}
+});
 
 fn source(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
