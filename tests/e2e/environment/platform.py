@@ -39,7 +39,12 @@ class Platform:
             found = self.workspace(name)
             return found["status"] if is_ready(found) else None
 
-        return until(f"claim {name} to be Ready", look, seconds)
+        return until(
+            f"claim {name} to be Ready",
+            look,
+            seconds,
+            instead=lambda: self.workspace(name).get("status"),
+        )
 
     def condition(
         self, name: str, type_: str, status: str, word: str = "", seconds: float = 60
@@ -51,7 +56,12 @@ class Platform:
             text = f"{seen.get('reason')} {seen.get('message')}"
             return seen if seen.get("status") == status and word in text else None
 
-        return until(f"claim {name}: {type_}={status} with {word!r}", look, seconds)
+        return until(
+            f"claim {name}: {type_}={status} with {word!r}",
+            look,
+            seconds,
+            instead=lambda: self.workspace(name).get("status"),
+        )
 
     def phase(
         self, name: str, phase: str, word: str = "", seconds: float = 60
@@ -63,7 +73,12 @@ class Platform:
             fits = status.get("phase") == phase and word in status.get("message", "")
             return status if fits else None
 
-        return until(f"claim {name} to be {phase} with {word!r}", look, seconds)
+        return until(
+            f"claim {name} to be {phase} with {word!r}",
+            look,
+            seconds,
+            instead=lambda: self.workspace(name).get("status"),
+        )
 
     def pool(self) -> Object:
         """The one pool of the namespace."""
