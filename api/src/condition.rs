@@ -11,8 +11,6 @@ pub const SYNCED: &str = "Synced";
 /// The last attempt to start an instance succeeded; its reason is the error's
 /// class otherwise.
 pub const LAUNCHED: &str = "Launched";
-/// Policy, catalogue and parameters fit together.
-pub const CONFIG_RESOLVED: &str = "ConfigResolved";
 /// The workspace's instance runs.
 pub const COMPUTE_READY: &str = "ComputeReady";
 /// The workspace stops within half an hour, unless somebody does something.

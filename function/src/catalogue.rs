@@ -11,11 +11,12 @@ use thiserror::Error;
 use crate::outcome::{Hold, Problem};
 use crate::request::{Request, Required};
 use crate::requirement::{Requirement, Which};
-use crate::schema::{self, Violations};
+use crate::validation::{Schema, Violations};
 
 /// The requirement for the first `EnvironmentConfig`; a Composition may name it
 /// so as a requirement of its own, which saves Crossplane a call.
 pub const REQUIREMENT: &str = "catalogue";
+static DATA: Schema<Catalogue> = Schema::of("data");
 const API_VERSION: &str = "apiextensions.crossplane.io/v1beta1";
 const KIND: &str = "EnvironmentConfig";
 
@@ -83,10 +84,11 @@ fn read_part(required: Required<'_>, name: &str) -> Result<Catalogue, Unusable> 
     };
     let none = json!({});
     let data = config.get("data").filter(|data| !data.is_null());
-    schema::catalogue(data.unwrap_or(&none)).map_err(|violations| Unusable::Invalid {
-        name: name.to_owned(),
-        violations,
-    })
+    DATA.read(data.unwrap_or(&none))
+        .map_err(|violations| Unusable::Invalid {
+            name: name.to_owned(),
+            violations,
+        })
 }
 
 /// Adds a part. Whatever two of them have is an error: which one counts would
@@ -194,7 +196,7 @@ mod tests {
             "catalogue": {"name": "gpu-workspaces", "further": further},
             "allowedInstanceTypes": ["g4dn.*"]
         });
-        crate::input::policy(Some(&input)).unwrap()
+        crate::policy::read(Some(&input)).unwrap()
     }
 
     fn message(configs: &[(&str, Option<Value>)]) -> String {

@@ -7,7 +7,9 @@ use thiserror::Error;
 
 use crate::composite::{Composite, Origin};
 use crate::outcome::{Problem, Refusal};
-use crate::schema::{self, Violations};
+use crate::validation::{Schema, Violations};
+
+static PARAMETERS: Schema<WorkspaceParameters> = Schema::of("spec.parameters");
 
 /// Neither a claim nor the XR itself says where to compose.
 #[derive(Clone, Debug, Error)]
@@ -39,7 +41,7 @@ pub fn origin(composite: Composite<'_>) -> Result<Origin, Refusal> {
 /// `spec.parameters`, checked again: an XR may be older than its schema.
 pub fn parameters(composite: Composite<'_>) -> Result<WorkspaceParameters, Violations> {
     let none = json!({});
-    schema::parameters(composite.at(&["spec", "parameters"]).unwrap_or(&none))
+    PARAMETERS.read(composite.at(&["spec", "parameters"]).unwrap_or(&none))
 }
 
 /// Whether the workspace is to be in the cluster, its parameters valid or not.
@@ -97,5 +99,48 @@ mod tests {
         let status = status(Composite::new(&xr));
         assert_eq!(status.phase, None);
         assert_eq!(status.image.unwrap().id, "ami-1");
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_by_its_path() {
+        let cases = [
+            (json!({}), "spec.parameters.owner: is required"),
+            (
+                json!({"owner": "Alice"}),
+                "spec.parameters.owner: must match ^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$",
+            ),
+            (
+                json!({"owner": "a".repeat(64)}),
+                "spec.parameters.owner: must have at most 63 characters",
+            ),
+            (
+                json!({"owner": "a", "ssh": {"publicKeys": ["ssh-rsa AAAA", "nonsense"]}}),
+                "spec.parameters.ssh.publicKeys[1]: must match ^(ssh-ed25519",
+            ),
+            (
+                json!({"owner": "a", "placement": "Moon"}),
+                "spec.parameters.placement: must be \"EC2\" or \"Cluster\"",
+            ),
+            (
+                json!({"owner": "a", "capacityType": "Reserved"}),
+                "spec.parameters.capacityType: must be \"Spot\" or \"SpotWithFallback\" or \"OnDemand\"",
+            ),
+            (
+                json!({"owner": "a", "opencvVersion": 4.8}),
+                "spec.parameters.opencvVersion: 4.8 is not of types \"null\", \"string\"",
+            ),
+        ];
+        for (value, expected) in cases {
+            let message = PARAMETERS.read(&value).unwrap_err().to_string();
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn several_wrong_values_are_all_named_in_a_fixed_order() {
+        let value = json!({"region": "mars", "owner": "-"});
+        let message = PARAMETERS.read(&value).unwrap_err().to_string();
+        let owner = message.find("spec.parameters.owner").unwrap();
+        assert!(owner < message.find("; spec.parameters.region").unwrap());
     }
 }

@@ -1,7 +1,7 @@
 //! The pool's field paths in the words of the claim: who reads the message has
 //! never seen the pool.
 
-use crate::limits::InstanceType;
+use crate::instance_types::InstanceType;
 
 const PREFIX: &str = "spec.forProvider.";
 

@@ -2,6 +2,8 @@
 
 use api::capacity::InstanceCapacityType;
 
+use crate::cause::Cause;
+
 /// The reason of a machine that was stopped and is on its way again.
 pub const STARTING: &str = "Starting";
 
@@ -74,29 +76,9 @@ pub struct Machine {
     pub host_key: Option<String>,
 }
 
-/// Why something is not ready.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
-    /// One word for machines.
-    pub reason: String,
-    /// For people.
-    pub message: String,
-}
-
-impl Cause {
-    /// A cause.
-    pub fn new(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            reason: reason.into(),
-            message: message.into(),
-        }
-    }
-
-    /// The machine of the last call is gone. `why` is EC2's reason, where it
-    /// told one.
-    pub fn lost(id: &str, why: Option<&str>) -> Self {
-        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-        let message = format!("instance {id} is gone{why}, waiting for another one");
-        Self::new("Interrupted", message)
-    }
+/// The machine of the last call is gone. `why` is EC2's reason, where it told one.
+pub fn lost(id: &str, why: Option<&str>) -> Cause {
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    let message = format!("instance {id} is gone{why}, waiting for another one");
+    Cause::new("Interrupted", message)
 }

@@ -4,15 +4,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::condition::CONFIG_RESOLVED;
 use api::flavor::WorkspaceFlavorSpec;
 use serde_json::{Map, Value, json};
 
 use crate::composite::Composite;
 use crate::desired::Desired;
 use crate::quantity;
-use crate::response::{Condition, Response};
-use crate::schema::{self, Violation, Violations};
+use crate::response::{CONFIG_RESOLVED, Condition, Response};
+use crate::validation::{Schema, Violation, Violations};
 
 /// The composite's kind.
 pub const KIND: &str = "WorkspaceFlavor";
@@ -20,6 +19,8 @@ pub const KIND: &str = "WorkspaceFlavor";
 const TTL: Duration = Duration::from_hours(1);
 /// What NCCL's variables begin with.
 const NCCL: &str = "NCCL_";
+
+static SPEC: Schema<WorkspaceFlavorSpec> = Schema::of("spec");
 
 /// Decides.
 pub fn render(composite: Composite<'_>) -> Response {
@@ -47,7 +48,7 @@ pub fn render(composite: Composite<'_>) -> Response {
 
 /// Reads a flavor, and checks what a schema cannot.
 pub fn read(spec: &Value) -> Result<WorkspaceFlavorSpec, Violations> {
-    let flavor = schema::flavor(spec)?;
+    let flavor = SPEC.read(spec)?;
     let mut violations = Vec::new();
     if quantity::memory(&flavor.shm_size) > quantity::memory(&flavor.memory) {
         let problem = format!(

@@ -8,7 +8,7 @@ use api::workspace::ChosenImage;
 use thiserror::Error;
 
 use crate::outcome::{Hold, Problem, Refusal, Unresolved};
-use crate::schema::Violation;
+use crate::validation::Violation;
 
 const DEFAULT_KEY: &str = "default";
 

@@ -3,11 +3,15 @@
 use api::WORKSPACE_GROUP;
 use api::workspace::Placement;
 
+use function_sdk_rust::proto::v1::RunFunctionResponse;
+use jiff::Timestamp;
+
+use crate::call::Call;
 use crate::composite::Composite;
 use crate::kind::{GroupKind, Kind, Kinds};
 use crate::request::Request;
 use crate::response::Response;
-use crate::{cluster, compose, connection, dev_user, flavor, placement, render};
+use crate::{cluster, compose, connection, dev_user, flavor, placement, render, service};
 
 /// Every kind that this function serves.
 pub static KINDS: Kinds = Kinds(&[&Workspace, &WorkspaceFlavor, &DevUser]);
@@ -16,6 +20,11 @@ pub static KINDS: Kinds = Kinds(&[&Workspace, &WorkspaceFlavor, &DevUser]);
 struct Workspace;
 struct WorkspaceFlavor;
 struct DevUser;
+
+/// Answers a call, as of a time.
+pub fn answer(call: Call, now: Timestamp) -> RunFunctionResponse {
+    service::answer(KINDS, call, now, |_, _| {})
+}
 
 /// Decides what is desired.
 pub fn render(request: &Request) -> Response {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Parser;
-use function_gpu_workspace::server::spending::Spending;
+use function_gpu_workspace::kinds::KINDS;
+use function_gpu_workspace::server::endpoint::Function;
 use function_gpu_workspace::server::{self, Arguments};
-use function_gpu_workspace::service::answer_seen;
+use function_gpu_workspace::service;
+use function_gpu_workspace::spending::Spending;
 use function_sdk_rust::logging;
 use jiff::Timestamp;
 
@@ -24,11 +26,15 @@ async fn main() -> ExitCode {
     let observed = Arc::clone(&spending);
     let answer = Box::leak(Box::new(move |call| {
         let now = now.unwrap_or_else(Timestamp::now);
-        answer_seen(call, now, |request, response| {
+        service::answer(KINDS, call, now, |request, response| {
             observed.observe(request, response, Instant::now());
         })
     }));
-    match server::run(answer, &spending, &arguments).await {
+    let function = Function {
+        kinds: KINDS,
+        answer,
+    };
+    match server::run(function, vec![Box::new(spending)], &arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("function-gpu-workspace: {error}");

@@ -1,10 +1,14 @@
 //! An observed resource: a managed one of whichever provider, or one of Kubernetes' own.
 
-use api::condition::{LAST_ASYNC_OPERATION, READY, SYNCED};
 use serde_json::Value;
 
 /// Crossplane's annotation with a resource's id at its provider.
 pub const EXTERNAL_NAME: &str = "crossplane.io/external-name";
+
+const READY: &str = "Ready";
+const SYNCED: &str = "Synced";
+/// upjet's: the last create, update or delete that it ran in the background.
+const LAST_ASYNC_OPERATION: &str = "LastAsyncOperation";
 
 /// A condition as it is observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

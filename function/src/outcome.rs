@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::schema::Violations;
+use crate::validation::Violations;
 
 /// Why a composite is not resolved: an error type of the module that finds the problem.
 pub trait Problem: fmt::Display {

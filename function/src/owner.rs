@@ -9,7 +9,7 @@ use crate::composite::Origin;
 use crate::outcome::{Hold, Problem, Refusal, Unresolved};
 use crate::request::{Request, Required};
 use crate::requirement::{Requirement, Which};
-use crate::schema::Violation;
+use crate::validation::Violation;
 
 const REQUIREMENT: &str = "namespace";
 

@@ -7,7 +7,7 @@ use crate::composite::Composite;
 use crate::connection;
 use crate::outcome::Refusal;
 use crate::request::Request;
-use crate::schema::Violation;
+use crate::validation::Violation;
 
 /// Whether a composition resource name is that of a part of a placement.
 type Owns = fn(&str) -> bool;

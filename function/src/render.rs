@@ -4,19 +4,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::condition::CONFIG_RESOLVED;
 use api::lifecycle::StopReason;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 
+use crate::cause::Cause;
 use crate::claim;
 use crate::claim_paths::ClaimPaths;
 use crate::compose::{Rest, Seen};
 use crate::composite::Composite;
 use crate::cost::budget::{self, Verdict};
-use crate::cost::{self, Cost, price};
+use crate::cost::{self, Cost};
 use crate::desired::{Composed, Desired};
-use crate::finding::Cause;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::{Life, Sight};
 use crate::outcome::Hold;
@@ -26,10 +25,10 @@ use crate::request::Request;
 use crate::requirement::Requirement;
 use crate::requirements;
 use crate::resolve::{self, Claimed};
-use crate::response::{Condition, Response, fields};
-use crate::schema::Violations;
+use crate::response::{CONFIG_RESOLVED, Condition, Response, fields};
 use crate::status::{self, Report};
-use crate::{catalogue, input, limits, spot};
+use crate::validation::Violations;
+use crate::{catalogue, conditions, instance_types, policy, prices, spot};
 
 /// How soon to look whether a volume is detached.
 const DETACHING_TTL: Duration = Duration::from_secs(10);
@@ -47,7 +46,7 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
         previous: &previous,
         seen: Seen::new(request, &previous),
     };
-    let policy = match input::policy(request.policy.as_ref()) {
+    let policy = match policy::read(request.policy.as_ref()) {
         Ok(policy) => policy,
         Err(violations) => return rendering.refused(None, &Refusal::policy(&violations)),
     };
@@ -119,20 +118,20 @@ impl Rendering<'_> {
             sight,
             self.request.now,
         )?;
-        let prices = catalogue::prices(policy, self.request);
-        let prices = prices.as_ref();
+        let listed = catalogue::prices(policy, self.request);
+        let listed = listed.as_ref();
         let region = &parameters.region;
-        let types = limits::instance_types(parameters);
+        let types = instance_types::of(parameters);
         let market = parameters
             .capacity_type
             .unwrap_or(policy.defaults.capacity_type);
         let subject = cost::subject::Subject {
             composite,
             previous: self.previous,
-            prices,
-            running: price::of_machines(prices, region, &self.seen.machines()),
+            prices: listed,
+            running: prices::of_machines(listed, region, &self.seen.machines()),
             is_on: self.seen.is_on(),
-            highest: &price::highest(prices, region, &types, market),
+            highest: &prices::highest(listed, region, &types, market),
             now: self.request.now,
         };
         let cost = Cost::of(subject, &budget, &life);
@@ -162,7 +161,7 @@ impl Rendering<'_> {
     ) -> Response {
         let report = status::at_rest(&rest, because, phase, self.previous);
         let is_detaching = rest.home.as_ref().is_some_and(|home| home.detaching);
-        let config = Condition::config_resolved(notice);
+        let config = conditions::config_resolved(notice);
         let ttl = ttl(policy, is_detaching || !rest.left.is_empty());
         self.composed(policy, config, report, rest.resources, ttl)
     }
@@ -201,7 +200,7 @@ impl Rendering<'_> {
             notices.push(OLD_USER_DATA.to_owned());
         }
         notices.retain(|notice| !notice.is_empty());
-        let config = Condition::config_resolved(notices.join("; "));
+        let config = conditions::config_resolved(notices.join("; "));
         let ttl = ttl(policy, composition.is_detaching());
         Ok(self.composed(policy, config, report, composition.resources, ttl))
     }
@@ -239,7 +238,7 @@ impl Rendering<'_> {
         let mut report = status::report(&composition, self.previous);
         if composition.resources.is_empty() {
             report.status.message = Some(why.to_string());
-            report.compute = Condition::compute_blocked();
+            report.compute = conditions::compute_blocked();
             report.home = None;
         }
         let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
@@ -250,7 +249,7 @@ impl Rendering<'_> {
     fn refused(&self, policy: Option<&WorkspacePolicy>, why: &Refusal) -> Response {
         let paths = policy.map(|policy| self.claim_paths(policy));
         let (compute, home) = if self.request.observed.is_empty() {
-            (Condition::compute_blocked(), None)
+            (conditions::compute_blocked(), None)
         } else {
             let composition = self.seen.held(&paths.unwrap_or_default());
             let report = status::report(&composition, self.previous);
@@ -278,7 +277,7 @@ impl Rendering<'_> {
     /// As much as is known of a workspace that is not resolved.
     fn claim_paths(&self, policy: &WorkspacePolicy) -> ClaimPaths {
         let image = self.previous.image.as_ref();
-        let types = self.parameters.map(limits::instance_types);
+        let types = self.parameters.map(instance_types::of);
         let region = self.parameters.map(|parameters| parameters.region.clone());
         ClaimPaths {
             catalogue: policy.catalogue.name.clone(),

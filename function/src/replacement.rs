@@ -116,7 +116,7 @@ fn target<'a>(candidates: &'a [Candidate<'_>], fresh: &'a str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Cause;
+    use crate::cause::Cause;
     use api::capacity::InstanceCapacityType;
 
     fn candidate(key: &'static str, fits: bool, serves: bool) -> Candidate<'static> {

@@ -11,17 +11,16 @@ use crate::claim_paths::ClaimPaths;
 use crate::compose::Seen;
 use crate::compose::resource_names;
 use crate::composite::Composite;
-use crate::limits::InstanceType;
+use crate::instance_types::InstanceType;
 use crate::outcome::{Hold, Problem, Refusal, Unresolved};
 use crate::request::Request;
-use crate::schema::Violations;
 use crate::user_data::UserData;
+use crate::validation::Violations;
 use crate::wanted::Wanted;
-use crate::{catalogue, claim, image, limits, owner, placement, software};
-
-/// What is missing without a network.
-pub const NO_SSH_NETWORK: &str = "nobody can connect: add the networks you connect from to \
-                                  spec.parameters.ssh.allowedCidrs";
+use crate::{
+    capacity, catalogue, claim, homes, image, instance_types, owner, placement, public_keys,
+    software, ssh_networks,
+};
 
 /// A workspace about which everything is known.
 #[derive(Clone, Debug)]
@@ -61,29 +60,29 @@ pub fn workspace(
     } = claimed;
     let origin = claim::origin(composite)?;
     placement::check(request, parameters, Placement::Ec2, resource_names::owns)?;
-    let types = limits::instance_types(parameters);
+    let types = instance_types::of(parameters);
     let allowed = allowed(policy, parameters, &types, seen).map_err(Refusal::parameters)?;
     owner::check(policy, parameters, &origin, request)?;
 
     let catalogue = catalogue::read(policy, request)?;
     let region = parameters.region.as_str();
-    limits::check_prices(&types, region, policy, &catalogue)?;
+    instance_types::check_prices(&types, region, policy, &catalogue)?;
     let network = network(policy, &catalogue, region, allowed.capacity_type, request)?;
     let booted = seen.booted_image();
     let image = image::choose(recorded, booted, region, &catalogue, policy)?;
     let software = software::choose(parameters, policy, &image)?;
-    let public_keys = public_keys(parameters, &catalogue, &[]);
+    let keys = public_keys::of(parameters, &catalogue, &[]);
     let user_data = UserData {
         behaviour: policy.behaviour_version,
         owner: &parameters.owner,
-        public_keys: &public_keys,
+        public_keys: &keys,
         sudo: policy.instance.sudo,
         software: &software,
         home: allowed.has_home,
         agent: policy.lifecycle.agent.as_ref(),
     };
     Ok(Workspace {
-        notice: notice(policy, parameters, &public_keys, &allowed, &network),
+        notice: notice(policy, parameters, &keys, &allowed, &network),
         paths: ClaimPaths {
             catalogue: policy.catalogue.name.clone(),
             region: parameters.region.clone(),
@@ -120,13 +119,13 @@ fn allowed(
     types: &[InstanceType],
     seen: &Seen<'_>,
 ) -> Result<Allowed, Violations> {
-    limits::check_instance_types(types, policy)?;
-    limits::check_region(parameters, policy)?;
-    limits::check_home(parameters, policy)?;
+    instance_types::check(types, policy)?;
+    capacity::check_region(parameters, policy)?;
+    homes::check(parameters, policy)?;
     Ok(Allowed {
         has_home: parameters.home.is_some() || seen.home_keeper().is_some(),
-        capacity_type: limits::capacity_type(parameters, policy, seen.home_keeper())?,
-        ssh_cidrs: limits::ssh_cidrs(parameters, policy)?,
+        capacity_type: capacity::capacity_type(parameters, policy, seen.home_keeper())?,
+        ssh_cidrs: ssh_networks::of(parameters, policy)?,
     })
 }
 
@@ -153,38 +152,6 @@ fn network(
     Ok(network)
 }
 
-/// The owner's keys from the catalogue, then the claim's and further ones, each once.
-pub fn public_keys(
-    parameters: &WorkspaceParameters,
-    catalogue: &Catalogue,
-    further: &[String],
-) -> Vec<String> {
-    let known = catalogue
-        .owners
-        .get(&parameters.owner)
-        .map(|owner| &owner.public_keys);
-    let claimed = parameters.ssh.as_ref().map(|ssh| &ssh.public_keys);
-    let mut keys: Vec<String> = Vec::new();
-    for key in known.into_iter().chain(claimed).flatten().chain(further) {
-        if !keys.contains(key) {
-            keys.push(key.clone());
-        }
-    }
-    keys
-}
-
-/// What is missing without a key, which may be added `elsewhere` as well.
-pub fn no_public_key(elsewhere: &str) -> String {
-    format!("nobody can log in: add a key to spec.parameters.ssh.publicKeys, or to {elsewhere}")
-}
-
-/// Where the catalogue has the owner's keys.
-pub fn keys_in_catalogue(policy: &WorkspacePolicy, parameters: &WorkspaceParameters) -> String {
-    let catalogue = &policy.catalogue.name;
-    let owner = &parameters.owner;
-    format!("data.owners.{owner}.publicKeys of EnvironmentConfig {catalogue}")
-}
-
 fn notice(
     policy: &WorkspacePolicy,
     parameters: &WorkspaceParameters,
@@ -200,11 +167,13 @@ fn notice(
         .is_some_and(|ssh| !ssh.allowed_cidrs.is_empty());
     let mut notices = Vec::new();
     if public_keys.is_empty() {
-        notices.push(no_public_key(&keys_in_catalogue(policy, parameters)));
+        notices.push(public_keys::missing(&public_keys::in_catalogue(
+            policy, parameters,
+        )));
     }
     if network.security_group_ids.is_empty() {
         if allowed.ssh_cidrs.is_empty() {
-            notices.push(NO_SSH_NETWORK.to_owned());
+            notices.push(ssh_networks::NONE.to_owned());
         }
     } else if claims_networks {
         notices.push(format!(

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use api::condition::{COMPUTE_READY, CONFIG_RESOLVED};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::desired::Desired;
 use crate::requirement::Requirement;
 
+/// The condition of every composite: its configuration is complete and allowed.
+pub const CONFIG_RESOLVED: &str = "ConfigResolved";
 /// How soon to look again at what a person has to change.
 const REFUSED_TTL: Duration = Duration::from_mins(1);
 
@@ -75,21 +76,6 @@ impl Condition {
             reason: reason.into(),
             message: message.into(),
         }
-    }
-
-    /// `ConfigResolved` as it is when nothing is missing.
-    pub fn config_resolved(notice: String) -> Self {
-        Self::holds_but(CONFIG_RESOLVED, "Resolved", notice)
-    }
-
-    /// `ComputeReady` where there is no compute: none is composed until
-    /// `ConfigResolved` holds.
-    pub fn compute_blocked() -> Self {
-        Self::fails(
-            COMPUTE_READY,
-            "ConfigUnresolved",
-            format!("waiting for {CONFIG_RESOLVED}"),
-        )
     }
 }
 

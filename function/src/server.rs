@@ -27,11 +27,11 @@ pub mod incoming;
 pub mod metrics;
 pub mod metrics_endpoint;
 pub mod signals;
-pub mod spending;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus_client::collector::Collector;
 use rustls::ServerConfig;
 use tokio::sync::{oneshot, watch};
 use tonic::service::Routes;
@@ -45,10 +45,9 @@ pub use error::Error;
 
 use address::Listener;
 use certificates::Certificates;
-use endpoint::{Answer, Endpoint, Package, V1, V1Beta1};
+use endpoint::{Endpoint, Function, Package, V1, V1Beta1};
 use metrics::{Counted, Metrics};
 use signals::Signals;
-use spending::Spending;
 
 /// How long running calls may take after the first signal. Kubernetes kills
 /// after 30 seconds.
@@ -58,25 +57,26 @@ const KEEPALIVE: Duration = Duration::from_mins(1);
 const MEGABYTE: usize = 1024 * 1024;
 
 /// Serves the function until SIGTERM or SIGINT, then until the last running
-/// call is answered, at most 20 seconds. A second signal ends it at once.
+/// call is answered, at most 20 seconds. A second signal ends it at once. The metrics show
+/// what `collectors` collect as well.
 ///
 /// # Errors
 ///
 /// Arguments, certificates or addresses that cannot be used, before anything is
 /// served; [`Error::Interrupted`] after a second signal.
 pub async fn run(
-    answer: Answer,
-    spending: &Arc<Spending>,
+    function: Function,
+    collectors: Vec<Box<dyn Collector>>,
     arguments: &Arguments,
 ) -> Result<(), Error> {
     let certificates = arguments.certificates()?.map(Certificates::read);
     let certificates = certificates.transpose()?;
     let mut signals = Signals::install()?;
     let listener = Listener::bind("--address", &arguments.address, arguments.network)?;
-    let metrics = Arc::new(Metrics::new(spending));
+    let metrics = Arc::new(Metrics::new(collectors));
     serve_metrics(arguments, &metrics)?;
     let limit = arguments.max_recv_message_size.get() as usize * MEGABYTE;
-    let (health, routes) = routes(answer, limit).await?;
+    let (health, routes) = routes(function, limit).await?;
 
     let address = listener.address;
     let transport = if certificates.is_some() {
@@ -115,15 +115,15 @@ pub async fn run(
 }
 
 /// Everything that is served: the function in both versions, health, reflection.
-async fn routes(answer: Answer, limit: usize) -> Result<(HealthReporter, Routes), Error> {
+async fn routes(function: Function, limit: usize) -> Result<(HealthReporter, Routes), Error> {
     let (health, health_service) = tonic_health::server::health_reporter();
     for service in SERVICES {
         health
             .set_service_status(service, ServingStatus::Serving)
             .await;
     }
-    let routes = Routes::new(Endpoint::<V1>::new(answer, limit))
-        .add_service(Endpoint::<V1Beta1>::new(answer, limit))
+    let routes = Routes::new(Endpoint::<V1>::new(function, limit))
+        .add_service(Endpoint::<V1Beta1>::new(function, limit))
         .add_service(health_service)
         .add_service(descriptors::reflection()?.build_v1()?)
         .add_service(descriptors::reflection()?.build_v1alpha()?);

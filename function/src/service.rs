@@ -10,24 +10,20 @@ use tracing::debug;
 use crate::call::Call;
 use crate::composite::Composite;
 use crate::encode;
-use crate::kinds::render;
+use crate::kind::Kinds;
 use crate::request::Request;
 use crate::response::Response;
 
-/// Answers a call, as of a time.
-pub fn answer(call: Call, now: Timestamp) -> RunFunctionResponse {
-    answer_seen(call, now, |_, _| {})
-}
-
-/// Answers a call, and shows the decision to somebody.
-pub fn answer_seen(
+/// Answers a call, as of a time, and shows the decision to `observe`.
+pub fn answer(
+    kinds: Kinds,
     mut call: Call,
     now: Timestamp,
     observe: impl FnOnce(&Request, &Response),
 ) -> RunFunctionResponse {
     call.request.now = now;
     let request = &call.request;
-    let response = render(request);
+    let response = kinds.render(request);
     observe(request, &response);
     let composite = request.composite.as_ref().map(Composite::new);
     debug!(

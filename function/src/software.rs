@@ -4,7 +4,7 @@ use api::policy::WorkspacePolicy;
 use api::workspace::{ChosenImage, WorkspaceParameters};
 
 use crate::outcome::Refusal;
-use crate::schema::Violation;
+use crate::validation::Violation;
 
 /// The `OpenCV` release of a claim that names none.
 const DEFAULT_OPENCV: &str = "4.8.0";

@@ -3,11 +3,12 @@
 use api::condition::{COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 
+use crate::cause::Cause;
 use crate::compose::{Composition, Rest};
-use crate::finding::{Cause, Finding, Machine, Outlook, STARTING};
+use crate::finding::{Finding, Machine, Outlook, STARTING};
+use crate::login::USER;
 use crate::on_demand::home;
 use crate::response::{Condition, Event, Severity};
-use crate::user_data::USER;
 
 /// `ComputeReady`'s reason while AWS is about to take the machine back.
 const WARNING: &str = "InterruptionWarning";

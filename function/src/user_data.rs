@@ -12,13 +12,12 @@ use api::policy::BehaviourVersion;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::login;
 use crate::outcome::{Problem, Refusal};
 use crate::software::{Pytorch, PytorchSource, Software};
 
 /// EC2's limit, before base64.
 pub const LIMIT: usize = 16 * 1024;
-/// Who logs in.
-pub const USER: &str = "developer";
 
 const SETUP: &str = include_str!("user_data/setup.sh");
 const SETUP_V1: &str = include_str!("user_data/setup_v1.sh");
@@ -68,7 +67,7 @@ impl UserData<'_> {
         let head = yaml(&Head {
             ssh_pwauth: false,
             users: [User {
-                name: USER,
+                name: login::USER,
                 lock_passwd: true,
                 shell: "/bin/bash",
                 sudo: self.sudo.then_some("ALL=(ALL) NOPASSWD:ALL"),

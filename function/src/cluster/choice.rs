@@ -7,7 +7,7 @@ use api::policy::{ClusterPolicy, QueuePolicy};
 use api::workspace::WorkspaceParameters;
 
 use crate::quantity;
-use crate::schema::{Violation, Violations};
+use crate::validation::{Violation, Violations};
 
 /// The label by which NVIDIA's feature discovery names a node's GPUs.
 const PRODUCT_LABEL: &str = "nvidia.com/gpu.product";

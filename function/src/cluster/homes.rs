@@ -18,7 +18,7 @@ use crate::keep;
 use crate::labels::OWNER_LABEL;
 use crate::outcome::Refusal;
 use crate::quantity;
-use crate::schema::Violation;
+use crate::validation::Violation;
 
 /// The volume claim template of homes to be made.
 pub fn template(names: &Names, owner: &str, home: &WantedHome) -> Value {

@@ -17,6 +17,7 @@ mod names;
 mod network;
 mod node;
 mod plan;
+mod prices;
 mod queue;
 mod record;
 mod render;

@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use super::seen::{CONTAINER, Doing, PREPARE, Pod};
-use crate::finding::Cause;
+use crate::cause::Cause;
 
 /// The reason of a pod that no machine takes, for its own sake.
 pub const UNSCHEDULABLE: &str = "Unschedulable";

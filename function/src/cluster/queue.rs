@@ -8,7 +8,7 @@ use api::condition::ADMITTED;
 use serde_json::Value;
 
 use super::seen::{Seen, number, text};
-use crate::finding::Cause;
+use crate::cause::Cause;
 use crate::managed::{Managed, Observed};
 use crate::response::Condition;
 

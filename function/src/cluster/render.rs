@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::condition::CONFIG_RESOLVED;
 use api::lifecycle::StopReason;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::names::Names;
 use super::plan::{self, Plan, Step};
+use super::prices::Nodes;
 use super::record::{self, Record};
 use super::report::{Report, Subject};
 use super::required;
@@ -21,7 +21,7 @@ use super::{activity, choice};
 use crate::claim;
 use crate::composite::Composite;
 use crate::cost::budget::{self, Verdict};
-use crate::cost::{self, Cost, price};
+use crate::cost::{self, Cost};
 use crate::desired::{Composed, Desired};
 use crate::keep;
 use crate::lifecycle::life::{Life, Sight};
@@ -30,9 +30,9 @@ use crate::outcome::Refusal;
 use crate::outcome::Unresolved;
 use crate::request::Request;
 use crate::requirement::Requirement;
-use crate::response::{Condition, Response, fields};
-use crate::schema::Violations;
-use crate::{catalogue, input, lifecycle};
+use crate::response::{CONFIG_RESOLVED, Condition, Response, fields};
+use crate::validation::Violations;
+use crate::{catalogue, conditions, lifecycle, policy};
 
 /// How soon to look again at pods that are on their way, should Crossplane's watches
 /// have stopped listening.
@@ -51,7 +51,7 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
         previous: &previous,
         seen: Seen::new(request),
     };
-    let policy = match input::policy(request.policy.as_ref()) {
+    let policy = match policy::read(request.policy.as_ref()) {
         Ok(policy) => policy,
         Err(violations) => return rendering.refused(None, &Refusal::policy(&violations)),
     };
@@ -96,7 +96,7 @@ impl Rendering<'_> {
             self.request.now,
         )?;
         let prices = catalogue::prices(policy, self.request);
-        let nodes = price::Nodes {
+        let nodes = Nodes {
             prices: prices.as_ref(),
             chosen: pods.as_ref(),
             wanted: policy
@@ -175,7 +175,7 @@ impl Rendering<'_> {
         let config = match &wanted.made_from {
             // The pods run on; what they would be next time is another matter.
             Err(why) => Condition::fails(CONFIG_RESOLVED, why.reason(), plan.notices.join("; ")),
-            Ok(_) => Condition::config_resolved(plan.notices.join("; ")),
+            Ok(_) => conditions::config_resolved(plan.notices.join("; ")),
         };
         self.composed(policy, config, report, plan.objects)
     }
@@ -227,7 +227,7 @@ impl Rendering<'_> {
         let mut report = self.as_observed(domain);
         if self.seen.observed.is_empty() {
             report.status.message = Some(why.to_string());
-            report.conditions = vec![Condition::compute_blocked()];
+            report.conditions = vec![conditions::compute_blocked()];
         }
         let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
         let observed = self.seen.observed.iter();
@@ -237,7 +237,7 @@ impl Rendering<'_> {
 
     fn refused(&self, policy: Option<&WorkspacePolicy>, why: &Refusal) -> Response {
         let conditions = if self.seen.observed.is_empty() {
-            vec![Condition::compute_blocked()]
+            vec![conditions::compute_blocked()]
         } else {
             self.as_observed(None).conditions
         };

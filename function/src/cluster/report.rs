@@ -10,9 +10,9 @@ use super::node::{self, UNSCHEDULABLE, Verdict};
 use super::plan::Step;
 use super::queue::{self, Admission};
 use super::seen::{Pod, Seen, StatefulSet, VolumeClaim};
-use crate::finding::Cause;
+use crate::cause::Cause;
+use crate::login::USER;
 use crate::response::{Condition, Event, Severity};
-use crate::user_data::USER;
 
 /// Where SSH listens.
 const SSH_PORT: &str = "22";

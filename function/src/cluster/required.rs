@@ -18,7 +18,7 @@ use crate::labels::KUEUE;
 use crate::outcome::{Hold, Problem};
 use crate::request::{Request, Required};
 use crate::requirement::{Requirement, Which};
-use crate::schema::Violations;
+use crate::validation::Violations;
 use crate::{catalogue, claim, flavor, owner};
 
 const FLAVOR: &str = "flavor";

@@ -15,8 +15,8 @@ use crate::composite::Composite;
 use crate::outcome::Refusal;
 use crate::outcome::Unresolved;
 use crate::request::Request;
-use crate::schema::{Violation, Violations};
-use crate::{catalogue, lifecycle, limits, owner, placement, resolve};
+use crate::validation::{Violation, Violations};
+use crate::{catalogue, homes, lifecycle, owner, placement, public_keys, ssh_networks};
 
 /// A workspace about which everything is known.
 #[derive(Clone, Debug)]
@@ -75,13 +75,13 @@ pub fn wanted(
         let violation = Violation::new("spec.parameters.placement", problem);
         return Err(Refusal::parameters(violation).into());
     };
-    let ssh_cidrs = limits::ssh_cidrs(parameters, policy).map_err(Refusal::parameters)?;
-    limits::check_home(parameters, policy).map_err(Refusal::parameters)?;
+    let ssh_cidrs = ssh_networks::of(parameters, policy).map_err(Refusal::parameters)?;
+    homes::check(parameters, policy).map_err(Refusal::parameters)?;
     owner::check(policy, parameters, &origin, request)?;
 
     let catalogue = catalogue::read(policy, request)?;
     let users = required::dev_user_keys(request, cluster, parameters)?;
-    let public_keys = resolve::public_keys(parameters, &catalogue, &users);
+    let keys = public_keys::of(parameters, &catalogue, &users);
     let flavor = flavor(request, cluster, parameters);
     let storage_class = flavor
         .as_ref()
@@ -97,9 +97,9 @@ pub fn wanted(
     });
     Ok(Wanted {
         names: Names::of(&origin, &cluster.domain),
-        notices: notices(policy, cluster, parameters, &public_keys, &ssh_cidrs),
+        notices: notices(policy, cluster, parameters, &keys, &ssh_cidrs),
         owner: parameters.owner.clone(),
-        public_keys,
+        public_keys: keys,
         ssh_cidrs,
         state: life.state(),
         deletes_what_is_left: matches!(life, lifecycle::Step::Delete(_))
@@ -135,12 +135,12 @@ fn notices(
         let elsewhere = if cluster.dev_users {
             format!("spec.publicKeys of DevUser {}", parameters.owner)
         } else {
-            resolve::keys_in_catalogue(policy, parameters)
+            public_keys::in_catalogue(policy, parameters)
         };
-        notices.push(resolve::no_public_key(&elsewhere));
+        notices.push(public_keys::missing(&elsewhere));
     }
     if ssh_cidrs.is_empty() {
-        notices.push(resolve::NO_SSH_NETWORK.to_owned());
+        notices.push(ssh_networks::NONE.to_owned());
     }
     if parameters.home.is_none() {
         notices.push(

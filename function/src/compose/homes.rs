@@ -6,8 +6,8 @@ use api::policy::WorkspacePolicy;
 use serde_json::Value;
 
 use super::seen::Seen;
+use crate::capacity::HomeKeeper;
 use crate::compose::resource_names;
-use crate::limits::HomeKeeper;
 use crate::managed::Managed;
 use crate::on_demand::home;
 use crate::on_demand::instance::{self, Place};

@@ -7,9 +7,10 @@ use api::policy::WorkspacePolicy;
 use serde_json::{Value, json};
 
 use super::seen::Seen;
+use crate::cause::Cause;
 use crate::compose::resource_names;
 use crate::desired::Composed;
-use crate::finding::{Cause, Finding, Outlook, STARTING};
+use crate::finding::{Finding, Outlook, STARTING};
 use crate::lifecycle::Step;
 use crate::lifecycle::activity::Reported;
 use crate::managed::Managed;

@@ -4,9 +4,9 @@ use api::capacity::InstanceCapacityType;
 use serde_json::Value;
 
 use super::seen::Seen;
-use crate::cost::price::Machine;
 use crate::on_demand::instance;
 use crate::on_demand::power::Power;
+use crate::prices::Machine;
 
 impl Seen<'_> {
     /// The machines that run.

@@ -13,9 +13,9 @@ use serde::Deserialize;
 
 use super::ledger::{Ledger, SAME, hours};
 use super::subject::Subject;
+use crate::cause::Cause;
 use crate::claim;
 use crate::composite::{Composite, Origin};
-use crate::finding::Cause;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
 use crate::request::{Request, Required};

@@ -15,13 +15,13 @@ pub mod subject;
 
 use std::time::Duration;
 
-use api::condition::{CONFIG_RESOLVED, WITHIN_BUDGET};
+use api::condition::WITHIN_BUDGET;
 use api::cost::CostStatus;
 use jiff::Timestamp;
 
-use crate::finding::Cause;
+use crate::cause::Cause;
 use crate::lifecycle::life::Life;
-use crate::response::{Condition, Event, Response, Severity};
+use crate::response::{CONFIG_RESOLVED, Condition, Event, Response, Severity};
 use budget::{Budget, Verdict};
 use ledger::Ledger;
 use need::Run;

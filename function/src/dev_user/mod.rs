@@ -6,6 +6,7 @@
 
 pub mod budget;
 mod objects;
+mod policy;
 mod protection;
 mod render;
 mod resource_names;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::budget::{self, Workspace};
 use super::objects::User;
+use super::policy;
 use super::protection::{self, Contents};
 use super::resource_names;
 use crate::composite::Composite;
@@ -19,10 +20,11 @@ use crate::desired::{Composed, Desired};
 use crate::managed::Managed;
 use crate::outcome::Refusal;
 use crate::request::Request;
-use crate::response::{Condition, Response, fields};
-use crate::schema::{self, Violation};
-use crate::{input, keep};
+use crate::response::{Response, fields};
+use crate::validation::{Schema, Violation};
+use crate::{conditions, keep};
 
+static SPEC: Schema<DevUserSpec> = Schema::of("spec");
 /// Kubernetes' longest name of a namespace.
 const LONGEST: usize = 63;
 /// While something is on its way.
@@ -59,11 +61,12 @@ fn resolve(
     request: &Request,
     composite: Composite<'_>,
 ) -> Result<(DevUserPolicy, DevUserSpec), Refusal> {
-    let policy =
-        input::dev_user_policy(request.policy.as_ref()).map_err(|wrong| Refusal::policy(&wrong))?;
+    let policy = policy::read(request.policy.as_ref()).map_err(|wrong| Refusal::policy(&wrong))?;
     let none = json!({});
     let spec = request.composite.as_ref().and_then(|xr| xr.get("spec"));
-    let spec = schema::dev_user(spec.unwrap_or(&none)).map_err(Refusal::parameters)?;
+    let spec = SPEC
+        .read(spec.unwrap_or(&none))
+        .map_err(Refusal::parameters)?;
     let name = composite.name();
     let fits = policy.namespace_prefix.len() + name.len() <= LONGEST
         && name
@@ -141,7 +144,7 @@ fn composed(request: &Request, user: User<'_>) -> Response {
             connection: BTreeMap::new(),
             ready: request.readiness(ready),
         }),
-        conditions: vec![Condition::config_resolved(String::new())],
+        conditions: vec![conditions::config_resolved(String::new())],
         events: Vec::new(),
     }
 }

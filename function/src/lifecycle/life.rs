@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::condition::{CONFIG_RESOLVED, STOP_SCHEDULED};
+use api::condition::STOP_SCHEDULED;
 use api::lifecycle::{EXTEND_UNTIL, LifecyclePolicy, RESUME, StopReason, WorkspaceLifecycle};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use jiff::Timestamp;
@@ -13,10 +13,10 @@ use serde_json::Value;
 use super::activity::Reported;
 use super::terms::{self, Terms};
 use super::{Decision, Step, Subject, decide, notice};
+use crate::cause::Cause;
 use crate::composite::Composite;
-use crate::finding::Cause;
-use crate::response::Response;
-use crate::schema::Violations;
+use crate::response::{CONFIG_RESOLVED, Response};
+use crate::validation::Violations;
 
 /// A margin for Crossplane, which comes back up to a tenth earlier or later than asked.
 const EARLY: f64 = 0.9;

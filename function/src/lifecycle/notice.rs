@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::terms::{Length, Terms, after};
 use super::{Decision, Step, WARNINGS};
-use crate::finding::Cause;
+use crate::cause::Cause;
 use crate::response::{Condition, Event, Severity};
 
 const SOON: [&str; 2] = ["StopsWithin30Minutes", "StopsWithin5Minutes"];

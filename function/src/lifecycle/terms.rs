@@ -5,7 +5,7 @@ use api::lifecycle::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use crate::schema::{Violation, Violations};
+use crate::validation::{Violation, Violations};
 
 /// What claim and policy say together.
 #[derive(Clone, Debug, PartialEq, Eq)]

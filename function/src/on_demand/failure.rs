@@ -7,7 +7,7 @@
 
 use provider_core::{ErrorClass, Market, Offering};
 
-use crate::finding::Cause;
+use crate::cause::Cause;
 
 /// A failure of EC2, as far as it can be told from a message.
 #[derive(Clone, Debug, PartialEq, Eq)]

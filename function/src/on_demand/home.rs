@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::{fields, instance, resource};
+use crate::cause::Cause;
 use crate::compose::resource_names;
 use crate::composite::CompositeId;
-use crate::finding::Cause;
 use crate::keep;
 use crate::managed::{EXTERNAL_NAME, Managed};
 use crate::request::Request;

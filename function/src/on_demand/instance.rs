@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::{fields, resource};
+use crate::cause::Cause;
 use crate::compose::resource_names;
-use crate::finding::{Cause, Finding, Machine, Outlook};
+use crate::finding::{self, Finding, Machine, Outlook};
 use crate::managed::Managed;
 use crate::resource_names::hashed;
 use crate::user_data::HOME_UNIT_NAME;
@@ -214,7 +215,7 @@ pub fn finding(instance: Option<Managed<'_>>, recorded: Option<&str>) -> Finding
     let Some(instance) = instance else {
         return Finding::absent(recorded.map_or_else(
             || Cause::new("Creating", "waiting for the Instance to be created"),
-            |id| Cause::lost(id, None),
+            |id| finding::lost(id, None),
         ));
     };
     let runs = state(instance) == Some("running");
@@ -272,7 +273,7 @@ fn cause(instance: Managed<'_>, failure: Option<&Failure>, recorded: Option<&str
     let lost = recorded
         .filter(|_| !runs && !is_stopped(instance))
         .filter(|recorded| id(instance) != Some(recorded) || is_ending(instance))
-        .map(|recorded| Cause::lost(recorded, None));
+        .map(|recorded| finding::lost(recorded, None));
     let failing = failure.map(|failure| {
         let type_ = instance.asked("instanceType").unwrap_or_default();
         failure.cause(&format!("on-demand {type_}"), Some(type_))

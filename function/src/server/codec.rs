@@ -13,11 +13,14 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
 use super::encoding::encode;
 use crate::call::Call;
-use crate::kinds::KINDS;
+use crate::kind::Kinds;
 
 /// Reads requests and writes responses.
-#[derive(Clone, Copy, Debug)]
-pub struct Protocol;
+#[derive(Clone, Copy)]
+pub struct Protocol {
+    /// A request is read by its composite's kind.
+    pub kinds: Kinds,
+}
 
 /// What arrived.
 #[derive(Debug)]
@@ -56,11 +59,11 @@ impl Codec for Protocol {
     type Decoder = Self;
 
     fn encoder(&mut self) -> Self {
-        Self
+        *self
     }
 
     fn decoder(&mut self) -> Self {
-        Self
+        *self
     }
 }
 
@@ -80,7 +83,7 @@ impl Decoder for Protocol {
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Received>, Status> {
         let message = buffer.copy_to_bytes(buffer.remaining());
-        let error = match Call::read(&message, KINDS) {
+        let error = match Call::read(&message, self.kinds) {
             Ok(call) => return Ok(Some(Received::Request(Box::new(call)))),
             Err(error) => error,
         };

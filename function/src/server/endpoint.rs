@@ -17,6 +17,7 @@ use tower_service::Service;
 
 use super::codec::{Protocol, Received};
 use crate::call::Call;
+use crate::kind::Kinds;
 
 /// A version of the protocol.
 pub trait Package: Send + Sync + 'static {
@@ -46,21 +47,30 @@ impl Package for V1Beta1 {
         "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction";
 }
 
-/// What a function does: it answers calls, and waits for nothing.
+/// A composition function.
+#[derive(Clone, Copy)]
+pub struct Function {
+    /// Every kind that it serves.
+    pub kinds: Kinds,
+    /// Answers a call, and waits for nothing.
+    pub answer: Answer,
+}
+
+/// Answers a call.
 pub type Answer = &'static (dyn Fn(Call) -> RunFunctionResponse + Send + Sync);
 
 /// A function, served in one version of the protocol.
 pub struct Endpoint<P> {
-    answer: Answer,
+    function: Function,
     limit: usize,
     package: PhantomData<P>,
 }
 
 impl<P> Endpoint<P> {
     /// Serves the function. `limit`: the largest request, in bytes.
-    pub fn new(answer: Answer, limit: usize) -> Self {
+    pub fn new(function: Function, limit: usize) -> Self {
         Self {
-            answer,
+            function,
             limit,
             package: PhantomData,
         }
@@ -69,7 +79,7 @@ impl<P> Endpoint<P> {
 
 impl<P> Clone for Endpoint<P> {
     fn clone(&self) -> Self {
-        Self::new(self.answer, self.limit)
+        Self::new(self.function, self.limit)
     }
 }
 
@@ -88,14 +98,14 @@ impl<P: Package> Service<http::Request<Body>> for Endpoint<P> {
 
     fn call(&mut self, call: http::Request<Body>) -> Self::Future {
         let limit = self.limit;
-        let function = Called(self.answer);
+        let Function { kinds, answer } = self.function;
         Box::pin(async move {
             if call.uri().path() != P::RUN_FUNCTION {
                 let known = format!("{} has the method RunFunction only", P::SERVICE);
                 return Ok(Status::unimplemented(known).into_http());
             }
-            let mut grpc = Grpc::new(Protocol).max_decoding_message_size(limit);
-            let response = grpc.unary(function, call).await;
+            let mut grpc = Grpc::new(Protocol { kinds }).max_decoding_message_size(limit);
+            let response = grpc.unary(Called(answer), call).await;
             Ok(if is_too_large(&response) {
                 too_large(limit).into_http()
             } else {

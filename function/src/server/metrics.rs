@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -16,7 +17,6 @@ use tonic::{Code, Status};
 use tower_service::Service;
 
 use super::endpoint::{Package, V1, V1Beta1};
-use super::spending::Spending;
 
 /// Names of gRPC's codes as Go writes them, by number.
 const CODES: [&str; 17] = [
@@ -79,10 +79,12 @@ struct Method {
 }
 
 impl Metrics {
-    /// Counters at zero, and what workspaces cost.
-    pub fn new(spending: &Arc<Spending>) -> Self {
+    /// Counters at zero, and what the function itself measures.
+    pub fn new(collectors: Vec<Box<dyn Collector>>) -> Self {
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(Arc::clone(spending)));
+        for collector in collectors {
+            registry.register_collector(collector);
+        }
         let mut family = |name: &str, help: &str| {
             let counters = Counters::default();
             registry.register(name, help, counters.clone());

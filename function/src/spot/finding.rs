@@ -5,8 +5,9 @@ use api::pool::PoolInstance;
 use provider_core::NoticeKind;
 
 use super::observed::{LaunchFailure, ObservedPool};
+use crate::cause::Cause;
 use crate::claim_paths::ClaimPaths;
-use crate::finding::{Cause, Finding, Machine, Outlook};
+use crate::finding::{self, Finding, Machine, Outlook};
 
 /// Looks at a pool; `None` is one that does not exist yet. `recorded` is the
 /// instance of the last call.
@@ -107,7 +108,7 @@ fn lost(pool: Option<&ObservedPool>, recorded: Option<&str>) -> Option<Cause> {
     let id = recorded?;
     let instance = pool.and_then(|pool| pool.instance(id));
     let why = instance.and_then(|instance| instance.state_reason.as_deref());
-    Some(Cause::lost(id, why))
+    Some(finding::lost(id, why))
 }
 
 fn waiting(pool: &ObservedPool, paths: &ClaimPaths) -> Cause {

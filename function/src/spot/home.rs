@@ -5,7 +5,7 @@ use api::policy::WorkspacePolicy;
 use api::workspace::HomeStatus;
 
 use super::observed::ObservedPool;
-use crate::finding::Cause;
+use crate::cause::Cause;
 use crate::on_demand::home::Finding;
 use crate::wanted::Wanted;
 

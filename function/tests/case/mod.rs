@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
 
 use function_gpu_workspace::call::Call;
-use function_gpu_workspace::kinds::KINDS;
-use function_gpu_workspace::service;
+use function_gpu_workspace::kinds::{self, KINDS};
 use function_sdk_rust::proto::v1::{Condition, RunFunctionRequest, RunFunctionResponse};
 use function_sdk_rust::resource::struct_to_json;
 use jiff::Timestamp;
@@ -208,7 +207,7 @@ pub fn parse(request: Value) -> RunFunctionRequest {
 
 /// What the function answers.
 pub fn answer(request: &RunFunctionRequest) -> RunFunctionResponse {
-    service::answer(Call::read(&request.encode_to_vec(), KINDS).unwrap(), now())
+    kinds::answer(Call::read(&request.encode_to_vec(), KINDS).unwrap(), now())
 }
 
 /// A response as JSON with sorted keys, its numbers as Crossplane reads them.

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::case::own_names::is_own;
 use function_gpu_workspace::call::Call;
 use function_gpu_workspace::kinds::KINDS;
-use function_gpu_workspace::service::answer;
+use function_gpu_workspace::kinds::answer;
 use function_sdk_rust::proto::v1::{
     Ready, Resource, RunFunctionRequest, RunFunctionResponse, Severity, Status, Target,
 };

@@ -1,9 +1,9 @@
 //! What must hold from one call to the next.
 
 use function_gpu_workspace::call::Call;
+use function_gpu_workspace::kinds;
 use function_gpu_workspace::kinds::KINDS;
 use function_gpu_workspace::server::encoding::encode;
-use function_gpu_workspace::service;
 use function_sdk_rust::proto::v1::{RunFunctionRequest, RunFunctionResponse, Severity};
 use function_sdk_rust::resource::json_to_struct;
 use prost::Message;
@@ -21,7 +21,7 @@ pub fn over_the_wire(request: &RunFunctionRequest, response: &RunFunctionRespons
     let Ok(call) = Call::read(&again.encode_to_vec(), KINDS) else {
         return broken("service", "cannot read what the SDK reads");
     };
-    let answered = encode(&service::answer(call, crate::case::now()));
+    let answered = encode(&kinds::answer(call, crate::case::now()));
     let answered = answered.as_ref();
     if answered.len() > MESSAGE_LIMIT {
         return broken("size", format!("{} bytes", answered.len()));

@@ -1,0 +1,4 @@
+//! As whom people log in.
+
+/// Who logs in.
+pub const USER: &str = "developer";

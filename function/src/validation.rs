@@ -1,0 +1,174 @@
+//! The schemas of API types, which the function checks itself, and what violates them.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::LazyLock;
+
+use jsonschema::error::ValidationErrorKind as Kind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A field and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Violation {
+    /// For example `spec.parameters.ssh.publicKeys[0]`.
+    pub path: String,
+    /// For example `must match ^[a-z]+$`.
+    pub problem: String,
+}
+
+impl Violation {
+    /// A violation of the field at `path`.
+    pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            problem: problem.into(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.problem)
+    }
+}
+
+/// One or more violations, in the order of their paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violations(Vec<Violation>);
+
+impl Violations {
+    /// `Err` with the violations, unless there are none.
+    pub fn none_of(mut violations: Vec<Violation>) -> Result<(), Self> {
+        if violations.is_empty() {
+            return Ok(());
+        }
+        violations.sort();
+        violations.dedup();
+        Err(Self(violations))
+    }
+}
+
+impl From<Violation> for Violations {
+    fn from(violation: Violation) -> Self {
+        Self(vec![violation])
+    }
+}
+
+impl fmt::Display for Violations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, violation) in self.0.iter().enumerate() {
+            let separator = if n == 0 { "" } else { "; " };
+            write!(f, "{separator}{violation}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The schema of an API type, which is compiled when it is first used.
+///
+/// Crossplane checks neither a function's input nor an `EnvironmentConfig` against a schema,
+/// and a composite may be older than the schema that is installed.
+pub struct Schema<T> {
+    /// The path of the value that is read, for example `spec.parameters`.
+    root: &'static str,
+    compiled: LazyLock<Result<Validator, String>>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: JsonSchema + DeserializeOwned> Schema<T> {
+    /// The schema of values at a path.
+    pub const fn of(root: &'static str) -> Self {
+        Self {
+            root,
+            compiled: LazyLock::new(compile::<T>),
+            of: PhantomData,
+        }
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    ///
+    /// Every violation of the schema, each with its path.
+    pub fn read(&self, value: &Value) -> Result<T, Violations> {
+        let root = self.root;
+        let validator = self
+            .compiled
+            .as_ref()
+            .map_err(|error| Violation::new(root, format!("has no usable schema: {error}")))?;
+        let violations = validator
+            .iter_errors(value)
+            .flat_map(|e| describe(root, &e));
+        Violations::none_of(violations.collect())?;
+        T::deserialize(value).map_err(|error| Violation::new(root, error.to_string()).into())
+    }
+}
+
+fn compile<T: JsonSchema>() -> Result<Validator, String> {
+    let schema = schemars::schema_for!(T);
+    jsonschema::options()
+        // Linear time, whatever the text.
+        .with_pattern_options(PatternOptions::regex())
+        .build(schema.as_value())
+        .map_err(|error| error.to_string())
+}
+
+fn describe(root: &str, error: &ValidationError<'_>) -> Vec<Violation> {
+    let path = dotted(root, error.instance_path().as_str());
+    let problem = match error.kind() {
+        Kind::AdditionalProperties { unexpected } => {
+            return unexpected
+                .iter()
+                .map(|name| Violation::new(format!("{path}.{name}"), "is no known field"))
+                .collect();
+        }
+        Kind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            return vec![Violation::new(format!("{path}.{name}"), "is required")];
+        }
+        Kind::Pattern { pattern } => format!("must match {pattern}"),
+        Kind::MaxLength { limit } => format!("must have at most {limit} characters"),
+        Kind::MaxItems { limit } => format!("must have at most {limit} entries"),
+        Kind::MinItems { limit } => format!("must have at least {limit} entries"),
+        Kind::Minimum { limit } => format!("must be at least {limit}"),
+        Kind::Maximum { limit } => format!("must be at most {limit}"),
+        _ => match options(error).as_slice() {
+            [] => error.to_string(),
+            options => format!("must be {}", options.join(" or ")),
+        },
+    };
+    vec![Violation::new(path, problem)]
+}
+
+/// The words that the field may hold. A documented enum is one alternative per
+/// word, and an optional one is an alternative to null.
+fn options(error: &ValidationError<'_>) -> Vec<String> {
+    match error.kind() {
+        Kind::Constant { expected_value } => vec![expected_value.to_string()],
+        Kind::Enum { options } => options
+            .as_array()
+            .map(|options| options.iter().map(Value::to_string).collect())
+            .unwrap_or_default(),
+        Kind::OneOfNotValid { context } | Kind::AnyOf { context } => {
+            context.iter().flatten().flat_map(options).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// `/ssh/publicKeys/0` under `spec.parameters` is
+/// `spec.parameters.ssh.publicKeys[0]`.
+fn dotted(root: &str, pointer: &str) -> String {
+    let steps = pointer.split('/').skip(1).map(|token| {
+        let token = token.replace("~1", "/").replace("~0", "~");
+        if token.bytes().all(|b| b.is_ascii_digit()) {
+            format!("[{token}]")
+        } else {
+            format!(".{token}")
+        }
+    });
+    std::iter::once(root.to_owned()).chain(steps).collect()
+}
