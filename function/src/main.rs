@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use clap::Parser;
 use function_gpu_workspace::kinds::KINDS;
-use function_gpu_workspace::server::endpoint::Function;
-use function_gpu_workspace::server::{self, Arguments};
-use function_gpu_workspace::service;
-use function_gpu_workspace::spending::Spending;
 use function_sdk_rust::logging;
+use function_server::Arguments;
+use function_server::answer::answer;
+use function_server::grpc::endpoint::Function;
+use function_workspace::spending::Spending;
 use jiff::Timestamp;
 
 /// A call makes thousands of small allocations and frees them together.
@@ -24,17 +24,17 @@ async fn main() -> ExitCode {
     let now = arguments.now;
     let spending = Arc::new(Spending::default());
     let observed = Arc::clone(&spending);
-    let answer = Box::leak(Box::new(move |call| {
+    let answering = Box::leak(Box::new(move |call| {
         let now = now.unwrap_or_else(Timestamp::now);
-        service::answer(KINDS, call, now, |request, response| {
+        answer(KINDS, call, now, |request, response| {
             observed.observe(request, response, Instant::now());
         })
     }));
     let function = Function {
         kinds: KINDS,
-        answer,
+        answer: answering,
     };
-    match server::run(function, vec![Box::new(spending)], &arguments).await {
+    match function_server::run(function, vec![Box::new(spending)], &arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("function-gpu-workspace: {error}");

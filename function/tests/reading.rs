@@ -10,10 +10,10 @@ mod dice;
 mod foreign_fields;
 
 use dice::Dice;
-use function_gpu_workspace::call::Call;
 use function_gpu_workspace::kinds::KINDS;
 use function_sdk_rust::proto::v1::{Resource, RunFunctionRequest, State};
 use function_sdk_rust::resource::{json_to_struct, struct_to_json};
+use function_server::decode::call::Call;
 use prost::Message;
 use serde_json::{Map, Value, json};
 

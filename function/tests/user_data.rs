@@ -9,14 +9,14 @@
 mod case;
 
 use api::policy::BehaviourVersion;
-use function_gpu_workspace::software::{Pytorch, PytorchSource, Software};
-use function_gpu_workspace::user_data::UserData;
+use function_ec2::software::{Pytorch, PytorchSource, Software};
+use function_ec2::user_data::UserData;
 use function_sdk_rust::resource::struct_to_json;
 use serde_json::{Value, json};
 
 use case::answer;
 
-const SETUP: &str = include_str!("../src/user_data/setup.sh");
+const SETUP: &str = include_str!("../ec2/src/user_data/setup.sh");
 
 const NASTY: [&str; 32] = [
     "alice\nruncmd:\n- [reboot]",

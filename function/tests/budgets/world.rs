@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use function_gpu_workspace::kinds::render;
-use function_gpu_workspace::request::Request;
-use function_gpu_workspace::requirement::Which;
-use function_gpu_workspace::response::Response;
+use function_runtime::request::Request;
+use function_runtime::requirement::Which;
+use function_runtime::response::Response;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 

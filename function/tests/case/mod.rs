@@ -12,10 +12,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
 
-use function_gpu_workspace::call::Call;
-use function_gpu_workspace::kinds::{self, KINDS};
+use function_gpu_workspace::kinds;
+use function_gpu_workspace::kinds::KINDS;
 use function_sdk_rust::proto::v1::{Condition, RunFunctionRequest, RunFunctionResponse};
 use function_sdk_rust::resource::struct_to_json;
+use function_server::decode::call::Call;
 use jiff::Timestamp;
 use prost::Message;
 use serde_json::{Map, Value, json};
@@ -239,7 +240,7 @@ pub fn programs_by_name(response: &RunFunctionResponse) -> Value {
     let programs = programs.and_then(Value::as_object_mut);
     for (name, text) in programs.into_iter().flatten() {
         // What is held stays as it is observed, whatever that is.
-        let file = source("cluster/scripts").join(name.as_str());
+        let file = source("cluster/programs").join(name.as_str());
         let is_ours = fs::read_to_string(file).is_ok_and(|file| *text == file);
         if is_ours {
             *text = format!("(program {name})").into();
@@ -250,7 +251,7 @@ pub fn programs_by_name(response: &RunFunctionResponse) -> Value {
 
 /// The scripts in user data, as they are indented there.
 static SCRIPTS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
-    let read = |name: &str| fs::read_to_string(source("user_data").join(name)).unwrap();
+    let read = |name: &str| fs::read_to_string(source("ec2/src/user_data").join(name)).unwrap();
     let before = "uid=$(id -u developer)\n";
     let home = read("home.sh");
     let with_host_keys = home.replace(before, &format!("{}{before}", read("host_keys.sh")));
@@ -269,9 +270,7 @@ static SCRIPTS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
 });
 
 fn source(folder: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src")
-        .join(folder)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
 }
 
 /// The desired pool.

@@ -2,7 +2,7 @@
 
 use crate::case::own_names::{home_of_pod, is_own};
 use base64::Engine as _;
-use function_gpu_workspace::response::{Response, Severity};
+use function_runtime::response::{Response, Severity};
 use serde_json::Value;
 
 use crate::sight::{SET, Sight, status_of};

@@ -2,8 +2,8 @@
 
 use crate::case::own_names::is_own;
 use function_gpu_workspace::kinds::render;
-use function_gpu_workspace::request::Request;
-use function_gpu_workspace::response::Response;
+use function_runtime::request::Request;
+use function_runtime::response::Response;
 use serde_json::{Map, Value};
 
 use crate::case;

@@ -1,6 +1,6 @@
 //! What must hold of several answers to the same request, or to nearly the same.
 
-use function_gpu_workspace::response::Response;
+use function_runtime::response::Response;
 use serde_json::{Value, json};
 
 use crate::oracle::{Answer, Outcome};

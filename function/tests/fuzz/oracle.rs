@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::case::own_names::is_own;
-use function_gpu_workspace::call::Call;
 use function_gpu_workspace::kinds::KINDS;
 use function_gpu_workspace::kinds::answer;
 use function_sdk_rust::proto::v1::{
     Ready, Resource, RunFunctionRequest, RunFunctionResponse, Severity, Status, Target,
 };
 use function_sdk_rust::resource::struct_to_json;
+use function_server::decode::call::Call;
 use prost::Message;
 use serde::Deserialize;
 use serde_json::Value;

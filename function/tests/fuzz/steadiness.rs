@@ -1,11 +1,11 @@
 //! What must hold from one call to the next.
 
-use function_gpu_workspace::call::Call;
 use function_gpu_workspace::kinds;
 use function_gpu_workspace::kinds::KINDS;
-use function_gpu_workspace::server::encoding::encode;
 use function_sdk_rust::proto::v1::{RunFunctionRequest, RunFunctionResponse, Severity};
 use function_sdk_rust::resource::json_to_struct;
+use function_server::decode::call::Call;
+use function_server::encode::protobuf::encode;
 use prost::Message;
 use serde_json::Value;
 

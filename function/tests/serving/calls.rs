@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use function_gpu_workspace::server::endpoint::{Package, V1};
 use function_sdk_rust::proto::v1::{RequestMeta, RunFunctionRequest, RunFunctionResponse};
+use function_server::grpc::endpoint::{Package, V1};
 use futures::stream;
 use http::uri::PathAndQuery;
 use tokio::sync::oneshot;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use function_gpu_workspace::kinds::render;
-use function_gpu_workspace::request::Request;
-use function_gpu_workspace::requirement::{Requirement, Which};
-use function_gpu_workspace::response::{Response, Severity};
+use function_runtime::request::Request;
+use function_runtime::requirement::{Requirement, Which};
+use function_runtime::response::{Response, Severity};
 use serde_json::{Value, json};
 
 use super::manifest::{text, written};

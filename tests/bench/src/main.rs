@@ -89,7 +89,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     let around = Surroundings {
         tls: certificates::create(&folder)?,
         folder,
-        user_data: root.join("function/src/user_data"),
+        user_data: root.join("function/ec2/src/user_data"),
         processors: Processors::available()?,
     };
     for warning in machine::warnings(around.processors)? {

@@ -12,7 +12,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 MANIFEST = HERE.parent / "manifests/workspace.yaml"
-SCRIPTS = HERE.parents[2] / "function/src/cluster/scripts"
+SCRIPTS = HERE.parents[2] / "function/cluster/programs"
 NAMESPACE = "workspaces"
 PERIOD = 0.5
 

@@ -1,0 +1,146 @@
+//! Who uses a workspace in the cluster: a Lease for each node, which the agent beside
+//! the owner's container renews with what it saw.
+
+use std::collections::BTreeMap;
+
+use api::activity::{REPORT_ANNOTATION, Report, Sign};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::identity;
+use crate::names::Names;
+use crate::resource_names;
+use crate::seen::{Seen, text};
+use function_workspace::lifecycle::activity::Reported;
+
+/// The nodes' Leases, by key. What is in them is their agents'.
+pub fn leases(names: &Names, owner: &str, nodes: i32) -> BTreeMap<String, Value> {
+    let lease = |node| {
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": identity::metadata(names, &names.activity(node), owner),
+        });
+        (resource_names::node_activity(node), lease)
+    };
+    (0..nodes).map(lease).collect()
+}
+
+/// What the agents of all nodes say together, as one report: the workspace is in use
+/// where one node is, and unknown where one is. None while one has not reported, or
+/// not in words that can be read.
+pub fn reported(seen: Seen<'_>, nodes: i32) -> Option<String> {
+    let reports: Option<Vec<&str>> = (0..nodes)
+        .map(|node| {
+            let lease = seen.observed.get(&resource_names::node_activity(node))?;
+            text(lease, &["metadata", "annotations", REPORT_ANNOTATION])
+        })
+        .collect();
+    let reports = reports?;
+    if let [only] = reports.as_slice() {
+        return Some((*only).to_owned());
+    }
+    let read: Result<Vec<Report>, _> = reports.iter().map(|text| text.parse()).collect();
+    match read {
+        Ok(read) => together(&read).map(|report| report.to_string()),
+        // It is told as it is, with what is wrong with it.
+        Err(_) => reports
+            .into_iter()
+            .find(|text| text.parse::<Report>().is_err())
+            .map(str::to_owned),
+    }
+}
+
+/// What there is of the agents' reports.
+pub fn as_reported(has_agent: bool, text: Option<&str>) -> Reported<'_> {
+    match text {
+        _ if !has_agent => Reported::NoAgent("input.cluster.agent"),
+        None => Reported::Nothing,
+        Some(text) => Reported::Text(text),
+    }
+}
+
+fn together(reports: &[Report]) -> Option<Report> {
+    let at = reports.iter().map(|report| report.at).min()?;
+    let of = |sign: fn(&Report) -> Sign| {
+        let signs = reports.iter().map(|report| (sign(report), report.at));
+        signs.fold(Sign::Absent, |all, (sign, made)| {
+            worse(all, relative(sign, made, at), at)
+        })
+    };
+    Some(Report {
+        at,
+        ssh: of(|report| report.ssh),
+        job: of(|report| report.job),
+        gpu: of(|report| report.gpu),
+        kernel: of(|report| report.kernel),
+    })
+}
+
+/// A sign of a report that was made at `made`, in one of `at`: what is in use is so in both.
+fn relative(sign: Sign, made: Timestamp, at: Timestamp) -> Sign {
+    match sign {
+        Sign::At(time) if time == made => Sign::At(at),
+        Sign::At(time) => Sign::At(time.min(at)),
+        other => other,
+    }
+}
+
+fn worse(one: Sign, other: Sign, at: Timestamp) -> Sign {
+    match (one, other) {
+        (Sign::At(time), _) | (_, Sign::At(time)) if time == at => Sign::At(at),
+        (Sign::Unknown, _) | (_, Sign::Unknown) => Sign::Unknown,
+        (Sign::At(one), Sign::At(other)) => Sign::At(one.max(other)),
+        (Sign::At(time), _) | (_, Sign::At(time)) => Sign::At(time),
+        (Sign::Never, _) | (_, Sign::Never) => Sign::Never,
+        (Sign::Absent, Sign::Absent) => Sign::Absent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(at: &str, ssh: &str, job: &str) -> Report {
+        let day = "2026-11-20T";
+        let sign = |sign: &str| {
+            if sign.contains(':') {
+                format!("{day}{sign}:00Z")
+            } else {
+                sign.to_owned()
+            }
+        };
+        let text = format!(
+            "v1 at={day}{at}:00Z ssh={} job={} gpu=absent kernel=absent",
+            sign(ssh),
+            sign(job)
+        );
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_session_at_any_node_keeps_all_of_them() {
+        let busy = report("10:05", "10:05", "none");
+        let idle = report("10:00", "09:00", "none");
+        let all = together(&[idle, busy]).unwrap();
+        assert_eq!(all, report("10:00", "10:00", "none"));
+    }
+
+    #[test]
+    fn a_node_that_nobody_knows_of_keeps_all_of_them() {
+        let all = together(&[
+            report("10:00", "09:00", "absent"),
+            report("10:00", "unknown", "none"),
+        ]);
+        assert_eq!(all.unwrap(), report("10:00", "unknown", "none"));
+    }
+
+    #[test]
+    fn the_last_sign_of_all_nodes_counts() {
+        let all = together(&[
+            report("10:00", "09:00", "none"),
+            report("10:04", "09:30", "10:02"),
+        ]);
+        assert_eq!(all.unwrap(), report("10:00", "09:30", "10:00"));
+    }
+}

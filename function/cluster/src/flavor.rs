@@ -1,0 +1,126 @@
+//! A `WorkspaceFlavor` by itself: nothing is composed for it, and it is said
+//! whether workspaces can use it.
+
+use std::time::Duration;
+
+use api::WORKSPACE_GROUP;
+use api::flavor::WorkspaceFlavorSpec;
+use serde_json::{Value, json};
+
+use crate::quantity;
+use function_runtime::composite::Composite;
+use function_runtime::desired::Desired;
+use function_runtime::kind::{GroupKind, Kind};
+use function_runtime::request::Request;
+use function_runtime::response::{CONFIG_RESOLVED, Condition, Response};
+use function_runtime::validation::{Schema, Violation, Violations};
+
+/// The composite's kind.
+pub const KIND: &str = "WorkspaceFlavor";
+/// Nothing about a flavor changes but itself.
+const TTL: Duration = Duration::from_hours(1);
+/// What NCCL's variables begin with.
+const NCCL: &str = "NCCL_";
+
+static SPEC: Schema<WorkspaceFlavorSpec> = Schema::of("spec");
+
+/// A flavor, by which claims name what their pods are made of.
+pub struct WorkspaceFlavor;
+
+impl Kind for WorkspaceFlavor {
+    fn group_kinds(&self) -> &'static [GroupKind] {
+        const {
+            &[GroupKind {
+                group: WORKSPACE_GROUP,
+                kind: "WorkspaceFlavor",
+            }]
+        }
+    }
+
+    fn owns(&self, _: &str) -> bool {
+        false
+    }
+
+    fn render(&self, _: &Request, composite: Composite<'_>) -> Response {
+        render(composite)
+    }
+}
+
+/// Decides.
+fn render(composite: Composite<'_>) -> Response {
+    let none = json!({});
+    let verdict = read(composite.at(&["spec"]).unwrap_or(&none));
+    let condition = match &verdict {
+        Ok(_) => Condition::holds(CONFIG_RESOLVED, "Usable"),
+        Err(violations) => {
+            Condition::fails(CONFIG_RESOLVED, "FlavorInvalid", violations.to_string())
+        }
+    };
+    let desired = Desired {
+        ready: Some(verdict.is_ok()),
+        ..Desired::default()
+    };
+    Response {
+        conditions: vec![condition],
+        ..Response::desiring(TTL, desired)
+    }
+}
+
+/// Reads a flavor, and checks what a schema cannot.
+pub fn read(spec: &Value) -> Result<WorkspaceFlavorSpec, Violations> {
+    let flavor = SPEC.read(spec)?;
+    let mut violations = Vec::new();
+    if quantity::memory(&flavor.shm_size) > quantity::memory(&flavor.memory) {
+        let problem = format!(
+            "counts as memory and must fit into spec.memory ({})",
+            flavor.memory
+        );
+        violations.push(Violation::new("spec.shmSize", problem));
+    }
+    let others = flavor.nccl.keys().filter(|name| !name.starts_with(NCCL));
+    violations.extend(others.map(|name| {
+        Violation::new(
+            format!("spec.nccl.{name}"),
+            format!("must begin with {NCCL}"),
+        )
+    }));
+    Violations::none_of(violations)?;
+    Ok(flavor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flavor() -> Value {
+        json!({
+            "image": "registry.acme.io/workspace@sha256:0",
+            "opencvVersion": "4.8.0",
+            "pytorchVersion": "1.13.1",
+            "cpu": "4",
+            "memory": "16Gi"
+        })
+    }
+
+    #[test]
+    fn a_flavor_whose_shared_memory_exceeds_its_memory_is_not_usable() {
+        let mut spec = flavor();
+        assert!(read(&spec).is_ok());
+        spec["shmSize"] = json!("17Gi");
+        assert_eq!(
+            read(&spec).unwrap_err().to_string(),
+            "spec.shmSize: counts as memory and must fit into spec.memory (16Gi)"
+        );
+    }
+
+    /// A flavor that could set `PATH` or `LD_PRELOAD` would be a way into pods.
+    #[test]
+    fn a_flavor_sets_no_other_variables_than_those_of_nccl() {
+        let mut spec = flavor();
+        spec["nccl"] = json!({"NCCL_DEBUG": "WARN", "LD_PRELOAD": "/tmp/x.so"});
+        assert_eq!(
+            read(&spec).unwrap_err().to_string(),
+            "spec.nccl.LD_PRELOAD: must begin with NCCL_"
+        );
+    }
+}

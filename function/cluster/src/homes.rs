@@ -1,0 +1,111 @@
+//! Homes: one volume claim for each node, made by the StatefulSet and never taken
+//! away by it.
+//!
+//! A claim that Crossplane composes goes with its composite, so only the policy
+//! `home.onDelete: Delete` has homes composed: under the names that the StatefulSet
+//! looks for. One that is composed stays composed, whatever the policy says later: to
+//! drop it would delete it at once.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::names::{Names, WORKSPACE_LABEL};
+use crate::quantity;
+use crate::resource_names;
+use crate::seen::Seen;
+use crate::wanted::{Wanted, WantedHome};
+use function_runtime::keep;
+use function_runtime::outcome::Refusal;
+use function_runtime::validation::Violation;
+use function_workspace::labels::OWNER_LABEL;
+
+/// The volume claim template of homes to be made.
+pub fn template(names: &Names, owner: &str, home: &WantedHome) -> Value {
+    let mut spec = json!({
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": format!("{}Gi", home.size_gib)}},
+    });
+    if let Some(class) = &home.storage_class {
+        spec["storageClassName"] = json!(class);
+    }
+    json!({
+        "metadata": {
+            "name": "home",
+            "labels": {(WORKSPACE_LABEL): names.name, (OWNER_LABEL): owner},
+        },
+        "spec": spec,
+    })
+}
+
+/// The homes that go with the claim, by key. One that is there stays as it is: its
+/// class cannot change, its size cannot shrink, and not every class lets it grow.
+pub fn composed(wanted: &Wanted, seen: Seen<'_>, nodes: i32) -> BTreeMap<String, Value> {
+    let observed = seen.observed.iter();
+    let mut homes: BTreeMap<String, Value> = observed
+        .filter(|(key, _)| resource_names::home_of_node(key).is_some())
+        .map(|(key, claim)| (key.clone(), keep::kept(claim)))
+        .collect();
+    let Some(home) = wanted.home.as_ref().filter(|_| wanted.deletes_home) else {
+        return homes;
+    };
+    for node in 0..nodes {
+        let pod = wanted.names.pod(node);
+        let adopted = || seen.home_of(&pod).map(|claim| keep::kept(claim.object()));
+        homes
+            .entry(resource_names::node_home(node))
+            .or_insert_with(|| adopted().unwrap_or_else(|| claim(wanted, home, &pod)));
+    }
+    homes
+}
+
+fn claim(wanted: &Wanted, home: &WantedHome, pod: &str) -> Value {
+    let mut claim = template(&wanted.names, &wanted.owner, home);
+    claim["apiVersion"] = json!("v1");
+    claim["kind"] = json!("PersistentVolumeClaim");
+    claim["metadata"]["name"] = json!(format!("home-{pod}"));
+    claim["metadata"]["namespace"] = json!(wanted.names.namespace);
+    claim
+}
+
+/// Refuses a home that somebody else left behind under the claim's name.
+pub fn check(wanted: &Wanted, seen: Seen<'_>) -> Result<(), Refusal> {
+    let owner = &wanted.owner;
+    let strange = seen
+        .homes()
+        .filter_map(|home| Some((home.name(), home.owner().filter(|whose| whose != owner)?)))
+        .min();
+    let Some((home, whose)) = strange else {
+        return Ok(());
+    };
+    let problem = format!(
+        "must be {whose}: PersistentVolumeClaim {home} in namespace {} holds their files; use \
+         another name for the claim, or delete that PersistentVolumeClaim",
+        wanted.names.namespace
+    );
+    let violation = Violation::new("spec.parameters.owner", problem);
+    Err(Refusal::parameters(violation))
+}
+
+/// Homes that are smaller than the claim asks for, with the way to let them grow: a
+/// StatefulSet's volume claims cannot change.
+pub fn too_small(wanted: &Wanted, home: &WantedHome, seen: Seen<'_>) -> Vec<String> {
+    let wish = u64::try_from(home.size_gib).unwrap_or_default();
+    let mut homes: Vec<_> = seen.homes().collect();
+    homes.sort_by_key(|home| home.name());
+    let small = homes.into_iter().filter(|home| {
+        let size = home.size().and_then(quantity::storage);
+        size.is_some_and(|size| size < wish)
+    });
+    small
+        .map(|volume| {
+            let (name, namespace) = (volume.name(), &wanted.names.namespace);
+            format!(
+                "PersistentVolumeClaim {name} has {}, spec.parameters.home.sizeGiB asks for \
+                 {wish}Gi; it grows by: kubectl -n {namespace} patch pvc {name} -p \
+                 '{{\"spec\":{{\"resources\":{{\"requests\":{{\"storage\":\"{wish}Gi\"}}}}}}}}'",
+                volume.size().unwrap_or_default()
+            )
+        })
+        .collect()
+}

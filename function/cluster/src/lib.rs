@@ -1,0 +1,43 @@
+//! A workspace in the cluster: a StatefulSet with what belongs to it.
+//!
+//! [`render`] decides, in this order: [`wanted`] from policy, flavor and claim,
+//! [`seen`] of what Crossplane observes and fetches, [`plan`] for what is composed
+//! now, [`report`] for what the user reads. What the objects look like is in
+//! `stateful_set`, `network`, `identity` and `files`.
+//!
+//! What pods are made of is chosen when they start and kept in status until they
+//! stop: neither a changed flavor nor a changed claim ends somebody's work.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        reason = "a test fails by panicking"
+    )
+)]
+
+mod activity;
+mod choice;
+mod files;
+pub mod flavor;
+mod homes;
+mod identity;
+mod names;
+mod network;
+mod node;
+mod plan;
+mod prices;
+mod quantity;
+mod queue;
+mod record;
+mod render;
+mod report;
+mod required;
+mod resource_names;
+mod seen;
+mod stateful_set;
+mod wanted;
+
+pub use render::render;
+pub use resource_names::{home_of_node, owns};

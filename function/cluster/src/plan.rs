@@ -1,0 +1,297 @@
+//! What is composed now: which pods, how many, and what stays as it is.
+
+use std::collections::BTreeMap;
+
+use api::cluster::ChosenPods;
+use api::lifecycle::WorkspaceState;
+use serde_json::{Map, Value, json};
+
+use crate::record::Record;
+use crate::resource_names;
+use crate::seen::{Pod, Seen, StatefulSet};
+use crate::stateful_set::Nodes;
+use crate::wanted::Wanted;
+use crate::{activity, files, homes, identity, network};
+use function_runtime::outcome::Unresolved;
+
+/// What is composed now.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The objects, by key.
+    pub objects: BTreeMap<String, Value>,
+    /// What the pods are made of; none before the first start.
+    pub pods: Option<ChosenPods>,
+    /// What becomes of the pods.
+    pub step: Step,
+    /// What has no effect yet.
+    pub notices: Vec<String>,
+}
+
+/// What becomes of the pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// They run, or are to run.
+    Run,
+    /// They end, because the claim says so.
+    Stop,
+    /// They end, because they are made of something else now and nobody works in
+    /// them: they start again as soon as the last one is gone.
+    Restart,
+    /// There is none, as the claim says.
+    Rest,
+}
+
+/// Plans. `status` is what the last call wrote down of the pods.
+pub fn plan(
+    wanted: &Wanted,
+    seen: Seen<'_>,
+    status: Option<&ChosenPods>,
+) -> Result<Plan, Unresolved> {
+    homes::check(wanted, seen)?;
+    let recorded = recorded(wanted, seen, status);
+    let recorded = recorded.as_ref();
+    let active = is_active(seen);
+    let running = wanted.state == WorkspaceState::Running;
+    let (record, step) = match (running, active) {
+        (true, false) => (Some(fresh(wanted)?), Step::Run),
+        (true, true) => running_pods(wanted, seen, recorded)?,
+        (false, active) => {
+            let step = if active { Step::Stop } else { Step::Rest };
+            let kept = match recorded {
+                Some(recorded) => Some(recorded),
+                // A StatefulSet cannot be written without its pods, and is not
+                // dropped for want of them.
+                None if seen.stateful_set().is_some() => Some(fresh(wanted)?),
+                None => None,
+            };
+            (kept, step)
+        }
+    };
+    let goes = record.is_some_and(|record| goes(wanted, seen, recorded, record, step));
+    let step = if goes && step == Step::Run {
+        Step::Restart
+    } else {
+        step
+    };
+    let nodes = record.map_or(1, |record| record.pods.nodes);
+    let watched = record.map_or(0, |record| watched(&record.pods));
+    let mut plan = Plan {
+        objects: standing(wanted, seen, record),
+        pods: record.map(|record| record.pods.clone()),
+        step,
+        notices: notices(wanted, seen, record, step),
+    };
+    let leases = activity::leases(&wanted.names, &wanted.owner, watched);
+    plan.objects.extend(leases);
+    if !wanted.deletes_what_is_left {
+        plan.objects.extend(homes::composed(wanted, seen, nodes));
+    }
+    if let Some(record) = record.filter(|_| !goes) {
+        plan.objects
+            .extend(stateful_set(wanted, seen, record, step));
+    }
+    Ok(plan)
+}
+
+/// How many nodes have an agent.
+pub fn watched(pods: &ChosenPods) -> i32 {
+    pods.agent.as_ref().map_or(0, |_| pods.nodes)
+}
+
+/// What the pods are made from: as the StatefulSet says, or else the last call.
+fn recorded(wanted: &Wanted, seen: Seen<'_>, status: Option<&ChosenPods>) -> Option<Record> {
+    let by_status = || {
+        status.map(|pods| Record {
+            pods: pods.clone(),
+            owner: wanted.owner.clone(),
+            domain: wanted.names.domain.clone(),
+        })
+    };
+    seen.stateful_set().and_then(Record::of).or_else(by_status)
+}
+
+/// Whether there are pods, or are to be. What they are made of cannot change before
+/// the last one is gone.
+fn is_active(seen: Seen<'_>) -> bool {
+    let counted = seen
+        .stateful_set()
+        .is_some_and(|set| set.replicas() > 0 || set.current() > 0);
+    // There may be some that nobody has looked for yet.
+    let unknown = seen.stateful_set().is_some() && !seen.knows_pods();
+    counted || unknown || seen.pods().next().is_some()
+}
+
+fn fresh(wanted: &Wanted) -> Result<&Record, Unresolved> {
+    wanted.made_from.as_ref().map_err(Clone::clone)
+}
+
+/// Pods stay what they are while somebody may work in them.
+fn running_pods<'a>(
+    wanted: &'a Wanted,
+    seen: Seen<'_>,
+    recorded: Option<&'a Record>,
+) -> Result<(Option<&'a Record>, Step), Unresolved> {
+    let Some(recorded) = recorded else {
+        return Ok((Some(fresh(wanted)?), Step::Run));
+    };
+    let changed = wanted
+        .made_from
+        .as_ref()
+        .is_ok_and(|fresh| fresh != recorded);
+    let in_use = |pod: Pod<'_>| pod.has_started() && !pod.is_ending();
+    let nobody_works = seen.knows_pods() && !seen.pods().any(in_use);
+    // Kueue lets a StatefulSet start again only after its last pod.
+    let is_counted = recorded.pods.queue.is_some();
+    let ends = is_counted && seen.stateful_set().is_some_and(|set| set.replicas() == 0);
+    let step = if ends || (changed && nobody_works) {
+        Step::Restart
+    } else {
+        Step::Run
+    };
+    Ok((Some(recorded), step))
+}
+
+/// Everything but the nodes themselves.
+///
+/// Kubernetes refuses a binding to a role that is not there, Crossplane applies in no
+/// order, and gives up a pass at the first refusal: the binding comes one call later.
+fn standing(wanted: &Wanted, seen: Seen<'_>, record: Option<&Record>) -> BTreeMap<String, Value> {
+    let Wanted { names, owner, .. } = wanted;
+    let gang = record.filter(|record| record.pods.nodes > 1);
+    let gang = gang.map(|record| record.owner.as_str());
+    let binds = [resource_names::ROLE, resource_names::ROLE_BINDING];
+    let binds = binds.iter().any(|key| seen.observed.contains_key(*key));
+    let mut objects = BTreeMap::from([
+        (resource_names::SERVICE, network::service(names, owner)),
+        (
+            resource_names::NETWORK_POLICY,
+            network::policy(names, owner, &wanted.ssh_cidrs, gang),
+        ),
+        (
+            resource_names::SERVICE_ACCOUNT,
+            identity::service_account(names, owner),
+        ),
+        (
+            resource_names::ROLE,
+            identity::role(
+                names,
+                owner,
+                record.map_or(0, |record| watched(&record.pods)),
+            ),
+        ),
+        (
+            resource_names::ROLE_BINDING,
+            identity::role_binding(names, owner),
+        ),
+        (resource_names::HOST_KEYS, identity::host_keys(names, owner)),
+        (resource_names::FILES, files::programs(names, owner)),
+        (
+            resource_names::AUTHORIZED_KEYS,
+            files::authorized_keys(names, owner, &wanted.public_keys),
+        ),
+    ]);
+    objects.retain(|key, _| binds || *key != resource_names::ROLE_BINDING);
+    let owned = objects.into_iter();
+    owned
+        .map(|(key, object)| (key.to_owned(), object))
+        .collect()
+}
+
+/// Whether the StatefulSet goes, for a while or until the workspace starts again.
+/// Homes stay: no StatefulSet takes them along.
+///
+/// Kueue (0.19) lets nobody change what it counts of a StatefulSet, not even without
+/// replicas, and keeps quota for one that waited when its replicas went to 0: so one
+/// with a queue is there only while it is to run. Others go to get their first home,
+/// since their volume claims cannot change.
+fn goes(
+    wanted: &Wanted,
+    seen: Seen<'_>,
+    recorded: Option<&Record>,
+    record: &Record,
+    step: Step,
+) -> bool {
+    let Some(observed) = seen.stateful_set() else {
+        return false;
+    };
+    if wanted.deletes_what_is_left && step == Step::Rest {
+        return true;
+    }
+    let is_counted = |record: &Record| record.pods.queue.is_some();
+    if is_counted(record) && step != Step::Run {
+        return true;
+    }
+    let lacks_home = wanted.home.is_some() && observed.home_template().is_none();
+    let recounted = recorded
+        .is_some_and(|recorded| recorded != record && (is_counted(recorded) || is_counted(record)));
+    !is_active(seen) && (lacks_home || recounted || observed.is_ending())
+}
+
+/// The nodes. None for a workspace that never ran and is not to run.
+fn stateful_set(
+    wanted: &Wanted,
+    seen: Seen<'_>,
+    record: &Record,
+    step: Step,
+) -> Option<(String, Value)> {
+    let observed = seen.stateful_set();
+    if observed.is_none() && step == Step::Rest {
+        return None;
+    }
+    let there = observed
+        .and_then(StatefulSet::home_template)
+        .map(as_applied);
+    let to_come = wanted.home.as_ref().filter(|_| observed.is_none());
+    let to_come = to_come.map(|home| homes::template(&wanted.names, &wanted.owner, home));
+    let home = there.or(to_come);
+    let nodes = Nodes {
+        names: &wanted.names,
+        owner: &wanted.owner,
+        record,
+        replicas: match step {
+            Step::Run => record.pods.nodes,
+            Step::Stop | Step::Restart | Step::Rest => 0,
+        },
+        home: home.as_ref(),
+    };
+    Some((resource_names::STATEFUL_SET.to_owned(), nodes.manifest()))
+}
+
+/// An observed volume claim template, without what the API server adds.
+fn as_applied(template: &Value) -> Value {
+    let mut metadata = Map::new();
+    for field in ["name", "labels"] {
+        if let Some(value) = template.pointer(&format!("/metadata/{field}")) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+    json!({"metadata": metadata, "spec": template["spec"]})
+}
+
+fn notices(wanted: &Wanted, seen: Seen<'_>, record: Option<&Record>, step: Step) -> Vec<String> {
+    const NEXT_START: &str = "set spec.parameters.lifecycle.state to Stopped, then to Running";
+    let mut notices = wanted.notices.clone();
+    if let (Some(record), Ok(fresh), Step::Run) = (record, &wanted.made_from, step)
+        && record != fresh
+    {
+        notices.push(format!(
+            "the pods run as they were started; what the claim or WorkspaceFlavor {} says since \
+             then counts from the next start: {NEXT_START}",
+            fresh.pods.flavor
+        ));
+    }
+    if let Err(why) = &wanted.made_from {
+        notices.push(format!("once stopped it cannot start again: {why}"));
+    }
+    let Some(home) = &wanted.home else {
+        return notices;
+    };
+    notices.extend(homes::too_small(wanted, home, seen));
+    let has_template = seen
+        .stateful_set()
+        .is_none_or(|set| set.home_template().is_some());
+    if !has_template && step == Step::Run {
+        notices.push(format!("the home is made at the next start: {NEXT_START}"));
+    }
+    notices
+}

@@ -1,0 +1,176 @@
+//! How a workspace stands with Kueue.
+//!
+//! Kueue makes one Workload for a StatefulSet and gates its pods until there is
+//! quota for all of them.
+
+use api::cluster::{ChosenPods, QueueStatus};
+use api::condition::ADMITTED;
+use serde_json::Value;
+
+use crate::seen::{Seen, number, text};
+use function_runtime::managed::{Managed, Observed};
+use function_runtime::response::Condition;
+use function_workspace::cause::Cause;
+
+/// Kueue's label of a Workload: the UID of what it stands for.
+pub const JOB_UID: &str = "kueue.x-k8s.io/job-uid";
+/// Kueue's reason for a Workload whose `StatefulSet` has no replicas.
+const ON_HOLD: &str = "OnHold";
+
+/// What Kueue says of a workspace that has a queue.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Admission {
+    /// There is quota, its pods may run.
+    Admitted,
+    /// It waits.
+    Waiting {
+        /// In which LocalQueue.
+        queue: String,
+        /// Its place, where there is one.
+        position: Option<i32>,
+        /// What Kueue says.
+        cause: Cause,
+    },
+}
+
+/// What Kueue says; nothing for a workspace without a queue.
+pub fn admission(seen: Seen<'_>, pods: Option<&ChosenPods>) -> Option<Admission> {
+    let queue = pods?.queue.as_ref()?.name.clone();
+    let Some(workload) = mine(seen) else {
+        let message = format!("waiting for Kueue to see it in LocalQueue {queue}");
+        return Some(Admission::Waiting {
+            queue,
+            position: None,
+            cause: Cause::new("Pending", message),
+        });
+    };
+    if workload.holds("Admitted") {
+        return Some(Admission::Admitted);
+    }
+    Some(Admission::Waiting {
+        cause: workload.waits_because(&queue),
+        position: position(workload, seen),
+        queue,
+    })
+}
+
+impl Admission {
+    /// Why it waits.
+    pub fn waiting(&self) -> Option<Cause> {
+        match self {
+            Self::Admitted => None,
+            Self::Waiting { cause, .. } => Some(cause.clone()),
+        }
+    }
+
+    /// What the user reads while it waits.
+    pub fn status(&self) -> Option<QueueStatus> {
+        match self {
+            Self::Admitted => None,
+            Self::Waiting {
+                queue,
+                position,
+                cause,
+            } => Some(QueueStatus {
+                name: queue.clone(),
+                position: *position,
+                message: Some(cause.message.clone()),
+            }),
+        }
+    }
+
+    /// `Admitted`.
+    pub fn condition(&self) -> Condition {
+        match self {
+            Self::Admitted => Condition::holds(ADMITTED, "Admitted"),
+            Self::Waiting { cause, .. } => {
+                Condition::fails(ADMITTED, cause.reason.clone(), cause.message.clone())
+            }
+        }
+    }
+}
+
+/// A Workload.
+#[derive(Clone, Copy)]
+struct Workload<'a>(&'a Value);
+
+fn mine(seen: Seen<'_>) -> Option<Workload<'_>> {
+    let uid = seen.stateful_set()?.uid();
+    let mut workloads = seen.workloads?.iter().map(Workload);
+    workloads.find(|workload| workload.job() == Some(uid) && !workload.holds("Finished"))
+}
+
+/// The place among those that wait in the same LocalQueue: the more important first,
+/// then the older. Kueue may let a later one pass that needs less.
+fn position(workload: Workload<'_>, seen: Seen<'_>) -> Option<i32> {
+    if !workload.waits() {
+        return None;
+    }
+    let waiting = seen.workloads.unwrap_or_default().iter().map(Workload);
+    let before = waiting
+        .filter(|other| other.waits() && other.queue() == workload.queue())
+        .filter(|other| other.order() < workload.order())
+        .count();
+    i32::try_from(before + 1).ok()
+}
+
+impl<'a> Workload<'a> {
+    fn job(self) -> Option<&'a str> {
+        text(self.0, &["metadata", "labels", JOB_UID])
+    }
+
+    fn queue(self) -> Option<&'a str> {
+        text(self.0, &["spec", "queueName"])
+    }
+
+    fn order(self) -> (i64, &'a str, &'a str) {
+        let word = |field| text(self.0, &["metadata", field]).unwrap_or_default();
+        let priority = number(self.0, &["spec", "priority"]);
+        (-priority, word("creationTimestamp"), word("uid"))
+    }
+
+    /// Whether Kueue considers it for quota. Administrators deactivate Workloads.
+    fn waits(self) -> bool {
+        let is_active = self.0.pointer("/spec/active") != Some(&Value::Bool(false));
+        let is_over = self.holds("QuotaReserved") || self.holds("Finished");
+        is_active && !is_over && !self.is_on_hold()
+    }
+
+    fn is_on_hold(self) -> bool {
+        let reserved = Managed::new(self.0).failing("QuotaReserved");
+        reserved.is_some_and(|reserved| reserved.reason == ON_HOLD)
+    }
+
+    fn holds(self, type_: &str) -> bool {
+        Managed::new(self.0).holds(type_)
+    }
+
+    /// Kueue's words. What took its quota away comes first, since that is what the
+    /// owner asks.
+    fn waits_because(self, queue: &str) -> Cause {
+        let object = Managed::new(self.0);
+        let reserved = object.condition("QuotaReserved");
+        let reason = reserved.map_or("Pending", reason_of);
+        let why = reserved.map_or("", |reserved| reserved.message);
+        let why = if why.is_empty() {
+            format!("waiting for quota in LocalQueue {queue}")
+        } else {
+            format!("waiting in LocalQueue {queue}: {why}")
+        };
+        match object.condition("Evicted") {
+            Some(evicted) if evicted.status == "True" && !evicted.message.is_empty() => {
+                let message = evicted.message.trim_end_matches('.');
+                Cause::new(reason_of(evicted), format!("{message}; {why}"))
+            }
+            _ => Cause::new(reason, why),
+        }
+    }
+}
+
+/// The reason that ours repeats; Kubernetes wants every condition to have one.
+fn reason_of(condition: Observed<'_>) -> &str {
+    match condition.reason {
+        "" => "Unknown",
+        reason => reason,
+    }
+}

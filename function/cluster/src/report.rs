@@ -1,0 +1,331 @@
+//! What the user reads of a workspace in the cluster: phase, nodes, conditions,
+//! events.
+
+use api::cluster::{ChosenPods, NodeStatus};
+use api::condition::{ADMITTED, COMPUTE_READY, HOME_READY};
+use api::workspace::{GpuDevWorkspaceStatus, Phase};
+
+use crate::names::Names;
+use crate::node;
+use crate::node::{UNSCHEDULABLE, Verdict};
+use crate::plan::Step;
+use crate::queue;
+use crate::queue::Admission;
+use crate::seen::{Pod, Seen, StatefulSet, VolumeClaim};
+use function_runtime::response::{Condition, Event, Severity};
+use function_workspace::cause::Cause;
+use function_workspace::login::USER;
+
+/// Where SSH listens.
+const SSH_PORT: &str = "22";
+
+/// The state of a workspace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The XR's status, whole.
+    pub status: GpuDevWorkspaceStatus,
+    /// Whether one can log in to every node.
+    pub ready: bool,
+    /// `ComputeReady`, `HomeReady` where there is a home, `Admitted` where there is a
+    /// queue.
+    pub conditions: Vec<Condition>,
+    /// What somebody should hear of.
+    pub events: Vec<Event>,
+    /// Host, user, port, command and host key, while one can log in.
+    pub connection: Vec<(&'static str, String)>,
+}
+
+/// What is reported on.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// What its objects are called.
+    pub names: &'a Names,
+    /// What is observed.
+    pub seen: Seen<'a>,
+    /// What the pods are made of.
+    pub pods: Option<&'a ChosenPods>,
+    /// What becomes of them.
+    pub step: Step,
+    /// Whether there is a home, or is to be one.
+    pub has_home: bool,
+    /// Why it does not run, where it is not to, and where it stands then.
+    pub rest: Option<(&'a Cause, Phase)>,
+    /// The XR's status as observed.
+    pub previous: &'a GpuDevWorkspaceStatus,
+}
+
+impl Subject<'_> {
+    /// Reports.
+    pub fn report(self) -> Report {
+        let previous = self.previous;
+        let admission = match self.step {
+            Step::Run => queue::admission(self.seen, self.pods),
+            // Whoever is not to run waits for nothing.
+            Step::Stop | Step::Restart | Step::Rest => None,
+        };
+        let home = self.has_home.then(|| self.home_trouble());
+        let (cause, phase) = self.verdict(admission.as_ref(), home.clone().flatten());
+        let ready = cause.is_none();
+        let host = self.names.host(0);
+        let ssh = format!("ssh {USER}@{host}");
+        let known = self.host_key();
+        let status = GpuDevWorkspaceStatus {
+            phase: Some(phase),
+            message: cause.as_ref().map(|cause| cause.message.clone()),
+            ssh: ready.then(|| ssh.clone()),
+            private_ip: self.ready_ip(0),
+            pods: self.pods.cloned(),
+            nodes: self.nodes(),
+            // A workspace that stops keeps its host keys.
+            host_keys: match &known {
+                Some(key) => vec![key.clone()],
+                None => previous.host_keys.clone(),
+            },
+            queue: admission.as_ref().and_then(Admission::status),
+            ..GpuDevWorkspaceStatus::default()
+        };
+        let compute = match &cause {
+            None => Condition::holds(COMPUTE_READY, "Available"),
+            Some(cause) => {
+                Condition::fails(COMPUTE_READY, cause.reason.clone(), cause.message.clone())
+            }
+        };
+        let home = home.map(|cause| match cause {
+            None => Condition::holds(HOME_READY, "Bound"),
+            Some(cause) => Condition::fails(HOME_READY, cause.reason, cause.message),
+        });
+        let admitted = self.admitted(admission.as_ref());
+        Report {
+            events: events(previous.phase, &status),
+            conditions: [compute].into_iter().chain(home).chain(admitted).collect(),
+            connection: connection(&host, ssh, known, ready),
+            ready,
+            status,
+        }
+    }
+
+    /// `Admitted`, of every workspace that has a queue: Crossplane keeps a condition
+    /// that is left out as it was.
+    fn admitted(self, admission: Option<&Admission>) -> Option<Condition> {
+        self.pods?.queue.as_ref()?;
+        Some(match admission {
+            Some(admission) => admission.condition(),
+            None => Condition::fails(ADMITTED, "Stopped", "it is not to run"),
+        })
+    }
+
+    fn host_key(self) -> Option<String> {
+        self.seen.host_key().and_then(host_key)
+    }
+
+    /// How many nodes there are or are to be.
+    fn count(self) -> i64 {
+        let by_set = || self.seen.stateful_set().map_or(0, StatefulSet::replicas);
+        self.pods.map_or_else(by_set, |pods| i64::from(pods.nodes))
+    }
+
+    /// Why the workspace cannot be used, and where it stands.
+    fn verdict(self, admission: Option<&Admission>, home: Option<Cause>) -> (Option<Cause>, Phase) {
+        match self.step {
+            Step::Rest => {
+                let (cause, phase) = self.rest.unzip();
+                let said = self.previous.message.as_deref().unwrap_or("stopped");
+                let unsaid = || Cause::new("Stopped", said);
+                let cause = cause.cloned().unwrap_or_else(unsaid);
+                return (Some(cause), phase.unwrap_or(Phase::Stopped));
+            }
+            Step::Stop => return (Some(self.ending("stopping")), Phase::Stopping),
+            Step::Restart => {
+                return (
+                    Some(self.ending("starting again with what the claim and its flavor say now")),
+                    Phase::Provisioning,
+                );
+            }
+            Step::Run => {}
+        }
+        if let Some(waiting) = admission.and_then(Admission::waiting) {
+            return (Some(waiting), Phase::Queued);
+        }
+        let unready = self.node_verdicts().find_map(|(_, verdict)| match verdict {
+            Verdict::Ready => None,
+            Verdict::Waits(cause) => Some((cause, false)),
+            Verdict::NeedsPerson(cause) => Some((cause, true)),
+        });
+        // Many a volume is made for a pod that has found its machine.
+        let waits_for_pod = unready
+            .as_ref()
+            .is_some_and(|(cause, _)| cause.reason == UNSCHEDULABLE);
+        if let Some(cause) = home.filter(|_| !waits_for_pod) {
+            return (Some(cause), self.unready(false));
+        }
+        if let Some((cause, needs_person)) = unready {
+            return (Some(cause), self.unready(needs_person));
+        }
+        match self.shortcoming() {
+            Some(cause) => (Some(cause), self.unready(false)),
+            None => (None, Phase::Ready),
+        }
+    }
+
+    /// What the StatefulSet and the Secret lack, although every pod is ready.
+    fn shortcoming(self) -> Option<Cause> {
+        let nodes = self.count().max(1);
+        let ready = self.seen.stateful_set().map_or(0, StatefulSet::ready);
+        if ready < nodes {
+            let message = format!("{ready} of {nodes} nodes are ready");
+            return Some(Cause::new("Starting", message));
+        }
+        self.host_key().is_none().then(|| {
+            let message = format!("Secret {} has no host key yet", self.names.host_keys());
+            Cause::new("Starting", message)
+        })
+    }
+
+    fn ending(self, what: &str) -> Cause {
+        let mut left: Vec<&str> = self.seen.pods().map(Pod::name).collect();
+        left.sort_unstable();
+        let message = match left.as_slice() {
+            [] => what.to_owned(),
+            left => format!("{what}: waiting for {} to end", left.join(", ")),
+        };
+        Cause::new("Stopping", message)
+    }
+
+    fn unready(self, needs_person: bool) -> Phase {
+        match self.previous.phase {
+            _ if needs_person => Phase::Failed,
+            Some(Phase::Ready | Phase::Interrupted) => Phase::Interrupted,
+            _ => Phase::Provisioning,
+        }
+    }
+
+    /// Why a home is not there.
+    fn home_trouble(self) -> Option<Cause> {
+        // Homes of nodes that it had before do not count.
+        let nodes = i32::try_from(self.count()).unwrap_or(i32::MAX);
+        let nodes = if self.seen.knows_homes() { nodes } else { 0 };
+        let trouble = (0..nodes).find_map(|node| {
+            let pod = self.names.pod(node);
+            match self.seen.home_of(&pod) {
+                None => Some(format!(
+                    "waiting for the StatefulSet to make PersistentVolumeClaim home-{pod}"
+                )),
+                Some(home) if !home.is_bound() => Some(self.unbound(home)),
+                Some(_) => None,
+            }
+        });
+        trouble.map(|message| Cause::new("HomeUnbound", message))
+    }
+
+    fn unbound(self, home: VolumeClaim<'_>) -> String {
+        let (name, phase, namespace) = (home.name(), home.phase(), &self.names.namespace);
+        let class = match home.storage_class() {
+            Some(class) => format!("StorageClass {class}"),
+            None => "no StorageClass, and the cluster has no default one".to_owned(),
+        };
+        format!(
+            "PersistentVolumeClaim {name} is {phase} ({class}): kubectl -n {namespace} describe \
+             pvc {name}"
+        )
+    }
+
+    fn node_verdicts(self) -> impl Iterator<Item = (i32, Verdict)> {
+        let nodes = i32::try_from(self.count()).unwrap_or(i32::MAX);
+        // Nothing may be concluded from pods that nobody looked for.
+        let nodes = if self.seen.knows_pods() { nodes } else { 0 };
+        (0..nodes).map(move |number| {
+            let name = self.names.pod(number);
+            (
+                number,
+                node::verdict(&name, self.seen.pod(&name), self.names),
+            )
+        })
+    }
+
+    fn nodes(self) -> Vec<NodeStatus> {
+        if !self.seen.knows_pods() {
+            return self.previous.nodes.clone();
+        }
+        let is_to_run = self.step == Step::Run;
+        self.node_verdicts()
+            .filter(|(number, _)| is_to_run || self.seen.pod(&self.names.pod(*number)).is_some())
+            .map(|(number, verdict)| NodeStatus {
+                name: self.names.pod(number),
+                host: self.names.host(number),
+                ready: verdict == Verdict::Ready,
+                ip: self.ready_ip(number),
+                message: match verdict {
+                    Verdict::Ready => None,
+                    Verdict::Waits(cause) | Verdict::NeedsPerson(cause) => Some(cause.message),
+                },
+            })
+            .collect()
+    }
+
+    /// A node's address once it is of use: each change of status wakes Crossplane.
+    fn ready_ip(self, node: i32) -> Option<String> {
+        let pod = self.seen.pod(&self.names.pod(node))?;
+        pod.ip().filter(|_| pod.is_ready()).map(str::to_owned)
+    }
+}
+
+/// The line of a public key, out of the Secret.
+fn host_key(encoded: &str) -> Option<String> {
+    use base64::Engine as _;
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(encoded)
+        .ok()?;
+    let line = String::from_utf8(bytes).ok()?;
+    // Without the comment, which says which machine made it.
+    let mut words = line.split_whitespace();
+    Some(format!("{} {}", words.next()?, words.next()?))
+}
+
+fn connection(
+    host: &str,
+    ssh: String,
+    key: Option<String>,
+    ready: bool,
+) -> Vec<(&'static str, String)> {
+    let Some(key) = key.filter(|_| ready) else {
+        return Vec::new();
+    };
+    vec![
+        ("host", host.to_owned()),
+        ("known_hosts", format!("{host} {key}")),
+        ("port", SSH_PORT.to_owned()),
+        ("ssh", ssh),
+        ("user", USER.to_owned()),
+    ]
+}
+
+/// Somebody worked in it, and cannot any more.
+fn lost(before: Option<Phase>) -> Severity {
+    match before {
+        Some(Phase::Ready) => Severity::Warning,
+        _ => Severity::Normal,
+    }
+}
+
+fn events(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Vec<Event> {
+    if before == status.phase {
+        return Vec::new();
+    }
+    let message = status.message.clone().unwrap_or_default();
+    let (severity, reason, message) = match status.phase {
+        None | Some(Phase::Provisioning | Phase::Stopping) => return Vec::new(),
+        Some(Phase::Ready) => {
+            let ssh = status.ssh.as_deref().unwrap_or_default();
+            (Severity::Normal, "WorkspaceReady", format!("ready: {ssh}"))
+        }
+        Some(Phase::Stopped | Phase::Expired) => (Severity::Normal, "WorkspaceStopped", message),
+        Some(Phase::Queued) => (lost(before), "WorkspaceQueued", message),
+        Some(Phase::Failed) => (Severity::Warning, "WorkspaceFailed", message),
+        Some(Phase::Interrupted) => (Severity::Warning, "WorkspaceInterrupted", message),
+    };
+    vec![Event {
+        severity,
+        reason,
+        message,
+    }]
+}

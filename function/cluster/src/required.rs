@@ -1,0 +1,208 @@
+//! What Crossplane is to fetch for a workspace in the cluster.
+
+use api::flavor::WorkspaceFlavorSpec;
+use api::policy::{ClusterPolicy, WorkspacePolicy};
+use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
+use api::{VERSION, WORKSPACE_GROUP};
+use serde_json::{Value, json};
+
+use crate::names::{HOMES, Names, PODS, WORKLOADS, WORKSPACE_LABEL};
+use crate::record::Record;
+use crate::seen::StatefulSet;
+use crate::{choice, queue};
+use thiserror::Error;
+
+use crate::flavor;
+use function_runtime::composite::{Composite, Origin};
+use function_runtime::outcome::{Hold, Problem};
+use function_runtime::request::{Request, Required};
+use function_runtime::requirement::{Requirement, Which};
+use function_runtime::validation::Violations;
+use function_workspace::cost::budget;
+use function_workspace::labels::KUEUE;
+use function_workspace::{catalogue, claim, owner};
+
+const FLAVOR: &str = "flavor";
+/// The API version of flavors and users, as a constant of the requirement.
+const API_VERSION: &str = "platform.acme.io/v1alpha1";
+
+/// Everything that a decision about this workspace may need: a function of claim,
+/// policy and what is observed, which are the same in every call of a reconcile.
+pub fn requirements(
+    policy: &WorkspacePolicy,
+    composite: Composite<'_>,
+    parameters: Option<&WorkspaceParameters>,
+    status: &GpuDevWorkspaceStatus,
+    set: Option<StatefulSet<'_>>,
+) -> Vec<Requirement> {
+    debug_assert_eq!(API_VERSION, format!("{WORKSPACE_GROUP}/{VERSION}"));
+    let mut required = catalogue::requirements(policy);
+    let (Some(cluster), Ok(origin)) = (&policy.cluster, claim::origin(composite)) else {
+        return required;
+    };
+    required.extend(owner::requirement(policy, &origin));
+    let budgets = policy.budgets.is_some();
+    required.extend(of_claim(cluster, budgets, &origin, parameters, status, set));
+    required
+}
+
+fn of_claim(
+    cluster: &ClusterPolicy,
+    budgets: bool,
+    origin: &Origin,
+    parameters: Option<&WorkspaceParameters>,
+    status: &GpuDevWorkspaceStatus,
+    set: Option<StatefulSet<'_>>,
+) -> Vec<Requirement> {
+    let names = Names::of(origin, &cluster.domain);
+    let mine = |name: &str, kind: &'static str| Requirement {
+        name: name.to_owned(),
+        api_version: "v1",
+        kind,
+        which: Which::Labelled {
+            namespace: names.namespace.clone(),
+            key: WORKSPACE_LABEL,
+            value: names.name.clone(),
+        },
+    };
+    let mut required = vec![mine(PODS, "Pod"), mine(HOMES, "PersistentVolumeClaim")];
+    let Some(parameters) = parameters else {
+        return required;
+    };
+    if let Ok(flavor) = choice::flavor(parameters, cluster) {
+        required.push(ours(FLAVOR, "WorkspaceFlavor", flavor));
+    }
+    if cluster.dev_users || budgets {
+        required.push(budget::dev_user(&parameters.owner));
+    }
+    let recorded = set.and_then(Record::of).map(|record| record.pods);
+    let is_queued = [status.pods.as_ref(), recorded.as_ref()]
+        .into_iter()
+        .flatten()
+        .any(|pods| pods.queue.is_some());
+    if cluster.queue.is_some() || is_queued {
+        required.push(of_kueue(status.phase, &names.namespace, set));
+    }
+    required
+}
+
+/// A workspace that runs asks for its own Workload only; one that waits for all of its
+/// namespace, since its place depends on the others. Those of all namespaces would
+/// tell more, and wake every workspace that waits whenever anything moves: Crossplane
+/// watches what is required, and stops listening when it hears too much.
+fn of_kueue(phase: Option<Phase>, namespace: &str, set: Option<StatefulSet<'_>>) -> Requirement {
+    let namespace = namespace.to_owned();
+    let which = match set.filter(|_| phase == Some(Phase::Ready)) {
+        Some(set) => Which::Labelled {
+            namespace,
+            key: queue::JOB_UID,
+            value: set.uid().to_owned(),
+        },
+        None => Which::Every {
+            namespace: Some(namespace),
+        },
+    };
+    Requirement {
+        name: WORKLOADS.to_owned(),
+        api_version: KUEUE,
+        kind: "Workload",
+        which,
+    }
+}
+
+fn ours(requirement: &str, kind: &'static str, name: &str) -> Requirement {
+    Requirement {
+        name: requirement.to_owned(),
+        api_version: API_VERSION,
+        kind,
+        which: Which::Named(name.to_owned()),
+    }
+}
+
+/// The flavor. What keeps it from being read is nothing that the claim did.
+pub fn flavor(request: &Request, name: &str) -> Result<WorkspaceFlavorSpec, Hold> {
+    let name = name.to_owned();
+    let found = match request.required(FLAVOR) {
+        Required::Unresolved => return Err(FlavorUnusable::Unresolved { name }.into()),
+        Required::Absent => return Err(FlavorUnusable::Absent { name }.into()),
+        Required::Present(found) => found,
+    };
+    let none = json!({});
+    flavor::read(found.get("spec").unwrap_or(&none))
+        .map_err(|violations| FlavorUnusable::Invalid { name, violations }.into())
+}
+
+/// The keys of the `DevUser`, where the policy says that there are some; none for
+/// an owner who is no `DevUser`.
+pub fn dev_user_keys(
+    request: &Request,
+    cluster: &ClusterPolicy,
+    parameters: &WorkspaceParameters,
+) -> Result<Vec<String>, Hold> {
+    if !cluster.dev_users {
+        return Ok(Vec::new());
+    }
+    match request.required(budget::REQUIREMENT) {
+        Required::Unresolved => Err(Hold::from(DevUserUnresolved {
+            name: parameters.owner.clone(),
+        })),
+        Required::Absent => Ok(Vec::new()),
+        Required::Present(user) => {
+            let keys = user.pointer("/spec/publicKeys").and_then(Value::as_array);
+            let keys = keys.into_iter().flatten().filter_map(Value::as_str);
+            Ok(keys.map(str::to_owned).collect())
+        }
+    }
+}
+
+/// Why the flavor cannot be used.
+#[derive(Clone, Debug, Error)]
+enum FlavorUnusable {
+    /// Crossplane has not fetched the flavor yet.
+    #[error("waiting for Crossplane to fetch WorkspaceFlavor {name}")]
+    Unresolved {
+        /// The `WorkspaceFlavor`.
+        name: String,
+    },
+    /// There is no such flavor.
+    #[error(
+        "WorkspaceFlavor {name} does not exist: create it, or name another one in \
+         spec.parameters.flavor or the Composition's input.cluster.defaultFlavor"
+    )]
+    Absent {
+        /// The `WorkspaceFlavor`.
+        name: String,
+    },
+    /// The flavor does not fit its schema.
+    #[error("WorkspaceFlavor {name} is not usable: {violations}")]
+    Invalid {
+        /// The `WorkspaceFlavor`.
+        name: String,
+        /// Fields under `spec`.
+        violations: Violations,
+    },
+}
+
+impl Problem for FlavorUnusable {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Unresolved { .. } => "FlavorUnresolved",
+            Self::Absent { .. } => "FlavorMissing",
+            Self::Invalid { .. } => "FlavorInvalid",
+        }
+    }
+}
+
+/// Crossplane has not fetched the owner yet.
+#[derive(Clone, Debug, Error)]
+#[error("waiting for Crossplane to fetch DevUser {name}")]
+struct DevUserUnresolved {
+    /// The `DevUser`.
+    name: String,
+}
+
+impl Problem for DevUserUnresolved {
+    fn reason(&self) -> &'static str {
+        "DevUserUnresolved"
+    }
+}

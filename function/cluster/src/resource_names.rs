@@ -1,0 +1,60 @@
+//! Composition resource names of a workspace in the cluster.
+
+use function_runtime::resource_names::number;
+
+/// The `StatefulSet` of the workspace's pods.
+pub const STATEFUL_SET: &str = "cluster-stateful-set";
+/// The headless Service of the pods.
+pub const SERVICE: &str = "cluster-service";
+/// The `NetworkPolicy` of the pods.
+pub const NETWORK_POLICY: &str = "cluster-network-policy";
+/// The `ServiceAccount` of the pods.
+pub const SERVICE_ACCOUNT: &str = "cluster-service-account";
+/// The Role of the `ServiceAccount`.
+pub const ROLE: &str = "cluster-role";
+/// The `RoleBinding` of the `ServiceAccount` to the Role.
+pub const ROLE_BINDING: &str = "cluster-role-binding";
+/// The Secret with the pods' SSH host keys.
+pub const HOST_KEYS: &str = "cluster-host-keys";
+/// The `ConfigMap` with the programs that the pods run.
+pub const FILES: &str = "cluster-files";
+/// The `ConfigMap` with the owner's SSH keys.
+pub const AUTHORIZED_KEYS: &str = "cluster-authorized-keys";
+/// The `PersistentVolumeClaim` of a pod's home, by the pod's number, where it goes with the claim.
+pub const NODE_HOME_PREFIX: &str = "cluster-home-";
+/// The Lease that the agent of a pod reports to, by the pod's number.
+pub const NODE_ACTIVITY_PREFIX: &str = "cluster-activity-";
+
+const NAMES: [&str; 9] = [
+    STATEFUL_SET,
+    SERVICE,
+    NETWORK_POLICY,
+    SERVICE_ACCOUNT,
+    ROLE,
+    ROLE_BINDING,
+    HOST_KEYS,
+    FILES,
+    AUTHORIZED_KEYS,
+];
+
+/// Whether a resource of this name is a part of a workspace in the cluster.
+pub fn owns(name: &str) -> bool {
+    NAMES.contains(&name)
+        || home_of_node(name).is_some()
+        || number(NODE_ACTIVITY_PREFIX, name).is_some()
+}
+
+/// The name of a node's home.
+pub fn node_home(node: i32) -> String {
+    format!("{NODE_HOME_PREFIX}{node}")
+}
+
+/// The name of a node's Lease.
+pub fn node_activity(node: i32) -> String {
+    format!("{NODE_ACTIVITY_PREFIX}{node}")
+}
+
+/// The node whose home has the name.
+pub fn home_of_node(name: &str) -> Option<i32> {
+    number(NODE_HOME_PREFIX, name)
+}

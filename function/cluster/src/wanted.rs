@@ -1,0 +1,153 @@
+//! Policy, flavor and claim put together.
+
+use api::flavor::WorkspaceFlavorSpec;
+use api::home::HomeOnDelete;
+use api::lifecycle::WorkspaceState;
+use api::policy::{ClusterPolicy, WorkspacePolicy};
+use api::workspace::{Placement, WorkspaceParameters};
+
+use crate::names::Names;
+use crate::record::Record;
+use crate::resource_names;
+use crate::{choice, required};
+use function_runtime::composite::Composite;
+use function_runtime::outcome::Refusal;
+use function_runtime::outcome::Unresolved;
+use function_runtime::request::Request;
+use function_runtime::validation::{Violation, Violations};
+use function_workspace::claim;
+use function_workspace::{
+    catalogue, homes, lifecycle, owner, placement, public_keys, ssh_networks,
+};
+
+/// A workspace about which everything is known.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What its objects are called.
+    pub names: Names,
+    /// Whose it is.
+    pub owner: String,
+    /// Who may log in.
+    pub public_keys: Vec<String>,
+    /// From where.
+    pub ssh_cidrs: Vec<String>,
+    /// Whether it is to run.
+    pub state: WorkspaceState,
+    /// Whether it was stopped for so long that homes go which the policy lets go.
+    pub deletes_what_is_left: bool,
+    /// What its pods are made from the next time that they start; or why they cannot
+    /// start, which ends none that run and keeps none from being stopped.
+    pub made_from: Result<Record, Unresolved>,
+    /// Its home.
+    pub home: Option<WantedHome>,
+    /// Whether the home is deleted with the claim.
+    pub deletes_home: bool,
+    /// What keeps the user out, although nothing is wrong.
+    pub notices: Vec<String>,
+}
+
+/// A home to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedHome {
+    /// Its size in GiB.
+    pub size_gib: i32,
+    /// Its storage class; the cluster's default for none.
+    pub storage_class: Option<String>,
+}
+
+/// Resolves a workspace. What the claim got wrong is found before anything that
+/// has to be fetched.
+pub fn wanted(
+    policy: &WorkspacePolicy,
+    composite: Composite<'_>,
+    parameters: Result<&WorkspaceParameters, &Violations>,
+    life: lifecycle::Step,
+    request: &Request,
+) -> Result<Wanted, Unresolved> {
+    let origin = claim::origin(composite)?;
+    let parameters = parameters.map_err(|wrong| Refusal::parameters(wrong.clone()))?;
+    placement::check(
+        request,
+        parameters,
+        Placement::Cluster,
+        resource_names::owns,
+    )?;
+    let Some(cluster) = &policy.cluster else {
+        let problem = "must be EC2: the policy has no input.cluster";
+        let violation = Violation::new("spec.parameters.placement", problem);
+        return Err(Refusal::parameters(violation).into());
+    };
+    let ssh_cidrs = ssh_networks::of(parameters, policy).map_err(Refusal::parameters)?;
+    homes::check(parameters, policy).map_err(Refusal::parameters)?;
+    owner::check(policy, parameters, &origin, request)?;
+
+    let catalogue = catalogue::read(policy, request)?;
+    let users = required::dev_user_keys(request, cluster, parameters)?;
+    let keys = public_keys::of(parameters, &catalogue, &users);
+    let flavor = flavor(request, cluster, parameters);
+    let storage_class = flavor
+        .as_ref()
+        .ok()
+        .and_then(|(_, spec)| spec.storage_class_name.clone());
+    let made_from = flavor.and_then(|(name, spec)| {
+        let pods = choice::pods(parameters, cluster, name, &spec);
+        Ok(Record {
+            pods: pods.map_err(Refusal::parameters)?,
+            owner: parameters.owner.clone(),
+            domain: cluster.domain.clone(),
+        })
+    });
+    Ok(Wanted {
+        names: Names::of(&origin, &cluster.domain),
+        notices: notices(policy, cluster, parameters, &keys, &ssh_cidrs),
+        owner: parameters.owner.clone(),
+        public_keys: keys,
+        ssh_cidrs,
+        state: life.state(),
+        deletes_what_is_left: matches!(life, lifecycle::Step::Delete(_))
+            && policy.home.on_delete == HomeOnDelete::Delete,
+        made_from,
+        home: parameters.home.as_ref().map(|home| WantedHome {
+            size_gib: home.size_gib,
+            storage_class,
+        }),
+        deletes_home: policy.home.on_delete == HomeOnDelete::Delete,
+    })
+}
+
+/// The flavor that the claim asks for, by its name.
+fn flavor<'a>(
+    request: &Request,
+    cluster: &'a ClusterPolicy,
+    parameters: &'a WorkspaceParameters,
+) -> Result<(&'a str, WorkspaceFlavorSpec), Unresolved> {
+    let name = choice::flavor(parameters, cluster).map_err(Refusal::parameters)?;
+    Ok((name, required::flavor(request, name)?))
+}
+
+fn notices(
+    policy: &WorkspacePolicy,
+    cluster: &ClusterPolicy,
+    parameters: &WorkspaceParameters,
+    public_keys: &[String],
+    ssh_cidrs: &[String],
+) -> Vec<String> {
+    let mut notices = Vec::new();
+    if public_keys.is_empty() {
+        let elsewhere = if cluster.dev_users {
+            format!("spec.publicKeys of DevUser {}", parameters.owner)
+        } else {
+            public_keys::in_catalogue(policy, parameters)
+        };
+        notices.push(public_keys::missing(&elsewhere));
+    }
+    if ssh_cidrs.is_empty() {
+        notices.push(ssh_networks::NONE.to_owned());
+    }
+    if parameters.home.is_none() {
+        notices.push(
+            "files are lost when a pod ends: add spec.parameters.home to keep them".to_owned(),
+        );
+    }
+    notices
+}

@@ -1,0 +1,72 @@
+//! Where a workspace gets its capacity: the region, and the market.
+
+use api::capacity::WorkspaceCapacityType;
+use api::policy::WorkspacePolicy;
+use api::workspace::WorkspaceParameters;
+
+use function_runtime::validation::{Violation, Violations};
+
+/// Refuses a region that the policy does not allow.
+pub fn check_region(
+    parameters: &WorkspaceParameters,
+    policy: &WorkspacePolicy,
+) -> Result<(), Violations> {
+    let Some(allowed) = &policy.allowed_regions else {
+        return Ok(());
+    };
+    let region = &parameters.region;
+    if allowed.contains(region) {
+        return Ok(());
+    }
+    let problem = format!(
+        "{region} is not allowed; allowed are {}",
+        allowed.join(", ")
+    );
+    Err(Violation::new("spec.parameters.region", problem).into())
+}
+
+/// The workspace's market: the claim's, or else the policy's. A home stays with whoever
+/// keeps it.
+pub fn capacity_type(
+    parameters: &WorkspaceParameters,
+    policy: &WorkspacePolicy,
+    keeper: Option<HomeKeeper>,
+) -> Result<WorkspaceCapacityType, Violations> {
+    const PATH: &str = "spec.parameters.capacityType";
+    let wanted = parameters
+        .capacity_type
+        .unwrap_or(policy.defaults.capacity_type);
+    if let Some(allowed) = &policy.allowed_capacity_types
+        && !allowed.contains(&wanted)
+    {
+        let allowed: Vec<&str> = allowed.iter().map(|c| c.as_str()).collect();
+        let problem = format!(
+            "{} is not allowed; allowed are {}",
+            wanted.as_str(),
+            allowed.join(", ")
+        );
+        return Err(Violation::new(PATH, problem).into());
+    }
+    let is_on_demand = wanted == WorkspaceCapacityType::OnDemand;
+    let problem = match keeper {
+        Some(HomeKeeper::ProviderAws) if !is_on_demand => {
+            "must be OnDemand: the home volume is provider-aws's, which attaches it to its own \
+             instances only"
+        }
+        Some(HomeKeeper::SpotPool) if is_on_demand => {
+            "must be Spot or SpotWithFallback: the home volume is the SpotPool's, which attaches \
+             it to its own instances only"
+        }
+        _ => return Ok(wanted),
+    };
+    Err(Violation::new(PATH, problem).into())
+}
+
+/// Who has the home volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HomeKeeper {
+    /// upbound's provider, as an `EBSVolume`.
+    ProviderAws,
+    /// The workspace's `SpotPool`.
+    SpotPool,
+}

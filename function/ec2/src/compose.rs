@@ -1,0 +1,265 @@
+//! The composed resources of a workspace: what it should have, and what stays of
+//! what it had.
+
+use std::collections::BTreeMap;
+
+use api::policy::WorkspacePolicy;
+use serde_json::Value;
+
+use crate::claim_paths::ClaimPaths;
+use crate::finding::{Finding, Machine};
+use crate::on_demand::home;
+use crate::on_demand::instance;
+use crate::on_demand::power;
+use crate::on_demand::power::Power;
+use crate::on_demand::{network, order};
+use crate::replacement;
+use crate::replacement::{Candidate, Choice, Claim};
+use crate::resource_names;
+use crate::spot;
+use crate::spot::ObservedPool;
+use crate::wanted::Wanted;
+use function_runtime::desired::Composed;
+use function_runtime::managed::Managed;
+use function_runtime::outcome::Refusal;
+
+mod homes;
+mod rest;
+mod running;
+mod seen;
+
+pub use rest::Rest;
+pub use seen::Seen;
+
+/// A workspace's composed resources, and what is seen of them.
+#[derive(Clone, Debug)]
+pub struct Composition {
+    /// By key.
+    pub resources: BTreeMap<String, Composed>,
+    /// The compute resource that the workspace has, or is to have.
+    pub target: Finding,
+    /// The machine that serves until the target does.
+    pub serving: Option<Machine>,
+    /// The home volume, where there is one or is to be one.
+    pub home: Option<home::Finding>,
+    /// Whether the instance was set up by other user data than it would be today.
+    pub has_old_user_data: bool,
+}
+
+impl Composition {
+    /// Whether another instance still has the home volume.
+    pub fn is_detaching(&self) -> bool {
+        self.home.as_ref().is_some_and(|home| home.detaching)
+    }
+}
+
+impl<'a> Seen<'a> {
+    /// Everything stays as it is.
+    pub fn held(&self, paths: &ClaimPaths) -> Composition {
+        let candidates = self.candidates(paths, |_| true, |_| true);
+        let choice = replacement::choose(&candidates, "");
+        let target = self.target(&choice, paths);
+        let holder = self.instances.get(choice.target.as_str()).copied();
+        let resources = self.observed.iter().map(|(key, observed)| {
+            let object = self.kept(key, observed);
+            let ready = self.is_ready(key, &choice.target, &target);
+            (key.clone(), Composed { object, ready })
+        });
+        Composition {
+            resources: resources.collect(),
+            serving: None,
+            has_old_user_data: false,
+            home: self
+                .home_of_pool(&choice.target)
+                .or_else(|| self.home.exists().then(|| self.home.finding(holder))),
+            target,
+        }
+    }
+
+    /// What is wanted takes the place of what is there, in an order that is safe.
+    pub fn composed(
+        &self,
+        wanted: &Wanted,
+        policy: &WorkspacePolicy,
+        paths: &ClaimPaths,
+    ) -> Result<Composition, Refusal> {
+        let choice = self.choose(wanted, policy, paths);
+        let target = self.target(&choice, paths);
+        let mut objects = BTreeMap::new();
+        match wanted.market() {
+            Some(market) => {
+                let pool = {
+                    let observed = self.pools.get(choice.target.as_str());
+                    spot::pool::desired(wanted, market, policy, observed)?
+                };
+                objects.insert(choice.target.clone(), pool);
+                self.keep(&mut objects, |key| !is_computed(key));
+            }
+            None => self.on_demand(wanted, policy, &choice, &mut objects),
+        }
+        let holder = self.holder(&choice);
+        let is_of_pool = wanted.market().is_some();
+        if wanted.has_home && !is_of_pool {
+            self.home(wanted, policy, &choice, &mut objects);
+        }
+        let has_home = (wanted.has_home && !is_of_pool) || self.home.exists();
+        self.keep(&mut objects, |key| {
+            choice.kept.iter().any(|kept| kept == key) || self.is_draining(key, has_home)
+        });
+        objects.extend(order::usages(&wanted.origin.namespace, self.observed));
+        let resources = objects.into_iter().map(|(key, object)| {
+            let ready = self.is_ready(&key, &choice.target, &target);
+            (key, Composed { object, ready })
+        });
+        Ok(Composition {
+            resources: resources.collect(),
+            home: wanted.has_home.then(|| {
+                if is_of_pool {
+                    let of_pool = self.home_of_pool(&choice.target);
+                    of_pool.unwrap_or_else(spot::home::absent)
+                } else {
+                    self.home.finding(holder)
+                }
+            }),
+            has_old_user_data: self
+                .instances
+                .get(choice.target.as_str())
+                .is_some_and(|i| i.asked("userData") != Some(&wanted.user_data)),
+            serving: choice.serving,
+            target,
+        })
+    }
+
+    fn choose(&self, wanted: &Wanted, policy: &WorkspacePolicy, paths: &ClaimPaths) -> Choice {
+        let market = wanted.market();
+        let zone = self.home.zone();
+        let candidates = self.candidates(
+            paths,
+            |pool| market.is_some_and(|market| spot::pool::fits(pool, wanted, market)),
+            |instance| {
+                market.is_none()
+                    && !instance::is_lost(instance)
+                    && instance::fits(instance, wanted, policy, zone)
+            },
+        );
+        let fresh = match market {
+            Some(market) => {
+                let taken = self.pools.contains_key(resource_names::POOL);
+                spot::pool::fresh_key(wanted, market, taken)
+            }
+            None => instance::fresh_key(wanted, self.place(wanted), self.recorded, self.lost()),
+        };
+        replacement::choose(&candidates, &fresh)
+    }
+
+    /// The lost instances beside that of the last call.
+    fn lost(&self) -> impl Iterator<Item = &'a str> {
+        let lost = self.instances.values().filter(|i| instance::is_lost(**i));
+        lost.filter_map(|instance| instance.at("id"))
+            .filter(|id| self.recorded != Some(*id))
+    }
+
+    /// The group, its rules and the instance.
+    fn on_demand(
+        &self,
+        wanted: &Wanted,
+        policy: &WorkspacePolicy,
+        choice: &Choice,
+        objects: &mut BTreeMap<String, Value>,
+    ) {
+        let group = self
+            .observed
+            .get(resource_names::SECURITY_GROUP)
+            .map(Managed::new);
+        // An instance that began with a group of its own keeps it.
+        let own_group = wanted.network.security_group_ids.is_empty() || group.is_some();
+        if own_group {
+            objects.extend(network::desired(wanted, policy, group));
+        } else {
+            self.keep(objects, |key| {
+                key == resource_names::EGRESS || resource_names::is_ssh(key)
+            });
+        }
+        let observed = self.instances.get(choice.target.as_str()).copied();
+        let place = self.place(wanted);
+        let mut object =
+            instance::desired(wanted, policy, place, own_group, observed, self.home.tags());
+        if let Some(observed) = observed.filter(|observed| self.is_off(*observed)) {
+            let namespace = &wanted.origin.namespace;
+            objects.extend(power::desired(observed, namespace, Power::On, policy));
+            power::mark(&mut object, self.power_of(observed));
+        }
+        objects.insert(choice.target.clone(), object);
+    }
+
+    fn candidates(
+        &self,
+        paths: &ClaimPaths,
+        pool_fits: impl Fn(&ObservedPool) -> bool,
+        instance_fits: impl Fn(Managed<'_>) -> bool,
+    ) -> Vec<Candidate<'_>> {
+        let recorded = self.recorded;
+        let pools = self.pools.iter().map(|(key, pool)| Candidate {
+            key,
+            fits: pool_fits(pool),
+            deleting: pool.deleting,
+            claim: Claim::of(
+                recorded.is_some_and(|id| pool.instance(id).is_some()),
+                pool.may_hold_work(),
+            ),
+            finding: spot::finding(Some(pool), recorded, paths),
+        });
+        let instances = self.instances.iter().map(|(key, instance)| Candidate {
+            key,
+            fits: instance_fits(*instance),
+            deleting: instance.deleting(),
+            claim: Claim::of(
+                match recorded.filter(|id| self.is_there(id)) {
+                    Some(recorded) => instance.at("id") == Some(recorded),
+                    // Where nobody knows better, the one that has the home is the
+                    // owner's.
+                    None => self.home.is_attached_to(*instance),
+                },
+                instance::may_hold_work(*instance),
+            ),
+            finding: self.finding_of(*instance, recorded),
+        });
+        pools.chain(instances).collect()
+    }
+
+    /// What the target shows. While another machine serves, that of the last call
+    /// is not lost.
+    fn target(&self, choice: &Choice, paths: &ClaimPaths) -> Finding {
+        let recorded = self.recorded.filter(|_| choice.serving.is_none());
+        let key = choice.target.as_str();
+        if key.starts_with(resource_names::INSTANCE_PREFIX) {
+            match self.instances.get(key) {
+                Some(instance) => self.finding_of(*instance, recorded),
+                None => instance::finding(None, recorded),
+            }
+        } else {
+            spot::finding(self.pools.get(key), recorded, paths)
+        }
+    }
+
+    fn is_ready(&self, key: &str, target: &str, finding: &Finding) -> bool {
+        if key == target {
+            finding.serves_well()
+        } else {
+            self.is_in_order(key)
+        }
+    }
+}
+
+/// Whether what becomes of such a resource is decided for each one.
+fn is_computed(key: &str) -> bool {
+    [
+        resource_names::POOL,
+        resource_names::INSTANCE_PREFIX,
+        resource_names::ATTACHMENT_PREFIX,
+        resource_names::POWER_PREFIX,
+        resource_names::USAGE_PREFIX,
+    ]
+    .iter()
+    .any(|prefix| key.starts_with(prefix))
+}

@@ -1,0 +1,125 @@
+//! Which image a workspace boots: chosen once, then kept.
+
+use std::collections::BTreeMap;
+
+use api::catalogue::{Catalogue, Image};
+use api::policy::WorkspacePolicy;
+use api::workspace::ChosenImage;
+use thiserror::Error;
+
+use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
+use function_runtime::validation::Violation;
+
+const DEFAULT_KEY: &str = "default";
+
+/// Chooses. A recorded image is kept whatever has become of the catalogue; a
+/// pool that exists without a record (an XR restored without its status) keeps
+/// the image that it boots.
+pub fn choose(
+    recorded: Option<&ChosenImage>,
+    booted: Option<&str>,
+    region: &str,
+    catalogue: &Catalogue,
+    policy: &WorkspacePolicy,
+) -> Result<ChosenImage, Unresolved> {
+    if let Some(image) = recorded {
+        return Ok(image.clone());
+    }
+    let none = BTreeMap::new();
+    let images = catalogue.images.get(region).unwrap_or(&none);
+    let name = &policy.catalogue.name;
+    if let Some(id) = booted {
+        let listed = images.iter().find(|(_, image)| image.id == id);
+        let (key, image) = listed.ok_or_else(|| {
+            Hold::from(ImageMissing::Unknown {
+                name: name.clone(),
+                region: region.to_owned(),
+                id: id.to_owned(),
+            })
+        })?;
+        return Ok(chosen(key, image));
+    }
+    if images.is_empty() {
+        return Err(unknown_region(region, catalogue, name).into());
+    }
+    let key = policy.defaults.image.as_deref().unwrap_or(DEFAULT_KEY);
+    let image = images.get(key).ok_or_else(|| {
+        Hold::from(ImageMissing::NotListed {
+            name: name.clone(),
+            region: region.to_owned(),
+            key: key.to_owned(),
+            known: listed(images.keys()),
+        })
+    })?;
+    Ok(chosen(key, image))
+}
+
+fn chosen(key: &str, image: &Image) -> ChosenImage {
+    ChosenImage {
+        id: image.id.clone(),
+        name: key.to_owned(),
+        pytorch: image.pytorch.clone(),
+        pytorch_index_url: image.pytorch_index_url.clone(),
+    }
+}
+
+fn unknown_region(region: &str, catalogue: &Catalogue, name: &str) -> Refusal {
+    let known = catalogue
+        .images
+        .iter()
+        .filter(|(_, images)| !images.is_empty());
+    let known = listed(known.map(|(region, _)| region));
+    let known = if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known
+    };
+    let problem =
+        format!("{region} has no images in EnvironmentConfig {name}; regions that have: {known}");
+    Refusal::parameters(Violation::new("spec.parameters.region", problem))
+}
+
+fn listed<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    names.map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Why there is no image to boot.
+#[derive(Clone, Debug, Error)]
+enum ImageMissing {
+    /// The catalogue has other images for the region, but not this one.
+    #[error(
+        "EnvironmentConfig {name} has no data.images.{region}.{key}: add it, or set the \
+         Composition's input.defaults.image to one of {known}"
+    )]
+    NotListed {
+        /// The `EnvironmentConfig`.
+        name: String,
+        /// The workspace's region.
+        region: String,
+        /// The image's key.
+        key: String,
+        /// The keys that exist.
+        known: String,
+    },
+    /// The pool boots an image that neither status nor catalogue describe.
+    #[error(
+        "the SpotPool boots {id}, which status.image does not record and EnvironmentConfig \
+         {name} does not list under data.images.{region}: add it there"
+    )]
+    Unknown {
+        /// The `EnvironmentConfig`.
+        name: String,
+        /// The workspace's region.
+        region: String,
+        /// The AMI.
+        id: String,
+    },
+}
+
+impl Problem for ImageMissing {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::NotListed { .. } | Self::Unknown { .. } => "ImageMissing",
+        }
+    }
+}

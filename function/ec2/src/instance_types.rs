@@ -1,0 +1,135 @@
+//! The instance types that a claim asks for, and those that its policy allows.
+
+use api::catalogue::Catalogue;
+use api::policy::WorkspacePolicy;
+use api::workspace::WorkspaceParameters;
+use thiserror::Error;
+
+use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
+use function_runtime::validation::{Violation, Violations};
+
+/// An accepted instance type and the field that asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceType {
+    /// For example `g4dn.xlarge`.
+    pub name: String,
+    /// For example `spec.parameters.instanceTypes[0]`.
+    pub path: String,
+}
+
+/// The instance types of a workspace without repetitions, most wanted first.
+pub fn of(parameters: &WorkspaceParameters) -> Vec<InstanceType> {
+    let first = (
+        &parameters.instance_type,
+        "spec.parameters.instanceType".to_owned(),
+    );
+    let further = parameters.instance_types.iter().enumerate();
+    let further = further.map(|(n, name)| (name, format!("spec.parameters.instanceTypes[{n}]")));
+    let mut types: Vec<InstanceType> = Vec::new();
+    for (name, path) in std::iter::once(first).chain(further) {
+        if types.iter().all(|known| known.name != *name) {
+            types.push(InstanceType {
+                name: name.clone(),
+                path,
+            });
+        }
+    }
+    types
+}
+
+/// Refuses what the policy does not allow.
+pub fn check(types: &[InstanceType], policy: &WorkspacePolicy) -> Result<(), Violations> {
+    let allowed = &policy.allowed_instance_types;
+    let refused = types
+        .iter()
+        .filter(|t| !allowed.iter().any(|entry| allows(entry, &t.name)));
+    Violations::none_of(
+        refused
+            .map(|t| {
+                let problem = format!(
+                    "{} is not allowed; allowed are {}",
+                    t.name,
+                    allowed.join(", ")
+                );
+                Violation::new(&t.path, problem)
+            })
+            .collect(),
+    )
+}
+
+/// Refuses types that cost more than the policy's ceiling. A type without a
+/// price is nothing that the claim did wrong: the workspace is held.
+pub fn check_prices(
+    types: &[InstanceType],
+    region: &str,
+    policy: &WorkspacePolicy,
+    catalogue: &Catalogue,
+) -> Result<(), Unresolved> {
+    let Some(ceiling) = policy.ceilings.as_ref().and_then(|c| c.hourly_usd) else {
+        return Ok(());
+    };
+    let prices = catalogue.prices.as_ref();
+    let hourly = prices.and_then(|prices| prices.hourly_usd.get(region));
+    let mut violations = Vec::new();
+    for t in types {
+        let price = hourly.and_then(|hourly| hourly.get(&t.name));
+        let (Some(price), Some(prices)) = (price, prices) else {
+            let missing = PriceMissing {
+                name: policy.catalogue.name.clone(),
+                region: region.to_owned(),
+                instance_type: t.name.clone(),
+            };
+            return Err(Hold::from(missing).into());
+        };
+        if *price > ceiling {
+            let problem = format!(
+                "{} costs {price} USD per hour in {region} (as of {}), the policy allows \
+                 {ceiling}",
+                t.name, prices.as_of
+            );
+            violations.push(Violation::new(&t.path, problem));
+        }
+    }
+    Violations::none_of(violations).map_err(|v| Refusal::parameters(v).into())
+}
+
+fn allows(entry: &str, name: &str) -> bool {
+    match entry.strip_suffix(".*") {
+        Some(family) => name.split_once('.').is_some_and(|(of, _)| of == family),
+        None => entry == name,
+    }
+}
+
+/// There is a ceiling, and nothing to hold against it.
+#[derive(Clone, Debug, Error)]
+#[error(
+    "EnvironmentConfig {name} has no data.prices.hourlyUsd.{region}.{instance_type}, and \
+         the Composition's input.ceilings.hourlyUsd needs it: add the on-demand price"
+)]
+struct PriceMissing {
+    /// The `EnvironmentConfig`.
+    name: String,
+    /// The workspace's region.
+    region: String,
+    /// The type.
+    instance_type: String,
+}
+
+impl Problem for PriceMissing {
+    fn reason(&self) -> &'static str {
+        "PriceMissing"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_allows_its_sizes_and_no_other_family() {
+        assert!(allows("g5.*", "g5.xlarge"));
+        assert!(allows("g5.xlarge", "g5.xlarge"));
+        assert!(!allows("g5.*", "g5g.xlarge"));
+        assert!(!allows("g5.xlarge", "g5.2xlarge"));
+    }
+}

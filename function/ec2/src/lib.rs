@@ -1,0 +1,36 @@
+//! Workspaces on EC2, as a `SpotPool` of this project's provider or as an `Instance` of
+//! upbound's.
+//!
+//! [`fn@render`] decides.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        reason = "a test fails by panicking"
+    )
+)]
+
+mod capacity;
+mod claim_paths;
+mod compose;
+mod finding;
+mod image;
+mod instance_types;
+mod on_demand;
+mod prices;
+mod render;
+mod replacement;
+mod requirements;
+mod resolve;
+mod resource_names;
+pub mod software;
+mod spot;
+mod status;
+pub mod user_data;
+mod wanted;
+
+pub use on_demand::home::attachment_key;
+pub use render::render;
+pub use resource_names::owns;

@@ -1,0 +1,143 @@
+//! What machines on EC2 cost per hour.
+
+use api::capacity::{InstanceCapacityType, WorkspaceCapacityType};
+use api::catalogue::Prices;
+use api::cost::CostSource;
+
+use crate::instance_types::InstanceType;
+use function_workspace::cost::ledger::rounded;
+use function_workspace::cost::price::{Running, is_price};
+
+/// A machine that runs on EC2.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Its type.
+    pub instance_type: String,
+    /// Its market.
+    pub capacity_type: InstanceCapacityType,
+    /// Its spot price, where its provider knows it.
+    pub hourly_usd: Option<f64>,
+}
+
+/// What machines on EC2 cost together.
+pub fn of_machines(prices: Option<&Prices>, region: &str, machines: &[Machine]) -> Running {
+    let mut sum = 0.0;
+    let mut source = CostSource::Catalogue;
+    for machine in machines {
+        let spot = machine.capacity_type == InstanceCapacityType::Spot;
+        let shown = machine.hourly_usd.filter(|usd| spot && is_price(*usd));
+        let listed = || listed(prices?, region, &machine.instance_type, spot);
+        let Some(price) = shown.or_else(listed) else {
+            return Running::Unpriced;
+        };
+        if shown.is_some() {
+            source = CostSource::SpotPrice;
+        }
+        sum += price;
+    }
+    match machines {
+        [] => Running::Nothing,
+        _ => Running::Priced(rounded(sum), source),
+    }
+}
+
+/// The most that a workspace on EC2 may cost, whichever of its types and markets it gets.
+///
+/// # Errors
+///
+/// The path of a price that the catalogue lacks.
+pub fn highest(
+    prices: Option<&Prices>,
+    region: &str,
+    types: &[InstanceType],
+    market: WorkspaceCapacityType,
+) -> Result<f64, String> {
+    let considered = match market {
+        WorkspaceCapacityType::OnDemand => types.get(..1).unwrap_or_default(),
+        WorkspaceCapacityType::Spot | WorkspaceCapacityType::SpotWithFallback => types,
+    };
+    let spot = market == WorkspaceCapacityType::Spot;
+    considered.iter().try_fold(0.0, |highest: f64, t| {
+        let price = prices.and_then(|prices| listed(prices, region, &t.name, spot));
+        let missing = || format!("data.prices.hourlyUsd.{region}.{}", t.name);
+        Ok(highest.max(price.ok_or_else(missing)?))
+    })
+}
+
+/// The catalogue's price. Spot never costs more than on demand, unless somebody bids more.
+fn listed(prices: &Prices, region: &str, instance_type: &str, spot: bool) -> Option<f64> {
+    let of_spot = prices.spot_hourly_usd.get(region).filter(|_| spot);
+    let of_spot = of_spot.and_then(|prices| prices.get(instance_type));
+    let on_demand = prices.hourly_usd.get(region);
+    let on_demand = on_demand.and_then(|prices| prices.get(instance_type));
+    let price = of_spot.or(on_demand).copied();
+    price.filter(|usd| is_price(*usd))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn prices() -> Prices {
+        serde_json::from_value(json!({
+            "asOf": "2026-11-01",
+            "hourlyUsd": {"us-east-1": {"g5.xlarge": 1.006, "g4dn.xlarge": 0.526}},
+            "spotHourlyUsd": {"us-east-1": {"g5.xlarge": 0.4}},
+            "flavorHourlyUsd": {"gpu": 0.5}
+        }))
+        .unwrap()
+    }
+
+    fn machine(name: &str, spot: bool, shown: Option<f64>) -> Machine {
+        Machine {
+            instance_type: name.into(),
+            capacity_type: if spot {
+                InstanceCapacityType::Spot
+            } else {
+                InstanceCapacityType::OnDemand
+            },
+            hourly_usd: shown,
+        }
+    }
+
+    #[test]
+    fn a_machine_costs_what_its_market_asks() {
+        let of = |machines: &[Machine]| of_machines(Some(&prices()), "us-east-1", machines);
+        let listed = |usd| Running::Priced(usd, CostSource::Catalogue);
+        assert_eq!(of(&[machine("g5.xlarge", false, None)]), listed(1.006));
+        assert_eq!(of(&[machine("g5.xlarge", true, None)]), listed(0.4));
+        assert_eq!(
+            of(&[machine("g5.xlarge", true, Some(0.31))]),
+            Running::Priced(0.31, CostSource::SpotPrice)
+        );
+        assert_eq!(
+            of(&[machine("g4dn.xlarge", true, None)]),
+            listed(0.526),
+            "at most"
+        );
+        let both = [
+            machine("g5.xlarge", false, None),
+            machine("g4dn.xlarge", false, None),
+        ];
+        assert_eq!(of(&both), listed(1.532), "two machines cost twice");
+        assert_eq!(of(&[machine("p5.48xlarge", true, None)]), Running::Unpriced);
+        assert_eq!(of(&[]), Running::Nothing);
+    }
+
+    #[test]
+    fn a_budget_counts_with_the_dearest_that_a_claim_may_get() {
+        let types = ["g4dn.xlarge", "g5.xlarge"].map(|name| InstanceType {
+            name: name.into(),
+            path: String::new(),
+        });
+        let of = |market| highest(Some(&prices()), "us-east-1", &types, market);
+        assert_eq!(of(WorkspaceCapacityType::SpotWithFallback), Ok(1.006));
+        assert_eq!(of(WorkspaceCapacityType::OnDemand), Ok(0.526));
+        assert_eq!(of(WorkspaceCapacityType::Spot), Ok(0.526));
+        assert_eq!(
+            highest(None, "us-east-1", &types, WorkspaceCapacityType::Spot),
+            Err("data.prices.hourlyUsd.us-east-1.g4dn.xlarge".into())
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! Policy, catalogue and parameters put together: what the workspace should be,
+//! or why that cannot be said.
+
+use api::capacity::WorkspaceCapacityType;
+use api::catalogue::{Catalogue, Network};
+use api::policy::WorkspacePolicy;
+use api::workspace::{ChosenImage, Placement, WorkspaceParameters};
+use thiserror::Error;
+
+use crate::claim_paths::ClaimPaths;
+use crate::compose::Seen;
+use crate::instance_types::InstanceType;
+use crate::resource_names;
+use crate::user_data::UserData;
+use crate::wanted::Wanted;
+use crate::{capacity, image, instance_types, software};
+use function_runtime::composite::Composite;
+use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
+use function_runtime::request::Request;
+use function_runtime::validation::Violations;
+use function_workspace::{catalogue, claim, homes, owner, placement, public_keys, ssh_networks};
+
+/// A workspace about which everything is known.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    /// What it should be.
+    pub wanted: Wanted,
+    /// Where its fields come from.
+    pub paths: ClaimPaths,
+    /// What keeps the user out, or has no effect, although nothing is wrong;
+    /// empty for nothing.
+    pub notice: String,
+}
+
+/// What a claim says, and what was chosen for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Claimed<'a> {
+    /// The composite.
+    pub composite: Composite<'a>,
+    /// Its parameters.
+    pub parameters: &'a WorkspaceParameters,
+    /// The image that its status records.
+    pub image: Option<&'a ChosenImage>,
+}
+
+/// Resolves a workspace. What the claim got wrong is found before the catalogue
+/// is needed.
+pub fn workspace(
+    policy: &WorkspacePolicy,
+    claimed: Claimed<'_>,
+    seen: &Seen<'_>,
+    request: &Request,
+) -> Result<Workspace, Unresolved> {
+    let Claimed {
+        composite,
+        parameters,
+        image: recorded,
+    } = claimed;
+    let origin = claim::origin(composite)?;
+    placement::check(request, parameters, Placement::Ec2, resource_names::owns)?;
+    let types = instance_types::of(parameters);
+    let allowed = allowed(policy, parameters, &types, seen).map_err(Refusal::parameters)?;
+    owner::check(policy, parameters, &origin, request)?;
+
+    let catalogue = catalogue::read(policy, request)?;
+    let region = parameters.region.as_str();
+    instance_types::check_prices(&types, region, policy, &catalogue)?;
+    let network = network(policy, &catalogue, region, allowed.capacity_type, request)?;
+    let booted = seen.booted_image();
+    let image = image::choose(recorded, booted, region, &catalogue, policy)?;
+    let software = software::choose(parameters, policy, &image)?;
+    let keys = public_keys::of(parameters, &catalogue, &[]);
+    let user_data = UserData {
+        behaviour: policy.behaviour_version,
+        owner: &parameters.owner,
+        public_keys: &keys,
+        sudo: policy.instance.sudo,
+        software: &software,
+        home: allowed.has_home,
+        agent: policy.lifecycle.agent.as_ref(),
+    };
+    Ok(Workspace {
+        notice: notice(policy, parameters, &keys, &allowed, &network),
+        paths: ClaimPaths {
+            catalogue: policy.catalogue.name.clone(),
+            region: parameters.region.clone(),
+            image: image.name.clone(),
+            instance_types: types.clone(),
+        },
+        wanted: Wanted {
+            composite: composite.id(),
+            user_data: user_data.document()?,
+            capacity_type: allowed.capacity_type,
+            ssh_cidrs: allowed.ssh_cidrs,
+            has_home: allowed.has_home,
+            home_size_gib: parameters.home.as_ref().map(|home| home.size_gib),
+            instance_types: types.into_iter().map(|t| t.name).collect(),
+            owner: parameters.owner.clone(),
+            region: parameters.region.clone(),
+            origin,
+            image,
+            network,
+        },
+    })
+}
+
+/// What the policy makes of the claim's wishes.
+struct Allowed {
+    has_home: bool,
+    capacity_type: WorkspaceCapacityType,
+    ssh_cidrs: Vec<String>,
+}
+
+fn allowed(
+    policy: &WorkspacePolicy,
+    parameters: &WorkspaceParameters,
+    types: &[InstanceType],
+    seen: &Seen<'_>,
+) -> Result<Allowed, Violations> {
+    instance_types::check(types, policy)?;
+    capacity::check_region(parameters, policy)?;
+    homes::check(parameters, policy)?;
+    Ok(Allowed {
+        has_home: parameters.home.is_some() || seen.home_keeper().is_some(),
+        capacity_type: capacity::capacity_type(parameters, policy, seen.home_keeper())?,
+        ssh_cidrs: ssh_networks::of(parameters, policy)?,
+    })
+}
+
+/// The catalogue's network of the region.
+fn network(
+    policy: &WorkspacePolicy,
+    catalogue: &Catalogue,
+    region: &str,
+    capacity_type: WorkspaceCapacityType,
+    request: &Request,
+) -> Result<Network, Hold> {
+    let network = catalogue.networks.get(region).cloned().unwrap_or_default();
+    let needs_group = capacity_type == WorkspaceCapacityType::OnDemand
+        && network.security_group_ids.is_empty()
+        && !request
+            .observed
+            .contains_key(resource_names::SECURITY_GROUP);
+    if needs_group && !network.subnet_ids.is_empty() && network.vpc_id.is_none() {
+        return Err(Hold::from(NetworkIncomplete {
+            name: policy.catalogue.name.clone(),
+            region: region.to_owned(),
+        }));
+    }
+    Ok(network)
+}
+
+fn notice(
+    policy: &WorkspacePolicy,
+    parameters: &WorkspaceParameters,
+    public_keys: &[String],
+    allowed: &Allowed,
+    network: &Network,
+) -> String {
+    let catalogue = &policy.catalogue.name;
+    let region = &parameters.region;
+    let claims_networks = parameters
+        .ssh
+        .as_ref()
+        .is_some_and(|ssh| !ssh.allowed_cidrs.is_empty());
+    let mut notices = Vec::new();
+    if public_keys.is_empty() {
+        notices.push(public_keys::missing(&public_keys::in_catalogue(
+            policy, parameters,
+        )));
+    }
+    if network.security_group_ids.is_empty() {
+        if allowed.ssh_cidrs.is_empty() {
+            notices.push(ssh_networks::NONE.to_owned());
+        }
+    } else if claims_networks {
+        notices.push(format!(
+            "spec.parameters.ssh.allowedCidrs has no effect: region {region} uses the security \
+             groups of EnvironmentConfig {catalogue}"
+        ));
+    }
+    if allowed.capacity_type == WorkspaceCapacityType::OnDemand
+        && !parameters.instance_types.is_empty()
+    {
+        notices.push(
+            "spec.parameters.instanceTypes has no effect with capacityType OnDemand".to_owned(),
+        );
+    }
+    notices.join("; ")
+}
+
+/// Subnets without their VPC, where a security group has to be made.
+#[derive(Clone, Debug, Error)]
+#[error(
+    "EnvironmentConfig {name} has data.networks.{region}.subnetIds and neither vpcId nor \
+         securityGroupIds: an on-demand workspace needs a group in the subnets' VPC, add one of \
+         the two"
+)]
+struct NetworkIncomplete {
+    /// The `EnvironmentConfig`.
+    name: String,
+    /// The workspace's region.
+    region: String,
+}
+
+impl Problem for NetworkIncomplete {
+    fn reason(&self) -> &'static str {
+        "NetworkIncomplete"
+    }
+}

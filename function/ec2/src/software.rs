@@ -1,0 +1,151 @@
+//! Which `OpenCV` and which `PyTorch` a workspace gets, and where from.
+
+use api::policy::WorkspacePolicy;
+use api::workspace::{ChosenImage, WorkspaceParameters};
+
+use function_runtime::outcome::Refusal;
+use function_runtime::validation::Violation;
+
+/// The `OpenCV` release of a claim that names none.
+const DEFAULT_OPENCV: &str = "4.8.0";
+
+/// The first `OpenCV` release whose wheels are built against `NumPy` 2.
+const FIRST_WITH_NUMPY_2: (u32, u32) = (4, 10);
+
+/// What is installed into the workspace's virtual environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Software {
+    /// `OpenCV` release as asked for, for example `4.8.0`.
+    pub opencv: String,
+    /// `PyTorch`, where it is promised.
+    pub pytorch: Option<Pytorch>,
+}
+
+/// A `PyTorch` release and its origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pytorch {
+    /// For example `2.12.1`.
+    pub version: String,
+    /// Where it comes from.
+    pub source: PytorchSource,
+}
+
+/// Where `PyTorch` comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PytorchSource {
+    /// This interpreter of the image imports it.
+    Image {
+        /// For example `/opt/pytorch/bin/python3`.
+        python: String,
+    },
+    /// It is installed from this package index.
+    Index {
+        /// For example an internal mirror's address.
+        url: String,
+    },
+}
+
+impl Software {
+    /// The lines of pip's requirements file, without `PyTorch`, which may come
+    /// from an index of its own.
+    pub fn requirements(&self) -> Vec<String> {
+        let opencv = &self.opencv;
+        // The wheels' releases carry a fourth component, the build.
+        let exact = opencv.split('.').count() > 3;
+        let suffix = if exact { "" } else { ".*" };
+        let mut lines = vec![format!("opencv-python-headless=={opencv}{suffix}")];
+        if release(opencv).is_some_and(|release| release < FIRST_WITH_NUMPY_2) {
+            lines.push("numpy<2".to_owned());
+        }
+        lines
+    }
+}
+
+/// Chooses for a workspace on an image. Without a wish of the claim or the
+/// policy, `PyTorch` is the image's own, and an image without it promises none.
+pub fn choose(
+    parameters: &WorkspaceParameters,
+    policy: &WorkspacePolicy,
+    image: &ChosenImage,
+) -> Result<Software, Refusal> {
+    let own = image.pytorch.as_ref();
+    let claimed = parameters.pytorch_version.as_ref();
+    let wanted = claimed
+        .or(policy.defaults.pytorch_version.as_ref())
+        .or(own.map(|p| &p.version));
+    let pytorch = match (wanted, own, &image.pytorch_index_url) {
+        (None, _, _) => None,
+        (Some(version), Some(own), _) if *version == own.version => Some(Pytorch {
+            version: version.clone(),
+            source: PytorchSource::Image {
+                python: own.python.clone(),
+            },
+        }),
+        (Some(version), _, Some(url)) => Some(Pytorch {
+            version: version.clone(),
+            source: PytorchSource::Index { url: url.clone() },
+        }),
+        (Some(version), own, None) => {
+            let has = own.map_or("no PyTorch".to_owned(), |own| {
+                format!("PyTorch {}", own.version)
+            });
+            let problem = format!(
+                "{version} is not available: image {} ({}) has {has} and no pytorchIndexUrl for others",
+                image.name, image.id
+            );
+            let path = match claimed {
+                Some(_) => "spec.parameters.pytorchVersion",
+                None => "input.defaults.pytorchVersion",
+            };
+            let violation = Violation::new(path, problem);
+            return Err(Refusal::parameters(violation));
+        }
+    };
+    Ok(Software {
+        opencv: parameters
+            .opencv_version
+            .clone()
+            .unwrap_or_else(|| DEFAULT_OPENCV.to_owned()),
+        pytorch,
+    })
+}
+
+fn release(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.split('.').map(|part| part.parse().ok());
+    Some((parts.next()??, parts.next()??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requirements(opencv: &str) -> Vec<String> {
+        Software {
+            opencv: opencv.to_owned(),
+            pytorch: None,
+        }
+        .requirements()
+    }
+
+    #[test]
+    fn an_old_opencv_gets_the_numpy_that_its_wheels_are_built_against() {
+        assert_eq!(
+            requirements("4.8.0"),
+            ["opencv-python-headless==4.8.0.*", "numpy<2"]
+        );
+        assert_eq!(
+            requirements("4.9.0"),
+            ["opencv-python-headless==4.9.0.*", "numpy<2"]
+        );
+        assert_eq!(requirements("4.10.0"), ["opencv-python-headless==4.10.0.*"]);
+        assert_eq!(requirements("5.0.0"), ["opencv-python-headless==5.0.0.*"]);
+    }
+
+    #[test]
+    fn a_full_opencv_release_is_taken_as_it_is() {
+        assert_eq!(
+            requirements("4.11.0.86"),
+            ["opencv-python-headless==4.11.0.86"]
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! What a pool shows of its machine, and why there is none.
+
+use api::condition::{LAUNCHED, READY, SYNCED};
+use api::pool::PoolInstance;
+use provider_core::NoticeKind;
+
+use crate::claim_paths::ClaimPaths;
+use crate::finding;
+use crate::finding::{Finding, Machine, Outlook};
+use crate::spot::observed::{LaunchFailure, ObservedPool};
+use function_workspace::cause::Cause;
+
+/// Looks at a pool; `None` is one that does not exist yet. `recorded` is the
+/// instance of the last call.
+pub fn finding(pool: Option<&ObservedPool>, recorded: Option<&str>, paths: &ClaimPaths) -> Finding {
+    let Some(pool) = pool else {
+        return Finding::absent(
+            lost(None, recorded).unwrap_or_else(|| {
+                Cause::new("Creating", "waiting for the SpotPool to be created")
+            }),
+        );
+    };
+    Finding {
+        machine: pool
+            .usable(recorded)
+            .map(|(instance, address)| machine(instance, address)),
+        in_order: pool.is_ready(),
+        outlook: outlook(pool),
+        cause: cause(pool, recorded, paths),
+    }
+}
+
+fn outlook(pool: &ObservedPool) -> Outlook {
+    let failure = pool.launch_failure().map(|(_, failure)| failure);
+    if pool.unreadable.is_some() {
+        Outlook::Unreadable
+    } else if pool.running().next().is_some() {
+        Outlook::Runs
+    } else if failure == Some(LaunchFailure::NeedsPerson) {
+        Outlook::NeedsPerson
+    } else {
+        Outlook::Waiting
+    }
+}
+
+fn machine(instance: &PoolInstance, address: &str) -> Machine {
+    Machine {
+        id: instance.id.clone(),
+        instance_type: instance.instance_type.clone(),
+        capacity_type: instance.capacity_type,
+        zone: instance.zone.clone(),
+        public_ip: instance.public_ip.clone(),
+        private_ip: instance.private_ip.clone(),
+        address: address.to_owned(),
+        is_taken_back: instance
+            .notice
+            .as_ref()
+            .is_some_and(|notice| notice.kind == NoticeKind::Interruption.as_str()),
+        report: instance.activity.clone(),
+        host_key: instance.host_key.clone(),
+    }
+}
+
+/// The first cause that applies: what a person has to change, then what the
+/// provider cannot do, then what is waited for.
+fn cause(pool: &ObservedPool, recorded: Option<&str>, paths: &ClaimPaths) -> Cause {
+    if let Some(problem) = &pool.unreadable {
+        return Cause::new(
+            "StatusUnreadable",
+            format!(
+                "the SpotPool's status has an unknown shape ({problem}); check that the versions of provider-gpu-spot and function-gpu-workspace fit"
+            ),
+        );
+    }
+    if pool.deleting {
+        return Cause::new(
+            "Deleting",
+            "the SpotPool is being deleted; another one follows",
+        );
+    }
+    let runs = pool.running().next().is_some();
+    let launch = pool.launch_failure().filter(|_| !runs);
+    let terminal = launch.filter(|(_, failure)| *failure == LaunchFailure::NeedsPerson);
+    let failing = terminal
+        .map(|(condition, _)| condition)
+        .or_else(|| pool.failing(SYNCED))
+        .or_else(|| pool.failing(LAUNCHED).filter(|_| !runs));
+    let lost = lost(Some(pool), recorded).filter(|_| !runs);
+    match (failing, lost) {
+        (Some(condition), lost) => {
+            let message = match condition.message.as_str() {
+                "" => format!("the SpotPool reports {} without a word", condition.reason),
+                said => paths.translate(said),
+            };
+            Cause {
+                reason: condition.reason.clone(),
+                message: match lost {
+                    Some(lost) => format!("{}: {message}", lost.message),
+                    None => message,
+                },
+            }
+        }
+        (None, Some(lost)) => lost,
+        (None, None) => waiting(pool, paths),
+    }
+}
+
+fn lost(pool: Option<&ObservedPool>, recorded: Option<&str>) -> Option<Cause> {
+    let id = recorded?;
+    let instance = pool.and_then(|pool| pool.instance(id));
+    let why = instance.and_then(|instance| instance.state_reason.as_deref());
+    Some(finding::lost(id, why))
+}
+
+fn waiting(pool: &ObservedPool, paths: &ClaimPaths) -> Cause {
+    let failing = pool.failing(READY);
+    let said = failing.map_or("", |condition| condition.message.as_str());
+    let message = if said.is_empty() {
+        waited_for(pool)
+    } else {
+        paths.translate(said)
+    };
+    Cause {
+        reason: failing.map_or("Creating".into(), |condition| condition.reason.clone()),
+        message,
+    }
+}
+
+fn waited_for(pool: &ObservedPool) -> String {
+    let Some(instance) = pool.starting() else {
+        return "waiting for the SpotPool to launch an instance".into();
+    };
+    let which = format!(
+        "instance {} ({}, {})",
+        instance.id, instance.instance_type, instance.zone
+    );
+    if pool.usable(None).is_some() {
+        format!("waiting for the SpotPool to report {which} as ready")
+    } else if pool.running().next().is_some() {
+        format!("waiting for an address of {which}")
+    } else {
+        format!("waiting for {which}, which is {}", instance.state)
+    }
+}

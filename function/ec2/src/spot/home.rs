@@ -1,0 +1,79 @@
+//! The home volume that a `SpotPool` keeps for its one instance.
+
+use api::home::PoolHome;
+use api::policy::WorkspacePolicy;
+use api::workspace::HomeStatus;
+
+use crate::on_demand::home::Finding;
+use crate::spot::observed::ObservedPool;
+use crate::wanted::Wanted;
+use function_workspace::cause::Cause;
+
+/// The desired volume, where there is to be one. It only grows.
+pub fn desired(
+    wanted: &Wanted,
+    policy: &WorkspacePolicy,
+    observed: Option<&ObservedPool>,
+) -> Option<PoolHome> {
+    let made = observed.and_then(|pool| pool.home_size_gib);
+    let size = wanted.home_size_gib.max(made)?;
+    wanted.has_home.then_some(PoolHome {
+        size_gib: size,
+        on_delete: policy.home.on_delete,
+        moves: policy.home.moves,
+    })
+}
+
+/// A volume of a pool that does not exist yet.
+pub fn absent() -> Finding {
+    Finding {
+        ready: false,
+        attached: false,
+        cause: Cause::new(
+            "Waiting",
+            "waiting for the SpotPool to make the home volume",
+        ),
+        detaching: false,
+        status: None,
+    }
+}
+
+/// What is to be told of a pool's volume.
+pub fn finding(pool: &ObservedPool) -> Finding {
+    let Some(home) = &pool.status.at_provider.home else {
+        return absent();
+    };
+    let Some(volume) = &home.volume_id else {
+        return absent();
+    };
+    let holder = home.attached_to.as_deref();
+    let attached = holder.is_some_and(|id| pool.running().any(|i| i.id == id));
+    let (reason, message) = match (holder, pool.running().next()) {
+        (Some(holder), _) => (
+            "Attaching",
+            format!("{volume} is attached to {holder}, which does not run"),
+        ),
+        (None, Some(next)) => (
+            "Attaching",
+            format!("waiting for {volume} to be attached to {}", next.id),
+        ),
+        (None, None) => (
+            "Detached",
+            format!("{volume} is kept until there is an instance to attach it to"),
+        ),
+    };
+    Finding {
+        ready: attached,
+        attached,
+        cause: Cause::new(reason, message),
+        // The pool is watched, and says so itself.
+        detaching: false,
+        status: Some(HomeStatus {
+            volume_id: volume.clone(),
+            zone: home.zone.clone(),
+            subnet_id: None,
+            attached_to: holder.map(str::to_owned),
+            pool: Some(pool.name.clone()),
+        }),
+    }
+}

@@ -1,0 +1,145 @@
+//! The desired `SpotPool`: one instance, for one workspace.
+
+use api::capacity::{InstanceCapacityType, PoolCapacityType};
+use api::home::PoolHome;
+use api::managed::all_actions;
+use api::policy::WorkspacePolicy;
+use api::pool::{PoolImage, PoolSize, PoolSsh, SpotPoolParameters, SpotPoolSpec};
+use api::{POOL_GROUP, VERSION};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::resource_names;
+use crate::spot::home;
+use crate::spot::observed::ObservedPool;
+use crate::wanted::Wanted;
+use function_runtime::outcome::Refusal;
+use function_runtime::resource_names::hashed;
+
+const KIND: &str = "SpotPool";
+
+/// The key of a pool beside others that do not fit any more: the plain key where
+/// it is free.
+pub fn fresh_key(wanted: &Wanted, market: PoolCapacityType, plain_is_taken: bool) -> String {
+    if !plain_is_taken {
+        return resource_names::POOL.to_owned();
+    }
+    let market = match market {
+        PoolCapacityType::Spot => "Spot",
+        PoolCapacityType::SpotWithFallback => "SpotWithFallback",
+        PoolCapacityType::OnDemand => "OnDemand",
+    };
+    let types = wanted.instance_types.iter().map(String::as_str);
+    hashed(resource_names::POOL_PREFIX, types.chain([market]))
+}
+
+/// Whether what the pool runs is what is wanted, so that the pool may simply be
+/// told. One that runs nothing fits everything.
+pub fn fits(pool: &ObservedPool, wanted: &Wanted, market: PoolCapacityType) -> bool {
+    // Its volume is with this pool and no other: what has changed counts for its next
+    // instance.
+    if pool.has_home {
+        return true;
+    }
+    let alive = |state: &str| matches!(state, "pending" | "running");
+    let instances = &pool.status.at_provider.instances;
+    instances.iter().filter(|i| alive(&i.state)).all(|i| {
+        let market_fits =
+            market != PoolCapacityType::Spot || i.capacity_type == InstanceCapacityType::Spot;
+        market_fits && wanted.instance_types.contains(&i.instance_type)
+    })
+}
+
+/// The desired pool. Its name is Crossplane's to choose; labels and annotations
+/// of the XR are not copied, since other controllers act on theirs.
+pub fn desired(
+    wanted: &Wanted,
+    market: PoolCapacityType,
+    policy: &WorkspacePolicy,
+    observed: Option<&ObservedPool>,
+) -> Result<Value, Refusal> {
+    let spec = spec(
+        wanted,
+        market,
+        policy,
+        home::desired(wanted, policy, observed),
+    );
+    let mut spec =
+        serde_json::to_value(spec).map_err(|error| Refusal::unwritable("the SpotPool", &error))?;
+    // Left to the API server's default, so that an operator may change it.
+    if let Some(spec) = spec.as_object_mut() {
+        spec.remove("managementPolicies");
+    }
+    Ok(json!({
+        "apiVersion": format!("{POOL_GROUP}/{VERSION}"),
+        "kind": KIND,
+        "metadata": {"namespace": wanted.origin.namespace},
+        "spec": spec,
+    }))
+}
+
+fn spec(
+    wanted: &Wanted,
+    market: PoolCapacityType,
+    policy: &WorkspacePolicy,
+    home: Option<PoolHome>,
+) -> SpotPoolSpec {
+    let security_group_ids = non_empty(&wanted.network.security_group_ids);
+    // The CRD refuses both together: a group of somebody else is not opened.
+    let ssh = security_group_ids.is_none().then(|| PoolSsh {
+        allowed_cidrs: wanted.ssh_cidrs.clone(),
+    });
+    SpotPoolSpec {
+        management_policies: all_actions(),
+        provider_config_ref: policy.provider_config_ref.clone(),
+        write_connection_secret_to_ref: None,
+        for_provider: SpotPoolParameters {
+            type_preference: api::pool::PoolTypePreference::default(),
+            spread: None,
+            fallback: None,
+            replace: None,
+            leases: None,
+            ends_at: None,
+            home,
+            region: wanted.region.clone(),
+            size: PoolSize {
+                minimum: 1,
+                maximum: 1,
+                idle: 0,
+            },
+            capacity_type: market,
+            instance_types: wanted.instance_types.clone(),
+            zones: None,
+            subnet_ids: non_empty(&wanted.network.subnet_ids),
+            image: PoolImage {
+                id: wanted.image.id.clone(),
+            },
+            user_data: Some(wanted.user_data.clone()),
+            security_group_ids,
+            ssh,
+            root_volume_size_gib: policy.instance.root_volume_size_gib,
+            iam_instance_profile: policy.instance.iam_instance_profile.clone(),
+            tags: wanted.tags(policy),
+        },
+    }
+}
+
+/// Tells a desired pool when its run ends, so that the provider ends it on time, also
+/// where nothing calls this function by then.
+pub fn end(object: &mut Value, at: Option<Timestamp>) {
+    if object.get("kind").and_then(Value::as_str) != Some(KIND) {
+        return;
+    }
+    let wanted = object.pointer_mut("/spec/forProvider");
+    let Some(wanted) = wanted.and_then(Value::as_object_mut) else {
+        return;
+    };
+    match at {
+        Some(at) => wanted.insert("endsAt".to_owned(), Value::String(format!("{at:.0}"))),
+        None => wanted.remove("endsAt"),
+    };
+}
+
+fn non_empty(list: &[String]) -> Option<Vec<String>> {
+    (!list.is_empty()).then(|| list.to_vec())
+}

@@ -1,0 +1,296 @@
+//! What the user reads: phase, message, address, conditions, events.
+
+use api::condition::{COMPUTE_READY, HOME_READY};
+use api::workspace::{GpuDevWorkspaceStatus, Phase};
+
+use crate::compose::{Composition, Rest};
+use crate::finding::{Finding, Machine, Outlook, STARTING};
+use crate::on_demand::home;
+use function_runtime::response::{Condition, Event, Severity};
+use function_workspace::cause::Cause;
+use function_workspace::login::USER;
+
+/// `ComputeReady`'s reason while AWS is about to take the machine back.
+const WARNING: &str = "InterruptionWarning";
+/// Where SSH listens.
+const SSH_PORT: &str = "22";
+
+/// The state of a workspace, as it follows from its resources and from what its
+/// last status says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The XR's status, whole: a field that is left out is removed.
+    pub status: GpuDevWorkspaceStatus,
+    /// Whether the workspace can be used and all of it is in order.
+    pub ready: bool,
+    /// `ComputeReady`.
+    pub compute: Condition,
+    /// `HomeReady`, where there is a home volume.
+    pub home: Option<Condition>,
+    /// What somebody should hear of.
+    pub events: Vec<Event>,
+    /// Host, user, port and command, while there is an address.
+    pub connection: Vec<(&'static str, String)>,
+}
+
+/// Reports on a workspace. `previous` is the XR's status as observed.
+pub fn report(composition: &Composition, previous: &GpuDevWorkspaceStatus) -> Report {
+    let Composition {
+        target,
+        serving,
+        home,
+        ..
+    } = composition;
+    let serving = serving.as_ref();
+    let machine = serving.or(target.machine.as_ref());
+    let attached = home.as_ref().is_none_or(|home| home.attached);
+    let compute_cause = compute_cause(target, serving);
+    let cause = match (&compute_cause, home) {
+        (Some(cause), _) => Some(cause),
+        (None, Some(home)) if !home.ready => Some(&home.cause),
+        (None, _) => None,
+    };
+    let warning = machine.and_then(warning);
+    let message = cause.map(|cause| cause.message.clone());
+    let phase = phase(target, serving, attached, previous);
+    let status = match machine {
+        Some(machine) => at(machine),
+        None if target.outlook == Outlook::Unreadable => previous.clone(),
+        None => without_address(previous),
+    };
+    let status = GpuDevWorkspaceStatus {
+        phase: Some(phase),
+        message: message.or_else(|| warning.clone()),
+        image: previous.image.clone(),
+        home: home
+            .as_ref()
+            .and_then(|home| home.status.clone())
+            .or_else(|| previous.home.clone()),
+        ..status
+    };
+    Report {
+        events: events(previous, &status, warning.as_ref()),
+        ready: cause.is_none(),
+        compute: match (&compute_cause, warning) {
+            (None, Some(warning)) => Condition::holds_but(COMPUTE_READY, WARNING, warning),
+            _ => condition(COMPUTE_READY, "Available", compute_cause.as_ref()),
+        },
+        home: home.as_ref().map(home_condition),
+        connection: machine.map(connection).unwrap_or_default(),
+        status,
+    }
+}
+
+/// Reports on a workspace that does not run. `because` says why, `phase` where it stands
+/// once its last machine is gone.
+pub fn at_rest(
+    rest: &Rest,
+    because: &Cause,
+    phase: Phase,
+    previous: &GpuDevWorkspaceStatus,
+) -> Report {
+    let cause = if rest.left.is_empty() {
+        because.clone()
+    } else {
+        let left = rest.left.join(", ");
+        let message = format!("{}; waiting for {left} to end", because.message);
+        Cause::new("Stopping", message)
+    };
+    let is_kept = rest.instance_id.is_some();
+    let status = GpuDevWorkspaceStatus {
+        phase: Some(if rest.left.is_empty() {
+            phase
+        } else {
+            Phase::Stopping
+        }),
+        message: Some(cause.message.clone()),
+        instance_id: rest.instance_id.clone(),
+        instance_type: previous.instance_type.clone().filter(|_| is_kept),
+        capacity_type: previous.capacity_type.filter(|_| is_kept),
+        zone: previous.zone.clone().filter(|_| is_kept),
+        home: match &rest.home {
+            Some(home) => home.status.clone().or_else(|| previous.home.clone()),
+            None => previous.home.clone().filter(|_| rest.keeps_home),
+        },
+        ..without_address(previous)
+    };
+    Report {
+        events: events(previous, &status, None),
+        ready: false,
+        compute: condition(COMPUTE_READY, "Available", Some(&cause)),
+        home: rest.home.as_ref().map(home_condition),
+        connection: Vec::new(),
+        status,
+    }
+}
+
+/// What whoever works on the machine should hear while there is time.
+fn warning(machine: &Machine) -> Option<String> {
+    machine.is_taken_back.then(|| {
+        format!(
+            "AWS takes instance {} back within two minutes: save your work elsewhere; another \
+             instance follows",
+            machine.id
+        )
+    })
+}
+
+fn home_condition(home: &home::Finding) -> Condition {
+    condition(HOME_READY, "Attached", (!home.ready).then_some(&home.cause))
+}
+
+fn condition(type_: &'static str, ready: &str, cause: Option<&Cause>) -> Condition {
+    match cause {
+        None => Condition::holds(type_, ready),
+        Some(cause) => Condition::fails(type_, cause.reason.clone(), cause.message.clone()),
+    }
+}
+
+/// Why the machine is not the one that was asked for, running and in order.
+fn compute_cause(target: &Finding, serving: Option<&Machine>) -> Option<Cause> {
+    let cause = (!target.serves_well()).then(|| target.cause.clone());
+    match (cause, serving) {
+        (Some(cause), Some(serving)) => Some(Cause::new(
+            cause.reason,
+            format!(
+                "instance {} ({}) serves until its replacement does: {}",
+                serving.id, serving.instance_type, cause.message
+            ),
+        )),
+        (cause, _) => cause,
+    }
+}
+
+fn phase(
+    target: &Finding,
+    serving: Option<&Machine>,
+    attached: bool,
+    previous: &GpuDevWorkspaceStatus,
+) -> Phase {
+    let was_ready = previous.phase == Some(Phase::Ready);
+    let usable = target.machine.is_some() && attached;
+    if serving.is_some() {
+        return Phase::Provisioning;
+    }
+    if usable && (target.in_order || was_ready) {
+        // A workspace that is ready stays so while its instance runs, whatever
+        // trouble the provider has with looking.
+        return Phase::Ready;
+    }
+    match target.outlook {
+        Outlook::Unreadable => previous.phase.unwrap_or(Phase::Provisioning),
+        Outlook::NeedsPerson => Phase::Failed,
+        Outlook::Waiting if target.cause.reason == STARTING => Phase::Provisioning,
+        Outlook::Waiting if previous.instance_id.is_some() => Phase::Interrupted,
+        Outlook::Runs | Outlook::Waiting => Phase::Provisioning,
+    }
+}
+
+/// The address goes with the instance: EC2 may have given it to somebody else.
+fn without_address(previous: &GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
+    GpuDevWorkspaceStatus {
+        ssh: None,
+        public_ip: None,
+        private_ip: None,
+        ..previous.clone()
+    }
+}
+
+fn at(machine: &Machine) -> GpuDevWorkspaceStatus {
+    GpuDevWorkspaceStatus {
+        host_keys: machine.host_key.iter().cloned().collect(),
+        ssh: Some(ssh(&machine.address)),
+        instance_id: Some(machine.id.clone()),
+        instance_type: Some(machine.instance_type.clone()),
+        capacity_type: Some(machine.capacity_type),
+        zone: Some(machine.zone.clone()),
+        public_ip: machine.public_ip.clone(),
+        private_ip: machine.private_ip.clone(),
+        ..GpuDevWorkspaceStatus::default()
+    }
+}
+
+fn ssh(address: &str) -> String {
+    format!("ssh {USER}@{address}")
+}
+
+fn connection(machine: &Machine) -> Vec<(&'static str, String)> {
+    let address = machine.address.as_str();
+    vec![
+        ("host", address.to_owned()),
+        ("port", SSH_PORT.to_owned()),
+        ("ssh", ssh(address)),
+        ("user", USER.to_owned()),
+    ]
+}
+
+fn events(
+    previous: &GpuDevWorkspaceStatus,
+    status: &GpuDevWorkspaceStatus,
+    warning: Option<&String>,
+) -> Vec<Event> {
+    let transition = phase_event(previous.phase, status);
+    let news = warning.filter(|_| status.message.as_ref() == warning);
+    let news = news.filter(|_| previous.message.as_ref() != warning);
+    let warning = news.map(|message| Event {
+        severity: Severity::Warning,
+        reason: WARNING,
+        message: message.clone(),
+    });
+    transition
+        .into_iter()
+        .chain(warning)
+        .chain(home_event(previous, status))
+        .collect()
+}
+
+fn phase_event(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Option<Event> {
+    if before == status.phase {
+        return None;
+    }
+    let message = status.message.clone().unwrap_or_default();
+    let (severity, reason, message) = match status.phase? {
+        // Queues are those of workspaces in the cluster.
+        Phase::Provisioning | Phase::Queued | Phase::Stopping => return None,
+        Phase::Stopped | Phase::Expired => (Severity::Normal, "WorkspaceStopped", message),
+        Phase::Ready => {
+            let id = status.instance_id.as_deref().unwrap_or_default();
+            let ssh = status.ssh.as_deref().unwrap_or_default();
+            (
+                Severity::Normal,
+                "WorkspaceReady",
+                format!("instance {id} is ready: {ssh}"),
+            )
+        }
+        Phase::Failed => (Severity::Warning, "WorkspaceFailed", message),
+        Phase::Interrupted => (Severity::Warning, "WorkspaceInterrupted", message),
+    };
+    Some(Event {
+        severity,
+        reason,
+        message,
+    })
+}
+
+/// A volume with another id is another volume: what a pool made in another zone is a copy,
+/// and any other one is without the owner's files.
+fn home_event(before: &GpuDevWorkspaceStatus, status: &GpuDevWorkspaceStatus) -> Option<Event> {
+    let (before, now) = (before.home.as_ref()?, status.home.as_ref()?);
+    let (lost, found) = (&before.volume_id, &now.volume_id);
+    if lost == found {
+        return None;
+    }
+    if now.pool.is_some() && before.zone != now.zone {
+        let (from, to) = (&before.zone, &now.zone);
+        return Some(Event {
+            severity: Severity::Normal,
+            reason: "HomeMoved",
+            message: format!("the home moved from {from} to {to}: {found} is a copy of {lost}"),
+        });
+    }
+    Some(Event {
+        severity: Severity::Warning,
+        reason: "HomeReplaced",
+        message: format!("the home volume {lost} is gone; {found}, an empty one, takes its place"),
+    })
+}

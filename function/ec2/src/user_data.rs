@@ -1,0 +1,286 @@
+//! cloud-init user data: the user `developer`, the files that describe the
+//! workspace, and the script that sets it up.
+//!
+//! Everything that a person typed goes through a serializer, into a scalar of
+//! its own; the script is constant and reads files.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use api::lifecycle::AgentPolicy;
+use api::policy::BehaviourVersion;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::software::{Pytorch, PytorchSource, Software};
+use function_runtime::outcome::{Problem, Refusal};
+use function_workspace::login;
+
+/// EC2's limit, before base64.
+pub const LIMIT: usize = 16 * 1024;
+
+const SETUP: &str = include_str!("user_data/setup.sh");
+const SETUP_V1: &str = include_str!("user_data/setup_v1.sh");
+const SETUP_PATH: &str = "/usr/local/lib/gpu-workspace/setup";
+const HOME: &str = include_str!("user_data/home.sh");
+const HOME_PATH: &str = "/usr/local/lib/gpu-workspace/home";
+const HOME_UNIT: &str = include_str!("user_data/home.service");
+/// The unit that mounts a home volume.
+pub const HOME_UNIT_NAME: &str = "gpu-workspace-home.service";
+const HOME_UNIT_PATH: &str = "/etc/systemd/system/gpu-workspace-home.service";
+/// Goes into the home volume's script before this line, where there is an agent: it is
+/// what tells people the host key, which is worth keeping then.
+const HOST_KEYS_BEFORE: &str = "uid=$(id -u developer)\n";
+const HOST_KEYS: &str = include_str!("user_data/host_keys.sh");
+const AGENT: &str = include_str!("user_data/agent.sh");
+const AGENT_PATH: &str = "/usr/local/lib/gpu-workspace/agent";
+const AGENT_UNIT: &str = include_str!("user_data/agent.service");
+const AGENT_UNIT_NAME: &str = "gpu-workspace-agent.service";
+const AGENT_UNIT_PATH: &str = "/etc/systemd/system/gpu-workspace-agent.service";
+const AGENT_SETTINGS_PATH: &str = "/etc/gpu-workspace/agent.env";
+const SSHD: &str = include_str!("user_data/sshd.conf");
+const SSHD_PATH: &str = "/etc/ssh/sshd_config.d/10-gpu-workspace.conf";
+const KEYS_PATH: &str = "/etc/gpu-workspace/keys/developer";
+
+/// What user data depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct UserData<'a> {
+    /// The rendering that the policy asks for.
+    pub behaviour: BehaviourVersion,
+    /// Whose workspace it is.
+    pub owner: &'a str,
+    /// OpenSSH public keys, in order, without repetitions.
+    pub public_keys: &'a [String],
+    /// Whether the user may use sudo without a password.
+    pub sudo: bool,
+    /// What is installed.
+    pub software: &'a Software,
+    /// Whether there is a home volume to wait for.
+    pub home: bool,
+    /// The agent, if there is one.
+    pub agent: Option<&'a AgentPolicy>,
+}
+
+impl UserData<'_> {
+    /// The `#cloud-config` document.
+    pub fn document(&self) -> Result<String, Refusal> {
+        let head = yaml(&Head {
+            ssh_pwauth: false,
+            users: [User {
+                name: login::USER,
+                lock_passwd: true,
+                shell: "/bin/bash",
+                sudo: self.sudo.then_some("ALL=(ALL) NOPASSWD:ALL"),
+                // A home volume would keep a key for ever that the claim lost.
+                ssh_authorized_keys: if self.home { &[] } else { self.public_keys },
+            }],
+        })?;
+        let tail = yaml(&Tail {
+            runcmd: self.commands(),
+        })?;
+        let files = self.files()?;
+        let document = ["#cloud-config\n", &head, "write_files:\n", &files, &tail].concat();
+        if document.len() > LIMIT {
+            return Err(Refusal::from(TooLarge { limit: LIMIT }));
+        }
+        Ok(document)
+    }
+
+    /// Items of a YAML list.
+    fn files(&self) -> Result<String, Refusal> {
+        let workspace = self.workspace()?;
+        let requirements = self.requirements();
+        let mut files = yaml(&[
+            File::new("/etc/gpu-workspace/workspace.json", "0644", &workspace),
+            File::new("/etc/gpu-workspace/requirements.txt", "0644", &requirements),
+        ])?;
+        files.push_str(match self.behaviour {
+            BehaviourVersion::V1 => written(&SETUP_V1_FILE)?,
+            BehaviourVersion::V2 => written(&SETUP_FILE)?,
+        });
+        if self.home {
+            files.push_str(match self.agent {
+                None => written(&HOME_FILES)?,
+                Some(_) => written(&HOME_FILES_WITH_HOST_KEYS)?,
+            });
+            files.push_str(&yaml(&[File::new(KEYS_PATH, "0644", &self.keys())])?);
+        }
+        if let Some(agent) = self.agent {
+            let settings = settings(agent);
+            files.push_str(written(&AGENT_FILES)?);
+            files.push_str(&yaml(&[File::new(AGENT_SETTINGS_PATH, "0644", &settings)])?);
+        }
+        Ok(files)
+    }
+
+    fn keys(&self) -> String {
+        let keys = self.public_keys.iter();
+        keys.flat_map(|key| [key.as_str(), "\n"]).collect()
+    }
+
+    /// The home volume is looked for, and the agent downloaded, while the software is
+    /// installed.
+    fn commands(&self) -> Vec<Vec<&'static str>> {
+        let home = self.home.then_some(HOME_UNIT_NAME);
+        let agent = self.agent.map(|_| AGENT_UNIT_NAME);
+        let units: Vec<&str> = home.into_iter().chain(agent).collect();
+        let mut commands = Vec::new();
+        if !units.is_empty() {
+            commands.push(vec!["systemctl", "daemon-reload"]);
+        }
+        for unit in units {
+            commands.push(vec!["systemctl", "enable", unit]);
+            commands.push(vec!["systemctl", "start", "--no-block", unit]);
+        }
+        commands.push(vec![SETUP_PATH]);
+        commands
+    }
+
+    fn workspace(&self) -> Result<String, Refusal> {
+        let pytorch = self.software.pytorch.as_ref();
+        let (python, index) = match pytorch.map(|p| &p.source) {
+            Some(PytorchSource::Image { python }) => (Some(python.as_str()), None),
+            Some(PytorchSource::Index { url }) => (None, Some(url.as_str())),
+            None => (None, None),
+        };
+        let workspace = Workspace {
+            owner: self.owner,
+            opencv_version: &self.software.opencv,
+            pytorch_version: pytorch.map(|Pytorch { version, .. }| version.as_str()),
+            pytorch_python: python,
+            pytorch_index_url: index,
+        };
+        serde_json::to_string(&workspace)
+            .map(|json| json + "\n")
+            .map_err(|error| Refusal::unwritable("workspace.json", &error))
+    }
+
+    fn requirements(&self) -> String {
+        self.software.requirements().join("\n") + "\n"
+    }
+}
+
+/// Files that are always the same, as items of a YAML list. Writing them anew
+/// took a third of a call.
+type Constant = LazyLock<Result<String, String>>;
+
+static SETUP_V1_FILE: Constant =
+    LazyLock::new(|| constant(&[File::new(SETUP_PATH, "0755", SETUP_V1)]));
+static SETUP_FILE: Constant = LazyLock::new(|| constant(&[File::new(SETUP_PATH, "0755", SETUP)]));
+static HOME_FILES: Constant = LazyLock::new(|| home_files(HOME));
+static HOME_FILES_WITH_HOST_KEYS: Constant = LazyLock::new(|| {
+    let with_host_keys = [HOST_KEYS, HOST_KEYS_BEFORE].concat();
+    home_files(&HOME.replacen(HOST_KEYS_BEFORE, &with_host_keys, 1))
+});
+static AGENT_FILES: Constant = LazyLock::new(|| {
+    constant(&[
+        File::new(AGENT_PATH, "0755", AGENT),
+        File::new(AGENT_UNIT_PATH, "0644", AGENT_UNIT),
+    ])
+});
+
+fn home_files(script: &str) -> Result<String, String> {
+    constant(&[
+        File::new(HOME_PATH, "0755", script),
+        File::new(HOME_UNIT_PATH, "0644", HOME_UNIT),
+        File::new(SSHD_PATH, "0644", SSHD),
+    ])
+}
+
+/// A file of variables, for systemd. The schema of a policy lets nothing into a URL that
+/// ends its quotes.
+fn settings(agent: &AgentPolicy) -> String {
+    format!(
+        "AGENT_URL='{}'\nAGENT_SHA256='{}'\nAGENT_REPORT_SECONDS='{}'\n",
+        agent.url, agent.sha256, agent.report_seconds
+    )
+}
+
+fn constant(files: &[File<'_>]) -> Result<String, String> {
+    serde_yaml::to_string(files).map_err(|error| error.to_string())
+}
+
+fn written(constant: &'static Constant) -> Result<&'static str, Refusal> {
+    match &**constant {
+        Ok(text) => Ok(text),
+        Err(problem) => Err(unwritable(problem)),
+    }
+}
+
+fn yaml(part: &impl Serialize) -> Result<String, Refusal> {
+    serde_yaml::to_string(part).map_err(|error| unwritable(&error))
+}
+
+fn unwritable(problem: &impl fmt::Display) -> Refusal {
+    Refusal::unwritable("the user data", problem)
+}
+
+#[derive(Serialize)]
+struct Head<'a> {
+    ssh_pwauth: bool,
+    users: [User<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Tail {
+    runcmd: Vec<Vec<&'static str>>,
+}
+
+#[derive(Serialize)]
+struct User<'a> {
+    name: &'a str,
+    lock_passwd: bool,
+    shell: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sudo: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    ssh_authorized_keys: &'a [String],
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    path: &'static str,
+    permissions: &'static str,
+    content: &'a str,
+}
+
+impl<'a> File<'a> {
+    fn new(path: &'static str, permissions: &'static str, content: &'a str) -> Self {
+        Self {
+            path,
+            permissions,
+            content,
+        }
+    }
+}
+
+/// The file that the setup script reads.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Workspace<'a> {
+    owner: &'a str,
+    opencv_version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pytorch_version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pytorch_python: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pytorch_index_url: Option<&'a str>,
+}
+
+/// User data would exceed what EC2 takes.
+#[derive(Clone, Debug, Error)]
+#[error(
+    "spec.parameters.ssh.publicKeys: with the owner's keys of the catalogue they make user \
+     data larger than EC2's {limit} bytes; remove some, or use shorter ones such as ssh-ed25519"
+)]
+struct TooLarge {
+    /// EC2's limit.
+    limit: usize,
+}
+
+impl Problem for TooLarge {
+    fn reason(&self) -> &'static str {
+        "ParametersInvalid"
+    }
+}

@@ -1,0 +1,65 @@
+//! What a workspace should be, once everything about it is known: the same for
+//! every way of running it.
+
+use std::collections::BTreeMap;
+
+use api::capacity::PoolCapacityType;
+use api::capacity::WorkspaceCapacityType;
+use api::catalogue::Network;
+use api::policy::WorkspacePolicy;
+use api::workspace::ChosenImage;
+
+use function_runtime::composite::{CompositeId, Origin};
+
+/// A resolved wish.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Where the workspace lives.
+    pub origin: Origin,
+    /// The XR's name and UID.
+    pub composite: CompositeId,
+    /// Whose it is.
+    pub owner: String,
+    /// AWS region.
+    pub region: String,
+    /// The market: the claim's wish, or else the policy's.
+    pub capacity_type: WorkspaceCapacityType,
+    /// Most wanted first, never empty.
+    pub instance_types: Vec<String>,
+    /// What it boots.
+    pub image: ChosenImage,
+    /// cloud-init user data.
+    pub user_data: String,
+    /// Networks that may connect by SSH.
+    pub ssh_cidrs: Vec<String>,
+    /// The catalogue's network of the region.
+    pub network: Network,
+    /// Whether there is a home volume, or is to be one.
+    pub has_home: bool,
+    /// The claim's size of the home volume in GiB.
+    pub home_size_gib: Option<i32>,
+}
+
+impl Wanted {
+    /// The pool's market; none on demand.
+    pub fn market(&self) -> Option<PoolCapacityType> {
+        match self.capacity_type {
+            WorkspaceCapacityType::Spot => Some(PoolCapacityType::Spot),
+            WorkspaceCapacityType::SpotWithFallback => Some(PoolCapacityType::SpotWithFallback),
+            WorkspaceCapacityType::OnDemand => None,
+        }
+    }
+
+    /// The type that an on-demand instance gets.
+    pub fn instance_type(&self) -> &str {
+        self.instance_types.first().map_or("", String::as_str)
+    }
+
+    /// The tags of everything in EC2. The provider adds its own.
+    pub fn tags(&self, policy: &WorkspacePolicy) -> BTreeMap<String, String> {
+        let mut tags = policy.instance.tags.clone();
+        tags.insert("owner".into(), self.owner.clone());
+        tags.insert("workspace".into(), self.origin.to_string());
+        tags
+    }
+}

@@ -1,0 +1,74 @@
+//! Crossplane's contract with a composition function, for any kind of composite.
+//!
+//! A [`request::Request`] holds what a decision may depend on, a [`response::Response`] is the
+//! decision, and a [`kind::Kind`] makes one out of the other. Everything is pure: the same
+//! request gives the same response.
+//!
+//! Two rules stand above the others. The function drops nothing that is observed because it
+//! does not know enough: it holds it ([`keep`]). The function applies no part of a claim that
+//! is wrong: it refuses the claim ([`outcome`]).
+//!
+//! # A function of one kind
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use function_runtime::composite::Composite;
+//! use function_runtime::desired::{Composed, Desired};
+//! use function_runtime::kind::{GroupKind, Kind, Kinds};
+//! use function_runtime::request::Request;
+//! use function_runtime::response::Response;
+//! use serde_json::json;
+//!
+//! /// A team, which has a namespace.
+//! struct Team;
+//!
+//! impl Kind for Team {
+//!     fn group_kinds(&self) -> &'static [GroupKind] {
+//!         const { &[GroupKind { group: "example.org", kind: "Team" }] }
+//!     }
+//!
+//!     fn owns(&self, resource_name: &str) -> bool {
+//!         resource_name == "namespace"
+//!     }
+//!
+//!     fn render(&self, request: &Request, team: Composite<'_>) -> Response {
+//!         let metadata = json!({"name": team.name()});
+//!         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+//!         let ready = request.observed.contains_key("namespace");
+//!         let namespace = Composed { object, ready };
+//!         Response::desiring(Duration::from_mins(10), Desired {
+//!             resources: [("namespace".to_owned(), namespace)].into(),
+//!             ..Desired::default()
+//!         })
+//!     }
+//! }
+//!
+//! let vision = json!({"apiVersion": "example.org/v1", "kind": "Team", "metadata": {"name": "vision"}});
+//! let call = Request { composite: Some(vision), ..Request::default() };
+//! let desired = Kinds(&[&Team]).render(&call).desired.unwrap();
+//! assert_eq!(desired.resources["namespace"].object["metadata"]["name"], "vision");
+//! ```
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        reason = "a test fails by panicking"
+    )
+)]
+
+pub mod composite;
+pub mod connection;
+pub mod desired;
+pub mod input;
+pub mod keep;
+pub mod kind;
+pub mod managed;
+pub mod outcome;
+pub mod request;
+pub mod requirement;
+pub mod resource_names;
+pub mod response;
+pub mod validation;

@@ -1,0 +1,41 @@
+//! The answer to a call, around the decision.
+//!
+//! Whatever is wrong with a request is a fatal result of its response; a gRPC
+//! error would tell Crossplane that the function is broken.
+
+use function_sdk_rust::proto::v1::RunFunctionResponse;
+use jiff::Timestamp;
+use tracing::debug;
+
+use crate::decode::call::Call;
+use crate::encode::response;
+use function_runtime::composite::Composite;
+use function_runtime::kind::Kinds;
+use function_runtime::request::Request;
+use function_runtime::response::Response;
+
+/// Answers a call, as of a time, and shows the decision to `observe`.
+pub fn answer(
+    kinds: Kinds,
+    mut call: Call,
+    now: Timestamp,
+    observe: impl FnOnce(&Request, &Response),
+) -> RunFunctionResponse {
+    call.request.now = now;
+    let request = &call.request;
+    let decision = kinds.render(request);
+    observe(request, &decision);
+    let composite = request.composite.as_ref().map(Composite::new);
+    debug!(
+        composite = composite.map(Composite::name),
+        tag = call.meta.as_ref().map(|meta| meta.tag.as_str()),
+        conditions = %decision
+            .conditions
+            .iter()
+            .map(|c| format!("{}={}/{}", c.type_, c.holds, c.reason))
+            .collect::<Vec<_>>()
+            .join(" "),
+        "ran"
+    );
+    response::response(decision, call)
+}

@@ -1,0 +1,140 @@
+//! The command line, as Crossplane's function specification and Go's SDK have it.
+
+use std::ffi::OsStr;
+use std::num::NonZeroU16;
+use std::path::{Path, PathBuf};
+
+use clap::builder::{BoolishValueParser, FalseyValueParser, OsStringValueParser, TypedValueParser};
+use clap::{ArgAction, Parser, ValueEnum};
+use jiff::Timestamp;
+
+use crate::error::Error;
+
+/// Composition function: a GPU workspace claim becomes desired resources.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "function-gpu-workspace", version)]
+pub struct Arguments {
+    /// Log what a call decided, for people
+    #[arg(short, long, env = "DEBUG", value_parser = FalseyValueParser::new(),
+        action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true")]
+    pub debug: bool,
+
+    /// Network to listen in
+    #[arg(long, value_enum, default_value = "tcp")]
+    pub network: Network,
+
+    /// Address to listen at for gRPC; [::] means IPv6 and IPv4
+    #[arg(long, default_value = "[::]:9443")]
+    pub address: String,
+
+    /// Folder of tls.crt, tls.key and ca.crt, for mTLS; read again when they change
+    #[arg(long, env = "TLS_SERVER_CERTS_DIR",
+        value_parser = OsStringValueParser::new().map(PathBuf::from))]
+    pub tls_certs_dir: Option<PathBuf>,
+
+    /// Serve without TLS, whatever --tls-certs-dir says
+    #[arg(long, value_parser = BoolishValueParser::new(),
+        action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true")]
+    pub insecure: bool,
+
+    /// Largest request, in MB
+    #[arg(
+        long,
+        env = "MAX_RECV_MESSAGE_SIZE",
+        default_value = "4",
+        value_name = "MB"
+    )]
+    pub max_recv_message_size: NonZeroU16,
+
+    /// Address to listen at for /metrics; empty for none
+    #[arg(long, env = "METRICS_ADDRESS", default_value = ":8080")]
+    pub metrics_address: String,
+
+    /// Decide as of this time instead of the clock's, to see a decision again
+    #[arg(long, value_name = "TIME")]
+    pub now: Option<Timestamp>,
+}
+
+/// Which addresses are listened at, as Go names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Network {
+    /// IPv6 and IPv4.
+    Tcp,
+    /// IPv4 only.
+    Tcp4,
+    /// IPv6 only.
+    Tcp6,
+}
+
+impl Arguments {
+    /// The folder of certificates; `None` to serve without TLS.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoTransport`] when neither is asked for: the specification
+    /// wants TLS unless it is switched off explicitly.
+    pub fn certificates(&self) -> Result<Option<&Path>, Error> {
+        if self.insecure {
+            return Ok(None);
+        }
+        // An empty environment variable is an unset one.
+        let folder = self.tls_certs_dir.as_deref();
+        folder
+            .filter(|folder| folder.as_os_str() != OsStr::new(""))
+            .map(Some)
+            .ok_or(Error::NoTransport)
+    }
+
+    /// Where to serve the metrics; `None` not to.
+    pub fn metrics_address(&self) -> Option<&str> {
+        Some(self.metrics_address.as_str()).filter(|address| !address.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Arguments {
+        let program = ["function-gpu-workspace"];
+        Arguments::try_parse_from(program.iter().chain(arguments)).unwrap()
+    }
+
+    #[test]
+    fn a_function_without_flags_listens_where_crossplane_calls() {
+        let arguments = parse(&[]);
+        assert_eq!(arguments.address, "[::]:9443");
+        assert_eq!(arguments.network, Network::Tcp);
+        assert_eq!(arguments.metrics_address(), Some(":8080"));
+        assert_eq!(arguments.max_recv_message_size.get(), 4);
+        assert!(!arguments.debug && !arguments.insecure);
+    }
+
+    #[test]
+    fn insecure_wins_over_certificates() {
+        let arguments = parse(&["--tls-certs-dir=/tls", "--insecure"]);
+        assert!(matches!(arguments.certificates(), Ok(None)));
+        let arguments = parse(&["--tls-certs-dir=/tls", "--insecure=false"]);
+        assert!(matches!(arguments.certificates(), Ok(Some(_))));
+    }
+
+    #[test]
+    fn nothing_is_served_in_plain_text_unasked() {
+        for arguments in [&[][..], &["--tls-certs-dir="], &["--insecure=false"]] {
+            let arguments = parse(arguments);
+            let refused = arguments.certificates();
+            assert!(matches!(refused, Err(Error::NoTransport)), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn flags_are_written_as_in_go() {
+        assert!(parse(&["-d"]).debug);
+        assert!(parse(&["--debug=true"]).debug);
+        assert!(!parse(&["--debug=false"]).debug);
+        assert_eq!(parse(&["--network", "tcp4"]).network, Network::Tcp4);
+        assert_eq!(parse(&["--metrics-address="]).metrics_address(), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! A call as it arrives: what is decided from, and what is passed on.
+//!
+//! Numbers of fields are those of Crossplane's `run_function.proto`.
+
+use std::collections::BTreeMap;
+
+use function_sdk_rust::proto::v1::{Ready, RequestMeta, Resource, RunFunctionRequest, State};
+use pbjson_types::Struct;
+use prost::Message;
+use serde_json::Value;
+
+use crate::decode::json;
+use crate::decode::protobuf;
+use crate::decode::protobuf::{Content, Fields, Malformed, once};
+use function_runtime::kind::{Kind, Kinds};
+use function_runtime::request::Request;
+
+/// A request of Crossplane's, taken apart. What is passed on is read by prost.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Call {
+    /// With the tag, which the response repeats.
+    pub meta: Option<RequestMeta>,
+    /// What earlier steps of the pipeline desire.
+    pub desired: Option<State>,
+    /// What the pipeline's steps tell each other.
+    pub context: Option<Struct>,
+    /// What is decided from.
+    pub request: Request,
+}
+
+impl Call {
+    /// Reads an encoded `RunFunctionRequest`, with the composed resources of the
+    /// composite's kind. Unknown fields change nothing.
+    ///
+    /// # Errors
+    ///
+    /// It is none, or its objects nest too deep; prost's words say where.
+    pub fn read(encoded: &[u8], kinds: Kinds) -> Result<Self, String> {
+        if let Ok(call) = Self::read_once(encoded, kinds) {
+            return Ok(call);
+        }
+        // A message may come in parts, which a reader merges: prost does.
+        let merged = RunFunctionRequest::decode(encoded).map_err(|e| e.to_string())?;
+        Self::read_once(&merged.encode_to_vec(), kinds)
+            .map_err(|_| "an object cannot be read".to_owned())
+    }
+
+    /// Reads a request of which each field comes once.
+    fn read_once(encoded: &[u8], kinds: Kinds) -> Result<Self, Malformed> {
+        let mut sent = Sent::default();
+        let mut fields = Fields::of(encoded);
+        while let Some(field) = fields.next_field()? {
+            match field {
+                (1, Content::Bytes(bytes)) => once(&mut sent.meta, bytes)?,
+                (2, Content::Bytes(bytes)) => once(&mut sent.observed, bytes)?,
+                (3, Content::Bytes(bytes)) => once(&mut sent.desired, bytes)?,
+                (4, Content::Bytes(bytes)) => once(&mut sent.input, bytes)?,
+                (5, Content::Bytes(bytes)) => once(&mut sent.context, bytes)?,
+                (8, Content::Bytes(bytes)) => sent.required.push(bytes),
+                (1..=5 | 8, _) => return Err(Malformed),
+                _ => {}
+            }
+        }
+        sent.call(kinds)
+    }
+}
+
+/// The fields of a request, each still encoded.
+#[derive(Default)]
+struct Sent<'a> {
+    meta: Option<&'a [u8]>,
+    observed: Option<&'a [u8]>,
+    desired: Option<&'a [u8]>,
+    input: Option<&'a [u8]>,
+    context: Option<&'a [u8]>,
+    required: Vec<&'a [u8]>,
+}
+
+impl Sent<'_> {
+    fn call(self, kinds: Kinds) -> Result<Call, Malformed> {
+        let desired = self.desired.map(decode).transpose()?;
+        let observed = self
+            .observed
+            .map(Observed::read)
+            .transpose()?
+            .unwrap_or_default();
+        let kind = observed.composite.as_ref().and_then(|c| kinds.of(c));
+        let mut request = Request {
+            policy: self.input.map(json::object).transpose()?,
+            others_decide_readiness: desired.as_ref().is_some_and(|d| decides_readiness(d, kind)),
+            observed: observed.resources_of(kind)?,
+            composite: observed.composite,
+            ..Request::default()
+        };
+        for entry in self.required {
+            let (name, found) = protobuf::entry(entry)?;
+            request.required.insert(name.to_owned(), items(found)?);
+        }
+        Ok(Call {
+            meta: self.meta.map(decode).transpose()?,
+            context: self.context.map(decode).transpose()?,
+            desired,
+            request,
+        })
+    }
+}
+
+/// A `State` of observed resources. Which of them are read depends on the composite, and
+/// the composite may come last.
+#[derive(Default)]
+struct Observed<'a> {
+    composite: Option<Value>,
+    resources: Vec<&'a [u8]>,
+}
+
+impl<'a> Observed<'a> {
+    fn read(state: &'a [u8]) -> Result<Self, Malformed> {
+        let mut composite = None;
+        let mut resources = Vec::new();
+        let mut fields = Fields::of(state);
+        while let Some(field) = fields.next_field()? {
+            match field {
+                (1, Content::Bytes(bytes)) => once(&mut composite, bytes)?,
+                (2, Content::Bytes(bytes)) => resources.push(bytes),
+                (1 | 2, _) => return Err(Malformed),
+                _ => {}
+            }
+        }
+        Ok(Self {
+            composite: composite.map(object).transpose()?.flatten(),
+            resources,
+        })
+    }
+
+    /// The composed resources of the composite's kind, by their names.
+    fn resources_of(&self, kind: Option<&dyn Kind>) -> Result<BTreeMap<String, Value>, Malformed> {
+        let mut found = BTreeMap::new();
+        for entry in &self.resources {
+            let (name, resource) = protobuf::entry(entry)?;
+            if kind.is_some_and(|kind| kind.owns(name))
+                && let Some(object) = object(resource)?
+            {
+                found.insert(name.to_owned(), object);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The object of a `Resource`.
+fn object(resource: &[u8]) -> Result<Option<Value>, Malformed> {
+    let mut object = None;
+    let mut fields = Fields::of(resource);
+    while let Some(field) = fields.next_field()? {
+        match field {
+            (1, Content::Bytes(bytes)) => once(&mut object, bytes)?,
+            (1, _) => return Err(Malformed),
+            _ => {}
+        }
+    }
+    object.map(json::object).transpose()
+}
+
+/// The objects of `Resources`.
+fn items(resources: &[u8]) -> Result<Vec<Value>, Malformed> {
+    let mut items = Vec::new();
+    let mut fields = Fields::of(resources);
+    while let Some(field) = fields.next_field()? {
+        match field {
+            (1, Content::Bytes(bytes)) => items.extend(object(bytes)?),
+            (1, _) => return Err(Malformed),
+            _ => {}
+        }
+    }
+    Ok(items)
+}
+
+fn decode<T: Message + Default>(encoded: &[u8]) -> Result<T, Malformed> {
+    T::decode(encoded).map_err(|_| Malformed)
+}
+
+/// Whether earlier steps desire resources of their own, or have said themselves
+/// whether the XR is ready.
+fn decides_readiness(desired: &State, kind: Option<&dyn Kind>) -> bool {
+    let said = desired.composite.as_ref().map(Resource::ready);
+    let is_own = |name: &String| kind.is_some_and(|kind| kind.owns(name));
+    !desired.resources.keys().all(is_own) || said.is_some_and(|ready| ready != Ready::Unspecified)
+}

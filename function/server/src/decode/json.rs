@@ -1,0 +1,120 @@
+//! JSON as protobuf carries it, read into a tree at once.
+//!
+//! Of an object's metadata some fields are passed over: they are the larger part
+//! of most objects, and no decision depends on them.
+
+use serde_json::{Map, Number, Value};
+
+use crate::decode::protobuf;
+use crate::decode::protobuf::{Content, Fields, Malformed, once};
+
+/// How deep objects and lists may nest, in prost's levels: it counts every message
+/// and every map's entry, and reads 100 of them. Six are around an object and its
+/// innermost value.
+const LEVELS: u32 = 94;
+/// A value, its object and a field of that.
+const OBJECT: u32 = 3;
+/// A value and its list.
+const LIST: u32 = 2;
+/// Up to here, every whole number has a double of its own.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+/// What Kubernetes keeps in metadata for itself.
+const UNREAD: [&str; 3] = ["managedFields", "ownerReferences", "finalizers"];
+
+/// Reads a `google.protobuf.Struct`, but for what of its metadata nobody needs.
+///
+/// # Errors
+///
+/// The message is none, or it nests too deep.
+pub fn object(message: &[u8]) -> Result<Value, Malformed> {
+    fields(message, |key, bytes| match key {
+        "metadata" => metadata(bytes),
+        _ => value(bytes, LEVELS),
+    })
+}
+
+fn metadata(message: &[u8]) -> Result<Value, Malformed> {
+    let Some((5, Content::Bytes(object))) = kind(message)? else {
+        return value(message, LEVELS);
+    };
+    let mut entries = Vec::new();
+    let mut fields = Fields::of(object);
+    while let Some(bytes) = message_in(&mut fields)? {
+        let (key, bytes) = protobuf::entry(bytes)?;
+        if !UNREAD.contains(&key) {
+            entries.push((key.to_owned(), value(bytes, LEVELS - OBJECT)?));
+        }
+    }
+    Ok(Map::from_iter(entries).into())
+}
+
+fn fields<'a>(
+    message: &'a [u8],
+    read: impl Fn(&str, &'a [u8]) -> Result<Value, Malformed>,
+) -> Result<Value, Malformed> {
+    let mut entries = Vec::with_capacity(8);
+    let mut fields = Fields::of(message);
+    while let Some(bytes) = message_in(&mut fields)? {
+        let (key, bytes) = protobuf::entry(bytes)?;
+        entries.push((key.to_owned(), read(key, bytes)?));
+    }
+    Ok(Map::from_iter(entries).into())
+}
+
+fn value(message: &[u8], levels: u32) -> Result<Value, Malformed> {
+    Ok(match kind(message)? {
+        Some((2, Content::Double(double))) => number(double),
+        Some((3, Content::Bytes(bytes))) => protobuf::text(bytes)?.into(),
+        Some((4, Content::Varint(bit))) => (bit != 0).into(),
+        Some((5, Content::Bytes(object))) => {
+            let inner = levels.checked_sub(OBJECT).ok_or(Malformed);
+            fields(object, |_, bytes| value(bytes, inner?))?
+        }
+        Some((6, Content::Bytes(list))) => {
+            let inner = levels.checked_sub(LIST).ok_or(Malformed);
+            let mut items = Vec::new();
+            let mut fields = Fields::of(list);
+            while let Some(bytes) = message_in(&mut fields)? {
+                items.push(value(bytes, inner?)?);
+            }
+            items.into()
+        }
+        None | Some((1, Content::Varint(_))) => Value::Null,
+        Some(_) => return Err(Malformed),
+    })
+}
+
+/// What a `Value` holds.
+fn kind(message: &[u8]) -> Result<Option<(u64, Content<'_>)>, Malformed> {
+    let mut kind = None;
+    let mut fields = Fields::of(message);
+    while let Some((number, content)) = fields.next_field()? {
+        if (1..=6).contains(&number) {
+            once(&mut kind, (number, content))?;
+        }
+    }
+    Ok(kind)
+}
+
+/// The next message under field 1: a map's entry, a list's item.
+fn message_in<'a>(fields: &mut Fields<'a>) -> Result<Option<&'a [u8]>, Malformed> {
+    while let Some(field) = fields.next_field()? {
+        match field {
+            (1, Content::Bytes(bytes)) => return Ok(Some(bytes)),
+            (1, _) => return Err(Malformed),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Doubles are all that protobuf's JSON has; whole ones are integers again. A
+/// number that JSON does not know becomes null.
+fn number(double: f64) -> Value {
+    if double.fract() == 0.0 && double.abs() <= EXACT {
+        #[allow(clippy::cast_possible_truncation, reason = "the fraction is zero")]
+        let whole = double as i64;
+        return whole.into();
+    }
+    Number::from_f64(double).map_or(Value::Null, Value::Number)
+}

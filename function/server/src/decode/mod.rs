@@ -1,0 +1,5 @@
+//! Requests, from their bytes.
+
+pub mod call;
+mod json;
+mod protobuf;

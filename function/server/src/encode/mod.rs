@@ -1,0 +1,4 @@
+//! Responses, into their bytes.
+
+pub mod protobuf;
+pub mod response;

@@ -1,0 +1,147 @@
+//! The protocol's response from a decision.
+
+use function_sdk_rust::proto::v1::{Ready, RunFunctionRequest, RunFunctionResponse, Target};
+use function_sdk_rust::resource::{
+    add_connection_detail, json_to_pb, json_to_struct, pb_to_json, set_ready,
+};
+use function_sdk_rust::response::{self as sdk, ResourceMatch};
+use serde_json::{Map, Value};
+
+use crate::decode::call::Call;
+use function_runtime::desired::Desired;
+use function_runtime::requirement::{Requirement, Which};
+use function_runtime::response::{Condition, Event, Response, Severity};
+
+/// The longest message, in characters. Values that people wrote and what providers
+/// say may be as long as etcd allows, and each message goes into several places.
+const LONGEST: usize = 4096;
+/// Crossplane's label of a composite with its claim's namespace.
+const CLAIM_NAMESPACE: &str = "crossplane.io/claim-namespace";
+
+/// The protocol's response: everything that earlier steps left in the
+/// request, and this decision.
+pub fn response(decision: Response, call: Call) -> RunFunctionResponse {
+    let request = RunFunctionRequest {
+        meta: call.meta,
+        ..RunFunctionRequest::default()
+    };
+    let mut rsp = RunFunctionResponse {
+        desired: call.desired,
+        context: call.context,
+        ..sdk::to(&request, decision.ttl)
+    };
+    for requirement in decision.requirements {
+        add_requirement(&mut rsp, requirement);
+    }
+    if let Some(desired) = decision.desired {
+        add_desired(&mut rsp, desired);
+    }
+    for condition in decision.conditions {
+        add_condition(&mut rsp, condition);
+    }
+    for event in decision.events {
+        add_event(&mut rsp, event);
+    }
+    rsp
+}
+
+fn add_desired(rsp: &mut RunFunctionResponse, desired: Desired) {
+    for (key, composed) in desired.resources {
+        if let Value::Object(fields) = composed.object {
+            let resource = sdk::desired_composed(rsp, &key);
+            resource.resource = Some(json_to_struct(&fields));
+            set_ready(resource, readiness(composed.ready));
+        }
+    }
+    let composite = sdk::desired_composite(rsp);
+    let fields = &mut composite.resource.get_or_insert_default().fields;
+    // Other steps may own other fields of the same status.
+    let mut status = match fields.remove("status").map(|status| pb_to_json(&status)) {
+        Some(Value::Object(status)) => status,
+        _ => Map::new(),
+    };
+    status.extend(desired.status);
+    if let Some(Value::String(message)) = status.get_mut("message") {
+        *message = bounded(std::mem::take(message));
+    }
+    fields.insert("status".to_owned(), json_to_pb(&Value::Object(status)));
+    for (key, value) in desired.connection {
+        add_connection_detail(composite, key, value);
+    }
+    if let Some(ready) = desired.ready {
+        set_ready(composite, readiness(ready));
+    }
+}
+
+fn add_requirement(rsp: &mut RunFunctionResponse, requirement: Requirement) {
+    let (which, namespace) = match requirement.which {
+        Which::Named(name) => (Some(ResourceMatch::Name(name)), None),
+        Which::Every { namespace } => (None, namespace),
+        Which::Claimed { namespace } => {
+            let label = (CLAIM_NAMESPACE.to_owned(), namespace);
+            (Some(ResourceMatch::Labels([label].into())), None)
+        }
+        Which::Labelled {
+            namespace,
+            key,
+            value,
+        } => {
+            let labels = [(key.to_owned(), value)].into_iter().collect();
+            (Some(ResourceMatch::Labels(labels)), Some(namespace))
+        }
+    };
+    sdk::require_resources(
+        rsp,
+        requirement.name,
+        requirement.api_version,
+        requirement.kind,
+        which,
+        namespace,
+    );
+}
+
+fn add_condition(rsp: &mut RunFunctionResponse, given: Condition) {
+    let condition = if given.holds {
+        sdk::condition_true(rsp, given.type_, given.reason)
+    } else {
+        sdk::condition_false(rsp, given.type_, given.reason)
+    };
+    condition.message = (!given.message.is_empty()).then(|| bounded(given.message));
+    condition.target = Some(Target::CompositeAndClaim as i32);
+}
+
+fn add_event(rsp: &mut RunFunctionResponse, event: Event) {
+    let message = bounded(event.message);
+    let result = match event.severity {
+        Severity::Normal => sdk::normal(rsp, message),
+        Severity::Warning => sdk::warning(rsp, message),
+        Severity::Fatal => sdk::fatal(rsp, message),
+    };
+    result.reason = Some(event.reason.to_owned());
+    result.target = Some(Target::CompositeAndClaim as i32);
+}
+
+/// A message without what is beyond the longest.
+fn bounded(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(LONGEST) {
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}
+
+fn readiness(ready: bool) -> Ready {
+    if ready { Ready::True } else { Ready::False }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_as_long_as_etcd_takes_does_not_fill_the_claim() {
+        let message = bounded("ä".repeat(LONGEST + 1));
+        assert_eq!(message, "ä".repeat(LONGEST) + "…");
+        assert_eq!(bounded("ä".repeat(LONGEST)), "ä".repeat(LONGEST));
+    }
+}

@@ -1,0 +1,145 @@
+//! Requests and responses on the wire.
+//!
+//! A request that cannot be read is no gRPC error here: Crossplane would report
+//! a broken function, and nobody would learn which object is at fault. Its tag
+//! can be read all the same, so it gets a fatal result.
+
+use function_sdk_rust::proto::v1::{RequestMeta, RunFunctionRequest, RunFunctionResponse};
+use function_sdk_rust::response::{self, DEFAULT_TTL};
+use prost::Message;
+use prost::bytes::{Buf, BufMut};
+use tonic::Status;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+
+use crate::decode::call::Call;
+use crate::encode::protobuf::encode;
+use function_runtime::kind::Kinds;
+
+/// Reads requests and writes responses.
+#[derive(Clone, Copy)]
+pub struct Protocol {
+    /// A request is read by its composite's kind.
+    pub kinds: Kinds,
+}
+
+/// What arrived.
+#[derive(Debug)]
+pub enum Received {
+    /// A request.
+    Request(Box<Call>),
+    /// A message of which only the head could be read.
+    Unreadable(Unreadable),
+}
+
+/// A request that cannot be read.
+#[derive(Debug)]
+pub struct Unreadable {
+    meta: Option<RequestMeta>,
+    problem: String,
+}
+
+impl Unreadable {
+    /// The fatal result, with the request's tag.
+    pub fn answer(self) -> RunFunctionResponse {
+        let head = RunFunctionRequest {
+            meta: self.meta,
+            ..RunFunctionRequest::default()
+        };
+        let mut answer = response::to(&head, DEFAULT_TTL);
+        let result = response::fatal(&mut answer, self.problem);
+        result.reason = Some("RequestUnreadable".to_owned());
+        answer
+    }
+}
+
+impl Codec for Protocol {
+    type Encode = RunFunctionResponse;
+    type Decode = Received;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        *self
+    }
+
+    fn decoder(&mut self) -> Self {
+        *self
+    }
+}
+
+impl Encoder for Protocol {
+    type Item = RunFunctionResponse;
+    type Error = Status;
+
+    fn encode(&mut self, item: Self::Item, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put_slice(encode(&item).as_ref());
+        Ok(())
+    }
+}
+
+impl Decoder for Protocol {
+    type Item = Received;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Received>, Status> {
+        let message = buffer.copy_to_bytes(buffer.remaining());
+        let error = match Call::read(&message, self.kinds) {
+            Ok(call) => return Ok(Some(Received::Request(Box::new(call)))),
+            Err(error) => error,
+        };
+        // What is no request in any part is not Crossplane's.
+        let head = Head::decode(message).map_err(|_| Status::internal(error.clone()))?;
+        Ok(Some(Received::Unreadable(Unreadable {
+            meta: head.meta,
+            problem: explanation(&error),
+        })))
+    }
+}
+
+/// The first field of a request; prost passes over all others.
+#[derive(Clone, PartialEq, Message)]
+struct Head {
+    #[prost(message, optional, tag = "1")]
+    meta: Option<RequestMeta>,
+}
+
+/// prost names every level from the problem outwards, as `Message.field: `. The
+/// last two say whose object it is.
+fn explanation(error: &str) -> String {
+    let mut what = error
+        .strip_prefix("failed to decode Protobuf message: ")
+        .unwrap_or(error);
+    let (mut inner, mut outer) = ("", "");
+    while let Some((step, rest)) = what.split_once(": ")
+        && step.contains('.')
+        && !step.contains(' ')
+    {
+        (inner, outer, what) = (outer, step, rest);
+    }
+    let next = if what == "recursion limit reached" {
+        "objects may nest 32 levels deep, less with lists between them; flatten the one that \
+         nests deeper, or let it hold its inner part as a string"
+    } else {
+        "check that Crossplane and this function speak the same protocol"
+    };
+    let within = if inner.is_empty() { "" } else { ", " };
+    format!("cannot read the request ({outer}{within}{inner}: {what}): {next}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_nests_too_deep_is_told_from_a_broken_one() {
+        let error = "failed to decode Protobuf message: Value.kind: Struct.fields: \
+                     State.resources: RunFunctionRequest.desired: ";
+        let deep = explanation(&format!("{error}recursion limit reached"));
+        let place = "(RunFunctionRequest.desired, State.resources: recursion limit reached)";
+        assert!(deep.contains(place) && deep.contains("32 levels"), "{deep}");
+        let broken = explanation(&format!("{error}invalid wire type: A (expected B)"));
+        let place = "(RunFunctionRequest.desired, State.resources: invalid wire type: A";
+        assert!(broken.contains(place), "{broken}");
+        assert!(!broken.contains("32 levels"), "{broken}");
+    }
+}

@@ -1,0 +1,144 @@
+//! `FunctionRunnerService` in both of its versions.
+//!
+//! They differ in the package's name alone: Crossplane generates v1beta1 from
+//! v1, for functions and Crossplanes older than 1.17.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::marker::PhantomData;
+use std::task::{Context, Poll};
+
+use function_sdk_rust::proto::v1::RunFunctionResponse;
+use futures::future::BoxFuture;
+use tonic::body::Body;
+use tonic::server::{Grpc, NamedService, UnaryService};
+use tonic::{Code, Request, Response, Status};
+use tower_service::Service;
+
+use crate::decode::call::Call;
+use crate::grpc::codec::{Protocol, Received};
+use function_runtime::kind::Kinds;
+
+/// A version of the protocol.
+pub trait Package: Send + Sync + 'static {
+    /// The service's full name.
+    const SERVICE: &'static str;
+    /// The method's path.
+    const RUN_FUNCTION: &'static str;
+}
+
+/// `apiextensions.fn.proto.v1`.
+#[derive(Clone, Copy, Debug)]
+pub struct V1;
+
+impl Package for V1 {
+    const SERVICE: &'static str = "apiextensions.fn.proto.v1.FunctionRunnerService";
+    const RUN_FUNCTION: &'static str =
+        "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
+}
+
+/// `apiextensions.fn.proto.v1beta1`.
+#[derive(Clone, Copy, Debug)]
+pub struct V1Beta1;
+
+impl Package for V1Beta1 {
+    const SERVICE: &'static str = "apiextensions.fn.proto.v1beta1.FunctionRunnerService";
+    const RUN_FUNCTION: &'static str =
+        "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction";
+}
+
+/// A composition function.
+#[derive(Clone, Copy)]
+pub struct Function {
+    /// Every kind that it serves.
+    pub kinds: Kinds,
+    /// Answers a call, and waits for nothing.
+    pub answer: Answer,
+}
+
+/// Answers a call.
+pub type Answer = &'static (dyn Fn(Call) -> RunFunctionResponse + Send + Sync);
+
+/// A function, served in one version of the protocol.
+pub struct Endpoint<P> {
+    function: Function,
+    limit: usize,
+    package: PhantomData<P>,
+}
+
+impl<P> Endpoint<P> {
+    /// Serves the function. `limit`: the largest request, in bytes.
+    pub fn new(function: Function, limit: usize) -> Self {
+        Self {
+            function,
+            limit,
+            package: PhantomData,
+        }
+    }
+}
+
+impl<P> Clone for Endpoint<P> {
+    fn clone(&self) -> Self {
+        Self::new(self.function, self.limit)
+    }
+}
+
+impl<P: Package> NamedService for Endpoint<P> {
+    const NAME: &'static str = P::SERVICE;
+}
+
+impl<P: Package> Service<http::Request<Body>> for Endpoint<P> {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: http::Request<Body>) -> Self::Future {
+        let limit = self.limit;
+        let Function { kinds, answer } = self.function;
+        Box::pin(async move {
+            if call.uri().path() != P::RUN_FUNCTION {
+                let known = format!("{} has the method RunFunction only", P::SERVICE);
+                return Ok(Status::unimplemented(known).into_http());
+            }
+            let mut grpc = Grpc::new(Protocol { kinds }).max_decoding_message_size(limit);
+            let response = grpc.unary(Called(answer), call).await;
+            Ok(if is_too_large(&response) {
+                too_large(limit).into_http()
+            } else {
+                response
+            })
+        })
+    }
+}
+
+struct Called(Answer);
+
+impl UnaryService<Received> for Called {
+    type Response = RunFunctionResponse;
+    type Future = Ready<Result<Response<RunFunctionResponse>, Status>>;
+
+    fn call(&mut self, call: Request<Received>) -> Self::Future {
+        ready(Ok(Response::new(match call.into_inner() {
+            Received::Request(call) => (self.0)(*call),
+            Received::Unreadable(unreadable) => unreadable.answer(),
+        })))
+    }
+}
+
+/// tonic's reader has this code for nothing else.
+fn is_too_large(response: &http::Response<Body>) -> bool {
+    Status::from_header_map(response.headers())
+        .is_some_and(|status| status.code() == Code::OutOfRange)
+}
+
+/// As Go's servers answer, with the way out.
+fn too_large(limit: usize) -> Status {
+    Status::resource_exhausted(format!(
+        "the request is larger than {limit} bytes; raise the function's --max-recv-message-size \
+         (MAX_RECV_MESSAGE_SIZE), in MB, by a DeploymentRuntimeConfig"
+    ))
+}

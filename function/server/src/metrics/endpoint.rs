@@ -1,0 +1,66 @@
+//! `/metrics` over HTTP.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, StatusCode};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tracing::debug;
+
+use crate::listen::address::Listener;
+use crate::metrics::calls::Metrics;
+
+const OPEN_METRICS: &str = "application/openmetrics-text";
+const OPEN_METRICS_TYPE: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+const PROMETHEUS_TYPE: HeaderValue =
+    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+/// How long a client may take to send its request.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Answers scrapers until the process ends.
+pub async fn serve(listener: Listener, metrics: Arc<Metrics>) {
+    loop {
+        let (stream, peer) = listener.accept().await;
+        let metrics = Arc::clone(&metrics);
+        tokio::spawn(async move {
+            let service = service_fn(move |request| {
+                let response = answer(&request, &metrics);
+                async move { Ok::<_, Infallible>(response) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(PATIENCE)
+                .serve_connection(TokioIo::new(stream), service);
+            if let Err(error) = connection.await {
+                debug!(%peer, %error, "a scraper's connection failed");
+            }
+        });
+    }
+}
+
+/// `OpenMetrics` for those who ask for it, as Prometheus does; otherwise
+/// Prometheus' text format.
+fn answer<B>(request: &Request<B>, metrics: &Metrics) -> Response<String> {
+    if request.uri().path() != "/metrics" {
+        let mut response = Response::new("see /metrics\n".to_owned());
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        return response;
+    }
+    let accepted = request.headers().get_all(ACCEPT).iter();
+    let open = accepted
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.contains(OPEN_METRICS));
+    let (text, content_type) = if open {
+        (metrics.open_metrics(), OPEN_METRICS_TYPE)
+    } else {
+        (metrics.prometheus_text(), PROMETHEUS_TYPE)
+    };
+    let mut response = Response::new(text);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}

@@ -1,0 +1,49 @@
+//! A workspace, on EC2 or in the cluster. Neither placement knows the other one.
+
+use api::WORKSPACE_GROUP;
+use api::workspace::Placement;
+use function_runtime::composite::Composite;
+use function_runtime::connection;
+use function_runtime::kind::{GroupKind, Kind};
+use function_runtime::request::Request;
+use function_runtime::response::Response;
+use function_workspace::placement;
+
+/// A workspace.
+pub(crate) struct Workspace;
+
+impl Kind for Workspace {
+    fn group_kinds(&self) -> &'static [GroupKind] {
+        // A namespaced composite has the kind of the other one's claim.
+        const {
+            &[
+                GroupKind {
+                    group: WORKSPACE_GROUP,
+                    kind: "GpuDevWorkspace",
+                },
+                GroupKind {
+                    group: WORKSPACE_GROUP,
+                    kind: "GpuDevWorkspaceClaim",
+                },
+            ]
+        }
+    }
+
+    fn owns(&self, resource_name: &str) -> bool {
+        function_ec2::owns(resource_name)
+            || function_cluster::owns(resource_name)
+            || resource_name == connection::NAME
+    }
+
+    fn render(&self, request: &Request, composite: Composite<'_>) -> Response {
+        let of_ec2 = function_ec2::owns;
+        let mut response = match placement::of(request, composite, of_ec2, function_cluster::owns) {
+            Placement::Ec2 => function_ec2::render(request, composite),
+            Placement::Cluster => function_cluster::render(request, composite),
+        };
+        if let Some(desired) = &mut response.desired {
+            connection::publish(composite, &request.observed, desired);
+        }
+        response
+    }
+}

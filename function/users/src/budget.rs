@@ -1,0 +1,316 @@
+//! Which runs of a user's workspaces the budget has room for.
+//!
+//! Crossplane makes the calls of one `DevUser` one after the other, so this is where the
+//! same money is never given twice, whatever is reconciled at once elsewhere. What is read
+//! may be behind what was written: of workspaces that only means that money stays reserved
+//! for longer; of the `DevUser` itself it could mean that two calls decide on the same
+//! money. So a run is offered first, and granted when that offer was written down for
+//! longer than any read is behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::cost::{BudgetStatus, Grant, UserBudgetPolicy, WorkspaceAccount, WorkspaceKind};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
+
+use function_runtime::composite::Composite;
+use function_runtime::requirement::{Requirement, Which};
+use function_workspace::claim;
+use function_workspace::cost::budget;
+use function_workspace::cost::ledger::{SAME, TICK, hours, rounded, whole_seconds};
+use function_workspace::cost::month::Month;
+
+/// The requirement for the user's workspaces.
+pub const WORKSPACES: &str = "workspaces";
+/// For how long an offer stands before it is a grant: longer than what Crossplane reads
+/// is behind what it wrote.
+pub const SETTLES: SignedDuration = SignedDuration::from_secs(5);
+const API_VERSION: &str = "platform.acme.io/v1alpha1";
+
+/// The workspaces whose cost counts.
+pub fn requirement(policy: &UserBudgetPolicy, namespace: &str) -> Requirement {
+    let (kind, in_namespace) = match policy.kind {
+        WorkspaceKind::GpuDevWorkspace => (
+            "GpuDevWorkspace",
+            Which::Claimed {
+                namespace: namespace.to_owned(),
+            },
+        ),
+        WorkspaceKind::GpuDevWorkspaceClaim => (
+            "GpuDevWorkspaceClaim",
+            Which::Every {
+                namespace: Some(namespace.to_owned()),
+            },
+        ),
+    };
+    Requirement {
+        name: WORKSPACES.to_owned(),
+        api_version: API_VERSION,
+        kind,
+        which: if policy.everywhere {
+            Which::Every { namespace: None }
+        } else {
+            in_namespace
+        },
+    }
+}
+
+/// A workspace, as it accounts for itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workspace {
+    /// What tells it from others for people.
+    pub key: String,
+    /// What tells it from one that had its name before.
+    pub uid: String,
+    /// Its account.
+    pub cost: Option<api::cost::CostStatus>,
+}
+
+impl Workspace {
+    /// Reads those of an owner.
+    pub fn of(found: &[Value], owner: &str) -> Vec<Self> {
+        let mut workspaces: Vec<Self> = found
+            .iter()
+            .map(Composite::new)
+            .filter(|composite| claim::owner(*composite) == owner)
+            .filter_map(|composite| {
+                let origin = composite.origin()?;
+                Some(Self {
+                    key: budget::key(&origin, composite),
+                    uid: composite.id().uid,
+                    cost: claim::status(composite).cost,
+                })
+            })
+            .collect();
+        workspaces.sort_by(|a, b| a.key.cmp(&b.key));
+        workspaces
+    }
+
+    fn month(&self) -> Option<Month> {
+        self.cost.as_ref()?.month.parse().ok()
+    }
+
+    fn spent(&self, month: Month) -> f64 {
+        let of_month = self.cost.as_ref().filter(|_| self.month() == Some(month));
+        of_month.map_or(0.0, |cost| cost.so_far_usd)
+    }
+
+    /// What it asks for, with what it has spent. An account of an earlier month tells of
+    /// a run without an end only how fast it spends.
+    fn wish(&self, month: Month) -> Option<Grant> {
+        let request = self.cost.as_ref()?.request.as_ref()?;
+        let is_old = self.month() < Some(month);
+        let (usd, until) = if is_old && request.without_end {
+            let whole = request.hourly_usd * hours(month.start(), month.end());
+            (whole, Time(month.end()))
+        } else {
+            (request.usd, request.until.clone())
+        };
+        Some(Grant {
+            made_at: request.made_at.clone(),
+            usd: rounded(self.spent(month) + usd),
+            hourly_usd: request.hourly_usd,
+            until,
+            offered_at: None,
+        })
+    }
+
+    fn runs(&self) -> bool {
+        let request = self.cost.as_ref().and_then(|cost| cost.request.as_ref());
+        request.is_some_and(|request| request.running)
+    }
+
+    /// Whether a new month is one more that it pays for in full.
+    fn begins_anew(&self) -> bool {
+        let request = self.cost.as_ref().and_then(|cost| cost.request.as_ref());
+        request.is_some_and(|request| request.without_end)
+    }
+
+    fn account(&self, month: Month) -> WorkspaceAccount {
+        let running = self.cost.as_ref().filter(|cost| cost.since.is_some());
+        WorkspaceAccount {
+            uid: self.uid.clone(),
+            usd: self.spent(month),
+            hourly_usd: running.map_or(0.0, |cost| cost.hourly_usd),
+            billed_until: running.and_then(|cost| cost.billed_until.clone()),
+        }
+    }
+}
+
+/// Decides. `previous` is what the last call wrote down, `namespace` the only one whose
+/// workspaces count.
+pub fn decide(
+    previous: Option<&BudgetStatus>,
+    monthly: f64,
+    workspaces: &[Workspace],
+    namespace: Option<String>,
+    now: Timestamp,
+) -> BudgetStatus {
+    let none = BudgetStatus::default();
+    let previous = previous.unwrap_or(&none);
+    let last: Option<Month> = previous.month.parse().ok();
+    let of_workspaces = workspaces.iter().filter_map(Workspace::month);
+    // Clocks differ: a month that somebody has seen has begun.
+    let month = of_workspaces.chain(last).fold(Month::of(now), Month::max);
+    let book = Book {
+        previous,
+        is_same_month: last == Some(month),
+        month,
+        monthly,
+        workspaces,
+        now,
+    };
+    let gone = book.gone();
+    let mut committed = gone;
+    let mut grants = BTreeMap::new();
+    for workspace in workspaces {
+        let grant = book.kept(workspace);
+        let spent = workspace.spent(month);
+        committed += grant.as_ref().map_or(spent, |grant| grant.usd.max(spent));
+        grants.extend(grant.map(|grant| (workspace.key.clone(), grant)));
+    }
+    let offers = book.offers(&grants, &mut committed);
+    let accounts = workspaces
+        .iter()
+        .filter(|workspace| workspace.cost.is_some())
+        .map(|workspace| (workspace.key.clone(), workspace.account(month)));
+    let spent = gone + workspaces.iter().map(|w| w.spent(month)).sum::<f64>();
+    BudgetStatus {
+        month: month.to_string(),
+        monthly_usd: monthly,
+        spent_usd: rounded(spent),
+        reserved_usd: rounded((committed - spent).max(0.0)),
+        gone_usd: rounded(gone),
+        namespace,
+        workspaces: accounts.collect(),
+        grants,
+        offers,
+    }
+}
+
+/// When an offer is a grant; the end of the month otherwise.
+pub fn next(status: &BudgetStatus) -> Option<Timestamp> {
+    let offers = status.offers.values();
+    let settled = offers.filter_map(|offer| {
+        let Time(at) = offer.offered_at.as_ref()?;
+        at.saturating_add(SETTLES).ok()
+    });
+    let month: Option<Month> = status.month.parse().ok();
+    settled.chain(month.map(Month::end)).min()
+}
+
+/// What is decided from.
+#[derive(Clone, Copy)]
+struct Book<'a> {
+    previous: &'a BudgetStatus,
+    is_same_month: bool,
+    month: Month,
+    monthly: f64,
+    workspaces: &'a [Workspace],
+    now: Timestamp,
+}
+
+impl Book<'_> {
+    /// What workspaces spent that are gone: a machine runs on for a while after the last
+    /// account of it.
+    fn gone(&self) -> f64 {
+        if !self.is_same_month {
+            return 0.0;
+        }
+        let there: BTreeSet<&str> = self.workspaces.iter().map(|w| w.uid.as_str()).collect();
+        let accounts = self.previous.workspaces.values();
+        let gone = accounts.filter(|account| !there.contains(account.uid.as_str()));
+        let spent = gone.map(|account| {
+            let since = account.billed_until.as_ref();
+            let since = since.map_or(0.0, |Time(until)| hours(*until, self.now));
+            let longest = 2.0 * TICK.as_secs_f64() / 3_600.0;
+            account.usd + account.hourly_usd * since.min(longest)
+        });
+        self.previous.gone_usd + spent.sum::<f64>()
+    }
+
+    /// What a workspace keeps: nobody takes a granted run back, and one that runs without
+    /// a grant ran before there were budgets.
+    fn kept(&self, workspace: &Workspace) -> Option<Grant> {
+        let wish = workspace.wish(self.month)?;
+        let known = self.previous.workspaces.get(&workspace.key);
+        let is_known = known.is_some_and(|account| account.uid == workspace.uid);
+        let granted = self.settled(workspace);
+        let granted = granted.or_else(|| self.previous.grants.get(&workspace.key).cloned());
+        match granted.filter(|_| is_known) {
+            None => workspace.runs().then_some(wish),
+            Some(_) if !self.is_same_month && workspace.begins_anew() => {
+                workspace.runs().then_some(wish)
+            }
+            Some(_) if !self.is_same_month => Some(wish),
+            Some(grant) if wish.usd <= grant.usd + SAME => Some(Grant {
+                usd: wish.usd.min(grant.usd),
+                ..wish
+            }),
+            granted => granted,
+        }
+    }
+
+    /// An offer that has become a grant, whatever the workspace asks for meanwhile: another
+    /// call may have granted it already.
+    fn settled(&self, workspace: &Workspace) -> Option<Grant> {
+        let offer = self.previous.offers.get(&workspace.key)?;
+        let Time(at) = offer.offered_at.as_ref()?;
+        let is_settled = at.saturating_add(SETTLES).ok()? <= self.now;
+        is_settled.then(|| Grant {
+            offered_at: None,
+            ..offer.clone()
+        })
+    }
+
+    /// What there is room for beyond that: what was offered first, then in the order in
+    /// which it was asked for.
+    fn offers(
+        &self,
+        grants: &BTreeMap<String, Grant>,
+        committed: &mut f64,
+    ) -> BTreeMap<String, Grant> {
+        let wishes = self.workspaces.iter().filter_map(|workspace| {
+            let wish = workspace.wish(self.month)?;
+            let granted = grants.get(&workspace.key);
+            let is_granted =
+                granted.is_some_and(|g| g.made_at == wish.made_at && wish.usd <= g.usd + SAME);
+            (!is_granted).then_some((workspace, wish))
+        });
+        let mut wishes: Vec<_> = wishes
+            .map(|(workspace, wish)| {
+                let offered = self.offered(workspace, &wish);
+                (offered, workspace, wish)
+            })
+            .collect();
+        wishes.sort_by_key(|(offered, workspace, wish)| {
+            let Time(made_at) = wish.made_at;
+            (offered.is_none(), *offered, made_at, workspace.key.clone())
+        });
+        let mut offers = BTreeMap::new();
+        for (offered, workspace, wish) in wishes {
+            let key = workspace.key.clone();
+            let spent = workspace.spent(self.month);
+            let counted = grants.get(&key).map_or(spent, |grant| grant.usd.max(spent));
+            let further = (wish.usd - counted).max(0.0);
+            if *committed + further > self.monthly + SAME / 1_000.0 {
+                continue;
+            }
+            *committed += further;
+            let at = offered.unwrap_or_else(|| whole_seconds(self.now));
+            let offered_at = Some(Time(at));
+            offers.insert(key, Grant { offered_at, ..wish });
+        }
+        offers
+    }
+
+    /// Since when a wish has been offered.
+    fn offered(&self, workspace: &Workspace, wish: &Grant) -> Option<Timestamp> {
+        let offer = self.previous.offers.get(&workspace.key)?;
+        let fits =
+            offer.made_at == wish.made_at && (wish.usd <= offer.usd + SAME && self.is_same_month);
+        let Time(at) = offer.offered_at.as_ref().filter(|_| fits)?;
+        Some(*at)
+    }
+}

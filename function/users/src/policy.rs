@@ -1,0 +1,20 @@
+//! The policy of users: the function's input, which a Composition holds.
+
+use api::dev_user::DevUserPolicy;
+use api::{POLICY_GROUP, VERSION};
+use serde_json::Value;
+
+use function_runtime::input;
+use function_runtime::validation::{Schema, Violations};
+
+const KIND: &str = "DevUserPolicy";
+static POLICY: Schema<DevUserPolicy> = Schema::of("input");
+
+/// Reads the policy; the violations name fields under `input`.
+pub fn read(input: Option<&Value>) -> Result<DevUserPolicy, Violations> {
+    let input = input::given(input, KIND)?;
+    let policy = POLICY.read(input)?;
+    let version = format!("{POLICY_GROUP}/{VERSION}");
+    Violations::none_of(input::check_kind(input, &version, KIND))?;
+    Ok(policy)
+}

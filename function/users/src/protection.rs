@@ -1,0 +1,64 @@
+//! What keeps a user from being deleted with everything that is theirs.
+
+use api::dev_user::DevUserPolicy;
+use api::home::HomeOnDelete;
+use serde_json::Value;
+
+use function_runtime::request::Request;
+use function_runtime::requirement::{Requirement, Which};
+use function_workspace::labels::OWNER_LABEL;
+
+const HOMES: &str = "homes";
+
+/// What a deletion would end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Nobody has looked yet.
+    Unknown,
+    /// These volume claims with somebody's files.
+    Homes(Vec<String>),
+}
+
+/// The homes of a namespace. (Not its claims: Crossplane watches what is required, and
+/// claims change all the time.)
+pub fn requirements(namespace: &str, owner: &str) -> Vec<Requirement> {
+    vec![Requirement {
+        name: HOMES.to_owned(),
+        api_version: "v1",
+        kind: "PersistentVolumeClaim",
+        which: Which::Labelled {
+            namespace: namespace.to_owned(),
+            key: OWNER_LABEL,
+            value: owner.to_owned(),
+        },
+    }]
+}
+
+/// What Crossplane found.
+pub fn contents(request: &Request) -> Contents {
+    let Some(found) = request.required.get(HOMES) else {
+        return Contents::Unknown;
+    };
+    let name = |object: &Value| Some(object.pointer("/metadata/name")?.as_str()?.to_owned());
+    let mut homes: Vec<String> = found.iter().filter_map(name).collect();
+    homes.sort();
+    Contents::Homes(homes)
+}
+
+/// Why the user cannot be deleted; nothing where they can.
+pub fn reason(policy: &DevUserPolicy, namespace: &str, contents: &Contents) -> Option<String> {
+    if policy.home.on_delete == HomeOnDelete::Delete {
+        return None;
+    }
+    let held = match contents {
+        Contents::Unknown => "what is in it, which nobody has looked at yet".to_owned(),
+        Contents::Homes(homes) if homes.is_empty() => return None,
+        Contents::Homes(homes) => {
+            format!("the homes (PersistentVolumeClaims) {}", homes.join(", "))
+        }
+    };
+    Some(format!(
+        "namespace {namespace} would go with {held}: delete its \
+         claims and these first, or set home.onDelete: Delete in the Composition's input"
+    ))
+}

@@ -1,0 +1,211 @@
+//! The decision for a user.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::condition::READY;
+use api::cost::BudgetStatus;
+use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::budget;
+use crate::budget::Workspace;
+use crate::objects::User;
+use crate::policy;
+use crate::protection;
+use crate::protection::Contents;
+use crate::resource_names;
+use function_runtime::composite::Composite;
+use function_runtime::desired::{Composed, Desired};
+use function_runtime::keep;
+use function_runtime::managed::Managed;
+use function_runtime::outcome::Refusal;
+use function_runtime::request::Request;
+use function_runtime::response::{Response, fields};
+use function_runtime::validation::{Schema, Violation};
+use function_workspace::conditions;
+
+static SPEC: Schema<DevUserSpec> = Schema::of("spec");
+/// Kubernetes' longest name of a namespace.
+const LONGEST: usize = 63;
+/// While something is on its way.
+const UNSETTLED_TTL: Duration = Duration::from_secs(10);
+/// Not sooner again than this.
+const SHORTEST_TTL: Duration = Duration::from_secs(1);
+
+/// Decides.
+pub fn render(request: &Request, composite: Composite<'_>) -> Response {
+    match resolve(request, composite) {
+        Ok((policy, spec)) => {
+            // A namespace cannot be renamed: it keeps the prefix that it was made with.
+            let there = request
+                .observed
+                .get(resource_names::NAMESPACE)
+                .map(Managed::new);
+            let namespace = match there.map(Managed::name) {
+                Some(name) if !name.is_empty() => name.to_owned(),
+                _ => format!("{}{}", policy.namespace_prefix, composite.name()),
+            };
+            let user = User {
+                name: composite.name(),
+                namespace: &namespace,
+                spec: &spec,
+                policy: &policy,
+            };
+            composed(request, user)
+        }
+        Err(why) => Response::refused(why.reason(), why.to_string(), Duration::ZERO, []),
+    }
+}
+
+fn resolve(
+    request: &Request,
+    composite: Composite<'_>,
+) -> Result<(DevUserPolicy, DevUserSpec), Refusal> {
+    let policy = policy::read(request.policy.as_ref()).map_err(|wrong| Refusal::policy(&wrong))?;
+    let none = json!({});
+    let spec = request.composite.as_ref().and_then(|xr| xr.get("spec"));
+    let spec = SPEC
+        .read(spec.unwrap_or(&none))
+        .map_err(Refusal::parameters)?;
+    let name = composite.name();
+    let fits = policy.namespace_prefix.len() + name.len() <= LONGEST
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    if !fits {
+        let problem = format!(
+            "{name} cannot be part of a namespace's name ({}{name}): use lower-case letters, \
+             digits and -, {} characters at most",
+            policy.namespace_prefix,
+            LONGEST - policy.namespace_prefix.len()
+        );
+        return Err(Refusal::parameters(Violation::new(
+            "metadata.name",
+            problem,
+        )));
+    }
+    Ok((policy, spec))
+}
+
+fn composed(request: &Request, user: User<'_>) -> Response {
+    let observed = &request.observed;
+    let contents = protection::contents(request);
+    let protection = protection::reason(user.policy, user.namespace, &contents);
+    let mut objects = BTreeMap::from([(resource_names::NAMESPACE.to_owned(), user.namespace())]);
+    // The API server refuses what belongs into a namespace that is not there.
+    if observed.contains_key(resource_names::NAMESPACE) {
+        objects.extend(user.contents());
+    }
+    if let Some(reason) = &protection {
+        objects.insert(
+            resource_names::PROTECTION.to_owned(),
+            user.protection(reason),
+        );
+    }
+    if contents == Contents::Unknown {
+        for (key, object) in observed {
+            let kept = || keep::kept(object);
+            objects.entry(key.clone()).or_insert_with(kept);
+        }
+    }
+    let waits = objects
+        .keys()
+        .find_map(|key| unready(key, observed.get(key)));
+    let ready = waits.is_none();
+    let status = DevUserStatus {
+        namespace: Some(user.namespace.to_owned()),
+        protected: protection.is_some(),
+        homes: match contents {
+            Contents::Homes(homes) => homes,
+            Contents::Unknown => Vec::new(),
+        },
+        message: waits.or(protection),
+        budget: budget(request, user),
+    };
+    let resources = objects.into_iter().map(|(key, object)| {
+        let ready = unready(&key, observed.get(&key)).is_none();
+        (key, Composed { object, ready })
+    });
+    let ttl = if ready {
+        Duration::from_secs(user.policy.refresh_seconds.into())
+    } else {
+        UNSETTLED_TTL
+    };
+    let mut requirements = protection::requirements(user.namespace, user.name);
+    let budgets = user.policy.budgets.as_ref();
+    let budgets = budgets.filter(|_| user.spec.budget.is_some());
+    requirements.extend(budgets.map(|policy| budget::requirement(policy, user.namespace)));
+    Response {
+        ttl: ttl.min(next_budget(status.budget.as_ref(), request.now)),
+        requirements,
+        desired: Some(Desired {
+            resources: resources.collect(),
+            status: fields(&status),
+            connection: BTreeMap::new(),
+            ready: request.readiness(ready),
+        }),
+        conditions: vec![conditions::config_resolved(String::new())],
+        events: Vec::new(),
+    }
+}
+
+/// What becomes of the budget; as it was while nobody has looked at the workspaces.
+fn budget(request: &Request, user: User<'_>) -> Option<BudgetStatus> {
+    let policy = user.policy.budgets.as_ref()?;
+    let monthly = user.spec.budget.as_ref()?.monthly_usd;
+    let previous = request.composite.as_ref();
+    let previous = previous.and_then(|user| user.pointer("/status/budget"));
+    let previous = previous.and_then(|status| BudgetStatus::deserialize(status).ok());
+    let Some(found) = request.required.get(budget::WORKSPACES) else {
+        return previous;
+    };
+    let workspaces = Workspace::of(found, user.name);
+    let namespace = (!policy.everywhere).then(|| user.namespace.to_owned());
+    let previous = previous.as_ref();
+    Some(budget::decide(
+        previous,
+        monthly,
+        &workspaces,
+        namespace,
+        request.now,
+    ))
+}
+
+fn next_budget(status: Option<&BudgetStatus>, now: Timestamp) -> Duration {
+    let next = status.and_then(budget::next);
+    let left = next.and_then(|next| Duration::try_from(next.duration_since(now)).ok());
+    left.map_or(Duration::MAX, |left| left.max(SHORTEST_TTL))
+}
+
+/// Why an object is not as it should be.
+fn unready(key: &str, observed: Option<&Value>) -> Option<String> {
+    let Some(observed) = observed else {
+        return Some(format!("waiting for Crossplane to make {key}"));
+    };
+    let object = Managed::new(observed);
+    let name = object.name();
+    match key {
+        resource_names::NAMESPACE => {
+            let phase = observed.pointer("/status/phase").and_then(Value::as_str);
+            (phase != Some("Active")).then(|| format!("Namespace {name} is not active"))
+        }
+        resource_names::PROTECTION => {
+            (!object.holds(READY)).then(|| format!("ClusterUsage {name} is not ready"))
+        }
+        resource_names::LOCAL_QUEUE => {
+            let active = object.condition("Active");
+            match active {
+                Some(active) if active.status == "True" => None,
+                Some(active) => Some(format!(
+                    "LocalQueue {name} is not active: {}",
+                    active.message
+                )),
+                None => Some(format!("LocalQueue {name}: Kueue says nothing of it yet")),
+            }
+        }
+        _ => None,
+    }
+}

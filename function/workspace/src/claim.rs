@@ -1,0 +1,146 @@
+//! What a composite says as a workspace, with a claim or without one.
+
+use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use thiserror::Error;
+
+use function_runtime::composite::{Composite, Origin};
+use function_runtime::outcome::{Problem, Refusal};
+use function_runtime::validation::{Schema, Violations};
+
+static PARAMETERS: Schema<WorkspaceParameters> = Schema::of("spec.parameters");
+
+/// Neither a claim nor the XR itself says where to compose.
+#[derive(Clone, Debug, Error)]
+#[error(
+    "metadata.namespace: {kind} {name} has no namespace to compose into; create a \
+     GpuDevWorkspaceClaim in a namespace instead of the {kind} itself"
+)]
+struct NoNamespace {
+    kind: String,
+    name: String,
+}
+
+impl Problem for NoNamespace {
+    fn reason(&self) -> &'static str {
+        "CompositeInvalid"
+    }
+}
+
+/// Where the workspace lives, and what people call it.
+pub fn origin(composite: Composite<'_>) -> Result<Origin, Refusal> {
+    composite.origin().ok_or_else(|| {
+        Refusal::from(NoNamespace {
+            kind: composite.kind().to_owned(),
+            name: composite.name().to_owned(),
+        })
+    })
+}
+
+/// `spec.parameters`, checked again: an XR may be older than its schema.
+pub fn parameters(composite: Composite<'_>) -> Result<WorkspaceParameters, Violations> {
+    let none = json!({});
+    PARAMETERS.read(composite.at(&["spec", "parameters"]).unwrap_or(&none))
+}
+
+/// Whether the workspace is to be in the cluster, its parameters valid or not.
+pub fn is_in_cluster(composite: Composite<'_>) -> bool {
+    composite.text(&["spec", "parameters", "placement"]) == "Cluster"
+}
+
+/// Whose workspace it is, the parameters valid or not.
+pub fn owner(composite: Composite<'_>) -> &str {
+    composite.text(&["spec", "parameters", "owner"])
+}
+
+/// Whether the parameters mention a home volume, valid or not.
+pub fn asks_for_home(composite: Composite<'_>) -> bool {
+    composite.at(&["spec", "parameters", "home"]).is_some()
+}
+
+/// The status as the last call left it. A field that another version of this
+/// function wrote in a shape unknown here counts as unset.
+pub fn status(composite: Composite<'_>) -> GpuDevWorkspaceStatus {
+    GpuDevWorkspaceStatus {
+        phase: field(composite, "phase"),
+        message: field(composite, "message"),
+        ssh: field(composite, "ssh"),
+        instance_id: field(composite, "instanceId"),
+        instance_type: field(composite, "instanceType"),
+        capacity_type: field(composite, "capacityType"),
+        zone: field(composite, "zone"),
+        public_ip: field(composite, "publicIp"),
+        private_ip: field(composite, "privateIp"),
+        image: field(composite, "image"),
+        home: field(composite, "home"),
+        pods: field(composite, "pods"),
+        nodes: field(composite, "nodes").unwrap_or_default(),
+        host_keys: field(composite, "hostKeys").unwrap_or_default(),
+        queue: field(composite, "queue"),
+        lifecycle: field(composite, "lifecycle"),
+        activity: field(composite, "activity"),
+        cost: field(composite, "cost"),
+    }
+}
+
+fn field<T: DeserializeOwned>(composite: Composite<'_>, name: &str) -> Option<T> {
+    T::deserialize(composite.at(&["status", name])?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_phase_of_another_version_does_not_lose_the_image() {
+        let xr =
+            json!({"status": {"phase": "Asleep", "image": {"id": "ami-1", "name": "default"}}});
+        let status = status(Composite::new(&xr));
+        assert_eq!(status.phase, None);
+        assert_eq!(status.image.unwrap().id, "ami-1");
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_by_its_path() {
+        let cases = [
+            (json!({}), "spec.parameters.owner: is required"),
+            (
+                json!({"owner": "Alice"}),
+                "spec.parameters.owner: must match ^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$",
+            ),
+            (
+                json!({"owner": "a".repeat(64)}),
+                "spec.parameters.owner: must have at most 63 characters",
+            ),
+            (
+                json!({"owner": "a", "ssh": {"publicKeys": ["ssh-rsa AAAA", "nonsense"]}}),
+                "spec.parameters.ssh.publicKeys[1]: must match ^(ssh-ed25519",
+            ),
+            (
+                json!({"owner": "a", "placement": "Moon"}),
+                "spec.parameters.placement: must be \"EC2\" or \"Cluster\"",
+            ),
+            (
+                json!({"owner": "a", "capacityType": "Reserved"}),
+                "spec.parameters.capacityType: must be \"Spot\" or \"SpotWithFallback\" or \"OnDemand\"",
+            ),
+            (
+                json!({"owner": "a", "opencvVersion": 4.8}),
+                "spec.parameters.opencvVersion: 4.8 is not of types \"null\", \"string\"",
+            ),
+        ];
+        for (value, expected) in cases {
+            let message = PARAMETERS.read(&value).unwrap_err().to_string();
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn several_wrong_values_are_all_named_in_a_fixed_order() {
+        let value = json!({"region": "mars", "owner": "-"});
+        let message = PARAMETERS.read(&value).unwrap_err().to_string();
+        let owner = message.find("spec.parameters.owner").unwrap();
+        assert!(owner < message.find("; spec.parameters.region").unwrap());
+    }
+}

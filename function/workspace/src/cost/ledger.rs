@@ -1,0 +1,189 @@
+//! What a workspace has cost this month. It is counted in ticks, so that an answer says
+//! the same until the next one: every write of a status is another call.
+
+use api::cost::CostStatus;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::cost::month::Month;
+
+/// How often what runs is counted.
+pub const TICK: SignedDuration = SignedDuration::from_mins(15);
+/// Amounts that differ by less are equal: they were rounded.
+pub const SAME: f64 = 0.001;
+
+/// What a workspace has cost this month.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ledger {
+    /// The month.
+    pub month: Month,
+    /// US dollars before `since`.
+    pub earlier: f64,
+    /// US dollars per hour since then; 0 while nothing runs.
+    pub hourly: f64,
+    /// Since when it has cost that.
+    pub since: Option<Timestamp>,
+    /// Until when that is counted.
+    pub billed_until: Option<Timestamp>,
+}
+
+impl Ledger {
+    /// As the last call wrote it down.
+    pub fn read(status: Option<&CostStatus>, now: Timestamp) -> Self {
+        let month = status.and_then(|status| status.month.parse().ok());
+        let time = |time: Option<&Time>| time.map(|Time(time)| *time);
+        match (status, month) {
+            (Some(status), Some(month)) => Self {
+                month,
+                earlier: status.earlier_usd,
+                hourly: status.hourly_usd,
+                since: time(status.since.as_ref()),
+                billed_until: time(status.billed_until.as_ref()),
+            },
+            _ => Self {
+                month: Month::of(now),
+                earlier: 0.0,
+                hourly: 0.0,
+                since: None,
+                billed_until: None,
+            },
+        }
+    }
+
+    /// As it stands when what runs costs `hourly`; none where nothing runs.
+    #[must_use]
+    pub fn at(mut self, now: Timestamp, hourly: Option<f64>) -> Self {
+        let month = Month::of(now).max(self.month);
+        if month > self.month {
+            let begun = |time: Timestamp| time.max(month.start());
+            self = Self {
+                month,
+                earlier: 0.0,
+                since: self.since.map(begun),
+                billed_until: self.billed_until.map(begun),
+                ..self
+            };
+        }
+        match (self.since, hourly) {
+            (Some(since), Some(hourly)) if (hourly - self.hourly).abs() < f64::EPSILON => {
+                let billed = last_tick(since, now);
+                self.billed_until = Some(self.billed_until.map_or(billed, |at| at.max(billed)));
+                self
+            }
+            (since, hourly) => {
+                let spent = since.map_or(0.0, |since| self.hourly * hours(since, now));
+                let now = whole_seconds(now);
+                Self {
+                    month,
+                    earlier: rounded((self.earlier + spent).max(self.so_far())),
+                    hourly: hourly.unwrap_or_default(),
+                    since: hourly.map(|_| now),
+                    billed_until: hourly.map(|_| now),
+                }
+            }
+        }
+    }
+
+    /// US dollars of the month.
+    pub fn so_far(&self) -> f64 {
+        let counted = self.since.zip(self.billed_until);
+        let counted = counted.map_or(0.0, |(since, until)| hours(since, until));
+        rounded(self.earlier + self.hourly * counted)
+    }
+
+    /// When it changes by itself.
+    pub fn next(&self) -> Option<Timestamp> {
+        let tick = self.billed_until?.saturating_add(TICK).ok()?;
+        Some(tick.min(self.month.end()))
+    }
+}
+
+/// The last tick since a time.
+pub fn last_tick(since: Timestamp, now: Timestamp) -> Timestamp {
+    let seconds = now.duration_since(since).as_secs().max(0);
+    let counted = seconds - seconds % TICK.as_secs();
+    let counted = SignedDuration::from_secs(counted);
+    since.saturating_add(counted).unwrap_or(since)
+}
+
+/// The hours between two times; none where they are the other way round.
+pub fn hours(from: Timestamp, until: Timestamp) -> f64 {
+    (until.duration_since(from).as_secs_f64() / 3_600.0).max(0.0)
+}
+
+/// With four decimals, as amounts are written.
+pub fn rounded(usd: f64) -> f64 {
+    (usd * 10_000.0).round() / 10_000.0
+}
+
+/// Kubernetes' times have no fractions.
+pub fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn begun(text: &str, hourly: f64) -> Ledger {
+        Ledger::read(None, at(text)).at(at(text), Some(hourly))
+    }
+
+    #[test]
+    fn what_runs_is_counted_in_quarters_of_an_hour_and_not_at_every_call() {
+        let start = begun("2026-11-20T10:07:03Z", 0.526);
+        assert_eq!(start, start.at(at("2026-11-20T10:22:02Z"), Some(0.526)));
+        let first = start.at(at("2026-11-20T10:22:03Z"), Some(0.526));
+        assert!((first.so_far() - 0.1315).abs() < 1e-9, "{first:?}");
+        assert_eq!(first.next(), Some(at("2026-11-20T10:37:03Z")));
+        let late = first.at(at("2026-11-20T14:07:03Z"), Some(0.526));
+        assert!((late.so_far() - 2.104).abs() < 1e-9, "{late:?}");
+    }
+
+    #[test]
+    fn a_stop_is_counted_to_the_second_and_nothing_after_it() {
+        let start = begun("2026-11-20T10:00:00Z", 3.6);
+        let stopped = start.at(at("2026-11-20T10:20:00Z"), None);
+        assert!((stopped.so_far() - 1.2).abs() < 1e-9);
+        assert_eq!(stopped.next(), None);
+        let later = stopped.at(at("2026-11-22T10:00:00Z"), None);
+        assert_eq!(later, stopped);
+        let again = later.at(at("2026-11-22T11:00:00Z"), Some(3.6));
+        let again = again.at(at("2026-11-22T12:00:00Z"), Some(3.6));
+        assert!((again.so_far() - 4.8).abs() < 1e-9, "{again:?}");
+    }
+
+    #[test]
+    fn another_machine_counts_from_when_it_is_seen_at_its_own_price() {
+        let start = begun("2026-11-20T10:00:00Z", 1.0);
+        let other = start.at(at("2026-11-20T10:30:00Z"), Some(4.0));
+        let other = other.at(at("2026-11-20T11:30:00Z"), Some(4.0));
+        assert!((other.so_far() - 4.5).abs() < 1e-9, "{other:?}");
+    }
+
+    #[test]
+    fn a_month_begins_with_nothing_spent_and_the_machine_runs_on() {
+        let start = begun("2026-11-30T23:50:00Z", 1.0);
+        assert_eq!(start.next(), Some(at("2026-12-01T00:00:00Z")));
+        let next = start.at(at("2026-12-01T00:16:00Z"), Some(1.0));
+        assert_eq!(next.month.to_string(), "2026-12");
+        assert!((next.so_far() - 0.25).abs() < 1e-9, "{next:?}");
+        let behind = next.at(at("2026-11-30T23:59:59Z"), Some(1.0));
+        assert_eq!(behind, next, "a clock that is behind takes nothing back");
+    }
+
+    #[test]
+    fn rounding_does_not_add_up_over_a_month() {
+        let mut ledger = begun("2026-11-01T00:00:00Z", 0.1234);
+        let mut now = at("2026-11-01T00:00:00Z");
+        for _ in 0..29 * 96 {
+            now += TICK;
+            ledger = ledger.at(now, Some(0.1234));
+        }
+        assert!((ledger.so_far() - 0.1234 * 29.0 * 24.0).abs() < 0.0001);
+    }
+}

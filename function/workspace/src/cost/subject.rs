@@ -1,0 +1,74 @@
+//! The facts that a cost is computed from, and the cost as status records it.
+
+use api::catalogue::Prices;
+use api::cost::{BudgetRequest, CostSource, CostStatus};
+use api::workspace::GpuDevWorkspaceStatus;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::cost::ledger::{Ledger, hours, rounded};
+use crate::cost::price::Running;
+use crate::lifecycle::Step;
+use crate::lifecycle::life::Life;
+use function_runtime::composite::Composite;
+
+/// The facts that a cost is computed from.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The workspace.
+    pub composite: Composite<'a>,
+    /// Its last status.
+    pub previous: &'a GpuDevWorkspaceStatus,
+    /// The catalogue's prices.
+    pub prices: Option<&'a Prices>,
+    /// What runs.
+    pub running: Running,
+    /// Whether something composed keeps machines running, or makes some.
+    pub is_on: bool,
+    /// US dollars per hour that it may cost at most; or the price that is missing.
+    pub highest: &'a Result<f64, String>,
+    /// When the decision is made.
+    pub now: Timestamp,
+}
+
+impl Subject<'_> {
+    /// What is written down: nothing of a workspace that never cost anything.
+    pub(super) fn status(
+        self,
+        ledger: &Ledger,
+        request: Option<BudgetRequest>,
+        life: &Life,
+    ) -> Option<CostStatus> {
+        let last = self.previous.cost.as_ref();
+        if last.is_none() && ledger.since.is_none() && request.is_none() {
+            return None;
+        }
+        let as_of = self.prices.map(|prices| prices.as_of.clone());
+        let source = match self.running {
+            Running::Priced(_, source) => source,
+            Running::Nothing | Running::Unpriced => {
+                last.map_or(CostSource::Catalogue, |last| last.source)
+            }
+        };
+        let stops_at = life.decision.status.as_ref();
+        let stops_at = stops_at.and_then(|record| record.stops_at.as_ref());
+        let end = ledger.month.end();
+        let end = stops_at.map_or(end, |Time(at)| end.min(*at));
+        let goes_on = life.decision.step == Step::Run;
+        let left = ledger.billed_until.filter(|_| goes_on);
+        let left = left.map_or(0.0, |until| hours(until, end));
+        let so_far = ledger.so_far();
+        Some(CostStatus {
+            hourly_usd: ledger.hourly,
+            so_far_usd: so_far,
+            projected_usd: rounded(so_far + ledger.hourly * left),
+            as_of: as_of.or(last.map(|last| last.as_of.clone()))?,
+            source,
+            month: ledger.month.to_string(),
+            earlier_usd: ledger.earlier,
+            since: ledger.since.map(Time),
+            billed_until: ledger.billed_until.map(Time),
+            request,
+        })
+    }
+}

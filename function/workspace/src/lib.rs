@@ -1,0 +1,26 @@
+//! What a workspace is wherever it runs: policy, catalogue, owner, lifecycle, cost.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        reason = "a test fails by panicking"
+    )
+)]
+
+pub mod catalogue;
+pub mod cause;
+pub mod claim;
+pub mod conditions;
+pub mod cost;
+pub mod homes;
+pub mod labels;
+pub mod lifecycle;
+pub mod login;
+pub mod owner;
+pub mod placement;
+pub mod policy;
+pub mod public_keys;
+pub mod spending;
+pub mod ssh_networks;

@@ -1,0 +1,182 @@
+//! The decision about a workspace's life, from a request and into a response.
+
+use std::time::Duration;
+
+use api::condition::STOP_SCHEDULED;
+use api::lifecycle::{EXTEND_UNTIL, LifecyclePolicy, RESUME, StopReason, WorkspaceLifecycle};
+use api::workspace::{GpuDevWorkspaceStatus, Phase};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cause::Cause;
+use crate::lifecycle::activity::Reported;
+use crate::lifecycle::terms;
+use crate::lifecycle::terms::Terms;
+use crate::lifecycle::{Decision, Step, Subject, decide, notice};
+use function_runtime::composite::Composite;
+use function_runtime::response::{CONFIG_RESOLVED, Response};
+use function_runtime::validation::Violations;
+
+/// A margin for Crossplane, which comes back up to a tenth earlier or later than asked.
+const EARLY: f64 = 0.9;
+/// So close to a deadline the next look is the one after it, up to four seconds late:
+/// where a thousand workspaces end in a minute, calls ahead of it are what delays it.
+const CLOSE: Duration = Duration::from_secs(20);
+
+/// A workspace's life, as it stands in this call.
+#[derive(Clone, Debug)]
+pub struct Life {
+    /// How long it may run.
+    pub terms: Terms,
+    /// What becomes of it.
+    pub decision: Decision,
+    extension: Option<Timestamp>,
+    told: Option<String>,
+    now: Timestamp,
+}
+
+/// What is seen of a workspace's machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    /// Whether there is one that costs money.
+    pub has_machine: bool,
+    /// What its agent said.
+    pub reported: Reported<'a>,
+    /// Until when the owner's budget lets its run last, where there is one.
+    pub ends_by: Option<Timestamp>,
+}
+
+impl Life {
+    /// Decides.
+    ///
+    /// # Errors
+    ///
+    /// The claim asks for longer than the policy allows.
+    pub fn of(
+        composite: Composite<'_>,
+        previous: &GpuDevWorkspaceStatus,
+        claim: Option<&WorkspaceLifecycle>,
+        policy: &LifecyclePolicy,
+        sight: Sight<'_>,
+        now: Timestamp,
+    ) -> Result<Self, Violations> {
+        let terms = terms::terms(claim, policy)?;
+        let decision = decide(&Subject {
+            terms: &terms,
+            extend_until: composite.annotation(EXTEND_UNTIL),
+            resume: composite.annotation(RESUME),
+            previous: previous.lifecycle.as_ref(),
+            has_machine: sight.has_machine,
+            reported: sight.reported,
+            ends_by: sight.ends_by,
+            now,
+        });
+        let told = composite.condition_reason(STOP_SCHEDULED);
+        let extension = composite.annotation(EXTEND_UNTIL);
+        Ok(Self {
+            extension: extension.and_then(|until| until.parse().ok()),
+            told: told.map(str::to_owned),
+            terms,
+            decision,
+            now,
+        })
+    }
+
+    /// When the run ends that the claim asks for, whatever its budget says: counted from
+    /// its start, or from a time where it has not begun. None where nothing ends it.
+    pub fn ends_at(&self, from: Timestamp) -> Option<Timestamp> {
+        let started = self.decision.status.as_ref();
+        let started = started.and_then(|record| record.started_at.as_ref());
+        let started = started.map_or(from, |Time(started)| *started);
+        self.terms.end(started, self.extension)
+    }
+
+    /// Why it does not run.
+    pub fn cause(&self) -> Cause {
+        let record = self.decision.status.as_ref();
+        notice::stopped(self.decision.step, record, &self.terms)
+    }
+
+    /// Where it stands once it does not run.
+    pub fn phase(&self) -> Phase {
+        match self.decision.step {
+            Step::Stop(StopReason::MaxLifetime) | Step::Delete(StopReason::MaxLifetime) => {
+                Phase::Expired
+            }
+            Step::Run | Step::Stop(_) | Step::Delete(_) => Phase::Stopped,
+        }
+    }
+
+    /// Adds what there is to tell, and when to look again.
+    pub fn told(&self, mut response: Response) -> Response {
+        let Decision {
+            status,
+            activity,
+            notices,
+            wakes_at,
+            ..
+        } = &self.decision;
+        if let Some(desired) = &mut response.desired {
+            set(&mut desired.status, "lifecycle", status.as_ref());
+            set(&mut desired.status, "activity", activity.as_ref());
+        }
+        let condition = notice::condition(&self.decision, &self.terms, self.now);
+        let event = notice::event(condition.as_ref(), self.told.as_deref());
+        let mut conditions = response.conditions.iter_mut();
+        if let Some(config) = conditions.find(|c| c.type_ == CONFIG_RESOLVED && c.holds) {
+            let said = Some(config.message.clone()).filter(|message| !message.is_empty());
+            let all: Vec<String> = said.into_iter().chain(notices.iter().cloned()).collect();
+            config.message = all.join("; ");
+        }
+        response.conditions.extend(condition);
+        response.events.extend(event);
+        if let Some(at) = wakes_at {
+            response.ttl = response.ttl.min(until(*at, self.now));
+        }
+        response
+    }
+}
+
+fn set<T: Serialize>(status: &mut serde_json::Map<String, Value>, field: &str, value: Option<&T>) {
+    if let Some(Ok(value)) = value.map(serde_json::to_value) {
+        status.insert(field.to_owned(), value);
+    }
+}
+
+/// How long Crossplane is to wait for a deadline: it comes back a tenth earlier or later
+/// than asked (jitter in its composite reconciler), so most of the way first, and the
+/// rest in smaller steps.
+fn until(at: Timestamp, now: Timestamp) -> Duration {
+    let left = Duration::try_from(at.duration_since(now)).unwrap_or_default();
+    if left <= CLOSE {
+        left.div_f64(EARLY) + Duration::from_millis(100)
+    } else {
+        left.mul_f64(EARLY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Crossplane's jitter, at its extremes.
+    #[test]
+    fn a_deadline_is_met_within_seconds_in_few_calls() {
+        for jitter in [0.9, 0.95, 1.0, 1.05, 1.1] {
+            let start: Timestamp = "2026-11-20T10:00:00Z".parse().unwrap();
+            let deadline = start + jiff::SignedDuration::from_mins(10);
+            let (mut now, mut calls) = (start, 0);
+            while now < deadline {
+                let wait = until(deadline, now).mul_f64(jitter);
+                assert!(wait >= Duration::from_millis(90), "{wait:?}");
+                now += wait;
+                calls += 1;
+            }
+            let late = now.duration_since(deadline);
+            assert!(late.as_secs() < 5, "{late} late with a jitter of {jitter}");
+            assert!(calls <= 4, "{calls} calls with a jitter of {jitter}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The policy of workspaces: the function's input, which a Composition holds.
+
+use api::policy::WorkspacePolicy;
+use api::{POLICY_GROUP, VERSION};
+use ipnet::Ipv4Net;
+use serde_json::Value;
+
+use crate::ssh_networks;
+use function_runtime::input;
+use function_runtime::validation::{Schema, Violation, Violations};
+
+static POLICY: Schema<WorkspacePolicy> = Schema::of("input");
+
+const KIND: &str = "WorkspacePolicy";
+
+/// Reads the policy; the violations name fields under `input`.
+pub fn read(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
+    let input = input::given(input, KIND)?;
+    let policy = POLICY.read(input)?;
+    let version = format!("{POLICY_GROUP}/{VERSION}");
+    let mut violations = input::check_kind(input, &version, KIND);
+    check_provider_config_ref(input, &mut violations);
+    check_networks(&policy, &mut violations);
+    check_tags(&policy, &mut violations);
+    Violations::none_of(violations)?;
+    Ok(policy)
+}
+
+/// The reference's type is shared with CRDs, whose API server prunes unknown
+/// fields; here nobody else would notice one.
+fn check_provider_config_ref(input: &Value, violations: &mut Vec<Violation>) {
+    let reference = input.get("providerConfigRef").and_then(Value::as_object);
+    for name in reference.into_iter().flat_map(|r| r.keys()) {
+        if name != "kind" && name != "name" {
+            let path = format!("input.providerConfigRef.{name}");
+            violations.push(Violation::new(path, "is no known field"));
+        }
+    }
+}
+
+fn check_networks(policy: &WorkspacePolicy, violations: &mut Vec<Violation>) {
+    for (n, text) in policy.ssh_cidr_ceiling.iter().flatten().enumerate() {
+        if text.parse::<Ipv4Net>().is_err() {
+            let path = format!("input.sshCidrCeiling[{n}]");
+            violations.push(Violation::new(path, ssh_networks::NO_NETWORK));
+        }
+    }
+    if !violations.is_empty() {
+        return;
+    }
+    for (n, text) in policy.defaults.ssh_cidrs.iter().enumerate() {
+        let path = format!("input.defaults.sshCidrs[{n}]");
+        if let Err(violation) =
+            ssh_networks::within(text, &path, policy.ssh_cidr_ceiling.as_deref())
+        {
+            violations.push(violation);
+        }
+    }
+}
+
+/// The `SpotPool`'s CRD refuses these keys, for every workspace of the policy.
+fn check_tags(policy: &WorkspacePolicy, violations: &mut Vec<Violation>) {
+    for key in policy.instance.tags.keys() {
+        if key.starts_with(api::tags::RESERVED_PREFIX) || key.starts_with("aws:") {
+            let path = format!("input.instance.tags.{key}");
+            violations.push(Violation::new(path, "is a reserved tag key"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn input() -> Value {
+        json!({
+            "apiVersion": "workspace.fn.platform.acme.io/v1alpha1",
+            "kind": "WorkspacePolicy",
+            "behaviourVersion": "v1",
+            "catalogue": {"name": "gpu-workspaces"},
+            "allowedInstanceTypes": ["g4dn.*"]
+        })
+    }
+
+    fn refused(change: impl FnOnce(&mut Value)) -> String {
+        let mut input = input();
+        change(&mut input);
+        read(Some(&input)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_minimal_policy_gets_its_defaults() {
+        let policy = read(Some(&input())).unwrap();
+        assert_eq!(policy.refresh_seconds, 600);
+        assert_eq!(policy.provider_config_ref.name, "default");
+    }
+
+    #[test]
+    fn a_missing_policy_is_refused_with_the_next_step() {
+        let message = read(None).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "input: is required: give the pipeline step a WorkspacePolicy as its input"
+        );
+    }
+
+    #[test]
+    fn a_misspelt_field_is_refused_by_its_path() {
+        let at_root = refused(|i| i["refreshSecond"] = json!(10));
+        assert_eq!(at_root, "input.refreshSecond: is no known field");
+        let nested = refused(|i| i["defaults"] = json!({"sshCidr": []}));
+        assert_eq!(nested, "input.defaults.sshCidr: is no known field");
+        let shared = refused(|i| {
+            i["providerConfigRef"] =
+                json!({"kind": "ProviderConfig", "name": "a", "namespace": "b"});
+        });
+        assert_eq!(
+            shared,
+            "input.providerConfigRef.namespace: is no known field"
+        );
+    }
+
+    #[test]
+    fn a_policy_of_another_kind_is_refused() {
+        let kind = refused(|i| i["kind"] = json!("Input"));
+        assert_eq!(kind, "input.kind: must be WorkspacePolicy");
+        let version = refused(|i| i["behaviourVersion"] = json!("v9"));
+        assert!(version.starts_with("input.behaviourVersion: "), "{version}");
+        let bounds = refused(|i| i["refreshSeconds"] = json!(1));
+        assert_eq!(bounds, "input.refreshSeconds: must be at least 10");
+    }
+
+    #[test]
+    fn an_instance_type_that_can_never_match_is_refused() {
+        let message = refused(|i| i["allowedInstanceTypes"] = json!(["g*"]));
+        assert!(
+            message.starts_with("input.allowedInstanceTypes[0]: must match"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn networks_of_the_policy_are_checked_like_those_of_a_claim() {
+        let open = refused(|i| i["defaults"] = json!({"sshCidrs": ["0.0.0.0/0"]}));
+        assert!(open.starts_with("input.defaults.sshCidrs[0]: "), "{open}");
+        let ceiling = refused(|i| i["sshCidrCeiling"] = json!(["10.0.0.0/8", "vpn"]));
+        assert!(
+            ceiling.starts_with("input.sshCidrCeiling[1]: "),
+            "{ceiling}"
+        );
+        let outside = refused(|i| {
+            i["sshCidrCeiling"] = json!(["10.0.0.0/8"]);
+            i["defaults"] = json!({"sshCidrs": ["192.0.2.0/24"]});
+        });
+        assert!(
+            outside.starts_with("input.defaults.sshCidrs[0]: "),
+            "{outside}"
+        );
+    }
+
+    #[test]
+    fn reserved_tags_are_refused_before_the_api_server_refuses_every_pool() {
+        let message = refused(|i| i["instance"] = json!({"tags": {"aws:x": "1"}}));
+        assert_eq!(message, "input.instance.tags.aws:x: is a reserved tag key");
+    }
+}
