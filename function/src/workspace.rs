@@ -37,13 +37,9 @@ impl Kind for Workspace {
 
     fn render(&self, request: &Request, composite: Composite<'_>) -> Response {
         let of_ec2 = function_ec2::owns;
-        let mut response = match placement::of(request, composite, of_ec2, function_cluster::owns) {
+        match placement::of(request, composite, of_ec2, function_cluster::owns) {
             Placement::Ec2 => function_ec2::render(request, composite),
             Placement::Cluster => function_cluster::render(request, composite),
-        };
-        if let Some(desired) = &mut response.desired {
-            connection::publish(composite, &request.observed, desired);
         }
-        response
     }
 }

@@ -1,168 +1,105 @@
-//! The decision for a workspace in the cluster.
+//! A workspace in the cluster, as the decision about it sees it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
+use api::catalogue::Prices;
+use api::cluster::ChosenPods;
 use api::lifecycle::StopReason;
 use api::policy::WorkspacePolicy;
-use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
-use serde_json::{Value, json};
-
-use crate::names::Names;
-use crate::plan;
-use crate::plan::{Plan, Step};
-use crate::prices::Nodes;
-use crate::record;
-use crate::record::Record;
-use crate::report::{Report, Subject};
-use crate::required;
-use crate::resource_names;
-use crate::seen::{Pod, Seen};
-use crate::wanted;
-use crate::wanted::Wanted;
-use crate::{activity, choice};
-use function_runtime::composite::Composite;
-use function_runtime::desired::{Composed, Desired};
+use api::workspace::{Phase, WorkspaceParameters};
+use function_runtime::composite::{Composite, Origin};
+use function_runtime::desired::Composed;
 use function_runtime::keep;
-use function_runtime::outcome::Hold;
-use function_runtime::outcome::Refusal;
 use function_runtime::outcome::Unresolved;
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
-use function_runtime::response::{CONFIG_RESOLVED, Condition, Response, fields};
-use function_runtime::validation::Violations;
-use function_workspace::claim;
-use function_workspace::cost;
-use function_workspace::cost::Cost;
-use function_workspace::cost::budget;
-use function_workspace::cost::budget::Verdict;
-use function_workspace::lifecycle::life::{Life, Sight};
-use function_workspace::{catalogue, conditions, lifecycle, policy};
+use function_runtime::response::{Condition, Response};
+use function_workspace::placed::{Allowance, Claimed, Course, Machines, Placed};
+use function_workspace::report::{Composition, Report};
+use function_workspace::{conditions, lifecycle};
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
-/// How soon to look again at pods that are on their way, should Crossplane's watches
-/// have stopped listening.
-const UNSETTLED_TTL: Duration = Duration::from_secs(10);
+use crate::names::Names;
+use crate::plan::{self, Step};
+use crate::prices::Nodes;
+use crate::record::{self, Record};
+use crate::report::Subject;
+use crate::seen::Seen;
+use crate::{activity, choice, required, resource_names, wanted};
+
 /// The DNS domain of a workspace whose policy cannot be read; it is in no decision.
 const DEFAULT_DOMAIN: &str = "cluster.local";
 
 /// Decides.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
-    let previous = claim::status(composite);
-    let parameters = claim::parameters(composite);
-    let rendering = Rendering {
-        request,
-        composite,
-        parameters: parameters.as_ref(),
-        previous: &previous,
-        seen: Seen::new(request),
-    };
-    let policy = match policy::read(request.policy.as_ref()) {
-        Ok(policy) => policy,
-        Err(violations) => return rendering.refused(None, &Refusal::policy(&violations)),
-    };
-    let (life, cost) = match rendering.life(&policy) {
-        Ok(both) => both,
-        Err(wrong) => return rendering.refused(Some(&policy), &Refusal::parameters(wrong)),
-    };
-    cost.told(life.told(rendering.decided(&policy, &life, &cost)))
+    let claimed = Claimed::read(request, composite);
+    let workspace = InCluster::new(&claimed);
+    function_workspace::render::render(&claimed, &workspace)
 }
 
-/// A request, and what is seen in it.
-struct Rendering<'a> {
-    request: &'a Request,
-    composite: Composite<'a>,
-    parameters: Result<&'a WorkspaceParameters, &'a Violations>,
-    previous: &'a GpuDevWorkspaceStatus,
+struct InCluster<'a> {
+    claimed: &'a Claimed<'a>,
     seen: Seen<'a>,
+    /// What the pods were made of, as the StatefulSet says, or else the last call.
+    pods: Option<ChosenPods>,
+    /// What the agents of all nodes say together.
+    reported: Option<String>,
 }
 
-impl Rendering<'_> {
-    /// Whether it runs, and what it costs.
-    fn life(&self, policy: &WorkspacePolicy) -> Result<(Life, Cost), Violations> {
-        let parameters = self.parameters.map_err(Clone::clone)?;
-        let record = self.seen.stateful_set().and_then(Record::of);
-        let pods = record
-            .map(|record| record.pods)
-            .or(self.previous.pods.clone());
-        let budget = budget::read(policy, self.request, &parameters.owner, self.composite);
-        let watched = pods.as_ref().map_or(0, plan::watched);
-        let report = activity::reported(self.seen, watched);
-        let sight = Sight {
-            has_machine: self.seen.pods().any(Pod::has_started),
-            reported: activity::as_reported(watched > 0, report.as_deref()),
-            ends_by: budget.ends_by(self.previous),
-        };
-        let life = Life::of(
-            self.composite,
-            self.previous,
-            parameters.lifecycle.as_ref(),
-            &policy.lifecycle,
-            sight,
-            self.request.now,
-        )?;
-        let prices = catalogue::prices(policy, self.request);
+impl Placed for InCluster<'_> {
+    fn requirements(&self, policy: &WorkspacePolicy) -> Vec<Requirement> {
+        required::requirements(policy, self.claimed, self.seen.stateful_set())
+    }
+
+    fn machines(
+        &self,
+        policy: &WorkspacePolicy,
+        parameters: &WorkspaceParameters,
+        prices: Option<&Prices>,
+    ) -> Machines<'_> {
+        let started = self.seen.pods().filter(|pod| pod.has_started()).count();
         let nodes = Nodes {
-            prices: prices.as_ref(),
-            chosen: pods.as_ref(),
+            prices,
+            chosen: self.pods.as_ref(),
             wanted: policy
                 .cluster
                 .as_ref()
                 .and_then(|cluster| choice::flavor(parameters, cluster).ok()),
             count: parameters.distributed.as_ref().map_or(1, |d| d.nodes),
-            started: self.seen.pods().filter(|pod| pod.has_started()).count(),
+            started,
         };
-        let is_on = self.is_on();
-        let subject = cost::subject::Subject {
-            composite: self.composite,
-            previous: self.previous,
-            prices: prices.as_ref(),
-            running: nodes.running(),
+        let set = self.seen.stateful_set();
+        let is_on = set.is_some_and(|set| set.replicas() > 0) || started > 0;
+        let has_agent = self.pods.as_ref().map_or(0, plan::watched) > 0;
+        Machines {
+            reported: activity::as_reported(has_agent, self.reported.as_deref()),
+            has_machine: started > 0,
             is_on,
-            highest: &nodes.highest(is_on),
-            now: self.request.now,
-        };
-        let cost = Cost::of(subject, &budget, &life);
-        Ok((life, cost))
-    }
-
-    /// Whether there are pods, or are to be.
-    fn is_on(&self) -> bool {
-        let set = self.seen.stateful_set();
-        set.is_some_and(|set| set.replicas() > 0) || self.seen.pods().any(Pod::has_started)
-    }
-
-    fn decided(&self, policy: &WorkspacePolicy, life: &Life, cost: &Cost) -> Response {
-        let set = self.seen.stateful_set();
-        let is_stopping = set.is_some_and(|set| set.replicas() == 0);
-        let step = match &cost.verdict {
-            Verdict::Go | Verdict::Short(_) => life.decision.step,
-            // Pods that run stay what they are in any case.
-            Verdict::Keep(_) if !is_stopping => life.decision.step,
-            Verdict::Keep(_) | Verdict::Wait(_) => lifecycle::Step::Stop(StopReason::State),
-        };
-        let wanted =
-            match wanted::wanted(policy, self.composite, self.parameters, step, self.request) {
-                Ok(wanted) => wanted,
-                Err(why) => return self.unresolved(policy, why),
-            };
-        match plan::plan(&wanted, self.seen, self.previous.pods.as_ref()) {
-            Ok(plan) => self.planned(policy, &wanted, plan, life, cost),
-            Err(why) => self.unresolved(policy, why),
+            running: nodes.running(),
+            highest: nodes.highest(is_on),
         }
     }
 
-    fn planned(
+    fn compose(
         &self,
         policy: &WorkspacePolicy,
-        wanted: &Wanted,
-        plan: Plan,
-        life: &Life,
-        cost: &Cost,
-    ) -> Response {
-        let (cause, phase) = match cost.cause() {
-            Some(cause) => (cause.clone(), Phase::Queued),
-            None => (life.cause(), life.phase()),
+        parameters: &WorkspaceParameters,
+        course: &Course,
+    ) -> Result<Composition, Unresolved> {
+        let standstill = lifecycle::Step::Stop(StopReason::State);
+        let (step, rest) = match course {
+            Course::Rest { step, cause, phase } => (*step, Some((cause, *phase))),
+            Course::Run { budget, .. } => match budget {
+                Allowance::Run => (lifecycle::Step::Run, None),
+                // Pods that run stay what they are in any case.
+                Allowance::Keep if !self.is_stopping() => (lifecycle::Step::Run, None),
+                Allowance::Keep => (standstill, None),
+                Allowance::Wait(cause) => (standstill, Some((cause, Phase::Queued))),
+            },
         };
+        let wanted = wanted::wanted(policy, self.claimed, parameters, step)?;
+        let plan = plan::plan(&wanted, self.seen, self.claimed.previous.pods.as_ref())?;
         let report = Subject {
             names: &wanted.names,
             seen: self.seen,
@@ -173,32 +110,56 @@ impl Rendering<'_> {
                 Some(set) => set.home_template().is_some(),
                 None => wanted.home.is_some() && !wanted.deletes_what_is_left,
             },
-            rest: Some((&cause, phase)),
-            previous: self.previous,
+            rest,
+            previous: &self.claimed.previous,
         }
         .report();
-        let config = match &wanted.made_from {
+        Ok(Composition {
+            notices: plan.notices,
             // The pods run on; what they would be next time is another matter.
-            Err(why) => Condition::fails(CONFIG_RESOLVED, why.reason(), plan.notices.join("; ")),
-            Ok(_) => conditions::config_resolved(plan.notices.join("; ")),
-        };
-        self.composed(policy, config, report, plan.objects)
+            unresolved: wanted.made_from.as_ref().err().map(Unresolved::reason),
+            ..self.composed(report, plan.objects)
+        })
     }
 
-    fn unresolved(&self, policy: &WorkspacePolicy, why: Unresolved) -> Response {
-        match why {
-            Unresolved::Held(why) => self.held(policy, &why),
-            Unresolved::Refused(why) => self.refused(Some(policy), &why),
+    fn kept(&self, policy: &WorkspacePolicy, _: Option<Timestamp>) -> Composition {
+        let domain = policy.cluster.as_ref();
+        let domain = domain.map(|cluster| cluster.domain.as_str());
+        let observed = self.seen.observed.iter();
+        let objects = observed.map(|(key, object)| (key.clone(), kept(key, object)));
+        self.composed(self.as_observed(domain), objects.collect())
+    }
+
+    fn conditions(&self, _: Option<&WorkspacePolicy>) -> Vec<Condition> {
+        if self.seen.observed.is_empty() {
+            vec![conditions::compute_blocked()]
+        } else {
+            self.as_observed(None).conditions
+        }
+    }
+}
+
+impl<'a> InCluster<'a> {
+    fn new(claimed: &'a Claimed<'a>) -> Self {
+        let seen = Seen::new(claimed.request);
+        let record = seen.stateful_set().and_then(Record::of);
+        let pods = record.map(|record| record.pods);
+        let pods = pods.or(claimed.previous.pods.clone());
+        let watched = pods.as_ref().map_or(0, plan::watched);
+        Self {
+            claimed,
+            seen,
+            pods,
+            reported: activity::reported(seen, watched),
         }
     }
 
-    fn composed(
-        &self,
-        policy: &WorkspacePolicy,
-        config: Condition,
-        report: Report,
-        objects: BTreeMap<String, Value>,
-    ) -> Response {
+    fn is_stopping(&self) -> bool {
+        let set = self.seen.stateful_set();
+        set.is_some_and(|set| set.replicas() == 0)
+    }
+
+    fn composed(&self, report: Report, objects: BTreeMap<String, Value>) -> Composition {
         let resources = objects.into_iter().map(|(key, object)| {
             let ready = match key.as_str() {
                 resource_names::STATEFUL_SET => report.ready,
@@ -206,73 +167,26 @@ impl Rendering<'_> {
             };
             (key, Composed { object, ready })
         });
-        let connection = report.connection.into_iter();
-        Response {
-            ttl: ttl(policy, report.status.phase),
-            requirements: self.requirements(policy),
-            desired: Some(Desired {
-                resources: resources.collect(),
-                status: fields(&report.status),
-                connection: connection
-                    .map(|(key, value)| (key.to_owned(), value))
-                    .collect(),
-                ready: self.request.readiness(report.ready),
-            }),
-            conditions: [config].into_iter().chain(report.conditions).collect(),
-            events: report.events,
+        let settled = [Phase::Ready, Phase::Stopped, Phase::Expired];
+        Composition {
+            resources: resources.collect(),
+            is_settled: report
+                .status
+                .phase
+                .is_some_and(|phase| settled.contains(&phase)),
+            report,
+            notices: Vec::new(),
+            unresolved: None,
         }
-    }
-
-    /// Everything stays as it is.
-    fn held(&self, policy: &WorkspacePolicy, why: &Hold) -> Response {
-        let domain = policy
-            .cluster
-            .as_ref()
-            .map(|cluster| cluster.domain.as_str());
-        let mut report = self.as_observed(domain);
-        if self.seen.observed.is_empty() {
-            report.status.message = Some(why.to_string());
-            report.conditions = vec![conditions::compute_blocked()];
-        }
-        let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
-        let observed = self.seen.observed.iter();
-        let objects = observed.map(|(key, object)| (key.clone(), kept(key, object)));
-        self.composed(policy, config, report, objects.collect())
-    }
-
-    fn refused(&self, policy: Option<&WorkspacePolicy>, why: &Refusal) -> Response {
-        let conditions = if self.seen.observed.is_empty() {
-            vec![conditions::compute_blocked()]
-        } else {
-            self.as_observed(None).conditions
-        };
-        let least = policy.map_or(0, |policy| policy.minimum_refresh_seconds);
-        let least = Duration::from_secs(least.into());
-        Response {
-            requirements: policy
-                .map(|policy| self.requirements(policy))
-                .unwrap_or_default(),
-            ..Response::refused(why.reason(), why.to_string(), least, conditions)
-        }
-    }
-
-    fn requirements(&self, policy: &WorkspacePolicy) -> Vec<Requirement> {
-        required::requirements(
-            policy,
-            self.composite,
-            self.parameters.ok(),
-            self.previous,
-            self.seen.stateful_set(),
-        )
     }
 
     fn as_observed(&self, domain: Option<&str>) -> Report {
-        let names = match self.composite.origin() {
+        let names = match self.claimed.composite.origin() {
             Some(origin) => Names::of(&origin, domain.unwrap_or(DEFAULT_DOMAIN)),
             None => Names::of(
-                &function_runtime::composite::Origin {
+                &Origin {
                     namespace: String::new(),
-                    name: self.composite.name().to_owned(),
+                    name: self.claimed.composite.name().to_owned(),
                 },
                 DEFAULT_DOMAIN,
             ),
@@ -283,19 +197,23 @@ impl Rendering<'_> {
         Subject {
             names: &names,
             seen: self.seen,
-            pods: recorded.or(self.previous.pods.as_ref()),
+            pods: recorded.or(self.claimed.previous.pods.as_ref()),
             step: match set {
                 Some(set) if set.replicas() > 0 => Step::Run,
                 Some(set) if set.current() > 0 => Step::Stop,
                 Some(_) => Step::Rest,
-                None if matches!(self.previous.phase, Some(Phase::Stopped | Phase::Expired)) => {
+                None if matches!(
+                    self.claimed.previous.phase,
+                    Some(Phase::Stopped | Phase::Expired)
+                ) =>
+                {
                     Step::Rest
                 }
                 None => Step::Run,
             },
             has_home: set.is_some_and(|set| set.home_template().is_some()),
             rest: None,
-            previous: self.previous,
+            previous: &self.claimed.previous,
         }
         .report()
     }
@@ -344,13 +262,4 @@ fn kept(key: &str, observed: &Value) -> Value {
         _ => {}
     }
     kept
-}
-
-fn ttl(policy: &WorkspacePolicy, phase: Option<Phase>) -> Duration {
-    let refresh = Duration::from_secs(policy.refresh_seconds.into());
-    let least = Duration::from_secs(policy.minimum_refresh_seconds.into());
-    match phase {
-        Some(Phase::Ready | Phase::Stopped | Phase::Expired) => refresh,
-        _ => UNSETTLED_TTL.max(least).min(refresh),
-    }
 }

@@ -14,26 +14,7 @@ use crate::queue::Admission;
 use crate::seen::{Pod, Seen, StatefulSet, VolumeClaim};
 use function_runtime::response::{Condition, Event, Severity};
 use function_workspace::cause::Cause;
-use function_workspace::login::USER;
-
-/// Where SSH listens.
-const SSH_PORT: &str = "22";
-
-/// The state of a workspace.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Report {
-    /// The XR's status, whole.
-    pub status: GpuDevWorkspaceStatus,
-    /// Whether one can log in to every node.
-    pub ready: bool,
-    /// `ComputeReady`, `HomeReady` where there is a home, `Admitted` where there is a
-    /// queue.
-    pub conditions: Vec<Condition>,
-    /// What somebody should hear of.
-    pub events: Vec<Event>,
-    /// Host, user, port, command and host key, while one can log in.
-    pub connection: Vec<(&'static str, String)>,
-}
+use function_workspace::report::{self, Report};
 
 /// What is reported on.
 #[derive(Clone, Copy, Debug)]
@@ -67,12 +48,11 @@ impl Subject<'_> {
         let (cause, phase) = self.verdict(admission.as_ref(), home.clone().flatten());
         let ready = cause.is_none();
         let host = self.names.host(0);
-        let ssh = format!("ssh {USER}@{host}");
         let known = self.host_key();
         let status = GpuDevWorkspaceStatus {
             phase: Some(phase),
             message: cause.as_ref().map(|cause| cause.message.clone()),
-            ssh: ready.then(|| ssh.clone()),
+            ssh: ready.then(|| report::ssh(&host)),
             private_ip: self.ready_ip(0),
             pods: self.pods.cloned(),
             nodes: self.nodes(),
@@ -98,7 +78,7 @@ impl Subject<'_> {
         Report {
             events: events(previous.phase, &status),
             conditions: [compute].into_iter().chain(home).chain(admitted).collect(),
-            connection: connection(&host, ssh, known, ready),
+            connection: connection(&host, known, ready),
             ready,
             status,
         }
@@ -281,22 +261,13 @@ fn host_key(encoded: &str) -> Option<String> {
     Some(format!("{} {}", words.next()?, words.next()?))
 }
 
-fn connection(
-    host: &str,
-    ssh: String,
-    key: Option<String>,
-    ready: bool,
-) -> Vec<(&'static str, String)> {
+fn connection(host: &str, key: Option<String>, ready: bool) -> Vec<(&'static str, String)> {
     let Some(key) = key.filter(|_| ready) else {
         return Vec::new();
     };
-    vec![
-        ("host", host.to_owned()),
-        ("known_hosts", format!("{host} {key}")),
-        ("port", SSH_PORT.to_owned()),
-        ("ssh", ssh),
-        ("user", USER.to_owned()),
-    ]
+    let mut details = report::connection(host);
+    details.push(("known_hosts", format!("{host} {key}")));
+    details
 }
 
 /// Somebody worked in it, and cannot any more.
@@ -308,24 +279,13 @@ fn lost(before: Option<Phase>) -> Severity {
 }
 
 fn events(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Vec<Event> {
-    if before == status.phase {
-        return Vec::new();
-    }
-    let message = status.message.clone().unwrap_or_default();
-    let (severity, reason, message) = match status.phase {
-        None | Some(Phase::Provisioning | Phase::Stopping) => return Vec::new(),
-        Some(Phase::Ready) => {
-            let ssh = status.ssh.as_deref().unwrap_or_default();
-            (Severity::Normal, "WorkspaceReady", format!("ready: {ssh}"))
-        }
-        Some(Phase::Stopped | Phase::Expired) => (Severity::Normal, "WorkspaceStopped", message),
-        Some(Phase::Queued) => (lost(before), "WorkspaceQueued", message),
-        Some(Phase::Failed) => (Severity::Warning, "WorkspaceFailed", message),
-        Some(Phase::Interrupted) => (Severity::Warning, "WorkspaceInterrupted", message),
-    };
-    vec![Event {
-        severity,
-        reason,
-        message,
-    }]
+    let queued = before != status.phase && status.phase == Some(Phase::Queued);
+    let queued = queued.then(|| Event {
+        severity: lost(before),
+        reason: "WorkspaceQueued",
+        message: status.message.clone().unwrap_or_default(),
+    });
+    let ssh = status.ssh.as_deref().unwrap_or_default();
+    let transition = report::phase_event(before, status, format!("ready: {ssh}"));
+    queued.into_iter().chain(transition).collect()
 }

@@ -13,13 +13,14 @@ use crate::{choice, queue};
 use thiserror::Error;
 
 use crate::flavor;
-use function_runtime::composite::{Composite, Origin};
+use function_runtime::composite::Origin;
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Which};
 use function_runtime::validation::Violations;
 use function_workspace::cost::budget;
 use function_workspace::labels::KUEUE;
+use function_workspace::placed::Claimed;
 use function_workspace::{catalogue, claim, owner};
 
 const FLAVOR: &str = "flavor";
@@ -30,14 +31,14 @@ const API_VERSION: &str = "platform.acme.io/v1alpha1";
 /// policy and what is observed, which are the same in every call of a reconcile.
 pub fn requirements(
     policy: &WorkspacePolicy,
-    composite: Composite<'_>,
-    parameters: Option<&WorkspaceParameters>,
-    status: &GpuDevWorkspaceStatus,
+    claimed: &Claimed<'_>,
     set: Option<StatefulSet<'_>>,
 ) -> Vec<Requirement> {
+    let parameters = claimed.parameters.as_ref().ok();
+    let status = &claimed.previous;
     debug_assert_eq!(API_VERSION, format!("{WORKSPACE_GROUP}/{VERSION}"));
     let mut required = catalogue::requirements(policy);
-    let (Some(cluster), Ok(origin)) = (&policy.cluster, claim::origin(composite)) else {
+    let (Some(cluster), Ok(origin)) = (&policy.cluster, claim::origin(claimed.composite)) else {
         return required;
     };
     required.extend(owner::requirement(policy, &origin));

@@ -10,12 +10,12 @@ use crate::names::Names;
 use crate::record::Record;
 use crate::resource_names;
 use crate::{choice, required};
-use function_runtime::composite::Composite;
 use function_runtime::outcome::Refusal;
 use function_runtime::outcome::Unresolved;
 use function_runtime::request::Request;
-use function_runtime::validation::{Violation, Violations};
+use function_runtime::validation::Violation;
 use function_workspace::claim;
+use function_workspace::placed::Claimed;
 use function_workspace::{
     catalogue, homes, lifecycle, owner, placement, public_keys, ssh_networks,
 };
@@ -59,13 +59,12 @@ pub struct WantedHome {
 /// has to be fetched.
 pub fn wanted(
     policy: &WorkspacePolicy,
-    composite: Composite<'_>,
-    parameters: Result<&WorkspaceParameters, &Violations>,
-    life: lifecycle::Step,
-    request: &Request,
+    claimed: &Claimed<'_>,
+    parameters: &WorkspaceParameters,
+    step: lifecycle::Step,
 ) -> Result<Wanted, Unresolved> {
-    let origin = claim::origin(composite)?;
-    let parameters = parameters.map_err(|wrong| Refusal::parameters(wrong.clone()))?;
+    let request = claimed.request;
+    let origin = claim::origin(claimed.composite)?;
     placement::check(
         request,
         parameters,
@@ -103,8 +102,8 @@ pub fn wanted(
         owner: parameters.owner.clone(),
         public_keys: keys,
         ssh_cidrs,
-        state: life.state(),
-        deletes_what_is_left: matches!(life, lifecycle::Step::Delete(_))
+        state: step.state(),
+        deletes_what_is_left: matches!(step, lifecycle::Step::Delete(_))
             && policy.home.on_delete == HomeOnDelete::Delete,
         made_from,
         home: parameters.home.as_ref().map(|home| WantedHome {

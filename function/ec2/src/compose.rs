@@ -19,7 +19,7 @@ use crate::resource_names;
 use crate::spot;
 use crate::spot::ObservedPool;
 use crate::wanted::Wanted;
-use function_runtime::desired::Composed;
+use function_runtime::desired;
 use function_runtime::managed::Managed;
 use function_runtime::outcome::Refusal;
 
@@ -33,9 +33,9 @@ pub use seen::Seen;
 
 /// A workspace's composed resources, and what is seen of them.
 #[derive(Clone, Debug)]
-pub struct Composition {
+pub struct Composed {
     /// By key.
-    pub resources: BTreeMap<String, Composed>,
+    pub resources: BTreeMap<String, desired::Composed>,
     /// The compute resource that the workspace has, or is to have.
     pub target: Finding,
     /// The machine that serves until the target does.
@@ -46,7 +46,7 @@ pub struct Composition {
     pub has_old_user_data: bool,
 }
 
-impl Composition {
+impl Composed {
     /// Whether another instance still has the home volume.
     pub fn is_detaching(&self) -> bool {
         self.home.as_ref().is_some_and(|home| home.detaching)
@@ -55,7 +55,7 @@ impl Composition {
 
 impl<'a> Seen<'a> {
     /// Everything stays as it is.
-    pub fn held(&self, paths: &ClaimPaths) -> Composition {
+    pub fn held(&self, paths: &ClaimPaths) -> Composed {
         let candidates = self.candidates(paths, |_| true, |_| true);
         let choice = replacement::choose(&candidates, "");
         let target = self.target(&choice, paths);
@@ -63,9 +63,9 @@ impl<'a> Seen<'a> {
         let resources = self.observed.iter().map(|(key, observed)| {
             let object = self.kept(key, observed);
             let ready = self.is_ready(key, &choice.target, &target);
-            (key.clone(), Composed { object, ready })
+            (key.clone(), desired::Composed { object, ready })
         });
-        Composition {
+        Composed {
             resources: resources.collect(),
             serving: None,
             has_old_user_data: false,
@@ -82,7 +82,7 @@ impl<'a> Seen<'a> {
         wanted: &Wanted,
         policy: &WorkspacePolicy,
         paths: &ClaimPaths,
-    ) -> Result<Composition, Refusal> {
+    ) -> Result<Composed, Refusal> {
         let choice = self.choose(wanted, policy, paths);
         let target = self.target(&choice, paths);
         let mut objects = BTreeMap::new();
@@ -109,9 +109,9 @@ impl<'a> Seen<'a> {
         objects.extend(order::usages(&wanted.origin.namespace, self.observed));
         let resources = objects.into_iter().map(|(key, object)| {
             let ready = self.is_ready(&key, &choice.target, &target);
-            (key, Composed { object, ready })
+            (key, desired::Composed { object, ready })
         });
-        Ok(Composition {
+        Ok(Composed {
             resources: resources.collect(),
             home: wanted.has_home.then(|| {
                 if is_of_pool {

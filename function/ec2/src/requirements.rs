@@ -3,28 +3,22 @@
 
 use api::capacity::WorkspaceCapacityType;
 use api::policy::WorkspacePolicy;
-use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
 
 use crate::on_demand;
 use crate::on_demand::home;
 use crate::resource_names;
-use function_runtime::composite::Composite;
-use function_runtime::request::Request;
 use function_runtime::requirement::{Requirement, Which};
 use function_workspace::claim;
 use function_workspace::cost::budget;
+use function_workspace::placed::Claimed;
 use function_workspace::{catalogue, owner};
 
 /// Everything that a decision about a workspace on EC2 may need.
-pub fn of(
-    policy: &WorkspacePolicy,
-    request: &Request,
-    parameters: Option<&WorkspaceParameters>,
-    previous: &GpuDevWorkspaceStatus,
-) -> Vec<Requirement> {
-    let composite = request.composite.as_ref().map(Composite::new);
+pub fn of(policy: &WorkspacePolicy, claimed: &Claimed<'_>) -> Vec<Requirement> {
+    let composite = claimed.composite;
+    let parameters = claimed.parameters.as_ref().ok();
     let mut required = catalogue::requirements(policy);
-    let Some((composite, origin)) = composite.and_then(|c| Some((c, c.origin()?))) else {
+    let Some(origin) = composite.origin() else {
         return required;
     };
     required.extend(owner::requirement(policy, &origin));
@@ -33,10 +27,10 @@ pub fn of(
     let market = parameters.and_then(|p| p.capacity_type);
     let is_on_demand =
         market.unwrap_or(policy.defaults.capacity_type) == WorkspaceCapacityType::OnDemand;
-    let recorded = previous.home.as_ref();
+    let recorded = claimed.previous.home.as_ref();
     let has_home = (claim::asks_for_home(composite) && is_on_demand)
         || recorded.is_some_and(|home| home.pool.is_none())
-        || request.observed.contains_key(resource_names::HOME);
+        || claimed.request.observed.contains_key(resource_names::HOME);
     if has_home {
         required.push(Requirement {
             name: home::ATTACHMENTS.to_owned(),

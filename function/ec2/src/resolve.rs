@@ -4,7 +4,7 @@
 use api::capacity::WorkspaceCapacityType;
 use api::catalogue::{Catalogue, Network};
 use api::policy::WorkspacePolicy;
-use api::workspace::{ChosenImage, Placement, WorkspaceParameters};
+use api::workspace::{Placement, WorkspaceParameters};
 use thiserror::Error;
 
 use crate::claim_paths::ClaimPaths;
@@ -14,10 +14,10 @@ use crate::resource_names;
 use crate::user_data::UserData;
 use crate::wanted::Wanted;
 use crate::{capacity, image, instance_types, software};
-use function_runtime::composite::Composite;
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::validation::Violations;
+use function_workspace::placed::Claimed;
 use function_workspace::{catalogue, claim, homes, owner, placement, public_keys, ssh_networks};
 
 /// A workspace about which everything is known.
@@ -27,35 +27,20 @@ pub struct Workspace {
     pub wanted: Wanted,
     /// Where its fields come from.
     pub paths: ClaimPaths,
-    /// What keeps the user out, or has no effect, although nothing is wrong;
-    /// empty for nothing.
-    pub notice: String,
-}
-
-/// What a claim says, and what was chosen for it.
-#[derive(Clone, Copy, Debug)]
-pub struct Claimed<'a> {
-    /// The composite.
-    pub composite: Composite<'a>,
-    /// Its parameters.
-    pub parameters: &'a WorkspaceParameters,
-    /// The image that its status records.
-    pub image: Option<&'a ChosenImage>,
+    /// What keeps the user out, or has no effect, although nothing is wrong.
+    pub notices: Vec<String>,
 }
 
 /// Resolves a workspace. What the claim got wrong is found before the catalogue
 /// is needed.
 pub fn workspace(
     policy: &WorkspacePolicy,
-    claimed: Claimed<'_>,
+    claimed: &Claimed<'_>,
+    parameters: &WorkspaceParameters,
     seen: &Seen<'_>,
-    request: &Request,
 ) -> Result<Workspace, Unresolved> {
-    let Claimed {
-        composite,
-        parameters,
-        image: recorded,
-    } = claimed;
+    let (request, composite) = (claimed.request, claimed.composite);
+    let recorded = claimed.previous.image.as_ref();
     let origin = claim::origin(composite)?;
     placement::check(request, parameters, Placement::Ec2, resource_names::owns)?;
     let types = instance_types::of(parameters);
@@ -80,7 +65,7 @@ pub fn workspace(
         agent: policy.lifecycle.agent.as_ref(),
     };
     Ok(Workspace {
-        notice: notice(policy, parameters, &keys, &allowed, &network),
+        notices: notices(policy, parameters, &keys, &allowed, &network),
         paths: ClaimPaths {
             catalogue: policy.catalogue.name.clone(),
             region: parameters.region.clone(),
@@ -150,13 +135,13 @@ fn network(
     Ok(network)
 }
 
-fn notice(
+fn notices(
     policy: &WorkspacePolicy,
     parameters: &WorkspaceParameters,
     public_keys: &[String],
     allowed: &Allowed,
     network: &Network,
-) -> String {
+) -> Vec<String> {
     let catalogue = &policy.catalogue.name;
     let region = &parameters.region;
     let claims_networks = parameters
@@ -186,7 +171,7 @@ fn notice(
             "spec.parameters.instanceTypes has no effect with capacityType OnDemand".to_owned(),
         );
     }
-    notices.join("; ")
+    notices
 }
 
 /// Subnets without their VPC, where a security group has to be made.

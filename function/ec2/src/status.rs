@@ -3,44 +3,24 @@
 use api::condition::{COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 
-use crate::compose::{Composition, Rest};
+use crate::compose::{Composed, Rest};
 use crate::finding::{Finding, Machine, Outlook, STARTING};
 use crate::on_demand::home;
 use function_runtime::response::{Condition, Event, Severity};
 use function_workspace::cause::Cause;
-use function_workspace::login::USER;
+use function_workspace::report::{self, Report};
 
 /// `ComputeReady`'s reason while AWS is about to take the machine back.
 const WARNING: &str = "InterruptionWarning";
-/// Where SSH listens.
-const SSH_PORT: &str = "22";
-
-/// The state of a workspace, as it follows from its resources and from what its
-/// last status says.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Report {
-    /// The XR's status, whole: a field that is left out is removed.
-    pub status: GpuDevWorkspaceStatus,
-    /// Whether the workspace can be used and all of it is in order.
-    pub ready: bool,
-    /// `ComputeReady`.
-    pub compute: Condition,
-    /// `HomeReady`, where there is a home volume.
-    pub home: Option<Condition>,
-    /// What somebody should hear of.
-    pub events: Vec<Event>,
-    /// Host, user, port and command, while there is an address.
-    pub connection: Vec<(&'static str, String)>,
-}
 
 /// Reports on a workspace. `previous` is the XR's status as observed.
-pub fn report(composition: &Composition, previous: &GpuDevWorkspaceStatus) -> Report {
-    let Composition {
+pub fn report(composed: &Composed, previous: &GpuDevWorkspaceStatus) -> Report {
+    let Composed {
         target,
         serving,
         home,
         ..
-    } = composition;
+    } = composed;
     let serving = serving.as_ref();
     let machine = serving.or(target.machine.as_ref());
     let attached = home.as_ref().is_none_or(|home| home.attached);
@@ -68,15 +48,21 @@ pub fn report(composition: &Composition, previous: &GpuDevWorkspaceStatus) -> Re
             .or_else(|| previous.home.clone()),
         ..status
     };
+    let events = events(previous, &status, warning.as_ref());
+    let compute = match (&compute_cause, warning) {
+        (None, Some(warning)) => Condition::holds_but(COMPUTE_READY, WARNING, warning),
+        _ => condition(COMPUTE_READY, "Available", compute_cause.as_ref()),
+    };
     Report {
-        events: events(previous, &status, warning.as_ref()),
+        events,
         ready: cause.is_none(),
-        compute: match (&compute_cause, warning) {
-            (None, Some(warning)) => Condition::holds_but(COMPUTE_READY, WARNING, warning),
-            _ => condition(COMPUTE_READY, "Available", compute_cause.as_ref()),
-        },
-        home: home.as_ref().map(home_condition),
-        connection: machine.map(connection).unwrap_or_default(),
+        conditions: [compute]
+            .into_iter()
+            .chain(home.as_ref().map(home_condition))
+            .collect(),
+        connection: machine
+            .map(|machine| report::connection(&machine.address))
+            .unwrap_or_default(),
         status,
     }
 }
@@ -117,8 +103,10 @@ pub fn at_rest(
     Report {
         events: events(previous, &status, None),
         ready: false,
-        compute: condition(COMPUTE_READY, "Available", Some(&cause)),
-        home: rest.home.as_ref().map(home_condition),
+        conditions: [condition(COMPUTE_READY, "Available", Some(&cause))]
+            .into_iter()
+            .chain(rest.home.as_ref().map(home_condition))
+            .collect(),
         connection: Vec::new(),
         status,
     }
@@ -199,7 +187,7 @@ fn without_address(previous: &GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
 fn at(machine: &Machine) -> GpuDevWorkspaceStatus {
     GpuDevWorkspaceStatus {
         host_keys: machine.host_key.iter().cloned().collect(),
-        ssh: Some(ssh(&machine.address)),
+        ssh: Some(report::ssh(&machine.address)),
         instance_id: Some(machine.id.clone()),
         instance_type: Some(machine.instance_type.clone()),
         capacity_type: Some(machine.capacity_type),
@@ -210,26 +198,15 @@ fn at(machine: &Machine) -> GpuDevWorkspaceStatus {
     }
 }
 
-fn ssh(address: &str) -> String {
-    format!("ssh {USER}@{address}")
-}
-
-fn connection(machine: &Machine) -> Vec<(&'static str, String)> {
-    let address = machine.address.as_str();
-    vec![
-        ("host", address.to_owned()),
-        ("port", SSH_PORT.to_owned()),
-        ("ssh", ssh(address)),
-        ("user", USER.to_owned()),
-    ]
-}
-
 fn events(
     previous: &GpuDevWorkspaceStatus,
     status: &GpuDevWorkspaceStatus,
     warning: Option<&String>,
 ) -> Vec<Event> {
-    let transition = phase_event(previous.phase, status);
+    let id = status.instance_id.as_deref().unwrap_or_default();
+    let ssh = status.ssh.as_deref().unwrap_or_default();
+    let ready = format!("instance {id} is ready: {ssh}");
+    let transition = report::phase_event(previous.phase, status, ready);
     let news = warning.filter(|_| status.message.as_ref() == warning);
     let news = news.filter(|_| previous.message.as_ref() != warning);
     let warning = news.map(|message| Event {
@@ -242,34 +219,6 @@ fn events(
         .chain(warning)
         .chain(home_event(previous, status))
         .collect()
-}
-
-fn phase_event(before: Option<Phase>, status: &GpuDevWorkspaceStatus) -> Option<Event> {
-    if before == status.phase {
-        return None;
-    }
-    let message = status.message.clone().unwrap_or_default();
-    let (severity, reason, message) = match status.phase? {
-        // Queues are those of workspaces in the cluster.
-        Phase::Provisioning | Phase::Queued | Phase::Stopping => return None,
-        Phase::Stopped | Phase::Expired => (Severity::Normal, "WorkspaceStopped", message),
-        Phase::Ready => {
-            let id = status.instance_id.as_deref().unwrap_or_default();
-            let ssh = status.ssh.as_deref().unwrap_or_default();
-            (
-                Severity::Normal,
-                "WorkspaceReady",
-                format!("instance {id} is ready: {ssh}"),
-            )
-        }
-        Phase::Failed => (Severity::Warning, "WorkspaceFailed", message),
-        Phase::Interrupted => (Severity::Warning, "WorkspaceInterrupted", message),
-    };
-    Some(Event {
-        severity,
-        reason,
-        message,
-    })
 }
 
 /// A volume with another id is another volume: what a pool made in another zone is a copy,

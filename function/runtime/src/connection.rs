@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::composite::Composite;
-use crate::desired::{Composed, Desired};
+use crate::desired::Composed;
 use crate::keep;
 
 /// The composition resource name of the Secret, wherever the workspace is placed.
@@ -20,30 +20,43 @@ pub const NAME: &str = "workspace-connection";
 /// else's under the same name is not taken over: the API server refuses.
 const TYPE: &str = "connection.crossplane.io/v1alpha1";
 
-/// Turns the connection details of a namespaced composite into its Secret. It is made
-/// when there is something to say, and stays: without contents while nobody knows an
-/// address, since EC2 may have given the last one to somebody else.
-pub fn publish(
-    composite: Composite<'_>,
-    observed: &BTreeMap<String, Value>,
-    desired: &mut Desired,
-) {
-    // Under a legacy composite the key is another step's.
-    desired.resources.remove(NAME);
-    let Some(namespace) = composite.namespace() else {
-        return;
-    };
-    let details = std::mem::take(&mut desired.connection);
-    let made = observed.get(NAME);
-    let object = match made {
-        None if details.is_empty() => return,
-        // An address that is kept although its machine cannot be understood.
-        Some(made) if details.is_empty() && desired.status.contains_key("ssh") => keep::kept(made),
-        _ => secret(namespace, composite.name(), &details),
-    };
-    let ready = made.is_some();
-    let composed = Composed { object, ready };
-    desired.resources.insert(NAME.to_owned(), composed);
+/// The connection details of a composite.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connection {
+    /// Those that Crossplane publishes.
+    pub details: BTreeMap<String, String>,
+    /// The Secret of a namespaced composite.
+    pub secret: Option<Composed>,
+}
+
+impl Connection {
+    /// Publishes details. A namespaced composite gets a Secret, which is made when there is
+    /// something to say, and stays: without contents while nobody knows an address, since EC2
+    /// may have given the last one to somebody else. `observed` is that Secret. `is_kept`: it
+    /// keeps what it says, because the machine of its address cannot be understood.
+    pub fn of(
+        composite: Composite<'_>,
+        observed: Option<&Value>,
+        details: BTreeMap<String, String>,
+        is_kept: bool,
+    ) -> Self {
+        let Some(namespace) = composite.namespace() else {
+            return Self {
+                details,
+                secret: None,
+            };
+        };
+        let object = match observed {
+            None if details.is_empty() => None,
+            Some(made) if details.is_empty() && is_kept => Some(keep::kept(made)),
+            _ => Some(secret(namespace, composite.name(), &details)),
+        };
+        let ready = observed.is_some();
+        Self {
+            details: BTreeMap::new(),
+            secret: object.map(|object| Composed { object, ready }),
+        }
+    }
 }
 
 fn secret(namespace: &str, workspace: &str, details: &BTreeMap<String, String>) -> Value {

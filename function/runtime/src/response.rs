@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::desired::Desired;
+use crate::outcome::Refusal;
 use crate::requirement::Requirement;
 
 /// The condition of every composite: its configuration is complete and allowed.
@@ -139,10 +140,14 @@ impl Response {
 }
 
 /// A status as Crossplane takes it.
-pub fn fields<T: Serialize>(status: &T) -> Map<String, Value> {
+///
+/// # Errors
+///
+/// It cannot be written as a JSON object.
+pub fn fields<T: Serialize>(status: &T) -> Result<Map<String, Value>, Refusal> {
     match serde_json::to_value(status) {
-        Ok(Value::Object(fields)) => fields,
-        // A struct of strings, lists and enums always serializes to an object.
-        _ => Map::new(),
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Err(Refusal::unwritable("the status", &"it is no object")),
+        Err(problem) => Err(Refusal::unwritable("the status", &problem)),
     }
 }

@@ -54,10 +54,14 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
                 spec: &spec,
                 policy: &policy,
             };
-            composed(request, user)
+            composed(request, user).unwrap_or_else(|why| refused(&why))
         }
-        Err(why) => Response::refused(why.reason(), why.to_string(), Duration::ZERO, []),
+        Err(why) => refused(&why),
     }
+}
+
+fn refused(why: &Refusal) -> Response {
+    Response::refused(why.reason(), why.to_string(), Duration::ZERO, [])
 }
 
 fn resolve(
@@ -90,7 +94,7 @@ fn resolve(
     Ok((policy, spec))
 }
 
-fn composed(request: &Request, user: User<'_>) -> Response {
+fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     let observed = &request.observed;
     let contents = protection::contents(request);
     let protection = protection::reason(user.policy, user.namespace, &contents);
@@ -138,18 +142,18 @@ fn composed(request: &Request, user: User<'_>) -> Response {
     let budgets = user.policy.budgets.as_ref();
     let budgets = budgets.filter(|_| user.spec.budget.is_some());
     requirements.extend(budgets.map(|policy| budget::requirement(policy, user.namespace)));
-    Response {
+    Ok(Response {
         ttl: ttl.min(next_budget(status.budget.as_ref(), request.now)),
         requirements,
         desired: Some(Desired {
             resources: resources.collect(),
-            status: fields(&status),
+            status: fields(&status)?,
             connection: BTreeMap::new(),
             ready: request.readiness(ready),
         }),
         conditions: vec![conditions::config_resolved(String::new())],
         events: Vec::new(),
-    }
+    })
 }
 
 /// What becomes of the budget; as it was while nobody has looked at the workspaces.

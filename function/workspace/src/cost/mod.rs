@@ -20,16 +20,13 @@ use api::cost::CostStatus;
 use jiff::Timestamp;
 
 use crate::cause::Cause;
-use crate::lifecycle::life::Life;
+use crate::lifecycle::life::{EARLY, Life};
 use budget::{Budget, Verdict};
-use function_runtime::response::{CONFIG_RESOLVED, Condition, Event, Response, Severity};
+use function_runtime::response::{Condition, Event, Severity};
 use ledger::Ledger;
 use need::Run;
 use price::Running;
 use subject::Subject;
-
-/// A margin for Crossplane, which comes back up to a tenth earlier than asked.
-const EARLY: f64 = 0.9;
 
 /// What a workspace costs, as it stands in this call.
 #[derive(Clone, Debug)]
@@ -91,42 +88,44 @@ impl Cost {
         }
     }
 
-    /// Adds what there is to tell, and when to look again.
-    pub fn told(&self, mut response: Response) -> Response {
-        if let Some(desired) = &mut response.desired {
-            match self.status.as_ref().map(serde_json::to_value) {
-                Some(Ok(status)) => desired.status.insert("cost".to_owned(), status),
-                _ => desired.status.remove("cost"),
-            };
-        }
-        let mut conditions = response.conditions.iter_mut();
-        if let Some(config) = conditions.find(|c| c.type_ == CONFIG_RESOLVED && c.holds) {
-            let said = Some(config.message.clone()).filter(|message| !message.is_empty());
-            let all: Vec<String> = said.into_iter().chain(self.notice.clone()).collect();
-            config.message = all.join("; ");
-        }
-        let event = self.event();
-        let is_told = |event: &Event| response.events.iter().any(|e| e.message == event.message);
+    /// What is recorded.
+    pub fn status(&self) -> Option<&CostStatus> {
+        self.status.as_ref()
+    }
+
+    /// What the platform team should know, although nothing is wrong with the claim.
+    pub fn notice(&self) -> Option<&String> {
+        self.notice.as_ref()
+    }
+
+    /// `WithinBudget`, where the policy has budgets.
+    pub fn condition(&self) -> Option<Condition> {
+        self.condition.clone()
+    }
+
+    /// What somebody should hear of beside a status's message and other events, when they
+    /// have not heard it.
+    pub fn event(&self, message: Option<&str>, others: &[&Event]) -> Option<Event> {
         // While something else keeps it from running, that is the news.
-        let message = response.desired.as_ref();
-        let message = message.and_then(|d| d.status.get("message")?.as_str());
         let is_the_cause = matches!(self.verdict, Verdict::Short(_) | Verdict::Keep(_))
             || message == self.cause().map(|cause| cause.message.as_str());
-        let event = event.filter(|event| is_the_cause && !is_told(event));
-        response.events.extend(event);
-        response.conditions.extend(self.condition.clone());
-        if let Some(at) = self.next {
+        let event = self.news().filter(|_| is_the_cause)?;
+        let is_told = others.iter().any(|other| other.message == event.message);
+        (!is_told).then_some(event)
+    }
+
+    /// How soon another decision may follow.
+    pub fn looks_again(&self) -> Option<Duration> {
+        let next = self.next.map(|at| {
             let left = Duration::try_from(at.duration_since(self.now)).unwrap_or_default();
-            response.ttl = response.ttl.min(left.div_f64(EARLY).max(budget::SOON));
-        }
-        if self.verdict.is_pending() {
-            response.ttl = response.ttl.min(budget::SOON);
-        }
-        response
+            left.div_f64(EARLY).max(budget::SOON)
+        });
+        let pending = self.verdict.is_pending().then_some(budget::SOON);
+        next.into_iter().chain(pending).min()
     }
 
     /// Why the budget keeps it from running.
-    pub fn cause(&self) -> Option<&Cause> {
+    fn cause(&self) -> Option<&Cause> {
         match &self.verdict {
             Verdict::Wait(cause) => Some(cause),
             Verdict::Go | Verdict::Short(_) | Verdict::Keep(_) => None,
@@ -134,7 +133,7 @@ impl Cost {
     }
 
     /// What somebody should hear of, when they have not heard it.
-    fn event(&self) -> Option<Event> {
+    fn news(&self) -> Option<Event> {
         let condition = self.condition.as_ref().filter(|c| !c.holds)?;
         let is_told = self.told.as_deref() == Some(budget::EXCEEDED)
             || self.said.as_deref() == Some(&condition.message);

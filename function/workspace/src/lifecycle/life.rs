@@ -7,8 +7,6 @@ use api::lifecycle::{EXTEND_UNTIL, LifecyclePolicy, RESUME, StopReason, Workspac
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::Serialize;
-use serde_json::Value;
 
 use crate::cause::Cause;
 use crate::lifecycle::activity::Reported;
@@ -16,11 +14,11 @@ use crate::lifecycle::terms;
 use crate::lifecycle::terms::Terms;
 use crate::lifecycle::{Decision, Step, Subject, decide, notice};
 use function_runtime::composite::Composite;
-use function_runtime::response::{CONFIG_RESOLVED, Response};
+use function_runtime::response::{Condition, Event};
 use function_runtime::validation::Violations;
 
 /// A margin for Crossplane, which comes back up to a tenth earlier or later than asked.
-const EARLY: f64 = 0.9;
+pub(crate) const EARLY: f64 = 0.9;
 /// So close to a deadline the next look is the one after it, up to four seconds late:
 /// where a thousand workspaces end in a minute, calls ahead of it are what delays it.
 const CLOSE: Duration = Duration::from_secs(20);
@@ -109,39 +107,19 @@ impl Life {
         }
     }
 
-    /// Adds what there is to tell, and when to look again.
-    pub fn told(&self, mut response: Response) -> Response {
-        let Decision {
-            status,
-            activity,
-            notices,
-            wakes_at,
-            ..
-        } = &self.decision;
-        if let Some(desired) = &mut response.desired {
-            set(&mut desired.status, "lifecycle", status.as_ref());
-            set(&mut desired.status, "activity", activity.as_ref());
-        }
-        let condition = notice::condition(&self.decision, &self.terms, self.now);
-        let event = notice::event(condition.as_ref(), self.told.as_deref());
-        let mut conditions = response.conditions.iter_mut();
-        if let Some(config) = conditions.find(|c| c.type_ == CONFIG_RESOLVED && c.holds) {
-            let said = Some(config.message.clone()).filter(|message| !message.is_empty());
-            let all: Vec<String> = said.into_iter().chain(notices.iter().cloned()).collect();
-            config.message = all.join("; ");
-        }
-        response.conditions.extend(condition);
-        response.events.extend(event);
-        if let Some(at) = wakes_at {
-            response.ttl = response.ttl.min(until(*at, self.now));
-        }
-        response
+    /// `StopScheduled`, where something may stop it.
+    pub fn condition(&self) -> Option<Condition> {
+        notice::condition(&self.decision, &self.terms, self.now)
     }
-}
 
-fn set<T: Serialize>(status: &mut serde_json::Map<String, Value>, field: &str, value: Option<&T>) {
-    if let Some(Ok(value)) = value.map(serde_json::to_value) {
-        status.insert(field.to_owned(), value);
+    /// What people should hear of a stop that comes, when they have not heard it.
+    pub fn event(&self, condition: Option<&Condition>) -> Option<Event> {
+        notice::event(condition, self.told.as_deref())
+    }
+
+    /// How soon another decision may follow.
+    pub fn looks_again(&self) -> Option<Duration> {
+        self.decision.wakes_at.map(|at| until(at, self.now))
     }
 }
 
