@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use api::activity::{REPORT_ANNOTATION, Report, Sign};
+use function_workspace::lifecycle::activity::Reported;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -11,7 +12,6 @@ use crate::identity;
 use crate::names::Names;
 use crate::resource_names;
 use crate::seen::{Seen, text};
-use function_workspace::lifecycle::activity::Reported;
 
 /// The nodes' Leases, by key. What is in them is their agents'.
 pub fn leases(names: &Names, owner: &str, nodes: i32) -> BTreeMap<String, Value> {

@@ -5,9 +5,9 @@ use api::cluster::{ChosenPods, ChosenQueue, FlavorOverrides};
 use api::flavor::{AllowedOverrides, WorkspaceFlavorSpec};
 use api::policy::{ClusterPolicy, QueuePolicy};
 use api::workspace::WorkspaceParameters;
+use function_runtime::validation::{Violation, Violations};
 
 use crate::quantity;
-use function_runtime::validation::{Violation, Violations};
 
 /// The label by which NVIDIA's feature discovery names a node's GPUs.
 const PRODUCT_LABEL: &str = "nvidia.com/gpu.product";
@@ -77,7 +77,7 @@ pub fn pods(
         queue: queue(parameters, cluster.queue.as_ref(), &mut violations),
     };
     violations.extend(shm_within_memory(&pods));
-    Violations::none_of(violations)?;
+    Violations::into_result(violations)?;
     Ok(pods)
 }
 

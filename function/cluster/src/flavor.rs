@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use api::WORKSPACE_GROUP;
 use api::flavor::WorkspaceFlavorSpec;
-use serde_json::{Value, json};
-
-use crate::quantity;
 use function_runtime::composite::Composite;
 use function_runtime::desired::Desired;
 use function_runtime::kind::{GroupKind, Kind};
 use function_runtime::request::Request;
 use function_runtime::response::{CONFIG_RESOLVED, Condition, Response};
 use function_runtime::validation::{Schema, Violation, Violations};
+use serde_json::{Value, json};
+
+use crate::quantity;
 
 /// The composite's kind.
 pub const KIND: &str = "WorkspaceFlavor";
@@ -51,9 +51,9 @@ fn render(composite: Composite<'_>) -> Response {
     let none = json!({});
     let verdict = read(composite.at(&["spec"]).unwrap_or(&none));
     let condition = match &verdict {
-        Ok(_) => Condition::holds(CONFIG_RESOLVED, "Usable"),
+        Ok(_) => Condition::is_true(CONFIG_RESOLVED, "Usable"),
         Err(violations) => {
-            Condition::fails(CONFIG_RESOLVED, "FlavorInvalid", violations.to_string())
+            Condition::is_false(CONFIG_RESOLVED, "FlavorInvalid", violations.to_string())
         }
     };
     let desired = Desired {
@@ -84,7 +84,7 @@ pub fn read(spec: &Value) -> Result<WorkspaceFlavorSpec, Violations> {
             format!("must begin with {NCCL}"),
         )
     }));
-    Violations::none_of(violations)?;
+    Violations::into_result(violations)?;
     Ok(flavor)
 }
 

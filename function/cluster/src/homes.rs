@@ -8,6 +8,10 @@
 
 use std::collections::BTreeMap;
 
+use function_runtime::keep;
+use function_runtime::outcome::Refusal;
+use function_runtime::validation::Violation;
+use function_workspace::labels::OWNER_LABEL;
 use serde_json::{Value, json};
 
 use crate::names::{Names, WORKSPACE_LABEL};
@@ -15,10 +19,6 @@ use crate::quantity;
 use crate::resource_names;
 use crate::seen::Seen;
 use crate::wanted::{Wanted, WantedHome};
-use function_runtime::keep;
-use function_runtime::outcome::Refusal;
-use function_runtime::validation::Violation;
-use function_workspace::labels::OWNER_LABEL;
 
 /// The volume claim template of homes to be made.
 pub fn template(names: &Names, owner: &str, home: &WantedHome) -> Value {

@@ -1,9 +1,9 @@
 //! Who the pods are to the API server, and the host keys that they share.
 
+use function_workspace::labels::OWNER_LABEL;
 use serde_json::{Value, json};
 
 use crate::names::{Names, WORKSPACE_LABEL};
-use function_workspace::labels::OWNER_LABEL;
 
 /// The Secret's entry that clients may know.
 pub const PUBLIC_HOST_KEY: &str = "ssh_host_ed25519_key.pub";

@@ -1,9 +1,9 @@
 //! The nodes' names, and who may reach them.
 
+use function_workspace::labels::OWNER_LABEL;
 use serde_json::{Value, json};
 
 use crate::names::{Names, WORKSPACE_LABEL};
-use function_workspace::labels::OWNER_LABEL;
 
 /// Where clouds answer any pod with the machine's own credentials.
 const METADATA_IPV4: &str = "169.254.169.254/32";

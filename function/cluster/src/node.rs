@@ -1,8 +1,9 @@
 //! What one node's pod says of itself.
 
+use function_workspace::cause::Cause;
+
 use crate::names::Names;
 use crate::seen::{CONTAINER, Doing, PREPARE, Pod};
-use function_workspace::cause::Cause;
 
 /// The reason of a pod that no machine takes, for its own sake.
 pub const UNSCHEDULABLE: &str = "Unschedulable";

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use api::cluster::ChosenPods;
 use api::lifecycle::WorkspaceState;
+use function_runtime::outcome::Unresolved;
 use serde_json::{Map, Value, json};
 
 use crate::record::Record;
@@ -12,7 +13,6 @@ use crate::seen::{Pod, Seen, StatefulSet};
 use crate::stateful_set::Nodes;
 use crate::wanted::Wanted;
 use crate::{activity, files, homes, identity, network};
-use function_runtime::outcome::Unresolved;
 
 /// What is composed now.
 #[derive(Clone, Debug)]

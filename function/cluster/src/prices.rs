@@ -3,7 +3,6 @@
 use api::catalogue::Prices;
 use api::cluster::ChosenPods;
 use api::cost::CostSource;
-
 use function_workspace::cost::ledger::rounded;
 use function_workspace::cost::price::{Running, is_price};
 

@@ -5,12 +5,12 @@
 
 use api::cluster::{ChosenPods, QueueStatus};
 use api::condition::ADMITTED;
+use function_runtime::object::{Observed, ObservedObject};
+use function_runtime::response::Condition;
+use function_workspace::cause::Cause;
 use serde_json::Value;
 
 use crate::seen::{Seen, number, text};
-use function_runtime::managed::{Managed, Observed};
-use function_runtime::response::Condition;
-use function_workspace::cause::Cause;
 
 /// Kueue's label of a Workload: the UID of what it stands for.
 pub const JOB_UID: &str = "kueue.x-k8s.io/job-uid";
@@ -82,9 +82,9 @@ impl Admission {
     /// `Admitted`.
     pub fn condition(&self) -> Condition {
         match self {
-            Self::Admitted => Condition::holds(ADMITTED, "Admitted"),
+            Self::Admitted => Condition::is_true(ADMITTED, "Admitted"),
             Self::Waiting { cause, .. } => {
-                Condition::fails(ADMITTED, cause.reason.clone(), cause.message.clone())
+                Condition::is_false(ADMITTED, cause.reason.clone(), cause.message.clone())
             }
         }
     }
@@ -137,18 +137,18 @@ impl<'a> Workload<'a> {
     }
 
     fn is_on_hold(self) -> bool {
-        let reserved = Managed::new(self.0).failing("QuotaReserved");
+        let reserved = ObservedObject::new(self.0).failing("QuotaReserved");
         reserved.is_some_and(|reserved| reserved.reason == ON_HOLD)
     }
 
     fn holds(self, type_: &str) -> bool {
-        Managed::new(self.0).holds(type_)
+        ObservedObject::new(self.0).holds(type_)
     }
 
     /// Kueue's words. What took its quota away comes first, since that is what the
     /// owner asks.
     fn waits_because(self, queue: &str) -> Cause {
-        let object = Managed::new(self.0);
+        let object = ObservedObject::new(self.0);
         let reserved = object.condition("QuotaReserved");
         let reason = reserved.map_or("Pending", reason_of);
         let why = reserved.map_or("", |reserved| reserved.message);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::catalogue::Prices;
 use api::cluster::ChosenPods;
-use api::lifecycle::StopReason;
+use api::lifecycle::WorkspaceState;
 use api::policy::WorkspacePolicy;
 use api::workspace::{Phase, WorkspaceParameters};
 use function_runtime::composite::{Composite, Origin};
@@ -14,9 +14,9 @@ use function_runtime::outcome::Unresolved;
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::{Condition, Response};
-use function_workspace::placed::{Allowance, Claimed, Course, Machines, Placed};
+use function_workspace::conditions;
+use function_workspace::placed::{Allowance, Claimed, Course, Leftovers, Machines, Placed};
 use function_workspace::report::{Composition, Report};
-use function_workspace::{conditions, lifecycle};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -87,18 +87,21 @@ impl Placed for InCluster<'_> {
         parameters: &WorkspaceParameters,
         course: &Course,
     ) -> Result<Composition, Unresolved> {
-        let standstill = lifecycle::Step::Stop(StopReason::State);
-        let (step, rest) = match course {
-            Course::Rest { step, cause, phase } => (*step, Some((cause, *phase))),
+        let (state, rest) = match course {
+            Course::Rest { cause, phase, .. } => (WorkspaceState::Stopped, Some((cause, *phase))),
             Course::Run { budget, .. } => match budget {
-                Allowance::Run => (lifecycle::Step::Run, None),
+                Allowance::Run => (WorkspaceState::Running, None),
                 // Pods that run stay what they are in any case.
-                Allowance::Keep if !self.is_stopping() => (lifecycle::Step::Run, None),
-                Allowance::Keep => (standstill, None),
-                Allowance::Wait(cause) => (standstill, Some((cause, Phase::Queued))),
+                Allowance::Keep if !self.is_stopping() => (WorkspaceState::Running, None),
+                Allowance::Keep => (WorkspaceState::Stopped, None),
+                Allowance::Wait(cause) => (WorkspaceState::Stopped, Some((cause, Phase::Queued))),
             },
         };
-        let wanted = wanted::wanted(policy, self.claimed, parameters, step)?;
+        let leftovers = match course {
+            Course::Rest { leftovers, .. } => *leftovers,
+            Course::Run { .. } => Leftovers::Stay,
+        };
+        let wanted = wanted::wanted(policy, self.claimed, parameters, state, leftovers)?;
         let plan = plan::plan(&wanted, self.seen, self.claimed.previous.pods.as_ref())?;
         let report = Subject {
             names: &wanted.names,

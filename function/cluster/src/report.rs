@@ -4,17 +4,15 @@
 use api::cluster::{ChosenPods, NodeStatus};
 use api::condition::{ADMITTED, COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
-
-use crate::names::Names;
-use crate::node;
-use crate::node::{UNSCHEDULABLE, Verdict};
-use crate::plan::Step;
-use crate::queue;
-use crate::queue::Admission;
-use crate::seen::{Pod, Seen, StatefulSet, VolumeClaim};
 use function_runtime::response::{Condition, Event, Severity};
 use function_workspace::cause::Cause;
 use function_workspace::report::{self, Report};
+
+use crate::names::Names;
+use crate::node::{self, UNSCHEDULABLE, Verdict};
+use crate::plan::Step;
+use crate::queue::{self, Admission};
+use crate::seen::{Pod, Seen, StatefulSet, VolumeClaim};
 
 /// What is reported on.
 #[derive(Clone, Copy, Debug)]
@@ -65,14 +63,14 @@ impl Subject<'_> {
             ..GpuDevWorkspaceStatus::default()
         };
         let compute = match &cause {
-            None => Condition::holds(COMPUTE_READY, "Available"),
+            None => Condition::is_true(COMPUTE_READY, "Available"),
             Some(cause) => {
-                Condition::fails(COMPUTE_READY, cause.reason.clone(), cause.message.clone())
+                Condition::is_false(COMPUTE_READY, cause.reason.clone(), cause.message.clone())
             }
         };
         let home = home.map(|cause| match cause {
-            None => Condition::holds(HOME_READY, "Bound"),
-            Some(cause) => Condition::fails(HOME_READY, cause.reason, cause.message),
+            None => Condition::is_true(HOME_READY, "Bound"),
+            Some(cause) => Condition::is_false(HOME_READY, cause.reason, cause.message),
         });
         let admitted = self.admitted(admission.as_ref());
         Report {
@@ -90,7 +88,7 @@ impl Subject<'_> {
         self.pods?.queue.as_ref()?;
         Some(match admission {
             Some(admission) => admission.condition(),
-            None => Condition::fails(ADMITTED, "Stopped", "it is not to run"),
+            None => Condition::is_false(ADMITTED, "Stopped", "it is not to run"),
         })
     }
 

@@ -4,24 +4,23 @@ use api::flavor::WorkspaceFlavorSpec;
 use api::policy::{ClusterPolicy, WorkspacePolicy};
 use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use api::{VERSION, WORKSPACE_GROUP};
-use serde_json::{Value, json};
-
-use crate::names::{HOMES, Names, PODS, WORKLOADS, WORKSPACE_LABEL};
-use crate::record::Record;
-use crate::seen::StatefulSet;
-use crate::{choice, queue};
-use thiserror::Error;
-
-use crate::flavor;
 use function_runtime::composite::Origin;
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
-use function_runtime::requirement::{Requirement, Which};
+use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::validation::Violations;
 use function_workspace::cost::budget;
 use function_workspace::labels::KUEUE;
 use function_workspace::placed::Claimed;
 use function_workspace::{catalogue, claim, owner};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::flavor;
+use crate::names::{HOMES, Names, PODS, WORKLOADS, WORKSPACE_LABEL};
+use crate::record::Record;
+use crate::seen::StatefulSet;
+use crate::{choice, queue};
 
 const FLAVOR: &str = "flavor";
 /// The API version of flavors and users, as a constant of the requirement.
@@ -60,7 +59,7 @@ fn of_claim(
         name: name.to_owned(),
         api_version: "v1",
         kind,
-        which: Which::Labelled {
+        selector: Selector::Labelled {
             namespace: names.namespace.clone(),
             key: WORKSPACE_LABEL,
             value: names.name.clone(),
@@ -93,13 +92,13 @@ fn of_claim(
 /// watches what is required, and stops listening when it hears too much.
 fn of_kueue(phase: Option<Phase>, namespace: &str, set: Option<StatefulSet<'_>>) -> Requirement {
     let namespace = namespace.to_owned();
-    let which = match set.filter(|_| phase == Some(Phase::Ready)) {
-        Some(set) => Which::Labelled {
+    let selector = match set.filter(|_| phase == Some(Phase::Ready)) {
+        Some(set) => Selector::Labelled {
             namespace,
             key: queue::JOB_UID,
             value: set.uid().to_owned(),
         },
-        None => Which::Every {
+        None => Selector::Every {
             namespace: Some(namespace),
         },
     };
@@ -107,7 +106,7 @@ fn of_kueue(phase: Option<Phase>, namespace: &str, set: Option<StatefulSet<'_>>)
         name: WORKLOADS.to_owned(),
         api_version: KUEUE,
         kind: "Workload",
-        which,
+        selector,
     }
 }
 
@@ -116,7 +115,7 @@ fn ours(requirement: &str, kind: &'static str, name: &str) -> Requirement {
         name: requirement.to_owned(),
         api_version: API_VERSION,
         kind,
-        which: Which::Named(name.to_owned()),
+        selector: Selector::Named(name.to_owned()),
     }
 }
 

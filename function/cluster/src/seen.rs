@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use api::condition::READY;
+use function_runtime::object::ObservedObject;
+use function_runtime::request::Request;
+use function_workspace::labels::OWNER_LABEL;
 use serde_json::Value;
 
 use crate::names;
 use crate::resource_names;
-use function_runtime::managed::Managed;
-use function_runtime::request::Request;
-use function_workspace::labels::OWNER_LABEL;
 
 /// The container that the owner works in.
 pub const CONTAINER: &str = "workspace";
@@ -101,7 +101,7 @@ impl<'a> StatefulSet<'a> {
 
     /// Whether it is on its way out.
     pub fn is_ending(self) -> bool {
-        Managed::new(self.0).deleting()
+        ObservedObject::new(self.0).deleting()
     }
 
     /// How many pods it is to have.
@@ -149,7 +149,7 @@ pub enum Doing<'a> {
 impl<'a> Pod<'a> {
     /// Its name.
     pub fn name(self) -> &'a str {
-        Managed::new(self.0).name()
+        ObservedObject::new(self.0).name()
     }
 
     /// Its address.
@@ -159,12 +159,12 @@ impl<'a> Pod<'a> {
 
     /// Whether it is on its way out.
     pub fn is_ending(self) -> bool {
-        Managed::new(self.0).deleting()
+        ObservedObject::new(self.0).deleting()
     }
 
     /// Whether one can log in.
     pub fn is_ready(self) -> bool {
-        !self.is_ending() && Managed::new(self.0).holds(READY)
+        !self.is_ending() && ObservedObject::new(self.0).holds(READY)
     }
 
     /// Whether somebody may work in it.
@@ -183,7 +183,7 @@ impl<'a> Pod<'a> {
 
     /// Why no node takes it.
     pub fn unschedulable(self) -> Option<&'a str> {
-        let scheduled = Managed::new(self.0).failing("PodScheduled")?;
+        let scheduled = ObservedObject::new(self.0).failing("PodScheduled")?;
         (scheduled.reason == "Unschedulable").then_some(scheduled.message)
     }
 
@@ -240,7 +240,7 @@ impl<'a> VolumeClaim<'a> {
 
     /// Its name.
     pub fn name(self) -> &'a str {
-        Managed::new(self.0).name()
+        ObservedObject::new(self.0).name()
     }
 
     /// Whose files are in it.

@@ -5,13 +5,12 @@
 //! or Kueue would refuse it while the workspace runs.
 
 use api::lifecycle::PodAgent;
+use function_workspace::labels::OWNER_LABEL;
 use serde_json::{Map, Value, json};
 
 use crate::names::{Names, WORKSPACE_LABEL};
-use crate::record;
-use crate::record::Record;
+use crate::record::{self, Record};
 use crate::seen::{CONTAINER, PREPARE};
-use function_workspace::labels::OWNER_LABEL;
 
 /// Where the programs are.
 const PROGRAMS: &str = "/opt/gpu-workspace/bin";

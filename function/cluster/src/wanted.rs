@@ -5,20 +5,18 @@ use api::home::HomeOnDelete;
 use api::lifecycle::WorkspaceState;
 use api::policy::{ClusterPolicy, WorkspacePolicy};
 use api::workspace::{Placement, WorkspaceParameters};
-
-use crate::names::Names;
-use crate::record::Record;
-use crate::resource_names;
-use crate::{choice, required};
 use function_runtime::outcome::Refusal;
 use function_runtime::outcome::Unresolved;
 use function_runtime::request::Request;
 use function_runtime::validation::Violation;
 use function_workspace::claim;
-use function_workspace::placed::Claimed;
-use function_workspace::{
-    catalogue, homes, lifecycle, owner, placement, public_keys, ssh_networks,
-};
+use function_workspace::placed::{Claimed, Leftovers};
+use function_workspace::{catalogue, homes, owner, placement, public_keys, ssh_networks};
+
+use crate::names::Names;
+use crate::record::Record;
+use crate::resource_names;
+use crate::{choice, required};
 
 /// A workspace about which everything is known.
 #[derive(Clone, Debug)]
@@ -61,7 +59,8 @@ pub fn wanted(
     policy: &WorkspacePolicy,
     claimed: &Claimed<'_>,
     parameters: &WorkspaceParameters,
-    step: lifecycle::Step,
+    state: WorkspaceState,
+    leftovers: Leftovers,
 ) -> Result<Wanted, Unresolved> {
     let request = claimed.request;
     let origin = claim::origin(claimed.composite)?;
@@ -102,8 +101,8 @@ pub fn wanted(
         owner: parameters.owner.clone(),
         public_keys: keys,
         ssh_cidrs,
-        state: step.state(),
-        deletes_what_is_left: matches!(step, lifecycle::Step::Delete(_))
+        state,
+        deletes_what_is_left: leftovers == Leftovers::Go
             && policy.home.on_delete == HomeOnDelete::Delete,
         made_from,
         home: parameters.home.as_ref().map(|home| WantedHome {

@@ -3,7 +3,6 @@
 use api::capacity::WorkspaceCapacityType;
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
-
 use function_runtime::validation::{Violation, Violations};
 
 /// Refuses a region that the policy does not allow.

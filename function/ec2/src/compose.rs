@@ -4,24 +4,22 @@
 use std::collections::BTreeMap;
 
 use api::policy::WorkspacePolicy;
+use function_runtime::desired;
+use function_runtime::object::ObservedObject;
+use function_runtime::outcome::Refusal;
+use function_workspace::cause::Cause;
 use serde_json::Value;
 
 use crate::claim_paths::ClaimPaths;
-use crate::finding::{Finding, Machine};
+use crate::finding::{self, Finding, Machine};
 use crate::on_demand::home;
 use crate::on_demand::instance;
-use crate::on_demand::power;
-use crate::on_demand::power::Power;
-use crate::on_demand::{network, order};
-use crate::replacement;
-use crate::replacement::{Candidate, Choice, Claim};
+use crate::on_demand::instance_state::{self, InstanceState};
+use crate::on_demand::{network, usages};
+use crate::replacement::{self, Candidate, Choice, KeepReason};
 use crate::resource_names;
-use crate::spot;
-use crate::spot::ObservedPool;
+use crate::spot::{self, ObservedPool};
 use crate::wanted::Wanted;
-use function_runtime::desired;
-use function_runtime::managed::Managed;
-use function_runtime::outcome::Refusal;
 
 mod homes;
 mod rest;
@@ -57,20 +55,24 @@ impl<'a> Seen<'a> {
     /// Everything stays as it is.
     pub fn held(&self, paths: &ClaimPaths) -> Composed {
         let candidates = self.candidates(paths, |_| true, |_| true);
-        let choice = replacement::choose(&candidates, "");
-        let target = self.target(&choice, paths);
-        let holder = self.instances.get(choice.target.as_str()).copied();
-        let resources = self.observed.iter().map(|(key, observed)| {
-            let object = self.kept(key, observed);
-            let ready = self.is_ready(key, &choice.target, &target);
-            (key.clone(), desired::Composed { object, ready })
+        let choice = replacement::choose_existing(&candidates);
+        let target = match &choice {
+            Some(choice) => self.target(choice, paths),
+            None => self.without_compute(),
+        };
+        let key = choice.map(|choice| choice.target).unwrap_or_default();
+        let holder = self.instances.get(key.as_str()).copied();
+        let resources = self.observed.iter().map(|(name, observed)| {
+            let object = self.kept(name, observed);
+            let ready = self.is_ready(name, &key, &target);
+            (name.clone(), desired::Composed { object, ready })
         });
         Composed {
             resources: resources.collect(),
             serving: None,
             has_old_user_data: false,
             home: self
-                .home_of_pool(&choice.target)
+                .home_of_pool(&key)
                 .or_else(|| self.home.exists().then(|| self.home.finding(holder))),
             target,
         }
@@ -106,7 +108,7 @@ impl<'a> Seen<'a> {
         self.keep(&mut objects, |key| {
             choice.kept.iter().any(|kept| kept == key) || self.is_draining(key, has_home)
         });
-        objects.extend(order::usages(&wanted.origin.namespace, self.observed));
+        objects.extend(usages::usages(&wanted.origin.namespace, self.observed));
         let resources = objects.into_iter().map(|(key, object)| {
             let ready = self.is_ready(&key, &choice.target, &target);
             (key, desired::Composed { object, ready })
@@ -124,7 +126,7 @@ impl<'a> Seen<'a> {
             has_old_user_data: self
                 .instances
                 .get(choice.target.as_str())
-                .is_some_and(|i| i.asked("userData") != Some(&wanted.user_data)),
+                .is_some_and(|i| i.for_provider("userData") != Some(&wanted.user_data)),
             serving: choice.serving,
             target,
         })
@@ -155,7 +157,7 @@ impl<'a> Seen<'a> {
     /// The lost instances beside that of the last call.
     fn lost(&self) -> impl Iterator<Item = &'a str> {
         let lost = self.instances.values().filter(|i| instance::is_lost(**i));
-        lost.filter_map(|instance| instance.at("id"))
+        lost.filter_map(|instance| instance.at_provider("id"))
             .filter(|id| self.recorded != Some(*id))
     }
 
@@ -170,7 +172,7 @@ impl<'a> Seen<'a> {
         let group = self
             .observed
             .get(resource_names::SECURITY_GROUP)
-            .map(Managed::new);
+            .map(ObservedObject::new);
         // An instance that began with a group of its own keeps it.
         let own_group = wanted.network.security_group_ids.is_empty() || group.is_some();
         if own_group {
@@ -186,8 +188,13 @@ impl<'a> Seen<'a> {
             instance::desired(wanted, policy, place, own_group, observed, self.home.tags());
         if let Some(observed) = observed.filter(|observed| self.is_off(*observed)) {
             let namespace = &wanted.origin.namespace;
-            objects.extend(power::desired(observed, namespace, Power::On, policy));
-            power::mark(&mut object, self.power_of(observed));
+            objects.extend(instance_state::desired(
+                observed,
+                namespace,
+                InstanceState::Running,
+                policy,
+            ));
+            instance_state::mark(&mut object, self.instance_state_of(observed));
         }
         objects.insert(choice.target.clone(), object);
     }
@@ -196,14 +203,14 @@ impl<'a> Seen<'a> {
         &self,
         paths: &ClaimPaths,
         pool_fits: impl Fn(&ObservedPool) -> bool,
-        instance_fits: impl Fn(Managed<'_>) -> bool,
+        instance_fits: impl Fn(ObservedObject<'_>) -> bool,
     ) -> Vec<Candidate<'_>> {
         let recorded = self.recorded;
         let pools = self.pools.iter().map(|(key, pool)| Candidate {
             key,
             fits: pool_fits(pool),
             deleting: pool.deleting,
-            claim: Claim::of(
+            keep: KeepReason::of(
                 recorded.is_some_and(|id| pool.instance(id).is_some()),
                 pool.may_hold_work(),
             ),
@@ -213,9 +220,9 @@ impl<'a> Seen<'a> {
             key,
             fits: instance_fits(*instance),
             deleting: instance.deleting(),
-            claim: Claim::of(
+            keep: KeepReason::of(
                 match recorded.filter(|id| self.is_there(id)) {
-                    Some(recorded) => instance.at("id") == Some(recorded),
+                    Some(recorded) => instance.at_provider("id") == Some(recorded),
                     // Where nobody knows better, the one that has the home is the
                     // owner's.
                     None => self.home.is_attached_to(*instance),
@@ -242,6 +249,15 @@ impl<'a> Seen<'a> {
         }
     }
 
+    /// What shows of a workspace that nothing is composed for yet.
+    fn without_compute(&self) -> Finding {
+        let waiting = || Cause::new("Creating", "waiting for its machine to be composed");
+        Finding::absent(
+            self.recorded
+                .map_or_else(waiting, |id| finding::lost(id, None)),
+        )
+    }
+
     fn is_ready(&self, key: &str, target: &str, finding: &Finding) -> bool {
         if key == target {
             finding.serves_well()
@@ -257,9 +273,27 @@ fn is_computed(key: &str) -> bool {
         resource_names::POOL,
         resource_names::INSTANCE_PREFIX,
         resource_names::ATTACHMENT_PREFIX,
-        resource_names::POWER_PREFIX,
+        resource_names::INSTANCE_STATE_PREFIX,
         resource_names::USAGE_PREFIX,
     ]
     .iter()
     .any(|prefix| key.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::workspace::GpuDevWorkspaceStatus;
+    use function_runtime::request::Request;
+
+    use super::*;
+
+    #[test]
+    fn a_workspace_without_machines_is_not_said_to_wait_for_a_spot_pool() {
+        let (request, previous) = (Request::default(), GpuDevWorkspaceStatus::default());
+        let held = Seen::new(&request, &previous).held(&ClaimPaths::default());
+        assert_eq!(
+            held.target.cause.message,
+            "waiting for its machine to be composed"
+        );
+    }
 }

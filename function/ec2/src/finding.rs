@@ -1,7 +1,6 @@
 //! What an observed compute resource shows of the machine behind it.
 
 use api::capacity::InstanceCapacityType;
-
 use function_workspace::cause::Cause;
 
 /// The reason of a machine that was stopped and is on its way again.

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use api::catalogue::{Catalogue, Image};
 use api::policy::WorkspacePolicy;
 use api::workspace::ChosenImage;
-use thiserror::Error;
-
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::validation::Violation;
+use thiserror::Error;
 
 const DEFAULT_KEY: &str = "default";
 

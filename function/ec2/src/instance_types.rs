@@ -3,10 +3,9 @@
 use api::catalogue::Catalogue;
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
-use thiserror::Error;
-
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::validation::{Violation, Violations};
+use thiserror::Error;
 
 /// An accepted instance type and the field that asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +42,7 @@ pub fn check(types: &[InstanceType], policy: &WorkspacePolicy) -> Result<(), Vio
     let refused = types
         .iter()
         .filter(|t| !allowed.iter().any(|entry| allows(entry, &t.name)));
-    Violations::none_of(
+    Violations::into_result(
         refused
             .map(|t| {
                 let problem = format!(
@@ -90,7 +89,7 @@ pub fn check_prices(
             violations.push(Violation::new(&t.path, problem));
         }
     }
-    Violations::none_of(violations).map_err(|v| Refusal::parameters(v).into())
+    Violations::into_result(violations).map_err(|v| Refusal::parameters(v).into())
 }
 
 fn allows(entry: &str, name: &str) -> bool {

@@ -3,10 +3,10 @@
 use api::capacity::{InstanceCapacityType, WorkspaceCapacityType};
 use api::catalogue::Prices;
 use api::cost::CostSource;
-
-use crate::instance_types::InstanceType;
 use function_workspace::cost::ledger::rounded;
 use function_workspace::cost::price::{Running, is_price};
+
+use crate::instance_types::InstanceType;
 
 /// A machine that runs on EC2.
 #[derive(Clone, Debug, PartialEq)]

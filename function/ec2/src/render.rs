@@ -1,7 +1,6 @@
 //! A workspace on EC2, as the decision about it sees it.
 
 use api::catalogue::Prices;
-use api::lifecycle::StopReason;
 use api::policy::WorkspacePolicy;
 use api::workspace::{Phase, WorkspaceParameters};
 use function_runtime::composite::Composite;
@@ -10,8 +9,7 @@ use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::{Condition, Response};
 use function_workspace::cause::Cause;
-use function_workspace::lifecycle::Step;
-use function_workspace::placed::{Allowance, Claimed, Course, Machines, Placed};
+use function_workspace::placed::{Allowance, Claimed, Course, Leftovers, Machines, Placed};
 use function_workspace::report::Composition;
 use function_workspace::{claim, conditions};
 use jiff::Timestamp;
@@ -75,9 +73,13 @@ impl Placed for OnEc2<'_> {
             Course::Run { ends_at, budget } => (*ends_at, budget),
             // Nothing that has to be fetched is needed for that: a catalogue that is missing
             // keeps no machine running.
-            Course::Rest { step, cause, phase } => {
+            Course::Rest {
+                leftovers,
+                cause,
+                phase,
+            } => {
                 let origin = claim::origin(self.claimed.composite)?;
-                let rest = self.seen.at_rest(*step, policy, &origin.namespace);
+                let rest = self.seen.at_rest(*leftovers, policy, &origin.namespace);
                 return Ok(self.resting(rest, cause, *phase));
             }
         };
@@ -87,8 +89,8 @@ impl Placed for OnEc2<'_> {
             Allowance::Run => self.seen.composed(wanted, policy, paths)?,
             Allowance::Keep => self.seen.held(paths),
             Allowance::Wait(cause) => {
-                let stop = Step::Stop(StopReason::State);
-                let rest = self.seen.at_rest(stop, policy, &wanted.origin.namespace);
+                let namespace = &wanted.origin.namespace;
+                let rest = self.seen.at_rest(Leftovers::Stay, policy, namespace);
                 let waiting = Composition {
                     notices: resolved.notices,
                     ..self.resting(rest, cause, Phase::Queued)

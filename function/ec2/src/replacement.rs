@@ -17,14 +17,14 @@ pub struct Candidate<'a> {
     /// Whether somebody is deleting it.
     pub deleting: bool,
     /// Whether its machine is somebody's.
-    pub claim: Claim,
+    pub keep: KeepReason,
     /// What it shows.
     pub finding: Finding,
 }
 
 /// What speaks for keeping a machine that does not serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Claim {
+pub enum KeepReason {
     /// Nothing.
     None,
     /// It ran, as far as anybody can tell, so its disk may hold work.
@@ -33,7 +33,7 @@ pub enum Claim {
     Recorded,
 }
 
-impl Claim {
+impl KeepReason {
     /// What speaks for a machine that is that of the last call, or ran.
     pub fn of(is_recorded: bool, may_hold_work: bool) -> Self {
         match (is_recorded, may_hold_work) {
@@ -77,20 +77,26 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
     }
     let serving = others()
         .filter(|c| c.finding.machine.is_some())
-        .max_by_key(|c| c.claim);
+        .max_by_key(|c| c.keep);
     let kept = others().filter(|c| match serving {
         // Without a record nobody knows which of those that serve is the owner's.
-        Some(serving) if serving.claim != Claim::Recorded => {
+        Some(serving) if serving.keep != KeepReason::Recorded => {
             c.finding.machine.is_some() || c.is_unreadable()
         }
         Some(serving) => c.key == serving.key || c.is_unreadable(),
-        None => c.claim != Claim::None || c.is_unreadable(),
+        None => c.keep != KeepReason::None || c.is_unreadable(),
     });
     Choice {
         target: target.to_owned(),
         kept: kept.map(|c| c.key.to_owned()).collect(),
         serving: serving.and_then(|c| c.finding.machine.clone()),
     }
+}
+
+/// Chooses among those that there are, where nothing new is made; none without any.
+pub fn choose_existing(candidates: &[Candidate<'_>]) -> Option<Choice> {
+    let first = candidates.first()?;
+    Some(choose(candidates, first.key))
 }
 
 /// One that fits: the one of the last call, or else one that serves, or else the
@@ -105,7 +111,7 @@ fn target<'a>(candidates: &'a [Candidate<'_>], fresh: &'a str) -> &'a str {
         .max_by_key(|c| {
             (
                 c.fits && !c.deleting,
-                c.claim == Claim::Recorded,
+                c.keep == KeepReason::Recorded,
                 c.finding.machine.is_some(),
                 std::cmp::Reverse(c.key),
             )
@@ -136,7 +142,7 @@ mod tests {
             key,
             fits,
             deleting: false,
-            claim: Claim::None,
+            keep: KeepReason::None,
             finding: Finding {
                 in_order: serves,
                 outlook: if serves {
@@ -152,7 +158,7 @@ mod tests {
 
     fn recorded(candidate: Candidate<'static>) -> Candidate<'static> {
         Candidate {
-            claim: Claim::Recorded,
+            keep: KeepReason::Recorded,
             ..candidate
         }
     }
@@ -222,7 +228,7 @@ mod tests {
     #[test]
     fn a_stopped_machine_is_kept_until_there_is_another_one() {
         let mut stopped = candidate("stopped", false, false);
-        stopped.claim = Claim::MayHoldWork;
+        stopped.keep = KeepReason::MayHoldWork;
         let choice = choose(std::slice::from_ref(&stopped), "new");
         assert_eq!(choice.kept, ["stopped"]);
         let choice = choose(&[stopped, candidate("new", true, true)], "new");

@@ -3,15 +3,14 @@
 
 use api::capacity::WorkspaceCapacityType;
 use api::policy::WorkspacePolicy;
-
-use crate::on_demand;
-use crate::on_demand::home;
-use crate::resource_names;
-use function_runtime::requirement::{Requirement, Which};
+use function_runtime::requirement::{Requirement, Selector};
 use function_workspace::claim;
 use function_workspace::cost::budget;
 use function_workspace::placed::Claimed;
 use function_workspace::{catalogue, owner};
+
+use crate::on_demand::{self, home};
+use crate::resource_names;
 
 /// Everything that a decision about a workspace on EC2 may need.
 pub fn of(policy: &WorkspacePolicy, claimed: &Claimed<'_>) -> Vec<Requirement> {
@@ -36,7 +35,7 @@ pub fn of(policy: &WorkspacePolicy, claimed: &Claimed<'_>) -> Vec<Requirement> {
             name: home::ATTACHMENTS.to_owned(),
             api_version: on_demand::API_VERSION,
             kind: home::ATTACHMENT,
-            which: Which::Labelled {
+            selector: Selector::Labelled {
                 namespace: origin.namespace,
                 key: home::WORKSPACE_LABEL,
                 value: home::label(&composite.id()),

@@ -5,6 +5,11 @@ use api::capacity::WorkspaceCapacityType;
 use api::catalogue::{Catalogue, Network};
 use api::policy::WorkspacePolicy;
 use api::workspace::{Placement, WorkspaceParameters};
+use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
+use function_runtime::request::Request;
+use function_runtime::validation::Violations;
+use function_workspace::placed::Claimed;
+use function_workspace::{catalogue, claim, homes, owner, placement, public_keys, ssh_networks};
 use thiserror::Error;
 
 use crate::claim_paths::ClaimPaths;
@@ -14,11 +19,6 @@ use crate::resource_names;
 use crate::user_data::UserData;
 use crate::wanted::Wanted;
 use crate::{capacity, image, instance_types, software};
-use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
-use function_runtime::request::Request;
-use function_runtime::validation::Violations;
-use function_workspace::placed::Claimed;
-use function_workspace::{catalogue, claim, homes, owner, placement, public_keys, ssh_networks};
 
 /// A workspace about which everything is known.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ pub const HOME: &str = "home";
 /// Its attachment to an instance, by the instance's id.
 pub const ATTACHMENT_PREFIX: &str = "home-attachment-";
 /// Whether an on-demand instance is on or off, by the instance's id.
-pub const POWER_PREFIX: &str = "power-";
+pub const INSTANCE_STATE_PREFIX: &str = "power-";
 /// A deletion order, by what is used and by whom.
 pub const USAGE_PREFIX: &str = "usage-";
 
@@ -41,7 +41,7 @@ fn is_plain(name: &str) -> bool {
             POOL_PREFIX,
             INSTANCE_PREFIX,
             ATTACHMENT_PREFIX,
-            POWER_PREFIX,
+            INSTANCE_STATE_PREFIX,
         ]
         .into_iter()
         .any(|prefix| is_hashed(prefix, name))
@@ -80,7 +80,7 @@ mod tests {
         let instance = hashed(INSTANCE_PREFIX, ["g5.xlarge", "ami-1"]);
         let attachment = hashed(ATTACHMENT_PREFIX, ["i-1"]);
         let pool = hashed(POOL_PREFIX, ["g5.xlarge"]);
-        let power = hashed(POWER_PREFIX, ["i-1"]);
+        let power = hashed(INSTANCE_STATE_PREFIX, ["i-1"]);
         let rule = ssh("203.0.113.0/24");
         assert_eq!(rule, "ssh-203-0-113-0-24");
         let usages = [

@@ -2,7 +2,6 @@
 
 use api::policy::WorkspacePolicy;
 use api::workspace::{ChosenImage, WorkspaceParameters};
-
 use function_runtime::outcome::Refusal;
 use function_runtime::validation::Violation;
 

@@ -2,13 +2,13 @@
 
 use api::condition::{COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
+use function_runtime::response::{Condition, Event, Severity};
+use function_workspace::cause::Cause;
+use function_workspace::report::{self, Report};
 
 use crate::compose::{Composed, Rest};
 use crate::finding::{Finding, Machine, Outlook, STARTING};
 use crate::on_demand::home;
-use function_runtime::response::{Condition, Event, Severity};
-use function_workspace::cause::Cause;
-use function_workspace::report::{self, Report};
 
 /// `ComputeReady`'s reason while AWS is about to take the machine back.
 const WARNING: &str = "InterruptionWarning";
@@ -50,7 +50,7 @@ pub fn report(composed: &Composed, previous: &GpuDevWorkspaceStatus) -> Report {
     };
     let events = events(previous, &status, warning.as_ref());
     let compute = match (&compute_cause, warning) {
-        (None, Some(warning)) => Condition::holds_but(COMPUTE_READY, WARNING, warning),
+        (None, Some(warning)) => Condition::true_with_message(COMPUTE_READY, WARNING, warning),
         _ => condition(COMPUTE_READY, "Available", compute_cause.as_ref()),
     };
     Report {
@@ -129,8 +129,8 @@ fn home_condition(home: &home::Finding) -> Condition {
 
 fn condition(type_: &'static str, ready: &str, cause: Option<&Cause>) -> Condition {
     match cause {
-        None => Condition::holds(type_, ready),
-        Some(cause) => Condition::fails(type_, cause.reason.clone(), cause.message.clone()),
+        None => Condition::is_true(type_, ready),
+        Some(cause) => Condition::is_false(type_, cause.reason.clone(), cause.message.clone()),
     }
 }
 

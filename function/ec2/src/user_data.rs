@@ -9,12 +9,12 @@ use std::sync::LazyLock;
 
 use api::lifecycle::AgentPolicy;
 use api::policy::BehaviourVersion;
+use function_runtime::outcome::{Problem, Refusal};
+use function_workspace::login;
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::software::{Pytorch, PytorchSource, Software};
-use function_runtime::outcome::{Problem, Refusal};
-use function_workspace::login;
 
 /// EC2's limit, before base64.
 pub const LIMIT: usize = 16 * 1024;

@@ -8,7 +8,6 @@ use api::capacity::WorkspaceCapacityType;
 use api::catalogue::Network;
 use api::policy::WorkspacePolicy;
 use api::workspace::ChosenImage;
-
 use function_runtime::composite::{CompositeId, Origin};
 
 /// A resolved wish.

@@ -65,7 +65,7 @@ pub mod desired;
 pub mod input;
 pub mod keep;
 pub mod kind;
-pub mod managed;
+pub mod object;
 pub mod outcome;
 pub mod request;
 pub mod requirement;

@@ -10,12 +10,12 @@ pub struct Requirement {
     /// The kind.
     pub kind: &'static str,
     /// Which ones.
-    pub which: Which,
+    pub selector: Selector,
 }
 
 /// Which resources of a kind are to be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum Selector {
     /// The cluster-scoped one of that name.
     Named(String),
     /// Every one.

@@ -35,7 +35,7 @@ pub struct Condition {
     /// For example `ConfigResolved`.
     pub type_: &'static str,
     /// `True` or `False`.
-    pub holds: bool,
+    pub is_true: bool,
     /// One word for machines.
     pub reason: String,
     /// For people; empty for none.
@@ -44,36 +44,36 @@ pub struct Condition {
 
 impl Condition {
     /// A condition that is `True`.
-    pub fn holds(type_: &'static str, reason: impl Into<String>) -> Self {
+    pub fn is_true(type_: &'static str, reason: impl Into<String>) -> Self {
         Self {
             type_,
-            holds: true,
+            is_true: true,
             reason: reason.into(),
             message: String::new(),
         }
     }
 
     /// A condition that is `True`, and what somebody should know all the same.
-    pub fn holds_but(
+    pub fn true_with_message(
         type_: &'static str,
         reason: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
         Self {
             message: message.into(),
-            ..Self::holds(type_, reason)
+            ..Self::is_true(type_, reason)
         }
     }
 
     /// A condition that is `False`, and why.
-    pub fn fails(
+    pub fn is_false(
         type_: &'static str,
         reason: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
         Self {
             type_,
-            holds: false,
+            is_true: false,
             reason: reason.into(),
             message: message.into(),
         }
@@ -124,7 +124,7 @@ impl Response {
         least: Duration,
         others: impl IntoIterator<Item = Condition>,
     ) -> Self {
-        let config = Condition::fails(CONFIG_RESOLVED, reason, message.as_str());
+        let config = Condition::is_false(CONFIG_RESOLVED, reason, message.as_str());
         Self {
             ttl: REFUSED_TTL.max(least),
             requirements: Vec::new(),

@@ -41,7 +41,7 @@ pub struct Violations(Vec<Violation>);
 
 impl Violations {
     /// `Err` with the violations, unless there are none.
-    pub fn none_of(mut violations: Vec<Violation>) -> Result<(), Self> {
+    pub fn into_result(mut violations: Vec<Violation>) -> Result<(), Self> {
         if violations.is_empty() {
             return Ok(());
         }
@@ -102,7 +102,7 @@ impl<T: JsonSchema + DeserializeOwned> Schema<T> {
         let violations = validator
             .iter_errors(value)
             .flat_map(|e| describe(root, &e));
-        Violations::none_of(violations.collect())?;
+        Violations::into_result(violations.collect())?;
         T::deserialize(value).map_err(|error| Violation::new(root, error.to_string()).into())
     }
 }

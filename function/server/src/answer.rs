@@ -3,16 +3,16 @@
 //! Whatever is wrong with a request is a fatal result of its response; a gRPC
 //! error would tell Crossplane that the function is broken.
 
+use function_runtime::composite::Composite;
+use function_runtime::kind::Kinds;
+use function_runtime::request::Request;
+use function_runtime::response::Response;
 use function_sdk_rust::proto::v1::RunFunctionResponse;
 use jiff::Timestamp;
 use tracing::debug;
 
 use crate::decode::call::Call;
 use crate::encode::response;
-use function_runtime::composite::Composite;
-use function_runtime::kind::Kinds;
-use function_runtime::request::Request;
-use function_runtime::response::Response;
 
 /// Answers a call, as of a time, and shows the decision to `observe`.
 pub fn answer(
@@ -32,7 +32,7 @@ pub fn answer(
         conditions = %decision
             .conditions
             .iter()
-            .map(|c| format!("{}={}/{}", c.type_, c.holds, c.reason))
+            .map(|c| format!("{}={}/{}", c.type_, c.is_true, c.reason))
             .collect::<Vec<_>>()
             .join(" "),
         "ran"

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use function_gpu_workspace::kinds::render;
 use function_runtime::request::Request;
-use function_runtime::requirement::Which;
+use function_runtime::requirement::Selector;
 use function_runtime::response::Response;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -269,10 +269,10 @@ impl World {
             ..Request::default()
         };
         let answer = render(&request);
-        let claimed = Which::Claimed {
+        let claimed = Selector::Claimed {
             namespace: NAMESPACE.to_owned(),
         };
-        assert!(answer.requirements.iter().any(|r| r.which == claimed));
+        assert!(answer.requirements.iter().any(|r| r.selector == claimed));
         self.answer = Some(answer);
     }
 

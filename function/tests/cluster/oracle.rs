@@ -248,7 +248,7 @@ impl Answer<'_> {
             if types.contains(&name) || !is_word {
                 return Err(format!("condition {condition:?}"));
             }
-            if !condition.holds && condition.message.trim().is_empty() {
+            if !condition.is_true && condition.message.trim().is_empty() {
                 return Err(format!("{name} does not say why"));
             }
             if condition.message.contains("10:00:05") {

@@ -117,7 +117,7 @@ fn same_template(request: &Value) -> Outcome {
             response: &response,
         };
         let is_held = response.conditions.iter().any(|c| {
-            c.type_ == "ConfigResolved" && !c.holds && !c.message.starts_with("once stopped")
+            c.type_ == "ConfigResolved" && !c.is_true && !c.message.starts_with("once stopped")
         });
         let is_resolved = !answer.is_fatal() && !is_held;
         let set = answer.desired(SET).filter(|_| is_resolved)?;

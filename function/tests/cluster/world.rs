@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::case::own_names::home_of_pod;
 use function_gpu_workspace::kinds::render;
 use function_runtime::request::Request;
-use function_runtime::requirement::{Requirement, Which};
+use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::response::{Response, Severity};
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ impl World {
 
     fn objects_of(&self, requirement: &Requirement) -> Vec<Value> {
         let none = Vec::new;
-        match (requirement.kind, &requirement.which) {
+        match (requirement.kind, &requirement.selector) {
             ("EnvironmentConfig", _) => vec![json!({"data": {"images": {}}})],
             ("WorkspaceFlavor", _) => {
                 let flavor = self.flavor.iter();
@@ -122,7 +122,7 @@ impl World {
             }
             ("Pod", _) => self.pods.iter().map(|(n, p)| p.object(n)).collect(),
             ("PersistentVolumeClaim", _) => self.homes.values().cloned().collect(),
-            ("Workload", Which::Labelled { value, .. }) => {
+            ("Workload", Selector::Labelled { value, .. }) => {
                 let all = self.workloads.iter();
                 let mine = all.filter(|w| format!("u-{}", w.set) == *value);
                 mine.map(workload).collect()

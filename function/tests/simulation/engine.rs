@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use function_gpu_workspace::kinds::render;
 use function_runtime::request::Request;
-use function_runtime::requirement::{Requirement, Which};
+use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::response::{Response, Severity};
 use serde_json::{Value, json};
 
@@ -118,7 +118,7 @@ fn rendered(response: Response, required: Vec<Value>) -> Rendered {
             .map(|(key, composed)| (key, composed.object))
             .collect(),
         conditions: conditions
-            .map(|c| written(c.type_, c.holds, &c.reason, &c.message))
+            .map(|c| written(c.type_, c.is_true, &c.reason, &c.message))
             .collect(),
         events: response
             .events
@@ -136,16 +136,16 @@ fn fetch(required: &[Requirement], cluster: &[Value]) -> BTreeMap<String, Vec<Va
         let is = |pointer, wanted: &str| text(object, pointer) == Some(wanted);
         is("/apiVersion", requirement.api_version)
             && is("/kind", requirement.kind)
-            && match &requirement.which {
-                Which::Named(name) => is("/metadata/name", name),
-                Which::Every { namespace } => namespace
+            && match &requirement.selector {
+                Selector::Named(name) => is("/metadata/name", name),
+                Selector::Every { namespace } => namespace
                     .as_ref()
                     .is_none_or(|namespace| is("/metadata/namespace", namespace)),
-                Which::Claimed { namespace } => {
+                Selector::Claimed { namespace } => {
                     let label = "/metadata/labels/crossplane.io~1claim-namespace";
                     is(label, namespace)
                 }
-                Which::Labelled {
+                Selector::Labelled {
                     namespace,
                     key,
                     value,

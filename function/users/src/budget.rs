@@ -10,16 +10,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::cost::{BudgetStatus, Grant, UserBudgetPolicy, WorkspaceAccount, WorkspaceKind};
+use function_runtime::composite::Composite;
+use function_runtime::requirement::{Requirement, Selector};
+use function_workspace::claim;
+use function_workspace::cost::budget;
+use function_workspace::cost::ledger::{
+    BILLING_INTERVAL, USD_TOLERANCE, hours, rounded, whole_seconds,
+};
+use function_workspace::cost::month::Month;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
-
-use function_runtime::composite::Composite;
-use function_runtime::requirement::{Requirement, Which};
-use function_workspace::claim;
-use function_workspace::cost::budget;
-use function_workspace::cost::ledger::{SAME, TICK, hours, rounded, whole_seconds};
-use function_workspace::cost::month::Month;
 
 /// The requirement for the user's workspaces.
 pub const WORKSPACES: &str = "workspaces";
@@ -33,13 +34,13 @@ pub fn requirement(policy: &UserBudgetPolicy, namespace: &str) -> Requirement {
     let (kind, in_namespace) = match policy.kind {
         WorkspaceKind::GpuDevWorkspace => (
             "GpuDevWorkspace",
-            Which::Claimed {
+            Selector::Claimed {
                 namespace: namespace.to_owned(),
             },
         ),
         WorkspaceKind::GpuDevWorkspaceClaim => (
             "GpuDevWorkspaceClaim",
-            Which::Every {
+            Selector::Every {
                 namespace: Some(namespace.to_owned()),
             },
         ),
@@ -48,8 +49,8 @@ pub fn requirement(policy: &UserBudgetPolicy, namespace: &str) -> Requirement {
         name: WORKSPACES.to_owned(),
         api_version: API_VERSION,
         kind,
-        which: if policy.everywhere {
-            Which::Every { namespace: None }
+        selector: if policy.everywhere {
+            Selector::Every { namespace: None }
         } else {
             in_namespace
         },
@@ -224,7 +225,7 @@ impl Book<'_> {
         let spent = gone.map(|account| {
             let since = account.billed_until.as_ref();
             let since = since.map_or(0.0, |Time(until)| hours(*until, self.now));
-            let longest = 2.0 * TICK.as_secs_f64() / 3_600.0;
+            let longest = 2.0 * BILLING_INTERVAL.as_secs_f64() / 3_600.0;
             account.usd + account.hourly_usd * since.min(longest)
         });
         self.previous.gone_usd + spent.sum::<f64>()
@@ -244,7 +245,7 @@ impl Book<'_> {
                 workspace.runs().then_some(wish)
             }
             Some(_) if !self.is_same_month => Some(wish),
-            Some(grant) if wish.usd <= grant.usd + SAME => Some(Grant {
+            Some(grant) if wish.usd <= grant.usd + USD_TOLERANCE => Some(Grant {
                 usd: wish.usd.min(grant.usd),
                 ..wish
             }),
@@ -274,8 +275,8 @@ impl Book<'_> {
         let wishes = self.workspaces.iter().filter_map(|workspace| {
             let wish = workspace.wish(self.month)?;
             let granted = grants.get(&workspace.key);
-            let is_granted =
-                granted.is_some_and(|g| g.made_at == wish.made_at && wish.usd <= g.usd + SAME);
+            let is_granted = granted
+                .is_some_and(|g| g.made_at == wish.made_at && wish.usd <= g.usd + USD_TOLERANCE);
             (!is_granted).then_some((workspace, wish))
         });
         let mut wishes: Vec<_> = wishes
@@ -294,7 +295,7 @@ impl Book<'_> {
             let spent = workspace.spent(self.month);
             let counted = grants.get(&key).map_or(spent, |grant| grant.usd.max(spent));
             let further = (wish.usd - counted).max(0.0);
-            if *committed + further > self.monthly + SAME / 1_000.0 {
+            if *committed + further > self.monthly + USD_TOLERANCE / 1_000.0 {
                 continue;
             }
             *committed += further;
@@ -308,8 +309,8 @@ impl Book<'_> {
     /// Since when a wish has been offered.
     fn offered(&self, workspace: &Workspace, wish: &Grant) -> Option<Timestamp> {
         let offer = self.previous.offers.get(&workspace.key)?;
-        let fits =
-            offer.made_at == wish.made_at && (wish.usd <= offer.usd + SAME && self.is_same_month);
+        let fits = offer.made_at == wish.made_at
+            && (wish.usd <= offer.usd + USD_TOLERANCE && self.is_same_month);
         let Time(at) = offer.offered_at.as_ref().filter(|_| fits)?;
         Some(*at)
     }

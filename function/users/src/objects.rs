@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use api::dev_user::{DevUserPolicy, DevUserSpec, SubjectKind};
+use function_workspace::labels::KUEUE;
 use serde_json::{Map, Value, json};
 
 use crate::resource_names;
-use function_workspace::labels::KUEUE;
 
 /// The composite's kind.
 pub const KIND: &str = "DevUser";

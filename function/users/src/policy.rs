@@ -2,10 +2,9 @@
 
 use api::dev_user::DevUserPolicy;
 use api::{POLICY_GROUP, VERSION};
-use serde_json::Value;
-
 use function_runtime::input;
 use function_runtime::validation::{Schema, Violations};
+use serde_json::Value;
 
 const KIND: &str = "DevUserPolicy";
 static POLICY: Schema<DevUserPolicy> = Schema::of("input");
@@ -15,6 +14,6 @@ pub fn read(input: Option<&Value>) -> Result<DevUserPolicy, Violations> {
     let input = input::given(input, KIND)?;
     let policy = POLICY.read(input)?;
     let version = format!("{POLICY_GROUP}/{VERSION}");
-    Violations::none_of(input::check_kind(input, &version, KIND))?;
+    Violations::into_result(input::check_kind(input, &version, KIND))?;
     Ok(policy)
 }

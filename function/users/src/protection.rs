@@ -2,11 +2,10 @@
 
 use api::dev_user::DevUserPolicy;
 use api::home::HomeOnDelete;
-use serde_json::Value;
-
 use function_runtime::request::Request;
-use function_runtime::requirement::{Requirement, Which};
+use function_runtime::requirement::{Requirement, Selector};
 use function_workspace::labels::OWNER_LABEL;
+use serde_json::Value;
 
 const HOMES: &str = "homes";
 
@@ -26,7 +25,7 @@ pub fn requirements(namespace: &str, owner: &str) -> Vec<Requirement> {
         name: HOMES.to_owned(),
         api_version: "v1",
         kind: "PersistentVolumeClaim",
-        which: Which::Labelled {
+        selector: Selector::Labelled {
             namespace: namespace.to_owned(),
             key: OWNER_LABEL,
             value: owner.to_owned(),

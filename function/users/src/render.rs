@@ -6,26 +6,24 @@ use std::time::Duration;
 use api::condition::READY;
 use api::cost::BudgetStatus;
 use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus};
-use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::{Value, json};
-
-use crate::budget;
-use crate::budget::Workspace;
-use crate::objects::User;
-use crate::policy;
-use crate::protection;
-use crate::protection::Contents;
-use crate::resource_names;
 use function_runtime::composite::Composite;
 use function_runtime::desired::{Composed, Desired};
 use function_runtime::keep;
-use function_runtime::managed::Managed;
+use function_runtime::object::ObservedObject;
 use function_runtime::outcome::Refusal;
 use function_runtime::request::Request;
 use function_runtime::response::{Response, fields};
 use function_runtime::validation::{Schema, Violation};
 use function_workspace::conditions;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::budget::{self, Workspace};
+use crate::objects::User;
+use crate::policy;
+use crate::protection::{self, Contents};
+use crate::resource_names;
 
 static SPEC: Schema<DevUserSpec> = Schema::of("spec");
 /// Kubernetes' longest name of a namespace.
@@ -43,8 +41,8 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
             let there = request
                 .observed
                 .get(resource_names::NAMESPACE)
-                .map(Managed::new);
-            let namespace = match there.map(Managed::name) {
+                .map(ObservedObject::new);
+            let namespace = match there.map(ObservedObject::name) {
                 Some(name) if !name.is_empty() => name.to_owned(),
                 _ => format!("{}{}", policy.namespace_prefix, composite.name()),
             };
@@ -189,7 +187,7 @@ fn unready(key: &str, observed: Option<&Value>) -> Option<String> {
     let Some(observed) = observed else {
         return Some(format!("waiting for Crossplane to make {key}"));
     };
-    let object = Managed::new(observed);
+    let object = ObservedObject::new(observed);
     let name = object.name();
     match key {
         resource_names::NAMESPACE => {

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use api::catalogue::{Catalogue, Prices};
 use api::policy::WorkspacePolicy;
+use function_runtime::outcome::{Hold, Problem};
+use function_runtime::request::{Request, Required};
+use function_runtime::requirement::{Requirement, Selector};
+use function_runtime::validation::{Schema, Violations};
 use serde::Deserialize;
 use serde_json::json;
 use thiserror::Error;
-
-use function_runtime::outcome::{Hold, Problem};
-use function_runtime::request::{Request, Required};
-use function_runtime::requirement::{Requirement, Which};
-use function_runtime::validation::{Schema, Violations};
 
 /// The requirement for the first `EnvironmentConfig`; a Composition may name it
 /// so as a requirement of its own, which saves Crossplane a call.
@@ -27,7 +26,7 @@ pub fn requirements(policy: &WorkspacePolicy) -> Vec<Requirement> {
             name,
             api_version: API_VERSION,
             kind: KIND,
-            which: Which::Named(config.to_owned()),
+            selector: Selector::Named(config.to_owned()),
         })
         .collect()
 }

@@ -1,13 +1,12 @@
 //! What a composite says as a workspace, with a claim or without one.
 
 use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
-use serde::de::DeserializeOwned;
-use serde_json::json;
-use thiserror::Error;
-
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::outcome::{Problem, Refusal};
 use function_runtime::validation::{Schema, Violations};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use thiserror::Error;
 
 static PARAMETERS: Schema<WorkspaceParameters> = Schema::of("spec.parameters");
 

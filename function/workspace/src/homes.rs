@@ -2,7 +2,6 @@
 
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
-
 use function_runtime::validation::{Violation, Violations};
 
 /// Refuses a home volume beyond the policy's ceiling.

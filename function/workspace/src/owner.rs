@@ -2,14 +2,13 @@
 
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
-use serde_json::Value;
-use thiserror::Error;
-
 use function_runtime::composite::Origin;
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::request::{Request, Required};
-use function_runtime::requirement::{Requirement, Which};
+use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::validation::Violation;
+use serde_json::Value;
+use thiserror::Error;
 
 const REQUIREMENT: &str = "namespace";
 
@@ -19,7 +18,7 @@ pub fn requirement(policy: &WorkspacePolicy, origin: &Origin) -> Option<Requirem
         name: REQUIREMENT.to_owned(),
         api_version: "v1",
         kind: "Namespace",
-        which: Which::Named(origin.namespace.clone()),
+        selector: Selector::Named(origin.namespace.clone()),
     })
 }
 

@@ -14,7 +14,6 @@ use jiff::Timestamp;
 use crate::cause::Cause;
 use crate::claim;
 use crate::cost::price::Running;
-use crate::lifecycle::Step;
 use crate::lifecycle::activity::Reported;
 use crate::report::Composition;
 
@@ -104,13 +103,23 @@ pub enum Course {
     },
     /// It is not to run.
     Rest {
-        /// Whether what is left of it goes as well.
-        step: Step,
+        /// What becomes of what is left of it.
+        leftovers: Leftovers,
         /// Why.
         cause: Cause,
         /// Where it stands once nothing runs.
         phase: Phase,
     },
+}
+
+/// What becomes of what is left of a workspace that does not run, as far as the policy lets
+/// it go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftovers {
+    /// It is kept for the next run.
+    Stay,
+    /// It goes.
+    Go,
 }
 
 /// What an owner's budget lets a workspace do that is to run.

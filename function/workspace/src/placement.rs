@@ -1,13 +1,13 @@
 //! A workspace stays where it was made: what is there decides, before the claim does.
 
 use api::workspace::{Placement, WorkspaceParameters};
-
-use crate::claim;
 use function_runtime::composite::Composite;
 use function_runtime::connection;
 use function_runtime::outcome::Refusal;
 use function_runtime::request::Request;
 use function_runtime::validation::Violation;
+
+use crate::claim;
 
 /// Whether a composition resource name is that of a part of a placement.
 type Owns = fn(&str) -> bool;

@@ -2,12 +2,12 @@
 
 use api::policy::WorkspacePolicy;
 use api::{POLICY_GROUP, VERSION};
+use function_runtime::input;
+use function_runtime::validation::{Schema, Violation, Violations};
 use ipnet::Ipv4Net;
 use serde_json::Value;
 
 use crate::ssh_networks;
-use function_runtime::input;
-use function_runtime::validation::{Schema, Violation, Violations};
 
 static POLICY: Schema<WorkspacePolicy> = Schema::of("input");
 
@@ -22,7 +22,7 @@ pub fn read(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
     check_provider_config_ref(input, &mut violations);
     check_networks(&policy, &mut violations);
     check_tags(&policy, &mut violations);
-    Violations::none_of(violations)?;
+    Violations::into_result(violations)?;
     Ok(policy)
 }
 

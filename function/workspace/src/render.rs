@@ -15,7 +15,7 @@ use crate::cost::budget::{self, Verdict};
 use crate::cost::{self, Cost};
 use crate::lifecycle::Step;
 use crate::lifecycle::life::{Life, Sight};
-use crate::placed::{Allowance, Claimed, Course, Placed};
+use crate::placed::{Allowance, Claimed, Course, Leftovers, Placed};
 use crate::report::{Composition, Report};
 use crate::{catalogue, policy};
 
@@ -53,7 +53,7 @@ fn held(why: &Hold, composition: Composition) -> (Condition, Composition) {
         composition.report.status.message = Some(why.to_string());
         composition.report.conditions = vec![conditions::compute_blocked()];
     }
-    let config = Condition::fails(CONFIG_RESOLVED, why.reason(), why.to_string());
+    let config = Condition::is_false(CONFIG_RESOLVED, why.reason(), why.to_string());
     (config, composition)
 }
 
@@ -142,7 +142,10 @@ impl<'a> Decided<'a> {
             };
         }
         Course::Rest {
-            step: decision.step,
+            leftovers: match decision.step {
+                Step::Delete(_) => Leftovers::Go,
+                Step::Run | Step::Stop(_) => Leftovers::Stay,
+            },
             cause: self.life.cause(),
             phase: self.life.phase(),
         }
@@ -157,7 +160,7 @@ impl<'a> Decided<'a> {
             return conditions::config_resolved(all.join("; "));
         };
         let said: Vec<&str> = said.map(String::as_str).collect();
-        Condition::fails(CONFIG_RESOLVED, reason, said.join("; "))
+        Condition::is_false(CONFIG_RESOLVED, reason, said.join("; "))
     }
 
     fn answer(

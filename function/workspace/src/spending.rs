@@ -8,6 +8,9 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use function_runtime::composite::Composite;
+use function_runtime::request::Request;
+use function_runtime::response::Response;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -15,9 +18,6 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use serde_json::Value;
 
 use crate::claim;
-use function_runtime::composite::Composite;
-use function_runtime::request::Request;
-use function_runtime::response::Response;
 
 /// For how long an answer counts.
 const COUNTS_FOR: Duration = Duration::from_hours(1);

@@ -2,9 +2,8 @@
 
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
-use ipnet::Ipv4Net;
-
 use function_runtime::validation::{Violation, Violations};
+use ipnet::Ipv4Net;
 
 /// What is wrong with a text that is no network.
 pub const NO_NETWORK: &str = "must be an IPv4 network, for example 203.0.113.0/24";
@@ -48,7 +47,7 @@ pub fn of(
             Err(violation) => violations.push(violation),
         }
     }
-    Violations::none_of(violations)?;
+    Violations::into_result(violations)?;
     Ok(networks)
 }
 

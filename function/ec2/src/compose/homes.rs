@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 
 use api::policy::WorkspacePolicy;
+use function_runtime::object::ObservedObject;
 use serde_json::Value;
 
 use crate::capacity::HomeKeeper;
 use crate::compose::seen::Seen;
 use crate::on_demand::home;
-use crate::on_demand::instance;
-use crate::on_demand::instance::Place;
+use crate::on_demand::instance::{self, Place};
 use crate::replacement::Choice;
 use crate::resource_names;
 use crate::spot;
 use crate::wanted::Wanted;
-use function_runtime::managed::Managed;
 
 impl<'a> Seen<'a> {
     /// Who has the home volume, where there is one, or was one.
@@ -40,7 +39,7 @@ impl<'a> Seen<'a> {
         let holder = self.holder(choice);
         let zone = holder
             .filter(|holder| instance::id(*holder).is_some())
-            .and_then(|holder| holder.at("availabilityZone"));
+            .and_then(|holder| holder.at_provider("availabilityZone"));
         if let Some(volume) = home::volume(wanted, policy, &self.home, zone) {
             objects.insert(resource_names::HOME.to_owned(), volume);
         }
@@ -49,7 +48,7 @@ impl<'a> Seen<'a> {
         objects.extend(attached);
         // An instance that is not Ready may be another one soon: until its new id
         // is known, its attachment says nothing that is wrong.
-        let id = holder.and_then(|holder| holder.at("id"));
+        let id = holder.and_then(|holder| holder.at_provider("id"));
         let waiting = id.map(home::attachment_key);
         self.keep(objects, |key| {
             key == resource_names::HOME || waiting.as_deref() == Some(key)
@@ -64,11 +63,11 @@ impl<'a> Seen<'a> {
 
     /// The instance that has the home volume: the one that serves, until the one
     /// to come has got it. It never goes back: that instance may be on its way out.
-    pub(super) fn holder(&self, choice: &Choice) -> Option<Managed<'a>> {
+    pub(super) fn holder(&self, choice: &Choice) -> Option<ObservedObject<'a>> {
         let target = self.instances.get(choice.target.as_str()).copied();
-        let got_it = |target: &Managed<'_>| {
+        let got_it = |target: &ObservedObject<'_>| {
             target
-                .at("id")
+                .at_provider("id")
                 .is_some_and(|id| self.home.is_composed_for(id))
         };
         if target.as_ref().is_some_and(got_it) {
@@ -80,7 +79,7 @@ impl<'a> Seen<'a> {
             .kept
             .iter()
             .filter_map(|key| self.instances.get(key.as_str()))
-            .find(|i| id.is_some() && i.at("id") == id);
+            .find(|i| id.is_some() && i.at_provider("id") == id);
         serving.copied().or(target)
     }
 
@@ -90,7 +89,10 @@ impl<'a> Seen<'a> {
                 zone: Some(zone),
                 subnet: match self.recorded_home {
                     Some(home) => home.subnet_id.as_deref(),
-                    None => self.instances.values().find_map(|i| i.asked("subnetId")),
+                    None => self
+                        .instances
+                        .values()
+                        .find_map(|i| i.for_provider("subnetId")),
                 },
             },
             // A home that is about to be made is made where an instance is.
@@ -107,8 +109,8 @@ impl<'a> Seen<'a> {
     fn first_place(&self) -> Option<Place<'_>> {
         self.instances.values().find_map(|instance| {
             Some(Place {
-                zone: Some(instance.at("availabilityZone")?),
-                subnet: instance.asked("subnetId"),
+                zone: Some(instance.at_provider("availabilityZone")?),
+                subnet: instance.for_provider("subnetId"),
             })
         })
     }

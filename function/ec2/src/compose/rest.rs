@@ -4,20 +4,19 @@ use std::collections::BTreeMap;
 
 use api::home::HomeOnDelete;
 use api::policy::WorkspacePolicy;
+use function_runtime::desired::Composed;
+use function_runtime::object::ObservedObject;
+use function_workspace::cause::Cause;
+use function_workspace::lifecycle::activity::Reported;
+use function_workspace::placed::Leftovers;
 use serde_json::{Value, json};
 
 use crate::compose::seen::Seen;
 use crate::finding::{Finding, Outlook, STARTING};
-use crate::on_demand::power;
-use crate::on_demand::power::Power;
-use crate::on_demand::{home, instance, order};
+use crate::on_demand::instance_state::{self, InstanceState};
+use crate::on_demand::{home, instance, usages};
 use crate::resource_names;
 use crate::spot;
-use function_runtime::desired::Composed;
-use function_runtime::managed::Managed;
-use function_workspace::cause::Cause;
-use function_workspace::lifecycle::Step;
-use function_workspace::lifecycle::activity::Reported;
 
 /// A workspace's resources at rest.
 #[derive(Clone, Debug)]
@@ -50,7 +49,7 @@ impl<'a> Seen<'a> {
             running.map(|i| (i.id.as_str(), i.activity.as_deref()))
         });
         let of_instances = self.instances.values().filter_map(|i| {
-            let report = i.at_text("tagsAll", api::activity::REPORT);
+            let report = i.at_provider_entry("tagsAll", api::activity::REPORT);
             Some((instance::id(*i)?, report))
         });
         let mut machines: Vec<_> = of_pools.chain(of_instances).collect();
@@ -60,9 +59,8 @@ impl<'a> Seen<'a> {
     }
 
     /// Everything that is observed, at rest: pools have no instance, instances are off.
-    /// `step` says whether what is left goes as well, as far as the policy lets it.
-    pub fn at_rest(&self, step: Step, policy: &WorkspacePolicy, namespace: &str) -> Rest {
-        let deletes = matches!(step, Step::Delete(_));
+    pub fn at_rest(&self, leftovers: Leftovers, policy: &WorkspacePolicy, namespace: &str) -> Rest {
+        let deletes = leftovers == Leftovers::Go;
         let keeps_home = !deletes || policy.home.on_delete == HomeOnDelete::Retain;
         let mut objects = BTreeMap::new();
         let mut left = Vec::new();
@@ -75,12 +73,17 @@ impl<'a> Seen<'a> {
                 left.extend(self.runs(*instance).map(str::to_owned));
                 let stays = !deletes || self.is_draining(key, self.home.exists());
                 stays.then(|| {
-                    objects.extend(power::desired(*instance, namespace, Power::Off, policy));
+                    objects.extend(instance_state::desired(
+                        *instance,
+                        namespace,
+                        InstanceState::Stopped,
+                        policy,
+                    ));
                     let mut object = self.kept(key, observed);
-                    power::mark(&mut object, self.power_of(*instance));
+                    instance_state::mark(&mut object, self.instance_state_of(*instance));
                     object
                 })
-            } else if key.starts_with(resource_names::POWER_PREFIX)
+            } else if key.starts_with(resource_names::INSTANCE_STATE_PREFIX)
                 || key.starts_with(resource_names::USAGE_PREFIX)
             {
                 None
@@ -97,7 +100,7 @@ impl<'a> Seen<'a> {
             };
             objects.extend(kept.map(|object| (key.clone(), object)));
         }
-        objects.extend(order::usages(namespace, self.observed));
+        objects.extend(usages::usages(namespace, self.observed));
         let off = self.instances.values().find(|i| !instance::is_lost(**i));
         let resources = objects.into_iter().map(|(key, object)| {
             let ready = self.is_in_order(&key);
@@ -115,24 +118,30 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Where the power of an instance stands, where this function has a hand in it.
-    pub(super) fn power_of(&self, instance: Managed<'_>) -> Option<&'a str> {
-        let observed = self.observed.get(&power::key(instance::id(instance)?))?;
-        Managed::new(observed).at("state")
+    /// The state that an instance has reached, where this function has a hand in it.
+    pub(super) fn instance_state_of(&self, instance: ObservedObject<'_>) -> Option<&'a str> {
+        let observed = self
+            .observed
+            .get(&instance_state::key(instance::id(instance)?))?;
+        ObservedObject::new(observed).at_provider("state")
     }
 
     /// Whether the instance was turned off here and does not run again yet.
-    pub(super) fn is_off(&self, instance: Managed<'_>) -> bool {
+    pub(super) fn is_off(&self, instance: ObservedObject<'_>) -> bool {
         let id = instance::id(instance);
-        let has_power = id.is_some_and(|id| self.observed.contains_key(&power::key(id)));
+        let has_power = id.is_some_and(|id| self.observed.contains_key(&instance_state::key(id)));
         let runs = instance::state(instance) == Some("running")
-            && self.power_of(instance) == Some(Power::On.state());
+            && self.instance_state_of(instance) == Some(InstanceState::Running.as_str());
         has_power && !runs
     }
 
     /// What an instance shows. While it is turned on, its provider may still show what
     /// it was before: an address that somebody else may have.
-    pub(super) fn finding_of(&self, instance: Managed<'_>, recorded: Option<&str>) -> Finding {
+    pub(super) fn finding_of(
+        &self,
+        instance: ObservedObject<'_>,
+        recorded: Option<&str>,
+    ) -> Finding {
         let seen = instance::finding(Some(instance), recorded);
         match instance::id(instance) {
             Some(id) if self.is_off(instance) => Finding {
@@ -146,14 +155,14 @@ impl<'a> Seen<'a> {
     }
 
     /// The id of an instance that is not off yet.
-    fn runs<'i>(&self, instance: Managed<'i>) -> Option<&'i str> {
+    fn runs<'i>(&self, instance: ObservedObject<'i>) -> Option<&'i str> {
         let id = instance::id(instance)?;
         let is_off = instance::state(instance) == Some("stopped")
-            || self.power_of(instance) == Some(Power::Off.state());
+            || self.instance_state_of(instance) == Some(InstanceState::Stopped.as_str());
         (!is_off && !instance::is_lost(instance)).then_some(id)
     }
 
-    fn home_at_rest(&self, off: Option<Managed<'_>>, stays: bool) -> Option<home::Finding> {
+    fn home_at_rest(&self, off: Option<ObservedObject<'_>>, stays: bool) -> Option<home::Finding> {
         let mut pools = self.pools.values();
         let of_pool = pools.find(|pool| pool.has_home).map(spot::home::finding);
         let of_aws = || self.home.exists().then(|| self.home.finding(off));

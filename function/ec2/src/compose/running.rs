@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::compose::seen::Seen;
 use crate::on_demand::instance;
-use crate::on_demand::power::Power;
+use crate::on_demand::instance_state::InstanceState;
 use crate::prices::Machine;
 
 impl Seen<'_> {
@@ -21,13 +21,13 @@ impl Seen<'_> {
         let running = self.instances.values();
         let running = running.filter(|i| {
             // Its provider looks again within minutes only; its power is known at once.
-            let is_off = self.power_of(**i) == Some(Power::Off.state());
+            let is_off = self.instance_state_of(**i) == Some(InstanceState::Stopped.as_str());
             instance::state(**i) == Some("running") && !is_off
         });
         let of_aws = running.map(|i| Machine {
             instance_type: i
-                .at("instanceType")
-                .or_else(|| i.asked("instanceType"))
+                .at_provider("instanceType")
+                .or_else(|| i.for_provider("instanceType"))
                 .unwrap_or_default()
                 .to_owned(),
             capacity_type: InstanceCapacityType::OnDemand,

@@ -4,23 +4,22 @@ use std::collections::BTreeMap;
 
 use api::condition::READY;
 use api::workspace::{GpuDevWorkspaceStatus, HomeStatus};
+use function_runtime::keep;
+use function_runtime::object::ObservedObject;
+use function_runtime::request::Request;
 use serde_json::Value;
 
-use crate::on_demand::home;
-use crate::on_demand::home::Home;
-use crate::on_demand::order;
+use crate::on_demand::home::{self, Home};
+use crate::on_demand::usages;
 use crate::resource_names;
 use crate::spot::ObservedPool;
-use function_runtime::keep;
-use function_runtime::managed::Managed;
-use function_runtime::request::Request;
 
 /// What is observed, and what the last call recorded of it.
 #[derive(Clone, Debug)]
 pub struct Seen<'a> {
     pub(super) observed: &'a BTreeMap<String, Value>,
     pub(super) pools: BTreeMap<&'a str, ObservedPool>,
-    pub(super) instances: BTreeMap<&'a str, Managed<'a>>,
+    pub(super) instances: BTreeMap<&'a str, ObservedObject<'a>>,
     pub(super) home: Home<'a>,
     pub(super) recorded: Option<&'a str>,
     pub(super) recorded_home: Option<&'a HomeStatus>,
@@ -41,7 +40,7 @@ impl<'a> Seen<'a> {
                 .collect(),
             instances: entries()
                 .filter(|(key, _)| key.starts_with(resource_names::INSTANCE_PREFIX))
-                .map(|(key, instance)| (key, Managed::new(instance)))
+                .map(|(key, instance)| (key, ObservedObject::new(instance)))
                 .collect(),
             home: Home::new(
                 observed,
@@ -59,7 +58,7 @@ impl<'a> Seen<'a> {
             .pools
             .values()
             .find_map(|pool| pool.image_id.as_deref());
-        of_pools.or_else(|| self.instances.values().find_map(|i| i.asked("ami")))
+        of_pools.or_else(|| self.instances.values().find_map(|i| i.for_provider("ami")))
     }
 
     /// Whether an instance has to wait for its home volume to be detached.
@@ -67,8 +66,8 @@ impl<'a> Seen<'a> {
         let Some(instance) = self.instances.get(key) else {
             return false;
         };
-        let id = instance.at("id");
-        order::is_used(key, self.observed)
+        let id = instance.at_provider("id");
+        usages::is_used(key, self.observed)
             || id.is_some_and(|id| self.home.may_be_attached_to(id, has_home))
     }
 
@@ -94,7 +93,10 @@ impl<'a> Seen<'a> {
     pub(super) fn is_there(&self, id: &str) -> bool {
         let mut pools = self.pools.values();
         pools.any(|pool| pool.instance(id).is_some())
-            || self.instances.values().any(|i| i.at("id") == Some(id))
+            || self
+                .instances
+                .values()
+                .any(|i| i.at_provider("id") == Some(id))
     }
 
     /// Whether the provider of an observed resource says that all is well.
@@ -102,7 +104,7 @@ impl<'a> Seen<'a> {
         let Some(observed) = self.observed.get(key) else {
             return false;
         };
-        let observed = Managed::new(observed);
+        let observed = ObservedObject::new(observed);
         if key.starts_with(resource_names::USAGE_PREFIX) {
             // A Usage is Ready and never Synced.
             observed.holds(READY)

@@ -5,9 +5,8 @@
 //! error StatusCode: 400, RequestID: …, api error CODE: TEXT`, and each attempt
 //! has another request id: a condition that repeated it would change for ever.
 
-use provider_core::{ErrorClass, Market, Offering};
-
 use function_workspace::cause::Cause;
+use provider_core::{ErrorClass, Market, Offering};
 
 /// A failure of EC2, as far as it can be told from a message.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,18 +6,18 @@ use api::condition::{READY, SYNCED};
 use api::home::HomeOnDelete;
 use api::policy::WorkspacePolicy;
 use api::workspace::HomeStatus;
+use function_runtime::composite::CompositeId;
+use function_runtime::keep;
+use function_runtime::object::{EXTERNAL_NAME, ObservedObject};
+use function_runtime::request::Request;
+use function_runtime::resource_names::hashed;
+use function_workspace::cause::Cause;
 use serde_json::{Value, json};
 
 use crate::on_demand::failure::Failure;
 use crate::on_demand::{fields, instance, resource};
 use crate::resource_names;
 use crate::wanted::Wanted;
-use function_runtime::composite::CompositeId;
-use function_runtime::keep;
-use function_runtime::managed::{EXTERNAL_NAME, Managed};
-use function_runtime::request::Request;
-use function_runtime::resource_names::hashed;
-use function_workspace::cause::Cause;
 
 /// Our label on attachments. Crossplane forgets a resource as soon as it is no
 /// longer desired, and takes its own labels off it; while EC2 detaches, this one
@@ -34,12 +34,12 @@ const DEVICE: &str = "/dev/sdf";
 /// The home volume as it is seen.
 #[derive(Clone, Debug)]
 pub struct Home<'a> {
-    volume: Option<Managed<'a>>,
+    volume: Option<ObservedObject<'a>>,
     recorded: Option<&'a HomeStatus>,
     /// By key: the attachments that Crossplane observes.
-    composed: BTreeMap<&'a str, Managed<'a>>,
+    composed: BTreeMap<&'a str, ObservedObject<'a>>,
     /// These, and what Crossplane fetched: also what is on its way out.
-    attachments: Vec<Managed<'a>>,
+    attachments: Vec<ObservedObject<'a>>,
     /// Whether everything that is on its way out is known.
     attachments_known: bool,
 }
@@ -70,18 +70,18 @@ impl<'a> Home<'a> {
         leaving: Option<&'a [Value]>,
         recorded: Option<&'a HomeStatus>,
     ) -> Self {
-        let composed: BTreeMap<&str, Managed<'_>> = observed
+        let composed: BTreeMap<&str, ObservedObject<'_>> = observed
             .iter()
             .filter(|(key, _)| key.starts_with(resource_names::ATTACHMENT_PREFIX))
-            .map(|(key, attachment)| (key.as_str(), Managed::new(attachment)))
+            .map(|(key, attachment)| (key.as_str(), ObservedObject::new(attachment)))
             .collect();
         Self {
-            volume: observed.get(resource_names::HOME).map(Managed::new),
+            volume: observed.get(resource_names::HOME).map(ObservedObject::new),
             recorded,
             attachments: composed
                 .values()
                 .copied()
-                .chain(leaving.into_iter().flatten().map(Managed::new))
+                .chain(leaving.into_iter().flatten().map(ObservedObject::new))
                 .collect(),
             composed,
             attachments_known: leaving.is_some(),
@@ -96,13 +96,14 @@ impl<'a> Home<'a> {
     /// The zone that the volume is in, and so every instance has to be.
     pub fn zone(&self) -> Option<&'a str> {
         self.volume
-            .and_then(|volume| volume.asked("availabilityZone"))
+            .and_then(|volume| volume.for_provider("availabilityZone"))
             .or_else(|| self.recorded.map(|home| home.zone.as_str()))
     }
 
     /// The volume's tags, with those that its provider adds.
     pub fn tags(&self) -> Option<&'a Value> {
-        self.volume.and_then(|volume| volume.asked_value("tags"))
+        self.volume
+            .and_then(|volume| volume.for_provider_value("tags"))
     }
 
     /// EC2's id of the volume.
@@ -120,13 +121,13 @@ impl<'a> Home<'a> {
             || self
                 .attachments
                 .iter()
-                .any(|attachment| attachment.asked("instanceId") == Some(id))
+                .any(|attachment| attachment.for_provider("instanceId") == Some(id))
     }
 
     /// Whether the volume is being attached to the instance, or is.
-    pub fn is_attached_to(&self, holder: Managed<'_>) -> bool {
+    pub fn is_attached_to(&self, holder: ObservedObject<'_>) -> bool {
         holder
-            .at("id")
+            .at_provider("id")
             .is_some_and(|id| self.attachment_to(id).is_some())
     }
 
@@ -136,32 +137,32 @@ impl<'a> Home<'a> {
             && self
                 .attachments
                 .iter()
-                .all(|attachment| attachment.asked("instanceId") == Some(id))
+                .all(|attachment| attachment.for_provider("instanceId") == Some(id))
     }
 
-    fn attachment_to(&self, id: &str) -> Option<Managed<'a>> {
+    fn attachment_to(&self, id: &str) -> Option<ObservedObject<'a>> {
         self.attachments
             .iter()
-            .find(|a| a.asked("instanceId") == Some(id) && !a.deleting())
+            .find(|a| a.for_provider("instanceId") == Some(id) && !a.deleting())
             .copied()
     }
 
     /// Whether an attachment to the instance is composed already.
     pub fn is_composed_for(&self, id: &str) -> bool {
         let composed = self.composed.get(attachment_key(id).as_str());
-        composed.is_some_and(|a| a.asked("instanceId") == Some(id) && !a.deleting())
+        composed.is_some_and(|a| a.for_provider("instanceId") == Some(id) && !a.deleting())
     }
 
     /// What is to be told, when the volume belongs to `holder`.
-    pub fn finding(&self, holder: Option<Managed<'_>>) -> Finding {
+    pub fn finding(&self, holder: Option<ObservedObject<'_>>) -> Finding {
         let id = holder.and_then(instance::id);
         let attachment = id.and_then(|id| self.attachment_to(id));
         let attached = attachment.is_some_and(|a| a.holds(READY))
             && self.volume.is_some_and(|volume| !is_lost(volume));
         Finding {
             ready: attached
-                && attachment.is_some_and(Managed::is_ready)
-                && self.volume.is_some_and(Managed::is_ready),
+                && attachment.is_some_and(ObservedObject::is_ready)
+                && self.volume.is_some_and(ObservedObject::is_ready),
             attached,
             cause: self.cause(id),
             detaching: id.is_some_and(|id| !self.is_free_for(id)),
@@ -169,10 +170,16 @@ impl<'a> Home<'a> {
         }
     }
 
-    fn status(&self, attached_to: Option<&str>, holder: Option<Managed<'_>>) -> Option<HomeStatus> {
+    fn status(
+        &self,
+        attached_to: Option<&str>,
+        holder: Option<ObservedObject<'_>>,
+    ) -> Option<HomeStatus> {
         let subnet = match self.recorded {
             Some(home) => home.subnet_id.clone(),
-            None => holder.and_then(|i| i.asked("subnetId")).map(str::to_owned),
+            None => holder
+                .and_then(|i| i.for_provider("subnetId"))
+                .map(str::to_owned),
         };
         Some(HomeStatus {
             volume_id: self.volume_id()?.to_owned(),
@@ -217,7 +224,11 @@ impl<'a> Home<'a> {
             if attachment.failing(SYNCED).is_some() {
                 return failing(attachment, &format!("{volume} at {instance}"));
             }
-        } else if let Some(other) = self.attachments.iter().find_map(|a| a.asked("instanceId")) {
+        } else if let Some(other) = self
+            .attachments
+            .iter()
+            .find_map(|a| a.for_provider("instanceId"))
+        {
             let message = format!("waiting for {volume} to be detached from {other}");
             return Cause::new("Detaching", message);
         }
@@ -230,14 +241,14 @@ impl<'a> Home<'a> {
 
 /// Whether EC2 does not have the volume any more. upjet may not make it again
 /// (see [`actions`]), compares what is wanted with nothing instead, and refuses.
-fn is_lost(volume: Managed<'_>) -> bool {
+fn is_lost(volume: ObservedObject<'_>) -> bool {
     volume.failing(SYNCED).is_some_and(|condition| {
         condition.message.contains("requires replacing it")
             && condition.message.contains("from \"\" to ")
     })
 }
 
-fn failing(resource: Managed<'_>, what: &str) -> Cause {
+fn failing(resource: ObservedObject<'_>, what: &str) -> Cause {
     let message = resource.failing(SYNCED).map_or("", |c| c.message);
     Failure::read(message).cause(what, None)
 }
@@ -251,7 +262,9 @@ pub fn volume(
     instance_zone: Option<&str>,
 ) -> Option<Value> {
     let zone = home.zone().or(instance_zone)?;
-    let made = home.volume.and_then(|volume| volume.asked_number("size"));
+    let made = home
+        .volume
+        .and_then(|volume| volume.for_provider_number("size"));
     let wish = wanted.home_size_gib.map(i64::from);
     // A volume only grows.
     let size = made.max(wish)?;
@@ -295,7 +308,7 @@ fn actions(policy: &WorkspacePolicy, is_recorded: bool) -> &'static [&'static st
 /// A volume that is held: as it is, with the id by which it is found again.
 pub fn held(observed: &Value, recorded: Option<&HomeStatus>) -> Value {
     let mut volume = keep::kept(observed);
-    name_as_recorded(&mut volume, Some(Managed::new(observed)), recorded);
+    name_as_recorded(&mut volume, Some(ObservedObject::new(observed)), recorded);
     volume
 }
 
@@ -305,7 +318,7 @@ pub fn held(observed: &Value, recorded: Option<&HomeStatus>) -> Value {
 /// provider has changed since is left to the provider.
 fn name_as_recorded(
     volume: &mut Value,
-    observed: Option<Managed<'_>>,
+    observed: Option<ObservedObject<'_>>,
     recorded: Option<&HomeStatus>,
 ) {
     let recorded = recorded.map(|home| home.volume_id.as_str());
@@ -331,11 +344,11 @@ pub fn attachment(
     wanted: &Wanted,
     policy: &WorkspacePolicy,
     home: &Home<'_>,
-    holder: Managed<'_>,
+    holder: ObservedObject<'_>,
 ) -> Option<(String, Value)> {
     let id = instance::id(holder)?;
     let volume = home.volume_id().filter(|_| home.volume.is_some())?;
-    let is_in_reach = holder.at("availabilityZone") == home.zone();
+    let is_in_reach = holder.at_provider("availabilityZone") == home.zone();
     let is_there = home.is_composed_for(id);
     let runs = instance::state(holder) == Some("running");
     let may_begin = runs && is_in_reach && home.is_free_for(id);

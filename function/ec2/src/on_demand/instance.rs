@@ -4,18 +4,17 @@ use api::activity::{HOST_KEY, REPORT};
 use api::capacity::InstanceCapacityType;
 use api::condition::{LAST_ASYNC_OPERATION, READY, SYNCED};
 use api::policy::WorkspacePolicy;
+use function_runtime::object::ObservedObject;
+use function_runtime::resource_names::hashed;
+use function_workspace::cause::Cause;
 use serde_json::{Value, json};
 
-use crate::finding;
-use crate::finding::{Finding, Machine, Outlook};
+use crate::finding::{self, Finding, Machine, Outlook};
 use crate::on_demand::failure::Failure;
 use crate::on_demand::{fields, resource};
 use crate::resource_names;
 use crate::user_data::HOME_UNIT_NAME;
 use crate::wanted::Wanted;
-use function_runtime::managed::Managed;
-use function_runtime::resource_names::hashed;
-use function_workspace::cause::Cause;
 
 /// The kind.
 pub const KIND: &str = "Instance";
@@ -58,20 +57,20 @@ pub fn fresh_key<'a>(
 /// where the policy says so: it is read at the first boot only. An instance that
 /// was not told of a home volume at its boot would never mount one.
 pub fn fits(
-    instance: Managed<'_>,
+    instance: ObservedObject<'_>,
     wanted: &Wanted,
     policy: &WorkspacePolicy,
     home_zone: Option<&str>,
 ) -> bool {
-    let user_data = instance.asked("userData").unwrap_or_default();
+    let user_data = instance.for_provider("userData").unwrap_or_default();
     let zone = instance
-        .at("availabilityZone")
-        .or_else(|| instance.asked("availabilityZone"));
+        .at_provider("availabilityZone")
+        .or_else(|| instance.for_provider("availabilityZone"));
     let reaches_home = match (zone, home_zone) {
         (Some(zone), Some(home)) => zone == home,
         _ => true,
     };
-    instance.asked("instanceType") == Some(wanted.instance_type())
+    instance.for_provider("instanceType") == Some(wanted.instance_type())
         && (!policy.instance.replace_on_user_data_change || user_data == wanted.user_data)
         && reaches_home
         && (!wanted.has_home || user_data.contains(HOME_UNIT_NAME))
@@ -81,8 +80,8 @@ pub fn fits(
 /// has written its network interface into the spec, so that provider-aws fails to
 /// make another one for ever; without late initialization, it would forget the
 /// instance at its next start and make a second one.
-pub fn is_lost(instance: Managed<'_>) -> bool {
-    instance.at("id").is_some() && instance.failing(READY).is_some()
+pub fn is_lost(instance: ObservedObject<'_>) -> bool {
+    instance.at_provider("id").is_some() && instance.failing(READY).is_some()
 }
 
 /// The desired instance. `observed` is the instance as it is: what EC2 cannot
@@ -92,16 +91,16 @@ pub fn desired(
     policy: &WorkspacePolicy,
     place: Place<'_>,
     own_group: bool,
-    observed: Option<Managed<'_>>,
+    observed: Option<ObservedObject<'_>>,
     home_tags: Option<&Value>,
 ) -> Value {
-    let made = |field: &str| observed.and_then(|instance| instance.asked(field));
+    let made = |field: &str| observed.and_then(|instance| instance.for_provider(field));
     let (zone, subnet) = match observed {
         Some(instance) => {
             // Another instance in the same object has to reach the same home.
             let home = place
                 .zone
-                .filter(|zone| instance.at("availabilityZone") == Some(*zone));
+                .filter(|zone| instance.at_provider("availabilityZone") == Some(*zone));
             let subnet = made("subnetId");
             let zone = made("availabilityZone").or(home.filter(|_| subnet.is_none()));
             (zone, subnet)
@@ -163,9 +162,9 @@ pub fn desired(
 /// The tags that the instance's agent writes. provider-aws takes away tags that it does
 /// not know, and leaves alone what only `initProvider` names: so an instance begins with
 /// them, empty, and keeps to what it began with.
-fn agents_tags(policy: &WorkspacePolicy, observed: Option<Managed<'_>>) -> Option<Value> {
+fn agents_tags(policy: &WorkspacePolicy, observed: Option<ObservedObject<'_>>) -> Option<Value> {
     match observed {
-        Some(instance) => instance.began_with("tags").cloned(),
+        Some(instance) => instance.init_provider("tags").cloned(),
         None => policy
             .lifecycle
             .agent
@@ -199,20 +198,20 @@ fn root_volume(policy: &WorkspacePolicy) -> Value {
 
 /// The id of the instance that the object stands for. While the object is not
 /// Ready, `status.atProvider` tells of the instance before.
-pub fn id(instance: Managed<'_>) -> Option<&str> {
+pub fn id(instance: ObservedObject<'_>) -> Option<&str> {
     let current = instance.failing(READY).is_none();
-    current.then(|| instance.at("id"))?
+    current.then(|| instance.at_provider("id"))?
 }
 
 /// EC2's state of the instance, as far as it is known.
-pub fn state(instance: Managed<'_>) -> Option<&str> {
+pub fn state(instance: ObservedObject<'_>) -> Option<&str> {
     id(instance)?;
-    instance.at("instanceState")
+    instance.at_provider("instanceState")
 }
 
 /// Looks at an instance; `None` is one that does not exist yet. `recorded` is
 /// the instance of the last call.
-pub fn finding(instance: Option<Managed<'_>>, recorded: Option<&str>) -> Finding {
+pub fn finding(instance: Option<ObservedObject<'_>>, recorded: Option<&str>) -> Finding {
     let Some(instance) = instance else {
         return Finding::absent(recorded.map_or_else(
             || Cause::new("Creating", "waiting for the Instance to be created"),
@@ -233,13 +232,13 @@ pub fn finding(instance: Option<Managed<'_>>, recorded: Option<&str>) -> Finding
     }
 }
 
-fn machine(instance: Managed<'_>) -> Option<Machine> {
-    let at = |field: &str| instance.at(field).map(str::to_owned);
-    let private = at("privateIp").filter(|_| instance.asked("subnetId").is_some());
+fn machine(instance: ObservedObject<'_>) -> Option<Machine> {
+    let at = |field: &str| instance.at_provider(field).map(str::to_owned);
+    let private = at("privateIp").filter(|_| instance.for_provider("subnetId").is_some());
     Some(Machine {
         id: id(instance)?.to_owned(),
         instance_type: at("instanceType")
-            .or_else(|| instance.asked("instanceType").map(str::to_owned))
+            .or_else(|| instance.for_provider("instanceType").map(str::to_owned))
             .unwrap_or_default(),
         capacity_type: InstanceCapacityType::OnDemand,
         zone: at("availabilityZone").unwrap_or_default(),
@@ -248,12 +247,16 @@ fn machine(instance: Managed<'_>) -> Option<Machine> {
         address: at("publicIp").or(private)?,
         // AWS takes spot instances back, and announces no other loss here.
         is_taken_back: false,
-        report: instance.at_text("tagsAll", REPORT).map(str::to_owned),
-        host_key: instance.at_text("tagsAll", HOST_KEY).map(str::to_owned),
+        report: instance
+            .at_provider_entry("tagsAll", REPORT)
+            .map(str::to_owned),
+        host_key: instance
+            .at_provider_entry("tagsAll", HOST_KEY)
+            .map(str::to_owned),
     })
 }
 
-fn failure(instance: Managed<'_>) -> Option<Failure> {
+fn failure(instance: ObservedObject<'_>) -> Option<Failure> {
     [LAST_ASYNC_OPERATION, SYNCED]
         .into_iter()
         .find_map(|type_| instance.failing(type_))
@@ -263,7 +266,7 @@ fn failure(instance: Managed<'_>) -> Option<Failure> {
 
 /// The first cause that applies: what the provider cannot do, then what was
 /// lost, then what is waited for.
-fn cause(instance: Managed<'_>, failure: Option<&Failure>, recorded: Option<&str>) -> Cause {
+fn cause(instance: ObservedObject<'_>, failure: Option<&Failure>, recorded: Option<&str>) -> Cause {
     if instance.deleting() {
         return Cause::new(
             "Deleting",
@@ -276,7 +279,7 @@ fn cause(instance: Managed<'_>, failure: Option<&Failure>, recorded: Option<&str
         .filter(|recorded| id(instance) != Some(recorded) || is_ending(instance))
         .map(|recorded| finding::lost(recorded, None));
     let failing = failure.map(|failure| {
-        let type_ = instance.asked("instanceType").unwrap_or_default();
+        let type_ = instance.for_provider("instanceType").unwrap_or_default();
         failure.cause(&format!("on-demand {type_}"), Some(type_))
     });
     match (failing, lost) {
@@ -290,7 +293,7 @@ fn cause(instance: Managed<'_>, failure: Option<&Failure>, recorded: Option<&str
 }
 
 /// Whether somebody may have worked on it: it is neither new nor at its end.
-pub fn may_hold_work(instance: Managed<'_>) -> bool {
+pub fn may_hold_work(instance: ObservedObject<'_>) -> bool {
     id(instance).is_some()
         && !matches!(
             state(instance),
@@ -298,20 +301,20 @@ pub fn may_hold_work(instance: Managed<'_>) -> bool {
         )
 }
 
-fn is_stopped(instance: Managed<'_>) -> bool {
+fn is_stopped(instance: ObservedObject<'_>) -> bool {
     matches!(state(instance), Some("stopping" | "stopped"))
 }
 
-fn is_ending(instance: Managed<'_>) -> bool {
+fn is_ending(instance: ObservedObject<'_>) -> bool {
     matches!(state(instance), Some("shutting-down" | "terminated"))
 }
 
-fn waiting(instance: Managed<'_>) -> Cause {
+fn waiting(instance: ObservedObject<'_>) -> Cause {
     let Some(id) = id(instance) else {
         return Cause::new("Creating", "waiting for EC2 to start the instance");
     };
-    let type_ = instance.asked("instanceType").unwrap_or_default();
-    let zone = instance.at("availabilityZone").unwrap_or_default();
+    let type_ = instance.for_provider("instanceType").unwrap_or_default();
+    let zone = instance.at_provider("availabilityZone").unwrap_or_default();
     let which = format!("instance {id} ({type_}, {zone})");
     if is_stopped(instance) {
         let message = format!(

@@ -12,9 +12,9 @@
 pub mod failure;
 pub mod home;
 pub mod instance;
+pub mod instance_state;
 pub mod network;
-pub mod order;
-pub mod power;
+pub mod usages;
 
 use api::managed::ProviderConfigReference;
 use serde_json::{Map, Value, json};

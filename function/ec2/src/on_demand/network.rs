@@ -7,19 +7,19 @@
 use std::collections::BTreeMap;
 
 use api::policy::WorkspacePolicy;
+use function_runtime::object::ObservedObject;
 use serde_json::{Value, json};
 
 use crate::on_demand::{fields, resource};
 use crate::resource_names;
 use crate::wanted::Wanted;
-use function_runtime::managed::Managed;
 
 /// The group and its rules by key. `observed` is the group as it is: what EC2
 /// cannot change stays as it was made.
 pub fn desired(
     wanted: &Wanted,
     policy: &WorkspacePolicy,
-    observed: Option<Managed<'_>>,
+    observed: Option<ObservedObject<'_>>,
 ) -> BTreeMap<String, Value> {
     let mut resources = BTreeMap::new();
     resources.insert(
@@ -36,11 +36,11 @@ pub fn desired(
 fn security_group(
     wanted: &Wanted,
     policy: &WorkspacePolicy,
-    observed: Option<Managed<'_>>,
+    observed: Option<ObservedObject<'_>>,
 ) -> Value {
     let made = |field: &str| {
         observed
-            .and_then(|group| group.asked(field))
+            .and_then(|group| group.for_provider(field))
             .map(str::to_owned)
     };
     let for_provider = fields([

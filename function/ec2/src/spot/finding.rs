@@ -2,13 +2,12 @@
 
 use api::condition::{LAUNCHED, READY, SYNCED};
 use api::pool::PoolInstance;
+use function_workspace::cause::Cause;
 use provider_core::NoticeKind;
 
 use crate::claim_paths::ClaimPaths;
-use crate::finding;
-use crate::finding::{Finding, Machine, Outlook};
+use crate::finding::{self, Finding, Machine, Outlook};
 use crate::spot::observed::{LaunchFailure, ObservedPool};
-use function_workspace::cause::Cause;
 
 /// Looks at a pool; `None` is one that does not exist yet. `recorded` is the
 /// instance of the last call.

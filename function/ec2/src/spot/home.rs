@@ -3,11 +3,11 @@
 use api::home::PoolHome;
 use api::policy::WorkspacePolicy;
 use api::workspace::HomeStatus;
+use function_workspace::cause::Cause;
 
 use crate::on_demand::home::Finding;
 use crate::spot::observed::ObservedPool;
 use crate::wanted::Wanted;
-use function_workspace::cause::Cause;
 
 /// The desired volume, where there is to be one. It only grows.
 pub fn desired(

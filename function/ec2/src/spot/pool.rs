@@ -6,6 +6,8 @@ use api::managed::all_actions;
 use api::policy::WorkspacePolicy;
 use api::pool::{PoolImage, PoolSize, PoolSsh, SpotPoolParameters, SpotPoolSpec};
 use api::{POOL_GROUP, VERSION};
+use function_runtime::outcome::Refusal;
+use function_runtime::resource_names::hashed;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -13,8 +15,6 @@ use crate::resource_names;
 use crate::spot::home;
 use crate::spot::observed::ObservedPool;
 use crate::wanted::Wanted;
-use function_runtime::outcome::Refusal;
-use function_runtime::resource_names::hashed;
 
 const KIND: &str = "SpotPool";
 

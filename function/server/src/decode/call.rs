@@ -4,16 +4,15 @@
 
 use std::collections::BTreeMap;
 
+use function_runtime::kind::{Kind, Kinds};
+use function_runtime::request::Request;
 use function_sdk_rust::proto::v1::{Ready, RequestMeta, Resource, RunFunctionRequest, State};
 use pbjson_types::Struct;
 use prost::Message;
 use serde_json::Value;
 
 use crate::decode::json;
-use crate::decode::protobuf;
-use crate::decode::protobuf::{Content, Fields, Malformed, once};
-use function_runtime::kind::{Kind, Kinds};
-use function_runtime::request::Request;
+use crate::decode::protobuf::{self, Content, Fields, Malformed, once};
 
 /// A request of Crossplane's, taken apart. What is passed on is read by prost.
 #[derive(Clone, Debug, Default, PartialEq)]

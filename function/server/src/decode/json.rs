@@ -5,8 +5,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::decode::protobuf;
-use crate::decode::protobuf::{Content, Fields, Malformed, once};
+use crate::decode::protobuf::{self, Content, Fields, Malformed, once};
 
 /// How deep objects and lists may nest, in prost's levels: it counts every message
 /// and every map's entry, and reads 100 of them. Six are around an object and its

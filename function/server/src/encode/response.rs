@@ -1,5 +1,8 @@
 //! The protocol's response from a decision.
 
+use function_runtime::desired::Desired;
+use function_runtime::requirement::{Requirement, Selector};
+use function_runtime::response::{Condition, Event, Response, Severity};
 use function_sdk_rust::proto::v1::{Ready, RunFunctionRequest, RunFunctionResponse, Target};
 use function_sdk_rust::resource::{
     add_connection_detail, json_to_pb, json_to_struct, pb_to_json, set_ready,
@@ -8,9 +11,6 @@ use function_sdk_rust::response::{self as sdk, ResourceMatch};
 use serde_json::{Map, Value};
 
 use crate::decode::call::Call;
-use function_runtime::desired::Desired;
-use function_runtime::requirement::{Requirement, Which};
-use function_runtime::response::{Condition, Event, Response, Severity};
 
 /// The longest message, in characters. Values that people wrote and what providers
 /// say may be as long as etcd allows, and each message goes into several places.
@@ -74,14 +74,14 @@ fn add_desired(rsp: &mut RunFunctionResponse, desired: Desired) {
 }
 
 fn add_requirement(rsp: &mut RunFunctionResponse, requirement: Requirement) {
-    let (which, namespace) = match requirement.which {
-        Which::Named(name) => (Some(ResourceMatch::Name(name)), None),
-        Which::Every { namespace } => (None, namespace),
-        Which::Claimed { namespace } => {
+    let (selected, namespace) = match requirement.selector {
+        Selector::Named(name) => (Some(ResourceMatch::Name(name)), None),
+        Selector::Every { namespace } => (None, namespace),
+        Selector::Claimed { namespace } => {
             let label = (CLAIM_NAMESPACE.to_owned(), namespace);
             (Some(ResourceMatch::Labels([label].into())), None)
         }
-        Which::Labelled {
+        Selector::Labelled {
             namespace,
             key,
             value,
@@ -95,13 +95,13 @@ fn add_requirement(rsp: &mut RunFunctionResponse, requirement: Requirement) {
         requirement.name,
         requirement.api_version,
         requirement.kind,
-        which,
+        selected,
         namespace,
     );
 }
 
 fn add_condition(rsp: &mut RunFunctionResponse, given: Condition) {
-    let condition = if given.holds {
+    let condition = if given.is_true {
         sdk::condition_true(rsp, given.type_, given.reason)
     } else {
         sdk::condition_false(rsp, given.type_, given.reason)

@@ -4,6 +4,7 @@
 //! a broken function, and nobody would learn which object is at fault. Its tag
 //! can be read all the same, so it gets a fatal result.
 
+use function_runtime::kind::Kinds;
 use function_sdk_rust::proto::v1::{RequestMeta, RunFunctionRequest, RunFunctionResponse};
 use function_sdk_rust::response::{self, DEFAULT_TTL};
 use prost::Message;
@@ -13,7 +14,6 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
 use crate::decode::call::Call;
 use crate::encode::protobuf::encode;
-use function_runtime::kind::Kinds;
 
 /// Reads requests and writes responses.
 #[derive(Clone, Copy)]

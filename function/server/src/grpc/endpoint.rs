@@ -8,6 +8,7 @@ use std::future::{Ready, ready};
 use std::marker::PhantomData;
 use std::task::{Context, Poll};
 
+use function_runtime::kind::Kinds;
 use function_sdk_rust::proto::v1::RunFunctionResponse;
 use futures::future::BoxFuture;
 use tonic::body::Body;
@@ -17,7 +18,6 @@ use tower_service::Service;
 
 use crate::decode::call::Call;
 use crate::grpc::codec::{Protocol, Received};
-use function_runtime::kind::Kinds;
 
 /// A version of the protocol.
 pub trait Package: Send + Sync + 'static {

@@ -8,25 +8,25 @@ use api::cost::{BudgetRequest, BudgetStatus, Grant};
 use api::policy::WorkspacePolicy;
 use api::workspace::GpuDevWorkspaceStatus;
 use api::{VERSION, WORKSPACE_GROUP};
+use function_runtime::composite::{Composite, Origin};
+use function_runtime::request::{Request, Required};
+use function_runtime::requirement::{Requirement, Selector};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 
 use crate::cause::Cause;
 use crate::claim;
-use crate::cost::ledger::{Ledger, SAME, hours};
+use crate::cost::ledger::{Ledger, USD_TOLERANCE, hours};
 use crate::cost::subject::Subject;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
-use function_runtime::composite::{Composite, Origin};
-use function_runtime::request::{Request, Required};
-use function_runtime::requirement::{Requirement, Which};
 
 /// The requirement for the owner.
 pub const REQUIREMENT: &str = "dev-user";
 /// The reason of a run that the budget has no room for.
 pub const EXCEEDED: &str = "BudgetExceeded";
 /// How soon to look for an answer.
-pub const SOON: Duration = Duration::from_secs(10);
+pub const PENDING_TTL: Duration = Duration::from_secs(10);
 const PENDING: &str = "BudgetPending";
 const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
@@ -93,7 +93,7 @@ pub fn dev_user(owner: &str) -> Requirement {
         name: REQUIREMENT.to_owned(),
         api_version: API_VERSION,
         kind: "DevUser",
-        which: Which::Named(owner.to_owned()),
+        selector: Selector::Named(owner.to_owned()),
     }
 }
 
@@ -202,13 +202,13 @@ impl Budget {
         }
         Some(match (verdict, self) {
             (Verdict::Short(cause) | Verdict::Keep(cause) | Verdict::Wait(cause), _) => {
-                Condition::fails(WITHIN_BUDGET, cause.reason.clone(), cause.message.clone())
+                Condition::is_false(WITHIN_BUDGET, cause.reason.clone(), cause.message.clone())
             }
             (Verdict::Go, Self::Limited(_)) if life.decision.step != Step::Run => {
-                Condition::holds(WITHIN_BUDGET, "NotRunning")
+                Condition::is_true(WITHIN_BUDGET, "NotRunning")
             }
-            (Verdict::Go, Self::Limited(_)) => Condition::holds(WITHIN_BUDGET, "Granted"),
-            (Verdict::Go, _) => Condition::holds(WITHIN_BUDGET, "NoBudget"),
+            (Verdict::Go, Self::Limited(_)) => Condition::is_true(WITHIN_BUDGET, "Granted"),
+            (Verdict::Go, _) => Condition::is_true(WITHIN_BUDGET, "NoBudget"),
         })
     }
 }
@@ -240,7 +240,7 @@ impl Limited {
         let month = self.status.as_ref().map(|status| status.month.as_str());
         // The account of another month says nothing of what this one still costs.
         month != Some(ledger.month.to_string().as_str())
-            || ledger.so_far() + request.usd - beyond <= grant.usd + SAME
+            || ledger.so_far() + request.usd - beyond <= grant.usd + USD_TOLERANCE
     }
 
     /// A granted run, which may ask for a later end than it was granted.
@@ -303,7 +303,7 @@ impl Limited {
         let own = own.fold(0.0, f64::max);
         let left = self.monthly - status.spent_usd - status.reserved_usd + own;
         let missing = request.usd - left;
-        if missing <= SAME {
+        if missing <= USD_TOLERANCE {
             return Cause::new(
                 PENDING,
                 format!(

@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::cost::month::Month;
 
 /// How often what runs is counted.
-pub const TICK: SignedDuration = SignedDuration::from_mins(15);
+pub const BILLING_INTERVAL: SignedDuration = SignedDuration::from_mins(15);
 /// Amounts that differ by less are equal: they were rounded.
-pub const SAME: f64 = 0.001;
+pub const USD_TOLERANCE: f64 = 0.001;
 
 /// What a workspace has cost this month.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,7 +93,7 @@ impl Ledger {
 
     /// When it changes by itself.
     pub fn next(&self) -> Option<Timestamp> {
-        let tick = self.billed_until?.saturating_add(TICK).ok()?;
+        let tick = self.billed_until?.saturating_add(BILLING_INTERVAL).ok()?;
         Some(tick.min(self.month.end()))
     }
 }
@@ -101,7 +101,7 @@ impl Ledger {
 /// The last tick since a time.
 pub fn last_tick(since: Timestamp, now: Timestamp) -> Timestamp {
     let seconds = now.duration_since(since).as_secs().max(0);
-    let counted = seconds - seconds % TICK.as_secs();
+    let counted = seconds - seconds % BILLING_INTERVAL.as_secs();
     let counted = SignedDuration::from_secs(counted);
     since.saturating_add(counted).unwrap_or(since)
 }
@@ -181,7 +181,7 @@ mod tests {
         let mut ledger = begun("2026-11-01T00:00:00Z", 0.1234);
         let mut now = at("2026-11-01T00:00:00Z");
         for _ in 0..29 * 96 {
-            now += TICK;
+            now += BILLING_INTERVAL;
             ledger = ledger.at(now, Some(0.1234));
         }
         assert!((ledger.so_far() - 0.1234 * 29.0 * 24.0).abs() < 0.0001);

@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use api::condition::WITHIN_BUDGET;
 use api::cost::CostStatus;
+use function_runtime::response::{Condition, Event, Severity};
 use jiff::Timestamp;
 
 use crate::cause::Cause;
-use crate::lifecycle::life::{EARLY, Life};
+use crate::lifecycle::life::{JITTER_FACTOR, Life};
 use budget::{Budget, Verdict};
-use function_runtime::response::{Condition, Event, Severity};
 use ledger::Ledger;
 use need::Run;
 use price::Running;
@@ -118,9 +118,9 @@ impl Cost {
     pub fn looks_again(&self) -> Option<Duration> {
         let next = self.next.map(|at| {
             let left = Duration::try_from(at.duration_since(self.now)).unwrap_or_default();
-            left.div_f64(EARLY).max(budget::SOON)
+            left.div_f64(JITTER_FACTOR).max(budget::PENDING_TTL)
         });
-        let pending = self.verdict.is_pending().then_some(budget::SOON);
+        let pending = self.verdict.is_pending().then_some(budget::PENDING_TTL);
         next.into_iter().chain(pending).min()
     }
 
@@ -134,7 +134,7 @@ impl Cost {
 
     /// What somebody should hear of, when they have not heard it.
     fn news(&self) -> Option<Event> {
-        let condition = self.condition.as_ref().filter(|c| !c.holds)?;
+        let condition = self.condition.as_ref().filter(|c| !c.is_true)?;
         let is_told = self.told.as_deref() == Some(budget::EXCEEDED)
             || self.said.as_deref() == Some(&condition.message);
         let news = condition.reason == budget::EXCEEDED && !is_told;

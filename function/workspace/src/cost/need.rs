@@ -5,7 +5,7 @@ use api::workspace::GpuDevWorkspaceStatus;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::cost::ledger::{Ledger, TICK, hours, last_tick, rounded, whole_seconds};
+use crate::cost::ledger::{BILLING_INTERVAL, Ledger, hours, last_tick, rounded, whole_seconds};
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
 
@@ -73,7 +73,8 @@ impl Run<'_> {
         let tick = |request: &BudgetRequest| {
             let Time(made_at) = request.made_at;
             let last = last_tick(made_at, self.now);
-            last.saturating_add(TICK).unwrap_or(Timestamp::MAX)
+            last.saturating_add(BILLING_INTERVAL)
+                .unwrap_or(Timestamp::MAX)
         };
         self.ledger.next().or_else(|| request.map(tick))
     }

@@ -3,6 +3,7 @@
 use api::catalogue::Prices;
 use api::cost::{BudgetRequest, CostSource, CostStatus};
 use api::workspace::GpuDevWorkspaceStatus;
+use function_runtime::composite::Composite;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -10,7 +11,6 @@ use crate::cost::ledger::{Ledger, hours, rounded};
 use crate::cost::price::Running;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
-use function_runtime::composite::Composite;
 
 /// The facts that a cost is computed from.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::lifecycle::terms::Terms;
 
 /// How far an agent's clock may be ahead of this one's.
-const AHEAD: SignedDuration = SignedDuration::from_mins(5);
+const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// What is there of an agent's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ fn usable(
         .parse()
         .map_err(|problem| format!("its agent's report cannot be read: {problem}"))?;
     let at = report.at;
-    if at > now.saturating_add(AHEAD).unwrap_or(Timestamp::MAX) {
+    if at > now.saturating_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX) {
         return Err(format!("its agent's report is of the future, {at:.0}"));
     }
     let signs = report.sources();

@@ -5,23 +5,22 @@ use std::time::Duration;
 use api::condition::STOP_SCHEDULED;
 use api::lifecycle::{EXTEND_UNTIL, LifecyclePolicy, RESUME, StopReason, WorkspaceLifecycle};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
+use function_runtime::composite::Composite;
+use function_runtime::response::{Condition, Event};
+use function_runtime::validation::Violations;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::cause::Cause;
 use crate::lifecycle::activity::Reported;
-use crate::lifecycle::terms;
-use crate::lifecycle::terms::Terms;
+use crate::lifecycle::terms::{self, Terms};
 use crate::lifecycle::{Decision, Step, Subject, decide, notice};
-use function_runtime::composite::Composite;
-use function_runtime::response::{Condition, Event};
-use function_runtime::validation::Violations;
 
 /// A margin for Crossplane, which comes back up to a tenth earlier or later than asked.
-pub(crate) const EARLY: f64 = 0.9;
+pub(crate) const JITTER_FACTOR: f64 = 0.9;
 /// So close to a deadline the next look is the one after it, up to four seconds late:
 /// where a thousand workspaces end in a minute, calls ahead of it are what delays it.
-const CLOSE: Duration = Duration::from_secs(20);
+const CLOSE_TO_DEADLINE: Duration = Duration::from_secs(20);
 
 /// A workspace's life, as it stands in this call.
 #[derive(Clone, Debug)]
@@ -128,10 +127,10 @@ impl Life {
 /// rest in smaller steps.
 fn until(at: Timestamp, now: Timestamp) -> Duration {
     let left = Duration::try_from(at.duration_since(now)).unwrap_or_default();
-    if left <= CLOSE {
-        left.div_f64(EARLY) + Duration::from_millis(100)
+    if left <= CLOSE_TO_DEADLINE {
+        left.div_f64(JITTER_FACTOR) + Duration::from_millis(100)
     } else {
-        left.mul_f64(EARLY)
+        left.mul_f64(JITTER_FACTOR)
     }
 }
 

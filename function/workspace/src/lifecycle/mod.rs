@@ -77,16 +77,6 @@ pub enum Step {
     Delete(StopReason),
 }
 
-impl Step {
-    /// Whether it runs.
-    pub fn state(self) -> WorkspaceState {
-        match self {
-            Self::Run => WorkspaceState::Running,
-            Self::Stop(_) | Self::Delete(_) => WorkspaceState::Stopped,
-        }
-    }
-}
-
 /// Decides.
 pub fn decide(subject: &Subject<'_>) -> Decision {
     let mut notices = Vec::new();

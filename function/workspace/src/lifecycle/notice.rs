@@ -2,15 +2,15 @@
 
 use api::condition::STOP_SCHEDULED;
 use api::lifecycle::{EXTEND_UNTIL, LifecycleStatus, RESUME, StopReason};
+use function_runtime::response::{Condition, Event, Severity};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::cause::Cause;
 use crate::lifecycle::terms::{Length, Terms, after};
 use crate::lifecycle::{Decision, Step, WARNINGS};
-use function_runtime::response::{Condition, Event, Severity};
 
-const SOON: [&str; 2] = ["StopsWithin30Minutes", "StopsWithin5Minutes"];
+const WARNING_REASONS: [&str; 2] = ["StopsWithin30Minutes", "StopsWithin5Minutes"];
 
 /// `StopScheduled`, of every workspace that somebody or something may stop. `True`: it
 /// stops within half an hour.
@@ -18,18 +18,20 @@ pub fn condition(decision: &Decision, terms: &Terms, now: Timestamp) -> Option<C
     let record = decision.status.as_ref()?;
     if decision.step != Step::Run {
         let why = stopped(decision.step, Some(record), terms);
-        return Some(Condition::fails(STOP_SCHEDULED, "Stopped", why.message));
+        return Some(Condition::is_false(STOP_SCHEDULED, "Stopped", why.message));
     }
     let (Some(Time(at)), Some(because)) = (&record.stops_at, record.stops_because) else {
         let message = "nothing stops it, as far as that is known";
-        return Some(Condition::fails(STOP_SCHEDULED, "NotScheduled", message));
+        return Some(Condition::is_false(STOP_SCHEDULED, "NotScheduled", message));
     };
     let message = announcement(*at, because, record, terms);
     let left = at.duration_since(now);
     let soon = WARNINGS.iter().rposition(|ahead| left <= *ahead);
     Some(match soon {
-        Some(which) => Condition::holds_but(STOP_SCHEDULED, SOON[which], message),
-        None => Condition::fails(STOP_SCHEDULED, "NotSoon", message),
+        Some(which) => {
+            Condition::true_with_message(STOP_SCHEDULED, WARNING_REASONS[which], message)
+        }
+        None => Condition::is_false(STOP_SCHEDULED, "NotSoon", message),
     })
 }
 
@@ -37,7 +39,9 @@ pub fn condition(decision: &Decision, terms: &Terms, now: Timestamp) -> Option<C
 /// the condition had.
 pub fn event(condition: Option<&Condition>, told: Option<&str>) -> Option<Event> {
     let condition = condition?;
-    let reason = SOON.into_iter().find(|soon| *soon == condition.reason)?;
+    let reason = WARNING_REASONS
+        .into_iter()
+        .find(|soon| *soon == condition.reason)?;
     (told != Some(reason)).then(|| Event {
         severity: Severity::Warning,
         reason,

@@ -3,9 +3,8 @@
 use api::lifecycle::{
     DurationBounds, LifecyclePolicy, WorkspaceLifecycle, WorkspaceState, duration,
 };
-use jiff::{SignedDuration, Timestamp};
-
 use function_runtime::validation::{Violation, Violations};
+use jiff::{SignedDuration, Timestamp};
 
 /// What claim and policy say together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ pub fn terms(
         claim.and_then(|claim| claim.delete_after_stopped.as_ref()),
         policy.delete_after_stopped.as_ref(),
     );
-    Violations::none_of(violations)?;
+    Violations::into_result(violations)?;
     Ok(Terms {
         state: claim.map(|claim| claim.state).unwrap_or_default(),
         max_lifetime,

@@ -135,7 +135,7 @@ fn warnings_come_thirty_and_five_minutes_ahead_and_the_call_wakes_for_each() {
         let decision = life.look(&now.to_string());
         let terms = terms::terms(Some(&life.claim), &life.policy).unwrap();
         let condition = notice::condition(&decision, &terms, now).unwrap();
-        (condition.holds, condition.reason)
+        (condition.is_true, condition.reason)
     };
     assert_eq!(reason("11:29"), (false, "NotSoon".to_owned()));
     assert_eq!(reason("11:30"), (true, "StopsWithin30Minutes".to_owned()));

@@ -5,63 +5,63 @@
 //! workspace is at rest, and until its instance runs again.
 
 use api::policy::WorkspacePolicy;
+use function_runtime::object::ObservedObject;
+use function_runtime::resource_names::hashed;
 use serde_json::{Value, json};
 
 use crate::on_demand::{fields, instance, resource};
 use crate::resource_names;
-use function_runtime::managed::Managed;
-use function_runtime::resource_names::hashed;
 
 const KIND: &str = "InstanceState";
-/// An annotation of the Instance that changes when its machine was turned on or off:
+/// An annotation of the Instance that changes when its machine was started or stopped:
 /// upbound's provider looks at an object that changes, and otherwise every ten minutes.
 const ANNOTATION: &str = "platform.acme.io/power";
 
-/// Whether an instance is on.
+/// The state that an instance is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Power {
+pub enum InstanceState {
     /// It runs.
-    On,
+    Running,
     /// It is stopped, its disks kept.
-    Off,
+    Stopped,
 }
 
-impl Power {
+impl InstanceState {
     /// EC2's state.
-    pub fn state(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Self::On => "running",
-            Self::Off => "stopped",
+            Self::Running => "running",
+            Self::Stopped => "stopped",
         }
     }
 }
 
-/// The key of an instance's power.
+/// The name of an instance's `InstanceState`.
 pub fn key(id: &str) -> String {
-    hashed(resource_names::POWER_PREFIX, [id])
+    hashed(resource_names::INSTANCE_STATE_PREFIX, [id])
 }
 
-/// The desired power of an instance.
+/// The desired state of an instance.
 pub fn desired(
-    instance: Managed<'_>,
+    instance: ObservedObject<'_>,
     namespace: &str,
-    power: Power,
+    state: InstanceState,
     policy: &WorkspacePolicy,
 ) -> Option<(String, Value)> {
     let id = instance::id(instance)?;
     let for_provider = fields([
         (
             "region",
-            instance.asked("region").map(|region| json!(region)),
+            instance.for_provider("region").map(|region| json!(region)),
         ),
         ("instanceId", Some(json!(id))),
-        ("state", Some(json!(power.state()))),
+        ("state", Some(json!(state.as_str()))),
     ]);
     let config = &policy.on_demand_provider_config_ref;
     Some((key(id), resource(KIND, namespace, config, &for_provider)))
 }
 
-/// Marks an Instance with where its power stands.
+/// Marks an Instance with the state that its machine has reached.
 pub fn mark(instance: &mut Value, reached: Option<&str>) {
     if let Some(reached) = reached {
         instance["metadata"]["annotations"][ANNOTATION] = json!(reached);

@@ -23,9 +23,9 @@ pub struct Observed<'a> {
 
 /// An observed resource.
 #[derive(Clone, Copy, Debug)]
-pub struct Managed<'a>(&'a Value);
+pub struct ObservedObject<'a>(&'a Value);
 
-impl<'a> Managed<'a> {
+impl<'a> ObservedObject<'a> {
     /// Looks at an observed resource.
     pub fn new(observed: &'a Value) -> Self {
         Self(observed)
@@ -52,7 +52,7 @@ impl<'a> Managed<'a> {
     }
 
     /// A text under `spec.forProvider`.
-    pub fn asked(self, field: &str) -> Option<&'a str> {
+    pub fn for_provider(self, field: &str) -> Option<&'a str> {
         self.part("spec", "forProvider")?
             .get(field)?
             .as_str()
@@ -60,17 +60,17 @@ impl<'a> Managed<'a> {
     }
 
     /// Anything under `spec.forProvider`.
-    pub fn asked_value(self, field: &str) -> Option<&'a Value> {
+    pub fn for_provider_value(self, field: &str) -> Option<&'a Value> {
         self.0.pointer("/spec/forProvider")?.get(field)
     }
 
     /// Anything under `spec.initProvider`.
-    pub fn began_with(self, field: &str) -> Option<&'a Value> {
+    pub fn init_provider(self, field: &str) -> Option<&'a Value> {
         self.part("spec", "initProvider")?.get(field)
     }
 
     /// A whole number under `spec.forProvider`.
-    pub fn asked_number(self, field: &str) -> Option<i64> {
+    pub fn for_provider_number(self, field: &str) -> Option<i64> {
         let number = self.part("spec", "forProvider")?.get(field)?.as_f64()?;
         #[allow(clippy::cast_possible_truncation, reason = "the fraction is zero")]
         let whole = (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);
@@ -78,7 +78,7 @@ impl<'a> Managed<'a> {
     }
 
     /// A text under `status.atProvider`.
-    pub fn at(self, field: &str) -> Option<&'a str> {
+    pub fn at_provider(self, field: &str) -> Option<&'a str> {
         self.part("status", "atProvider")?
             .get(field)?
             .as_str()
@@ -105,7 +105,7 @@ impl<'a> Managed<'a> {
     }
 
     /// An entry of a map of texts under `status.atProvider`.
-    pub fn at_text(self, field: &str, key: &str) -> Option<&'a str> {
+    pub fn at_provider_entry(self, field: &str, key: &str) -> Option<&'a str> {
         let entry = self.part("status", "atProvider")?.get(field)?.get(key)?;
         entry.as_str().filter(|text| !text.is_empty())
     }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_resource_whose_reconcile_fails_is_not_ready_although_it_says_so() {
-        let ready = |conditions: &[(&str, &str)]| Managed::new(&with(conditions)).is_ready();
+        let ready = |conditions: &[(&str, &str)]| ObservedObject::new(&with(conditions)).is_ready();
         assert!(ready(&[("Ready", "True"), ("Synced", "True")]));
         assert!(!ready(&[("Ready", "True"), ("Synced", "False")]));
         assert!(!ready(&[("Ready", "True")]));
@@ -168,6 +168,6 @@ mod tests {
     fn a_resource_that_is_being_deleted_is_not_ready() {
         let mut resource = with(&[("Ready", "True"), ("Synced", "True")]);
         resource["metadata"] = json!({"deletionTimestamp": "2026-11-20T10:00:00Z"});
-        assert!(!Managed::new(&resource).is_ready());
+        assert!(!ObservedObject::new(&resource).is_ready());
     }
 }

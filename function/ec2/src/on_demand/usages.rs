@@ -13,11 +13,11 @@
 
 use std::collections::BTreeMap;
 
+use function_runtime::object::ObservedObject;
 use serde_json::{Value, json};
 
 use crate::on_demand::API_VERSION;
 use crate::resource_names;
-use function_runtime::managed::Managed;
 
 /// Everything that has to wait for something else, by key.
 pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
@@ -48,10 +48,10 @@ pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<S
         );
         let attached = observed
             .get(key)
-            .and_then(|attachment| Managed::new(attachment).asked("instanceId"));
+            .and_then(|attachment| ObservedObject::new(attachment).for_provider("instanceId"));
         let instance = with(resource_names::INSTANCE_PREFIX).find(|key| {
-            let instance = observed.get(*key).map(Managed::new);
-            attached.is_some() && instance.and_then(|i| i.at("id")) == attached
+            let instance = observed.get(*key).map(ObservedObject::new);
+            attached.is_some() && instance.and_then(|i| i.at_provider("id")) == attached
         });
         if let Some(instance) = instance {
             keep(
@@ -75,7 +75,7 @@ fn usage(namespace: &str, used: &Value, consumer: &Value, reason: &str) -> Value
         json!({
             "apiVersion": API_VERSION,
             "kind": resource["kind"],
-            "resourceRef": {"name": Managed::new(resource).name()},
+            "resourceRef": {"name": ObservedObject::new(resource).name()},
         })
     };
     json!({
