@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use api::activity::Report;
+use activity_report::Report;
 use jiff::Timestamp;
 
 use crate::ec2::Ec2;

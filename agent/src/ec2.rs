@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use api::activity::{HOST_KEY, REPORT, Report};
+use activity_report::{HOST_KEY, REPORT, Report};
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use api::activity::{REPORT_ANNOTATION, Report};
+use activity_report::{REPORT_ANNOTATION, Report};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use api::activity::Report;
+use activity_report::Report;
 
 use crate::destination::Destination;
 use crate::log::Log;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::activity::Report;
+use activity_report::Report;
 use jiff::SignedDuration;
 
 use crate::signs::is_active;

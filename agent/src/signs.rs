@@ -1,6 +1,6 @@
 //! From what is seen to what is reported.
 
-use api::activity::{Report, Sign};
+use activity_report::{Report, Sign};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 

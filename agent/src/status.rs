@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::activity::{Report, Sign};
+use activity_report::{Report, Sign};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 

@@ -3,27 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which market a workspace's instance comes from.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WorkspaceCapacityType {
+/// Which market instances come from.
+//
+// It has no default of its own: that of a pool is another one than that of a workspace.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CapacityType {
     /// Spot only: cheap, and AWS may take it back.
     Spot,
     /// On demand where no spot offering has capacity.
-    #[default]
     SpotWithFallback,
     /// On demand only: AWS does not take it back.
-    OnDemand,
-}
-
-/// Which market a pool buys from.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PoolCapacityType {
-    /// Spot instances only.
-    #[default]
-    Spot,
-    /// On-demand instances when no spot offering has capacity.
-    SpotWithFallback,
-    /// On-demand instances only.
     OnDemand,
 }
 
@@ -34,4 +23,25 @@ pub enum InstanceCapacityType {
     Spot,
     /// On demand.
     OnDemand,
+}
+
+impl CapacityType {
+    /// A pool's, where it says nothing.
+    pub(crate) fn of_pools() -> Self {
+        Self::Spot
+    }
+
+    /// A workspace's, where claim and policy say nothing.
+    pub(crate) fn of_workspaces() -> Self {
+        Self::SpotWithFallback
+    }
+
+    /// The word in a manifest.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Spot => "Spot",
+            Self::SpotWithFallback => "SpotWithFallback",
+            Self::OnDemand => "OnDemand",
+        }
+    }
 }

@@ -20,7 +20,6 @@
     )
 )]
 
-pub mod activity;
 pub mod capacity;
 pub mod catalogue;
 pub mod cluster;

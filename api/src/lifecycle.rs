@@ -7,8 +7,6 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::activity::SignState;
-
 /// A length of time: whole seconds, minutes, hours and days, as in `90m`, `1d12h`.
 pub(crate) const DURATION: &str = r"^([0-9]{1,5}[smhd]){1,4}$";
 
@@ -229,6 +227,19 @@ pub struct ActivitySource {
     /// Its last sign of use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_active: Option<Time>,
+}
+
+/// What a source says, in status.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignState {
+    /// It is in use.
+    Active,
+    /// It is not.
+    Idle,
+    /// The machine has no such source.
+    Absent,
+    /// It could not be looked at.
+    Unknown,
 }
 
 /// A length of time as claims and policies write it; none where it is none, or longer

@@ -10,7 +10,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::capacity::WorkspaceCapacityType;
+use crate::capacity::CapacityType;
 use crate::cost::BudgetPolicy;
 use crate::home::HomePolicy;
 use crate::lifecycle::{LifecyclePolicy, PodAgent};
@@ -56,7 +56,7 @@ pub struct WorkspacePolicy {
     pub allowed_regions: Option<Vec<String>>,
     /// Markets that claims may ask for; unset: every one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allowed_capacity_types: Option<Vec<WorkspaceCapacityType>>,
+    pub allowed_capacity_types: Option<Vec<CapacityType>>,
     /// Bounds on what a claim may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceilings: Option<PolicyCeilings>,
@@ -204,12 +204,12 @@ pub struct OwnerBinding {
 }
 
 /// Values for what a claim leaves open.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Default)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyDefaults {
     /// Market; `SpotWithFallback` when unset.
-    #[serde(default)]
-    pub capacity_type: WorkspaceCapacityType,
+    #[serde(default = "CapacityType::of_workspaces")]
+    pub capacity_type: CapacityType,
     /// Key of the image in the catalogue; `default` when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
@@ -220,6 +220,17 @@ pub struct PolicyDefaults {
     /// Networks from which SSH is allowed when a claim names none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ssh_cidrs: Vec<String>,
+}
+
+impl Default for PolicyDefaults {
+    fn default() -> Self {
+        Self {
+            capacity_type: CapacityType::of_workspaces(),
+            image: None,
+            pytorch_version: None,
+            ssh_cidrs: Vec::new(),
+        }
+    }
 }
 
 /// How instances are set up.

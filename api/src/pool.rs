@@ -8,7 +8,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::capacity::PoolCapacityType;
+use crate::capacity::CapacityType;
 use crate::fields::is_default;
 use crate::home::PoolHome;
 use crate::managed::{
@@ -82,8 +82,8 @@ pub struct SpotPoolParameters {
     /// How many instances.
     pub size: PoolSize,
     /// Which market the instances come from.
-    #[serde(default)]
-    pub capacity_type: PoolCapacityType,
+    #[serde(default = "CapacityType::of_pools")]
+    pub capacity_type: CapacityType,
     /// Instance types, most wanted first.
     #[schemars(
         length(min = 1, max = 20),

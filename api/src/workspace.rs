@@ -4,7 +4,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::capacity::{InstanceCapacityType, WorkspaceCapacityType};
+use crate::capacity::{CapacityType, InstanceCapacityType};
 use crate::catalogue::ImagePytorch;
 use crate::cluster::{
     ChosenPods, Distributed, FlavorOverrides, NodeStatus, QueueStatus, WorkspaceQueue,
@@ -81,7 +81,7 @@ pub struct WorkspaceParameters {
     pub placement: Placement,
     /// Which market the instance comes from; the policy's default when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capacity_type: Option<WorkspaceCapacityType>,
+    pub capacity_type: Option<CapacityType>,
     /// Who may log in, and from where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<WorkspaceSsh>,
@@ -115,17 +115,6 @@ pub enum Placement {
     Ec2,
     /// Pods in the cluster.
     Cluster,
-}
-
-impl WorkspaceCapacityType {
-    /// The word in a manifest.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Spot => "Spot",
-            Self::SpotWithFallback => "SpotWithFallback",
-            Self::OnDemand => "OnDemand",
-        }
-    }
 }
 
 /// Who may log in, and from where.

@@ -19,6 +19,7 @@ use modules::{Module, Modules};
 /// The crates of the product.
 const CRATES: &[&str] = &[
     "agent",
+    "agent/report",
     "api",
     "function",
     "function/cluster",

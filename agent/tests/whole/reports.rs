@@ -73,7 +73,10 @@ fn an_instance_tags_itself_with_two_keys_and_a_right_signature() {
             Some("gpu.platform.acme.io:activity")
         );
         let report = field(&form, "Tag.1.Value").unwrap();
-        assert!(report.parse::<api::activity::Report>().is_ok(), "{report}");
+        assert!(
+            report.parse::<activity_report::Report>().is_ok(),
+            "{report}"
+        );
         assert_eq!(field(&form, "Tag.3.Key"), None);
     }
     let first = form(&asked[0]);
@@ -112,8 +115,8 @@ fn whoever_comes_back_is_known_at_once() {
     );
     let form = form(&asked[1]);
     let report = field(&form, "Tag.1.Value").unwrap();
-    let report: api::activity::Report = report.parse().unwrap();
-    assert_eq!(report.job, api::activity::Sign::At(report.at));
+    let report: activity_report::Report = report.parse().unwrap();
+    assert_eq!(report.job, activity_report::Sign::At(report.at));
 }
 
 #[test]
@@ -174,7 +177,7 @@ fn a_lease_is_renewed_by_the_pods_own_account_and_a_stranger_gets_no_token() {
     let patch: Value = serde_json::from_str(&asked.body).unwrap();
     let report = patch["metadata"]["annotations"]["gpu.platform.acme.io/activity"].as_str();
     assert!(
-        report.unwrap().parse::<api::activity::Report>().is_ok(),
+        report.unwrap().parse::<activity_report::Report>().is_ok(),
         "{patch}"
     );
     let _watch = to(&stranger);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use api::activity::{REPORT_ANNOTATION, Report, Sign};
+use activity_report::{REPORT_ANNOTATION, Report, Sign};
 use function_workspace::lifecycle::activity::Reported;
 use jiff::Timestamp;
 use serde_json::{Value, json};

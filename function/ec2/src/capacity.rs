@@ -1,6 +1,6 @@
 //! Where a workspace gets its capacity: the region, and the market.
 
-use api::capacity::WorkspaceCapacityType;
+use api::capacity::CapacityType;
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
@@ -30,7 +30,7 @@ pub fn capacity_type(
     parameters: &WorkspaceParameters,
     policy: &WorkspacePolicy,
     keeper: Option<HomeKeeper>,
-) -> Result<WorkspaceCapacityType, Violations> {
+) -> Result<CapacityType, Violations> {
     const PATH: &str = "spec.parameters.capacityType";
     let wanted = parameters
         .capacity_type
@@ -46,7 +46,7 @@ pub fn capacity_type(
         );
         return Err(Violation::new(PATH, problem).into());
     }
-    let is_on_demand = wanted == WorkspaceCapacityType::OnDemand;
+    let is_on_demand = wanted == CapacityType::OnDemand;
     let problem = match keeper {
         Some(HomeKeeper::ProviderAws) if !is_on_demand => {
             "must be OnDemand: the home volume is provider-aws's, which attaches it to its own \

@@ -1,6 +1,6 @@
 //! What machines on EC2 cost per hour.
 
-use api::capacity::{InstanceCapacityType, WorkspaceCapacityType};
+use api::capacity::{CapacityType, InstanceCapacityType};
 use api::catalogue::Prices;
 use api::cost::CostSource;
 use function_workspace::cost::ledger::rounded;
@@ -50,13 +50,13 @@ pub fn highest(
     prices: Option<&Prices>,
     region: &str,
     types: &[InstanceType],
-    market: WorkspaceCapacityType,
+    market: CapacityType,
 ) -> Result<f64, String> {
     let considered = match market {
-        WorkspaceCapacityType::OnDemand => types.get(..1).unwrap_or_default(),
-        WorkspaceCapacityType::Spot | WorkspaceCapacityType::SpotWithFallback => types,
+        CapacityType::OnDemand => types.get(..1).unwrap_or_default(),
+        CapacityType::Spot | CapacityType::SpotWithFallback => types,
     };
-    let spot = market == WorkspaceCapacityType::Spot;
+    let spot = market == CapacityType::Spot;
     considered.iter().try_fold(0.0, |highest: f64, t| {
         let price = prices.and_then(|prices| listed(prices, region, &t.name, spot));
         let missing = || format!("data.prices.hourlyUsd.{region}.{}", t.name);
@@ -132,11 +132,11 @@ mod tests {
             path: String::new(),
         });
         let of = |market| highest(Some(&prices()), "us-east-1", &types, market);
-        assert_eq!(of(WorkspaceCapacityType::SpotWithFallback), Ok(1.006));
-        assert_eq!(of(WorkspaceCapacityType::OnDemand), Ok(0.526));
-        assert_eq!(of(WorkspaceCapacityType::Spot), Ok(0.526));
+        assert_eq!(of(CapacityType::SpotWithFallback), Ok(1.006));
+        assert_eq!(of(CapacityType::OnDemand), Ok(0.526));
+        assert_eq!(of(CapacityType::Spot), Ok(0.526));
         assert_eq!(
-            highest(None, "us-east-1", &types, WorkspaceCapacityType::Spot),
+            highest(None, "us-east-1", &types, CapacityType::Spot),
             Err("data.prices.hourlyUsd.us-east-1.g4dn.xlarge".into())
         );
     }

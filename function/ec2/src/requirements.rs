@@ -1,7 +1,7 @@
 //! What Crossplane is to fetch for the function: the same in every call of a
 //! reconcile, or else Crossplane calls again and again.
 
-use api::capacity::WorkspaceCapacityType;
+use api::capacity::CapacityType;
 use api::policy::WorkspacePolicy;
 use function_runtime::requirement::{Requirement, Selector};
 use function_workspace::claim;
@@ -24,8 +24,7 @@ pub fn of(policy: &WorkspacePolicy, claimed: &Claimed<'_>) -> Vec<Requirement> {
     let owner = parameters.map(|p| p.owner.as_str());
     required.extend(owner.and_then(|owner| budget::requirement(policy, owner)));
     let market = parameters.and_then(|p| p.capacity_type);
-    let is_on_demand =
-        market.unwrap_or(policy.defaults.capacity_type) == WorkspaceCapacityType::OnDemand;
+    let is_on_demand = market.unwrap_or(policy.defaults.capacity_type) == CapacityType::OnDemand;
     let recorded = claimed.previous.home.as_ref();
     let has_home = (claim::asks_for_home(composite) && is_on_demand)
         || recorded.is_some_and(|home| home.pool.is_none())

@@ -1,7 +1,7 @@
 //! Policy, catalogue and parameters put together: what the workspace should be,
 //! or why that cannot be said.
 
-use api::capacity::WorkspaceCapacityType;
+use api::capacity::CapacityType;
 use api::catalogue::{Catalogue, Network};
 use api::policy::WorkspacePolicy;
 use api::workspace::{Placement, WorkspaceParameters};
@@ -92,7 +92,7 @@ pub fn workspace(
 /// What the policy makes of the claim's wishes.
 struct Allowed {
     has_home: bool,
-    capacity_type: WorkspaceCapacityType,
+    capacity_type: CapacityType,
     ssh_cidrs: Vec<String>,
 }
 
@@ -117,11 +117,11 @@ fn network(
     policy: &WorkspacePolicy,
     catalogue: &Catalogue,
     region: &str,
-    capacity_type: WorkspaceCapacityType,
+    capacity_type: CapacityType,
     request: &Request,
 ) -> Result<Network, Hold> {
     let network = catalogue.networks.get(region).cloned().unwrap_or_default();
-    let needs_group = capacity_type == WorkspaceCapacityType::OnDemand
+    let needs_group = capacity_type == CapacityType::OnDemand
         && network.security_group_ids.is_empty()
         && !request
             .observed
@@ -164,9 +164,7 @@ fn notices(
              groups of EnvironmentConfig {catalogue}"
         ));
     }
-    if allowed.capacity_type == WorkspaceCapacityType::OnDemand
-        && !parameters.instance_types.is_empty()
-    {
+    if allowed.capacity_type == CapacityType::OnDemand && !parameters.instance_types.is_empty() {
         notices.push(
             "spec.parameters.instanceTypes has no effect with capacityType OnDemand".to_owned(),
         );

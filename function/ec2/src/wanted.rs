@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use api::capacity::PoolCapacityType;
-use api::capacity::WorkspaceCapacityType;
+use api::capacity::CapacityType;
 use api::catalogue::Network;
 use api::policy::WorkspacePolicy;
 use api::workspace::ChosenImage;
@@ -22,7 +21,7 @@ pub struct Wanted {
     /// AWS region.
     pub region: String,
     /// The market: the claim's wish, or else the policy's.
-    pub capacity_type: WorkspaceCapacityType,
+    pub capacity_type: CapacityType,
     /// Most wanted first, never empty.
     pub instance_types: Vec<String>,
     /// What it boots.
@@ -41,11 +40,10 @@ pub struct Wanted {
 
 impl Wanted {
     /// The pool's market; none on demand.
-    pub fn market(&self) -> Option<PoolCapacityType> {
+    pub fn market(&self) -> Option<CapacityType> {
         match self.capacity_type {
-            WorkspaceCapacityType::Spot => Some(PoolCapacityType::Spot),
-            WorkspaceCapacityType::SpotWithFallback => Some(PoolCapacityType::SpotWithFallback),
-            WorkspaceCapacityType::OnDemand => None,
+            CapacityType::Spot | CapacityType::SpotWithFallback => Some(self.capacity_type),
+            CapacityType::OnDemand => None,
         }
     }
 

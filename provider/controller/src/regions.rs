@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use api::pool::SpotPool;
-use api::{activity, tags};
+use api::tags;
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::TagKeys;
 use provider_runtime::metrics::calls::Calls;
@@ -24,8 +24,8 @@ pub const TAG_KEYS: TagKeys = TagKeys {
     generation: tags::GENERATION,
     lease: tags::LEASE,
     lease_digest: tags::LEASE_DIGEST,
-    activity: activity::REPORT,
-    host_key: activity::HOST_KEY,
+    activity: activity_report::REPORT,
+    host_key: activity_report::HOST_KEY,
     home: tags::HOME,
     home_copy_of: tags::HOME_COPY_OF,
     home_kept: tags::HOME_KEPT,

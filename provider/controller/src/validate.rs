@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::capacity::PoolCapacityType;
+use api::capacity::CapacityType;
 use api::pool::{PoolRebalance, PoolTypePreference, SpotPool, SpotPoolParameters};
 use api::tags;
 use jiff::SignedDuration;
@@ -358,11 +358,11 @@ fn offerings(
     Ok(offerings)
 }
 
-fn markets(capacity: PoolCapacityType) -> &'static [Market] {
+fn markets(capacity: CapacityType) -> &'static [Market] {
     match capacity {
-        PoolCapacityType::Spot => &[Market::Spot],
-        PoolCapacityType::SpotWithFallback => &[Market::Spot, Market::OnDemand],
-        PoolCapacityType::OnDemand => &[Market::OnDemand],
+        CapacityType::Spot => &[Market::Spot],
+        CapacityType::SpotWithFallback => &[Market::Spot, Market::OnDemand],
+        CapacityType::OnDemand => &[Market::OnDemand],
     }
 }
 

@@ -22,7 +22,7 @@ fn pool() -> SpotPool {
                 maximum: 3,
                 idle: 2,
             },
-            capacity_type: PoolCapacityType::Spot,
+            capacity_type: CapacityType::Spot,
             instance_types: vec!["g5.xlarge".into(), "g4dn.xlarge".into()],
             type_preference: PoolTypePreference::Ordered,
             spread: None,
@@ -191,7 +191,7 @@ fn one_type_that_is_not_sold_does_not_keep_the_others_from_being_launched() {
 
 #[test]
 fn offerings_are_tried_by_market_then_type_then_zone() {
-    let all = valid(|spec| spec.capacity_type = PoolCapacityType::SpotWithFallback);
+    let all = valid(|spec| spec.capacity_type = CapacityType::SpotWithFallback);
     assert_eq!(
         shown(&all),
         [

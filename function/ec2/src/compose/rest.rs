@@ -49,7 +49,7 @@ impl<'a> Seen<'a> {
             running.map(|i| (i.id.as_str(), i.activity.as_deref()))
         });
         let of_instances = self.instances.values().filter_map(|i| {
-            let report = i.at_provider_entry("tagsAll", api::activity::REPORT);
+            let report = i.at_provider_entry("tagsAll", activity_report::REPORT);
             Some((instance::id(*i)?, report))
         });
         let mut machines: Vec<_> = of_pools.chain(of_instances).collect();

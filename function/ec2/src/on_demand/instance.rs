@@ -1,6 +1,6 @@
 //! An on-demand instance: what it is made of, and what is seen of it.
 
-use api::activity::{HOST_KEY, REPORT};
+use activity_report::{HOST_KEY, REPORT};
 use api::capacity::InstanceCapacityType;
 use api::condition::{LAST_ASYNC_OPERATION, READY, SYNCED};
 use api::policy::WorkspacePolicy;

@@ -1,6 +1,6 @@
 //! The desired `SpotPool`: one instance, for one workspace.
 
-use api::capacity::{InstanceCapacityType, PoolCapacityType};
+use api::capacity::{CapacityType, InstanceCapacityType};
 use api::home::PoolHome;
 use api::managed::all_actions;
 use api::policy::WorkspacePolicy;
@@ -20,22 +20,17 @@ const KIND: &str = "SpotPool";
 
 /// The key of a pool beside others that do not fit any more: the plain key where
 /// it is free.
-pub fn fresh_key(wanted: &Wanted, market: PoolCapacityType, plain_is_taken: bool) -> String {
+pub fn fresh_key(wanted: &Wanted, market: CapacityType, plain_is_taken: bool) -> String {
     if !plain_is_taken {
         return resource_names::POOL.to_owned();
     }
-    let market = match market {
-        PoolCapacityType::Spot => "Spot",
-        PoolCapacityType::SpotWithFallback => "SpotWithFallback",
-        PoolCapacityType::OnDemand => "OnDemand",
-    };
     let types = wanted.instance_types.iter().map(String::as_str);
-    hashed(resource_names::POOL_PREFIX, types.chain([market]))
+    hashed(resource_names::POOL_PREFIX, types.chain([market.as_str()]))
 }
 
 /// Whether what the pool runs is what is wanted, so that the pool may simply be
 /// told. One that runs nothing fits everything.
-pub fn fits(pool: &ObservedPool, wanted: &Wanted, market: PoolCapacityType) -> bool {
+pub fn fits(pool: &ObservedPool, wanted: &Wanted, market: CapacityType) -> bool {
     // Its volume is with this pool and no other: what has changed counts for its next
     // instance.
     if pool.has_home {
@@ -45,7 +40,7 @@ pub fn fits(pool: &ObservedPool, wanted: &Wanted, market: PoolCapacityType) -> b
     let instances = &pool.status.at_provider.instances;
     instances.iter().filter(|i| alive(&i.state)).all(|i| {
         let market_fits =
-            market != PoolCapacityType::Spot || i.capacity_type == InstanceCapacityType::Spot;
+            market != CapacityType::Spot || i.capacity_type == InstanceCapacityType::Spot;
         market_fits && wanted.instance_types.contains(&i.instance_type)
     })
 }
@@ -54,7 +49,7 @@ pub fn fits(pool: &ObservedPool, wanted: &Wanted, market: PoolCapacityType) -> b
 /// of the XR are not copied, since other controllers act on theirs.
 pub fn desired(
     wanted: &Wanted,
-    market: PoolCapacityType,
+    market: CapacityType,
     policy: &WorkspacePolicy,
     observed: Option<&ObservedPool>,
 ) -> Result<Value, Refusal> {
@@ -80,7 +75,7 @@ pub fn desired(
 
 fn spec(
     wanted: &Wanted,
-    market: PoolCapacityType,
+    market: CapacityType,
     policy: &WorkspacePolicy,
     home: Option<PoolHome>,
 ) -> SpotPoolSpec {

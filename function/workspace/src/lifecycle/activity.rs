@@ -1,7 +1,8 @@
 //! Who uses a workspace, by what its agent reports. Whatever is not known counts as use:
 //! no work is lost to a broken agent.
 
-use api::activity::{Report, Sign, SignState};
+use activity_report::{Report, Sign};
+use api::lifecycle::SignState;
 use api::lifecycle::{ActivitySource, ActivityStatus, ActivityVerdict};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

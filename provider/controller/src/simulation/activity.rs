@@ -1,6 +1,6 @@
 //! What the agents of instances say, in tags of their own.
 
-use api::activity::{HOST_KEY, REPORT};
+use activity_report::{HOST_KEY, REPORT};
 use api::pool::PoolInstance;
 use kube::runtime::reflector::ObjectRef;
 

@@ -1,6 +1,6 @@
 //! What people do to a pool's spec, at random.
 
-use api::capacity::PoolCapacityType;
+use api::capacity::CapacityType;
 use api::home::HomeOnDelete;
 use api::home::PoolHome;
 use api::pool::{
@@ -72,9 +72,9 @@ fn any(dice: &mut SplitMix64) -> Edit {
             (*dice.pick(&["us-east-1a", "us-east-1b"])).into(),
         ])),
         17 => Edit::Market(*dice.pick(&[
-            PoolCapacityType::Spot,
-            PoolCapacityType::SpotWithFallback,
-            PoolCapacityType::OnDemand,
+            CapacityType::Spot,
+            CapacityType::SpotWithFallback,
+            CapacityType::OnDemand,
         ])),
         18 if dice.percent(60) => policy(dice),
         18 => Edit::Image(dice.pick::<&str>(&[GONE_IMAGE, "ami-0fedcba9876543210"])),

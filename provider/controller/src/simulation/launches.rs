@@ -1,6 +1,6 @@
 //! Launching, when something goes wrong between the decision and the status.
 
-use api::capacity::PoolCapacityType;
+use api::capacity::CapacityType;
 use api::condition::LAUNCHED;
 use api::pool::PoolLaunch;
 use jiff::SignedDuration;
@@ -274,7 +274,7 @@ fn a_reclaimed_instance_is_replaced_from_another_offering() {
 #[test]
 fn a_pool_on_demand_asks_for_no_spot_instance() {
     let mut world = World::new(pool(1));
-    world.edit(Edit::Market(PoolCapacityType::OnDemand));
+    world.edit(Edit::Market(CapacityType::OnDemand));
     world.settle().unwrap();
     let asked = world.earth.lock().asked.clone();
     assert_eq!(asked[0].market, provider_core::Market::OnDemand);

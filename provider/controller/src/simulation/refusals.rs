@@ -1,6 +1,6 @@
 //! What EC2 refuses, what people read about it, and how often EC2 is asked.
 
-use api::capacity::PoolCapacityType;
+use api::capacity::CapacityType;
 use api::condition::{LAUNCHED, READY, SYNCED};
 use memory_ec2::Fault;
 use provider_core::{Market, Offering};
@@ -70,7 +70,7 @@ fn one_offering_without_capacity_does_not_block_the_others() {
 #[test]
 fn on_demand_is_bought_only_when_every_spot_offering_is_cold() {
     let mut world = World::new(pool(1));
-    world.edit(Edit::Market(PoolCapacityType::SpotWithFallback));
+    world.edit(Edit::Market(CapacityType::SpotWithFallback));
     let spot = ["us-east-1a", "us-east-1b"].map(|zone| offering(zone, Market::Spot));
     world.earth.lock().faults.no_capacity = spot.clone().into();
     world.turn();

@@ -1,7 +1,7 @@
 //! The API server, as far as one pool goes: every write names the version that
 //! it was made from.
 
-use api::capacity::PoolCapacityType;
+use api::capacity::CapacityType;
 use api::home::PoolHome;
 use api::pool::{
     END_LEASES, PoolFallback, PoolInstance, PoolReplace, PoolSize, PoolSpread, PoolSsh,
@@ -37,7 +37,7 @@ pub enum Edit {
     SshCidrs(Vec<String>),
     Types(Vec<String>),
     Zones(Option<Vec<String>>),
-    Market(PoolCapacityType),
+    Market(CapacityType),
     Image(&'static str),
     Preference(PoolTypePreference),
     Spread(PoolSpread),

@@ -38,7 +38,7 @@ pub fn pool(minimum: i32) -> SpotPool {
             home: None,
             region: "us-east-1".into(),
             size: size(minimum),
-            capacity_type: api::capacity::PoolCapacityType::Spot,
+            capacity_type: api::capacity::CapacityType::Spot,
             instance_types: vec!["g4dn.xlarge".into()],
             type_preference: api::pool::PoolTypePreference::Ordered,
             spread: None,

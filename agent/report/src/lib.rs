@@ -6,13 +6,20 @@
 //! A source has the time of its last sign of use; `none` where there was none since the
 //! machine started, `absent` where the machine has no such source, `unknown` where it could
 //! not be looked at. `at` is the time of the report. A source that is in use has `at` itself.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        reason = "a test fails by panicking"
+    )
+)]
 
 use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// The tag of an instance, and the annotation of a Lease, that holds a report.
 pub const REPORT: &str = "gpu.platform.acme.io:activity";
@@ -49,19 +56,6 @@ pub enum Sign {
     Never,
     /// Its last sign of use.
     At(Timestamp),
-}
-
-/// What a source says, in status.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignState {
-    /// It is in use.
-    Active,
-    /// It is not.
-    Idle,
-    /// The machine has no such source.
-    Absent,
-    /// It could not be looked at.
-    Unknown,
 }
 
 /// A text that is no report: what is wrong with it.
