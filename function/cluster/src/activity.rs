@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use activity_report::{REPORT_ANNOTATION, Report, Sign};
 use function_workspace::lifecycle::activity::Reported;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use k8s_openapi::api::coordination::v1::Lease;
 
 use crate::identity;
 use crate::names::Names;
@@ -14,13 +14,12 @@ use crate::resource_names;
 use crate::seen::{Seen, text};
 
 /// The nodes' Leases, by key. What is in them is their agents'.
-pub fn leases(names: &Names, owner: &str, nodes: i32) -> BTreeMap<String, Value> {
+pub fn leases(names: &Names, owner: &str, nodes: i32) -> BTreeMap<String, Lease> {
     let lease = |node| {
-        let lease = json!({
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": identity::metadata(names, &names.activity(node), owner),
-        });
+        let lease = Lease {
+            metadata: identity::metadata(names, &names.activity(node), owner),
+            spec: None,
+        };
         (resource_names::node_activity(node), lease)
     };
     (0..nodes).map(lease).collect()

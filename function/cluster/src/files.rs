@@ -1,6 +1,6 @@
 //! The programs that pods run, and the owner's keys.
 
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::ConfigMap;
 
 use crate::identity;
 use crate::names::Names;
@@ -44,29 +44,25 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 
 /// The ConfigMap with the programs.
-pub fn programs(names: &Names, owner: &str) -> Value {
-    let data: serde_json::Map<String, Value> = PROGRAMS
-        .iter()
-        .map(|(name, text)| ((*name).to_owned(), json!(text)))
-        .collect();
-    json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": identity::metadata(names, &names.files(), owner),
-        "data": data,
-    })
+pub fn programs(names: &Names, owner: &str) -> ConfigMap {
+    let programs = PROGRAMS.iter();
+    let data = programs.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    ConfigMap {
+        metadata: identity::metadata(names, &names.files(), owner),
+        data: Some(data.collect()),
+        ..ConfigMap::default()
+    }
 }
 
 /// The ConfigMap with the keys that may log in. kubelet brings a changed one to
 /// running pods within about a minute.
-pub fn authorized_keys(names: &Names, owner: &str, keys: &[String]) -> Value {
+pub fn authorized_keys(names: &Names, owner: &str, keys: &[String]) -> ConfigMap {
     let lines: Vec<&str> = keys.iter().flat_map(|key| [key.as_str(), "\n"]).collect();
-    json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": identity::metadata(names, &names.authorized_keys(), owner),
-        "data": {"authorized_keys": lines.concat()},
-    })
+    ConfigMap {
+        metadata: identity::metadata(names, &names.authorized_keys(), owner),
+        data: Some([("authorized_keys".to_owned(), lines.concat())].into()),
+        ..ConfigMap::default()
+    }
 }
 
 #[cfg(test)]
@@ -84,13 +80,6 @@ mod tests {
         files.sort();
         let programs: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).collect();
         assert_eq!(programs, files);
-    }
-
-    #[test]
-    fn the_kubelet_asks_where_the_node_answers() {
-        let port = crate::stateful_set::READINESS_PORT;
-        let line = format!("\nPORT = {port}\n");
-        assert!(include_str!("../programs/readiness.py").contains(&line));
     }
 
     /// A ConfigMap holds 1 MiB, and Crossplane sends this one at every reconcile.

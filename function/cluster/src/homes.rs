@@ -7,65 +7,83 @@
 //! drop it would delete it at once.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
+use function_runtime::desired::Composed;
 use function_runtime::keep;
 use function_runtime::outcome::Refusal;
 use function_runtime::validation::Violation;
-use function_workspace::labels::OWNER_LABEL;
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::{
+    PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
 
-use crate::names::{Names, WORKSPACE_LABEL};
+use crate::identity;
+use crate::names::Names;
 use crate::quantity;
 use crate::resource_names;
 use crate::seen::Seen;
 use crate::wanted::{Wanted, WantedHome};
 
 /// The volume claim template of homes to be made.
-pub fn template(names: &Names, owner: &str, home: &WantedHome) -> Value {
-    let mut spec = json!({
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": format!("{}Gi", home.size_gib)}},
-    });
-    if let Some(class) = &home.storage_class {
-        spec["storageClassName"] = json!(class);
-    }
-    json!({
-        "metadata": {
-            "name": "home",
-            "labels": {(WORKSPACE_LABEL): names.name, (OWNER_LABEL): owner},
+pub fn template(names: &Names, owner: &str, home: &WantedHome) -> PersistentVolumeClaim {
+    let storage = Quantity(format!("{}Gi", home.size_gib));
+    PersistentVolumeClaim {
+        metadata: ObjectMeta {
+            namespace: None,
+            ..identity::metadata(names, "home", owner)
         },
-        "spec": spec,
-    })
+        spec: Some(PersistentVolumeClaimSpec {
+            access_modes: Some(vec!["ReadWriteOnce".to_owned()]),
+            resources: Some(VolumeResourceRequirements {
+                requests: Some([("storage".to_owned(), storage)].into()),
+                limits: None,
+            }),
+            storage_class_name: home.storage_class.clone(),
+            ..PersistentVolumeClaimSpec::default()
+        }),
+        status: None,
+    }
 }
 
 /// The homes that go with the claim, by key. One that is there stays as it is: its
 /// class cannot change, its size cannot shrink, and not every class lets it grow.
-pub fn composed(wanted: &Wanted, seen: Seen<'_>, nodes: i32) -> BTreeMap<String, Value> {
+///
+/// # Errors
+///
+/// One cannot be written.
+pub fn composed(
+    wanted: &Wanted,
+    seen: Seen<'_>,
+    nodes: i32,
+) -> Result<BTreeMap<String, Value>, Refusal> {
     let observed = seen.observed.iter();
     let mut homes: BTreeMap<String, Value> = observed
         .filter(|(key, _)| resource_names::home_of_node(key).is_some())
         .map(|(key, claim)| (key.clone(), keep::kept(claim)))
         .collect();
     let Some(home) = wanted.home.as_ref().filter(|_| wanted.deletes_home) else {
-        return homes;
+        return Ok(homes);
     };
     for node in 0..nodes {
         let pod = wanted.names.pod(node);
-        let adopted = || seen.home_of(&pod).map(|claim| keep::kept(claim.object()));
-        homes
-            .entry(resource_names::node_home(node))
-            .or_insert_with(|| adopted().unwrap_or_else(|| claim(wanted, home, &pod)));
+        if let Entry::Vacant(entry) = homes.entry(resource_names::node_home(node)) {
+            entry.insert(match seen.home_of(&pod) {
+                Some(adopted) => keep::kept(adopted.object()),
+                None => Composed::manifest(&claim(wanted, home, &pod))?,
+            });
+        }
     }
-    homes
+    Ok(homes)
 }
 
-fn claim(wanted: &Wanted, home: &WantedHome, pod: &str) -> Value {
-    let mut claim = template(&wanted.names, &wanted.owner, home);
-    claim["apiVersion"] = json!("v1");
-    claim["kind"] = json!("PersistentVolumeClaim");
-    claim["metadata"]["name"] = json!(format!("home-{pod}"));
-    claim["metadata"]["namespace"] = json!(wanted.names.namespace);
-    claim
+fn claim(wanted: &Wanted, home: &WantedHome, pod: &str) -> PersistentVolumeClaim {
+    PersistentVolumeClaim {
+        metadata: identity::metadata(&wanted.names, &format!("home-{pod}"), &wanted.owner),
+        ..template(&wanted.names, &wanted.owner, home)
+    }
 }
 
 /// Refuses a home that somebody else left behind under the claim's name.

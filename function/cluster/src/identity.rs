@@ -1,7 +1,9 @@
 //! Who the pods are to the API server, and the host keys that they share.
 
 use function_workspace::labels::OWNER_LABEL;
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::names::{Names, WORKSPACE_LABEL};
 
@@ -9,76 +11,82 @@ use crate::names::{Names, WORKSPACE_LABEL};
 pub const PUBLIC_HOST_KEY: &str = "ssh_host_ed25519_key.pub";
 
 /// Metadata of a workspace's object.
-pub fn metadata(names: &Names, name: &str, owner: &str) -> Value {
-    json!({
-        "name": name,
-        "namespace": names.namespace,
-        "labels": {(WORKSPACE_LABEL): names.name, (OWNER_LABEL): owner},
-    })
+pub fn metadata(names: &Names, name: &str, owner: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: Some(names.namespace.clone()),
+        labels: Some(
+            [
+                (WORKSPACE_LABEL.to_owned(), names.name.clone()),
+                (OWNER_LABEL.to_owned(), owner.to_owned()),
+            ]
+            .into(),
+        ),
+        ..ObjectMeta::default()
+    }
 }
 
 /// The Secret for the host keys, empty: the first pod fills it. Its contents are no
 /// part of desired state, so that nobody but the API server and the pods has them.
-pub fn host_keys(names: &Names, owner: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": metadata(names, &names.host_keys(), owner),
-        "type": "Opaque",
-    })
+pub fn host_keys(names: &Names, owner: &str) -> Secret {
+    Secret {
+        metadata: metadata(names, &names.host_keys(), owner),
+        type_: Some("Opaque".to_owned()),
+        ..Secret::default()
+    }
 }
 
 /// The pods' account. Its token reaches the first container only, unless the claim
 /// asks for it.
-pub fn service_account(names: &Names, owner: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": metadata(names, &names.name, owner),
-        "automountServiceAccountToken": false,
-    })
+pub fn service_account(names: &Names, owner: &str) -> ServiceAccount {
+    ServiceAccount {
+        metadata: metadata(names, &names.name, owner),
+        automount_service_account_token: Some(false),
+        ..ServiceAccount::default()
+    }
 }
 
 /// The rights of the pods' account: the host keys, and the Leases of `watched` nodes.
-pub fn role(names: &Names, owner: &str, watched: i32) -> Value {
-    let mut role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": metadata(names, &names.name, owner),
-        "rules": [{
-            "apiGroups": [""],
-            "resources": ["secrets"],
-            "resourceNames": [names.host_keys()],
-            "verbs": ["get", "patch"],
-        }],
-    });
+pub fn role(names: &Names, owner: &str, watched: i32) -> Role {
     let leases: Vec<String> = (0..watched).map(|node| names.activity(node)).collect();
-    if let (false, Some(rules)) = (leases.is_empty(), role["rules"].as_array_mut()) {
-        rules.push(json!({
-            "apiGroups": ["coordination.k8s.io"],
-            "resources": ["leases"],
-            "resourceNames": leases,
-            "verbs": ["get", "patch"],
-        }));
+    let leases = Some(leases).filter(|leases| !leases.is_empty());
+    let leases = leases.map(|leases| owned("coordination.k8s.io", "leases", leases));
+    Role {
+        metadata: metadata(names, &names.name, owner),
+        rules: Some(
+            [owned("", "secrets", vec![names.host_keys()])]
+                .into_iter()
+                .chain(leases)
+                .collect(),
+        ),
     }
-    role
 }
 
 /// Gives the account its right.
-pub fn role_binding(names: &Names, owner: &str) -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": metadata(names, &names.name, owner),
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "Role",
-            "name": names.name,
+pub fn role_binding(names: &Names, owner: &str) -> RoleBinding {
+    RoleBinding {
+        metadata: metadata(names, &names.name, owner),
+        role_ref: RoleRef {
+            api_group: Some("rbac.authorization.k8s.io".to_owned()),
+            kind: "Role".to_owned(),
+            name: names.name.clone(),
         },
-        "subjects": [{
-            "kind": "ServiceAccount",
-            "name": names.name,
-            "namespace": names.namespace,
-        }],
-    })
+        subjects: Some(vec![Subject {
+            kind: "ServiceAccount".to_owned(),
+            name: names.name.clone(),
+            namespace: Some(names.namespace.clone()),
+            api_group: None,
+        }]),
+    }
+}
+
+/// The right to read and fill objects, by their names.
+fn owned(group: &str, resource: &str, names: Vec<String>) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(vec![resource.to_owned()]),
+        resource_names: Some(names),
+        verbs: vec!["get".to_owned(), "patch".to_owned()],
+        non_resource_urls: None,
+    }
 }

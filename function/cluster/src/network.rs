@@ -1,69 +1,116 @@
 //! The nodes' names, and who may reach them.
 
 use function_workspace::labels::OWNER_LABEL;
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
+use k8s_openapi::api::networking::v1::{
+    IPBlock, NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPeer,
+    NetworkPolicyPort, NetworkPolicySpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use crate::identity;
 use crate::names::{Names, WORKSPACE_LABEL};
 
 /// Where clouds answer any pod with the machine's own credentials.
 const METADATA_IPV4: &str = "169.254.169.254/32";
 const METADATA_IPV6: &str = "fd00:ec2::254/128";
+const SSH_PORT: i32 = 22;
+const TCP: &str = "TCP";
 
 /// The headless Service. It names nodes before they are ready, since they look for
 /// each other while they start.
-pub fn service(names: &Names, owner: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": crate::identity::metadata(names, &names.name, owner),
-        "spec": {
-            "clusterIP": "None",
-            "publishNotReadyAddresses": true,
-            "selector": {(WORKSPACE_LABEL): names.name},
-            "ports": [{"name": "ssh", "port": 22, "protocol": "TCP", "targetPort": 22}],
-        },
-    })
+pub fn service(names: &Names, owner: &str) -> Service {
+    let ssh = ServicePort {
+        name: Some("ssh".to_owned()),
+        port: SSH_PORT,
+        protocol: Some(TCP.to_owned()),
+        target_port: Some(IntOrString::Int(SSH_PORT)),
+        ..ServicePort::default()
+    };
+    Service {
+        metadata: identity::metadata(names, &names.name, owner),
+        spec: Some(ServiceSpec {
+            cluster_ip: Some("None".to_owned()),
+            publish_not_ready_addresses: Some(true),
+            selector: Some([(WORKSPACE_LABEL.to_owned(), names.name.clone())].into()),
+            ports: Some(vec![ssh]),
+            ..ServiceSpec::default()
+        }),
+        status: None,
+    }
 }
 
 /// Who may reach the nodes: they each other on every port, since NCCL takes
 /// whichever is free, and the claim's networks by SSH. The nodes reach everything
 /// but the machine's metadata. `gang` is whose the nodes are, where there are several.
-pub fn policy(names: &Names, owner: &str, ssh_cidrs: &[String], gang: Option<&str>) -> Value {
-    let mut ingress = Vec::new();
-    if let Some(gang) = gang {
-        let peers = json!({"podSelector": {"matchLabels": {
-            (WORKSPACE_LABEL): names.name,
-            (OWNER_LABEL): gang,
-        }}});
-        ingress.push(json!({"from": [peers]}));
-    }
-    if !ssh_cidrs.is_empty() {
-        let networks: Vec<Value> = ssh_cidrs
-            .iter()
-            .map(|cidr| json!({"ipBlock": {"cidr": cidr}}))
-            .collect();
-        ingress.push(json!({"from": networks, "ports": [{"port": 22, "protocol": "TCP"}]}));
-    }
-    let mut policy = json!({
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": crate::identity::metadata(names, &names.name, owner),
-        "spec": {
-            "podSelector": {"matchLabels": {(WORKSPACE_LABEL): names.name}},
-            "policyTypes": ["Ingress", "Egress"],
-            "egress": [
-                {"to": [
-                    {"ipBlock": {"cidr": "0.0.0.0/0", "except": [METADATA_IPV4]}},
-                    {"ipBlock": {"cidr": "::/0", "except": [METADATA_IPV6]}},
-                ]},
-                // Some network plugins take no pod for part of a network.
-                {"to": [{"namespaceSelector": {}}]},
-            ],
-        },
+pub fn policy(
+    names: &Names,
+    owner: &str,
+    ssh_cidrs: &[String],
+    gang: Option<&str>,
+) -> NetworkPolicy {
+    let workspace = (WORKSPACE_LABEL.to_owned(), names.name.clone());
+    let each_other = gang.map(|gang| NetworkPolicyIngressRule {
+        from: Some(vec![NetworkPolicyPeer {
+            pod_selector: Some(labelled([
+                workspace.clone(),
+                (OWNER_LABEL.to_owned(), gang.to_owned()),
+            ])),
+            ..NetworkPolicyPeer::default()
+        }]),
+        ports: None,
     });
-    // The API server drops an empty list, and would take each apply for a change.
-    if !ingress.is_empty() {
-        policy["spec"]["ingress"] = json!(ingress);
+    let by_ssh = (!ssh_cidrs.is_empty()).then(|| NetworkPolicyIngressRule {
+        from: Some(ssh_cidrs.iter().map(|cidr| network(cidr, None)).collect()),
+        ports: Some(vec![NetworkPolicyPort {
+            port: Some(IntOrString::Int(SSH_PORT)),
+            protocol: Some(TCP.to_owned()),
+            end_port: None,
+        }]),
+    });
+    let ingress: Vec<_> = each_other.into_iter().chain(by_ssh).collect();
+    let everything = vec![
+        network("0.0.0.0/0", Some(METADATA_IPV4)),
+        network("::/0", Some(METADATA_IPV6)),
+    ];
+    // Some network plugins take no pod for part of a network.
+    let pods = vec![NetworkPolicyPeer {
+        namespace_selector: Some(LabelSelector::default()),
+        ..NetworkPolicyPeer::default()
+    }];
+    NetworkPolicy {
+        metadata: identity::metadata(names, &names.name, owner),
+        spec: Some(NetworkPolicySpec {
+            pod_selector: Some(labelled([workspace])),
+            policy_types: Some(vec!["Ingress".to_owned(), "Egress".to_owned()]),
+            egress: Some([everything, pods].map(to).into()),
+            // The API server drops an empty list, and would take each apply for a change.
+            ingress: Some(ingress).filter(|rules| !rules.is_empty()),
+        }),
     }
-    policy
+}
+
+fn labelled<const N: usize>(labels: [(String, String); N]) -> LabelSelector {
+    LabelSelector {
+        match_labels: Some(labels.into()),
+        match_expressions: None,
+    }
+}
+
+fn network(cidr: &str, except: Option<&str>) -> NetworkPolicyPeer {
+    NetworkPolicyPeer {
+        ip_block: Some(IPBlock {
+            cidr: cidr.to_owned(),
+            except: except.map(|network| vec![network.to_owned()]),
+        }),
+        ..NetworkPolicyPeer::default()
+    }
+}
+
+fn to(peers: Vec<NetworkPolicyPeer>) -> NetworkPolicyEgressRule {
+    NetworkPolicyEgressRule {
+        to: Some(peers),
+        ports: None,
+    }
 }

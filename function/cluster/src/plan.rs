@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use api::cluster::ChosenPods;
 use api::lifecycle::WorkspaceState;
-use function_runtime::outcome::Unresolved;
+use function_runtime::desired::Composed;
+use function_runtime::outcome::{Refusal, Unresolved};
 use serde_json::{Map, Value, json};
 
 use crate::record::Record;
@@ -76,19 +77,20 @@ pub fn plan(
     let nodes = record.map_or(1, |record| record.pods.nodes);
     let watched = record.map_or(0, |record| watched(&record.pods));
     let mut plan = Plan {
-        objects: standing(wanted, seen, record),
+        objects: standing(wanted, seen, record)?,
         pods: record.map(|record| record.pods.clone()),
         step,
         notices: notices(wanted, seen, record, step),
     };
-    let leases = activity::leases(&wanted.names, &wanted.owner, watched);
-    plan.objects.extend(leases);
+    for (name, lease) in activity::leases(&wanted.names, &wanted.owner, watched) {
+        plan.objects.insert(name, Composed::manifest(&lease)?);
+    }
     if !wanted.deletes_what_is_left {
-        plan.objects.extend(homes::composed(wanted, seen, nodes));
+        plan.objects.extend(homes::composed(wanted, seen, nodes)?);
     }
     if let Some(record) = record.filter(|_| !goes) {
         plan.objects
-            .extend(stateful_set(wanted, seen, record, step));
+            .extend(stateful_set(wanted, seen, record, step)?);
     }
     Ok(plan)
 }
@@ -155,45 +157,51 @@ fn running_pods<'a>(
 ///
 /// Kubernetes refuses a binding to a role that is not there, Crossplane applies in no
 /// order, and gives up a pass at the first refusal: the binding comes one call later.
-fn standing(wanted: &Wanted, seen: Seen<'_>, record: Option<&Record>) -> BTreeMap<String, Value> {
+fn standing(
+    wanted: &Wanted,
+    seen: Seen<'_>,
+    record: Option<&Record>,
+) -> Result<BTreeMap<String, Value>, Refusal> {
     let Wanted { names, owner, .. } = wanted;
     let gang = record.filter(|record| record.pods.nodes > 1);
     let gang = gang.map(|record| record.owner.as_str());
     let binds = [resource_names::ROLE, resource_names::ROLE_BINDING];
     let binds = binds.iter().any(|key| seen.observed.contains_key(*key));
-    let mut objects = BTreeMap::from([
-        (resource_names::SERVICE, network::service(names, owner)),
+    let watched = record.map_or(0, |record| watched(&record.pods));
+    let policy = network::policy(names, owner, &wanted.ssh_cidrs, gang);
+    let keys = files::authorized_keys(names, owner, &wanted.public_keys);
+    let written = [
         (
-            resource_names::NETWORK_POLICY,
-            network::policy(names, owner, &wanted.ssh_cidrs, gang),
+            resource_names::SERVICE,
+            Composed::manifest(&network::service(names, owner)),
         ),
+        (resource_names::NETWORK_POLICY, Composed::manifest(&policy)),
         (
             resource_names::SERVICE_ACCOUNT,
-            identity::service_account(names, owner),
+            Composed::manifest(&identity::service_account(names, owner)),
         ),
         (
             resource_names::ROLE,
-            identity::role(
-                names,
-                owner,
-                record.map_or(0, |record| watched(&record.pods)),
-            ),
+            Composed::manifest(&identity::role(names, owner, watched)),
         ),
         (
             resource_names::ROLE_BINDING,
-            identity::role_binding(names, owner),
+            Composed::manifest(&identity::role_binding(names, owner)),
         ),
-        (resource_names::HOST_KEYS, identity::host_keys(names, owner)),
-        (resource_names::FILES, files::programs(names, owner)),
         (
-            resource_names::AUTHORIZED_KEYS,
-            files::authorized_keys(names, owner, &wanted.public_keys),
+            resource_names::HOST_KEYS,
+            Composed::manifest(&identity::host_keys(names, owner)),
         ),
-    ]);
-    objects.retain(|key, _| binds || *key != resource_names::ROLE_BINDING);
-    let owned = objects.into_iter();
-    owned
-        .map(|(key, object)| (key.to_owned(), object))
+        (
+            resource_names::FILES,
+            Composed::manifest(&files::programs(names, owner)),
+        ),
+        (resource_names::AUTHORIZED_KEYS, Composed::manifest(&keys)),
+    ];
+    written
+        .into_iter()
+        .filter(|(name, _)| binds || *name != resource_names::ROLE_BINDING)
+        .map(|(name, object)| Ok((name.to_owned(), object?)))
         .collect()
 }
 
@@ -233,17 +241,19 @@ fn stateful_set(
     seen: Seen<'_>,
     record: &Record,
     step: Step,
-) -> Option<(String, Value)> {
+) -> Result<Option<(String, Value)>, Refusal> {
     let observed = seen.stateful_set();
     if observed.is_none() && step == Step::Rest {
-        return None;
+        return Ok(None);
     }
     let there = observed
         .and_then(StatefulSet::home_template)
         .map(as_applied);
     let to_come = wanted.home.as_ref().filter(|_| observed.is_none());
     let to_come = to_come.map(|home| homes::template(&wanted.names, &wanted.owner, home));
-    let home = there.or(to_come);
+    let to_come = to_come.map(|home| Composed::manifest(&home)).transpose()?;
+    // What the API server refuses to change is written as it is read.
+    let home = there.or(to_come.map(without_type));
     let nodes = Nodes {
         names: &wanted.names,
         owner: &wanted.owner,
@@ -254,7 +264,16 @@ fn stateful_set(
         },
         home: home.as_ref(),
     };
-    Some((resource_names::STATEFUL_SET.to_owned(), nodes.manifest()))
+    let name = resource_names::STATEFUL_SET.to_owned();
+    Ok(Some((name, nodes.manifest()?)))
+}
+
+/// A volume claim template has neither API version nor kind.
+fn without_type(mut template: Value) -> Value {
+    if let Some(fields) = template.as_object_mut() {
+        fields.retain(|field, _| field == "metadata" || field == "spec");
+    }
+    template
 }
 
 /// An observed volume claim template, without what the API server adds.

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
+
+use crate::outcome::Refusal;
 
 /// Desired state of what this function owns.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,4 +28,15 @@ pub struct Composed {
     pub object: Value,
     /// Whether it is ready.
     pub ready: bool,
+}
+
+impl Composed {
+    /// An object that is to be written.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written as JSON.
+    pub fn manifest<T: Serialize>(object: &T) -> Result<Value, Refusal> {
+        serde_json::to_value(object).map_err(|problem| Refusal::unwritable("an object", &problem))
+    }
 }

@@ -1,0 +1,294 @@
+//! The containers of a node.
+
+use std::collections::BTreeMap;
+
+use api::lifecycle::PodAgent;
+use k8s_openapi::api::core::v1::{
+    Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, ExecAction, HTTPGetAction,
+    Lifecycle, LifecycleHandler, Probe, ResourceRequirements, SecurityContext, VolumeMount,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::Nodes;
+use super::volumes::field;
+use crate::seen::{CONTAINER, PREPARE};
+
+/// Where the programs are.
+const PROGRAMS: &str = "/opt/gpu-workspace/bin";
+/// torchrun's own default.
+const MASTER_PORT: &str = "29500";
+/// Where a node's main process says whether sshd answers (`programs/readiness.py`).
+const READINESS_PORT: i32 = 9022;
+/// Where Kubernetes' clients look for a token.
+const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// The container of the agent.
+const AGENT: &str = "agent";
+/// Where the owner finds the agent's program.
+const AGENT_PROGRAMS: &str = "/opt/gpu-workspace/agent";
+/// Where jobs are registered: the containers of a pod share its locks.
+const AGENT_RUN: &str = "/run/gpu-workspace-agent";
+
+impl Nodes<'_> {
+    /// Makes the host keys, or fetches them: the only container that may ask the API
+    /// server for anything.
+    fn prepare(self) -> Container {
+        Container {
+            name: PREPARE.to_owned(),
+            image: Some(self.record.pods.image.clone()),
+            command: Some(vec![format!("{PROGRAMS}/prepare")]),
+            env: Some(vec![variable("WORKSPACE_SECRET", self.names.host_keys())]),
+            // A pod asks for as much as its greediest container.
+            resources: Some(resources(
+                [("cpu", "10m"), ("memory", "64Mi")],
+                [("memory", "256Mi")],
+            )),
+            termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
+            security_context: Some(unprivileged()),
+            volume_mounts: Some(vec![
+                mount("files", PROGRAMS, true),
+                mount("host-keys", "/run/gpu-workspace", false),
+                mount("token", TOKEN, true),
+            ]),
+            ..Container::default()
+        }
+    }
+
+    pub(super) fn first_containers(self) -> Vec<Container> {
+        let agent = self.record.pods.agent.as_ref();
+        let agent = agent.map(|agent| [agent_program(agent), self.agent(agent)]);
+        agent
+            .into_iter()
+            .flatten()
+            .chain([self.prepare()])
+            .collect()
+    }
+
+    /// The agent, in a container of its own: what it says is not the owner's to say.
+    fn agent(self, agent: &PodAgent) -> Container {
+        let lease = format!("{}/$(POD_NAME)-activity", self.names.namespace);
+        let seconds = agent.report_seconds.to_string();
+        let arguments = [
+            "watch",
+            "--to",
+            "lease",
+            &lease,
+            "--report-interval",
+            &seconds,
+        ];
+        Container {
+            name: AGENT.to_owned(),
+            image: Some(agent.image.clone()),
+            restart_policy: Some("Always".to_owned()),
+            args: Some(arguments.map(str::to_owned).into()),
+            env: Some(vec![
+                field_variable("POD_NAME", "metadata.name"),
+                variable("GPU_WORKSPACE_RUN_DIR", AGENT_RUN.to_owned()),
+            ]),
+            resources: Some(agent_resources()),
+            security_context: Some(unprivileged()),
+            volume_mounts: Some(vec![
+                mount("agent-run", AGENT_RUN, false),
+                mount("home", "/home/developer", true),
+                mount("token", TOKEN, true),
+            ]),
+            ..Container::default()
+        }
+    }
+
+    pub(super) fn workspace(self) -> Container {
+        let pods = &self.record.pods;
+        let program = format!("{AGENT_PROGRAMS}/gpu-workspace-agent");
+        // Without `--owner`: the container has no other user.
+        let hook = pods.agent.as_ref().map(|_| LifecycleHandler {
+            exec: Some(ExecAction {
+                command: Some(vec![program, "pre-stop".to_owned()]),
+            }),
+            ..LifecycleHandler::default()
+        });
+        Container {
+            name: CONTAINER.to_owned(),
+            image: Some(pods.image.clone()),
+            command: Some(vec![format!("{PROGRAMS}/start")]),
+            env: Some(self.environment()),
+            ports: Some(vec![ContainerPort {
+                name: Some("ssh".to_owned()),
+                container_port: 22,
+                protocol: Some("TCP".to_owned()),
+                ..ContainerPort::default()
+            }]),
+            resources: Some(self.resources()),
+            readiness_probe: Some(Probe {
+                http_get: Some(HTTPGetAction {
+                    path: Some("/".to_owned()),
+                    port: IntOrString::Int(READINESS_PORT),
+                    ..HTTPGetAction::default()
+                }),
+                period_seconds: Some(2),
+                timeout_seconds: Some(5),
+                // A busy machine is no reason to call somebody's session lost.
+                failure_threshold: Some(5),
+                ..Probe::default()
+            }),
+            termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
+            security_context: Some(unprivileged()),
+            volume_mounts: Some(self.mounts()),
+            lifecycle: hook.map(|hook| Lifecycle {
+                pre_stop: Some(hook),
+                ..Lifecycle::default()
+            }),
+            ..Container::default()
+        }
+    }
+
+    /// No limit of CPU: what others leave idle speeds up whoever is at work.
+    fn resources(self) -> ResourceRequirements {
+        let pods = &self.record.pods;
+        let memory = ("memory".to_owned(), Quantity(pods.memory.clone()));
+        let gpus =
+            (pods.gpus > 0).then(|| (pods.gpu_resource.clone(), Quantity(pods.gpus.to_string())));
+        let limits: BTreeMap<_, _> = [memory].into_iter().chain(gpus).collect();
+        let mut requests = limits.clone();
+        requests.insert("cpu".to_owned(), Quantity(pods.cpu.clone()));
+        ResourceRequirements {
+            requests: Some(requests),
+            limits: Some(limits),
+            claims: None,
+        }
+    }
+
+    fn mounts(self) -> Vec<VolumeMount> {
+        let pods = &self.record.pods;
+        let mut mounts = vec![
+            mount("files", PROGRAMS, true),
+            mount("authorized-keys", "/etc/gpu-workspace/ssh", true),
+            mount("host-keys", "/run/gpu-workspace", false),
+            mount("home", "/home/developer", false),
+            mount("shm", "/dev/shm", false),
+        ];
+        if pods.service_account_token {
+            mounts.push(mount("token", TOKEN, true));
+        }
+        if pods.agent.is_some() {
+            mounts.push(mount("agent", AGENT_PROGRAMS, true));
+            mounts.push(mount("agent-run", AGENT_RUN, false));
+        }
+        let shared = pods.shared_volumes.iter().enumerate();
+        mounts.extend(shared.map(|(n, shared)| VolumeMount {
+            sub_path: shared.sub_path.clone(),
+            ..mount(&format!("shared-{n}"), &shared.mount_path, shared.read_only)
+        }));
+        mounts
+    }
+
+    /// torchrun reads its options from `PET_` variables; never the ranks and sizes
+    /// that it sets itself.
+    fn environment(self) -> Vec<EnvVar> {
+        let pods = &self.record.pods;
+        let names = self.names.in_domain(&self.record.domain);
+        let hosts: Vec<String> = (0..pods.nodes).map(|node| names.host(node)).collect();
+        let fixed = [
+            ("WORKSPACE_NAME", names.name.clone()),
+            ("WORKSPACE_NAMESPACE", names.namespace.clone()),
+            ("WORKSPACE_HOSTS", hosts.join(" ")),
+            ("WORKSPACE_OPENCV_VERSION", pods.opencv_version.clone()),
+            ("WORKSPACE_PYTORCH_VERSION", pods.pytorch_version.clone()),
+            ("PET_NNODES", pods.nodes.to_string()),
+            ("PET_NPROC_PER_NODE", pods.gpus.max(1).to_string()),
+            ("PET_MASTER_ADDR", names.host(0)),
+            ("PET_MASTER_PORT", MASTER_PORT.to_owned()),
+        ];
+        let run = pods.agent.as_ref();
+        let run = run.map(|_| variable("GPU_WORKSPACE_RUN_DIR", AGENT_RUN.to_owned()));
+        let pod_index = "metadata.labels['apps.kubernetes.io/pod-index']";
+        let nccl = pods.nccl.iter();
+        fixed
+            .map(|(name, value)| variable(name, value))
+            .into_iter()
+            .chain(run)
+            .chain([field_variable("PET_NODE_RANK", pod_index)])
+            .chain(nccl.map(|(name, value)| variable(name, value.clone())))
+            .collect()
+    }
+}
+
+fn variable(name: &str, value: String) -> EnvVar {
+    EnvVar {
+        name: name.to_owned(),
+        value: Some(value),
+        value_from: None,
+    }
+}
+
+/// A variable with a field of the pod.
+fn field_variable(name: &str, path: &str) -> EnvVar {
+    EnvVar {
+        name: name.to_owned(),
+        value: None,
+        value_from: Some(EnvVarSource {
+            field_ref: Some(field(path)),
+            ..EnvVarSource::default()
+        }),
+    }
+}
+
+fn mount(volume: &str, path: &str, read_only: bool) -> VolumeMount {
+    VolumeMount {
+        name: volume.to_owned(),
+        mount_path: path.to_owned(),
+        read_only: read_only.then_some(true),
+        ..VolumeMount::default()
+    }
+}
+
+/// Brings the agent's program to the owner, who registers jobs with it.
+fn agent_program(agent: &PodAgent) -> Container {
+    Container {
+        name: "agent-program".to_owned(),
+        image: Some(agent.image.clone()),
+        args: Some(vec!["install".to_owned(), AGENT_PROGRAMS.to_owned()]),
+        resources: Some(agent_resources()),
+        security_context: Some(unprivileged()),
+        volume_mounts: Some(vec![mount("agent", AGENT_PROGRAMS, false)]),
+        ..Container::default()
+    }
+}
+
+fn agent_resources() -> ResourceRequirements {
+    resources([("cpu", "5m"), ("memory", "16Mi")], [("memory", "64Mi")])
+}
+
+fn resources<const R: usize, const L: usize>(
+    requests: [(&str, &str); R],
+    limits: [(&str, &str); L],
+) -> ResourceRequirements {
+    let quantity = |(name, amount): (&str, &str)| (name.to_owned(), Quantity(amount.to_owned()));
+    ResourceRequirements {
+        requests: Some(requests.map(quantity).into()),
+        limits: Some(limits.map(quantity).into()),
+        claims: None,
+    }
+}
+
+/// What Pod Security's level `restricted` asks of a container.
+fn unprivileged() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        capabilities: Some(Capabilities {
+            drop: Some(vec!["ALL".to_owned()]),
+            add: None,
+        }),
+        ..SecurityContext::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kubelet_asks_where_the_node_answers() {
+        let line = format!("\nPORT = {READINESS_PORT}\n");
+        assert!(include_str!("../../programs/readiness.py").contains(&line));
+    }
+}
