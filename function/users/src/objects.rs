@@ -3,11 +3,21 @@
 use std::collections::BTreeMap;
 
 use api::dev_user::{DevUserPolicy, DevUserSpec, SubjectKind};
+use function_runtime::desired::Composed;
+use function_runtime::outcome::Refusal;
 use function_workspace::labels::KUEUE;
-use serde_json::{Map, Value, json};
+use k8s_openapi::api::core::v1::{
+    LimitRange, LimitRangeItem, LimitRangeSpec, Namespace, ResourceQuota, ResourceQuotaSpec,
+};
+use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicySpec};
+use k8s_openapi::api::rbac::v1::{RoleBinding, RoleRef, Subject};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use serde_json::{Value, json};
 
 use crate::resource_names;
 
+const RBAC: &str = "rbac.authorization.k8s.io";
 /// The composite's kind.
 pub const KIND: &str = "DevUser";
 
@@ -26,36 +36,49 @@ pub struct User<'a> {
 
 impl User<'_> {
     /// The namespace. Its label is what a workspace's policy binds owners to.
-    pub fn namespace(self) -> Value {
-        let mut labels: BTreeMap<&str, &str> = BTreeMap::new();
-        let further = self.policy.namespace_labels.iter();
-        labels.extend(further.map(|(key, value)| (key.as_str(), value.as_str())));
-        labels.insert(&self.policy.owner_label, self.name);
-        json!({
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {"name": self.namespace, "labels": labels},
-        })
+    pub fn namespace(self) -> Namespace {
+        let mut labels = self.policy.namespace_labels.clone();
+        labels.insert(self.policy.owner_label.clone(), self.name.to_owned());
+        Namespace {
+            metadata: ObjectMeta {
+                name: Some(self.namespace.to_owned()),
+                labels: Some(labels),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        }
     }
 
-    /// What is in it, by key.
-    pub fn contents(self) -> BTreeMap<String, Value> {
+    /// What is in it, by composition resource name.
+    ///
+    /// # Errors
+    ///
+    /// One of them cannot be written.
+    pub fn contents(self) -> Result<BTreeMap<String, Value>, Refusal> {
+        let limits = self.limits().map(|limits| Composed::manifest(&limits));
+        let quota = self.quota().map(|quota| Composed::manifest(&quota));
         let always = [
-            (resource_names::OWNER_ROLE_BINDING, self.role_binding()),
-            (resource_names::DEFAULT_DENY, self.default_deny()),
+            (
+                resource_names::OWNER_ROLE_BINDING,
+                Composed::manifest(&self.role_binding()),
+            ),
+            (
+                resource_names::DEFAULT_DENY,
+                Composed::manifest(&self.default_deny()),
+            ),
         ];
         let asked = [
-            (resource_names::QUOTA, self.quota()),
-            (resource_names::LIMITS, self.limits()),
-            (resource_names::LOCAL_QUEUE, self.local_queue()),
+            (resource_names::QUOTA, quota),
+            (resource_names::LIMITS, limits),
+            (resource_names::LOCAL_QUEUE, self.local_queue().map(Ok)),
         ];
         let asked = asked
             .into_iter()
-            .filter_map(|(key, object)| Some((key, object?)));
+            .filter_map(|(name, object)| Some((name, object?)));
         always
             .into_iter()
             .chain(asked)
-            .map(|(key, object)| (key.to_owned(), object))
+            .map(|(name, object)| Ok((name.to_owned(), object?)))
             .collect()
     }
 
@@ -77,72 +100,74 @@ impl User<'_> {
 
     /// The owner's rights, in this namespace only. The role is a `ClusterRole` that the
     /// platform team installs: Crossplane may bind it without having those rights.
-    fn role_binding(self) -> Value {
-        let subject = |kind: SubjectKind, name: &str| {
-            let kind = match kind {
-                SubjectKind::User => "User",
-                SubjectKind::Group => "Group",
-            };
-            json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name})
+    fn role_binding(self) -> RoleBinding {
+        let subject = |kind: SubjectKind, name: &str| Subject {
+            api_group: Some(RBAC.to_owned()),
+            kind: match kind {
+                SubjectKind::User => "User".to_owned(),
+                SubjectKind::Group => "Group".to_owned(),
+            },
+            name: name.to_owned(),
+            namespace: None,
         };
         let named = self.spec.subjects.iter();
-        let mut subjects: Vec<Value> = named.map(|s| subject(s.kind, &s.name)).collect();
+        let mut subjects: Vec<Subject> = named.map(|s| subject(s.kind, &s.name)).collect();
         if subjects.is_empty() {
             subjects.push(subject(SubjectKind::User, self.name));
         }
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": self.metadata("owner"),
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": self.policy.owner_role,
+        RoleBinding {
+            metadata: self.metadata("owner"),
+            role_ref: RoleRef {
+                api_group: Some(RBAC.to_owned()),
+                kind: "ClusterRole".to_owned(),
+                name: self.policy.owner_role.clone(),
             },
-            "subjects": subjects,
-        })
+            subjects: Some(subjects),
+        }
     }
 
     /// Nobody reaches a pod, and no pod reaches anybody, unless another policy says
     /// so, as each workspace's own does.
-    fn default_deny(self) -> Value {
-        json!({
-            "apiVersion": "networking.k8s.io/v1",
-            "kind": "NetworkPolicy",
-            "metadata": self.metadata("default-deny"),
-            "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
-        })
+    fn default_deny(self) -> NetworkPolicy {
+        NetworkPolicy {
+            metadata: self.metadata("default-deny"),
+            spec: Some(NetworkPolicySpec {
+                pod_selector: Some(LabelSelector::default()),
+                policy_types: Some(vec!["Ingress".to_owned(), "Egress".to_owned()]),
+                ..NetworkPolicySpec::default()
+            }),
+        }
     }
 
-    fn quota(self) -> Option<Value> {
+    fn quota(self) -> Option<ResourceQuota> {
         let mut hard = self.policy.quota.clone();
         hard.extend(self.spec.quota.clone());
-        (!hard.is_empty()).then(|| {
-            json!({
-                "apiVersion": "v1",
-                "kind": "ResourceQuota",
-                "metadata": self.metadata("quota"),
-                "spec": {"hard": hard},
-            })
+        (!hard.is_empty()).then(|| ResourceQuota {
+            metadata: self.metadata("quota"),
+            spec: Some(ResourceQuotaSpec {
+                hard: Some(quantities(&hard)),
+                ..ResourceQuotaSpec::default()
+            }),
+            status: None,
         })
     }
 
-    fn limits(self) -> Option<Value> {
+    fn limits(self) -> Option<LimitRange> {
         let defaults = self.policy.container_defaults.as_ref()?;
-        let mut limit = Map::new();
-        limit.insert("type".to_owned(), json!("Container"));
-        if !defaults.requests.is_empty() {
-            limit.insert("defaultRequest".to_owned(), json!(defaults.requests));
-        }
-        if !defaults.limits.is_empty() {
-            limit.insert("default".to_owned(), json!(defaults.limits));
-        }
-        Some(json!({
-            "apiVersion": "v1",
-            "kind": "LimitRange",
-            "metadata": self.metadata("container-defaults"),
-            "spec": {"limits": [limit]},
-        }))
+        let given =
+            |amounts: &BTreeMap<String, String>| (!amounts.is_empty()).then(|| quantities(amounts));
+        let container = LimitRangeItem {
+            type_: "Container".to_owned(),
+            default_request: given(&defaults.requests),
+            default: given(&defaults.limits),
+            ..LimitRangeItem::default()
+        };
+        Some(LimitRange {
+            metadata: self.metadata("container-defaults"),
+            spec: Some(LimitRangeSpec {
+                limits: vec![container],
+            }),
+        })
     }
 
     fn local_queue(self) -> Option<Value> {
@@ -150,12 +175,23 @@ impl User<'_> {
         Some(json!({
             "apiVersion": KUEUE,
             "kind": "LocalQueue",
-            "metadata": self.metadata(&queue.name),
+            "metadata": {"name": queue.name, "namespace": self.namespace},
             "spec": {"clusterQueue": queue.cluster_queue},
         }))
     }
 
-    fn metadata(self, name: &str) -> Value {
-        json!({"name": name, "namespace": self.namespace})
+    fn metadata(self, name: &str) -> ObjectMeta {
+        ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(self.namespace.to_owned()),
+            ..ObjectMeta::default()
+        }
     }
+}
+
+fn quantities(amounts: &BTreeMap<String, String>) -> BTreeMap<String, Quantity> {
+    let amounts = amounts.iter();
+    amounts
+        .map(|(name, amount)| (name.clone(), Quantity(amount.clone())))
+        .collect()
 }

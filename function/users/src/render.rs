@@ -96,10 +96,11 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     let observed = &request.observed;
     let contents = protection::contents(request);
     let protection = protection::reason(user.policy, user.namespace, &contents);
-    let mut objects = BTreeMap::from([(resource_names::NAMESPACE.to_owned(), user.namespace())]);
+    let namespace = Composed::manifest(&user.namespace())?;
+    let mut objects = BTreeMap::from([(resource_names::NAMESPACE.to_owned(), namespace)]);
     // The API server refuses what belongs into a namespace that is not there.
     if observed.contains_key(resource_names::NAMESPACE) {
-        objects.extend(user.contents());
+        objects.extend(user.contents()?);
     }
     if let Some(reason) = &protection {
         objects.insert(
