@@ -3,7 +3,7 @@
 use function_workspace::cause::Cause;
 
 use crate::names::Names;
-use crate::seen::{CONTAINER, Doing, PREPARE, Pod};
+use crate::seen::{CONTAINER, Doing, Ended, PREPARE, Pod};
 
 /// The reason of a pod that no machine takes, for its own sake.
 pub const UNSCHEDULABLE: &str = "Unschedulable";
@@ -60,8 +60,9 @@ pub fn verdict(name: &str, pod: Option<Pod<'_>>, names: &Names) -> Verdict {
 
 /// What keeps a container from running.
 fn trouble(name: &str, pod: Pod<'_>, container: &str) -> Option<Verdict> {
+    let limit = pod.memory_limit(container);
     let last = match pod.last_run(container) {
-        Doing::Ended { code, message } => ended(code, message),
+        Doing::Ended(ended) => said(ended, limit),
         _ => "it says nothing of why".to_owned(),
     };
     match pod.container(container) {
@@ -85,11 +86,11 @@ fn trouble(name: &str, pod: Pod<'_>, container: &str) -> Option<Verdict> {
             }
             _ => None,
         },
-        Doing::Ended { code, message } if code != 0 => Some(waits(
+        Doing::Ended(ended) if ended.code != 0 => Some(waits(
             "ContainerEnded",
             format!(
                 "pod {name}: container {container} ended: {}",
-                ended(code, message)
+                said(ended, limit)
             ),
         )),
         _ => None,
@@ -103,13 +104,14 @@ fn pull(message: &str) -> &str {
         .map_or(message, |(_, said)| said)
 }
 
-fn ended(code: i64, message: &str) -> String {
-    match (code, message) {
-        // By the kernel, and nobody was left to say a word.
-        (137, "") => "killed (137), as for more memory than its limit".to_owned(),
-        (code, "") => format!("exit status {code}"),
+/// How a container's run ended, in words.
+fn said(ended: Ended<'_>, memory_limit: Option<&str>) -> String {
+    match (ended.reason, memory_limit) {
+        ("OOMKilled", Some(limit)) => format!("out of memory (OOMKilled), its limit is {limit}"),
+        ("OOMKilled", None) => "out of memory (OOMKilled)".to_owned(),
+        _ if ended.message.is_empty() => format!("exit status {}", ended.code),
         // Programs end with what matters; what comes before may hold times.
-        (_, message) => message.lines().last().unwrap_or_default().to_owned(),
+        _ => ended.message.lines().last().unwrap_or_default().to_owned(),
     }
 }
 
@@ -119,4 +121,49 @@ fn waits(reason: &str, message: String) -> Verdict {
 
 fn needs_person(reason: &str, message: String) -> Verdict {
     Verdict::NeedsPerson(Cause::new(reason, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use function_runtime::composite::Origin;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn message(terminated: &Value) -> String {
+        let pod = json!({
+            "metadata": {"name": "alice-0"},
+            "spec": {"containers": [
+                {"name": CONTAINER, "resources": {"limits": {"memory": "16Gi"}}},
+            ]},
+            "status": {"containerStatuses": [
+                {"name": CONTAINER, "state": {"terminated": terminated}},
+            ]},
+        });
+        let origin = Origin {
+            namespace: "team-vision".to_owned(),
+            name: "alice".to_owned(),
+        };
+        let names = Names::of(&origin, "cluster.local");
+        match verdict("alice-0", Some(Pod::new(&pod)), &names) {
+            Verdict::Waits(cause) => cause.message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_what_kubernetes_calls_out_of_memory_is_called_that() {
+        let oom = json!({"exitCode": 137, "reason": "OOMKilled", "message": "step 4"});
+        assert!(
+            message(&oom).ends_with("out of memory (OOMKilled), its limit is 16Gi"),
+            "{}",
+            message(&oom)
+        );
+        let killed = json!({"exitCode": 137, "reason": "Error"});
+        assert!(
+            message(&killed).ends_with("ended: exit status 137"),
+            "{}",
+            message(&killed)
+        );
+    }
 }

@@ -48,7 +48,7 @@ impl<'a> Seen<'a> {
 
     /// The pods that exist, in no order.
     pub fn pods(self) -> impl Iterator<Item = Pod<'a>> {
-        self.pods.unwrap_or_default().iter().map(Pod)
+        self.pods.unwrap_or_default().iter().map(Pod::new)
     }
 
     /// Whether Crossplane has looked for pods.
@@ -141,12 +141,36 @@ pub enum Doing<'a> {
     /// It runs.
     Running,
     /// It ended.
-    Ended { code: i64, message: &'a str },
+    Ended(Ended<'a>),
     /// Nobody says.
     Unknown,
 }
 
+/// How a container's run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended<'a> {
+    /// Its exit status.
+    pub code: i64,
+    /// Kubernetes' word for it, for example `OOMKilled`.
+    pub reason: &'a str,
+    /// What it said last.
+    pub message: &'a str,
+}
+
 impl<'a> Pod<'a> {
+    /// Looks at an observed pod.
+    pub fn new(observed: &'a Value) -> Self {
+        Self(observed)
+    }
+
+    /// How much memory a container may use.
+    pub fn memory_limit(self, container: &str) -> Option<&'a str> {
+        let containers = self.0.get("spec")?.get("containers")?.as_array()?;
+        let mut containers = containers.iter();
+        let named = containers.find(|c| text(c, &["name"]) == Some(container))?;
+        text(named, &["resources", "limits", "memory"])
+    }
+
     /// Its name.
     pub fn name(self) -> &'a str {
         ObservedObject::new(self.0).name()
@@ -208,10 +232,11 @@ impl<'a> Pod<'a> {
             };
         }
         if let Some(ended) = state.get("terminated") {
-            return Doing::Ended {
+            return Doing::Ended(Ended {
                 code: number(ended, &["exitCode"]),
+                reason: text(ended, &["reason"]).unwrap_or_default(),
                 message: text(ended, &["message"]).unwrap_or_default().trim(),
-            };
+            });
         }
         match state.get("running") {
             Some(_) => Doing::Running,
