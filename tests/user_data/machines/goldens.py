@@ -10,7 +10,7 @@ import yaml
 
 FUNCTION = Path(__file__).resolve().parents[3] / "function"
 CASES = FUNCTION / "tests/cases"
-SCRIPTS = FUNCTION / "src/user_data"
+SCRIPTS = FUNCTION / "ec2/src/user_data"
 # Where the script of a home volume gets the one that keeps host keys.
 HOST_KEYS_BEFORE = "uid=$(id -u developer)\n"
 
