@@ -110,7 +110,7 @@ def test_an_instance_writes_two_tags_of_itself_and_no_other() -> None:
     assert condition["StringEquals"] == itself
     # ForAllValues alone is true of a request without tags.
     assert condition["Null"] == {"aws:TagKeys": "false"}
-    source = (ROOT / "api/src/activity.rs").read_text()
+    source = (ROOT / "agent/report/src/lib.rs").read_text()
     keys = re.findall(r'^pub const (?:REPORT|HOST_KEY): &str = "(.*)";', source, re.M)
     assert condition["ForAllValues:StringEquals"] == {"aws:TagKeys": keys}
 
