@@ -229,11 +229,13 @@ mod tests {
         let combined = Arc::new(Combined::new(echo.clone(), LIMITS));
         let ids: Vec<String> = (0..35).map(|n| format!("i-{n:02}")).collect();
         let asked: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let began = Instant::now();
         assert_eq!(answered(&combined, &asked).await, ids);
         assert_eq!(echo.sizes(), [10, 10, 10, 5]);
-        let calls = echo.calls.lock().unwrap();
-        for pair in calls.windows(2) {
-            assert!(pair[1].at - pair[0].at >= LIMITS.apart);
+        // On a busy machine a call is noted later than it is made, so two of them may look
+        // closer than they were.
+        for (earlier, call) in (0..).zip(echo.calls.lock().unwrap().iter()) {
+            assert!(call.at - began >= LIMITS.apart * earlier);
         }
     }
 
