@@ -10,15 +10,6 @@
 //! `catalogue` types the data of the EnvironmentConfig that the function reads.
 //! XRDs, CRDs and the input's schema under `xrds/` and `package/` are generated
 //! from these types by `cargo xtask codegen`.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "a test fails by panicking"
-    )
-)]
 
 pub mod capacity;
 pub mod catalogue;

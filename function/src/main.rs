@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use clap::Parser;
 use function_gpu_workspace::kinds::KINDS;
+use function_runtime::request::Request;
+use function_runtime::response::Response;
 use function_sdk_rust::logging;
 use function_server::Arguments;
-use function_server::answer::answer;
-use function_server::grpc::endpoint::Function;
 use function_workspace::spending::Spending;
-use jiff::Timestamp;
+use prometheus_client::collector::Collector;
 
 /// A call makes thousands of small allocations and frees them together.
 #[global_allocator]
@@ -21,20 +21,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     logging::configure(arguments.debug);
-    let now = arguments.now;
     let spending = Arc::new(Spending::default());
     let observed = Arc::clone(&spending);
-    let answering = Box::leak(Box::new(move |call| {
-        let now = now.unwrap_or_else(Timestamp::now);
-        answer(KINDS, call, now, |request, response| {
-            observed.observe(request, response, Instant::now());
-        })
+    let observe = Box::leak(Box::new(move |request: &Request, response: &Response| {
+        observed.observe(request, response, Instant::now());
     }));
-    let function = Function {
-        kinds: KINDS,
-        answer: answering,
-    };
-    match function_server::run(function, vec![Box::new(spending)], &arguments).await {
+    let collectors: Vec<Box<dyn Collector>> = vec![Box::new(spending)];
+    match function_server::run(KINDS, observe, collectors, &arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("function-gpu-workspace: {error}");

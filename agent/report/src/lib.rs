@@ -6,15 +6,6 @@
 //! A source has the time of its last sign of use; `none` where there was none since the
 //! machine started, `absent` where the machine has no such source, `unknown` where it could
 //! not be looked at. `at` is the time of the report. A source that is in use has `at` itself.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "a test fails by panicking"
-    )
-)]
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,9 @@
 //! Who the pods are to the API server, and the host keys that they share.
 
+use std::collections::BTreeMap;
+
 use function_workspace::labels::OWNER_LABEL;
+use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -15,19 +18,22 @@ pub fn metadata(names: &Names, name: &str, owner: &str) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),
         namespace: Some(names.namespace.clone()),
-        labels: Some(
-            [
-                (WORKSPACE_LABEL.to_owned(), names.name.clone()),
-                (OWNER_LABEL.to_owned(), owner.to_owned()),
-            ]
-            .into(),
-        ),
+        labels: Some(labels(names, owner)),
         ..ObjectMeta::default()
     }
 }
 
-/// The Secret for the host keys, empty: the first pod fills it. Its contents are no
-/// part of desired state, so that nobody but the API server and the pods has them.
+/// The labels of a workspace's objects and pods.
+pub fn labels(names: &Names, owner: &str) -> BTreeMap<String, String> {
+    [
+        (WORKSPACE_LABEL.to_owned(), names.name.clone()),
+        (OWNER_LABEL.to_owned(), owner.to_owned()),
+    ]
+    .into()
+}
+
+/// The Secret for the host keys, empty: the first pod fills it. Its contents are no part of
+/// desired state, so Crossplane and this function never hold them.
 pub fn host_keys(names: &Names, owner: &str) -> Secret {
     Secret {
         metadata: metadata(names, &names.host_keys(), owner),
@@ -67,12 +73,12 @@ pub fn role_binding(names: &Names, owner: &str) -> RoleBinding {
     RoleBinding {
         metadata: metadata(names, &names.name, owner),
         role_ref: RoleRef {
-            api_group: Some("rbac.authorization.k8s.io".to_owned()),
-            kind: "Role".to_owned(),
+            api_group: Some(Role::GROUP.to_owned()),
+            kind: Role::KIND.to_owned(),
             name: names.name.clone(),
         },
         subjects: Some(vec![Subject {
-            kind: "ServiceAccount".to_owned(),
+            kind: ServiceAccount::KIND.to_owned(),
             name: names.name.clone(),
             namespace: Some(names.namespace.clone()),
             api_group: None,

@@ -7,15 +7,6 @@
 //!
 //! What pods are made of is chosen when they start and kept in status until they
 //! stop: neither a changed flavor nor a changed claim ends somebody's work.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "a test fails by panicking"
-    )
-)]
 
 mod activity;
 mod choice;

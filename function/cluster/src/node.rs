@@ -104,7 +104,7 @@ fn pull(message: &str) -> &str {
         .map_or(message, |(_, said)| said)
 }
 
-/// How a container's run ended, in words.
+/// Tells the user how a container's run ended.
 fn said(ended: Ended<'_>, memory_limit: Option<&str>) -> String {
     match (ended.reason, memory_limit) {
         ("OOMKilled", Some(limit)) => format!("out of memory (OOMKilled), its limit is {limit}"),

@@ -87,19 +87,23 @@ impl Placed for InCluster<'_> {
         parameters: &WorkspaceParameters,
         course: &Course,
     ) -> Result<Composition, Unresolved> {
-        let (state, rest) = match course {
-            Course::Rest { cause, phase, .. } => (WorkspaceState::Stopped, Some((cause, *phase))),
+        let stays = Leftovers::Stay;
+        let (state, leftovers, rest) = match course {
+            Course::Rest {
+                leftovers,
+                cause,
+                phase,
+            } => (WorkspaceState::Stopped, *leftovers, Some((cause, *phase))),
             Course::Run { budget, .. } => match budget {
-                Allowance::Run => (WorkspaceState::Running, None),
-                // Pods that run stay what they are in any case.
-                Allowance::Keep if !self.is_stopping() => (WorkspaceState::Running, None),
-                Allowance::Keep => (WorkspaceState::Stopped, None),
-                Allowance::Wait(cause) => (WorkspaceState::Stopped, Some((cause, Phase::Queued))),
+                Allowance::Run => (WorkspaceState::Running, stays, None),
+                // Pods do not change while they run, so running is keeping them.
+                Allowance::Keep if !self.is_stopping() => (WorkspaceState::Running, stays, None),
+                Allowance::Keep => (WorkspaceState::Stopped, stays, None),
+                Allowance::Wait(cause) => {
+                    let queued = Some((cause, Phase::Queued));
+                    (WorkspaceState::Stopped, stays, queued)
+                }
             },
-        };
-        let leftovers = match course {
-            Course::Rest { leftovers, .. } => *leftovers,
-            Course::Run { .. } => Leftovers::Stay,
         };
         let wanted = wanted::wanted(policy, self.claimed, parameters, state, leftovers)?;
         let plan = plan::plan(&wanted, self.seen, self.claimed.previous.pods.as_ref())?;
@@ -119,7 +123,7 @@ impl Placed for InCluster<'_> {
         .report();
         Ok(Composition {
             notices: plan.notices,
-            // The pods run on; what they would be next time is another matter.
+            // What the next pods would be made of does not concern those that run.
             unresolved: wanted.made_from.as_ref().err().map(Unresolved::reason),
             ..self.composed(report, plan.objects)
         })

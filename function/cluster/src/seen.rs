@@ -153,7 +153,7 @@ pub struct Ended<'a> {
     pub code: i64,
     /// Kubernetes' word for it, for example `OOMKilled`.
     pub reason: &'a str,
-    /// What it said last.
+    /// Its termination message; kubelet falls back to the end of its log.
     pub message: &'a str,
 }
 

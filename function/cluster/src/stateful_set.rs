@@ -4,11 +4,8 @@
 //! What is rendered for the same arguments never changes within a behaviour version,
 //! or Kueue would refuse it while the workspace runs.
 
-use std::collections::BTreeMap;
-
 use function_runtime::desired::Composed;
 use function_runtime::outcome::Refusal;
-use function_workspace::labels::OWNER_LABEL;
 use k8s_openapi::api::apps::v1::{
     StatefulSet, StatefulSetPersistentVolumeClaimRetentionPolicy, StatefulSetSpec,
     StatefulSetUpdateStrategy,
@@ -19,6 +16,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde_json::{Value, json};
 
+use crate::identity;
 use crate::names::{Names, WORKSPACE_LABEL};
 use crate::record::{self, Record};
 use crate::seen::CONTAINER;
@@ -63,7 +61,7 @@ impl Nodes<'_> {
 
     fn stateful_set(self) -> StatefulSet {
         let Self { names, record, .. } = self;
-        let mut own = labels(names, self.owner);
+        let mut own = identity::labels(names, self.owner);
         // Kueue copies them to the pods itself.
         if let Some(queue) = &record.pods.queue {
             own.insert("kueue.x-k8s.io/queue-name".to_owned(), queue.name.clone());
@@ -72,11 +70,9 @@ impl Nodes<'_> {
         }
         StatefulSet {
             metadata: ObjectMeta {
-                name: Some(names.name.clone()),
-                namespace: Some(names.namespace.clone()),
                 labels: Some(own),
                 annotations: Some([(record::ANNOTATION.to_owned(), record.written())].into()),
-                ..ObjectMeta::default()
+                ..identity::metadata(names, &names.name, self.owner)
             },
             spec: StatefulSetSpec {
                 service_name: Some(names.name.clone()),
@@ -107,7 +103,7 @@ impl Nodes<'_> {
         let default_container = "kubectl.kubernetes.io/default-container".to_owned();
         PodTemplateSpec {
             metadata: Some(ObjectMeta {
-                labels: Some(labels(self.names, &self.record.owner)),
+                labels: Some(identity::labels(self.names, &self.record.owner)),
                 annotations: Some([(default_container, CONTAINER.to_owned())].into()),
                 ..ObjectMeta::default()
             }),
@@ -163,12 +159,4 @@ fn tolerated(toleration: &api::flavor::Toleration) -> Toleration {
         effect: toleration.effect.clone(),
         toleration_seconds: None,
     }
-}
-
-fn labels(names: &Names, owner: &str) -> BTreeMap<String, String> {
-    [
-        (WORKSPACE_LABEL.to_owned(), names.name.clone()),
-        (OWNER_LABEL.to_owned(), owner.to_owned()),
-    ]
-    .into()
 }

@@ -24,8 +24,8 @@ pub fn check_region(
     Err(Violation::new("spec.parameters.region", problem).into())
 }
 
-/// The workspace's market: the claim's, or else the policy's. A home stays with whoever
-/// keeps it.
+/// The workspace's market: the claim's, or else the policy's. It cannot change between
+/// provider-aws and a `SpotPool` while one of them has the home volume.
 pub fn capacity_type(
     parameters: &WorkspaceParameters,
     policy: &WorkspacePolicy,

@@ -60,19 +60,19 @@ impl<'a> Seen<'a> {
             Some(choice) => self.target(choice, paths),
             None => self.without_compute(),
         };
-        let key = choice.map(|choice| choice.target).unwrap_or_default();
-        let holder = self.instances.get(key.as_str()).copied();
+        let key = choice.as_ref().map(|choice| choice.target.as_str());
+        let holder = key.and_then(|key| self.instances.get(key)).copied();
         let resources = self.observed.iter().map(|(name, observed)| {
             let object = self.kept(name, observed);
-            let ready = self.is_ready(name, &key, &target);
+            let ready = self.is_ready(name, key, &target);
             (name.clone(), desired::Composed { object, ready })
         });
         Composed {
             resources: resources.collect(),
             serving: None,
             has_old_user_data: false,
-            home: self
-                .home_of_pool(&key)
+            home: key
+                .and_then(|key| self.home_of_pool(key))
                 .or_else(|| self.home.exists().then(|| self.home.finding(holder))),
             target,
         }
@@ -110,7 +110,7 @@ impl<'a> Seen<'a> {
         });
         objects.extend(usages::usages(&wanted.origin.namespace, self.observed));
         let resources = objects.into_iter().map(|(key, object)| {
-            let ready = self.is_ready(&key, &choice.target, &target);
+            let ready = self.is_ready(&key, Some(&choice.target), &target);
             (key, desired::Composed { object, ready })
         });
         Ok(Composed {
@@ -258,8 +258,8 @@ impl<'a> Seen<'a> {
         )
     }
 
-    fn is_ready(&self, key: &str, target: &str, finding: &Finding) -> bool {
-        if key == target {
+    fn is_ready(&self, key: &str, target: Option<&str>, finding: &Finding) -> bool {
+        if Some(key) == target {
             finding.serves_well()
         } else {
             self.is_in_order(key)

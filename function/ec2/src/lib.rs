@@ -2,15 +2,6 @@
 //! upbound's.
 //!
 //! [`fn@render`] decides.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "a test fails by panicking"
-    )
-)]
 
 mod capacity;
 mod claim_paths;

@@ -49,15 +49,6 @@
 //! let desired = Kinds(&[&Team]).render(&call).desired.unwrap();
 //! assert_eq!(desired.resources["namespace"].object["metadata"]["name"], "vision");
 //! ```
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "a test fails by panicking"
-    )
-)]
 
 pub mod composite;
 pub mod connection;

@@ -14,16 +14,6 @@
 //! Without its limit, prost would let 4 MB of nesting overflow the stack of a
 //! thread and end the process, for every client.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "a test fails by panicking"
-    )
-)]
-
 pub mod answer;
 mod arguments;
 pub mod decode;
@@ -37,6 +27,7 @@ mod signals;
 use std::sync::Arc;
 use std::time::Duration;
 
+use function_runtime::kind::Kinds;
 use prometheus_client::collector::Collector;
 use rustls::ServerConfig;
 use tokio::sync::{oneshot, watch};
@@ -50,7 +41,7 @@ pub use arguments::Arguments;
 pub use error::Error;
 
 use grpc::descriptors;
-use grpc::endpoint::{Endpoint, Function, Package, V1, V1Beta1};
+use grpc::endpoint::{Endpoint, Function, Observe, Package, V1, V1Beta1};
 use listen::accept;
 use listen::address::Listener;
 use listen::certificates::Certificates;
@@ -65,7 +56,7 @@ const DRAIN: Duration = Duration::from_secs(20);
 const KEEPALIVE: Duration = Duration::from_mins(1);
 const MEGABYTE: usize = 1024 * 1024;
 
-/// Serves the function until SIGTERM or SIGINT, then until the last running
+/// Serves a function of some kinds until SIGTERM or SIGINT, then until the last running
 /// call is answered, at most 20 seconds. A second signal ends it at once. The metrics show
 /// what `collectors` collect as well.
 ///
@@ -74,7 +65,8 @@ const MEGABYTE: usize = 1024 * 1024;
 /// Arguments, certificates or addresses that cannot be used, before anything is
 /// served; [`Error::Interrupted`] after a second signal.
 pub async fn run(
-    function: Function,
+    kinds: Kinds,
+    observe: Observe,
     collectors: Vec<Box<dyn Collector>>,
     arguments: &Arguments,
 ) -> Result<(), Error> {
@@ -85,6 +77,11 @@ pub async fn run(
     let metrics = Arc::new(Metrics::new(collectors));
     serve_metrics(arguments, &metrics)?;
     let limit = arguments.max_recv_message_size.get() as usize * MEGABYTE;
+    let function = Function {
+        kinds,
+        now: arguments.now,
+        observe,
+    };
     let (health, routes) = routes(function, limit).await?;
 
     let address = listener.address;

@@ -3,15 +3,6 @@
 //! Their workspaces are in that namespace, so it goes last: while there is a home or
 //! a workspace, a `ClusterUsage` of the `DevUser` itself refuses its deletion, unless
 //! the policy says that homes go with their owner.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "a test fails by panicking"
-    )
-)]
 
 mod budget;
 mod objects;

@@ -6,18 +6,18 @@ use api::dev_user::{DevUserPolicy, DevUserSpec, SubjectKind};
 use function_runtime::desired::Composed;
 use function_runtime::outcome::Refusal;
 use function_workspace::labels::KUEUE;
+use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{
     LimitRange, LimitRangeItem, LimitRangeSpec, Namespace, ResourceQuota, ResourceQuotaSpec,
 };
 use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicySpec};
-use k8s_openapi::api::rbac::v1::{RoleBinding, RoleRef, Subject};
+use k8s_openapi::api::rbac::v1::{ClusterRole, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde_json::{Value, json};
 
 use crate::resource_names;
 
-const RBAC: &str = "rbac.authorization.k8s.io";
 /// The composite's kind.
 pub const KIND: &str = "DevUser";
 
@@ -102,7 +102,7 @@ impl User<'_> {
     /// platform team installs: Crossplane may bind it without having those rights.
     fn role_binding(self) -> RoleBinding {
         let subject = |kind: SubjectKind, name: &str| Subject {
-            api_group: Some(RBAC.to_owned()),
+            api_group: Some(ClusterRole::GROUP.to_owned()),
             kind: match kind {
                 SubjectKind::User => "User".to_owned(),
                 SubjectKind::Group => "Group".to_owned(),
@@ -118,8 +118,8 @@ impl User<'_> {
         RoleBinding {
             metadata: self.metadata("owner"),
             role_ref: RoleRef {
-                api_group: Some(RBAC.to_owned()),
-                kind: "ClusterRole".to_owned(),
+                api_group: Some(ClusterRole::GROUP.to_owned()),
+                kind: ClusterRole::KIND.to_owned(),
                 name: self.policy.owner_role.clone(),
             },
             subjects: Some(subjects),

@@ -1,13 +1,4 @@
 //! What a workspace is wherever it runs: policy, catalogue, owner, lifecycle, cost.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "a test fails by panicking"
-    )
-)]
 
 pub mod catalogue;
 pub mod cause;

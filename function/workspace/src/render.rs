@@ -47,8 +47,7 @@ pub fn render(claimed: &Claimed<'_>, placed: &impl Placed) -> Response {
 }
 
 /// Everything stays as it is.
-fn held(why: &Hold, composition: Composition) -> (Condition, Composition) {
-    let mut composition = composition;
+fn held(why: &Hold, mut composition: Composition) -> (Condition, Composition) {
     if composition.resources.is_empty() {
         composition.report.status.message = Some(why.to_string());
         composition.report.conditions = vec![conditions::compute_blocked()];

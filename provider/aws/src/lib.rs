@@ -4,15 +4,6 @@
 //! aws-sdk-ec2, whose only user this crate is. [`connect`] builds one from
 //! credentials and an endpoint. Every error is an [`Ec2Error`], classified by
 //! one table.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "a test fails by panicking"
-    )
-)]
 
 mod adapter;
 mod batches;

@@ -2,15 +2,6 @@
 //!
 //! Follow a pool from [`reconcile::reconcile`] through [`pass::Pass`]: validate,
 //! plan (in provider-core), act, status.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "a test fails by panicking"
-    )
-)]
 
 mod access;
 mod act;

@@ -5,15 +5,6 @@
 //!
 //! Read in this order: [`Offering`], [`Instance`], [`Desired`], [`Observed`],
 //! [`plan`], [`Plan`].
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "a test fails by panicking"
-    )
-)]
 
 mod class;
 mod cold;

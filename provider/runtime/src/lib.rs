@@ -23,15 +23,6 @@
 //!
 //! Of the crate `api` it uses what Crossplane defines for every provider,
 //! `condition` and `managed`, and no kind of any provider.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "a test fails by panicking"
-    )
-)]
 
 pub mod conditions;
 pub mod connection;

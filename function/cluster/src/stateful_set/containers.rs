@@ -64,7 +64,7 @@ impl Nodes<'_> {
             .collect()
     }
 
-    /// The agent, in a container of its own: what it says is not the owner's to say.
+    /// The agent, in a container of its own, where the owner cannot forge its reports.
     fn agent(self, agent: &PodAgent) -> Container {
         let lease = format!("{}/$(POD_NAME)-activity", self.names.namespace);
         let seconds = agent.report_seconds.to_string();
@@ -126,7 +126,7 @@ impl Nodes<'_> {
                 }),
                 period_seconds: Some(2),
                 timeout_seconds: Some(5),
-                // A busy machine is no reason to call somebody's session lost.
+                // On a busy machine single answers come late, and the session goes on.
                 failure_threshold: Some(5),
                 ..Probe::default()
             }),
@@ -141,7 +141,7 @@ impl Nodes<'_> {
         }
     }
 
-    /// No limit of CPU: what others leave idle speeds up whoever is at work.
+    /// There is no limit of CPU: a node may use what other pods leave idle.
     fn resources(self) -> ResourceRequirements {
         let pods = &self.record.pods;
         let memory = ("memory".to_owned(), Quantity(pods.memory.clone()));

@@ -67,7 +67,8 @@ fn empty_dir(volume: &str, medium: Option<&str>, limit: Option<&str>) -> Volume 
     }
 }
 
-/// A token, and what it takes to trust the API server with it.
+/// The service account's token, the API server's certificate authority, and the namespace,
+/// where Kubernetes' clients look for them.
 fn token_volume() -> Volume {
     let token = VolumeProjection {
         service_account_token: Some(ServiceAccountTokenProjection {

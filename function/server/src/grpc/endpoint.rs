@@ -9,14 +9,16 @@ use std::marker::PhantomData;
 use std::task::{Context, Poll};
 
 use function_runtime::kind::Kinds;
+use function_runtime::{request, response};
 use function_sdk_rust::proto::v1::RunFunctionResponse;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use tonic::body::Body;
 use tonic::server::{Grpc, NamedService, UnaryService};
 use tonic::{Code, Request, Response, Status};
 use tower_service::Service;
 
-use crate::decode::call::Call;
+use crate::answer::answer;
 use crate::grpc::codec::{Protocol, Received};
 
 /// A version of the protocol.
@@ -52,12 +54,14 @@ impl Package for V1Beta1 {
 pub struct Function {
     /// Every kind that it serves.
     pub kinds: Kinds,
-    /// Answers a call, and waits for nothing.
-    pub answer: Answer,
+    /// As of when it decides; the clock's time for none.
+    pub now: Option<Timestamp>,
+    /// Is shown every decision, and waits for nothing.
+    pub observe: Observe,
 }
 
-/// Answers a call.
-pub type Answer = &'static (dyn Fn(Call) -> RunFunctionResponse + Send + Sync);
+/// Looks at a request and its decision.
+pub type Observe = &'static (dyn Fn(&request::Request, &response::Response) + Send + Sync);
 
 /// A function, served in one version of the protocol.
 pub struct Endpoint<P> {
@@ -98,14 +102,17 @@ impl<P: Package> Service<http::Request<Body>> for Endpoint<P> {
 
     fn call(&mut self, call: http::Request<Body>) -> Self::Future {
         let limit = self.limit;
-        let Function { kinds, answer } = self.function;
+        let function = self.function;
         Box::pin(async move {
             if call.uri().path() != P::RUN_FUNCTION {
                 let known = format!("{} has the method RunFunction only", P::SERVICE);
                 return Ok(Status::unimplemented(known).into_http());
             }
-            let mut grpc = Grpc::new(Protocol { kinds }).max_decoding_message_size(limit);
-            let response = grpc.unary(Called(answer), call).await;
+            let mut grpc = Grpc::new(Protocol {
+                kinds: function.kinds,
+            })
+            .max_decoding_message_size(limit);
+            let response = grpc.unary(Called(function), call).await;
             Ok(if is_too_large(&response) {
                 too_large(limit).into_http()
             } else {
@@ -115,7 +122,7 @@ impl<P: Package> Service<http::Request<Body>> for Endpoint<P> {
     }
 }
 
-struct Called(Answer);
+struct Called(Function);
 
 impl UnaryService<Received> for Called {
     type Response = RunFunctionResponse;
@@ -123,7 +130,14 @@ impl UnaryService<Received> for Called {
 
     fn call(&mut self, call: Request<Received>) -> Self::Future {
         ready(Ok(Response::new(match call.into_inner() {
-            Received::Request(call) => (self.0)(*call),
+            Received::Request(call) => {
+                let Function {
+                    kinds,
+                    now,
+                    observe,
+                } = self.0;
+                answer(kinds, *call, now.unwrap_or_else(Timestamp::now), observe)
+            }
             Received::Unreadable(unreadable) => unreadable.answer(),
         })))
     }

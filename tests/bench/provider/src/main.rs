@@ -3,14 +3,6 @@
 //! token buckets; beside it the same work in the naive shape.
 //!
 //! [`phases`] says what is measured, [`bars`] what is promised.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::panic,
-        clippy::unwrap_used,
-        reason = "a test fails by panicking"
-    )
-)]
 
 mod account;
 mod bars;
