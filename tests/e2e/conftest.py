@@ -15,6 +15,17 @@ from environment.platform import Platform
 REGION = "us-east-1"
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuses a test of a group that may run beside the others of its group.
+
+    pytest-xdist writes a test's group at the end of its node ID.
+    """
+    group = item.get_closest_marker("xdist_group")
+    is_beside_others = "PYTEST_XDIST_WORKER" in os.environ
+    if group and is_beside_others and not item.nodeid.endswith(f"@{group.args[0]}"):
+        pytest.fail(f"pytest-xdist did not put this test into group {group.args[0]!r}")
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Cluster:
     return Cluster.from_environment()
