@@ -19,7 +19,8 @@ fn fatal(response: &RunFunctionResponse) -> Option<&str> {
     Some(&fatal.message)
 }
 
-/// The cases that are refused, and how the message begins.
+/// The cases that are refused, and the whole message: the field, what is wrong with it, and
+/// the next step.
 const REFUSED: &[(&str, &str)] = &[
     (
         "owner",
@@ -28,7 +29,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("owner-missing", "spec.parameters.owner: is required"),
     (
         "several-fields",
-        "spec.parameters.opencvVersion: must match ^[0-9]+\\.[0-9]+\\.[0-9]+(\\.[0-9]+)?$; spec.parameters.region: must match ",
+        "spec.parameters.opencvVersion: must match ^[0-9]+\\.[0-9]+\\.[0-9]+(\\.[0-9]+)?$; spec.parameters.region: must match ^[a-z]{2}(-[a-z]+)+-[0-9]$",
     ),
     (
         "instance-type",
@@ -36,19 +37,19 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "further-instance-type",
-        "spec.parameters.instanceTypes[1]: g5.2xlarge is not allowed",
+        "spec.parameters.instanceTypes[1]: g5.2xlarge is not allowed; allowed are g4dn.*, g5.xlarge",
     ),
     (
         "public-key",
-        "spec.parameters.ssh.publicKeys[0]: must match ",
+        "spec.parameters.ssh.publicKeys[0]: must match ^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\\.com|sk-ecdsa-sha2-nistp256@openssh\\.com) [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+-]+)?$",
     ),
     (
         "cidr",
-        "spec.parameters.ssh.allowedCidrs[0]: must be an IPv4 network",
+        "spec.parameters.ssh.allowedCidrs[0]: must be an IPv4 network, for example 203.0.113.0/24",
     ),
     (
         "whole-internet",
-        "spec.parameters.ssh.allowedCidrs[1]: must not be the whole internet",
+        "spec.parameters.ssh.allowedCidrs[1]: must not be the whole internet; name the networks you connect from",
     ),
     (
         "cidr-beyond-the-ceiling",
@@ -60,15 +61,15 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "pytorch",
-        "spec.parameters.pytorchVersion: 2.13.0 is not available: image plain (ami-00000000000c0de02) has no PyTorch",
+        "spec.parameters.pytorchVersion: 2.13.0 is not available: image plain (ami-00000000000c0de02) has no PyTorch and no pytorchIndexUrl for others",
     ),
     (
         "while-running",
-        "spec.parameters.instanceType: p5.48xlarge is not allowed",
+        "spec.parameters.instanceType: p5.48xlarge is not allowed; allowed are g4dn.*, g5.xlarge",
     ),
     (
         "policy-missing",
-        "the Composition's policy is not usable: input: is required",
+        "the Composition's policy is not usable: input: is required: give the pipeline step a WorkspacePolicy as its input",
     ),
     (
         "policy",
@@ -76,23 +77,23 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "namespace",
-        "metadata.namespace: GpuDevWorkspace alice-vision-x7k2p has no namespace to compose into; create a GpuDevWorkspaceClaim",
+        "metadata.namespace: GpuDevWorkspace alice-vision-x7k2p has no namespace to compose into; create a GpuDevWorkspaceClaim in a namespace instead of the GpuDevWorkspace itself",
     ),
     (
         "kind",
-        "StockPool.platform.acme.io is not a kind that this function serves: ",
+        "StockPool.platform.acme.io is not a kind that this function serves: its Composition needs another function, or a compositeTypeRef of GpuDevWorkspace.platform.acme.io, GpuDevWorkspaceClaim.platform.acme.io, WorkspaceFlavor.platform.acme.io, DevUser.platform.acme.io",
     ),
     (
         "kind-of-another-group",
-        "DevUser.people.example.org is not a kind that this function serves: ",
+        "DevUser.people.example.org is not a kind that this function serves: its Composition needs another function, or a compositeTypeRef of GpuDevWorkspace.platform.acme.io, GpuDevWorkspaceClaim.platform.acme.io, WorkspaceFlavor.platform.acme.io, DevUser.platform.acme.io",
     ),
     (
         "composite",
-        "the request has no observed composite resource",
+        "the request has no observed composite resource; this function serves GpuDevWorkspace.platform.acme.io, GpuDevWorkspaceClaim.platform.acme.io, WorkspaceFlavor.platform.acme.io, DevUser.platform.acme.io",
     ),
     (
         "too-many-keys",
-        "spec.parameters.ssh.publicKeys: with the owner's keys",
+        "spec.parameters.ssh.publicKeys: with the owner's keys of the catalogue they make user data larger than EC2's 16384 bytes; remove some, or use shorter ones such as ssh-ed25519",
     ),
     (
         "region-by-policy",
@@ -104,12 +105,11 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "home-on-spot",
-        "spec.parameters.capacityType: must be OnDemand: the home volume is provider-aws's",
+        "spec.parameters.capacityType: must be OnDemand: the home volume is provider-aws's, which attaches it to its own instances only",
     ),
     (
         "spot-home-on-demand",
-        "spec.parameters.capacityType: must be Spot or SpotWithFallback: the home volume is the \
-         SpotPool's",
+        "spec.parameters.capacityType: must be Spot or SpotWithFallback: the home volume is the SpotPool's, which attaches it to its own instances only",
     ),
     (
         "lifetime",
@@ -125,11 +125,11 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "owner-of-another-namespace",
-        "spec.parameters.owner: must be bob: that is whose namespace team-vision is",
+        "spec.parameters.owner: must be bob, the owner of namespace team-vision (its label platform.acme.io/owner)",
     ),
     (
         "namespace-without-an-owner",
-        "spec.parameters.owner: nobody may have workspaces in namespace team-vision: it has no label platform.acme.io/owner",
+        "spec.parameters.owner: nobody may have workspaces in namespace team-vision: it has no label platform.acme.io/owner; ask the platform team for it",
     ),
     (
         "cluster-flavor",
@@ -137,7 +137,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "cluster-overrides",
-        "spec.parameters.overrides.cpu: must be at most 8, as WorkspaceFlavor t4 says; spec.parameters.overrides.gpus: ",
+        "spec.parameters.overrides.cpu: must be at most 8, as WorkspaceFlavor t4 says; spec.parameters.overrides.gpus: WorkspaceFlavor t4 has 1 and lets nobody change it; spec.parameters.overrides.image: WorkspaceFlavor t4 does not allow it: leave it out, or choose another flavor; spec.parameters.overrides.memory: must be at most 32Gi, as WorkspaceFlavor t4 says; spec.parameters.overrides.serviceAccountToken: WorkspaceFlavor t4 does not allow it: leave it out, or choose another flavor",
     ),
     (
         "cluster-opencv",
@@ -153,7 +153,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "cluster-queue",
-        "spec.parameters.queue.name: training is not allowed; allowed are interactive; spec.parameters.queue.priorityClass: urgent is not allowed",
+        "spec.parameters.queue.name: training is not allowed; allowed are interactive; spec.parameters.queue.priorityClass: urgent is not allowed; allowed are interactive, batch",
     ),
     (
         "cluster-queue-without-kueue",
@@ -169,7 +169,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "cluster-home-of-somebody-else",
-        "spec.parameters.owner: must be bob: PersistentVolumeClaim home-alice-notebook-0 in namespace dev-alice holds their files",
+        "spec.parameters.owner: must be bob: PersistentVolumeClaim home-alice-notebook-0 in namespace dev-alice holds their files; use another name for the claim, or delete that PersistentVolumeClaim",
     ),
     (
         "cluster-placement",
@@ -181,12 +181,23 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "user-name",
-        "metadata.name: dave.the.developer cannot be part of a namespace's name (dev-dave.the.developer)",
+        "metadata.name: dave.the.developer cannot be part of a namespace's name (dev-dave.the.developer): use lower-case letters, digits and -, 59 characters at most",
     ),
-    ("user-name-too-long", "metadata.name: ddd"),
+    (
+        "user-name-too-long",
+        "metadata.name: dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd cannot be part of a namespace's name (dev-dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd): use lower-case letters, digits and -, 59 characters at most",
+    ),
     (
         "user-policy",
         "the Composition's policy is not usable: input.kind: must be DevUserPolicy",
+    ),
+    (
+        "on-demand-unreadable",
+        "Instance alice-vision-x7k2p-e6b6cab94a7e: status.atProvider has an unknown shape (invalid type: integer `7`, expected a string); check that the versions of provider-aws-ec2 and function-gpu-workspace fit",
+    ),
+    (
+        "pool-unreadable",
+        "SpotPool alice-vision-x7k2p-6c8e5d4f0a1b: spec.forProvider has an unknown shape (invalid type: string \"many\", expected struct PoolSize); check that the versions of provider-gpu-spot and function-gpu-workspace fit",
     ),
 ];
 
@@ -196,7 +207,7 @@ fn a_refusal_names_the_field_and_the_next_step() {
         let request = case::request(&format!("refused-{name}"));
         let response = answer(&request);
         let said = fatal(&response).unwrap_or_default();
-        assert!(said.starts_with(message), "{name}: {said}");
+        assert_eq!(said, *message, "{name}");
         let resolved = &response.conditions[0];
         assert_eq!(resolved.r#type, "ConfigResolved", "{name}");
         assert_eq!(resolved.status, Status::ConditionFalse as i32, "{name}");

@@ -1,12 +1,9 @@
 //! What one node's pod says of itself.
 
-use function_workspace::cause::Cause;
+use function_workspace::cause::{Cause, Reason};
 
 use crate::names::Names;
-use crate::seen::{CONTAINER, Doing, Ended, PREPARE, Pod};
-
-/// The reason of a pod that no machine takes, for its own sake.
-pub const UNSCHEDULABLE: &str = "Unschedulable";
+use crate::seen::{CONTAINER, Doing, Ended, PREPARE, Pod, Waiting};
 
 /// Whether one can log in to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +21,7 @@ pub fn verdict(name: &str, pod: Option<Pod<'_>>, names: &Names) -> Verdict {
     let Some(pod) = pod else {
         let (set, namespace) = (&names.name, &names.namespace);
         return waits(
-            "PodMissing",
+            Reason::PodMissing,
             format!(
                 "pod {name} does not exist yet; if it does not come: kubectl -n {namespace} \
                  describe statefulset {set}"
@@ -35,18 +32,18 @@ pub fn verdict(name: &str, pod: Option<Pod<'_>>, names: &Names) -> Verdict {
         return Verdict::Ready;
     }
     if pod.is_ending() {
-        return waits("PodEnding", format!("pod {name} is ending"));
+        return waits(Reason::PodEnding, format!("pod {name} is ending"));
     }
     if pod.is_gated() {
-        return waits("PodGated", format!("pod {name} waits to be let in"));
+        return waits(Reason::PodGated, format!("pod {name} waits to be let in"));
     }
     if let Some(why) = pod.unschedulable() {
         let for_its_home = why.to_lowercase().contains("persistentvolumeclaim");
         return waits(
             if for_its_home {
-                "WaitingForHome"
+                Reason::WaitingForHome
             } else {
-                UNSCHEDULABLE
+                Reason::Unschedulable
             },
             format!("no machine takes pod {name}: {why}"),
         );
@@ -55,7 +52,7 @@ pub fn verdict(name: &str, pod: Option<Pod<'_>>, names: &Names) -> Verdict {
     containers
         .into_iter()
         .find_map(|container| trouble(name, pod, container))
-        .unwrap_or_else(|| waits("Starting", format!("pod {name} is starting")))
+        .unwrap_or_else(|| waits(Reason::Starting, format!("pod {name} is starting")))
 }
 
 /// What keeps a container from running.
@@ -66,28 +63,24 @@ fn trouble(name: &str, pod: Pod<'_>, container: &str) -> Option<Verdict> {
         _ => "it says nothing of why".to_owned(),
     };
     match pod.container(container) {
-        Doing::Waiting { reason, message } => match reason {
-            "CrashLoopBackOff" => Some(needs_person(
-                "CrashLooping",
+        Doing::Waiting { why, message } => match why {
+            Waiting::CrashLoop => Some(needs_person(
+                Reason::CrashLooping,
                 format!("pod {name}: container {container} ends again and again: {last}"),
             )),
-            "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
-                Some(needs_person(
-                    "ImageUnavailable",
-                    format!("pod {name} cannot get its image: {}", pull(message)),
-                ))
-            }
+            Waiting::Image => Some(needs_person(
+                Reason::ImageUnavailable,
+                format!("pod {name} cannot get its image: {}", pull(message)),
+            )),
             // A ConfigMap or Secret that is not there yet will be.
-            "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
-                Some(waits(
-                    "ContainerFails",
-                    format!("pod {name}: container {container} cannot be made: {message}"),
-                ))
-            }
-            _ => None,
+            Waiting::Creation => Some(waits(
+                Reason::ContainerFails,
+                format!("pod {name}: container {container} cannot be made: {message}"),
+            )),
+            Waiting::Start => None,
         },
         Doing::Ended(ended) if ended.code != 0 => Some(waits(
-            "ContainerEnded",
+            Reason::ContainerEnded,
             format!(
                 "pod {name}: container {container} ended: {}",
                 said(ended, limit)
@@ -106,20 +99,20 @@ fn pull(message: &str) -> &str {
 
 /// Tells the user how a container's run ended.
 fn said(ended: Ended<'_>, memory_limit: Option<&str>) -> String {
-    match (ended.reason, memory_limit) {
-        ("OOMKilled", Some(limit)) => format!("out of memory (OOMKilled), its limit is {limit}"),
-        ("OOMKilled", None) => "out of memory (OOMKilled)".to_owned(),
+    match (ended.out_of_memory, memory_limit) {
+        (true, Some(limit)) => format!("out of memory (OOMKilled), its limit is {limit}"),
+        (true, None) => "out of memory (OOMKilled)".to_owned(),
         _ if ended.message.is_empty() => format!("exit status {}", ended.code),
         // Programs end with what matters; what comes before may hold times.
         _ => ended.message.lines().last().unwrap_or_default().to_owned(),
     }
 }
 
-fn waits(reason: &str, message: String) -> Verdict {
+fn waits(reason: Reason, message: String) -> Verdict {
     Verdict::Waits(Cause::new(reason, message))
 }
 
-fn needs_person(reason: &str, message: String) -> Verdict {
+fn needs_person(reason: Reason, message: String) -> Verdict {
     Verdict::NeedsPerson(Cause::new(reason, message))
 }
 

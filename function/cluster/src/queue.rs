@@ -5,9 +5,9 @@
 
 use api::cluster::{ChosenPods, QueueStatus};
 use api::condition::ADMITTED;
-use function_runtime::object::{Observed, ObservedObject};
+use function_runtime::object::{Observed, ObservedObject, Status};
 use function_runtime::response::Condition;
-use function_workspace::cause::Cause;
+use function_workspace::cause::{Cause, Reason};
 use serde_json::Value;
 
 use crate::seen::{Seen, number, text};
@@ -41,7 +41,7 @@ pub fn admission(seen: Seen<'_>, pods: Option<&ChosenPods>) -> Option<Admission>
         return Some(Admission::Waiting {
             queue,
             position: None,
-            cause: Cause::new("Pending", message),
+            cause: Cause::new(Reason::Pending, message),
         });
     };
     if workload.holds("Admitted") {
@@ -83,9 +83,7 @@ impl Admission {
     pub fn condition(&self) -> Condition {
         match self {
             Self::Admitted => Condition::is_true(ADMITTED, "Admitted"),
-            Self::Waiting { cause, .. } => {
-                Condition::is_false(ADMITTED, cause.reason.clone(), cause.message.clone())
-            }
+            Self::Waiting { cause, .. } => cause.condition(ADMITTED),
         }
     }
 }
@@ -150,7 +148,7 @@ impl<'a> Workload<'a> {
     fn waits_because(self, queue: &str) -> Cause {
         let object = ObservedObject::new(self.0);
         let reserved = object.condition("QuotaReserved");
-        let reason = reserved.map_or("Pending", reason_of);
+        let reason = reserved.map_or(Reason::Pending, reason_of);
         let why = reserved.map_or("", |reserved| reserved.message);
         let why = if why.is_empty() {
             format!("waiting for quota in LocalQueue {queue}")
@@ -158,7 +156,7 @@ impl<'a> Workload<'a> {
             format!("waiting in LocalQueue {queue}: {why}")
         };
         match object.condition("Evicted") {
-            Some(evicted) if evicted.status == "True" && !evicted.message.is_empty() => {
+            Some(evicted) if evicted.status == Status::True && !evicted.message.is_empty() => {
                 let message = evicted.message.trim_end_matches('.');
                 Cause::new(reason_of(evicted), format!("{message}; {why}"))
             }
@@ -168,9 +166,10 @@ impl<'a> Workload<'a> {
 }
 
 /// The reason that ours repeats; Kubernetes wants every condition to have one.
-fn reason_of(condition: Observed<'_>) -> &str {
-    match condition.reason {
+fn reason_of(condition: Observed<'_>) -> Reason {
+    let reason = match condition.reason {
         "" => "Unknown",
         reason => reason,
-    }
+    };
+    Reason::Reported(reason.to_owned())
 }

@@ -5,11 +5,11 @@ use api::cluster::{ChosenPods, NodeStatus};
 use api::condition::{ADMITTED, COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use function_runtime::response::{Condition, Event, Severity};
-use function_workspace::cause::Cause;
+use function_workspace::cause::{Cause, Reason};
 use function_workspace::report::{self, Report};
 
 use crate::names::Names;
-use crate::node::{self, UNSCHEDULABLE, Verdict};
+use crate::node::{self, Verdict};
 use crate::plan::Step;
 use crate::queue::{self, Admission};
 use crate::seen::{Pod, Seen, StatefulSet, VolumeClaim};
@@ -64,13 +64,11 @@ impl Subject<'_> {
         };
         let compute = match &cause {
             None => Condition::is_true(COMPUTE_READY, "Available"),
-            Some(cause) => {
-                Condition::is_false(COMPUTE_READY, cause.reason.clone(), cause.message.clone())
-            }
+            Some(cause) => cause.condition(COMPUTE_READY),
         };
         let home = home.map(|cause| match cause {
             None => Condition::is_true(HOME_READY, "Bound"),
-            Some(cause) => Condition::is_false(HOME_READY, cause.reason, cause.message),
+            Some(cause) => cause.condition(HOME_READY),
         });
         let admitted = self.admitted(admission.as_ref());
         Report {
@@ -108,7 +106,7 @@ impl Subject<'_> {
             Step::Rest => {
                 let (cause, phase) = self.rest.unzip();
                 let said = self.previous.message.as_deref().unwrap_or("stopped");
-                let unsaid = || Cause::new("Stopped", said);
+                let unsaid = || Cause::new(Reason::Stopped, said);
                 let cause = cause.cloned().unwrap_or_else(unsaid);
                 return (Some(cause), phase.unwrap_or(Phase::Stopped));
             }
@@ -132,7 +130,7 @@ impl Subject<'_> {
         // Many a volume is made for a pod that has found its machine.
         let waits_for_pod = unready
             .as_ref()
-            .is_some_and(|(cause, _)| cause.reason == UNSCHEDULABLE);
+            .is_some_and(|(cause, _)| cause.reason == Reason::Unschedulable);
         if let Some(cause) = home.filter(|_| !waits_for_pod) {
             return (Some(cause), self.unready(false));
         }
@@ -151,11 +149,11 @@ impl Subject<'_> {
         let ready = self.seen.stateful_set().map_or(0, StatefulSet::ready);
         if ready < nodes {
             let message = format!("{ready} of {nodes} nodes are ready");
-            return Some(Cause::new("Starting", message));
+            return Some(Cause::new(Reason::Starting, message));
         }
         self.host_key().is_none().then(|| {
             let message = format!("Secret {} has no host key yet", self.names.host_keys());
-            Cause::new("Starting", message)
+            Cause::new(Reason::Starting, message)
         })
     }
 
@@ -166,7 +164,7 @@ impl Subject<'_> {
             [] => what.to_owned(),
             left => format!("{what}: waiting for {} to end", left.join(", ")),
         };
-        Cause::new("Stopping", message)
+        Cause::new(Reason::Stopping, message)
     }
 
     fn unready(self, needs_person: bool) -> Phase {
@@ -192,7 +190,7 @@ impl Subject<'_> {
                 Some(_) => None,
             }
         });
-        trouble.map(|message| Cause::new("HomeUnbound", message))
+        trouble.map(|message| Cause::new(Reason::HomeUnbound, message))
     }
 
     fn unbound(self, home: VolumeClaim<'_>) -> String {

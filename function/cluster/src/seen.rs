@@ -137,7 +137,12 @@ pub struct Pod<'a>(&'a Value);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing<'a> {
     /// It waits for something.
-    Waiting { reason: &'a str, message: &'a str },
+    Waiting {
+        /// What kubelet waits for.
+        why: Waiting,
+        /// What kubelet says of it.
+        message: &'a str,
+    },
     /// It runs.
     Running,
     /// It ended.
@@ -146,13 +151,43 @@ pub enum Doing<'a> {
     Unknown,
 }
 
+/// What kubelet waits for before it starts a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The pause after a container that ended again and again.
+    CrashLoop,
+    /// The image, which cannot be pulled.
+    Image,
+    /// Something that the container is made of.
+    Creation,
+    /// Nothing that is wrong.
+    Start,
+}
+
+impl Waiting {
+    /// By the reasons of kubelet (`pkg/kubelet/container/sync_result.go` and
+    /// `pkg/kubelet/images/types.go` of Kubernetes).
+    fn of(reason: &str) -> Self {
+        match reason {
+            "CrashLoopBackOff" => Self::CrashLoop,
+            "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
+                Self::Image
+            }
+            "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
+                Self::Creation
+            }
+            _ => Self::Start,
+        }
+    }
+}
+
 /// How a container's run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended<'a> {
     /// Its exit status.
     pub code: i64,
-    /// Kubernetes' word for it, for example `OOMKilled`.
-    pub reason: &'a str,
+    /// Whether Kubernetes says that it ran out of memory (`OOMKilled`).
+    pub out_of_memory: bool,
     /// Its termination message; kubelet falls back to the end of its log.
     pub message: &'a str,
 }
@@ -227,14 +262,14 @@ impl<'a> Pod<'a> {
         };
         if let Some(waiting) = state.get("waiting") {
             return Doing::Waiting {
-                reason: text(waiting, &["reason"]).unwrap_or_default(),
+                why: Waiting::of(text(waiting, &["reason"]).unwrap_or_default()),
                 message: text(waiting, &["message"]).unwrap_or_default(),
             };
         }
         if let Some(ended) = state.get("terminated") {
             return Doing::Ended(Ended {
                 code: number(ended, &["exitCode"]),
-                reason: text(ended, &["reason"]).unwrap_or_default(),
+                out_of_memory: text(ended, &["reason"]) == Some("OOMKilled"),
                 message: text(ended, &["message"]).unwrap_or_default().trim(),
             });
         }

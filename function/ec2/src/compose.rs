@@ -5,17 +5,14 @@ use std::collections::BTreeMap;
 
 use api::policy::WorkspacePolicy;
 use function_runtime::desired;
-use function_runtime::object::ObservedObject;
 use function_runtime::outcome::Refusal;
-use function_workspace::cause::Cause;
+use function_workspace::cause::{Cause, Reason};
 use serde_json::Value;
 
 use crate::claim_paths::ClaimPaths;
 use crate::finding::{self, Finding, Machine};
-use crate::on_demand::home;
-use crate::on_demand::instance;
 use crate::on_demand::instance_state::{self, InstanceState};
-use crate::on_demand::{network, usages};
+use crate::on_demand::{self, OnDemandInstance, home, instance, network, usages};
 use crate::replacement::{self, Candidate, Choice, KeepReason};
 use crate::resource_names;
 use crate::spot::{self, ObservedPool};
@@ -51,7 +48,7 @@ impl Composed {
     }
 }
 
-impl<'a> Seen<'a> {
+impl Seen<'_> {
     /// Everything stays as it is.
     pub fn held(&self, paths: &ClaimPaths) -> Composed {
         let candidates = self.candidates(paths, |_| true, |_| true);
@@ -61,7 +58,7 @@ impl<'a> Seen<'a> {
             None => self.without_compute(),
         };
         let key = choice.as_ref().map(|choice| choice.target.as_str());
-        let holder = key.and_then(|key| self.instances.get(key)).copied();
+        let holder = key.and_then(|key| self.instances.get(key));
         let resources = self.observed.iter().map(|(name, observed)| {
             let object = self.kept(name, observed);
             let ready = self.is_ready(name, key, &target);
@@ -97,18 +94,18 @@ impl<'a> Seen<'a> {
                 objects.insert(choice.target.clone(), pool);
                 self.keep(&mut objects, |key| !is_computed(key));
             }
-            None => self.on_demand(wanted, policy, &choice, &mut objects),
+            None => self.on_demand(wanted, policy, &choice, &mut objects)?,
         }
         let holder = self.holder(&choice);
         let is_of_pool = wanted.market().is_some();
         if wanted.has_home && !is_of_pool {
-            self.home(wanted, policy, &choice, &mut objects);
+            self.home(wanted, policy, &choice, &mut objects)?;
         }
         let has_home = (wanted.has_home && !is_of_pool) || self.home.exists();
         self.keep(&mut objects, |key| {
             choice.kept.iter().any(|kept| kept == key) || self.is_draining(key, has_home)
         });
-        objects.extend(usages::usages(&wanted.origin.namespace, self.observed));
+        objects.extend(self.usages(&wanted.origin.namespace)?);
         let resources = objects.into_iter().map(|(key, object)| {
             let ready = self.is_ready(&key, Some(&choice.target), &target);
             (key, desired::Composed { object, ready })
@@ -126,7 +123,7 @@ impl<'a> Seen<'a> {
             has_old_user_data: self
                 .instances
                 .get(choice.target.as_str())
-                .is_some_and(|i| i.for_provider("userData") != Some(&wanted.user_data)),
+                .is_some_and(|i| i.for_provider.user_data != wanted.user_data),
             serving: choice.serving,
             target,
         })
@@ -140,7 +137,7 @@ impl<'a> Seen<'a> {
             |pool| market.is_some_and(|market| spot::pool::fits(pool, wanted, market)),
             |instance| {
                 market.is_none()
-                    && !instance::is_lost(instance)
+                    && !instance.is_lost()
                     && instance::fits(instance, wanted, policy, zone)
             },
         );
@@ -155,10 +152,15 @@ impl<'a> Seen<'a> {
     }
 
     /// The lost instances beside that of the last call.
-    fn lost(&self) -> impl Iterator<Item = &'a str> {
-        let lost = self.instances.values().filter(|i| instance::is_lost(**i));
-        lost.filter_map(|instance| instance.at_provider("id"))
+    fn lost(&self) -> impl Iterator<Item = &str> {
+        let lost = self.instances.values().filter(|i| i.is_lost());
+        lost.filter_map(|instance| instance.last_known_id())
             .filter(|id| self.recorded != Some(*id))
+    }
+
+    /// Everything that has to wait for something else, by key.
+    fn usages(&self, namespace: &str) -> Result<BTreeMap<String, Value>, Refusal> {
+        usages::usages(namespace, self.observed, &self.instances, &self.home)
     }
 
     /// The group, its rules and the instance.
@@ -168,42 +170,35 @@ impl<'a> Seen<'a> {
         policy: &WorkspacePolicy,
         choice: &Choice,
         objects: &mut BTreeMap<String, Value>,
-    ) {
-        let group = self
-            .observed
-            .get(resource_names::SECURITY_GROUP)
-            .map(ObservedObject::new);
+    ) -> Result<(), Refusal> {
         // An instance that began with a group of its own keeps it.
-        let own_group = wanted.network.security_group_ids.is_empty() || group.is_some();
+        let own_group = wanted.network.security_group_ids.is_empty() || self.group.is_some();
         if own_group {
-            objects.extend(network::desired(wanted, policy, group));
+            objects.extend(network::desired(wanted, policy, self.group.as_ref())?);
         } else {
             self.keep(objects, |key| {
                 key == resource_names::EGRESS || resource_names::is_ssh(key)
             });
         }
-        let observed = self.instances.get(choice.target.as_str()).copied();
-        let place = self.place(wanted);
-        let mut object =
-            instance::desired(wanted, policy, place, own_group, observed, self.home.tags());
-        if let Some(observed) = observed.filter(|observed| self.is_off(*observed)) {
+        let observed = self.instances.get(choice.target.as_str());
+        let (place, tags) = (self.place(wanted), self.home.tags());
+        let mut object = instance::desired(wanted, policy, place, own_group, observed, tags)?;
+        if let Some(observed) = observed.filter(|observed| self.is_off(observed)) {
             let namespace = &wanted.origin.namespace;
-            objects.extend(instance_state::desired(
-                observed,
-                namespace,
-                InstanceState::Running,
-                policy,
-            ));
-            instance_state::mark(&mut object, self.instance_state_of(observed));
+            let running = InstanceState::Running;
+            let on = instance_state::desired(observed, namespace, running, policy)?;
+            objects.extend(on);
+            instance_state::mark(&mut object, self.state_word_of(observed));
         }
         objects.insert(choice.target.clone(), object);
+        Ok(())
     }
 
     fn candidates(
         &self,
         paths: &ClaimPaths,
         pool_fits: impl Fn(&ObservedPool) -> bool,
-        instance_fits: impl Fn(ObservedObject<'_>) -> bool,
+        instance_fits: impl Fn(&OnDemandInstance<'_>) -> bool,
     ) -> Vec<Candidate<'_>> {
         let recorded = self.recorded;
         let pools = self.pools.iter().map(|(key, pool)| Candidate {
@@ -218,18 +213,18 @@ impl<'a> Seen<'a> {
         });
         let instances = self.instances.iter().map(|(key, instance)| Candidate {
             key,
-            fits: instance_fits(*instance),
+            fits: instance_fits(instance),
             deleting: instance.deleting(),
             keep: KeepReason::of(
                 match recorded.filter(|id| self.is_there(id)) {
-                    Some(recorded) => instance.at_provider("id") == Some(recorded),
+                    Some(recorded) => instance.last_known_id() == Some(recorded),
                     // Where nobody knows better, the one that has the home is the
                     // owner's.
-                    None => self.home.is_attached_to(*instance),
+                    None => self.home.is_attached_to(instance),
                 },
-                instance::may_hold_work(*instance),
+                instance.may_hold_work(),
             ),
-            finding: self.finding_of(*instance, recorded),
+            finding: self.finding_of(instance, recorded),
         });
         pools.chain(instances).collect()
     }
@@ -241,8 +236,8 @@ impl<'a> Seen<'a> {
         let key = choice.target.as_str();
         if key.starts_with(resource_names::INSTANCE_PREFIX) {
             match self.instances.get(key) {
-                Some(instance) => self.finding_of(*instance, recorded),
-                None => instance::finding(None, recorded),
+                Some(instance) => self.finding_of(instance, recorded),
+                None => on_demand::finding::finding(None, recorded),
             }
         } else {
             spot::finding(self.pools.get(key), recorded, paths)
@@ -251,7 +246,7 @@ impl<'a> Seen<'a> {
 
     /// What shows of a workspace that nothing is composed for yet.
     fn without_compute(&self) -> Finding {
-        let waiting = || Cause::new("Creating", "waiting for its machine to be composed");
+        let waiting = || Cause::new(Reason::Creating, "waiting for its machine to be composed");
         Finding::absent(
             self.recorded
                 .map_or_else(waiting, |id| finding::lost(id, None)),
@@ -290,7 +285,8 @@ mod tests {
     #[test]
     fn a_workspace_without_machines_is_not_said_to_wait_for_a_spot_pool() {
         let (request, previous) = (Request::default(), GpuDevWorkspaceStatus::default());
-        let held = Seen::new(&request, &previous).held(&ClaimPaths::default());
+        let seen = Seen::read(&request, &previous).unwrap();
+        let held = seen.held(&ClaimPaths::default());
         assert_eq!(
             held.target.cause.message,
             "waiting for its machine to be composed"

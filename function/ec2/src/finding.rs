@@ -1,10 +1,7 @@
 //! What an observed compute resource shows of the machine behind it.
 
 use api::capacity::InstanceCapacityType;
-use function_workspace::cause::Cause;
-
-/// The reason of a machine that was stopped and is on its way again.
-pub const STARTING: &str = "Starting";
+use function_workspace::cause::{Cause, Reason};
 
 /// A compute resource, looked at: a `SpotPool` with its one instance, or an
 /// on-demand `Instance`.
@@ -48,6 +45,8 @@ pub enum Outlook {
     NeedsPerson,
     /// A machine is on its way.
     Waiting,
+    /// A stopped machine starts again.
+    Starting,
 }
 
 /// A machine that runs and has an address.
@@ -79,5 +78,5 @@ pub struct Machine {
 pub fn lost(id: &str, why: Option<&str>) -> Cause {
     let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
     let message = format!("instance {id} is gone{why}, waiting for another one");
-    Cause::new("Interrupted", message)
+    Cause::new(Reason::Interrupted, message)
 }

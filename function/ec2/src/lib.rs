@@ -19,6 +19,7 @@ mod resource_names;
 pub mod software;
 mod spot;
 mod status;
+mod unreadable;
 pub mod user_data;
 mod wanted;
 

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use crate::claim_paths::ClaimPaths;
 use crate::compose::{Composed, Rest, Seen};
-use crate::{instance_types, prices, requirements, resolve, spot, status};
+use crate::{instance_types, prices, requirements, resolve, resource_names, spot, status};
 
 const OLD_USER_DATA: &str = "changed keys or software reach the next instance only: user data is \
                              read at the first boot, and the policy's \
@@ -25,12 +25,17 @@ const OLD_USER_DATA: &str = "changed keys or software reach the next instance on
 /// Decides.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
     let claimed = Claimed::read(request, composite);
-    let seen = Seen::new(request, &claimed.previous);
-    let workspace = OnEc2 {
-        claimed: &claimed,
-        seen,
-    };
-    function_workspace::render::render(&claimed, &workspace)
+    match Seen::read(request, &claimed.previous) {
+        Ok(seen) => {
+            let claimed = &claimed;
+            function_workspace::render::render(claimed, &OnEc2 { claimed, seen })
+        }
+        Err(why) => function_workspace::render::unreadable(
+            &claimed,
+            |policy| requirements::of(policy, &claimed),
+            &why.into(),
+        ),
+    }
 }
 
 struct OnEc2<'a> {
@@ -79,7 +84,7 @@ impl Placed for OnEc2<'_> {
                 phase,
             } => {
                 let origin = claim::origin(self.claimed.composite)?;
-                let rest = self.seen.at_rest(*leftovers, policy, &origin.namespace);
+                let rest = self.seen.at_rest(*leftovers, policy, &origin.namespace)?;
                 return Ok(self.resting(rest, cause, *phase));
             }
         };
@@ -90,7 +95,7 @@ impl Placed for OnEc2<'_> {
             Allowance::Keep => self.seen.held(paths),
             Allowance::Wait(cause) => {
                 let namespace = &wanted.origin.namespace;
-                let rest = self.seen.at_rest(Leftovers::Stay, policy, namespace);
+                let rest = self.seen.at_rest(Leftovers::Stay, policy, namespace)?;
                 let waiting = Composition {
                     notices: resolved.notices,
                     ..self.resting(rest, cause, Phase::Queued)
@@ -164,8 +169,9 @@ impl OnEc2<'_> {
 /// Tells every pool when its run ends, also one that is kept as it is: a claim that extends
 /// its run while something else is missing keeps it.
 fn ending(mut composition: Composition, at: Option<Timestamp>) -> Composition {
-    for composed in composition.resources.values_mut() {
-        spot::pool::end(&mut composed.object, at);
+    let resources = composition.resources.iter_mut();
+    for (_, pool) in resources.filter(|(name, _)| resource_names::is_pool(name)) {
+        spot::pool::end(&mut pool.object, at);
     }
     composition
 }

@@ -123,7 +123,7 @@ fn target<'a>(candidates: &'a [Candidate<'_>], fresh: &'a str) -> &'a str {
 mod tests {
     use super::*;
     use api::capacity::InstanceCapacityType;
-    use function_workspace::cause::Cause;
+    use function_workspace::cause::{Cause, Reason};
 
     fn candidate(key: &'static str, fits: bool, serves: bool) -> Candidate<'static> {
         let machine = serves.then(|| Machine {
@@ -151,7 +151,7 @@ mod tests {
                     Outlook::Waiting
                 },
                 machine,
-                cause: Cause::new("Creating", ""),
+                cause: Cause::new(Reason::Creating, ""),
             },
         }
     }

@@ -9,7 +9,8 @@ use function_workspace::cost::budget;
 use function_workspace::placed::Claimed;
 use function_workspace::{catalogue, owner};
 
-use crate::on_demand::{self, home};
+use crate::on_demand::api::{API_VERSION, Parameters, VolumeAttachment};
+use crate::on_demand::home;
 use crate::resource_names;
 
 /// Everything that a decision about a workspace on EC2 may need.
@@ -32,8 +33,8 @@ pub fn of(policy: &WorkspacePolicy, claimed: &Claimed<'_>) -> Vec<Requirement> {
     if has_home {
         required.push(Requirement {
             name: home::ATTACHMENTS.to_owned(),
-            api_version: on_demand::API_VERSION,
-            kind: home::ATTACHMENT,
+            api_version: API_VERSION,
+            kind: VolumeAttachment::KIND,
             selector: Selector::Labelled {
                 namespace: origin.namespace,
                 key: home::WORKSPACE_LABEL,

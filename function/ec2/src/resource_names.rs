@@ -48,6 +48,11 @@ fn is_plain(name: &str) -> bool {
         || is_ssh(name)
 }
 
+/// Whether the name is that of a `SpotPool`.
+pub fn is_pool(name: &str) -> bool {
+    name == POOL || name.starts_with(POOL_PREFIX)
+}
+
 /// The name of the rule that lets a network in.
 pub fn ssh(cidr: &str) -> String {
     format!("{SSH_PREFIX}{}", cidr.replace(['.', '/'], "-"))

@@ -3,11 +3,11 @@
 use api::condition::{COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use function_runtime::response::{Condition, Event, Severity};
-use function_workspace::cause::Cause;
+use function_workspace::cause::{Cause, Reason};
 use function_workspace::report::{self, Report};
 
 use crate::compose::{Composed, Rest};
-use crate::finding::{Finding, Machine, Outlook, STARTING};
+use crate::finding::{Finding, Machine, Outlook};
 use crate::on_demand::home;
 
 /// `ComputeReady`'s reason while AWS is about to take the machine back.
@@ -80,7 +80,7 @@ pub fn at_rest(
     } else {
         let left = rest.left.join(", ");
         let message = format!("{}; waiting for {left} to end", because.message);
-        Cause::new("Stopping", message)
+        Cause::new(Reason::Stopping, message)
     };
     let is_kept = rest.instance_id.is_some();
     let status = GpuDevWorkspaceStatus {
@@ -130,7 +130,7 @@ fn home_condition(home: &home::Finding) -> Condition {
 fn condition(type_: &'static str, ready: &str, cause: Option<&Cause>) -> Condition {
     match cause {
         None => Condition::is_true(type_, ready),
-        Some(cause) => Condition::is_false(type_, cause.reason.clone(), cause.message.clone()),
+        Some(cause) => cause.condition(type_),
     }
 }
 
@@ -168,9 +168,8 @@ fn phase(
     match target.outlook {
         Outlook::Unreadable => previous.phase.unwrap_or(Phase::Provisioning),
         Outlook::NeedsPerson => Phase::Failed,
-        Outlook::Waiting if target.cause.reason == STARTING => Phase::Provisioning,
         Outlook::Waiting if previous.instance_id.is_some() => Phase::Interrupted,
-        Outlook::Runs | Outlook::Waiting => Phase::Provisioning,
+        Outlook::Runs | Outlook::Waiting | Outlook::Starting => Phase::Provisioning,
     }
 }
 

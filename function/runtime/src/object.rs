@@ -10,11 +10,32 @@ const SYNCED: &str = "Synced";
 /// upjet's: the last create, update or delete that it ran in the background.
 const LAST_ASYNC_OPERATION: &str = "LastAsyncOperation";
 
+/// A condition's status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// The condition holds.
+    True,
+    /// It does not.
+    False,
+    /// Nobody can tell, or the status is none that Kubernetes knows.
+    Unknown,
+}
+
+impl Status {
+    fn of(status: &str) -> Self {
+        match status {
+            "True" => Self::True,
+            "False" => Self::False,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 /// A condition as it is observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed<'a> {
-    /// `True`, `False` or `Unknown`.
-    pub status: &'a str,
+    /// Whether it holds.
+    pub status: Status,
     /// One word for machines.
     pub reason: &'a str,
     /// For people.
@@ -51,40 +72,6 @@ impl<'a> ObservedObject<'a> {
         self.part("metadata", "deletionTimestamp").is_some()
     }
 
-    /// A text under `spec.forProvider`.
-    pub fn for_provider(self, field: &str) -> Option<&'a str> {
-        self.part("spec", "forProvider")?
-            .get(field)?
-            .as_str()
-            .filter(|text| !text.is_empty())
-    }
-
-    /// Anything under `spec.forProvider`.
-    pub fn for_provider_value(self, field: &str) -> Option<&'a Value> {
-        self.0.pointer("/spec/forProvider")?.get(field)
-    }
-
-    /// Anything under `spec.initProvider`.
-    pub fn init_provider(self, field: &str) -> Option<&'a Value> {
-        self.part("spec", "initProvider")?.get(field)
-    }
-
-    /// A whole number under `spec.forProvider`.
-    pub fn for_provider_number(self, field: &str) -> Option<i64> {
-        let number = self.part("spec", "forProvider")?.get(field)?.as_f64()?;
-        #[allow(clippy::cast_possible_truncation, reason = "the fraction is zero")]
-        let whole = (number.fract() == 0.0 && number.abs() < 1e15).then_some(number as i64);
-        whole
-    }
-
-    /// A text under `status.atProvider`.
-    pub fn at_provider(self, field: &str) -> Option<&'a str> {
-        self.part("status", "atProvider")?
-            .get(field)?
-            .as_str()
-            .filter(|text| !text.is_empty())
-    }
-
     /// The condition of a type.
     pub fn condition(self, type_: &str) -> Option<Observed<'a>> {
         let conditions = self.part("status", "conditions")?.as_array()?;
@@ -98,28 +85,22 @@ impl<'a> ObservedObject<'a> {
             .iter()
             .find(|condition| text(condition, "type") == type_)
             .map(|condition| Observed {
-                status: text(condition, "status"),
+                status: Status::of(text(condition, "status")),
                 reason: text(condition, "reason"),
                 message: text(condition, "message"),
             })
     }
 
-    /// An entry of a map of texts under `status.atProvider`.
-    pub fn at_provider_entry(self, field: &str, key: &str) -> Option<&'a str> {
-        let entry = self.part("status", "atProvider")?.get(field)?.get(key)?;
-        entry.as_str().filter(|text| !text.is_empty())
-    }
-
     /// The condition of a type, where it is `False`.
     pub fn failing(self, type_: &str) -> Option<Observed<'a>> {
         self.condition(type_)
-            .filter(|condition| condition.status == "False")
+            .filter(|condition| condition.status == Status::False)
     }
 
     /// Whether a condition is `True`.
     pub fn holds(self, type_: &str) -> bool {
         self.condition(type_)
-            .is_some_and(|condition| condition.status == "True")
+            .is_some_and(|condition| condition.status == Status::True)
     }
 
     /// Whether its provider found it as it should be at the last look. `Ready`

@@ -9,7 +9,7 @@ use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus};
 use function_runtime::composite::Composite;
 use function_runtime::desired::{Composed, Desired};
 use function_runtime::keep;
-use function_runtime::object::ObservedObject;
+use function_runtime::object::{ObservedObject, Status};
 use function_runtime::outcome::Refusal;
 use function_runtime::request::Request;
 use function_runtime::response::{Response, fields};
@@ -201,7 +201,7 @@ fn unready(key: &str, observed: Option<&Value>) -> Option<String> {
         resource_names::LOCAL_QUEUE => {
             let active = object.condition("Active");
             match active {
-                Some(active) if active.status == "True" => None,
+                Some(active) if active.status == Status::True => None,
                 Some(active) => Some(format!(
                     "LocalQueue {name} is not active: {}",
                     active.message

@@ -54,7 +54,7 @@ pub fn check(
              the platform team for it"
         )
     } else {
-        format!("must be {bound}: that is whose namespace {namespace} is, by its label {label}")
+        format!("must be {bound}, the owner of namespace {namespace} (its label {label})")
     };
     let violation = Violation::new("spec.parameters.owner", problem);
     Err(Refusal::parameters(violation).into())

@@ -7,6 +7,7 @@ use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
 use function_runtime::connection::{self, Connection};
 use function_runtime::desired::Desired;
 use function_runtime::outcome::{Hold, Refusal, Unresolved};
+use function_runtime::requirement::Requirement;
 use function_runtime::response::{CONFIG_RESOLVED, Condition, Event, Response, fields};
 use function_runtime::validation::Violations;
 
@@ -46,6 +47,29 @@ pub fn render(claimed: &Claimed<'_>, placed: &impl Placed) -> Response {
     }
 }
 
+/// Answers where an observed resource cannot be read: nothing is changed, since nobody knows
+/// what there is.
+pub fn unreadable(
+    claimed: &Claimed<'_>,
+    requirements: impl Fn(&WorkspacePolicy) -> Vec<Requirement>,
+    why: &Refusal,
+) -> Response {
+    let policy = policy::read(claimed.request.policy.as_ref());
+    let (why, policy) = match &policy {
+        Ok(policy) => (why, Some(policy)),
+        Err(violations) => (&Refusal::policy(violations), None),
+    };
+    Response {
+        requirements: policy.map(requirements).unwrap_or_default(),
+        ..Response::refused(
+            why.reason(),
+            why.to_string(),
+            least_ttl(policy),
+            [conditions::compute_blocked()],
+        )
+    }
+}
+
 /// Everything stays as it is.
 fn held(why: &Hold, mut composition: Composition) -> (Condition, Composition) {
     if composition.resources.is_empty() {
@@ -58,7 +82,6 @@ fn held(why: &Hold, mut composition: Composition) -> (Condition, Composition) {
 
 /// Nothing is applied until a person changes something.
 fn refused(policy: Option<&WorkspacePolicy>, placed: &impl Placed, why: &Refusal) -> Response {
-    let least = policy.map_or(0, |policy| policy.minimum_refresh_seconds);
     Response {
         requirements: policy
             .map(|policy| placed.requirements(policy))
@@ -66,10 +89,15 @@ fn refused(policy: Option<&WorkspacePolicy>, placed: &impl Placed, why: &Refusal
         ..Response::refused(
             why.reason(),
             why.to_string(),
-            Duration::from_secs(least.into()),
+            least_ttl(policy),
             placed.conditions(policy),
         )
     }
+}
+
+fn least_ttl(policy: Option<&WorkspacePolicy>) -> Duration {
+    let least = policy.map_or(0, |policy| policy.minimum_refresh_seconds);
+    Duration::from_secs(least.into())
 }
 
 /// Whether a workspace runs, and what it costs.
@@ -241,8 +269,7 @@ impl<'a> Decided<'a> {
 
     /// What lifecycle and budget tell, beside a status's message and other events.
     fn news(&self, message: Option<&str>, events: &[Event]) -> News {
-        let stop = self.life.condition();
-        let stops = self.life.event(stop.as_ref());
+        let (stop, stops) = self.life.notice();
         let told: Vec<&Event> = events.iter().chain(&stops).collect();
         let exceeds = self.cost.event(message, &told);
         News {

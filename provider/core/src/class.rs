@@ -115,6 +115,29 @@ impl ErrorClass {
         }
     }
 
+    /// Whether trying again cannot help: a person has to change configuration, permissions
+    /// or a quota.
+    pub fn needs_person(self) -> bool {
+        match self {
+            Self::Quota | Self::Denied | Self::Configuration => true,
+            Self::Capacity | Self::Throttled | Self::Transient => false,
+        }
+    }
+
+    /// The class of a condition's reason, where it is one.
+    pub fn parse(reason: &str) -> Option<Self> {
+        [
+            Self::Capacity,
+            Self::Quota,
+            Self::Throttled,
+            Self::Denied,
+            Self::Configuration,
+            Self::Transient,
+        ]
+        .into_iter()
+        .find(|class| class.as_str() == reason)
+    }
+
     /// The word used as a condition's reason.
     pub fn as_str(self) -> &'static str {
         match self {

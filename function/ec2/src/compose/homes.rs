@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 
 use api::policy::WorkspacePolicy;
-use function_runtime::object::ObservedObject;
+use function_runtime::outcome::Refusal;
 use serde_json::Value;
 
 use crate::capacity::HomeKeeper;
 use crate::compose::seen::Seen;
-use crate::on_demand::home;
-use crate::on_demand::instance::{self, Place};
+use crate::on_demand::instance::Place;
+use crate::on_demand::{OnDemandInstance, home};
 use crate::replacement::Choice;
 use crate::resource_names;
-use crate::spot;
+use crate::spot::{self, ObservedPool};
 use crate::wanted::Wanted;
 
 impl<'a> Seen<'a> {
     /// Who has the home volume, where there is one, or was one.
     pub fn home_keeper(&self) -> Option<HomeKeeper> {
         let of_pool = self.recorded_home.is_some_and(|home| home.pool.is_some())
-            || self.pools.values().any(|pool| pool.has_home);
+            || self.pools.values().any(ObservedPool::has_home);
         // What is observed counts more than what is remembered.
         if self.home.exists() {
             Some(HomeKeeper::ProviderAws)
@@ -35,40 +35,40 @@ impl<'a> Seen<'a> {
         policy: &WorkspacePolicy,
         choice: &Choice,
         objects: &mut BTreeMap<String, Value>,
-    ) {
+    ) -> Result<(), Refusal> {
         let holder = self.holder(choice);
         let zone = holder
-            .filter(|holder| instance::id(*holder).is_some())
-            .and_then(|holder| holder.at_provider("availabilityZone"));
-        if let Some(volume) = home::volume(wanted, policy, &self.home, zone) {
+            .filter(|holder| holder.current_id().is_some())
+            .and_then(|holder| holder.zone());
+        if let Some(volume) = home::volume(wanted, policy, &self.home, zone)? {
             objects.insert(resource_names::HOME.to_owned(), volume);
         }
-        let attached =
-            holder.and_then(|holder| home::attachment(wanted, policy, &self.home, holder));
-        objects.extend(attached);
+        if let Some(holder) = holder {
+            objects.extend(home::attachment(wanted, policy, &self.home, holder)?);
+        }
         // An instance that is not Ready may be another one soon: until its new id
         // is known, its attachment says nothing that is wrong.
-        let id = holder.and_then(|holder| holder.at_provider("id"));
+        let id = holder.and_then(|holder| holder.last_known_id());
         let waiting = id.map(home::attachment_key);
         self.keep(objects, |key| {
             key == resource_names::HOME || waiting.as_deref() == Some(key)
         });
+        Ok(())
     }
 
     /// The home volume of a pool, where it has one.
     pub(super) fn home_of_pool(&self, key: &str) -> Option<home::Finding> {
         let pool = self.pools.get(key)?;
-        pool.has_home.then(|| spot::home::finding(pool))
+        pool.has_home().then(|| spot::home::finding(pool))
     }
 
     /// The instance that has the home volume: the one that serves, until the one
     /// to come has got it. It never goes back: that instance may be on its way out.
-    pub(super) fn holder(&self, choice: &Choice) -> Option<ObservedObject<'a>> {
-        let target = self.instances.get(choice.target.as_str()).copied();
-        let got_it = |target: &ObservedObject<'_>| {
-            target
-                .at_provider("id")
-                .is_some_and(|id| self.home.is_composed_for(id))
+    pub(super) fn holder(&self, choice: &Choice) -> Option<&OnDemandInstance<'a>> {
+        let target = self.instances.get(choice.target.as_str());
+        let got_it = |target: &&OnDemandInstance<'_>| {
+            let id = target.last_known_id();
+            id.is_some_and(|id| self.home.is_composed_for(id))
         };
         if target.as_ref().is_some_and(got_it) {
             return target;
@@ -79,8 +79,8 @@ impl<'a> Seen<'a> {
             .kept
             .iter()
             .filter_map(|key| self.instances.get(key.as_str()))
-            .find(|i| id.is_some() && i.at_provider("id") == id);
-        serving.copied().or(target)
+            .find(|instance| id.is_some() && instance.last_known_id() == id);
+        serving.or(target)
     }
 
     pub(super) fn place<'b>(&'b self, wanted: &'b Wanted) -> Place<'b> {
@@ -89,10 +89,7 @@ impl<'a> Seen<'a> {
                 zone: Some(zone),
                 subnet: match self.recorded_home {
                     Some(home) => home.subnet_id.as_deref(),
-                    None => self
-                        .instances
-                        .values()
-                        .find_map(|i| i.for_provider("subnetId")),
+                    None => self.instances.values().find_map(|i| i.subnet()),
                 },
             },
             // A home that is about to be made is made where an instance is.
@@ -109,8 +106,8 @@ impl<'a> Seen<'a> {
     fn first_place(&self) -> Option<Place<'_>> {
         self.instances.values().find_map(|instance| {
             Some(Place {
-                zone: Some(instance.at_provider("availabilityZone")?),
-                subnet: instance.for_provider("subnetId"),
+                zone: Some(instance.zone()?),
+                subnet: instance.subnet(),
             })
         })
     }

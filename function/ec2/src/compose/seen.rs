@@ -10,55 +10,69 @@ use function_runtime::request::Request;
 use serde_json::Value;
 
 use crate::on_demand::home::{self, Home};
-use crate::on_demand::usages;
+use crate::on_demand::observed::{Group, Power};
+use crate::on_demand::{OnDemandInstance, instance_state, usages};
 use crate::resource_names;
 use crate::spot::ObservedPool;
+use crate::unreadable::Unreadable;
 
 /// What is observed, and what the last call recorded of it.
 #[derive(Clone, Debug)]
 pub struct Seen<'a> {
     pub(super) observed: &'a BTreeMap<String, Value>,
     pub(super) pools: BTreeMap<&'a str, ObservedPool>,
-    pub(super) instances: BTreeMap<&'a str, ObservedObject<'a>>,
+    pub(super) instances: BTreeMap<&'a str, OnDemandInstance<'a>>,
+    pub(super) group: Option<Group<'a>>,
+    powers: BTreeMap<&'a str, Power<'a>>,
     pub(super) home: Home<'a>,
     pub(super) recorded: Option<&'a str>,
     pub(super) recorded_home: Option<&'a HomeStatus>,
 }
 
 impl<'a> Seen<'a> {
-    /// Looks at a request. `previous` is the XR's status as observed.
-    pub fn new(request: &'a Request, previous: &'a GpuDevWorkspaceStatus) -> Self {
+    /// Reads a request. `previous` is the XR's status as observed.
+    ///
+    /// # Errors
+    ///
+    /// An observed resource is unreadable.
+    pub fn read(
+        request: &'a Request,
+        previous: &'a GpuDevWorkspaceStatus,
+    ) -> Result<Self, Unreadable> {
         let observed = &request.observed;
-        let is_pool =
-            |key: &str| key == resource_names::POOL || key.starts_with(resource_names::POOL_PREFIX);
-        let entries = || observed.iter().map(|(key, value)| (key.as_str(), value));
-        Self {
+        let pools = observed
+            .iter()
+            .filter(|(name, _)| resource_names::is_pool(name))
+            .map(|(name, pool)| Ok((name.as_str(), ObservedPool::read(pool)?)));
+        let group = observed
+            .get(resource_names::SECURITY_GROUP)
+            .map(Group::read);
+        Ok(Self {
             observed,
-            pools: entries()
-                .filter(|(key, _)| is_pool(key))
-                .map(|(key, pool)| (key, ObservedPool::read(pool)))
-                .collect(),
-            instances: entries()
-                .filter(|(key, _)| key.starts_with(resource_names::INSTANCE_PREFIX))
-                .map(|(key, instance)| (key, ObservedObject::new(instance)))
-                .collect(),
-            home: Home::new(
+            pools: pools.collect::<Result<_, Unreadable>>()?,
+            instances: OnDemandInstance::read_all(observed, resource_names::INSTANCE_PREFIX)?,
+            group: group.transpose()?,
+            powers: Power::read_all(observed, resource_names::INSTANCE_STATE_PREFIX)?,
+            home: Home::read(
                 observed,
                 home::attachments(request),
                 previous.home.as_ref().filter(|home| home.pool.is_none()),
-            ),
+            )?,
             recorded: previous.instance_id.as_deref(),
             recorded_home: previous.home.as_ref(),
-        }
+        })
     }
 
     /// The image that an existing compute resource boots.
     pub fn booted_image(&self) -> Option<&str> {
-        let of_pools = self
+        let mut of_pools = self
             .pools
             .values()
-            .find_map(|pool| pool.image_id.as_deref());
-        of_pools.or_else(|| self.instances.values().find_map(|i| i.for_provider("ami")))
+            .map(|pool| pool.parameters.image.id.as_str());
+        let of_instances = self.instances.values().map(|i| i.for_provider.ami.as_str());
+        of_pools
+            .next()
+            .or_else(|| of_instances.into_iter().find(|ami| !ami.is_empty()))
     }
 
     /// Whether an instance has to wait for its home volume to be detached.
@@ -66,9 +80,16 @@ impl<'a> Seen<'a> {
         let Some(instance) = self.instances.get(key) else {
             return false;
         };
-        let id = instance.at_provider("id");
         usages::is_used(key, self.observed)
-            || id.is_some_and(|id| self.home.may_be_attached_to(id, has_home))
+            || instance
+                .last_known_id()
+                .is_some_and(|id| self.home.may_be_attached_to(id, has_home))
+    }
+
+    /// The `InstanceState` of an instance, where there is one.
+    pub(super) fn power_of(&self, instance: &OnDemandInstance<'_>) -> Option<&Power<'a>> {
+        let name = instance_state::key(instance.current_id()?);
+        self.powers.get(name.as_str())
     }
 
     /// Adds the observed resources that are named and not desired yet, as they
@@ -96,7 +117,7 @@ impl<'a> Seen<'a> {
             || self
                 .instances
                 .values()
-                .any(|i| i.at_provider("id") == Some(id))
+                .any(|instance| instance.last_known_id() == Some(id))
     }
 
     /// Whether the provider of an observed resource says that all is well.

@@ -5,7 +5,7 @@
 //! error StatusCode: 400, RequestID: …, api error CODE: TEXT`, and each attempt
 //! has another request id: a condition that repeated it would change for ever.
 
-use function_workspace::cause::Cause;
+use function_workspace::cause::{Cause, Reason};
 use provider_core::{ErrorClass, Market, Offering};
 
 /// A failure of EC2, as far as it can be told from a message.
@@ -42,10 +42,13 @@ impl Failure {
 
     /// Whether nothing helps until a person changes something.
     pub fn needs_person(&self) -> bool {
-        matches!(
-            self.class(),
-            Some(ErrorClass::Quota | ErrorClass::Denied | ErrorClass::Configuration)
-        )
+        self.class().is_some_and(ErrorClass::needs_person)
+    }
+
+    /// Whether EC2 does not have the resource any more, and upjet may not make it again:
+    /// upjet compares what is wanted with nothing then. It has no reason of its own for that.
+    pub fn is_of_missing_resource(&self) -> bool {
+        self.text.contains("requires replacing it") && self.text.contains("from \"\" to ")
     }
 
     /// The cause, with the next step. `what` is what could not be had.
@@ -55,7 +58,9 @@ impl Failure {
             (Some(code), text) => format!("{code}: {text}"),
             (None, text) => text.to_owned(),
         };
-        let reason = self.class().map_or("ReconcileError", ErrorClass::as_str);
+        let reason = self.class().map_or(Reason::ReconcileError, |class| {
+            Reason::Reported(class.as_str().to_owned())
+        });
         let next = match (self.class(), instance_type) {
             (Some(ErrorClass::Quota), Some(type_)) if self.is_vcpu_limit() => quota(type_),
             (Some(ErrorClass::Capacity), _) => {
@@ -120,7 +125,7 @@ mod tests {
     #[test]
     fn a_quota_reads_like_a_quota_and_names_its_code() {
         let cause = Failure::read(LIMIT).cause("an on-demand g5.xlarge", Some("g5.xlarge"));
-        assert_eq!(cause.reason, "Quota");
+        assert_eq!(cause.reason.as_str(), "Quota");
         assert_eq!(
             cause.message,
             "an on-demand g5.xlarge: VcpuLimitExceeded: You have requested more vCPU capacity \
@@ -164,7 +169,7 @@ mod tests {
         let failure = Failure::read("cannot get ClusterProviderConfig \"default\"");
         assert_eq!(failure.class(), None);
         let cause = failure.cause("the home volume", None);
-        assert_eq!(cause.reason, "ReconcileError");
+        assert_eq!(cause.reason, Reason::ReconcileError);
         assert_eq!(
             cause.message,
             "the home volume: cannot get ClusterProviderConfig \"default\""

@@ -4,27 +4,31 @@ use std::collections::BTreeMap;
 
 use api::condition::{READY, SYNCED};
 use api::home::HomeOnDelete;
+use api::managed::ManagementAction;
 use api::policy::WorkspacePolicy;
 use api::workspace::HomeStatus;
 use function_runtime::composite::CompositeId;
+use function_runtime::desired::Composed;
 use function_runtime::keep;
 use function_runtime::object::{EXTERNAL_NAME, ObservedObject};
+use function_runtime::outcome::Refusal;
 use function_runtime::request::Request;
 use function_runtime::resource_names::hashed;
-use function_workspace::cause::Cause;
+use function_workspace::cause::{Cause, Reason};
 use serde_json::{Value, json};
 
+use crate::on_demand::OnDemandInstance;
+use crate::on_demand::api::{EbsVolume, Managed, VolumeAttachment};
 use crate::on_demand::failure::Failure;
-use crate::on_demand::{fields, instance, resource};
+use crate::on_demand::observed::{Attachment, Observed, Volume};
 use crate::resource_names;
+use crate::unreadable::Unreadable;
 use crate::wanted::Wanted;
 
 /// Our label on attachments. Crossplane forgets a resource as soon as it is no
 /// longer desired, and takes its own labels off it; while EC2 detaches, this one
 /// still finds it.
 pub const WORKSPACE_LABEL: &str = "platform.acme.io/workspace";
-/// The attachments' kind.
-pub const ATTACHMENT: &str = "VolumeAttachment";
 
 /// The requirement for the attachments of a workspace's home volume.
 pub const ATTACHMENTS: &str = "attachments";
@@ -34,14 +38,12 @@ const DEVICE: &str = "/dev/sdf";
 /// The home volume as it is seen.
 #[derive(Clone, Debug)]
 pub struct Home<'a> {
-    volume: Option<ObservedObject<'a>>,
+    volume: Option<Volume<'a>>,
     recorded: Option<&'a HomeStatus>,
     /// By key: the attachments that Crossplane observes.
-    composed: BTreeMap<&'a str, ObservedObject<'a>>,
-    /// These, and what Crossplane fetched: also what is on its way out.
-    attachments: Vec<ObservedObject<'a>>,
-    /// Whether everything that is on its way out is known.
-    attachments_known: bool,
+    composed: BTreeMap<&'a str, Attachment<'a>>,
+    /// Those that Crossplane fetched, also what is on its way out; `None` before it did.
+    fetched: Option<Vec<Attachment<'a>>>,
 }
 
 /// What is to be told of it.
@@ -63,29 +65,36 @@ pub struct Finding {
 }
 
 impl<'a> Home<'a> {
-    /// Looks. `leaving` are the labelled attachments; `None` while Crossplane has
-    /// not fetched them.
-    pub fn new(
+    /// Reads the home volume and its attachments. `fetched` are the labelled attachments;
+    /// `None` while Crossplane has not fetched them.
+    ///
+    /// # Errors
+    ///
+    /// One of them is unreadable.
+    pub fn read(
         observed: &'a BTreeMap<String, Value>,
-        leaving: Option<&'a [Value]>,
+        fetched: Option<&'a [Value]>,
         recorded: Option<&'a HomeStatus>,
-    ) -> Self {
-        let composed: BTreeMap<&str, ObservedObject<'_>> = observed
-            .iter()
-            .filter(|(key, _)| key.starts_with(resource_names::ATTACHMENT_PREFIX))
-            .map(|(key, attachment)| (key.as_str(), ObservedObject::new(attachment)))
-            .collect();
-        Self {
-            volume: observed.get(resource_names::HOME).map(ObservedObject::new),
+    ) -> Result<Self, Unreadable> {
+        let volume = observed.get(resource_names::HOME).map(Volume::read);
+        let fetched = fetched.map(|fetched| fetched.iter().map(Attachment::read).collect());
+        Ok(Self {
+            volume: volume.transpose()?,
             recorded,
-            attachments: composed
-                .values()
-                .copied()
-                .chain(leaving.into_iter().flatten().map(ObservedObject::new))
-                .collect(),
-            composed,
-            attachments_known: leaving.is_some(),
-        }
+            composed: Observed::read_all(observed, resource_names::ATTACHMENT_PREFIX)?,
+            fetched: fetched.transpose()?,
+        })
+    }
+
+    /// The attachments that Crossplane observes, by key.
+    pub fn composed_attachments(&self) -> impl Iterator<Item = (&'a str, &Attachment<'a>)> {
+        self.composed
+            .iter()
+            .map(|(key, attachment)| (*key, attachment))
+    }
+
+    fn attachments(&self) -> impl Iterator<Item = &Attachment<'a>> {
+        self.composed.values().chain(self.fetched.iter().flatten())
     }
 
     /// Whether there is a volume, or was one.
@@ -94,21 +103,21 @@ impl<'a> Home<'a> {
     }
 
     /// The zone that the volume is in, and so every instance has to be.
-    pub fn zone(&self) -> Option<&'a str> {
-        self.volume
-            .and_then(|volume| volume.for_provider("availabilityZone"))
+    pub fn zone(&self) -> Option<&str> {
+        let volume = self.volume.as_ref();
+        volume
+            .and_then(|volume| volume.for_provider.availability_zone.as_deref())
             .or_else(|| self.recorded.map(|home| home.zone.as_str()))
     }
 
     /// The volume's tags, with those that its provider adds.
-    pub fn tags(&self) -> Option<&'a Value> {
-        self.volume
-            .and_then(|volume| volume.for_provider_value("tags"))
+    pub fn tags(&self) -> Option<&BTreeMap<String, String>> {
+        self.volume.as_ref()?.for_provider.tags.as_ref()
     }
 
     /// EC2's id of the volume.
     pub fn volume_id(&self) -> Option<&'a str> {
-        match self.volume {
+        match &self.volume {
             Some(volume) => volume.external_name(),
             None => self.recorded.map(|home| home.volume_id.as_str()),
         }
@@ -117,52 +126,43 @@ impl<'a> Home<'a> {
     /// Whether a volume is, or may still be, attached to the instance. While
     /// Crossplane has not fetched the attachments, it may be if there is one at all.
     pub fn may_be_attached_to(&self, id: &str, has_home: bool) -> bool {
-        (has_home && !self.attachments_known)
-            || self
-                .attachments
-                .iter()
-                .any(|attachment| attachment.for_provider("instanceId") == Some(id))
+        (has_home && self.fetched.is_none())
+            || self.attachments().any(|attachment| is_to(attachment, id))
     }
 
     /// Whether the volume is being attached to the instance, or is.
-    pub fn is_attached_to(&self, holder: ObservedObject<'_>) -> bool {
-        holder
-            .at_provider("id")
-            .is_some_and(|id| self.attachment_to(id).is_some())
+    pub fn is_attached_to(&self, holder: &OnDemandInstance<'_>) -> bool {
+        let id = holder.last_known_id();
+        id.is_some_and(|id| self.attachment_to(id).is_some())
     }
 
     /// Whether nothing but `id` may still have the volume.
     fn is_free_for(&self, id: &str) -> bool {
-        self.attachments_known
-            && self
-                .attachments
-                .iter()
-                .all(|attachment| attachment.for_provider("instanceId") == Some(id))
+        self.fetched.is_some() && self.attachments().all(|attachment| is_to(attachment, id))
     }
 
-    fn attachment_to(&self, id: &str) -> Option<ObservedObject<'a>> {
-        self.attachments
-            .iter()
-            .find(|a| a.for_provider("instanceId") == Some(id) && !a.deleting())
-            .copied()
+    fn attachment_to(&self, id: &str) -> Option<&Attachment<'a>> {
+        self.attachments()
+            .find(|attachment| is_to(attachment, id) && !attachment.deleting())
     }
 
     /// Whether an attachment to the instance is composed already.
     pub fn is_composed_for(&self, id: &str) -> bool {
         let composed = self.composed.get(attachment_key(id).as_str());
-        composed.is_some_and(|a| a.for_provider("instanceId") == Some(id) && !a.deleting())
+        composed.is_some_and(|attachment| is_to(attachment, id) && !attachment.deleting())
     }
 
     /// What is to be told, when the volume belongs to `holder`.
-    pub fn finding(&self, holder: Option<ObservedObject<'_>>) -> Finding {
-        let id = holder.and_then(instance::id);
+    pub fn finding(&self, holder: Option<&OnDemandInstance<'_>>) -> Finding {
+        let id = holder.and_then(OnDemandInstance::current_id);
         let attachment = id.and_then(|id| self.attachment_to(id));
+        let volume = self.volume.as_ref();
         let attached = attachment.is_some_and(|a| a.holds(READY))
-            && self.volume.is_some_and(|volume| !is_lost(volume));
+            && volume.is_some_and(|volume| !is_lost(volume));
         Finding {
             ready: attached
-                && attachment.is_some_and(ObservedObject::is_ready)
-                && self.volume.is_some_and(ObservedObject::is_ready),
+                && attachment.is_some_and(|attachment| attachment.is_ready())
+                && volume.is_some_and(|volume| volume.is_ready()),
             attached,
             cause: self.cause(id),
             detaching: id.is_some_and(|id| !self.is_free_for(id)),
@@ -173,12 +173,12 @@ impl<'a> Home<'a> {
     fn status(
         &self,
         attached_to: Option<&str>,
-        holder: Option<ObservedObject<'_>>,
+        holder: Option<&OnDemandInstance<'_>>,
     ) -> Option<HomeStatus> {
         let subnet = match self.recorded {
             Some(home) => home.subnet_id.clone(),
             None => holder
-                .and_then(|i| i.for_provider("subnetId"))
+                .and_then(|instance| instance.subnet())
                 .map(str::to_owned),
         };
         Some(HomeStatus {
@@ -191,61 +191,66 @@ impl<'a> Home<'a> {
     }
 
     fn cause(&self, instance: Option<&str>) -> Cause {
-        let volume = match (self.volume, self.volume_id()) {
+        let volume = match (&self.volume, self.volume_id()) {
             (Some(volume), Some(id)) if is_lost(volume) => {
                 let message = format!(
                     "the home volume {id} is gone from EC2, and nothing takes its place: restore \
                      it from a snapshot for another claim"
                 );
-                return Cause::new("Lost", message);
+                return Cause::new(Reason::Lost, message);
             }
             (Some(volume), _) if volume.failing(SYNCED).is_some() => {
-                return failing(volume, "the home volume");
+                return failing(**volume, "the home volume");
             }
             (Some(_), Some(id)) => id,
             (Some(_), None) => {
-                return Cause::new("Creating", "waiting for EC2 to make the home volume");
+                return Cause::new(Reason::Creating, "waiting for EC2 to make the home volume");
             }
             (None, Some(id)) => {
-                return Cause::new("Creating", format!("waiting for {id} to be found again"));
+                return Cause::new(
+                    Reason::Creating,
+                    format!("waiting for {id} to be found again"),
+                );
             }
             (None, None) => {
                 let message = "waiting for an instance, whose zone the home volume has to be in";
-                return Cause::new("Waiting", message);
+                return Cause::new(Reason::Waiting, message);
             }
         };
         let Some(instance) = instance else {
             return Cause::new(
-                "Detached",
+                Reason::Detached,
                 format!("{volume} is kept until there is an instance to attach it to"),
             );
         };
         if let Some(attachment) = self.attachment_to(instance) {
             if attachment.failing(SYNCED).is_some() {
-                return failing(attachment, &format!("{volume} at {instance}"));
+                return failing(**attachment, &format!("{volume} at {instance}"));
             }
         } else if let Some(other) = self
-            .attachments
-            .iter()
-            .find_map(|a| a.for_provider("instanceId"))
+            .attachments()
+            .find_map(|attachment| attachment.for_provider.instance_id.as_deref())
         {
             let message = format!("waiting for {volume} to be detached from {other}");
-            return Cause::new("Detaching", message);
+            return Cause::new(Reason::Detaching, message);
         }
         Cause::new(
-            "Attaching",
+            Reason::Attaching,
             format!("waiting for {volume} to be attached to {instance}"),
         )
     }
 }
 
-/// Whether EC2 does not have the volume any more. upjet may not make it again
-/// (see [`actions`]), compares what is wanted with nothing instead, and refuses.
-fn is_lost(volume: ObservedObject<'_>) -> bool {
-    volume.failing(SYNCED).is_some_and(|condition| {
-        condition.message.contains("requires replacing it")
-            && condition.message.contains("from \"\" to ")
-    })
+fn is_to(attachment: &Attachment<'_>, id: &str) -> bool {
+    attachment.for_provider.instance_id.as_deref() == Some(id)
+}
+
+/// Whether EC2 does not have the volume any more. upjet may not make it again (see
+/// [`actions`]), and refuses to.
+fn is_lost(volume: &Volume<'_>) -> bool {
+    volume
+        .failing(SYNCED)
+        .is_some_and(|condition| Failure::read(condition.message).is_of_missing_resource())
 }
 
 fn failing(resource: ObservedObject<'_>, what: &str) -> Cause {
@@ -255,81 +260,78 @@ fn failing(resource: ObservedObject<'_>, what: &str) -> Cause {
 
 /// The desired volume, in the zone where it is or, before it exists, where the
 /// instance is; none while that is unknown.
+///
+/// # Errors
+///
+/// It cannot be written.
 pub fn volume(
     wanted: &Wanted,
     policy: &WorkspacePolicy,
     home: &Home<'_>,
     instance_zone: Option<&str>,
-) -> Option<Value> {
-    let zone = home.zone().or(instance_zone)?;
-    let made = home
-        .volume
-        .and_then(|volume| volume.for_provider_number("size"));
-    let wish = wanted.home_size_gib.map(i64::from);
+) -> Result<Option<Value>, Refusal> {
+    let made = home.volume.as_ref();
+    let made_size = made.and_then(|volume| volume.for_provider.size);
     // A volume only grows.
-    let size = made.max(wish)?;
+    let size = made_size.max(wanted.home_size_gib.map(i64::from));
+    let (Some(zone), Some(size)) = (home.zone().or(instance_zone), size) else {
+        return Ok(None);
+    };
     let mut tags = wanted.tags(policy);
     tags.insert(api::tags::NAME.into(), format!("{} home", wanted.origin));
-    let for_provider = fields([
-        ("region", Some(json!(wanted.region))),
-        ("availabilityZone", Some(json!(zone))),
-        ("size", Some(json!(size))),
-        ("type", Some(json!("gp3"))),
-        ("encrypted", Some(json!(true))),
-        (
-            "finalSnapshot",
-            (policy.home.on_delete == HomeOnDelete::Snapshot).then_some(json!(true)),
-        ),
-        ("tags", Some(json!(tags))),
-    ]);
-    let mut volume = resource(
-        "EBSVolume",
-        &wanted.origin.namespace,
-        &policy.on_demand_provider_config_ref,
-        &for_provider,
-    );
-    volume["spec"]["managementPolicies"] = json!(actions(policy, home.recorded.is_some()));
-    name_as_recorded(&mut volume, home.volume, home.recorded);
-    Some(volume)
+    let parameters = EbsVolume {
+        region: wanted.region.clone(),
+        availability_zone: Some(zone.to_owned()),
+        size: Some(size),
+        type_: "gp3".to_owned(),
+        encrypted: true,
+        final_snapshot: (policy.home.on_delete == HomeOnDelete::Snapshot).then_some(true),
+        tags: Some(tags),
+    };
+    let config = &policy.on_demand_provider_config_ref;
+    let mut volume = Managed::new(&wanted.origin.namespace, config, parameters);
+    volume.spec.management_policies = Some(actions(policy, home.recorded.is_some()));
+    let id = recorded_name(made.map(|made| **made), home.recorded);
+    volume.metadata.annotations = id.map(|id| [(EXTERNAL_NAME.to_owned(), id.to_owned())].into());
+    Composed::manifest(&volume).map(Some)
 }
 
 /// What the provider may do with the volume. One that is kept is never made a
 /// second time: an empty home in the place of a lost one would hide the loss.
 /// (Crossplane allows certain sets of actions only; there is none with Delete
 /// and without Create.)
-fn actions(policy: &WorkspacePolicy, is_recorded: bool) -> &'static [&'static str] {
+fn actions(policy: &WorkspacePolicy, is_recorded: bool) -> &'static [ManagementAction] {
+    use ManagementAction::{All, Create, LateInitialize, Observe, Update};
     match (policy.home.on_delete, is_recorded) {
-        (HomeOnDelete::Delete | HomeOnDelete::Snapshot, _) => &["*"],
-        (HomeOnDelete::Retain, false) => &["Observe", "Create", "Update", "LateInitialize"],
-        (HomeOnDelete::Retain, true) => &["Observe", "Update", "LateInitialize"],
+        (HomeOnDelete::Delete | HomeOnDelete::Snapshot, _) => &[All],
+        (HomeOnDelete::Retain, false) => &[Observe, Create, Update, LateInitialize],
+        (HomeOnDelete::Retain, true) => &[Observe, Update, LateInitialize],
     }
 }
 
 /// A volume that is held: as it is, with the id by which it is found again.
 pub fn held(observed: &Value, recorded: Option<&HomeStatus>) -> Value {
     let mut volume = keep::kept(observed);
-    name_as_recorded(&mut volume, Some(ObservedObject::new(observed)), recorded);
+    if let Some(id) = recorded_name(Some(ObservedObject::new(observed)), recorded) {
+        volume["metadata"]["annotations"][EXTERNAL_NAME] = json!(id);
+    }
     volume
 }
 
-/// Names the recorded volume, so that a resource that was lost finds it again.
+/// The id of the recorded volume, so that a resource that was lost finds it again.
 /// Once applied the annotation has to stay, also when the record is lost: leaving
 /// it out would take it away, and another volume would be made. An id that the
 /// provider has changed since is left to the provider.
-fn name_as_recorded(
-    volume: &mut Value,
-    observed: Option<ObservedObject<'_>>,
-    recorded: Option<&HomeStatus>,
-) {
+fn recorded_name<'a>(
+    observed: Option<ObservedObject<'a>>,
+    recorded: Option<&'a HomeStatus>,
+) -> Option<&'a str> {
     let recorded = recorded.map(|home| home.volume_id.as_str());
-    let named = match observed {
+    match observed {
         None => recorded,
         Some(observed) => observed
             .external_name()
             .filter(|id| recorded.is_none_or(|recorded| recorded == *id)),
-    };
-    if let Some(id) = named {
-        volume["metadata"]["annotations"][EXTERNAL_NAME] = json!(id);
     }
 }
 
@@ -340,38 +342,39 @@ pub fn attachment_key(instance: &str) -> String {
 
 /// The desired attachment to the instance that holds the volume: none before
 /// both exist, or while another instance may still have it.
+///
+/// # Errors
+///
+/// It cannot be written.
 pub fn attachment(
     wanted: &Wanted,
     policy: &WorkspacePolicy,
     home: &Home<'_>,
-    holder: ObservedObject<'_>,
-) -> Option<(String, Value)> {
-    let id = instance::id(holder)?;
-    let volume = home.volume_id().filter(|_| home.volume.is_some())?;
-    let is_in_reach = holder.at_provider("availabilityZone") == home.zone();
-    let is_there = home.is_composed_for(id);
-    let runs = instance::state(holder) == Some("running");
-    let may_begin = runs && is_in_reach && home.is_free_for(id);
-    if !is_there && !may_begin {
-        return None;
+    holder: &OnDemandInstance<'_>,
+) -> Result<Option<(String, Value)>, Refusal> {
+    let volume = home.volume_id().filter(|_| home.volume.is_some());
+    let (Some(id), Some(volume)) = (holder.current_id(), volume) else {
+        return Ok(None);
+    };
+    let is_in_reach = holder.zone() == home.zone();
+    let may_begin = holder.runs() && is_in_reach && home.is_free_for(id);
+    if !home.is_composed_for(id) && !may_begin {
+        return Ok(None);
     }
-    let for_provider = fields([
-        ("region", Some(json!(wanted.region))),
-        ("deviceName", Some(json!(DEVICE))),
-        ("instanceId", Some(json!(id))),
-        ("volumeId", Some(json!(volume))),
+    let parameters = VolumeAttachment {
+        region: wanted.region.clone(),
+        device_name: DEVICE.to_owned(),
+        instance_id: Some(id.to_owned()),
+        volume_id: volume.to_owned(),
         // A file system that is in use is unmounted by shutting down.
-        ("stopInstanceBeforeDetaching", Some(json!(true))),
-    ]);
-    let mut attachment = resource(
-        ATTACHMENT,
-        &wanted.origin.namespace,
-        &policy.on_demand_provider_config_ref,
-        &for_provider,
-    );
+        stop_instance_before_detaching: true,
+    };
+    let config = &policy.on_demand_provider_config_ref;
+    let mut attachment = Managed::new(&wanted.origin.namespace, config, parameters);
     let label = label(&wanted.composite);
-    attachment["metadata"]["labels"] = json!({ (WORKSPACE_LABEL): label });
-    Some((attachment_key(id), attachment))
+    attachment.metadata.labels = Some([(WORKSPACE_LABEL.to_owned(), label)].into());
+    let attachment = Composed::manifest(&attachment)?;
+    Ok(Some((attachment_key(id), attachment)))
 }
 
 /// The workspace's attachments, with those that Crossplane composes no more; `None` while

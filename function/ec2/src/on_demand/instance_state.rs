@@ -5,14 +5,15 @@
 //! workspace is at rest, and until its instance runs again.
 
 use api::policy::WorkspacePolicy;
-use function_runtime::object::ObservedObject;
+use function_runtime::desired::Composed;
+use function_runtime::outcome::Refusal;
 use function_runtime::resource_names::hashed;
 use serde_json::{Value, json};
 
-use crate::on_demand::{fields, instance, resource};
+use crate::on_demand::OnDemandInstance;
+use crate::on_demand::api::{self as ec2, Managed};
 use crate::resource_names;
 
-const KIND: &str = "InstanceState";
 /// An annotation of the Instance that changes when its machine was started or stopped:
 /// upbound's provider looks at an object that changes, and otherwise every ten minutes.
 const ANNOTATION: &str = "platform.acme.io/power";
@@ -27,6 +28,12 @@ pub enum InstanceState {
 }
 
 impl InstanceState {
+    /// The state of EC2's word, where it is one of both.
+    pub fn parse(word: &str) -> Option<Self> {
+        let states = [Self::Running, Self::Stopped];
+        states.into_iter().find(|state| state.as_str() == word)
+    }
+
     /// EC2's state.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -41,24 +48,28 @@ pub fn key(id: &str) -> String {
     hashed(resource_names::INSTANCE_STATE_PREFIX, [id])
 }
 
-/// The desired state of an instance.
+/// The desired state of an instance; none while it has no id.
+///
+/// # Errors
+///
+/// It cannot be written.
 pub fn desired(
-    instance: ObservedObject<'_>,
+    instance: &OnDemandInstance<'_>,
     namespace: &str,
     state: InstanceState,
     policy: &WorkspacePolicy,
-) -> Option<(String, Value)> {
-    let id = instance::id(instance)?;
-    let for_provider = fields([
-        (
-            "region",
-            instance.for_provider("region").map(|region| json!(region)),
-        ),
-        ("instanceId", Some(json!(id))),
-        ("state", Some(json!(state.as_str()))),
-    ]);
+) -> Result<Option<(String, Value)>, Refusal> {
+    let Some(id) = instance.current_id() else {
+        return Ok(None);
+    };
+    let parameters = ec2::InstanceState {
+        region: instance.for_provider.region.clone(),
+        instance_id: id.to_owned(),
+        state: state.as_str().to_owned(),
+    };
     let config = &policy.on_demand_provider_config_ref;
-    Some((key(id), resource(KIND, namespace, config, &for_provider)))
+    let desired = Composed::manifest(&Managed::new(namespace, config, parameters))?;
+    Ok(Some((key(id), desired)))
 }
 
 /// Marks an Instance with the state that its machine has reached.

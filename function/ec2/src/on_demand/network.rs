@@ -7,69 +7,63 @@
 use std::collections::BTreeMap;
 
 use api::policy::WorkspacePolicy;
-use function_runtime::object::ObservedObject;
-use serde_json::{Value, json};
+use function_runtime::desired::Composed;
+use function_runtime::outcome::Refusal;
+use serde_json::Value;
 
-use crate::on_demand::{fields, resource};
+use crate::on_demand::api::{Managed, OfSameComposite, SecurityGroup, SecurityGroupRule};
+use crate::on_demand::observed::Group;
 use crate::resource_names;
 use crate::wanted::Wanted;
 
 /// The group and its rules by key. `observed` is the group as it is: what EC2
 /// cannot change stays as it was made.
+///
+/// # Errors
+///
+/// One of them cannot be written.
 pub fn desired(
     wanted: &Wanted,
     policy: &WorkspacePolicy,
-    observed: Option<ObservedObject<'_>>,
-) -> BTreeMap<String, Value> {
-    let mut resources = BTreeMap::new();
-    resources.insert(
-        resource_names::SECURITY_GROUP.to_owned(),
-        security_group(wanted, policy, observed),
-    );
-    resources.insert(resource_names::EGRESS.to_owned(), egress(wanted, policy));
-    for cidr in &wanted.ssh_cidrs {
-        resources.insert(resource_names::ssh(cidr), ssh(wanted, policy, cidr));
+    observed: Option<&Group<'_>>,
+) -> Result<BTreeMap<String, Value>, Refusal> {
+    let namespace = &wanted.origin.namespace;
+    let config = &policy.on_demand_provider_config_ref;
+    let group = security_group(wanted, policy, observed);
+    let group = Composed::manifest(&Managed::new(namespace, config, group))?;
+    let networks = wanted.ssh_cidrs.iter();
+    let ssh = networks.map(|cidr| (resource_names::ssh(cidr), ssh(&wanted.region, cidr)));
+    let mut desired = BTreeMap::from([(resource_names::SECURITY_GROUP.to_owned(), group)]);
+    for (name, rule) in [(resource_names::EGRESS.to_owned(), egress(&wanted.region))]
+        .into_iter()
+        .chain(ssh)
+    {
+        let rule = Composed::manifest(&Managed::new(namespace, config, rule))?;
+        desired.insert(name, rule);
     }
-    resources
+    Ok(desired)
 }
 
 fn security_group(
     wanted: &Wanted,
     policy: &WorkspacePolicy,
-    observed: Option<ObservedObject<'_>>,
-) -> Value {
-    let made = |field: &str| {
-        observed
-            .and_then(|group| group.for_provider(field))
-            .map(str::to_owned)
+    observed: Option<&Group<'_>>,
+) -> SecurityGroup {
+    let made = observed.map(|group| &group.for_provider);
+    let as_made = |field: fn(&SecurityGroup) -> &String| {
+        let made = made.map(field).filter(|made| !made.is_empty());
+        made.cloned()
     };
-    let for_provider = fields([
-        ("region", Some(json!(wanted.region))),
-        (
-            "name",
-            Some(json!(made("name").unwrap_or_else(|| group_name(wanted)))),
-        ),
-        (
-            "description",
-            Some(json!(made("description").unwrap_or_else(|| format!(
-                "SSH to the workspace {}",
-                wanted.origin
-            )))),
-        ),
-        (
-            "vpcId",
-            made("vpcId")
-                .or_else(|| wanted.network.vpc_id.clone())
-                .map(Value::String),
-        ),
-        ("tags", Some(json!(wanted.tags(policy)))),
-    ]);
-    resource(
-        "SecurityGroup",
-        &wanted.origin.namespace,
-        &policy.on_demand_provider_config_ref,
-        &for_provider,
-    )
+    let description = || format!("SSH to the workspace {}", wanted.origin);
+    SecurityGroup {
+        region: wanted.region.clone(),
+        name: as_made(|made| &made.name).unwrap_or_else(|| group_name(wanted)),
+        description: as_made(|made| &made.description).unwrap_or_else(description),
+        vpc_id: made
+            .and_then(|made| made.vpc_id.clone())
+            .or_else(|| wanted.network.vpc_id.clone()),
+        tags: wanted.tags(policy),
+    }
 }
 
 /// Unique in its VPC, where other control planes have groups as well.
@@ -81,49 +75,26 @@ fn group_name(wanted: &Wanted) -> String {
         .to_owned()
 }
 
-fn egress(wanted: &Wanted, policy: &WorkspacePolicy) -> Value {
-    rule(
-        wanted,
-        policy,
-        json!({
-            "type": "egress",
-            "protocol": "-1",
-            "fromPort": 0,
-            "toPort": 0,
-            "cidrBlocks": ["0.0.0.0/0"],
-        }),
-    )
-}
-
-fn ssh(wanted: &Wanted, policy: &WorkspacePolicy, cidr: &str) -> Value {
-    rule(
-        wanted,
-        policy,
-        json!({
-            "type": "ingress",
-            "protocol": "tcp",
-            "fromPort": 22,
-            "toPort": 22,
-            "cidrBlocks": [cidr],
-        }),
-    )
-}
-
-fn rule(wanted: &Wanted, policy: &WorkspacePolicy, traffic: Value) -> Value {
-    let mut for_provider = fields([
-        ("region", Some(json!(wanted.region))),
-        (
-            "securityGroupIdSelector",
-            Some(json!({"matchControllerRef": true})),
-        ),
-    ]);
-    if let Value::Object(traffic) = traffic {
-        for_provider.extend(traffic);
+fn egress(region: &str) -> SecurityGroupRule {
+    SecurityGroupRule {
+        region: region.to_owned(),
+        security_group_id_selector: Some(OfSameComposite::SELECTOR),
+        type_: "egress".to_owned(),
+        protocol: "-1".to_owned(),
+        from_port: 0,
+        to_port: 0,
+        cidr_blocks: vec!["0.0.0.0/0".to_owned()],
     }
-    resource(
-        "SecurityGroupRule",
-        &wanted.origin.namespace,
-        &policy.on_demand_provider_config_ref,
-        &for_provider,
-    )
+}
+
+fn ssh(region: &str, cidr: &str) -> SecurityGroupRule {
+    SecurityGroupRule {
+        region: region.to_owned(),
+        security_group_id_selector: Some(OfSameComposite::SELECTOR),
+        type_: "ingress".to_owned(),
+        protocol: "tcp".to_owned(),
+        from_port: 22,
+        to_port: 22,
+        cidr_blocks: vec![cidr.to_owned()],
+    }
 }

@@ -13,55 +13,110 @@
 
 use std::collections::BTreeMap;
 
+use function_runtime::desired::Composed;
 use function_runtime::object::ObservedObject;
-use serde_json::{Value, json};
+use function_runtime::outcome::Refusal;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::on_demand::API_VERSION;
+use crate::on_demand::OnDemandInstance;
+use crate::on_demand::api;
+use crate::on_demand::home::Home;
 use crate::resource_names;
 
+/// A deletion order: Crossplane does not delete `of` before `by` is gone.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Usage<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: ObjectMeta,
+    spec: UsageSpec<'a>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UsageSpec<'a> {
+    of: End<'a>,
+    by: End<'a>,
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replay_deletion: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct End<'a> {
+    api_version: &'static str,
+    kind: &'a str,
+    resource_ref: ResourceReference<'a>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct ResourceReference<'a> {
+    name: &'a str,
+}
+
 /// Everything that has to wait for something else, by key.
-pub fn usages(namespace: &str, observed: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+///
+/// # Errors
+///
+/// A `Usage` cannot be written.
+pub fn usages(
+    namespace: &str,
+    observed: &BTreeMap<String, Value>,
+    instances: &BTreeMap<&str, OnDemandInstance<'_>>,
+    home: &Home<'_>,
+) -> Result<BTreeMap<String, Value>, Refusal> {
     let mut usages = BTreeMap::new();
-    let mut keep = |of: &str, by: &str, reason: &str| {
+    let mut keep = |of: &str, by: &str, reason: &'static str| -> Result<(), Refusal> {
         let (Some(used), Some(consumer)) = (observed.get(of), observed.get(by)) else {
-            return;
+            return Ok(());
         };
-        let mut usage = usage(namespace, used, consumer, reason);
-        if of == resource_names::SECURITY_GROUP {
-            usage["spec"]["replayDeletion"] = json!(true);
-        }
-        usages.insert(resource_names::usage(of, by), usage);
+        let usage = Usage {
+            api_version: "protection.crossplane.io/v1beta1",
+            kind: "Usage",
+            metadata: ObjectMeta {
+                namespace: Some(namespace.to_owned()),
+                ..ObjectMeta::default()
+            },
+            spec: UsageSpec {
+                of: End::of(used),
+                by: End::of(consumer),
+                reason,
+                replay_deletion: (of == resource_names::SECURITY_GROUP).then_some(true),
+            },
+        };
+        usages.insert(resource_names::usage(of, by), Composed::manifest(&usage)?);
+        Ok(())
     };
-    let with = |prefix: &'static str| observed.keys().filter(move |key| key.starts_with(prefix));
-    for key in with(resource_names::INSTANCE_PREFIX) {
+    for instance in instances.keys() {
         keep(
             resource_names::SECURITY_GROUP,
-            key,
+            instance,
             "EC2 refuses to delete a group that an instance is in",
-        );
+        )?;
     }
-    for key in with(resource_names::ATTACHMENT_PREFIX) {
+    for (key, attachment) in home.composed_attachments() {
         keep(
             resource_names::HOME,
             key,
             "EC2 refuses to delete a volume that is attached",
-        );
-        let attached = observed
-            .get(key)
-            .and_then(|attachment| ObservedObject::new(attachment).for_provider("instanceId"));
-        let instance = with(resource_names::INSTANCE_PREFIX).find(|key| {
-            let instance = observed.get(*key).map(ObservedObject::new);
-            attached.is_some() && instance.and_then(|i| i.at_provider("id")) == attached
-        });
-        if let Some(instance) = instance {
+        )?;
+        let attached = attachment.for_provider.instance_id.as_deref();
+        let instance = instances
+            .iter()
+            .find(|(_, instance)| attached.is_some() && instance.last_known_id() == attached);
+        if let Some((instance, _)) = instance {
             keep(
                 instance,
                 key,
                 "the home volume is detached in order before its instance goes",
-            );
+            )?;
         }
     }
-    usages
+    Ok(usages)
 }
 
 /// Whether something observed may still keep the resource from being deleted.
@@ -70,22 +125,17 @@ pub fn is_used(key: &str, observed: &BTreeMap<String, Value>) -> bool {
     observed.keys().any(|key| key.starts_with(&usages))
 }
 
-fn usage(namespace: &str, used: &Value, consumer: &Value, reason: &str) -> Value {
-    let end = |resource: &Value| {
-        json!({
-            "apiVersion": API_VERSION,
-            "kind": resource["kind"],
-            "resourceRef": {"name": ObservedObject::new(resource).name()},
-        })
-    };
-    json!({
-        "apiVersion": "protection.crossplane.io/v1beta1",
-        "kind": "Usage",
-        "metadata": {"namespace": namespace},
-        "spec": {
-            "of": end(used),
-            "by": end(consumer),
-            "reason": reason,
-        },
-    })
+impl<'a> End<'a> {
+    fn of(resource: &'a Value) -> Self {
+        Self {
+            api_version: api::API_VERSION,
+            kind: resource
+                .get("kind")
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+            resource_ref: ResourceReference {
+                name: ObservedObject::new(resource).name(),
+            },
+        }
+    }
 }

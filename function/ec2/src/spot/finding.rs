@@ -2,22 +2,20 @@
 
 use api::condition::{LAUNCHED, READY, SYNCED};
 use api::pool::PoolInstance;
-use function_workspace::cause::Cause;
+use function_workspace::cause::{Cause, Reason};
 use provider_core::NoticeKind;
 
 use crate::claim_paths::ClaimPaths;
 use crate::finding::{self, Finding, Machine, Outlook};
-use crate::spot::observed::{LaunchFailure, ObservedPool};
+use crate::spot::observed::ObservedPool;
 
 /// Looks at a pool; `None` is one that does not exist yet. `recorded` is the
 /// instance of the last call.
 pub fn finding(pool: Option<&ObservedPool>, recorded: Option<&str>, paths: &ClaimPaths) -> Finding {
     let Some(pool) = pool else {
-        return Finding::absent(
-            lost(None, recorded).unwrap_or_else(|| {
-                Cause::new("Creating", "waiting for the SpotPool to be created")
-            }),
-        );
+        return Finding::absent(lost(None, recorded).unwrap_or_else(|| {
+            Cause::new(Reason::Creating, "waiting for the SpotPool to be created")
+        }));
     };
     Finding {
         machine: pool
@@ -30,12 +28,11 @@ pub fn finding(pool: Option<&ObservedPool>, recorded: Option<&str>, paths: &Clai
 }
 
 fn outlook(pool: &ObservedPool) -> Outlook {
-    let failure = pool.launch_failure().map(|(_, failure)| failure);
     if pool.unreadable.is_some() {
         Outlook::Unreadable
     } else if pool.running().next().is_some() {
         Outlook::Runs
-    } else if failure == Some(LaunchFailure::NeedsPerson) {
+    } else if pool.terminal_launch_failure().is_some() {
         Outlook::NeedsPerson
     } else {
         Outlook::Waiting
@@ -54,7 +51,7 @@ fn machine(instance: &PoolInstance, address: &str) -> Machine {
         is_taken_back: instance
             .notice
             .as_ref()
-            .is_some_and(|notice| notice.kind == NoticeKind::Interruption.as_str()),
+            .is_some_and(|n| NoticeKind::parse(&n.kind) == Some(NoticeKind::Interruption)),
         report: instance.activity.clone(),
         host_key: instance.host_key.clone(),
     }
@@ -65,7 +62,7 @@ fn machine(instance: &PoolInstance, address: &str) -> Machine {
 fn cause(pool: &ObservedPool, recorded: Option<&str>, paths: &ClaimPaths) -> Cause {
     if let Some(problem) = &pool.unreadable {
         return Cause::new(
-            "StatusUnreadable",
+            Reason::StatusUnreadable,
             format!(
                 "the SpotPool's status has an unknown shape ({problem}); check that the versions of provider-gpu-spot and function-gpu-workspace fit"
             ),
@@ -73,26 +70,28 @@ fn cause(pool: &ObservedPool, recorded: Option<&str>, paths: &ClaimPaths) -> Cau
     }
     if pool.deleting {
         return Cause::new(
-            "Deleting",
+            Reason::Deleting,
             "the SpotPool is being deleted; another one follows",
         );
     }
     let runs = pool.running().next().is_some();
-    let launch = pool.launch_failure().filter(|_| !runs);
-    let terminal = launch.filter(|(_, failure)| *failure == LaunchFailure::NeedsPerson);
-    let failing = terminal
-        .map(|(condition, _)| condition)
+    let failing = pool
+        .terminal_launch_failure()
+        .filter(|_| !runs)
         .or_else(|| pool.failing(SYNCED))
         .or_else(|| pool.failing(LAUNCHED).filter(|_| !runs));
     let lost = lost(Some(pool), recorded).filter(|_| !runs);
     match (failing, lost) {
         (Some(condition), lost) => {
             let message = match condition.message.as_str() {
-                "" => format!("the SpotPool reports {} without a word", condition.reason),
+                "" => format!(
+                    "the SpotPool reports {} without a message",
+                    condition.reason
+                ),
                 said => paths.translate(said),
             };
             Cause {
-                reason: condition.reason.clone(),
+                reason: Reason::Reported(condition.reason.clone()),
                 message: match lost {
                     Some(lost) => format!("{}: {message}", lost.message),
                     None => message,
@@ -120,13 +119,15 @@ fn waiting(pool: &ObservedPool, paths: &ClaimPaths) -> Cause {
         paths.translate(said)
     };
     Cause {
-        reason: failing.map_or("Creating".into(), |condition| condition.reason.clone()),
+        reason: failing.map_or(Reason::Creating, |condition| {
+            Reason::Reported(condition.reason.clone())
+        }),
         message,
     }
 }
 
 fn waited_for(pool: &ObservedPool) -> String {
-    let Some(instance) = pool.starting() else {
+    let Some(instance) = pool.newest() else {
         return "waiting for the SpotPool to launch an instance".into();
     };
     let which = format!(

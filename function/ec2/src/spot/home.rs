@@ -3,7 +3,7 @@
 use api::home::PoolHome;
 use api::policy::WorkspacePolicy;
 use api::workspace::HomeStatus;
-use function_workspace::cause::Cause;
+use function_workspace::cause::{Cause, Reason};
 
 use crate::on_demand::home::Finding;
 use crate::spot::observed::ObservedPool;
@@ -15,7 +15,7 @@ pub fn desired(
     policy: &WorkspacePolicy,
     observed: Option<&ObservedPool>,
 ) -> Option<PoolHome> {
-    let made = observed.and_then(|pool| pool.home_size_gib);
+    let made = observed.and_then(ObservedPool::home_size_gib);
     let size = wanted.home_size_gib.max(made)?;
     wanted.has_home.then_some(PoolHome {
         size_gib: size,
@@ -30,7 +30,7 @@ pub fn absent() -> Finding {
         ready: false,
         attached: false,
         cause: Cause::new(
-            "Waiting",
+            Reason::Waiting,
             "waiting for the SpotPool to make the home volume",
         ),
         detaching: false,
@@ -50,15 +50,15 @@ pub fn finding(pool: &ObservedPool) -> Finding {
     let attached = holder.is_some_and(|id| pool.running().any(|i| i.id == id));
     let (reason, message) = match (holder, pool.running().next()) {
         (Some(holder), _) => (
-            "Attaching",
+            Reason::Attaching,
             format!("{volume} is attached to {holder}, which does not run"),
         ),
         (None, Some(next)) => (
-            "Attaching",
+            Reason::Attaching,
             format!("waiting for {volume} to be attached to {}", next.id),
         ),
         (None, None) => (
-            "Detached",
+            Reason::Detached,
             format!("{volume} is kept until there is an instance to attach it to"),
         ),
     };

@@ -1,71 +1,68 @@
 //! The observed `SpotPool`: what runs, and what the provider says about it.
 
 use api::condition::{self, Condition, ConditionStatus, LAUNCHED, READY, SYNCED};
-use api::pool::{PoolInstance, SpotPoolStatus};
+use api::pool::{PoolInstance, SpotPoolParameters, SpotPoolStatus};
+use function_runtime::object::ObservedObject;
+use provider_core::{ErrorClass, InstanceState};
 use serde::Deserialize;
 use serde_json::Value;
 
-const RUNNING: &str = "running";
+use crate::unreadable::{self, Unreadable};
+
+const KIND: &str = "SpotPool";
+const PROVIDER: &str = "provider-gpu-spot";
 
 /// An observed pool.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ObservedPool {
     /// Its name.
     pub name: String,
     /// Somebody is deleting it.
     pub deleting: bool,
-    /// The image in its spec.
-    pub image_id: Option<String>,
-    /// The types in its spec.
-    pub instance_types: Vec<String>,
-    /// Whether its instances are in subnets of the platform's choice, which may
-    /// be private.
-    pub has_subnets: bool,
-    /// Whether it has a home volume.
-    pub has_home: bool,
-    /// The size of that volume.
-    pub home_size_gib: Option<i32>,
+    /// What its spec asks the provider for.
+    pub parameters: SpotPoolParameters,
     /// What the provider reported.
     pub status: SpotPoolStatus,
-    /// Why the report could not be read.
+    /// Why the report has an unknown shape.
     pub unreadable: Option<String>,
 }
 
 impl ObservedPool {
     /// Reads a pool. A report in an unknown shape leaves the pool not ready; it
     /// says nothing about the instance.
-    pub fn read(pool: &Value) -> Self {
-        let for_provider = |field: &str| pool.pointer(&format!("/spec/forProvider{field}"));
-        let status = pool.get("status").map(SpotPoolStatus::deserialize);
-        let (status, unreadable) = match status {
-            None => (SpotPoolStatus::default(), None),
-            Some(Ok(status)) => (status, None),
-            Some(Err(error)) => (SpotPoolStatus::default(), Some(error.to_string())),
+    ///
+    /// # Errors
+    ///
+    /// The spec has an unknown shape: it may ask for a home that this function does not see.
+    pub fn read(pool: &Value) -> Result<Self, Unreadable> {
+        let object = ObservedObject::new(pool);
+        let parameters = unreadable::read(pool, &["spec", "forProvider"], KIND, PROVIDER)?;
+        let status = match pool.get("status") {
+            None => Ok(SpotPoolStatus::default()),
+            Some(status) => SpotPoolStatus::deserialize(status),
         };
-        let types = for_provider("/instanceTypes").and_then(Value::as_array);
-        let name = pool.pointer("/metadata/name").and_then(Value::as_str);
-        let size = for_provider("/home/sizeGiB").and_then(Value::as_f64);
-        Self {
-            name: name.unwrap_or_default().to_owned(),
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "the CRD bounds it to 16384"
-            )]
-            home_size_gib: size.map(|size| size as i32),
-            deleting: pool.pointer("/metadata/deletionTimestamp").is_some(),
-            image_id: for_provider("/image/id")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
-            instance_types: types
-                .into_iter()
-                .flatten()
-                .filter_map(|t| t.as_str().map(str::to_owned))
-                .collect(),
-            has_subnets: for_provider("/subnetIds").is_some(),
-            has_home: for_provider("/home").is_some(),
-            status,
-            unreadable,
-        }
+        Ok(Self {
+            name: object.name().to_owned(),
+            deleting: object.deleting(),
+            parameters,
+            unreadable: status.as_ref().err().map(ToString::to_string),
+            status: status.unwrap_or_default(),
+        })
+    }
+
+    /// Whether it has a home volume.
+    pub fn has_home(&self) -> bool {
+        self.parameters.home.is_some()
+    }
+
+    /// The size of that volume.
+    pub fn home_size_gib(&self) -> Option<i32> {
+        self.parameters.home.as_ref().map(|home| home.size_gib)
+    }
+
+    /// Whether it is to have an instance.
+    pub fn is_on(&self) -> bool {
+        self.parameters.size.minimum > 0
     }
 
     /// The pool's own readiness: `Ready` alone is kept from an earlier time when
@@ -88,30 +85,34 @@ impl ObservedPool {
 
     /// The instances that EC2 calls running.
     pub fn running(&self) -> impl Iterator<Item = &PoolInstance> {
-        let instances = self.status.at_provider.instances.iter();
-        instances.filter(|instance| instance.state == RUNNING)
+        self.instances_in(|state| state == Some(InstanceState::Running))
     }
 
     /// The instances that are not gone.
     pub fn alive(&self) -> impl Iterator<Item = &PoolInstance> {
-        let instances = self.status.at_provider.instances.iter();
-        instances.filter(|instance| instance.state != "terminated")
+        self.instances_in(|state| state != Some(InstanceState::Terminated))
     }
 
-    /// The instance that is on its way, launched last.
-    pub fn starting(&self) -> Option<&PoolInstance> {
-        let instances = self.status.at_provider.instances.iter();
-        instances
-            .filter(|instance| instance.state == "pending" || instance.state == RUNNING)
+    /// The instances that run or are about to.
+    pub fn starting_or_running(&self) -> impl Iterator<Item = &PoolInstance> {
+        use InstanceState::{Pending, Running};
+        self.instances_in(|state| matches!(state, Some(Pending | Running)))
+    }
+
+    /// The instance that was launched last, of those that run or are about to.
+    pub fn newest(&self) -> Option<&PoolInstance> {
+        self.starting_or_running()
             .max_by_key(|instance| (instance.launch, &instance.id))
     }
 
     /// Whether somebody may have worked on an instance of it: one that is neither
     /// new nor at its end.
     pub fn may_hold_work(&self) -> bool {
-        let ended = |state: &str| matches!(state, "pending" | "shutting-down" | "terminated");
-        let mut instances = self.status.at_provider.instances.iter();
-        instances.any(|instance| !ended(&instance.state))
+        use InstanceState::{Pending, ShuttingDown, Terminated};
+        let holds_none = |state| matches!(state, Some(Pending | ShuttingDown | Terminated));
+        self.instances_in(|state| !holds_none(state))
+            .next()
+            .is_some()
     }
 
     /// An instance by its id, in whatever state.
@@ -126,10 +127,21 @@ impl ObservedPool {
             .filter(|condition| condition.status == ConditionStatus::False)
     }
 
-    /// The last launch's failure, where there is one.
-    pub fn launch_failure(&self) -> Option<(&Condition, LaunchFailure)> {
+    /// The last launch's failure, where trying again cannot cure it: a person has to change
+    /// configuration, permissions or a quota. The reasons of `Launched` are classes of
+    /// errors.
+    pub fn terminal_launch_failure(&self) -> Option<&Condition> {
         let condition = self.failing(LAUNCHED)?;
-        Some((condition, LaunchFailure::of(&condition.reason)))
+        let class = ErrorClass::parse(&condition.reason)?;
+        class.needs_person().then_some(condition)
+    }
+
+    fn instances_in(
+        &self,
+        is_asked: impl Fn(Option<InstanceState>) -> bool,
+    ) -> impl Iterator<Item = &PoolInstance> {
+        let instances = self.status.at_provider.instances.iter();
+        instances.filter(move |instance| is_asked(InstanceState::parse(&instance.state)))
     }
 
     fn holds(&self, type_: &str) -> bool {
@@ -137,27 +149,11 @@ impl ObservedPool {
             .is_some_and(|condition| condition.status == ConditionStatus::True)
     }
 
+    /// Instances in subnets of the platform's choice may be reached by their private
+    /// addresses only.
     fn address<'a>(&self, instance: &'a PoolInstance) -> Option<&'a str> {
-        let private = instance.private_ip.as_deref().filter(|_| self.has_subnets);
+        let has_subnets = self.parameters.subnet_ids.is_some();
+        let private = instance.private_ip.as_deref().filter(|_| has_subnets);
         instance.public_ip.as_deref().or(private)
-    }
-}
-
-/// Whether trying again can cure a failed launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LaunchFailure {
-    /// A person has to change something: configuration, permissions, a quota.
-    NeedsPerson,
-    /// The provider tries again: capacity, throttling, anything transient.
-    Retried,
-}
-
-impl LaunchFailure {
-    /// The class by the reasons of the `Launched` condition.
-    fn of(reason: &str) -> Self {
-        match reason {
-            "Configuration" | "Denied" | "Quota" => Self::NeedsPerson,
-            _ => Self::Retried,
-        }
     }
 }

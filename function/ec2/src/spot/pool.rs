@@ -9,7 +9,7 @@ use api::{POOL_GROUP, VERSION};
 use function_runtime::outcome::Refusal;
 use function_runtime::resource_names::hashed;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::resource_names;
 use crate::spot::home;
@@ -33,12 +33,10 @@ pub fn fresh_key(wanted: &Wanted, market: CapacityType, plain_is_taken: bool) ->
 pub fn fits(pool: &ObservedPool, wanted: &Wanted, market: CapacityType) -> bool {
     // Its volume is with this pool and no other: what has changed counts for its next
     // instance.
-    if pool.has_home {
+    if pool.has_home() {
         return true;
     }
-    let alive = |state: &str| matches!(state, "pending" | "running");
-    let instances = &pool.status.at_provider.instances;
-    instances.iter().filter(|i| alive(&i.state)).all(|i| {
+    pool.starting_or_running().all(|i| {
         let market_fits =
             market != CapacityType::Spot || i.capacity_type == InstanceCapacityType::Spot;
         market_fits && wanted.instance_types.contains(&i.instance_type)
@@ -121,18 +119,29 @@ fn spec(
 
 /// Tells a desired pool when its run ends, so that the provider ends it on time, also
 /// where nothing calls this function by then.
-pub fn end(object: &mut Value, at: Option<Timestamp>) {
-    if object.get("kind").and_then(Value::as_str) != Some(KIND) {
-        return;
-    }
-    let wanted = object.pointer_mut("/spec/forProvider");
-    let Some(wanted) = wanted.and_then(Value::as_object_mut) else {
+pub fn end(pool: &mut Value, at: Option<Timestamp>) {
+    let Some(parameters) = for_provider(pool) else {
         return;
     };
     match at {
-        Some(at) => wanted.insert("endsAt".to_owned(), Value::String(format!("{at:.0}"))),
-        None => wanted.remove("endsAt"),
+        Some(at) => parameters.insert("endsAt".to_owned(), Value::String(format!("{at:.0}"))),
+        None => parameters.remove("endsAt"),
     };
+}
+
+/// A desired pool that is to have no instance.
+pub fn without_instances(mut pool: Value) -> Value {
+    if let Some(parameters) = for_provider(&mut pool) {
+        let none = json!({"minimum": 0, "maximum": 0, "idle": 0});
+        parameters.insert("size".to_owned(), none);
+    }
+    pool
+}
+
+/// The fields of a pool that is kept stay as observed, also those that this version does not
+/// know: so they are edited, not written anew.
+fn for_provider(pool: &mut Value) -> Option<&mut Map<String, Value>> {
+    pool.pointer_mut("/spec/forProvider")?.as_object_mut()
 }
 
 fn non_empty(list: &[String]) -> Option<Vec<String>> {

@@ -11,10 +11,11 @@ use api::{VERSION, WORKSPACE_GROUP};
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Selector};
+use function_runtime::response::Condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 
-use crate::cause::Cause;
+use crate::cause::{Cause, Reason};
 use crate::claim;
 use crate::cost::ledger::{Ledger, USD_TOLERANCE, hours};
 use crate::cost::subject::Subject;
@@ -23,11 +24,8 @@ use crate::lifecycle::life::Life;
 
 /// The requirement for the owner.
 pub const REQUIREMENT: &str = "dev-user";
-/// The reason of a run that the budget has no room for.
-pub const EXCEEDED: &str = "BudgetExceeded";
 /// How soon to look for an answer.
 pub const PENDING_TTL: Duration = Duration::from_secs(10);
-const PENDING: &str = "BudgetPending";
 const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
 /// An owner's budget.
@@ -75,9 +73,18 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Why the budget says less than it was asked for.
+    pub fn cause(&self) -> Option<&Cause> {
+        match self {
+            Self::Go => None,
+            Self::Short(cause) | Self::Keep(cause) | Self::Wait(cause) => Some(cause),
+        }
+    }
+
     /// Whether an answer is on its way.
     pub fn is_pending(&self) -> bool {
-        matches!(self, Self::Keep(cause) | Self::Wait(cause) if cause.reason == PENDING)
+        self.cause()
+            .is_some_and(|cause| cause.reason == Reason::BudgetPending)
     }
 }
 
@@ -162,14 +169,14 @@ impl Budget {
         let cause = match self {
             Self::Off | Self::Unlimited => return Verdict::Go,
             Self::Missing { owner } => Cause::new(
-                "BudgetMissing",
+                Reason::BudgetMissing,
                 format!(
                     "the policy's budgets.requireBudget lets nobody start a workspace without a \
                      budget: give DevUser {owner} a spec.budget"
                 ),
             ),
             Self::Unknown { owner } => Cause::new(
-                PENDING,
+                Reason::BudgetPending,
                 format!("waiting for Crossplane to fetch DevUser {owner}, whose budget counts"),
             ),
             Self::Limited(limited) => match (subject.highest, request) {
@@ -191,25 +198,19 @@ impl Budget {
     }
 
     /// `WithinBudget`, where the policy has budgets.
-    pub fn condition(
-        &self,
-        verdict: &Verdict,
-        life: &Life,
-    ) -> Option<function_runtime::response::Condition> {
-        use function_runtime::response::Condition;
+    pub fn condition(&self, verdict: &Verdict, life: &Life) -> Option<Condition> {
         if *self == Self::Off {
             return None;
         }
-        Some(match (verdict, self) {
-            (Verdict::Short(cause) | Verdict::Keep(cause) | Verdict::Wait(cause), _) => {
-                Condition::is_false(WITHIN_BUDGET, cause.reason.clone(), cause.message.clone())
-            }
-            (Verdict::Go, Self::Limited(_)) if life.decision.step != Step::Run => {
-                Condition::is_true(WITHIN_BUDGET, "NotRunning")
-            }
-            (Verdict::Go, Self::Limited(_)) => Condition::is_true(WITHIN_BUDGET, "Granted"),
-            (Verdict::Go, _) => Condition::is_true(WITHIN_BUDGET, "NoBudget"),
-        })
+        if let Some(cause) = verdict.cause() {
+            return Some(cause.condition(WITHIN_BUDGET));
+        }
+        let reason = match self {
+            Self::Limited(_) if life.decision.step != Step::Run => "NotRunning",
+            Self::Limited(_) => "Granted",
+            Self::Off | Self::Unlimited | Self::Missing { .. } | Self::Unknown { .. } => "NoBudget",
+        };
+        Some(Condition::is_true(WITHIN_BUDGET, reason))
     }
 }
 
@@ -250,17 +251,17 @@ impl Limited {
             return Verdict::Go;
         };
         let why = self.refusal(request, ledger);
-        if why.reason != EXCEEDED {
+        if why.reason != Reason::BudgetExceeded {
             return Verdict::Go;
         }
         let message = format!("it runs until {granted:.0} as granted: {}", why.message);
-        Verdict::Short(Cause::new(EXCEEDED, message))
+        Verdict::Short(Cause::new(Reason::BudgetExceeded, message))
     }
 
     fn without_price(&self, path: &str) -> Cause {
         let owner = &self.owner;
         Cause::new(
-            "PriceMissing",
+            Reason::PriceMissing,
             format!(
                 "the catalogue has no {path}, and the budget of DevUser {owner} needs it: add the \
                  price"
@@ -272,7 +273,7 @@ impl Limited {
         let owner = &self.owner;
         let Some(status) = &self.status else {
             return Cause::new(
-                PENDING,
+                Reason::BudgetPending,
                 format!(
                     "waiting for DevUser {owner} to account for its budget: if that lasts, set \
                      budgets in the input of its Composition"
@@ -283,7 +284,7 @@ impl Limited {
             && *namespace != self.namespace
         {
             return Cause::new(
-                "OtherNamespace",
+                Reason::OtherNamespace,
                 format!(
                     "the budget of DevUser {owner} counts the workspaces of namespace {namespace}: \
                      create the claim there, or set budgets.everywhere in the input of its \
@@ -293,7 +294,7 @@ impl Limited {
         }
         if request.running && !status.grants.contains_key(&self.key) {
             return Cause::new(
-                PENDING,
+                Reason::BudgetPending,
                 format!("waiting for DevUser {owner} to account for what runs"),
             );
         }
@@ -305,7 +306,7 @@ impl Limited {
         let missing = request.usd - left;
         if missing <= USD_TOLERANCE {
             return Cause::new(
-                PENDING,
+                Reason::BudgetPending,
                 format!(
                     "waiting for DevUser {owner} to grant {:.2} USD",
                     request.usd
@@ -314,7 +315,7 @@ impl Limited {
         }
         let Time(until) = request.until;
         Cause::new(
-            EXCEEDED,
+            Reason::BudgetExceeded,
             format!(
                 "needs {:.2} USD until {until:.0}, {:.2} of {:.2} USD are left this month: \
                  {missing:.2} too much; commit a shorter spec.parameters.lifecycle.maxLifetime, \

@@ -20,7 +20,7 @@ use api::cost::CostStatus;
 use function_runtime::response::{Condition, Event, Severity};
 use jiff::Timestamp;
 
-use crate::cause::Cause;
+use crate::cause::{Cause, Reason};
 use crate::lifecycle::life::{JITTER_FACTOR, Life};
 use budget::{Budget, Verdict};
 use ledger::Ledger;
@@ -35,7 +35,7 @@ pub struct Cost {
     pub verdict: Verdict,
     status: Option<CostStatus>,
     condition: Option<Condition>,
-    told: Option<String>,
+    was_exceeded: bool,
     said: Option<String>,
     notice: Option<String>,
     next: Option<Timestamp>,
@@ -71,10 +71,8 @@ impl Cost {
         let is_unpriced = budget.is_limited() && hourly.is_none() && run.has_machine;
         Self {
             condition: budget.condition(&verdict, life),
-            told: subject
-                .composite
-                .condition_reason(WITHIN_BUDGET)
-                .map(str::to_owned),
+            was_exceeded: subject.composite.condition_reason(WITHIN_BUDGET)
+                == Some(Reason::BudgetExceeded.as_str()),
             said: previous.message.clone(),
             notice: is_unpriced.then(|| {
                 "the catalogue has no price of what runs, so the budget does not count it: add \
@@ -134,14 +132,13 @@ impl Cost {
 
     /// What somebody should hear of, when they have not heard it.
     fn news(&self) -> Option<Event> {
-        let condition = self.condition.as_ref().filter(|c| !c.is_true)?;
-        let is_told = self.told.as_deref() == Some(budget::EXCEEDED)
-            || self.said.as_deref() == Some(&condition.message);
-        let news = condition.reason == budget::EXCEEDED && !is_told;
-        news.then(|| Event {
+        let cause = self.verdict.cause()?;
+        let is_told = self.was_exceeded || self.said.as_deref() == Some(&cause.message);
+        let is_news = cause.reason == Reason::BudgetExceeded && !is_told;
+        is_news.then(|| Event {
             severity: Severity::Warning,
-            reason: budget::EXCEEDED,
-            message: condition.message.clone(),
+            reason: "BudgetExceeded",
+            message: cause.message.clone(),
         })
     }
 }

@@ -106,14 +106,12 @@ impl Life {
         }
     }
 
-    /// `StopScheduled`, where something may stop it.
-    pub fn condition(&self) -> Option<Condition> {
-        notice::condition(&self.decision, &self.terms, self.now)
-    }
-
-    /// What people should hear of a stop that comes, when they have not heard it.
-    pub fn event(&self, condition: Option<&Condition>) -> Option<Event> {
-        notice::event(condition, self.told.as_deref())
+    /// `StopScheduled`, where something may stop it, and its event, when it is news.
+    pub fn notice(&self) -> (Option<Condition>, Option<Event>) {
+        match notice::of(&self.decision, &self.terms, self.now) {
+            Some(notice) => (Some(notice.condition()), notice.event(self.told.as_deref())),
+            None => (None, None),
+        }
     }
 
     /// How soon another decision may follow.

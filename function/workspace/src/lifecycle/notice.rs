@@ -6,47 +6,100 @@ use function_runtime::response::{Condition, Event, Severity};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::cause::Cause;
+use crate::cause::{Cause, Reason};
 use crate::lifecycle::terms::{Length, Terms, after};
 use crate::lifecycle::{Decision, Step, WARNINGS};
 
-const WARNING_REASONS: [&str; 2] = ["StopsWithin30Minutes", "StopsWithin5Minutes"];
+/// What people read of the stop that is to come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    when: When,
+    message: String,
+}
 
-/// `StopScheduled`, of every workspace that somebody or something may stop. `True`: it
-/// stops within half an hour.
-pub fn condition(decision: &Decision, terms: &Terms, now: Timestamp) -> Option<Condition> {
+/// When a workspace stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    /// It does not run.
+    Stopped,
+    /// Nothing stops it, as far as that is known.
+    NotScheduled,
+    /// In more than half an hour.
+    NotSoon,
+    /// Within the first of [`WARNINGS`].
+    Within30Minutes,
+    /// Within the last of them.
+    Within5Minutes,
+}
+
+impl When {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Stopped => "Stopped",
+            Self::NotScheduled => "NotScheduled",
+            Self::NotSoon => "NotSoon",
+            Self::Within30Minutes => "StopsWithin30Minutes",
+            Self::Within5Minutes => "StopsWithin5Minutes",
+        }
+    }
+
+    fn is_soon(self) -> bool {
+        matches!(self, Self::Within30Minutes | Self::Within5Minutes)
+    }
+}
+
+/// What people read of the stop of a workspace that somebody or something may stop.
+pub fn of(decision: &Decision, terms: &Terms, now: Timestamp) -> Option<Notice> {
     let record = decision.status.as_ref()?;
     if decision.step != Step::Run {
-        let why = stopped(decision.step, Some(record), terms);
-        return Some(Condition::is_false(STOP_SCHEDULED, "Stopped", why.message));
+        return Some(Notice {
+            when: When::Stopped,
+            message: stopped(decision.step, Some(record), terms).message,
+        });
     }
     let (Some(Time(at)), Some(because)) = (&record.stops_at, record.stops_because) else {
-        let message = "nothing stops it, as far as that is known";
-        return Some(Condition::is_false(STOP_SCHEDULED, "NotScheduled", message));
+        return Some(Notice {
+            when: When::NotScheduled,
+            message: "nothing stops it, as far as that is known".to_owned(),
+        });
     };
-    let message = announcement(*at, because, record, terms);
     let left = at.duration_since(now);
-    let soon = WARNINGS.iter().rposition(|ahead| left <= *ahead);
-    Some(match soon {
-        Some(which) => {
-            Condition::true_with_message(STOP_SCHEDULED, WARNING_REASONS[which], message)
-        }
-        None => Condition::is_false(STOP_SCHEDULED, "NotSoon", message),
+    let [first, last] = WARNINGS;
+    let when = if left <= last {
+        When::Within5Minutes
+    } else if left <= first {
+        When::Within30Minutes
+    } else {
+        When::NotSoon
+    };
+    Some(Notice {
+        when,
+        message: announcement(*at, because, record, terms),
     })
 }
 
-/// What somebody should hear of, when they have not heard it: `told` is the reason that
-/// the condition had.
-pub fn event(condition: Option<&Condition>, told: Option<&str>) -> Option<Event> {
-    let condition = condition?;
-    let reason = WARNING_REASONS
-        .into_iter()
-        .find(|soon| *soon == condition.reason)?;
-    (told != Some(reason)).then(|| Event {
-        severity: Severity::Warning,
-        reason,
-        message: condition.message.clone(),
-    })
+impl Notice {
+    /// `StopScheduled`. `True`: the workspace stops within half an hour.
+    pub fn condition(&self) -> Condition {
+        Condition {
+            type_: STOP_SCHEDULED,
+            is_true: self.when.is_soon(),
+            reason: self.when.reason().to_owned(),
+            message: self.message.clone(),
+        }
+    }
+
+    /// The event of a stop that comes soon. `told` is the reason that the condition had:
+    /// the event comes once.
+    pub fn event(&self, told: Option<&str>) -> Option<Event> {
+        let reason = self.when.reason();
+        let is_news = self.when.is_soon() && told != Some(reason);
+        is_news.then(|| Event {
+            severity: Severity::Warning,
+            reason,
+            message: self.message.clone(),
+        })
+    }
 }
 
 /// Why a workspace does not run, and how it runs again.
@@ -73,9 +126,13 @@ pub fn stopped(step: Step, record: Option<&LifecycleStatus>, terms: &Terms) -> C
         (_, None) => String::new(),
     };
     let reason = match step {
-        Step::Run | Step::Stop(StopReason::State) | Step::Delete(StopReason::State) => "Stopped",
-        Step::Stop(StopReason::Idle) | Step::Delete(StopReason::Idle) => "Idle",
-        Step::Stop(StopReason::MaxLifetime) | Step::Delete(StopReason::MaxLifetime) => "Expired",
+        Step::Run | Step::Stop(StopReason::State) | Step::Delete(StopReason::State) => {
+            Reason::Stopped
+        }
+        Step::Stop(StopReason::Idle) | Step::Delete(StopReason::Idle) => Reason::Idle,
+        Step::Stop(StopReason::MaxLifetime) | Step::Delete(StopReason::MaxLifetime) => {
+            Reason::Expired
+        }
     };
     Cause::new(reason, because + &next)
 }

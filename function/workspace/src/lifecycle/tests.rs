@@ -134,7 +134,7 @@ fn warnings_come_thirty_and_five_minutes_ahead_and_the_call_wakes_for_each() {
         let now = time(&format!("{day}{clock}:00Z"));
         let decision = life.look(&now.to_string());
         let terms = terms::terms(Some(&life.claim), &life.policy).unwrap();
-        let condition = notice::condition(&decision, &terms, now).unwrap();
+        let condition = notice::of(&decision, &terms, now).unwrap().condition();
         (condition.is_true, condition.reason)
     };
     assert_eq!(reason("11:29"), (false, "NotSoon".to_owned()));

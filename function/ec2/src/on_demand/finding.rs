@@ -1,0 +1,127 @@
+//! What an on-demand instance shows of its machine, and why there is none.
+
+use api::capacity::InstanceCapacityType;
+use api::condition::{LAST_ASYNC_OPERATION, SYNCED};
+use function_workspace::cause::{Cause, Reason};
+use provider_core::InstanceState;
+
+use crate::finding::{self, Finding, Machine, Outlook};
+use crate::on_demand::OnDemandInstance;
+use crate::on_demand::failure::Failure;
+
+/// Looks at an instance; `None` is one that does not exist yet. `recorded` is
+/// the instance of the last call.
+pub fn finding(instance: Option<&OnDemandInstance<'_>>, recorded: Option<&str>) -> Finding {
+    let Some(instance) = instance else {
+        return Finding::absent(recorded.map_or_else(
+            || Cause::new(Reason::Creating, "waiting for the Instance to be created"),
+            |id| finding::lost(id, None),
+        ));
+    };
+    let runs = instance.runs();
+    let failure = failure(instance);
+    Finding {
+        machine: machine(instance).filter(|_| runs),
+        in_order: runs && instance.is_ready(),
+        outlook: match &failure {
+            _ if runs => Outlook::Runs,
+            Some(failure) if failure.needs_person() => Outlook::NeedsPerson,
+            _ => Outlook::Waiting,
+        },
+        cause: cause(instance, failure.as_ref(), recorded),
+    }
+}
+
+fn machine(instance: &OnDemandInstance<'_>) -> Option<Machine> {
+    let seen = &instance.at_provider;
+    let private = seen
+        .private_ip
+        .clone()
+        .filter(|_| instance.subnet().is_some());
+    Some(Machine {
+        id: instance.current_id()?.to_owned(),
+        instance_type: instance.instance_type().to_owned(),
+        capacity_type: InstanceCapacityType::OnDemand,
+        zone: instance.zone().unwrap_or_default().to_owned(),
+        public_ip: seen.public_ip.clone(),
+        private_ip: seen.private_ip.clone(),
+        address: seen.public_ip.clone().or(private)?,
+        // AWS takes spot instances back, and announces no other loss here.
+        is_taken_back: false,
+        report: instance.report().map(str::to_owned),
+        host_key: instance.host_key().map(str::to_owned),
+    })
+}
+
+fn failure(instance: &OnDemandInstance<'_>) -> Option<Failure> {
+    [LAST_ASYNC_OPERATION, SYNCED]
+        .into_iter()
+        .find_map(|type_| instance.failing(type_))
+        .filter(|condition| !condition.message.is_empty())
+        .map(|condition| Failure::read(condition.message))
+}
+
+/// The first cause that applies: what the provider cannot do, then what was
+/// lost, then what is waited for.
+fn cause(
+    instance: &OnDemandInstance<'_>,
+    failure: Option<&Failure>,
+    recorded: Option<&str>,
+) -> Cause {
+    if instance.deleting() {
+        return Cause::new(
+            Reason::Deleting,
+            "the Instance is being deleted; another one follows",
+        );
+    }
+    let lost = recorded
+        .filter(|_| !instance.runs() && !is_stopped(instance))
+        .filter(|recorded| instance.current_id() != Some(recorded) || is_ending(instance))
+        .map(|recorded| finding::lost(recorded, None));
+    let failing = failure.map(|failure| {
+        let type_ = &instance.for_provider.type_;
+        failure.cause(&format!("on-demand {type_}"), Some(type_))
+    });
+    match (failing, lost) {
+        (Some(failing), Some(lost)) => Cause::new(
+            failing.reason,
+            format!("{}: {}", lost.message, failing.message),
+        ),
+        (Some(cause), None) | (None, Some(cause)) => cause,
+        (None, None) => waiting(instance),
+    }
+}
+
+fn is_stopped(instance: &OnDemandInstance<'_>) -> bool {
+    use InstanceState::{Stopped, Stopping};
+    matches!(instance.state(), Some(Stopping | Stopped))
+}
+
+fn is_ending(instance: &OnDemandInstance<'_>) -> bool {
+    use InstanceState::{ShuttingDown, Terminated};
+    matches!(instance.state(), Some(ShuttingDown | Terminated))
+}
+
+fn waiting(instance: &OnDemandInstance<'_>) -> Cause {
+    let Some(id) = instance.current_id() else {
+        return Cause::new(Reason::Creating, "waiting for EC2 to start the instance");
+    };
+    let type_ = &instance.for_provider.type_;
+    let zone = instance.zone().unwrap_or_default();
+    let which = format!("instance {id} ({type_}, {zone})");
+    if is_stopped(instance) {
+        let message = format!(
+            "{which} is stopped: start it in EC2, or terminate it there to get another one"
+        );
+        return Cause::new(Reason::Stopped, message);
+    }
+    let message = if !instance.runs() {
+        let state = instance.state_word().unwrap_or("unknown");
+        format!("waiting for {which}, which is {state}")
+    } else if machine(instance).is_some() {
+        format!("waiting for provider-aws to report {which} as ready")
+    } else {
+        format!("waiting for an address of {which}")
+    };
+    Cause::new(Reason::Creating, message)
+}
