@@ -54,6 +54,10 @@ use signals::Signals;
 const DRAIN: Duration = Duration::from_secs(20);
 /// How often a silent connection is asked whether its client still lives.
 const KEEPALIVE: Duration = Duration::from_mins(1);
+/// How much of requests a client may send before it hears that more is welcome. A request is
+/// taken whole before it is read, and HTTP/2's own 64 KiB would make a client pause within
+/// a large one, and send and read window updates with most calls.
+const WINDOW: u32 = 1024 * 1024;
 const MEGABYTE: usize = 1024 * 1024;
 
 /// Serves a function of some kinds until SIGTERM or SIGINT, then until the last running
@@ -94,6 +98,8 @@ pub async fn run(
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
         .serve_with_incoming_shutdown(Counted::new(routes, metrics), connections, async {
             // Stopping and dropping the sender mean the same.
             let _ = stopped.await;

@@ -3,15 +3,19 @@
 use serde_json::{Value, json};
 
 use crate::measurement::Figures;
-use crate::program::Program;
+use crate::program::{COUNT, Program};
 
 /// Bytes.
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
 /// How much longer than an empty function's a call may take.
 const ABOVE_EMPTY: f64 = 1.15;
-/// How much longer a call of another SDK's function takes, at least.
-const FASTER: f64 = 6.0;
+/// How much longer a call of the function on Go's SDK takes, at least.
+const FASTER_THAN_GO: f64 = 6.0;
+/// How much longer a call of the function on Python's SDK takes, at least.
+const FASTER_THAN_PYTHON: f64 = 10.0;
+/// How much longer than the transport alone a call may take.
+const ABOVE_TRANSPORT: f64 = 1.5;
 /// Of the image and of idle memory, in MiB.
 const SIZE: f64 = 15.0;
 /// From start to serving, in milliseconds.
@@ -33,9 +37,9 @@ enum Limit {
 }
 
 /// The promises, by the programs and their figures: this function's, the empty
-/// one's, Go's and Python's.
-pub(crate) fn of(programs: &[Program; 4], figures: &[Figures; 4]) -> [Bar; 6] {
-    let [own, empty, go, python] = figures.map(|figures| figures.alone.p50);
+/// one's, Go's, Python's and those of the transport alone.
+pub(crate) fn of(programs: &[Program; COUNT], figures: &[Figures; COUNT]) -> [Bar; 7] {
+    let [own, empty, go, python, bare] = figures.map(|figures| figures.alone.p50);
     let [function, ..] = figures;
     let bar = |what, unit, is, limit| Bar {
         what,
@@ -45,12 +49,23 @@ pub(crate) fn of(programs: &[Program; 4], figures: &[Figures; 4]) -> [Bar; 6] {
     };
     [
         bar("p50", "x empty", own / empty, Limit::AtMost(ABOVE_EMPTY)),
-        bar("p50", "x faster than Go", go / own, Limit::AtLeast(FASTER)),
+        bar(
+            "p50",
+            "x faster than Go",
+            go / own,
+            Limit::AtLeast(FASTER_THAN_GO),
+        ),
         bar(
             "p50",
             "x faster than Python",
             python / own,
-            Limit::AtLeast(FASTER),
+            Limit::AtLeast(FASTER_THAN_PYTHON),
+        ),
+        bar(
+            "p50",
+            "x the transport alone",
+            own / bare,
+            Limit::AtMost(ABOVE_TRANSPORT),
         ),
         bar(
             "image",
@@ -108,7 +123,7 @@ impl Bar {
     }
 }
 
-/// The ratios in one line, by the first three promises.
+/// The ratios in one line.
 pub(crate) fn summary(bars: &[Bar]) -> String {
     let ratios: Vec<String> = bars
         .iter()
@@ -129,6 +144,7 @@ pub(crate) fn summary(bars: &[Bar]) -> String {
 mod tests {
     use super::*;
     use crate::measurement::Load;
+    use crate::program::Answer;
 
     fn figures(p50: f64, idle: f64, cold_start: f64) -> Figures {
         let load = Load {
@@ -146,11 +162,11 @@ mod tests {
         }
     }
 
-    fn bars(own: Figures, image: f64) -> [Bar; 6] {
+    fn bars(own: Figures, image: f64) -> [Bar; 7] {
         let program = |image| Program {
             name: "a",
             title: "a",
-            echoes: false,
+            answer: Answer::Decision,
             command: "a".into(),
             arguments: Vec::new(),
             image,
@@ -162,8 +178,15 @@ mod tests {
                 program(0.0),
                 program(0.0),
                 program(0.0),
+                program(0.0),
             ],
-            &[own, other, figures(7.0, 0.0, 0.0), figures(8.0, 0.0, 0.0)],
+            &[
+                own,
+                other,
+                figures(7.0, 0.0, 0.0),
+                figures(12.0, 0.0, 0.0),
+                figures(0.8, 0.0, 0.0),
+            ],
         )
     }
 
@@ -177,7 +200,7 @@ mod tests {
             missed(figures(1.16, 15.0, 100.0), 15.0),
             ["missed: p50 is 1.16x empty, more than 1.15"]
         );
-        assert_eq!(missed(figures(2.0, 1.0, 1.0), 1.0).len(), 3);
+        assert_eq!(missed(figures(2.0, 1.0, 1.0), 1.0).len(), 4);
         assert_eq!(
             missed(figures(1.0, 16.0, 101.0), 15.5),
             [
@@ -192,7 +215,8 @@ mod tests {
     fn the_last_line_gives_the_ratios() {
         assert_eq!(
             summary(&bars(figures(1.0, 0.0, 0.0), 0.0)),
-            "p50: 1.00x empty, 7.0x faster than Go, 8.0x faster than Python"
+            "p50: 1.00x empty, 7.0x faster than Go, 12.0x faster than Python, 1.25x the transport \
+             alone"
         );
     }
 }

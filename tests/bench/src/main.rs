@@ -1,6 +1,7 @@
 //! `make bench-function`: what a call of the function costs, beside an empty
-//! function on the same SDK and beside functions with the same output on Go's and
-//! Python's SDK. Same machine, same run, same request, one table.
+//! function on the same SDK, beside functions with the same output on Go's and
+//! Python's SDK, and beside the transport alone, which is the limit. Same machine, same
+//! run, same request, one table.
 //!
 //! All are called by mTLS, as Crossplane calls functions, over one connection
 //! each. [`measurement`] says what is measured, [`bars`] what is promised.
@@ -82,7 +83,8 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     let folder = program::target(&root).join("bench-function");
     fs::create_dir_all(&folder)?;
     let cache = Cache::from_environment()?;
-    let programs = program::build(&root, &folder, &cache)?;
+    let answer = folder.join("answer.pb");
+    let programs = program::build(&root, &folder, &cache, &answer)?;
     let request = request::load(&root)?;
     // For whoever wants to look closer.
     fs::write(folder.join("request.pb"), &request.bytes)?;
@@ -105,6 +107,8 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
+    let [function, ..] = &programs;
+    runtime.block_on(measurement::record(function, &request, &around, &answer))?;
     let figures = runtime.block_on(measurement::run(&programs, &request, &around, extent))?;
     let bars = bars::of(&programs, &figures);
     match arguments.output {

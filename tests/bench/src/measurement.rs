@@ -1,12 +1,15 @@
 //! Everything about every program, in rounds, so that what disturbs the machine
 //! disturbs all of them alike.
 
+use std::fs;
+use std::path::Path;
+
 use bytes::Bytes;
 use local_cluster::progress::Progress;
 use tokio::task::JoinSet;
 
 use crate::load::{self, Slice};
-use crate::program::Program;
+use crate::program::{Answer, Program};
 use crate::request::Measured;
 use crate::server::{Server, Surroundings};
 use crate::statistics::median;
@@ -81,6 +84,18 @@ struct Subject<'a> {
     together: Vec<Slice>,
 }
 
+/// Asks a program once, and keeps its answer in a file.
+pub(crate) async fn record(
+    program: &Program,
+    request: &Measured,
+    around: &Surroundings,
+    to: &Path,
+) -> Outcome<()> {
+    let mut server = Server::start(program, around).await?;
+    fs::write(to, server.client.run(request.bytes.clone()).await?)?;
+    Ok(())
+}
+
 /// Measures all programs; the figures come in the programs' order. The first
 /// program's answer is what the others' are held against, the empty one's apart.
 pub(crate) async fn run<const N: usize>(
@@ -126,12 +141,13 @@ async fn compare(subjects: &mut [Subject<'_>], request: &Measured) -> Outcome<()
     let mut own: Option<Bytes> = None;
     for subject in subjects {
         let answer = subject.server.client.run(request.bytes.clone()).await?;
-        if subject.program.echoes {
-            agreement::check_echo(&answer, &request.message)?;
-        } else if let Some(own) = &own {
-            agreement::check(subject.program.name, &answer, own)?;
-        } else {
-            own = Some(answer);
+        match (subject.program.answer, &own) {
+            (Answer::Echo, _) => agreement::check_echo(&answer, &request.message)?,
+            (Answer::Decision, None) => own = Some(answer),
+            (Answer::Decision, Some(own)) => {
+                agreement::check(subject.program.name, &answer, own)?;
+            }
+            (Answer::Recorded, own) => agreement::check_recorded(&answer, own.as_ref())?,
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What is measured: four programs, each built as one would ship it.
+//! What is measured: functions, each built as one would ship it, and the bare transport.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,10 +10,22 @@ use local_cluster::python;
 use crate::{Outcome, image};
 
 /// How many programs there are.
-pub(crate) const COUNT: usize = 4;
+pub(crate) const COUNT: usize = 5;
 
 const FUNCTION: &str = "function-gpu-workspace";
 const EMPTY: &str = "empty-function";
+const BARE: &str = "bare-stack";
+
+/// What a program answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// What this function decides.
+    Decision,
+    /// The request's own desired state.
+    Echo,
+    /// The bytes that this function answered.
+    Recorded,
+}
 
 /// A function's program.
 #[derive(Clone, Debug)]
@@ -22,8 +34,8 @@ pub(crate) struct Program {
     pub(crate) name: &'static str,
     /// For people.
     pub(crate) title: &'static str,
-    /// Whether it answers with the request's own desired state.
-    pub(crate) echoes: bool,
+    /// What it answers.
+    pub(crate) answer: Answer,
     /// What is started.
     pub(crate) command: PathBuf,
     /// With which arguments, beside those that all functions take.
@@ -32,14 +44,28 @@ pub(crate) struct Program {
     pub(crate) image: f64,
 }
 
-/// Builds all of them: this function, the empty one, Go's and Python's.
-pub(crate) fn build(root: &Path, folder: &Path, cache: &Cache) -> Outcome<[Program; COUNT]> {
+/// Builds all of them: this function, the empty one, Go's, Python's and the bare transport,
+/// which answers what is in the file `answer`.
+pub(crate) fn build(
+    root: &Path,
+    folder: &Path,
+    cache: &Cache,
+    answer: &Path,
+) -> Outcome<[Program; COUNT]> {
     let progress = Progress::to_stderr();
-    let step = progress.begin("compile this function and an empty one");
+    let step = progress.begin("compile this function, an empty one and the bare transport");
     cargo(root)?;
     step.end("");
     let function = native(root, folder, "function", "this function", FUNCTION)?;
-    let empty = native(root, folder, "empty", "empty, same SDK", EMPTY)?;
+    let empty = Program {
+        answer: Answer::Echo,
+        ..native(root, folder, "empty", "empty, same SDK", EMPTY)?
+    };
+    let bare = Program {
+        answer: Answer::Recorded,
+        arguments: vec![answer.to_owned()],
+        ..native(root, folder, "bare", "the transport alone", BARE)?
+    };
 
     let step = progress.begin("compile the function on Go's SDK");
     let binary = folder.join("go-function");
@@ -48,7 +74,7 @@ pub(crate) fn build(root: &Path, folder: &Path, cache: &Cache) -> Outcome<[Progr
     let go = Program {
         name: "go",
         title: "same output, Go's SDK",
-        echoes: false,
+        answer: Answer::Decision,
         image: image::of_binary(&binary, folder)?,
         command: binary,
         arguments: Vec::new(),
@@ -68,12 +94,12 @@ pub(crate) fn build(root: &Path, folder: &Path, cache: &Cache) -> Outcome<[Progr
     let python = Program {
         name: "python",
         title: "same output, Python's SDK",
-        echoes: false,
+        answer: Answer::Decision,
         image: image::of_folder(environment, folder)?,
         command: interpreter,
         arguments: vec![source.join("main.py")],
     };
-    Ok([function, empty, go, python])
+    Ok([function, empty, go, python, bare])
 }
 
 /// Cargo's target folder.
@@ -82,7 +108,7 @@ pub(crate) fn target(root: &Path) -> PathBuf {
 }
 
 /// Builds the Rust programs with optimisation, linked statically as in their
-/// images. Only what these two need is compiled, with the features that the whole
+/// images. Only what these need is compiled, with the features that the whole
 /// workspace gives it.
 fn cargo(root: &Path) -> Outcome<()> {
     let mut cargo = Command::new(env!("CARGO"));
@@ -90,7 +116,7 @@ fn cargo(root: &Path) -> Outcome<()> {
         .current_dir(root)
         .env("RUSTC_WORKSPACE_WRAPPER", root.join("xtask/static-rustc"))
         .args(["build", "--quiet", "--release", "--workspace"])
-        .args(["--bin", FUNCTION, "--bin", EMPTY]);
+        .args(["--bin", FUNCTION, "--bin", EMPTY, "--bin", BARE]);
     finish(&mut cargo)
 }
 
@@ -117,7 +143,7 @@ fn native(
     Ok(Program {
         name,
         title,
-        echoes: binary == EMPTY,
+        answer: Answer::Decision,
         image: image::of_binary(&command, folder)?,
         command,
         arguments: Vec::new(),
