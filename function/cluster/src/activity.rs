@@ -1,4 +1,4 @@
-//! Who uses a workspace in the cluster: a Lease for each node, which the agent beside
+//! Who uses a workspace in the cluster: a Lease for each pod, which the agent beside
 //! the owner's container renews with what it saw.
 
 use std::collections::BTreeMap;
@@ -13,25 +13,25 @@ use crate::names::Names;
 use crate::resource_names;
 use crate::seen::{Seen, text};
 
-/// The nodes' Leases, by key. What is in them is their agents'.
-pub fn leases(names: &Names, owner: &str, nodes: i32) -> BTreeMap<String, Lease> {
-    let lease = |node| {
+/// The pods' Leases, by composition resource name. What is in them is their agents'.
+pub fn leases(names: &Names, owner: &str, pods: i32) -> BTreeMap<String, Lease> {
+    let lease = |ordinal| {
         let lease = Lease {
-            metadata: identity::metadata(names, &names.activity(node), owner),
+            metadata: identity::metadata(names, &names.activity(ordinal), owner),
             spec: None,
         };
-        (resource_names::node_activity(node), lease)
+        (resource_names::pod_activity(ordinal), lease)
     };
-    (0..nodes).map(lease).collect()
+    (0..pods).map(lease).collect()
 }
 
-/// What the agents of all nodes say together, as one report: the workspace is in use
-/// where one node is, and unknown where one is. None while one has not reported, or
+/// What the agents of all pods say together, as one report: the workspace is in use
+/// where one pod is, and unknown where one is. None while one has not reported, or
 /// not in words that can be read.
-pub fn reported(seen: Seen<'_>, nodes: i32) -> Option<String> {
-    let reports: Option<Vec<&str>> = (0..nodes)
-        .map(|node| {
-            let lease = seen.observed.get(&resource_names::node_activity(node))?;
+pub fn reported(seen: Seen<'_>, pods: i32) -> Option<String> {
+    let reports: Option<Vec<&str>> = (0..pods)
+        .map(|ordinal| {
+            let lease = seen.observed.get(&resource_names::pod_activity(ordinal))?;
             text(lease, &["metadata", "annotations", REPORT_ANNOTATION])
         })
         .collect();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_at_any_node_keeps_all_of_them() {
+    fn a_session_at_any_pod_keeps_all_of_them() {
         let busy = report("10:05", "10:05", "none");
         let idle = report("10:00", "09:00", "none");
         let all = together(&[idle, busy]).unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_nobody_knows_of_keeps_all_of_them() {
+    fn a_pod_that_nobody_knows_of_keeps_all_of_them() {
         let all = together(&[
             report("10:00", "09:00", "absent"),
             report("10:00", "unknown", "none"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_sign_of_all_nodes_counts() {
+    fn the_last_sign_of_all_pods_counts() {
         let all = together(&[
             report("10:00", "09:00", "none"),
             report("10:04", "09:30", "10:02"),

@@ -1,4 +1,4 @@
-//! Homes: one volume claim for each node, made by the StatefulSet and never taken
+//! Homes: one volume claim for each pod, made by the StatefulSet and never taken
 //! away by it.
 //!
 //! A claim that Crossplane composes goes with its composite, so only the policy
@@ -23,12 +23,12 @@ use serde_json::Value;
 use crate::identity;
 use crate::names::Names;
 use crate::quantity;
+use crate::resolved::{Resolved, ResolvedHome};
 use crate::resource_names;
 use crate::seen::Seen;
-use crate::wanted::{Wanted, WantedHome};
 
 /// The volume claim template of homes to be made.
-pub fn template(names: &Names, owner: &str, home: &WantedHome) -> PersistentVolumeClaim {
+pub fn template(names: &Names, owner: &str, home: &ResolvedHome) -> PersistentVolumeClaim {
     let storage = Quantity(format!("{}Gi", home.size_gib));
     PersistentVolumeClaim {
         metadata: ObjectMeta {
@@ -48,47 +48,47 @@ pub fn template(names: &Names, owner: &str, home: &WantedHome) -> PersistentVolu
     }
 }
 
-/// The homes that go with the claim, by key. One that is there stays as it is: its
+/// The homes that go with the claim, by name. One that is there stays as it is: its
 /// class cannot change, its size cannot shrink, and not every class lets it grow.
 ///
 /// # Errors
 ///
 /// One cannot be written.
 pub fn composed(
-    wanted: &Wanted,
+    resolved: &Resolved,
     seen: Seen<'_>,
-    nodes: i32,
+    pods: i32,
 ) -> Result<BTreeMap<String, Value>, Refusal> {
     let observed = seen.observed.iter();
     let mut homes: BTreeMap<String, Value> = observed
-        .filter(|(key, _)| resource_names::home_of_node(key).is_some())
-        .map(|(key, claim)| (key.clone(), keep::kept(claim)))
+        .filter(|(name, _)| resource_names::home_of_pod(name).is_some())
+        .map(|(name, claim)| (name.clone(), keep::kept(claim)))
         .collect();
-    let Some(home) = wanted.home.as_ref().filter(|_| wanted.deletes_home) else {
+    let Some(home) = resolved.home.as_ref().filter(|_| resolved.deletes_home) else {
         return Ok(homes);
     };
-    for node in 0..nodes {
-        let pod = wanted.names.pod(node);
-        if let Entry::Vacant(entry) = homes.entry(resource_names::node_home(node)) {
+    for ordinal in 0..pods {
+        let pod = resolved.names.pod(ordinal);
+        if let Entry::Vacant(entry) = homes.entry(resource_names::pod_home(ordinal)) {
             entry.insert(match seen.home_of(&pod) {
                 Some(adopted) => keep::kept(adopted.object()),
-                None => Composed::manifest(&claim(wanted, home, &pod))?,
+                None => Composed::manifest(&claim(resolved, home, &pod))?,
             });
         }
     }
     Ok(homes)
 }
 
-fn claim(wanted: &Wanted, home: &WantedHome, pod: &str) -> PersistentVolumeClaim {
+fn claim(resolved: &Resolved, home: &ResolvedHome, pod: &str) -> PersistentVolumeClaim {
     PersistentVolumeClaim {
-        metadata: identity::metadata(&wanted.names, &format!("home-{pod}"), &wanted.owner),
-        ..template(&wanted.names, &wanted.owner, home)
+        metadata: identity::metadata(&resolved.names, &format!("home-{pod}"), &resolved.owner),
+        ..template(&resolved.names, &resolved.owner, home)
     }
 }
 
 /// Refuses a home that somebody else left behind under the claim's name.
-pub fn check(wanted: &Wanted, seen: Seen<'_>) -> Result<(), Refusal> {
-    let owner = &wanted.owner;
+pub fn check(resolved: &Resolved, seen: Seen<'_>) -> Result<(), Refusal> {
+    let owner = &resolved.owner;
     let strange = seen
         .homes()
         .filter_map(|home| Some((home.name(), home.owner().filter(|whose| whose != owner)?)))
@@ -99,7 +99,7 @@ pub fn check(wanted: &Wanted, seen: Seen<'_>) -> Result<(), Refusal> {
     let problem = format!(
         "must be {whose}: PersistentVolumeClaim {home} in namespace {} holds their files; use \
          another name for the claim, or delete that PersistentVolumeClaim",
-        wanted.names.namespace
+        resolved.names.namespace
     );
     let violation = Violation::new("spec.parameters.owner", problem);
     Err(Refusal::parameters(violation))
@@ -107,7 +107,7 @@ pub fn check(wanted: &Wanted, seen: Seen<'_>) -> Result<(), Refusal> {
 
 /// Homes that are smaller than the claim asks for, with the way to let them grow: a
 /// StatefulSet's volume claims cannot change.
-pub fn too_small(wanted: &Wanted, home: &WantedHome, seen: Seen<'_>) -> Vec<String> {
+pub fn too_small(resolved: &Resolved, home: &ResolvedHome, seen: Seen<'_>) -> Vec<String> {
     let wish = u64::try_from(home.size_gib).unwrap_or_default();
     let mut homes: Vec<_> = seen.homes().collect();
     homes.sort_by_key(|home| home.name());
@@ -117,7 +117,7 @@ pub fn too_small(wanted: &Wanted, home: &WantedHome, seen: Seen<'_>) -> Vec<Stri
     });
     small
         .map(|volume| {
-            let (name, namespace) = (volume.name(), &wanted.names.namespace);
+            let (name, namespace) = (volume.name(), &resolved.names.namespace);
             format!(
                 "PersistentVolumeClaim {name} has {}, spec.parameters.home.sizeGiB asks for \
                  {wish}Gi; it grows by: kubectl -n {namespace} patch pvc {name} -p \

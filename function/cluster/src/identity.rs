@@ -52,9 +52,11 @@ pub fn service_account(names: &Names, owner: &str) -> ServiceAccount {
     }
 }
 
-/// The rights of the pods' account: the host keys, and the Leases of `watched` nodes.
+/// The rights of the pods' account: the host keys, and the Leases of `watched` pods.
 pub fn role(names: &Names, owner: &str, watched: i32) -> Role {
-    let leases: Vec<String> = (0..watched).map(|node| names.activity(node)).collect();
+    let leases: Vec<String> = (0..watched)
+        .map(|ordinal| names.activity(ordinal))
+        .collect();
     let leases = Some(leases).filter(|leases| !leases.is_empty());
     let leases = leases.map(|leases| owned("coordination.k8s.io", "leases", leases));
     Role {

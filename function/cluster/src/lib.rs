@@ -1,6 +1,6 @@
 //! A workspace in the cluster: a StatefulSet with what belongs to it.
 //!
-//! [`render`] decides, in this order: [`wanted`] from policy, flavor and claim,
+//! [`render`] decides, in this order: [`resolved`] from policy, flavor and claim,
 //! [`seen`] of what Crossplane observes and fetches, [`plan`] for what is composed
 //! now, [`report`] for what the user reads. What the objects look like is in
 //! `stateful_set`, `network`, `identity` and `files`.
@@ -16,8 +16,8 @@ mod homes;
 mod identity;
 mod names;
 mod network;
-mod node;
 mod plan;
+mod pod;
 mod prices;
 mod quantity;
 mod queue;
@@ -25,10 +25,10 @@ mod record;
 mod render;
 mod report;
 mod required;
+mod resolved;
 mod resource_names;
 mod seen;
 mod stateful_set;
-mod wanted;
 
 pub use render::render;
-pub use resource_names::{home_of_node, owns};
+pub use resource_names::{home_of_pod, owns};

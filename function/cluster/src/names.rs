@@ -1,4 +1,4 @@
-//! What a workspace's objects are called, where, and how its nodes find each other.
+//! What a workspace's objects are called, where, and how its pods find each other.
 
 use function_runtime::composite::Origin;
 use function_runtime::resource_names::hashed;
@@ -14,7 +14,7 @@ pub const HOMES: &str = "homes";
 pub const WORKLOADS: &str = "workloads";
 
 /// The longest name: Kubernetes puts eleven characters behind a StatefulSet's name
-/// and makes a label of it, which holds 63; the node's number needs a few as well.
+/// and makes a label of it, which holds 63; the pod's ordinal needs a few as well.
 const LONGEST: usize = 47;
 
 /// The names of one workspace's objects.
@@ -57,20 +57,20 @@ impl Names {
         }
     }
 
-    /// The pod of a node.
-    pub fn pod(&self, node: i32) -> String {
-        format!("{}-{node}", self.name)
+    /// The pod of an ordinal.
+    pub fn pod(&self, ordinal: i32) -> String {
+        format!("{}-{ordinal}", self.name)
     }
 
-    /// The full DNS name of a node. Short names end in trouble: torchrun compares
-    /// them with the node's own.
-    pub fn host(&self, node: i32) -> String {
+    /// The full DNS name of a pod. Short names end in trouble: torchrun compares
+    /// them with the pod's own.
+    pub fn host(&self, ordinal: i32) -> String {
         let Self {
             name,
             namespace,
             domain,
         } = self;
-        format!("{name}-{node}.{name}.{namespace}.svc.{domain}")
+        format!("{name}-{ordinal}.{name}.{namespace}.svc.{domain}")
     }
 
     /// The Secret with the host keys.
@@ -78,9 +78,9 @@ impl Names {
         format!("{}-host-keys", self.name)
     }
 
-    /// The Lease with what the agent of a node saw.
-    pub fn activity(&self, node: i32) -> String {
-        format!("{}-activity", self.pod(node))
+    /// The Lease with what the agent of a pod saw.
+    pub fn activity(&self, ordinal: i32) -> String {
+        format!("{}-activity", self.pod(ordinal))
     }
 
     /// The ConfigMap with the programs that pods run.
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_found_by_its_full_name() {
+    fn a_pod_is_found_by_its_full_name() {
         assert_eq!(
             names("alice-vision").host(1),
             "alice-vision-1.alice-vision.team-vision.svc.cluster.local"

@@ -1,4 +1,4 @@
-//! The nodes' names, and who may reach them.
+//! The pods' names, and who may reach them.
 
 use function_workspace::labels::OWNER_LABEL;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
@@ -18,7 +18,7 @@ const METADATA_IPV6: &str = "fd00:ec2::254/128";
 const SSH_PORT: i32 = 22;
 const TCP: &str = "TCP";
 
-/// The headless Service. It names nodes before they are ready, since they look for
+/// The headless Service. It names pods before they are ready, since they look for
 /// each other while they start.
 pub fn service(names: &Names, owner: &str) -> Service {
     let ssh = ServicePort {
@@ -41,9 +41,9 @@ pub fn service(names: &Names, owner: &str) -> Service {
     }
 }
 
-/// Who may reach the nodes: they each other on every port, since NCCL takes
-/// whichever is free, and the claim's networks by SSH. The nodes reach everything
-/// but the machine's metadata. `gang` is whose the nodes are, where there are several.
+/// Who may reach the pods: they each other on every port, since NCCL takes
+/// whichever is free, and the claim's networks by SSH. The pods reach everything
+/// but the machine's metadata. `gang` is whose the pods are, where there are several.
 pub fn policy(
     names: &Names,
     owner: &str,

@@ -9,16 +9,16 @@ use function_runtime::outcome::{Refusal, Unresolved};
 use serde_json::{Map, Value, json};
 
 use crate::record::Record;
+use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::seen::{Pod, Seen, StatefulSet};
-use crate::stateful_set::Nodes;
-use crate::wanted::Wanted;
+use crate::stateful_set::Pods;
 use crate::{activity, files, homes, identity, network};
 
 /// What is composed now.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The objects, by key.
+    /// The objects, by composition resource name.
     pub objects: BTreeMap<String, Value>,
     /// What the pods are made of; none before the first start.
     pub pods: Option<ChosenPods>,
@@ -44,69 +44,69 @@ pub enum Step {
 
 /// Plans. `status` is what the last call wrote down of the pods.
 pub fn plan(
-    wanted: &Wanted,
+    resolved: &Resolved,
     seen: Seen<'_>,
     status: Option<&ChosenPods>,
 ) -> Result<Plan, Unresolved> {
-    homes::check(wanted, seen)?;
-    let recorded = recorded(wanted, seen, status);
+    homes::check(resolved, seen)?;
+    let recorded = recorded(resolved, seen, status);
     let recorded = recorded.as_ref();
     let active = is_active(seen);
-    let running = wanted.state == WorkspaceState::Running;
+    let running = resolved.state == WorkspaceState::Running;
     let (record, step) = match (running, active) {
-        (true, false) => (Some(fresh(wanted)?), Step::Run),
-        (true, true) => running_pods(wanted, seen, recorded)?,
+        (true, false) => (Some(fresh(resolved)?), Step::Run),
+        (true, true) => running_pods(resolved, seen, recorded)?,
         (false, active) => {
             let step = if active { Step::Stop } else { Step::Rest };
             let kept = match recorded {
                 Some(recorded) => Some(recorded),
                 // A StatefulSet cannot be written without its pods, and is not
                 // dropped for want of them.
-                None if seen.stateful_set().is_some() => Some(fresh(wanted)?),
+                None if seen.stateful_set().is_some() => Some(fresh(resolved)?),
                 None => None,
             };
             (kept, step)
         }
     };
-    let goes = record.is_some_and(|record| goes(wanted, seen, recorded, record, step));
+    let goes = record.is_some_and(|record| goes(resolved, seen, recorded, record, step));
     let step = if goes && step == Step::Run {
         Step::Restart
     } else {
         step
     };
-    let nodes = record.map_or(1, |record| record.pods.nodes);
+    let pods = record.map_or(1, |record| record.pods.nodes);
     let watched = record.map_or(0, |record| watched(&record.pods));
     let mut plan = Plan {
-        objects: standing(wanted, seen, record)?,
+        objects: standing(resolved, seen, record)?,
         pods: record.map(|record| record.pods.clone()),
         step,
-        notices: notices(wanted, seen, record, step),
+        notices: notices(resolved, seen, record, step),
     };
-    for (name, lease) in activity::leases(&wanted.names, &wanted.owner, watched) {
+    for (name, lease) in activity::leases(&resolved.names, &resolved.owner, watched) {
         plan.objects.insert(name, Composed::manifest(&lease)?);
     }
-    if !wanted.deletes_what_is_left {
-        plan.objects.extend(homes::composed(wanted, seen, nodes)?);
+    if !resolved.deletes_what_is_left {
+        plan.objects.extend(homes::composed(resolved, seen, pods)?);
     }
     if let Some(record) = record.filter(|_| !goes) {
         plan.objects
-            .extend(stateful_set(wanted, seen, record, step)?);
+            .extend(stateful_set(resolved, seen, record, step)?);
     }
     Ok(plan)
 }
 
-/// How many nodes have an agent.
+/// How many pods have an agent.
 pub fn watched(pods: &ChosenPods) -> i32 {
     pods.agent.as_ref().map_or(0, |_| pods.nodes)
 }
 
 /// What the pods are made from: as the StatefulSet says, or else the last call.
-fn recorded(wanted: &Wanted, seen: Seen<'_>, status: Option<&ChosenPods>) -> Option<Record> {
+fn recorded(resolved: &Resolved, seen: Seen<'_>, status: Option<&ChosenPods>) -> Option<Record> {
     let by_status = || {
         status.map(|pods| Record {
             pods: pods.clone(),
-            owner: wanted.owner.clone(),
-            domain: wanted.names.domain.clone(),
+            owner: resolved.owner.clone(),
+            domain: resolved.names.domain.clone(),
         })
     };
     seen.stateful_set().and_then(Record::of).or_else(by_status)
@@ -123,20 +123,20 @@ fn is_active(seen: Seen<'_>) -> bool {
     counted || unknown || seen.pods().next().is_some()
 }
 
-fn fresh(wanted: &Wanted) -> Result<&Record, Unresolved> {
-    wanted.made_from.as_ref().map_err(Clone::clone)
+fn fresh(resolved: &Resolved) -> Result<&Record, Unresolved> {
+    resolved.made_from.as_ref().map_err(Clone::clone)
 }
 
 /// Pods stay what they are while somebody may work in them.
 fn running_pods<'a>(
-    wanted: &'a Wanted,
+    resolved: &'a Resolved,
     seen: Seen<'_>,
     recorded: Option<&'a Record>,
 ) -> Result<(Option<&'a Record>, Step), Unresolved> {
     let Some(recorded) = recorded else {
-        return Ok((Some(fresh(wanted)?), Step::Run));
+        return Ok((Some(fresh(resolved)?), Step::Run));
     };
-    let changed = wanted
+    let changed = resolved
         .made_from
         .as_ref()
         .is_ok_and(|fresh| fresh != recorded);
@@ -153,23 +153,23 @@ fn running_pods<'a>(
     Ok((Some(recorded), step))
 }
 
-/// Everything but the nodes themselves.
+/// Everything but the pods themselves.
 ///
 /// Kubernetes refuses a binding to a role that is not there, Crossplane applies in no
 /// order, and gives up a pass at the first refusal: the binding comes one call later.
 fn standing(
-    wanted: &Wanted,
+    resolved: &Resolved,
     seen: Seen<'_>,
     record: Option<&Record>,
 ) -> Result<BTreeMap<String, Value>, Refusal> {
-    let Wanted { names, owner, .. } = wanted;
+    let Resolved { names, owner, .. } = resolved;
     let gang = record.filter(|record| record.pods.nodes > 1);
     let gang = gang.map(|record| record.owner.as_str());
     let binds = [resource_names::ROLE, resource_names::ROLE_BINDING];
-    let binds = binds.iter().any(|key| seen.observed.contains_key(*key));
+    let binds = binds.iter().any(|name| seen.observed.contains_key(*name));
     let watched = record.map_or(0, |record| watched(&record.pods));
-    let policy = network::policy(names, owner, &wanted.ssh_cidrs, gang);
-    let keys = files::authorized_keys(names, owner, &wanted.public_keys);
+    let policy = network::policy(names, owner, &resolved.ssh_cidrs, gang);
+    let keys = files::authorized_keys(names, owner, &resolved.public_keys);
     let written = [
         (
             resource_names::SERVICE,
@@ -213,7 +213,7 @@ fn standing(
 /// with a queue is there only while it is to run. Others go to get their first home,
 /// since their volume claims cannot change.
 fn goes(
-    wanted: &Wanted,
+    resolved: &Resolved,
     seen: Seen<'_>,
     recorded: Option<&Record>,
     record: &Record,
@@ -222,22 +222,22 @@ fn goes(
     let Some(observed) = seen.stateful_set() else {
         return false;
     };
-    if wanted.deletes_what_is_left && step == Step::Rest {
+    if resolved.deletes_what_is_left && step == Step::Rest {
         return true;
     }
     let is_counted = |record: &Record| record.pods.queue.is_some();
     if is_counted(record) && step != Step::Run {
         return true;
     }
-    let lacks_home = wanted.home.is_some() && observed.home_template().is_none();
+    let lacks_home = resolved.home.is_some() && observed.home_template().is_none();
     let recounted = recorded
         .is_some_and(|recorded| recorded != record && (is_counted(recorded) || is_counted(record)));
     !is_active(seen) && (lacks_home || recounted || observed.is_ending())
 }
 
-/// The nodes. None for a workspace that never ran and is not to run.
+/// The pods' StatefulSet. None for a workspace that never ran and is not to run.
 fn stateful_set(
-    wanted: &Wanted,
+    resolved: &Resolved,
     seen: Seen<'_>,
     record: &Record,
     step: Step,
@@ -249,14 +249,14 @@ fn stateful_set(
     let there = observed
         .and_then(StatefulSet::home_template)
         .map(as_applied);
-    let to_come = wanted.home.as_ref().filter(|_| observed.is_none());
-    let to_come = to_come.map(|home| homes::template(&wanted.names, &wanted.owner, home));
+    let to_come = resolved.home.as_ref().filter(|_| observed.is_none());
+    let to_come = to_come.map(|home| homes::template(&resolved.names, &resolved.owner, home));
     let to_come = to_come.map(|home| Composed::manifest(&home)).transpose()?;
     // What the API server refuses to change is written as it is read.
     let home = there.or(to_come.map(without_type));
-    let nodes = Nodes {
-        names: &wanted.names,
-        owner: &wanted.owner,
+    let pods = Pods {
+        names: &resolved.names,
+        owner: &resolved.owner,
         record,
         replicas: match step {
             Step::Run => record.pods.nodes,
@@ -265,7 +265,7 @@ fn stateful_set(
         home: home.as_ref(),
     };
     let name = resource_names::STATEFUL_SET.to_owned();
-    Ok(Some((name, nodes.manifest()?)))
+    Ok(Some((name, pods.manifest()?)))
 }
 
 /// A volume claim template has neither API version nor kind.
@@ -287,10 +287,15 @@ fn as_applied(template: &Value) -> Value {
     json!({"metadata": metadata, "spec": template["spec"]})
 }
 
-fn notices(wanted: &Wanted, seen: Seen<'_>, record: Option<&Record>, step: Step) -> Vec<String> {
+fn notices(
+    resolved: &Resolved,
+    seen: Seen<'_>,
+    record: Option<&Record>,
+    step: Step,
+) -> Vec<String> {
     const NEXT_START: &str = "set spec.parameters.lifecycle.state to Stopped, then to Running";
-    let mut notices = wanted.notices.clone();
-    if let (Some(record), Ok(fresh), Step::Run) = (record, &wanted.made_from, step)
+    let mut notices = resolved.notices.clone();
+    if let (Some(record), Ok(fresh), Step::Run) = (record, &resolved.made_from, step)
         && record != fresh
     {
         notices.push(format!(
@@ -299,13 +304,13 @@ fn notices(wanted: &Wanted, seen: Seen<'_>, record: Option<&Record>, step: Step)
             fresh.pods.flavor
         ));
     }
-    if let Err(why) = &wanted.made_from {
+    if let Err(why) = &resolved.made_from {
         notices.push(format!("once stopped it cannot start again: {why}"));
     }
-    let Some(home) = &wanted.home else {
+    let Some(home) = &resolved.home else {
         return notices;
     };
-    notices.extend(homes::too_small(wanted, home, seen));
+    notices.extend(homes::too_small(resolved, home, seen));
     let has_template = seen
         .stateful_set()
         .is_none_or(|set| set.home_template().is_some());

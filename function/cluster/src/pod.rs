@@ -1,11 +1,11 @@
-//! What one node's pod says of itself.
+//! What one pod says of itself.
 
 use function_workspace::cause::{Cause, Reason};
 
 use crate::names::Names;
 use crate::seen::{CONTAINER, Doing, Ended, PREPARE, Pod, Waiting};
 
-/// Whether one can log in to a node.
+/// Whether one can log in to a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// One can.
@@ -16,7 +16,7 @@ pub enum Verdict {
     NeedsPerson(Cause),
 }
 
-/// Judges a node. `name` is its pod's, whether that exists or not.
+/// Judges a pod by its name, whether it exists or not.
 pub fn verdict(name: &str, pod: Option<Pod<'_>>, names: &Names) -> Verdict {
     let Some(pod) = pod else {
         let (set, namespace) = (&names.name, &names.namespace);
@@ -45,7 +45,7 @@ pub fn verdict(name: &str, pod: Option<Pod<'_>>, names: &Names) -> Verdict {
             } else {
                 Reason::Unschedulable
             },
-            format!("no machine takes pod {name}: {why}"),
+            format!("no node takes pod {name}: {why}"),
         );
     }
     let containers = [PREPARE, CONTAINER];

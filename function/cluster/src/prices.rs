@@ -1,4 +1,4 @@
-//! What the nodes of a workspace cost per hour.
+//! What the pods of a workspace cost per hour.
 
 use api::catalogue::Prices;
 use api::cluster::ChosenPods;
@@ -6,32 +6,32 @@ use api::cost::CostSource;
 use function_workspace::cost::ledger::rounded;
 use function_workspace::cost::price::{Running, is_price};
 
-/// The nodes of a workspace in the cluster.
+/// The prices of the pods of a workspace in the cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct Nodes<'a> {
+pub struct PodPrices<'a> {
     /// The catalogue's prices.
     pub prices: Option<&'a Prices>,
     /// What its pods were made of.
     pub chosen: Option<&'a ChosenPods>,
     /// The flavor that the claim asks for.
-    pub wanted: Option<&'a str>,
-    /// How many nodes it asks for.
+    pub resolved: Option<&'a str>,
+    /// How many pods it asks for.
     pub count: i32,
     /// How many run.
     pub started: usize,
 }
 
-impl Nodes<'_> {
+impl PodPrices<'_> {
     /// What those that run cost.
     pub fn running(self) -> Running {
         if self.started == 0 {
             return Running::Nothing;
         }
         let flavor = self.chosen.map(|pods| pods.flavor.as_str());
-        let node = flavor.or(self.wanted).and_then(|name| self.of(name).ok());
+        let pod = flavor.or(self.resolved).and_then(|name| self.of(name).ok());
         let count = u32::try_from(self.started).unwrap_or(u32::MAX);
-        node.map_or(Running::Unpriced, |node| {
-            Running::Priced(rounded(node * f64::from(count)), CostSource::Catalogue)
+        pod.map_or(Running::Unpriced, |pod| {
+            Running::Priced(rounded(pod * f64::from(count)), CostSource::Catalogue)
         })
     }
 
@@ -42,9 +42,9 @@ impl Nodes<'_> {
     /// The path of a price that the catalogue lacks.
     pub fn highest(self, is_on: bool) -> Result<f64, String> {
         let chosen = self.chosen.filter(|_| is_on);
-        let (flavor, count) = match (chosen, self.wanted) {
+        let (flavor, count) = match (chosen, self.resolved) {
             (Some(pods), _) => (pods.flavor.as_str(), pods.nodes),
-            (None, wanted) => (wanted.unwrap_or_default(), self.count),
+            (None, resolved) => (resolved.unwrap_or_default(), self.count),
         };
         Ok(self.of(flavor)? * f64::from(count))
     }

@@ -20,7 +20,7 @@ pub struct Record {
     pub pods: ChosenPods,
     /// Whose they are.
     pub owner: String,
-    /// The cluster's DNS domain, in which nodes find each other.
+    /// The cluster's DNS domain, in which pods find each other.
     pub domain: String,
 }
 

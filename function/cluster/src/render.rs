@@ -22,11 +22,11 @@ use serde_json::{Value, json};
 
 use crate::names::Names;
 use crate::plan::{self, Step};
-use crate::prices::Nodes;
+use crate::prices::PodPrices;
 use crate::record::{self, Record};
 use crate::report::Subject;
 use crate::seen::Seen;
-use crate::{activity, choice, required, resource_names, wanted};
+use crate::{activity, choice, required, resolved, resource_names};
 
 /// The DNS domain of a workspace whose policy cannot be read; it is in no decision.
 const DEFAULT_DOMAIN: &str = "cluster.local";
@@ -43,7 +43,7 @@ struct InCluster<'a> {
     seen: Seen<'a>,
     /// What the pods were made of, as the StatefulSet says, or else the last call.
     pods: Option<ChosenPods>,
-    /// What the agents of all nodes say together.
+    /// What the agents of all pods say together.
     reported: Option<String>,
 }
 
@@ -59,10 +59,10 @@ impl Placed for InCluster<'_> {
         prices: Option<&Prices>,
     ) -> Machines<'_> {
         let started = self.seen.pods().filter(|pod| pod.has_started()).count();
-        let nodes = Nodes {
+        let prices = PodPrices {
             prices,
             chosen: self.pods.as_ref(),
-            wanted: policy
+            resolved: policy
                 .cluster
                 .as_ref()
                 .and_then(|cluster| choice::flavor(parameters, cluster).ok()),
@@ -76,8 +76,8 @@ impl Placed for InCluster<'_> {
             reported: activity::as_reported(has_agent, self.reported.as_deref()),
             has_machine: started > 0,
             is_on,
-            running: nodes.running(),
-            highest: nodes.highest(is_on),
+            running: prices.running(),
+            highest: prices.highest(is_on),
         }
     }
 
@@ -105,17 +105,17 @@ impl Placed for InCluster<'_> {
                 }
             },
         };
-        let wanted = wanted::wanted(policy, self.claimed, parameters, state, leftovers)?;
-        let plan = plan::plan(&wanted, self.seen, self.claimed.previous.pods.as_ref())?;
+        let resolved = resolved::resolved(policy, self.claimed, parameters, state, leftovers)?;
+        let plan = plan::plan(&resolved, self.seen, self.claimed.previous.pods.as_ref())?;
         let report = Subject {
-            names: &wanted.names,
+            names: &resolved.names,
             seen: self.seen,
             pods: plan.pods.as_ref(),
             step: plan.step,
             has_home: match self.seen.stateful_set() {
                 // One that is added later is made at the next start.
                 Some(set) => set.home_template().is_some(),
-                None => wanted.home.is_some() && !wanted.deletes_what_is_left,
+                None => resolved.home.is_some() && !resolved.deletes_what_is_left,
             },
             rest,
             previous: &self.claimed.previous,
@@ -124,7 +124,7 @@ impl Placed for InCluster<'_> {
         Ok(Composition {
             notices: plan.notices,
             // What the next pods would be made of does not concern those that run.
-            unresolved: wanted.made_from.as_ref().err().map(Unresolved::reason),
+            unresolved: resolved.made_from.as_ref().err().map(Unresolved::reason),
             ..self.composed(report, plan.objects)
         })
     }
@@ -133,7 +133,7 @@ impl Placed for InCluster<'_> {
         let domain = policy.cluster.as_ref();
         let domain = domain.map(|cluster| cluster.domain.as_str());
         let observed = self.seen.observed.iter();
-        let objects = observed.map(|(key, object)| (key.clone(), kept(key, object)));
+        let objects = observed.map(|(name, object)| (name.clone(), kept(name, object)));
         self.composed(self.as_observed(domain), objects.collect())
     }
 
@@ -167,12 +167,12 @@ impl<'a> InCluster<'a> {
     }
 
     fn composed(&self, report: Report, objects: BTreeMap<String, Value>) -> Composition {
-        let resources = objects.into_iter().map(|(key, object)| {
-            let ready = match key.as_str() {
+        let resources = objects.into_iter().map(|(name, object)| {
+            let ready = match name.as_str() {
                 resource_names::STATEFUL_SET => report.ready,
-                _ => self.seen.observed.contains_key(&key),
+                _ => self.seen.observed.contains_key(&name),
             };
-            (key, Composed { object, ready })
+            (name, Composed { object, ready })
         });
         let settled = [Phase::Ready, Phase::Stopped, Phase::Expired];
         Composition {
@@ -228,11 +228,11 @@ impl<'a> InCluster<'a> {
 
 /// An observed object as it must be desired to stay as it is. A Secret's contents
 /// are the pods', and Kueue's keys are Kueue's.
-fn kept(key: &str, observed: &Value) -> Value {
+fn kept(name: &str, observed: &Value) -> Value {
     let mut kept = keep::kept(observed);
-    match key {
+    match name {
         // What is in a Lease is the agent's.
-        _ if key.starts_with(resource_names::NODE_ACTIVITY_PREFIX) => {
+        _ if name.starts_with(resource_names::POD_ACTIVITY_PREFIX) => {
             if let Some(lease) = kept.as_object_mut() {
                 lease.remove("spec");
             }

@@ -1,4 +1,4 @@
-//! What the user reads of a workspace in the cluster: phase, nodes, conditions,
+//! What the user reads of a workspace in the cluster: phase, pods, conditions,
 //! events.
 
 use api::cluster::{ChosenPods, NodeStatus};
@@ -9,8 +9,8 @@ use function_workspace::cause::{Cause, Reason};
 use function_workspace::report::{self, Report};
 
 use crate::names::Names;
-use crate::node::{self, Verdict};
 use crate::plan::Step;
+use crate::pod::{self, Verdict};
 use crate::queue::{self, Admission};
 use crate::seen::{Pod, Seen, StatefulSet, VolumeClaim};
 
@@ -94,7 +94,7 @@ impl Subject<'_> {
         self.seen.host_key().and_then(host_key)
     }
 
-    /// How many nodes there are or are to be.
+    /// How many pods there are or are to be.
     fn count(self) -> i64 {
         let by_set = || self.seen.stateful_set().map_or(0, StatefulSet::replicas);
         self.pods.map_or_else(by_set, |pods| i64::from(pods.nodes))
@@ -122,7 +122,7 @@ impl Subject<'_> {
         if let Some(waiting) = admission.and_then(Admission::waiting) {
             return (Some(waiting), Phase::Queued);
         }
-        let unready = self.node_verdicts().find_map(|(_, verdict)| match verdict {
+        let unready = self.pod_verdicts().find_map(|(_, verdict)| match verdict {
             Verdict::Ready => None,
             Verdict::Waits(cause) => Some((cause, false)),
             Verdict::NeedsPerson(cause) => Some((cause, true)),
@@ -145,10 +145,10 @@ impl Subject<'_> {
 
     /// What the StatefulSet and the Secret lack, although every pod is ready.
     fn shortcoming(self) -> Option<Cause> {
-        let nodes = self.count().max(1);
+        let pods = self.count().max(1);
         let ready = self.seen.stateful_set().map_or(0, StatefulSet::ready);
-        if ready < nodes {
-            let message = format!("{ready} of {nodes} nodes are ready");
+        if ready < pods {
+            let message = format!("{ready} of {pods} pods are ready");
             return Some(Cause::new(Reason::Starting, message));
         }
         self.host_key().is_none().then(|| {
@@ -177,11 +177,11 @@ impl Subject<'_> {
 
     /// Why a home is not there.
     fn home_trouble(self) -> Option<Cause> {
-        // Homes of nodes that it had before do not count.
-        let nodes = i32::try_from(self.count()).unwrap_or(i32::MAX);
-        let nodes = if self.seen.knows_homes() { nodes } else { 0 };
-        let trouble = (0..nodes).find_map(|node| {
-            let pod = self.names.pod(node);
+        // Homes of pods that it had before do not count.
+        let pods = i32::try_from(self.count()).unwrap_or(i32::MAX);
+        let pods = if self.seen.knows_homes() { pods } else { 0 };
+        let trouble = (0..pods).find_map(|ordinal| {
+            let pod = self.names.pod(ordinal);
             match self.seen.home_of(&pod) {
                 None => Some(format!(
                     "waiting for the StatefulSet to make PersistentVolumeClaim home-{pod}"
@@ -205,15 +205,15 @@ impl Subject<'_> {
         )
     }
 
-    fn node_verdicts(self) -> impl Iterator<Item = (i32, Verdict)> {
-        let nodes = i32::try_from(self.count()).unwrap_or(i32::MAX);
+    fn pod_verdicts(self) -> impl Iterator<Item = (i32, Verdict)> {
+        let pods = i32::try_from(self.count()).unwrap_or(i32::MAX);
         // Nothing may be concluded from pods that nobody looked for.
-        let nodes = if self.seen.knows_pods() { nodes } else { 0 };
-        (0..nodes).map(move |number| {
-            let name = self.names.pod(number);
+        let pods = if self.seen.knows_pods() { pods } else { 0 };
+        (0..pods).map(move |ordinal| {
+            let name = self.names.pod(ordinal);
             (
-                number,
-                node::verdict(&name, self.seen.pod(&name), self.names),
+                ordinal,
+                pod::verdict(&name, self.seen.pod(&name), self.names),
             )
         })
     }
@@ -223,13 +223,13 @@ impl Subject<'_> {
             return self.previous.nodes.clone();
         }
         let is_to_run = self.step == Step::Run;
-        self.node_verdicts()
-            .filter(|(number, _)| is_to_run || self.seen.pod(&self.names.pod(*number)).is_some())
-            .map(|(number, verdict)| NodeStatus {
-                name: self.names.pod(number),
-                host: self.names.host(number),
+        self.pod_verdicts()
+            .filter(|(ordinal, _)| is_to_run || self.seen.pod(&self.names.pod(*ordinal)).is_some())
+            .map(|(ordinal, verdict)| NodeStatus {
+                name: self.names.pod(ordinal),
+                host: self.names.host(ordinal),
                 ready: verdict == Verdict::Ready,
-                ip: self.ready_ip(number),
+                ip: self.ready_ip(ordinal),
                 message: match verdict {
                     Verdict::Ready => None,
                     Verdict::Waits(cause) | Verdict::NeedsPerson(cause) => Some(cause.message),
@@ -238,9 +238,9 @@ impl Subject<'_> {
             .collect()
     }
 
-    /// A node's address once it is of use: each change of status wakes Crossplane.
-    fn ready_ip(self, node: i32) -> Option<String> {
-        let pod = self.seen.pod(&self.names.pod(node))?;
+    /// A pod's address once it is of use: each change of status wakes Crossplane.
+    fn ready_ip(self, ordinal: i32) -> Option<String> {
+        let pod = self.seen.pod(&self.names.pod(ordinal))?;
         pod.ip().filter(|_| pod.is_ready()).map(str::to_owned)
     }
 }

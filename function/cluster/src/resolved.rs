@@ -1,4 +1,4 @@
-//! Policy, flavor and claim put together.
+//! A workspace in the cluster as it is to be: policy, flavor and claim put together.
 
 use api::flavor::WorkspaceFlavorSpec;
 use api::home::HomeOnDelete;
@@ -18,9 +18,9 @@ use crate::record::Record;
 use crate::resource_names;
 use crate::{choice, required};
 
-/// A workspace about which everything is known.
+/// A workspace in the cluster as it is to be.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct Resolved {
     /// What its objects are called.
     pub names: Names,
     /// Whose it is.
@@ -37,7 +37,7 @@ pub struct Wanted {
     /// start, which ends none that run and keeps none from being stopped.
     pub made_from: Result<Record, Unresolved>,
     /// Its home.
-    pub home: Option<WantedHome>,
+    pub home: Option<ResolvedHome>,
     /// Whether the home is deleted with the claim.
     pub deletes_home: bool,
     /// What keeps the user out, although nothing is wrong.
@@ -46,7 +46,7 @@ pub struct Wanted {
 
 /// A home to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WantedHome {
+pub struct ResolvedHome {
     /// Its size in GiB.
     pub size_gib: i32,
     /// Its storage class; the cluster's default for none.
@@ -55,13 +55,13 @@ pub struct WantedHome {
 
 /// Resolves a workspace. What the claim got wrong is found before anything that
 /// has to be fetched.
-pub fn wanted(
+pub fn resolved(
     policy: &WorkspacePolicy,
     claimed: &Claimed<'_>,
     parameters: &WorkspaceParameters,
     state: WorkspaceState,
     leftovers: Leftovers,
-) -> Result<Wanted, Unresolved> {
+) -> Result<Resolved, Unresolved> {
     let request = claimed.request;
     let origin = claim::origin(claimed.composite)?;
     placement::check(
@@ -95,7 +95,7 @@ pub fn wanted(
             domain: cluster.domain.clone(),
         })
     });
-    Ok(Wanted {
+    Ok(Resolved {
         names: Names::of(&origin, &cluster.domain),
         notices: notices(policy, cluster, parameters, &keys, &ssh_cidrs),
         owner: parameters.owner.clone(),
@@ -105,7 +105,7 @@ pub fn wanted(
         deletes_what_is_left: leftovers == Leftovers::Go
             && policy.home.on_delete == HomeOnDelete::Delete,
         made_from,
-        home: parameters.home.as_ref().map(|home| WantedHome {
+        home: parameters.home.as_ref().map(|home| ResolvedHome {
             size_gib: home.size_gib,
             storage_class,
         }),

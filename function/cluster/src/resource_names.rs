@@ -21,9 +21,9 @@ pub const FILES: &str = "cluster-files";
 /// The `ConfigMap` with the owner's SSH keys.
 pub const AUTHORIZED_KEYS: &str = "cluster-authorized-keys";
 /// The `PersistentVolumeClaim` of a pod's home, by the pod's number, where it goes with the claim.
-pub const NODE_HOME_PREFIX: &str = "cluster-home-";
+pub const POD_HOME_PREFIX: &str = "cluster-home-";
 /// The Lease that the agent of a pod reports to, by the pod's number.
-pub const NODE_ACTIVITY_PREFIX: &str = "cluster-activity-";
+pub const POD_ACTIVITY_PREFIX: &str = "cluster-activity-";
 
 const NAMES: [&str; 9] = [
     STATEFUL_SET,
@@ -40,21 +40,21 @@ const NAMES: [&str; 9] = [
 /// Whether a resource of this name is a part of a workspace in the cluster.
 pub fn owns(name: &str) -> bool {
     NAMES.contains(&name)
-        || home_of_node(name).is_some()
-        || number(NODE_ACTIVITY_PREFIX, name).is_some()
+        || home_of_pod(name).is_some()
+        || number(POD_ACTIVITY_PREFIX, name).is_some()
 }
 
-/// The name of a node's home.
-pub fn node_home(node: i32) -> String {
-    format!("{NODE_HOME_PREFIX}{node}")
+/// The name of a pod's home.
+pub fn pod_home(ordinal: i32) -> String {
+    format!("{POD_HOME_PREFIX}{ordinal}")
 }
 
-/// The name of a node's Lease.
-pub fn node_activity(node: i32) -> String {
-    format!("{NODE_ACTIVITY_PREFIX}{node}")
+/// The name of a pod's Lease.
+pub fn pod_activity(ordinal: i32) -> String {
+    format!("{POD_ACTIVITY_PREFIX}{ordinal}")
 }
 
-/// The node whose home has the name.
-pub fn home_of_node(name: &str) -> Option<i32> {
-    number(NODE_HOME_PREFIX, name)
+/// The ordinal of the pod whose home has the name.
+pub fn home_of_pod(name: &str) -> Option<i32> {
+    number(POD_HOME_PREFIX, name)
 }

@@ -19,7 +19,7 @@ pub const PREPARE: &str = "prepare";
 /// What Crossplane observes and fetches.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// The composed resources, by key.
+    /// The composed resources, by composition resource name.
     pub observed: &'a BTreeMap<String, Value>,
     pods: Option<&'a [Value]>,
     homes: Option<&'a [Value]>,

@@ -1,4 +1,4 @@
-//! The StatefulSet: the workspace's nodes.
+//! The StatefulSet: the workspace's pods.
 //!
 //! `updateStrategy: OnDelete`: Kubernetes ends no pod because its template changed.
 //! What is rendered for the same arguments never changes within a behaviour version,
@@ -31,7 +31,7 @@ const GRACE_SECONDS: i64 = 150;
 
 /// What a `StatefulSet` is made from.
 #[derive(Clone, Copy, Debug)]
-pub struct Nodes<'a> {
+pub struct Pods<'a> {
     /// What its objects are called.
     pub names: &'a Names,
     /// Whose it is, as the claim says.
@@ -44,7 +44,7 @@ pub struct Nodes<'a> {
     pub home: Option<&'a Value>,
 }
 
-impl Nodes<'_> {
+impl Pods<'_> {
     /// The manifest.
     ///
     /// # Errors

@@ -32,21 +32,21 @@ pub fn capacity_type(
     keeper: Option<HomeKeeper>,
 ) -> Result<CapacityType, Violations> {
     const PATH: &str = "spec.parameters.capacityType";
-    let wanted = parameters
+    let resolved = parameters
         .capacity_type
         .unwrap_or(policy.defaults.capacity_type);
     if let Some(allowed) = &policy.allowed_capacity_types
-        && !allowed.contains(&wanted)
+        && !allowed.contains(&resolved)
     {
         let allowed: Vec<&str> = allowed.iter().map(|c| c.as_str()).collect();
         let problem = format!(
             "{} is not allowed; allowed are {}",
-            wanted.as_str(),
+            resolved.as_str(),
             allowed.join(", ")
         );
         return Err(Violation::new(PATH, problem).into());
     }
-    let is_on_demand = wanted == CapacityType::OnDemand;
+    let is_on_demand = resolved == CapacityType::OnDemand;
     let problem = match keeper {
         Some(HomeKeeper::ProviderAws) if !is_on_demand => {
             "must be OnDemand: the home volume is provider-aws's, which attaches it to its own \
@@ -56,7 +56,7 @@ pub fn capacity_type(
             "must be Spot or SpotWithFallback: the home volume is the SpotPool's, which attaches \
              it to its own instances only"
         }
-        _ => return Ok(wanted),
+        _ => return Ok(resolved),
     };
     Err(Violation::new(PATH, problem).into())
 }

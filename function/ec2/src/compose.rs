@@ -14,9 +14,9 @@ use crate::finding::{self, Finding, Machine};
 use crate::on_demand::instance_state::{self, InstanceState};
 use crate::on_demand::{self, OnDemandInstance, home, instance, network, usages};
 use crate::replacement::{self, Candidate, Choice, KeepReason};
+use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::spot::{self, ObservedPool};
-use crate::wanted::Wanted;
 
 mod homes;
 mod rest;
@@ -29,7 +29,7 @@ pub use seen::Seen;
 /// A workspace's composed resources, and what is seen of them.
 #[derive(Clone, Debug)]
 pub struct Composed {
-    /// By key.
+    /// By composition resource name.
     pub resources: BTreeMap<String, desired::Composed>,
     /// The compute resource that the workspace has, or is to have.
     pub target: Finding,
@@ -57,62 +57,64 @@ impl Seen<'_> {
             Some(choice) => self.target(choice, paths),
             None => self.without_compute(),
         };
-        let key = choice.as_ref().map(|choice| choice.target.as_str());
-        let holder = key.and_then(|key| self.instances.get(key));
+        let chosen = choice.as_ref().map(|choice| choice.target.as_str());
+        let holder = chosen.and_then(|name| self.instances.get(name));
         let resources = self.observed.iter().map(|(name, observed)| {
             let object = self.kept(name, observed);
-            let ready = self.is_ready(name, key, &target);
+            let ready = self.is_ready(name, chosen, &target);
             (name.clone(), desired::Composed { object, ready })
         });
         Composed {
             resources: resources.collect(),
             serving: None,
             has_old_user_data: false,
-            home: key
-                .and_then(|key| self.home_of_pool(key))
+            home: chosen
+                .and_then(|name| self.home_of_pool(name))
                 .or_else(|| self.home.exists().then(|| self.home.finding(holder))),
             target,
         }
     }
 
-    /// What is wanted takes the place of what is there, in an order that is safe.
+    /// Builds the desired resources. Observed compute that does not fit any more stays until
+    /// its replacement serves, and a home volume is attached only after it was detached from
+    /// the instance before.
     pub fn composed(
         &self,
-        wanted: &Wanted,
+        resolved: &Resolved,
         policy: &WorkspacePolicy,
         paths: &ClaimPaths,
     ) -> Result<Composed, Refusal> {
-        let choice = self.choose(wanted, policy, paths);
+        let choice = self.choose(resolved, policy, paths);
         let target = self.target(&choice, paths);
         let mut objects = BTreeMap::new();
-        match wanted.market() {
+        match resolved.market() {
             Some(market) => {
                 let pool = {
                     let observed = self.pools.get(choice.target.as_str());
-                    spot::pool::desired(wanted, market, policy, observed)?
+                    spot::pool::desired(resolved, market, policy, observed)?
                 };
                 objects.insert(choice.target.clone(), pool);
-                self.keep(&mut objects, |key| !is_computed(key));
+                self.keep(&mut objects, |name| !is_computed(name));
             }
-            None => self.on_demand(wanted, policy, &choice, &mut objects)?,
+            None => self.on_demand(resolved, policy, &choice, &mut objects)?,
         }
         let holder = self.holder(&choice);
-        let is_of_pool = wanted.market().is_some();
-        if wanted.has_home && !is_of_pool {
-            self.home(wanted, policy, &choice, &mut objects)?;
+        let is_of_pool = resolved.market().is_some();
+        if resolved.has_home && !is_of_pool {
+            self.home(resolved, policy, &choice, &mut objects)?;
         }
-        let has_home = (wanted.has_home && !is_of_pool) || self.home.exists();
-        self.keep(&mut objects, |key| {
-            choice.kept.iter().any(|kept| kept == key) || self.is_draining(key, has_home)
+        let has_home = (resolved.has_home && !is_of_pool) || self.home.exists();
+        self.keep(&mut objects, |name| {
+            choice.kept.iter().any(|kept| kept == name) || self.is_draining(name, has_home)
         });
-        objects.extend(self.usages(&wanted.origin.namespace)?);
-        let resources = objects.into_iter().map(|(key, object)| {
-            let ready = self.is_ready(&key, Some(&choice.target), &target);
-            (key, desired::Composed { object, ready })
+        objects.extend(self.usages(&resolved.origin.namespace)?);
+        let resources = objects.into_iter().map(|(name, object)| {
+            let ready = self.is_ready(&name, Some(&choice.target), &target);
+            (name, desired::Composed { object, ready })
         });
         Ok(Composed {
             resources: resources.collect(),
-            home: wanted.has_home.then(|| {
+            home: resolved.has_home.then(|| {
                 if is_of_pool {
                     let of_pool = self.home_of_pool(&choice.target);
                     of_pool.unwrap_or_else(spot::home::absent)
@@ -123,30 +125,32 @@ impl Seen<'_> {
             has_old_user_data: self
                 .instances
                 .get(choice.target.as_str())
-                .is_some_and(|i| i.for_provider.user_data != wanted.user_data),
+                .is_some_and(|i| i.for_provider.user_data != resolved.user_data),
             serving: choice.serving,
             target,
         })
     }
 
-    fn choose(&self, wanted: &Wanted, policy: &WorkspacePolicy, paths: &ClaimPaths) -> Choice {
-        let market = wanted.market();
+    fn choose(&self, resolved: &Resolved, policy: &WorkspacePolicy, paths: &ClaimPaths) -> Choice {
+        let market = resolved.market();
         let zone = self.home.zone();
         let candidates = self.candidates(
             paths,
-            |pool| market.is_some_and(|market| spot::pool::fits(pool, wanted, market)),
+            |pool| market.is_some_and(|market| spot::pool::fits(pool, resolved, market)),
             |instance| {
                 market.is_none()
                     && !instance.is_lost()
-                    && instance::fits(instance, wanted, policy, zone)
+                    && instance::fits(instance, resolved, policy, zone)
             },
         );
         let fresh = match market {
             Some(market) => {
                 let taken = self.pools.contains_key(resource_names::POOL);
-                spot::pool::fresh_key(wanted, market, taken)
+                spot::pool::fresh_name(resolved, market, taken)
             }
-            None => instance::fresh_key(wanted, self.place(wanted), self.recorded, self.lost()),
+            None => {
+                instance::fresh_name(resolved, self.place(resolved), self.recorded, self.lost())
+            }
         };
         replacement::choose(&candidates, &fresh)
     }
@@ -158,7 +162,7 @@ impl Seen<'_> {
             .filter(|id| self.recorded != Some(*id))
     }
 
-    /// Everything that has to wait for something else, by key.
+    /// Everything that has to wait for something else, by name.
     fn usages(&self, namespace: &str) -> Result<BTreeMap<String, Value>, Refusal> {
         usages::usages(namespace, self.observed, &self.instances, &self.home)
     }
@@ -166,25 +170,25 @@ impl Seen<'_> {
     /// The group, its rules and the instance.
     fn on_demand(
         &self,
-        wanted: &Wanted,
+        resolved: &Resolved,
         policy: &WorkspacePolicy,
         choice: &Choice,
         objects: &mut BTreeMap<String, Value>,
     ) -> Result<(), Refusal> {
         // An instance that began with a group of its own keeps it.
-        let own_group = wanted.network.security_group_ids.is_empty() || self.group.is_some();
+        let own_group = resolved.network.security_group_ids.is_empty() || self.group.is_some();
         if own_group {
-            objects.extend(network::desired(wanted, policy, self.group.as_ref())?);
+            objects.extend(network::desired(resolved, policy, self.group.as_ref())?);
         } else {
-            self.keep(objects, |key| {
-                key == resource_names::EGRESS || resource_names::is_ssh(key)
+            self.keep(objects, |name| {
+                name == resource_names::EGRESS || resource_names::is_ssh(name)
             });
         }
         let observed = self.instances.get(choice.target.as_str());
-        let (place, tags) = (self.place(wanted), self.home.tags());
-        let mut object = instance::desired(wanted, policy, place, own_group, observed, tags)?;
+        let (place, tags) = (self.place(resolved), self.home.tags());
+        let mut object = instance::desired(resolved, policy, place, own_group, observed, tags)?;
         if let Some(observed) = observed.filter(|observed| self.is_off(observed)) {
-            let namespace = &wanted.origin.namespace;
+            let namespace = &resolved.origin.namespace;
             let running = InstanceState::Running;
             let on = instance_state::desired(observed, namespace, running, policy)?;
             objects.extend(on);
@@ -201,8 +205,8 @@ impl Seen<'_> {
         instance_fits: impl Fn(&OnDemandInstance<'_>) -> bool,
     ) -> Vec<Candidate<'_>> {
         let recorded = self.recorded;
-        let pools = self.pools.iter().map(|(key, pool)| Candidate {
-            key,
+        let pools = self.pools.iter().map(|(name, pool)| Candidate {
+            name,
             fits: pool_fits(pool),
             deleting: pool.deleting,
             keep: KeepReason::of(
@@ -211,8 +215,8 @@ impl Seen<'_> {
             ),
             finding: spot::finding(Some(pool), recorded, paths),
         });
-        let instances = self.instances.iter().map(|(key, instance)| Candidate {
-            key,
+        let instances = self.instances.iter().map(|(name, instance)| Candidate {
+            name,
             fits: instance_fits(instance),
             deleting: instance.deleting(),
             keep: KeepReason::of(
@@ -233,14 +237,14 @@ impl Seen<'_> {
     /// is not lost.
     fn target(&self, choice: &Choice, paths: &ClaimPaths) -> Finding {
         let recorded = self.recorded.filter(|_| choice.serving.is_none());
-        let key = choice.target.as_str();
-        if key.starts_with(resource_names::INSTANCE_PREFIX) {
-            match self.instances.get(key) {
+        let name = choice.target.as_str();
+        if name.starts_with(resource_names::INSTANCE_PREFIX) {
+            match self.instances.get(name) {
                 Some(instance) => self.finding_of(instance, recorded),
                 None => on_demand::finding::finding(None, recorded),
             }
         } else {
-            spot::finding(self.pools.get(key), recorded, paths)
+            spot::finding(self.pools.get(name), recorded, paths)
         }
     }
 
@@ -253,17 +257,17 @@ impl Seen<'_> {
         )
     }
 
-    fn is_ready(&self, key: &str, target: Option<&str>, finding: &Finding) -> bool {
-        if Some(key) == target {
+    fn is_ready(&self, name: &str, target: Option<&str>, finding: &Finding) -> bool {
+        if Some(name) == target {
             finding.serves_well()
         } else {
-            self.is_in_order(key)
+            self.is_in_order(name)
         }
     }
 }
 
 /// Whether what becomes of such a resource is decided for each one.
-fn is_computed(key: &str) -> bool {
+fn is_computed(name: &str) -> bool {
     [
         resource_names::POOL,
         resource_names::INSTANCE_PREFIX,
@@ -272,7 +276,7 @@ fn is_computed(key: &str) -> bool {
         resource_names::USAGE_PREFIX,
     ]
     .iter()
-    .any(|prefix| key.starts_with(prefix))
+    .any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -15,14 +15,14 @@ mod render;
 mod replacement;
 mod requirements;
 mod resolve;
+mod resolved;
 mod resource_names;
 pub mod software;
 mod spot;
 mod status;
 mod unreadable;
 pub mod user_data;
-mod wanted;
 
-pub use on_demand::home::attachment_key;
+pub use on_demand::home::attachment_name;
 pub use render::render;
 pub use resource_names::owns;

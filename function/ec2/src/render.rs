@@ -88,22 +88,22 @@ impl Placed for OnEc2<'_> {
                 return Ok(self.resting(rest, cause, *phase));
             }
         };
-        let resolved = resolve::workspace(policy, self.claimed, parameters, &self.seen)?;
-        let (wanted, paths) = (&resolved.wanted, &resolved.paths);
+        let workspace = resolve::workspace(policy, self.claimed, parameters, &self.seen)?;
+        let (resolved, paths) = (&workspace.resolved, &workspace.paths);
         let composed = match budget {
-            Allowance::Run => self.seen.composed(wanted, policy, paths)?,
+            Allowance::Run => self.seen.composed(resolved, policy, paths)?,
             Allowance::Keep => self.seen.held(paths),
             Allowance::Wait(cause) => {
-                let namespace = &wanted.origin.namespace;
+                let namespace = &resolved.origin.namespace;
                 let rest = self.seen.at_rest(Leftovers::Stay, policy, namespace)?;
                 let waiting = Composition {
-                    notices: resolved.notices,
+                    notices: workspace.notices,
                     ..self.resting(rest, cause, Phase::Queued)
                 };
                 return Ok(ending(waiting, ends_at));
             }
         };
-        let mut notices = resolved.notices;
+        let mut notices = workspace.notices;
         if composed.has_old_user_data {
             notices.push(OLD_USER_DATA.to_owned());
         }
@@ -111,7 +111,7 @@ impl Placed for OnEc2<'_> {
             notices,
             ..self.running(composed)
         };
-        running.report.status.image = Some(resolved.wanted.image);
+        running.report.status.image = Some(workspace.resolved.image);
         Ok(ending(running, ends_at))
     }
 

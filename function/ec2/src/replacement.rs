@@ -10,9 +10,9 @@ use crate::finding::{Finding, Machine, Outlook};
 /// An observed compute resource.
 #[derive(Clone, Debug)]
 pub struct Candidate<'a> {
-    /// Its key.
-    pub key: &'a str,
-    /// Whether it is what is wanted.
+    /// Its composition resource name.
+    pub name: &'a str,
+    /// Whether it is as the resolved workspace asks.
     pub fits: bool,
     /// Whether somebody is deleting it.
     pub deleting: bool,
@@ -53,21 +53,21 @@ impl Candidate<'_> {
 /// What becomes of the candidates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// The key of the one to have.
+    /// The name of the one to have.
     pub target: String,
-    /// The keys of those that stay until the target serves.
+    /// The names of those that stay until the target serves.
     pub kept: Vec<String>,
     /// The machine that serves until the target does.
     pub serving: Option<Machine>,
 }
 
-/// Chooses. `fresh` is the key under which a new one would be made.
+/// Chooses. `fresh` is the name under which a new one would be made.
 pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
     let target = target(candidates, fresh);
     let served = candidates
         .iter()
-        .any(|c| c.key == target && c.fits && c.finding.serves_well());
-    let others = || candidates.iter().filter(|c| c.key != target);
+        .any(|c| c.name == target && c.fits && c.finding.serves_well());
+    let others = || candidates.iter().filter(|c| c.name != target);
     if served {
         return Choice {
             target: target.to_owned(),
@@ -83,12 +83,12 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
         Some(serving) if serving.keep != KeepReason::Recorded => {
             c.finding.machine.is_some() || c.is_unreadable()
         }
-        Some(serving) => c.key == serving.key || c.is_unreadable(),
+        Some(serving) => c.name == serving.name || c.is_unreadable(),
         None => c.keep != KeepReason::None || c.is_unreadable(),
     });
     Choice {
         target: target.to_owned(),
-        kept: kept.map(|c| c.key.to_owned()).collect(),
+        kept: kept.map(|c| c.name.to_owned()).collect(),
         serving: serving.and_then(|c| c.finding.machine.clone()),
     }
 }
@@ -96,11 +96,11 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
 /// Chooses among those that there are, where nothing new is made; none without any.
 pub fn choose_existing(candidates: &[Candidate<'_>]) -> Option<Choice> {
     let first = candidates.first()?;
-    Some(choose(candidates, first.key))
+    Some(choose(candidates, first.name))
 }
 
 /// One that fits: the one of the last call, or else one that serves, or else the
-/// first. A key that is taken by one that does not fit is told to change.
+/// first. A name that is taken by one that does not fit is told to change.
 ///
 /// While one is being deleted nothing is made beside it: the whole workspace may
 /// be on its way out, and Crossplane not have heard of that yet.
@@ -113,10 +113,10 @@ fn target<'a>(candidates: &'a [Candidate<'_>], fresh: &'a str) -> &'a str {
                 c.fits && !c.deleting,
                 c.keep == KeepReason::Recorded,
                 c.finding.machine.is_some(),
-                std::cmp::Reverse(c.key),
+                std::cmp::Reverse(c.name),
             )
         })
-        .map_or(fresh, |c| c.key)
+        .map_or(fresh, |c| c.name)
 }
 
 #[cfg(test)]
@@ -125,9 +125,9 @@ mod tests {
     use api::capacity::InstanceCapacityType;
     use function_workspace::cause::{Cause, Reason};
 
-    fn candidate(key: &'static str, fits: bool, serves: bool) -> Candidate<'static> {
+    fn candidate(name: &'static str, fits: bool, serves: bool) -> Candidate<'static> {
         let machine = serves.then(|| Machine {
-            id: format!("i-{key}"),
+            id: format!("i-{name}"),
             instance_type: "g5.xlarge".into(),
             capacity_type: InstanceCapacityType::OnDemand,
             zone: "us-east-1a".into(),
@@ -139,7 +139,7 @@ mod tests {
             host_key: None,
         });
         Candidate {
-            key,
+            name,
             fits,
             deleting: false,
             keep: KeepReason::None,

@@ -15,16 +15,16 @@ use thiserror::Error;
 use crate::claim_paths::ClaimPaths;
 use crate::compose::Seen;
 use crate::instance_types::InstanceType;
+use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::user_data::UserData;
-use crate::wanted::Wanted;
 use crate::{capacity, image, instance_types, software};
 
-/// A workspace about which everything is known.
+/// A resolved workspace, and what is known of its making.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     /// What it should be.
-    pub wanted: Wanted,
+    pub resolved: Resolved,
     /// Where its fields come from.
     pub paths: ClaimPaths,
     /// What keeps the user out, or has no effect, although nothing is wrong.
@@ -72,7 +72,7 @@ pub fn workspace(
             image: image.name.clone(),
             instance_types: types.clone(),
         },
-        wanted: Wanted {
+        resolved: Resolved {
             composite: composite.id(),
             user_data: user_data.document()?,
             capacity_type: allowed.capacity_type,

@@ -1,5 +1,4 @@
-//! What a workspace should be, once everything about it is known: the same for
-//! every way of running it.
+//! A workspace on EC2 as it is to be: policy, catalogue and claim put together.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +8,9 @@ use api::policy::WorkspacePolicy;
 use api::workspace::ChosenImage;
 use function_runtime::composite::{CompositeId, Origin};
 
-/// A resolved wish.
+/// A workspace on EC2 as it is to be.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct Resolved {
     /// Where the workspace lives.
     pub origin: Origin,
     /// The XR's name and UID.
@@ -38,7 +37,7 @@ pub struct Wanted {
     pub home_size_gib: Option<i32>,
 }
 
-impl Wanted {
+impl Resolved {
     /// The pool's market; none on demand.
     pub fn market(&self) -> Option<CapacityType> {
         match self.capacity_type {

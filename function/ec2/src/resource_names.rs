@@ -64,8 +64,8 @@ pub fn usage(of: &str, by: &str) -> String {
 }
 
 /// Whether the name is that of a rule for one network.
-pub fn is_ssh(key: &str) -> bool {
-    key.strip_prefix(SSH_PREFIX).is_some_and(|network| {
+pub fn is_ssh(name: &str) -> bool {
+    name.strip_prefix(SSH_PREFIX).is_some_and(|network| {
         let numbers: Vec<&str> = network.split('-').collect();
         let as_written = |n: &&str| {
             n.parse::<u8>()
@@ -94,13 +94,13 @@ mod tests {
             usage(HOME, &attachment),
         ];
         let plain = [POOL, SECURITY_GROUP, EGRESS, HOME].map(str::to_owned);
-        for key in [instance, attachment, pool, power, rule]
+        for name in [instance, attachment, pool, power, rule]
             .into_iter()
             .chain(usages)
             .chain(plain)
         {
-            assert!(owns(&key), "{key}");
-            assert!(key.len() <= 63, "{key}");
+            assert!(owns(&name), "{name}");
+            assert!(name.len() <= 63, "{name}");
         }
     }
 
@@ -108,7 +108,7 @@ mod tests {
     /// after that step deleted them.
     #[test]
     fn resources_of_other_steps_are_left_to_them() {
-        for key in [
+        for name in [
             "bucket",
             "instance",
             "instance-bastion",
@@ -123,7 +123,7 @@ mod tests {
             "pools",
             "",
         ] {
-            assert!(!owns(key), "{key}");
+            assert!(!owns(name), "{name}");
         }
     }
 }

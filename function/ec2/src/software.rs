@@ -69,10 +69,10 @@ pub fn choose(
 ) -> Result<Software, Refusal> {
     let own = image.pytorch.as_ref();
     let claimed = parameters.pytorch_version.as_ref();
-    let wanted = claimed
+    let resolved = claimed
         .or(policy.defaults.pytorch_version.as_ref())
         .or(own.map(|p| &p.version));
-    let pytorch = match (wanted, own, &image.pytorch_index_url) {
+    let pytorch = match (resolved, own, &image.pytorch_index_url) {
         (None, _, _) => None,
         (Some(version), Some(own), _) if *version == own.version => Some(Pytorch {
             version: version.clone(),

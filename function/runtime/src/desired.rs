@@ -10,7 +10,7 @@ use crate::outcome::Refusal;
 /// Desired state of what this function owns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Desired {
-    /// The composed resources, by key.
+    /// The composed resources, by composition resource name.
     pub resources: BTreeMap<String, Composed>,
     /// The XR's status fields of this function.
     pub status: Map<String, Value>,

@@ -12,7 +12,7 @@ pub struct Request {
     pub policy: Option<Value>,
     /// The observed XR.
     pub composite: Option<Value>,
-    /// The observed resources that this function composed, by key.
+    /// The observed resources that this function composed, by composition resource name.
     pub observed: BTreeMap<String, Value>,
     /// What Crossplane fetched for this function, by requirement.
     pub required: BTreeMap<String, Vec<Value>>,

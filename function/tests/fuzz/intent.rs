@@ -191,7 +191,7 @@ impl Applied<'_> {
             return true;
         };
         // One under another instance's key is nothing that was ever composed.
-        if function_ec2::attachment_key(&attached) != key {
+        if function_ec2::attachment_name(&attached) != key {
             return true;
         }
         let mut its_own = machines

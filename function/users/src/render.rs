@@ -109,14 +109,14 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
         );
     }
     if contents == Contents::Unknown {
-        for (key, object) in observed {
+        for (name, object) in observed {
             let kept = || keep::kept(object);
-            objects.entry(key.clone()).or_insert_with(kept);
+            objects.entry(name.clone()).or_insert_with(kept);
         }
     }
     let waits = objects
         .keys()
-        .find_map(|key| unready(key, observed.get(key)));
+        .find_map(|name| unready(name, observed.get(name)));
     let ready = waits.is_none();
     let status = DevUserStatus {
         namespace: Some(user.namespace.to_owned()),
@@ -128,9 +128,9 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
         message: waits.or(protection),
         budget: budget(request, user),
     };
-    let resources = objects.into_iter().map(|(key, object)| {
-        let ready = unready(&key, observed.get(&key)).is_none();
-        (key, Composed { object, ready })
+    let resources = objects.into_iter().map(|(name, object)| {
+        let ready = unready(&name, observed.get(&name)).is_none();
+        (name, Composed { object, ready })
     });
     let ttl = if ready {
         Duration::from_secs(user.policy.refresh_seconds.into())
@@ -184,13 +184,13 @@ fn next_budget(status: Option<&BudgetStatus>, now: Timestamp) -> Duration {
 }
 
 /// Why an object is not as it should be.
-fn unready(key: &str, observed: Option<&Value>) -> Option<String> {
+fn unready(resource_name: &str, observed: Option<&Value>) -> Option<String> {
     let Some(observed) = observed else {
-        return Some(format!("waiting for Crossplane to make {key}"));
+        return Some(format!("waiting for Crossplane to make {resource_name}"));
     };
     let object = ObservedObject::new(observed);
     let name = object.name();
-    match key {
+    match resource_name {
         resource_names::NAMESPACE => {
             let phase = observed.pointer("/status/phase").and_then(Value::as_str);
             (phase != Some("Active")).then(|| format!("Namespace {name} is not active"))

@@ -1,4 +1,4 @@
-//! The containers of a node.
+//! The containers of a pod.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::Nodes;
+use super::Pods;
 use super::volumes::field;
 use crate::seen::{CONTAINER, PREPARE};
 
@@ -18,7 +18,7 @@ use crate::seen::{CONTAINER, PREPARE};
 const PROGRAMS: &str = "/opt/gpu-workspace/bin";
 /// torchrun's own default.
 const MASTER_PORT: &str = "29500";
-/// Where a node's main process says whether sshd answers (`programs/readiness.py`).
+/// Where a pod's main process says whether sshd answers (`programs/readiness.py`).
 const READINESS_PORT: i32 = 9022;
 /// Where Kubernetes' clients look for a token.
 const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -29,7 +29,7 @@ const AGENT_PROGRAMS: &str = "/opt/gpu-workspace/agent";
 /// Where jobs are registered: the containers of a pod share its locks.
 const AGENT_RUN: &str = "/run/gpu-workspace-agent";
 
-impl Nodes<'_> {
+impl Pods<'_> {
     /// Makes the host keys, or fetches them: the only container that may ask the API
     /// server for anything.
     fn prepare(self) -> Container {
@@ -141,7 +141,7 @@ impl Nodes<'_> {
         }
     }
 
-    /// There is no limit of CPU: a node may use what other pods leave idle.
+    /// There is no limit of CPU: a pod may use what others leave idle.
     fn resources(self) -> ResourceRequirements {
         let pods = &self.record.pods;
         let memory = ("memory".to_owned(), Quantity(pods.memory.clone()));
@@ -186,7 +186,7 @@ impl Nodes<'_> {
     fn environment(self) -> Vec<EnvVar> {
         let pods = &self.record.pods;
         let names = self.names.in_domain(&self.record.domain);
-        let hosts: Vec<String> = (0..pods.nodes).map(|node| names.host(node)).collect();
+        let hosts: Vec<String> = (0..pods.nodes).map(|ordinal| names.host(ordinal)).collect();
         let fixed = [
             ("WORKSPACE_NAME", names.name.clone()),
             ("WORKSPACE_NAMESPACE", names.namespace.clone()),
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kubelet_asks_where_the_node_answers() {
+    fn the_kubelet_asks_where_the_pod_answers() {
         let line = format!("\nPORT = {READINESS_PORT}\n");
         assert!(include_str!("../../programs/readiness.py").contains(&line));
     }

@@ -1,4 +1,4 @@
-//! The volumes of a node.
+//! The volumes of a pod.
 
 use k8s_openapi::api::core::v1::{
     ConfigMapProjection, ConfigMapVolumeSource, DownwardAPIProjection, DownwardAPIVolumeFile,
@@ -7,12 +7,12 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::Nodes;
+use super::Pods;
 
 /// How long a token for the first container is good, in seconds; Kubernetes' least.
 const TOKEN_SECONDS: i64 = 600;
 
-impl Nodes<'_> {
+impl Pods<'_> {
     pub(super) fn volumes(self) -> Vec<Volume> {
         let Self { names, record, .. } = self;
         let pods = &record.pods;

@@ -11,9 +11,9 @@ use crate::compose::seen::Seen;
 use crate::on_demand::instance::Place;
 use crate::on_demand::{OnDemandInstance, home};
 use crate::replacement::Choice;
+use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::spot::{self, ObservedPool};
-use crate::wanted::Wanted;
 
 impl<'a> Seen<'a> {
     /// Who has the home volume, where there is one, or was one.
@@ -31,7 +31,7 @@ impl<'a> Seen<'a> {
     /// The volume, and its attachment to the instance that has it.
     pub(super) fn home(
         &self,
-        wanted: &Wanted,
+        resolved: &Resolved,
         policy: &WorkspacePolicy,
         choice: &Choice,
         objects: &mut BTreeMap<String, Value>,
@@ -40,25 +40,25 @@ impl<'a> Seen<'a> {
         let zone = holder
             .filter(|holder| holder.current_id().is_some())
             .and_then(|holder| holder.zone());
-        if let Some(volume) = home::volume(wanted, policy, &self.home, zone)? {
+        if let Some(volume) = home::volume(resolved, policy, &self.home, zone)? {
             objects.insert(resource_names::HOME.to_owned(), volume);
         }
         if let Some(holder) = holder {
-            objects.extend(home::attachment(wanted, policy, &self.home, holder)?);
+            objects.extend(home::attachment(resolved, policy, &self.home, holder)?);
         }
         // An instance that is not Ready may be another one soon: until its new id
         // is known, its attachment says nothing that is wrong.
         let id = holder.and_then(|holder| holder.last_known_id());
-        let waiting = id.map(home::attachment_key);
-        self.keep(objects, |key| {
-            key == resource_names::HOME || waiting.as_deref() == Some(key)
+        let waiting = id.map(home::attachment_name);
+        self.keep(objects, |name| {
+            name == resource_names::HOME || waiting.as_deref() == Some(name)
         });
         Ok(())
     }
 
     /// The home volume of a pool, where it has one.
-    pub(super) fn home_of_pool(&self, key: &str) -> Option<home::Finding> {
-        let pool = self.pools.get(key)?;
+    pub(super) fn home_of_pool(&self, name: &str) -> Option<home::Finding> {
+        let pool = self.pools.get(name)?;
         pool.has_home().then(|| spot::home::finding(pool))
     }
 
@@ -78,12 +78,12 @@ impl<'a> Seen<'a> {
         let serving = choice
             .kept
             .iter()
-            .filter_map(|key| self.instances.get(key.as_str()))
+            .filter_map(|name| self.instances.get(name.as_str()))
             .find(|instance| id.is_some() && instance.last_known_id() == id);
         serving.or(target)
     }
 
-    pub(super) fn place<'b>(&'b self, wanted: &'b Wanted) -> Place<'b> {
+    pub(super) fn place<'b>(&'b self, resolved: &'b Resolved) -> Place<'b> {
         match self.home.zone() {
             Some(zone) => Place {
                 zone: Some(zone),
@@ -93,12 +93,12 @@ impl<'a> Seen<'a> {
                 },
             },
             // A home that is about to be made is made where an instance is.
-            None if wanted.has_home && self.first_place().is_some() => {
+            None if resolved.has_home && self.first_place().is_some() => {
                 self.first_place().unwrap_or_default()
             }
             None => Place {
                 zone: None,
-                subnet: wanted.network.subnet_ids.first().map(String::as_str),
+                subnet: resolved.network.subnet_ids.first().map(String::as_str),
             },
         }
     }

@@ -21,7 +21,7 @@ use crate::spot;
 /// A workspace's resources at rest.
 #[derive(Clone, Debug)]
 pub struct Rest {
-    /// By key.
+    /// By composition resource name.
     pub resources: BTreeMap<String, Composed>,
     /// The machines that still run.
     pub left: Vec<String>,
@@ -71,44 +71,44 @@ impl Seen<'_> {
         let keeps_home = !deletes || policy.home.on_delete == HomeOnDelete::Retain;
         let mut objects = BTreeMap::new();
         let mut left = Vec::new();
-        for (key, observed) in self.observed {
-            let kept = if let Some(pool) = self.pools.get(key.as_str()) {
+        for (name, observed) in self.observed {
+            let kept = if let Some(pool) = self.pools.get(name.as_str()) {
                 left.extend(pool.alive().map(|i| i.id.clone()));
                 let stays = !deletes || (keeps_home && pool.has_home());
-                stays.then(|| spot::pool::without_instances(self.kept(key, observed)))
-            } else if let Some(instance) = self.instances.get(key.as_str()) {
+                stays.then(|| spot::pool::without_instances(self.kept(name, observed)))
+            } else if let Some(instance) = self.instances.get(name.as_str()) {
                 left.extend(self.runs(instance).map(str::to_owned));
-                if deletes && !self.is_draining(key, self.home.exists()) {
+                if deletes && !self.is_draining(name, self.home.exists()) {
                     continue;
                 }
                 let stopped = InstanceState::Stopped;
                 let off = instance_state::desired(instance, namespace, stopped, policy)?;
                 objects.extend(off);
-                let mut object = self.kept(key, observed);
+                let mut object = self.kept(name, observed);
                 instance_state::mark(&mut object, self.state_word_of(instance));
                 Some(object)
-            } else if key.starts_with(resource_names::INSTANCE_STATE_PREFIX)
-                || key.starts_with(resource_names::USAGE_PREFIX)
+            } else if name.starts_with(resource_names::INSTANCE_STATE_PREFIX)
+                || name.starts_with(resource_names::USAGE_PREFIX)
             {
                 None
-            } else if key.starts_with(resource_names::ATTACHMENT_PREFIX) {
-                (!deletes).then(|| self.kept(key, observed))
-            } else if key == resource_names::HOME {
+            } else if name.starts_with(resource_names::ATTACHMENT_PREFIX) {
+                (!deletes).then(|| self.kept(name, observed))
+            } else if name == resource_names::HOME {
                 let attached = self
                     .observed
                     .keys()
                     .any(|k| k.starts_with(resource_names::ATTACHMENT_PREFIX));
-                (keeps_home || attached).then(|| self.kept(key, observed))
+                (keeps_home || attached).then(|| self.kept(name, observed))
             } else {
-                Some(self.kept(key, observed))
+                Some(self.kept(name, observed))
             };
-            objects.extend(kept.map(|object| (key.clone(), object)));
+            objects.extend(kept.map(|object| (name.clone(), object)));
         }
         objects.extend(self.usages(namespace)?);
         let off = self.instances.values().find(|instance| !instance.is_lost());
-        let resources = objects.into_iter().map(|(key, object)| {
-            let ready = self.is_in_order(&key);
-            (key, Composed { object, ready })
+        let resources = objects.into_iter().map(|(name, object)| {
+            let ready = self.is_in_order(&name);
+            (name, Composed { object, ready })
         });
         Ok(Rest {
             resources: resources.collect(),

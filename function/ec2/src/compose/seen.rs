@@ -76,11 +76,11 @@ impl<'a> Seen<'a> {
     }
 
     /// Whether an instance has to wait for its home volume to be detached.
-    pub(super) fn is_draining(&self, key: &str, has_home: bool) -> bool {
-        let Some(instance) = self.instances.get(key) else {
+    pub(super) fn is_draining(&self, name: &str, has_home: bool) -> bool {
+        let Some(instance) = self.instances.get(name) else {
             return false;
         };
-        usages::is_used(key, self.observed)
+        usages::is_used(name, self.observed)
             || instance
                 .last_known_id()
                 .is_some_and(|id| self.home.may_be_attached_to(id, has_home))
@@ -88,22 +88,22 @@ impl<'a> Seen<'a> {
 
     /// The `InstanceState` of an instance, where there is one.
     pub(super) fn power_of(&self, instance: &OnDemandInstance<'_>) -> Option<&Power<'a>> {
-        let name = instance_state::key(instance.current_id()?);
+        let name = instance_state::resource_name(instance.current_id()?);
         self.powers.get(name.as_str())
     }
 
     /// Adds the observed resources that are named and not desired yet, as they
     /// are.
     pub(super) fn keep(&self, objects: &mut BTreeMap<String, Value>, named: impl Fn(&str) -> bool) {
-        for (key, observed) in self.observed {
-            if named(key) && !objects.contains_key(key) {
-                objects.insert(key.clone(), self.kept(key, observed));
+        for (name, observed) in self.observed {
+            if named(name) && !objects.contains_key(name) {
+                objects.insert(name.clone(), self.kept(name, observed));
             }
         }
     }
 
-    pub(super) fn kept(&self, key: &str, observed: &Value) -> Value {
-        if key == resource_names::HOME {
+    pub(super) fn kept(&self, name: &str, observed: &Value) -> Value {
+        if name == resource_names::HOME {
             home::held(observed, self.recorded_home)
         } else {
             keep::kept(observed)
@@ -121,12 +121,12 @@ impl<'a> Seen<'a> {
     }
 
     /// Whether the provider of an observed resource says that all is well.
-    pub(super) fn is_in_order(&self, key: &str) -> bool {
-        let Some(observed) = self.observed.get(key) else {
+    pub(super) fn is_in_order(&self, name: &str) -> bool {
+        let Some(observed) = self.observed.get(name) else {
             return false;
         };
         let observed = ObservedObject::new(observed);
-        if key.starts_with(resource_names::USAGE_PREFIX) {
+        if name.starts_with(resource_names::USAGE_PREFIX) {
             // A Usage is Ready and never Synced.
             observed.holds(READY)
         } else {

@@ -21,9 +21,9 @@ use crate::on_demand::OnDemandInstance;
 use crate::on_demand::api::{EbsVolume, Managed, VolumeAttachment};
 use crate::on_demand::failure::Failure;
 use crate::on_demand::observed::{Attachment, Observed, Volume};
+use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::unreadable::Unreadable;
-use crate::wanted::Wanted;
 
 /// Our label on attachments. Crossplane forgets a resource as soon as it is no
 /// longer desired, and takes its own labels off it; while EC2 detaches, this one
@@ -40,7 +40,7 @@ const DEVICE: &str = "/dev/sdf";
 pub struct Home<'a> {
     volume: Option<Volume<'a>>,
     recorded: Option<&'a HomeStatus>,
-    /// By key: the attachments that Crossplane observes.
+    /// By name: the attachments that Crossplane observes.
     composed: BTreeMap<&'a str, Attachment<'a>>,
     /// Those that Crossplane fetched, also what is on its way out; `None` before it did.
     fetched: Option<Vec<Attachment<'a>>>,
@@ -86,11 +86,11 @@ impl<'a> Home<'a> {
         })
     }
 
-    /// The attachments that Crossplane observes, by key.
+    /// The attachments that Crossplane observes, by name.
     pub fn composed_attachments(&self) -> impl Iterator<Item = (&'a str, &Attachment<'a>)> {
         self.composed
             .iter()
-            .map(|(key, attachment)| (*key, attachment))
+            .map(|(name, attachment)| (*name, attachment))
     }
 
     fn attachments(&self) -> impl Iterator<Item = &Attachment<'a>> {
@@ -148,7 +148,7 @@ impl<'a> Home<'a> {
 
     /// Whether an attachment to the instance is composed already.
     pub fn is_composed_for(&self, id: &str) -> bool {
-        let composed = self.composed.get(attachment_key(id).as_str());
+        let composed = self.composed.get(attachment_name(id).as_str());
         composed.is_some_and(|attachment| is_to(attachment, id) && !attachment.deleting())
     }
 
@@ -265,7 +265,7 @@ fn failing(resource: ObservedObject<'_>, what: &str) -> Cause {
 ///
 /// It cannot be written.
 pub fn volume(
-    wanted: &Wanted,
+    resolved: &Resolved,
     policy: &WorkspacePolicy,
     home: &Home<'_>,
     instance_zone: Option<&str>,
@@ -273,14 +273,14 @@ pub fn volume(
     let made = home.volume.as_ref();
     let made_size = made.and_then(|volume| volume.for_provider.size);
     // A volume only grows.
-    let size = made_size.max(wanted.home_size_gib.map(i64::from));
+    let size = made_size.max(resolved.home_size_gib.map(i64::from));
     let (Some(zone), Some(size)) = (home.zone().or(instance_zone), size) else {
         return Ok(None);
     };
-    let mut tags = wanted.tags(policy);
-    tags.insert(api::tags::NAME.into(), format!("{} home", wanted.origin));
+    let mut tags = resolved.tags(policy);
+    tags.insert(api::tags::NAME.into(), format!("{} home", resolved.origin));
     let parameters = EbsVolume {
-        region: wanted.region.clone(),
+        region: resolved.region.clone(),
         availability_zone: Some(zone.to_owned()),
         size: Some(size),
         type_: "gp3".to_owned(),
@@ -289,7 +289,7 @@ pub fn volume(
         tags: Some(tags),
     };
     let config = &policy.on_demand_provider_config_ref;
-    let mut volume = Managed::new(&wanted.origin.namespace, config, parameters);
+    let mut volume = Managed::new(&resolved.origin.namespace, config, parameters);
     volume.spec.management_policies = Some(actions(policy, home.recorded.is_some()));
     let id = recorded_name(made.map(|made| **made), home.recorded);
     volume.metadata.annotations = id.map(|id| [(EXTERNAL_NAME.to_owned(), id.to_owned())].into());
@@ -335,8 +335,8 @@ fn recorded_name<'a>(
     }
 }
 
-/// The key of the attachment to an instance.
-pub fn attachment_key(instance: &str) -> String {
+/// The name of the attachment to an instance.
+pub fn attachment_name(instance: &str) -> String {
     hashed(resource_names::ATTACHMENT_PREFIX, [instance])
 }
 
@@ -347,7 +347,7 @@ pub fn attachment_key(instance: &str) -> String {
 ///
 /// It cannot be written.
 pub fn attachment(
-    wanted: &Wanted,
+    resolved: &Resolved,
     policy: &WorkspacePolicy,
     home: &Home<'_>,
     holder: &OnDemandInstance<'_>,
@@ -362,7 +362,7 @@ pub fn attachment(
         return Ok(None);
     }
     let parameters = VolumeAttachment {
-        region: wanted.region.clone(),
+        region: resolved.region.clone(),
         device_name: DEVICE.to_owned(),
         instance_id: Some(id.to_owned()),
         volume_id: volume.to_owned(),
@@ -370,11 +370,11 @@ pub fn attachment(
         stop_instance_before_detaching: true,
     };
     let config = &policy.on_demand_provider_config_ref;
-    let mut attachment = Managed::new(&wanted.origin.namespace, config, parameters);
-    let label = label(&wanted.composite);
+    let mut attachment = Managed::new(&resolved.origin.namespace, config, parameters);
+    let label = label(&resolved.composite);
     attachment.metadata.labels = Some([(WORKSPACE_LABEL.to_owned(), label)].into());
     let attachment = Composed::manifest(&attachment)?;
-    Ok(Some((attachment_key(id), attachment)))
+    Ok(Some((attachment_name(id), attachment)))
 }
 
 /// The workspace's attachments, with those that Crossplane composes no more; `None` while

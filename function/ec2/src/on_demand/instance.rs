@@ -13,9 +13,9 @@ use crate::on_demand::OnDemandInstance;
 use crate::on_demand::api::{
     Initial, Instance, Managed, MetadataOptions, OfSameComposite, RootBlockDevice,
 };
+use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::user_data::HOME_UNIT_NAME;
-use crate::wanted::Wanted;
 
 /// Where an instance has to be, beside its region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,20 +27,20 @@ pub struct Place<'a> {
     pub subnet: Option<&'a str>,
 }
 
-/// The key of a new instance, by all that cannot change without another one, and
+/// The name of a new instance, by all that cannot change without another one, and
 /// by the machines that it follows: an object whose instance is lost never gets
-/// another one (see [`OnDemandInstance`]), so its key is used up. `recorded` is the machine
+/// another one (see [`OnDemandInstance`]), so its name is used up. `recorded` is the machine
 /// of the last call, `lost` are the others that are lost.
-pub fn fresh_key<'a>(
-    wanted: &'a Wanted,
+pub fn fresh_name<'a>(
+    resolved: &'a Resolved,
     place: Place<'a>,
     recorded: Option<&'a str>,
     lost: impl Iterator<Item = &'a str>,
 ) -> String {
     let made_of = [
-        wanted.instance_type(),
-        &wanted.image.id,
-        &wanted.user_data,
+        resolved.instance_type(),
+        &resolved.image.id,
+        &resolved.user_data,
         place.zone.unwrap_or_default(),
         place.subnet.unwrap_or_default(),
         recorded.unwrap_or_default(),
@@ -56,7 +56,7 @@ pub fn fresh_key<'a>(
 /// was not told of a home volume at its boot would never mount one.
 pub fn fits(
     instance: &OnDemandInstance<'_>,
-    wanted: &Wanted,
+    resolved: &Resolved,
     policy: &WorkspacePolicy,
     home_zone: Option<&str>,
 ) -> bool {
@@ -66,10 +66,10 @@ pub fn fits(
         (Some(zone), Some(home)) => zone == home,
         _ => true,
     };
-    made.type_ == wanted.instance_type()
-        && (!policy.instance.replace_on_user_data_change || made.user_data == wanted.user_data)
+    made.type_ == resolved.instance_type()
+        && (!policy.instance.replace_on_user_data_change || made.user_data == resolved.user_data)
         && reaches_home
-        && (!wanted.has_home || made.user_data.contains(HOME_UNIT_NAME))
+        && (!resolved.has_home || made.user_data.contains(HOME_UNIT_NAME))
 }
 
 /// The desired instance. `observed` is the instance as it is: what EC2 cannot
@@ -79,7 +79,7 @@ pub fn fits(
 ///
 /// It cannot be written.
 pub fn desired(
-    wanted: &Wanted,
+    resolved: &Resolved,
     policy: &WorkspacePolicy,
     place: Place<'_>,
     own_group: bool,
@@ -88,18 +88,18 @@ pub fn desired(
 ) -> Result<Value, Refusal> {
     let (zone, subnet) = zone_and_subnet(place, observed);
     let made = observed.map(|instance| &instance.for_provider);
-    let as_made = |field: fn(&Instance) -> &String, wanted: &str| {
+    let as_made = |field: fn(&Instance) -> &String, resolved: &str| {
         let made = made.map(field).filter(|made| !made.is_empty());
-        made.map_or_else(|| wanted.to_owned(), Clone::clone)
+        made.map_or_else(|| resolved.to_owned(), Clone::clone)
     };
-    let mut tags = wanted.tags(policy);
-    tags.insert(api::tags::NAME.into(), wanted.origin.to_string());
-    let groups = &wanted.network.security_group_ids;
+    let mut tags = resolved.tags(policy);
+    tags.insert(api::tags::NAME.into(), resolved.origin.to_string());
+    let groups = &resolved.network.security_group_ids;
     let parameters = Instance {
-        region: wanted.region.clone(),
-        ami: as_made(|made| &made.ami, &wanted.image.id),
-        type_: wanted.instance_type().to_owned(),
-        user_data: as_made(|made| &made.user_data, &wanted.user_data),
+        region: resolved.region.clone(),
+        ami: as_made(|made| &made.ami, &resolved.image.id),
+        type_: resolved.instance_type().to_owned(),
+        user_data: as_made(|made| &made.user_data, &resolved.user_data),
         availability_zone: zone.map(str::to_owned),
         subnet_id: subnet.map(str::to_owned),
         vpc_security_group_id_selector: own_group.then_some(OfSameComposite::SELECTOR),
@@ -121,11 +121,11 @@ pub fn desired(
         // Without any, provider-aws fails to look at an instance with a further volume, and
         // says nothing of it; with other tags than the home volume's, `Instance` and
         // `EBSVolume` take them away from each other at every look.
-        volume_tags: home_tags.map_or_else(|| wanted.tags(policy), Clone::clone),
+        volume_tags: home_tags.map_or_else(|| resolved.tags(policy), Clone::clone),
         tags,
     };
     let config = &policy.on_demand_provider_config_ref;
-    let mut instance = Managed::new(&wanted.origin.namespace, config, parameters);
+    let mut instance = Managed::new(&resolved.origin.namespace, config, parameters);
     let tags = agents_tags(policy, observed);
     instance.spec.init_provider = tags.map(|tags| Initial { tags: Some(tags) });
     Composed::manifest(&instance)
@@ -155,6 +155,6 @@ fn agents_tags(
     if let Some(instance) = observed {
         return instance.init_provider.tags.clone();
     }
-    let empty = || [REPORT, HOST_KEY].map(|key| (key.to_owned(), String::new()));
+    let empty = || [REPORT, HOST_KEY].map(|name| (name.to_owned(), String::new()));
     policy.lifecycle.agent.as_ref().map(|_| empty().into())
 }

@@ -44,7 +44,7 @@ impl InstanceState {
 }
 
 /// The name of an instance's `InstanceState`.
-pub fn key(id: &str) -> String {
+pub fn resource_name(id: &str) -> String {
     hashed(resource_names::INSTANCE_STATE_PREFIX, [id])
 }
 
@@ -69,7 +69,7 @@ pub fn desired(
     };
     let config = &policy.on_demand_provider_config_ref;
     let desired = Composed::manifest(&Managed::new(namespace, config, parameters))?;
-    Ok(Some((key(id), desired)))
+    Ok(Some((resource_name(id), desired)))
 }
 
 /// Marks an Instance with the state that its machine has reached.

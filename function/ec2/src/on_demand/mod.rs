@@ -2,7 +2,7 @@
 //!
 //! Facts of that provider (v2.5) that the rendering follows:
 //! - A field that EC2 cannot change makes every further update fail, so such a
-//!   field is part of the resource's key ([`crate::resource_names`]) and otherwise kept.
+//!   field is part of the resource's name ([`crate::resource_names`]) and otherwise kept.
 //! - A change of user data or type stops and starts the instance in place. Here
 //!   it makes another instance, or none at all.
 //! - Terraform removes EC2's rule for everything that goes out from a new group.

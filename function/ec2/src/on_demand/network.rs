@@ -2,7 +2,7 @@
 //!
 //! Rules are `SecurityGroupRules`: the newer kinds for ingress and egress never
 //! become Synced in provider-aws v2.5. Nothing of a rule can change in EC2, so
-//! each network has a rule of its own, under its own key.
+//! each network has a rule of its own, under its own name.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,28 @@ use serde_json::Value;
 
 use crate::on_demand::api::{Managed, OfSameComposite, SecurityGroup, SecurityGroupRule};
 use crate::on_demand::observed::Group;
+use crate::resolved::Resolved;
 use crate::resource_names;
-use crate::wanted::Wanted;
 
-/// The group and its rules by key. `observed` is the group as it is: what EC2
+/// The group and its rules by name. `observed` is the group as it is: what EC2
 /// cannot change stays as it was made.
 ///
 /// # Errors
 ///
 /// One of them cannot be written.
 pub fn desired(
-    wanted: &Wanted,
+    resolved: &Resolved,
     policy: &WorkspacePolicy,
     observed: Option<&Group<'_>>,
 ) -> Result<BTreeMap<String, Value>, Refusal> {
-    let namespace = &wanted.origin.namespace;
+    let namespace = &resolved.origin.namespace;
     let config = &policy.on_demand_provider_config_ref;
-    let group = security_group(wanted, policy, observed);
+    let group = security_group(resolved, policy, observed);
     let group = Composed::manifest(&Managed::new(namespace, config, group))?;
-    let networks = wanted.ssh_cidrs.iter();
-    let ssh = networks.map(|cidr| (resource_names::ssh(cidr), ssh(&wanted.region, cidr)));
+    let networks = resolved.ssh_cidrs.iter();
+    let ssh = networks.map(|cidr| (resource_names::ssh(cidr), ssh(&resolved.region, cidr)));
     let mut desired = BTreeMap::from([(resource_names::SECURITY_GROUP.to_owned(), group)]);
-    for (name, rule) in [(resource_names::EGRESS.to_owned(), egress(&wanted.region))]
+    for (name, rule) in [(resource_names::EGRESS.to_owned(), egress(&resolved.region))]
         .into_iter()
         .chain(ssh)
     {
@@ -45,7 +45,7 @@ pub fn desired(
 }
 
 fn security_group(
-    wanted: &Wanted,
+    resolved: &Resolved,
     policy: &WorkspacePolicy,
     observed: Option<&Group<'_>>,
 ) -> SecurityGroup {
@@ -54,22 +54,22 @@ fn security_group(
         let made = made.map(field).filter(|made| !made.is_empty());
         made.cloned()
     };
-    let description = || format!("SSH to the workspace {}", wanted.origin);
+    let description = || format!("SSH to the workspace {}", resolved.origin);
     SecurityGroup {
-        region: wanted.region.clone(),
-        name: as_made(|made| &made.name).unwrap_or_else(|| group_name(wanted)),
+        region: resolved.region.clone(),
+        name: as_made(|made| &made.name).unwrap_or_else(|| group_name(resolved)),
         description: as_made(|made| &made.description).unwrap_or_else(description),
         vpc_id: made
             .and_then(|made| made.vpc_id.clone())
-            .or_else(|| wanted.network.vpc_id.clone()),
-        tags: wanted.tags(policy),
+            .or_else(|| resolved.network.vpc_id.clone()),
+        tags: resolved.tags(policy),
     }
 }
 
 /// Unique in its VPC, where other control planes have groups as well.
-fn group_name(wanted: &Wanted) -> String {
-    let name = &wanted.composite.name;
-    let uid = wanted.composite.uid.split('-').next().unwrap_or_default();
+fn group_name(resolved: &Resolved) -> String {
+    let name = &resolved.composite.name;
+    let uid = resolved.composite.uid.split('-').next().unwrap_or_default();
     format!("gpu-workspace-{name}-{uid}")
         .trim_end_matches('-')
         .to_owned()

@@ -58,7 +58,7 @@ struct ResourceReference<'a> {
     name: &'a str,
 }
 
-/// Everything that has to wait for something else, by key.
+/// Everything that has to wait for something else, by name.
 ///
 /// # Errors
 ///
@@ -98,10 +98,10 @@ pub fn usages(
             "EC2 refuses to delete a group that an instance is in",
         )?;
     }
-    for (key, attachment) in home.composed_attachments() {
+    for (name, attachment) in home.composed_attachments() {
         keep(
             resource_names::HOME,
-            key,
+            name,
             "EC2 refuses to delete a volume that is attached",
         )?;
         let attached = attachment.for_provider.instance_id.as_deref();
@@ -111,7 +111,7 @@ pub fn usages(
         if let Some((instance, _)) = instance {
             keep(
                 instance,
-                key,
+                name,
                 "the home volume is detached in order before its instance goes",
             )?;
         }
@@ -120,9 +120,9 @@ pub fn usages(
 }
 
 /// Whether something observed may still keep the resource from being deleted.
-pub fn is_used(key: &str, observed: &BTreeMap<String, Value>) -> bool {
-    let usages = resource_names::usage(key, "");
-    observed.keys().any(|key| key.starts_with(&usages))
+pub fn is_used(name: &str, observed: &BTreeMap<String, Value>) -> bool {
+    let usages = resource_names::usage(name, "");
+    observed.keys().any(|name| name.starts_with(&usages))
 }
 
 impl<'a> End<'a> {

@@ -6,18 +6,18 @@ use api::workspace::HomeStatus;
 use function_workspace::cause::{Cause, Reason};
 
 use crate::on_demand::home::Finding;
+use crate::resolved::Resolved;
 use crate::spot::observed::ObservedPool;
-use crate::wanted::Wanted;
 
 /// The desired volume, where there is to be one. It only grows.
 pub fn desired(
-    wanted: &Wanted,
+    resolved: &Resolved,
     policy: &WorkspacePolicy,
     observed: Option<&ObservedPool>,
 ) -> Option<PoolHome> {
     let made = observed.and_then(ObservedPool::home_size_gib);
-    let size = wanted.home_size_gib.max(made)?;
-    wanted.has_home.then_some(PoolHome {
+    let size = resolved.home_size_gib.max(made)?;
+    resolved.has_home.then_some(PoolHome {
         size_gib: size,
         on_delete: policy.home.on_delete,
         moves: policy.home.moves,

@@ -11,26 +11,26 @@ use function_runtime::resource_names::hashed;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::spot::home;
 use crate::spot::observed::ObservedPool;
-use crate::wanted::Wanted;
 
 const KIND: &str = "SpotPool";
 
-/// The key of a pool beside others that do not fit any more: the plain key where
+/// The name of a pool beside others that do not fit any more: the plain name where
 /// it is free.
-pub fn fresh_key(wanted: &Wanted, market: CapacityType, plain_is_taken: bool) -> String {
+pub fn fresh_name(resolved: &Resolved, market: CapacityType, plain_is_taken: bool) -> String {
     if !plain_is_taken {
         return resource_names::POOL.to_owned();
     }
-    let types = wanted.instance_types.iter().map(String::as_str);
+    let types = resolved.instance_types.iter().map(String::as_str);
     hashed(resource_names::POOL_PREFIX, types.chain([market.as_str()]))
 }
 
 /// Whether what the pool runs is what is wanted, so that the pool may simply be
 /// told. One that runs nothing fits everything.
-pub fn fits(pool: &ObservedPool, wanted: &Wanted, market: CapacityType) -> bool {
+pub fn fits(pool: &ObservedPool, resolved: &Resolved, market: CapacityType) -> bool {
     // Its volume is with this pool and no other: what has changed counts for its next
     // instance.
     if pool.has_home() {
@@ -39,23 +39,23 @@ pub fn fits(pool: &ObservedPool, wanted: &Wanted, market: CapacityType) -> bool 
     pool.starting_or_running().all(|i| {
         let market_fits =
             market != CapacityType::Spot || i.capacity_type == InstanceCapacityType::Spot;
-        market_fits && wanted.instance_types.contains(&i.instance_type)
+        market_fits && resolved.instance_types.contains(&i.instance_type)
     })
 }
 
 /// The desired pool. Its name is Crossplane's to choose; labels and annotations
 /// of the XR are not copied, since other controllers act on theirs.
 pub fn desired(
-    wanted: &Wanted,
+    resolved: &Resolved,
     market: CapacityType,
     policy: &WorkspacePolicy,
     observed: Option<&ObservedPool>,
 ) -> Result<Value, Refusal> {
     let spec = spec(
-        wanted,
+        resolved,
         market,
         policy,
-        home::desired(wanted, policy, observed),
+        home::desired(resolved, policy, observed),
     );
     let mut spec =
         serde_json::to_value(spec).map_err(|error| Refusal::unwritable("the SpotPool", &error))?;
@@ -66,21 +66,21 @@ pub fn desired(
     Ok(json!({
         "apiVersion": format!("{POOL_GROUP}/{VERSION}"),
         "kind": KIND,
-        "metadata": {"namespace": wanted.origin.namespace},
+        "metadata": {"namespace": resolved.origin.namespace},
         "spec": spec,
     }))
 }
 
 fn spec(
-    wanted: &Wanted,
+    resolved: &Resolved,
     market: CapacityType,
     policy: &WorkspacePolicy,
     home: Option<PoolHome>,
 ) -> SpotPoolSpec {
-    let security_group_ids = non_empty(&wanted.network.security_group_ids);
+    let security_group_ids = non_empty(&resolved.network.security_group_ids);
     // The CRD refuses both together: a group of somebody else is not opened.
     let ssh = security_group_ids.is_none().then(|| PoolSsh {
-        allowed_cidrs: wanted.ssh_cidrs.clone(),
+        allowed_cidrs: resolved.ssh_cidrs.clone(),
     });
     SpotPoolSpec {
         management_policies: all_actions(),
@@ -94,25 +94,25 @@ fn spec(
             leases: None,
             ends_at: None,
             home,
-            region: wanted.region.clone(),
+            region: resolved.region.clone(),
             size: PoolSize {
                 minimum: 1,
                 maximum: 1,
                 idle: 0,
             },
             capacity_type: market,
-            instance_types: wanted.instance_types.clone(),
+            instance_types: resolved.instance_types.clone(),
             zones: None,
-            subnet_ids: non_empty(&wanted.network.subnet_ids),
+            subnet_ids: non_empty(&resolved.network.subnet_ids),
             image: PoolImage {
-                id: wanted.image.id.clone(),
+                id: resolved.image.id.clone(),
             },
-            user_data: Some(wanted.user_data.clone()),
+            user_data: Some(resolved.user_data.clone()),
             security_group_ids,
             ssh,
             root_volume_size_gib: policy.instance.root_volume_size_gib,
             iam_instance_profile: policy.instance.iam_instance_profile.clone(),
-            tags: wanted.tags(policy),
+            tags: resolved.tags(policy),
         },
     }
 }
