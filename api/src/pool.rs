@@ -18,8 +18,8 @@ use crate::managed::{
 mod status;
 
 pub use status::{
-    ColdOffering, ObservedSize, PoolInstance, PoolLaunch, PoolLaunched, PoolNotice, PoolOffering,
-    SpotPoolObservation, SpotPoolStatus,
+    ObservedSize, PoolInstance, PoolLaunch, PoolLaunched, PoolNotice, PoolOffering,
+    SpotPoolObservation, SpotPoolStatus, UnavailableOffering,
 };
 
 /// `"true"` lets the deletion of a pool end leased instances, too.
@@ -103,7 +103,7 @@ pub struct SpotPoolParameters {
     /// `Any` lets AWS choose by price and capacity. Among the zones AWS chooses.
     #[serde(default, skip_serializing_if = "is_default")]
     pub type_preference: PoolTypePreference,
-    /// How the instances are spread, so that one cold offering does not take all.
+    /// How the instances are spread, so that one unavailable offering does not take all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<PoolSpread>,
     /// When on-demand instances stand in for spot ones; only for

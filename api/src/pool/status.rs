@@ -68,9 +68,13 @@ pub struct SpotPoolObservation {
     /// The home volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<PoolHomeStatus>,
-    /// Offerings that EC2 refused of late, and until when they rest.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cold_offerings: Vec<ColdOffering>,
+    /// Offerings that EC2 refused of late, and until when they are unavailable.
+    #[serde(
+        rename = "coldOfferings",
+        default,
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub unavailable_offerings: Vec<UnavailableOffering>,
 }
 
 /// Wanted and present.
@@ -200,7 +204,7 @@ pub struct PoolLaunched {
 /// An offering that EC2 refused.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
-pub struct ColdOffering {
+pub struct UnavailableOffering {
     /// Instance type.
     pub instance_type: String,
     /// Availability zone.

@@ -8,8 +8,8 @@ use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{Filter, Tag};
 use provider_core::{Group, GroupRules, Instance, Volume, VolumeSnapshot};
 
+use crate::batcher::Batcher;
 use crate::batches::{BY_ID, ById, TERMINATIONS, Terminations};
-use crate::combined::Combined;
 use crate::instances::{impaired, list};
 use crate::tagging::filter;
 use crate::{
@@ -23,8 +23,8 @@ pub struct AwsEc2 {
     pub(crate) client: Client,
     pub(crate) keys: TagKeys,
     pub(crate) cluster: String,
-    by_id: Arc<Combined<ById>>,
-    terminations: Arc<Combined<Terminations>>,
+    by_id: Arc<Batcher<ById>>,
+    terminations: Arc<Batcher<Terminations>>,
 }
 
 impl AwsEc2 {
@@ -42,8 +42,8 @@ impl AwsEc2 {
             client,
             keys,
             cluster,
-            by_id: Arc::new(Combined::new(by_id, BY_ID)),
-            terminations: Arc::new(Combined::new(terminations, TERMINATIONS)),
+            by_id: Arc::new(Batcher::new(by_id, BY_ID)),
+            terminations: Arc::new(Batcher::new(terminations, TERMINATIONS)),
         }
     }
 

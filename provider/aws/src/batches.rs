@@ -8,7 +8,7 @@ use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::Filter;
 use provider_core::Instance;
 
-use crate::combined::{Call, Limits};
+use crate::batcher::{Call, Limits};
 use crate::instances::list;
 use crate::tagging::filter;
 use crate::{Ec2Error, TagKeys};

@@ -6,8 +6,8 @@
 //! one table.
 
 mod adapter;
+mod batcher;
 mod batches;
-mod combined;
 mod connect;
 mod credentials;
 mod error;

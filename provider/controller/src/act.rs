@@ -14,7 +14,7 @@ use provider_aws::{Ec2Error, Tags};
 use provider_core::{Action, Instance, Launch, Observed, Offering, Plan, Refusal};
 use provider_runtime::events::Happened;
 
-use crate::endings;
+use crate::expectations;
 use crate::leases::{Leasing, Registry};
 use crate::region::Region;
 use crate::validate::{Valid, template_name};
@@ -248,11 +248,11 @@ impl<W: WriteAhead> Actor<'_, W> {
             return Ok(());
         }
         self.region.ec2.terminate(&ours).await?;
-        self.region.endings().note(&ours, self.now);
+        self.region.expectations().note(&ours, self.now);
         let instances = observed.instances.iter_mut();
         instances
             .filter(|i| ours.contains(&i.id))
-            .for_each(endings::ends);
+            .for_each(expectations::ends);
         for (id, why) in planned.iter().filter(|(id, _)| ours.contains(id)) {
             acted.happened.push(Happened::normal(
                 "Terminated",

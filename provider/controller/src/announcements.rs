@@ -64,7 +64,7 @@ pub(crate) fn note<'a>(
         let Some(instance) = region.instance(&event.instance_id) else {
             continue;
         };
-        region.hurry(now.saturating_add(WATCH_EFFECTS).unwrap_or(Timestamp::MAX));
+        region.poll_fast_until(now.saturating_add(WATCH_EFFECTS).unwrap_or(Timestamp::MAX));
         let Some(notice) = event.notice else {
             continue;
         };
@@ -75,7 +75,7 @@ pub(crate) fn note<'a>(
                 message: "AWS takes an instance of this offering back".into(),
             };
             region
-                .cold()
+                .unavailable()
                 .refused(&instance.offering, &refusal, &[], now);
         }
         region.notify(&event.instance_id, notice);

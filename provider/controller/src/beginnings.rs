@@ -14,7 +14,7 @@ use api::condition::{self, SYNCED};
 use api::pool::SpotPool;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
-use provider_core::Turns;
+use provider_core::RateLimiter;
 
 use crate::region::lock;
 
@@ -25,7 +25,7 @@ const EVERY: SignedDuration = SignedDuration::from_millis(222);
 
 /// The turns of new pools, by where they ask.
 #[derive(Debug, Default)]
-pub struct Beginnings(Mutex<BTreeMap<Place, Turns>>);
+pub struct Beginnings(Mutex<BTreeMap<Place, RateLimiter>>);
 
 /// A configuration, by kind, namespace and name, and a region.
 type Place = [String; 4];
@@ -36,7 +36,7 @@ impl Beginnings {
         let mut places = lock(&self.0);
         let turns = places
             .entry(place(pool))
-            .or_insert_with(|| Turns::new(BURST, EVERY));
+            .or_insert_with(|| RateLimiter::new(BURST, EVERY));
         let uid = pool.uid().unwrap_or_default();
         if has_begun(pool) {
             turns.forget(&uid);

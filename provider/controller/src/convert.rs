@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use api::capacity::InstanceCapacityType;
 use api::pool::{
-    ColdOffering, PoolInstance, PoolLaunch, PoolLaunched, PoolNotice, PoolOffering,
-    SpotPoolObservation,
+    PoolInstance, PoolLaunch, PoolLaunched, PoolNotice, PoolOffering, SpotPoolObservation,
+    UnavailableOffering,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_core::{
-    Cold, ColdOfferings, Instance, InstanceState, Launch, Launched, Market, Notice, NoticeKind,
-    Observed, ObservedHome, Offering,
+    Instance, InstanceState, Launch, Launched, Market, Notice, NoticeKind, Observed, ObservedHome,
+    Offering, Unavailable, UnavailableOfferings,
 };
 
 use crate::home;
@@ -28,7 +28,7 @@ pub fn observed(
     snapshot: &Snapshot,
     status: &SpotPoolObservation,
     announced: BTreeMap<String, Notice>,
-    cold: ColdOfferings,
+    unavailable: UnavailableOfferings,
     hold_launches_until: Option<Timestamp>,
 ) -> Observed {
     let instances = snapshot.instances.get(pool_uid).into_iter().flatten();
@@ -57,7 +57,7 @@ pub fn observed(
         spot_short_since: status.spot_short_since.as_ref().map(|time| time.0),
         groups: snapshot.groups.get(pool_uid).cloned().unwrap_or_default(),
         group_in_doubt_until: None,
-        cold,
+        unavailable,
         hold_launches_until,
         home: ObservedHome {
             record: status.home.as_ref().map(home::from_api),
@@ -155,13 +155,13 @@ pub fn instance_from_api(pool_uid: &str, shown: &PoolInstance) -> Option<Instanc
 }
 
 /// A resting offering, as a status shows it.
-pub fn cold_to_api(offering: &Offering, cold: &Cold) -> ColdOffering {
-    ColdOffering {
+pub fn unavailable_to_api(offering: &Offering, unavailable: &Unavailable) -> UnavailableOffering {
+    UnavailableOffering {
         instance_type: offering.instance_type.clone(),
         zone: offering.zone.clone(),
         capacity_type: capacity(offering.market),
-        code: cold.refusal.code.clone(),
-        until: Time(cold.until),
+        code: unavailable.refusal.code.clone(),
+        until: Time(unavailable.until),
     }
 }
 

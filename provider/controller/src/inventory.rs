@@ -94,13 +94,13 @@ fn count<'a>(pools: impl Iterator<Item = &'a SpotPool>) -> Counted {
             ];
             *counted.instances.entry(labels).or_default() += 1;
         }
-        for cold in &seen.cold_offerings {
+        for unavailable in &seen.unavailable_offerings {
             let labels = vec![
                 ("region", region.clone()),
-                ("zone", cold.zone.clone()),
-                ("instance_type", cold.instance_type.clone()),
-                ("capacity_type", market(cold.capacity_type)),
-                ("code", cold.code.clone()),
+                ("zone", unavailable.zone.clone()),
+                ("instance_type", unavailable.instance_type.clone()),
+                ("capacity_type", market(unavailable.capacity_type)),
+                ("code", unavailable.code.clone()),
             ];
             *counted.resting.entry(labels).or_default() += 1;
         }
@@ -154,14 +154,14 @@ mod tests {
             "id": "i-1", "launch": 1, "instanceType": "g5.xlarge", "zone": "us-east-1a",
             "capacityType": "Spot", "imageId": "ami-1", "state": "running",
         });
-        let cold = json!({
+        let unavailable = json!({
             "instanceType": "g5.xlarge", "zone": "us-east-1b", "capacityType": "Spot",
             "code": "InsufficientInstanceCapacity", "until": "2026-11-21T10:00:00Z",
         });
         for name in ["a", "b"] {
             let status = json!({
                 "size": {"desired": 2, "running": 1, "leased": 1},
-                "instances": [instance], "coldOfferings": [cold],
+                "instances": [instance], "coldOfferings": [unavailable],
             });
             writer.apply_watcher_event(&watcher::Event::Apply(pool(name, &status)));
         }

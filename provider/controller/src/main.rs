@@ -13,7 +13,7 @@ mod context;
 mod controllers;
 mod convert;
 mod counted;
-mod endings;
+mod expectations;
 mod holds;
 mod home;
 mod home_zone;

@@ -93,7 +93,7 @@ async fn rest(region: &Region, took: Duration, listed: usize) {
 
 /// One look at everything that is ours.
 pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snapshot>, Ec2Error> {
-    let number = region.endings().begin_look();
+    let number = region.expectations().begin_look();
     let impaired = region.impaired(now).await?;
     let before = region.last();
     let known = Known::new(before.instances.values().flatten().cloned());

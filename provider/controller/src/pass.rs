@@ -140,11 +140,11 @@ impl Pass<'_> {
             &snapshot,
             &writer.before().at_provider,
             self.region.notices(),
-            self.region.cold().clone(),
+            self.region.unavailable().clone(),
             self.holds.launches_until,
         );
         let shown = &mut observed.instances;
-        self.region.endings().correct(snapshot.number, shown);
+        self.region.expectations().correct(snapshot.number, shown);
         observed.home.held.clone_from(&self.holds.home);
         observed.group_in_doubt_until = missing::group_in_doubt_until(self.pool, &observed);
         let shown = &writer.before().at_provider.instances;
@@ -222,7 +222,7 @@ impl Pass<'_> {
         if self.deleted {
             return happened;
         }
-        let lost = status::lost(&before.at_provider, observed, &self.region.endings());
+        let lost = status::lost(&before.at_provider, observed, &self.region.expectations());
         for (offering, seen, event) in lost {
             tracing::info!(
                 pool = self.pool.name_any(),
@@ -236,12 +236,12 @@ impl Pass<'_> {
                     message: "AWS took an instance of this offering back".into(),
                 };
                 self.region
-                    .cold()
+                    .unavailable()
                     .refused(&offering, &refusal, &[], self.now);
             }
             happened.push(event);
         }
-        observed.cold.clone_from(&self.region.cold());
+        observed.unavailable.clone_from(&self.region.unavailable());
         happened
     }
 

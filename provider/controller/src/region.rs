@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::{Ec2, Ec2Error, Image, Subnet};
-use provider_core::{ColdOfferings, Group, Instance, Notice, Volume};
+use provider_core::{Group, Instance, Notice, UnavailableOfferings, Volume};
 use tokio::sync::watch;
 
 use api::pool::SpotPool;
 
-use crate::endings::Endings;
+use crate::expectations::Expectations;
 
 /// How long facts that hardly change are believed.
 const FACTS_LIFE: SignedDuration = SignedDuration::from_hours(1);
@@ -37,7 +37,7 @@ pub struct Snapshot {
     pub homes: Homes,
     /// When it was.
     pub at: Timestamp,
-    /// The how manieth look it was, as [`Endings::begin_look`] counts.
+    /// The how manieth look it was, as [`Expectations::begin_look`] counts.
     pub number: u64,
 }
 
@@ -79,14 +79,14 @@ pub struct Region {
     pub name: String,
     looks: watch::Sender<Look>,
     pools: Mutex<BTreeMap<String, ObjectRef<SpotPool>>>,
-    cold: Mutex<ColdOfferings>,
+    unavailable: Mutex<UnavailableOfferings>,
     facts: tokio::sync::Mutex<Facts>,
     templates: Mutex<BTreeSet<String>>,
     notices: Mutex<BTreeMap<String, Notice>>,
-    endings: Mutex<Endings>,
+    expectations: Mutex<Expectations>,
     new_groups: Mutex<BTreeMap<String, Fact<Group>>>,
     homes: Mutex<BTreeSet<String>>,
-    hurry_until: Mutex<Timestamp>,
+    fast_polling_until: Mutex<Timestamp>,
     hurried: tokio::sync::Notify,
 }
 
@@ -117,14 +117,14 @@ impl Region {
             name,
             looks: watch::Sender::new(None),
             pools: Mutex::default(),
-            cold: Mutex::default(),
+            unavailable: Mutex::default(),
             facts: tokio::sync::Mutex::default(),
             templates: Mutex::default(),
             notices: Mutex::default(),
-            endings: Mutex::default(),
+            expectations: Mutex::default(),
             new_groups: Mutex::default(),
             homes: Mutex::default(),
-            hurry_until: Mutex::new(Timestamp::UNIX_EPOCH),
+            fast_polling_until: Mutex::new(Timestamp::UNIX_EPOCH),
             hurried: tokio::sync::Notify::new(),
         }
     }
@@ -185,8 +185,8 @@ impl Region {
     }
 
     /// What EC2 refused of late, for every pool of the region.
-    pub fn cold(&self) -> MutexGuard<'_, ColdOfferings> {
-        lock(&self.cold)
+    pub fn unavailable(&self) -> MutexGuard<'_, UnavailableOfferings> {
+        lock(&self.unavailable)
     }
 
     /// The launch templates that this process knows to exist, by name.
@@ -195,8 +195,8 @@ impl Region {
     }
 
     /// What this process ended.
-    pub fn endings(&self) -> MutexGuard<'_, Endings> {
-        lock(&self.endings)
+    pub fn expectations(&self) -> MutexGuard<'_, Expectations> {
+        lock(&self.expectations)
     }
 
     /// An instance of this control plane, as the last look shows it.
@@ -245,17 +245,17 @@ impl Region {
     }
 
     /// Asks for frequent looks until then: something is about to change.
-    pub fn hurry(&self, until: Timestamp) {
-        let mut hurry_until = lock(&self.hurry_until);
-        if until > *hurry_until {
-            *hurry_until = until;
+    pub fn poll_fast_until(&self, until: Timestamp) {
+        let mut fast_polling_until = lock(&self.fast_polling_until);
+        if until > *fast_polling_until {
+            *fast_polling_until = until;
             self.hurried.notify_one();
         }
     }
 
     /// Whether somebody waits for a change.
     pub fn is_hurried(&self, now: Timestamp) -> bool {
-        *lock(&self.hurry_until) > now
+        *lock(&self.fast_polling_until) > now
     }
 
     /// Returns when somebody begins to wait for a change.

@@ -15,7 +15,7 @@ use provider_runtime::events::Happened;
 
 use crate::access::Origin;
 use crate::act::LaunchOutcome;
-use crate::endings::Endings;
+use crate::expectations::Expectations;
 use crate::numbers::{signed, small};
 use crate::validate::Invalid;
 use crate::{convert, home};
@@ -29,7 +29,7 @@ pub fn observation(
 ) -> SpotPoolObservation {
     let shown = |i: &&Instance| i.state != InstanceState::Terminated;
     let instances = observed.instances.iter().filter(shown);
-    let cold = observed.cold.among(offerings, now);
+    let unavailable = observed.unavailable.among(offerings, now);
     let live = observed.instances.iter().filter(|i| i.state.is_live());
     let leased = live.filter(|i| observed.lease_of(&i.id).is_some()).count();
     SpotPoolObservation {
@@ -50,7 +50,9 @@ pub fn observation(
         launch_generation: signed(observed.launch_generation),
         security_group_id: observed.groups.first().map(|g| g.id.clone()),
         home: home::to_api(&observed.home),
-        cold_offerings: cold.map(|(o, c)| convert::cold_to_api(o, c)).collect(),
+        unavailable_offerings: unavailable
+            .map(|(o, c)| convert::unavailable_to_api(o, c))
+            .collect(),
     }
 }
 
@@ -142,9 +144,9 @@ pub fn launched(
         .iter()
         .any(|w| matches!(w, Wait::Capacity { .. }))
     {
-        let (offering, cold) = observed.cold.among(offerings, now).last()?;
+        let (offering, unavailable) = observed.unavailable.among(offerings, now).last()?;
         let class = ErrorClass::Capacity;
-        return Some(refused(offering, &cold.refusal, class, origin));
+        return Some(refused(offering, &unavailable.refusal, class, origin));
     }
     match last? {
         LaunchOutcome::Launched => Some(Verdict::new(
@@ -186,7 +188,7 @@ pub fn conclude(
 pub fn lost<'a>(
     previous: &SpotPoolObservation,
     observed: &'a Observed,
-    ended: &Endings,
+    ended: &Expectations,
 ) -> Vec<(Offering, Option<&'a Instance>, Happened)> {
     let was_up = |state: &str| matches!(state, "running" | "pending");
     previous

@@ -1,7 +1,7 @@
 //! What people read: readiness, refusals, losses, and events on transitions only.
 
 use jiff::SignedDuration;
-use provider_core::{Action, ColdOfferings, Market, Victim};
+use provider_core::{Action, Disruption, Market, UnavailableOfferings};
 
 use super::*;
 
@@ -210,18 +210,25 @@ fn a_pool_that_waits_for_capacity_says_so_although_nothing_was_asked() {
         code: "MaxSpotInstanceCountExceeded".into(),
         message: String::new(),
     };
-    let mut cold = ColdOfferings::default();
-    cold.refused(&spot, &refusal, std::slice::from_ref(&spot), NOW);
+    let mut unavailable = UnavailableOfferings::default();
+    unavailable.refused(&spot, &refusal, std::slice::from_ref(&spot), NOW);
     let mut seen = observed(vec![]);
-    seen.cold = cold;
+    seen.unavailable = unavailable;
     let until = NOW.saturating_add(SignedDuration::from_mins(15)).unwrap();
     let plan = waiting(1, vec![Wait::Capacity { until }]);
     let verdict = launched(&plan, &seen, std::slice::from_ref(&spot), None, NOW).unwrap();
     assert_eq!(verdict.reason, "Quota");
     let now = shown(&seen, std::slice::from_ref(&spot), 1, NOW);
-    assert_eq!(now.cold_offerings[0].code, "MaxSpotInstanceCountExceeded");
+    assert_eq!(
+        now.unavailable_offerings[0].code,
+        "MaxSpotInstanceCountExceeded"
+    );
     let later = shown(&seen, &[spot], 1, until);
-    assert_eq!(later.cold_offerings, [], "a rest that is over is not shown");
+    assert_eq!(
+        later.unavailable_offerings,
+        [],
+        "a rest that is over is not shown"
+    );
 }
 
 #[test]
@@ -269,7 +276,7 @@ fn an_instance_that_went_is_told_once_and_one_that_was_ended_here_is_not() {
     let mut reclaimed = instance("i-1", 0, InstanceState::Terminated);
     reclaimed.state_reason = Some("Server.SpotInstanceTermination".into());
     let seen = observed(vec![reclaimed, instance("i-4", 3, InstanceState::Stopped)]);
-    let told = lost(&before, &seen, &Endings::default());
+    let told = lost(&before, &seen, &Expectations::default());
     let messages: Vec<&str> = told.iter().map(|(_, _, h)| h.message.as_str()).collect();
     assert_eq!(
         messages,
@@ -281,7 +288,7 @@ fn an_instance_that_went_is_told_once_and_one_that_was_ended_here_is_not() {
     assert!(told[0].1.is_some_and(Instance::was_reclaimed));
     assert!(told.iter().all(|(_, _, happened)| happened.is_warning));
     let after = shown(&seen, &[], 4, NOW);
-    let again = lost(&after, &seen, &Endings::default());
+    let again = lost(&after, &seen, &Expectations::default());
     assert!(again.is_empty(), "told twice");
 }
 
@@ -295,7 +302,7 @@ fn what_was_ended_here_is_not_lost_although_no_status_says_so_yet() {
     });
     gone[1].state_reason = Some("Server.SpotInstanceTermination".into());
     let seen = observed(gone.to_vec());
-    let mut ended = Endings::default();
+    let mut ended = Expectations::default();
     ended.note(&["i-1".to_owned(), "i-2".to_owned()], NOW);
     let told = lost(&before, &seen, &ended);
     let ids: Vec<&str> = told.iter().map(|(_, i, _)| &*i.unwrap().id).collect();
@@ -345,7 +352,7 @@ fn a_deleted_pool_that_has_actions_left_is_not_released() {
     assert!(plan.is_released());
     plan.actions.push(Action::Terminate {
         id: "i-1".into(),
-        why: Victim::PoolDeleted,
+        why: Disruption::PoolDeleted,
     });
     assert!(!plan.is_released());
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The six classes. Each has its own behaviour; see [`crate::ColdOfferings`] for
+/// The six classes. Each has its own behaviour; see [`crate::UnavailableOfferings`] for
 /// how long a refusal lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ErrorClass {

@@ -7,7 +7,6 @@
 //! [`plan`], [`Plan`].
 
 mod class;
-mod cold;
 mod group;
 mod home;
 mod instance;
@@ -15,11 +14,11 @@ mod launch;
 mod offering;
 mod plan;
 mod pool;
+mod rate_limiter;
 mod token;
-mod turns;
+mod unavailable;
 
 pub use class::{ErrorClass, Refusal};
-pub use cold::{Cold, ColdOfferings};
 pub use group::{Group, GroupRules};
 pub use home::{
     Attachment, Home, HomeHold, HomeRecord, HomeStep, HomeWait, ObservedHome, OnDelete,
@@ -28,7 +27,8 @@ pub use home::{
 pub use instance::{Instance, InstanceState, Notice, NoticeKind};
 pub use launch::{Launch, Launched};
 pub use offering::{Market, Offering, QuotaFamily, TypePreference};
-pub use plan::{Action, Choice, HomeAction, Plan, Victim, Wait, offerings, plan};
+pub use plan::{Action, Choice, Disruption, HomeAction, Plan, Wait, offerings, plan};
 pub use pool::{Desired, Lease, Observed, Rebalance, Replace, SecurityGroups, Size, Spread};
+pub use rate_limiter::RateLimiter;
 pub use token::{client_token, digest, volume_token};
-pub use turns::Turns;
+pub use unavailable::{Unavailable, UnavailableOfferings};

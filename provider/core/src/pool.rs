@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::token::digest;
 use crate::{
-    ColdOfferings, Group, GroupRules, Home, Instance, InstanceState, Launch, Notice, ObservedHome,
-    Offering, OnDelete, TypePreference, VolumeState,
+    Group, GroupRules, Home, Instance, InstanceState, Launch, Notice, ObservedHome, Offering,
+    OnDelete, TypePreference, UnavailableOfferings, VolumeState,
 };
 
 /// What a pool should be.
@@ -106,7 +106,7 @@ impl Size {
     }
 }
 
-/// How a pool is spread, so that one cold offering does not take all of it.
+/// How a pool is spread, so that one unavailable offering does not take all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spread {
     /// Whether zones hold equal numbers, as far as they have capacity.
@@ -206,7 +206,7 @@ pub struct Observed {
     /// Until when EC2 may have a group of the pool that it does not list yet.
     pub group_in_doubt_until: Option<Timestamp>,
     /// What EC2 refused of late.
-    pub cold: ColdOfferings,
+    pub unavailable: UnavailableOfferings,
     /// No launch before this: the last one failed for a reason that another
     /// offering does not cure.
     pub hold_launches_until: Option<Timestamp>,

@@ -20,8 +20,8 @@ impl<W> Actor<'_, W> {
     ) {
         let Some(valid) = self.valid else { return };
         let is_held = observed.hold_launches_until.is_some_and(|u| u > self.now);
-        let is_cold = |offering| observed.cold.at(offering, self.now).is_some();
-        let is_vain = launch.offerings.iter().all(is_cold);
+        let is_unavailable = |offering| observed.unavailable.at(offering, self.now).is_some();
+        let is_vain = launch.offerings.iter().all(is_unavailable);
         if is_new && (is_held || is_vain) {
             observed.launches.retain(|l| l.launch != launch.launch);
         }
@@ -100,17 +100,17 @@ impl<W> Actor<'_, W> {
         acted: &mut Acted,
     ) {
         let known = self.valid.map_or(&[][..], |v| &v.desired.offerings);
-        let mut cold = self.region.cold();
+        let mut unavailable = self.region.unavailable();
         for one in &answer.launched {
-            cold.granted(&one.offering, self.now);
+            unavailable.granted(&one.offering, self.now);
         }
         // A repeated launch is answered as it was the first time: that there was no
         // capacity then says nothing of now, and another launch asks for it.
         for (offering, refusal) in answer.refusals.iter().filter(|_| is_new) {
-            cold.refused(offering, refusal, known, self.now);
+            unavailable.refused(offering, refusal, known, self.now);
         }
-        observed.cold.clone_from(&cold);
-        drop(cold);
+        observed.unavailable.clone_from(&unavailable);
+        drop(unavailable);
         for one in &answer.launched {
             let text = format!("launched {}: {}", one.id, one.offering);
             acted.happened.push(Happened::normal("Launched", text));
@@ -154,12 +154,12 @@ impl<W> Actor<'_, W> {
             let name = template_name(uid, &launch.generation);
             self.region.templates().remove(&name);
         }
-        let mut cold = self.region.cold();
+        let mut unavailable = self.region.unavailable();
         for offering in &launch.offerings {
-            cold.refused(offering, &refusal, known, self.now);
+            unavailable.refused(offering, &refusal, known, self.now);
         }
-        observed.cold.clone_from(&cold);
-        drop(cold);
+        observed.unavailable.clone_from(&unavailable);
+        drop(unavailable);
         // A call whose answer was lost may have launched before this one was
         // refused. EC2 looks at the token before it looks for capacity, but not
         // before it checks permissions and parameters.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use provider_core::{Action, ErrorClass, HomeAction, HomeWait, Plan, Victim, Wait};
+use provider_core::{Action, Disruption, ErrorClass, HomeAction, HomeWait, Plan, Wait};
 use provider_runtime::policies::Permitted;
 
 use super::{CALM, Pass, Want, Work};
@@ -52,7 +52,7 @@ impl Pass<'_> {
     /// Asks for frequent looks: what was done shows soon.
     pub(super) fn watch_effects(&self) {
         let until = self.now.saturating_add(WATCH_EFFECTS);
-        self.region.hurry(until.unwrap_or(Timestamp::MAX));
+        self.region.poll_fast_until(until.unwrap_or(Timestamp::MAX));
     }
 
     /// When the pool is looked at again, at the latest.
@@ -123,7 +123,7 @@ pub(crate) fn left(moment: Timestamp, now: Timestamp) -> Duration {
 fn is_of_leases(action: &Action) -> bool {
     match action {
         Action::Bind { .. } => true,
-        Action::Terminate { why, .. } => *why == Victim::LeaseOver,
+        Action::Terminate { why, .. } => *why == Disruption::LeaseOver,
         _ => false,
     }
 }

@@ -104,13 +104,17 @@ impl World {
                 && read.rules.members == spec.leases.is_none()
                 && read.rules.ssh_cidrs == cidrs.cloned().collect()
         };
-        let ends_soon = |cold: &api::pool::ColdOffering| {
-            cold.until.0.duration_since(earth.now) < SignedDuration::from_secs(5)
+        let ends_soon = |unavailable: &api::pool::UnavailableOffering| {
+            unavailable.until.0.duration_since(earth.now) < SignedDuration::from_secs(5)
         };
         [
             (
                 "rests",
-                !status.at_provider.cold_offerings.iter().any(ends_soon),
+                !status
+                    .at_provider
+                    .unavailable_offerings
+                    .iter()
+                    .any(ends_soon),
             ),
             ("size", i32::try_from(live.len()) == Ok(wanted)),
             ("instances shown", shown == live),

@@ -289,7 +289,7 @@ fn a_fleet_that_comes_in_part_is_made_up_from_other_offerings() {
     world.turn();
     assert_eq!(machines(&world), 2, "one of each zone");
     let known = world.observation();
-    assert_eq!(known.cold_offerings.len(), 2);
+    assert_eq!(known.unavailable_offerings.len(), 2);
     assert_eq!(world.condition(LAUNCHED).reason, "Capacity");
     world.settle().unwrap();
     world.assert_lawful();

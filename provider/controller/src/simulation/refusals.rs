@@ -93,8 +93,8 @@ fn no_capacity_anywhere_waits_and_says_so() {
         "{}",
         launched.message
     );
-    let cold = world.observation().cold_offerings;
-    assert_eq!(cold.len(), 2);
+    let unavailable = world.observation().unavailable_offerings;
+    assert_eq!(unavailable.len(), 2);
     assert_eq!(world.condition(READY).message, "0 of 2 instances run");
     world.work_for(170);
     assert_eq!(world.earth.lock().calls_of("CreateFleet"), 1, "hammers");

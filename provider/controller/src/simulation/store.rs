@@ -168,7 +168,7 @@ fn keep_whole_seconds(status: &mut SpotPoolStatus) {
     let times = changed
         .map(|c| &mut c.last_transition_time)
         .chain(pool.launches.iter_mut().map(|l| &mut l.decided_at))
-        .chain(pool.cold_offerings.iter_mut().map(|c| &mut c.until))
+        .chain(pool.unavailable_offerings.iter_mut().map(|c| &mut c.until))
         .chain(&mut pool.spot_short_since)
         .chain(pool.home.iter_mut().flat_map(|h| &mut h.asked_at))
         .chain(pool.instances.iter_mut().flat_map(|i| {

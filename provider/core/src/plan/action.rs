@@ -63,7 +63,7 @@ pub enum Action {
         /// EC2's id.
         id: String,
         /// Why, for the event.
-        why: Victim,
+        why: Disruption,
     },
     /// Delete a launch template that nothing is launched from any more.
     DeleteTemplate {
@@ -120,7 +120,7 @@ pub enum HomeAction {
 
 /// Why an instance is terminated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Victim {
+pub enum Disruption {
     /// The pool is deleted.
     PoolDeleted,
     /// Its lease is over: nobody gets a machine that somebody else had.
@@ -154,14 +154,14 @@ pub enum Choice {
     Newest,
 }
 
-impl Victim {
+impl Disruption {
     /// Whether the instance is of no use, so that ending it takes nothing away.
     pub(super) fn is_broken(&self) -> bool {
         matches!(self, Self::Impaired | Self::Useless)
     }
 }
 
-impl fmt::Display for Victim {
+impl fmt::Display for Disruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::PoolDeleted => "the pool is deleted",
@@ -249,7 +249,7 @@ impl Plan {
     }
 }
 
-pub(super) fn terminate(id: &str, why: Victim) -> Action {
+pub(super) fn terminate(id: &str, why: Disruption) -> Action {
     Action::Terminate {
         id: id.to_owned(),
         why,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Action, Victim};
+use super::{Action, Disruption};
 use crate::launch::count;
 use crate::{
     Desired, Instance, InstanceState, Launch, Market, NoticeKind, Observed, Offering, Rebalance,
@@ -22,7 +22,7 @@ pub(super) enum Standing {
     /// It goes at once.
     Over,
     /// It makes way for another one.
-    Worn(Victim),
+    Disrupted(Disruption),
 }
 
 /// The live instances and the launches of a pool.
@@ -87,17 +87,17 @@ impl<'a> Census<'a> {
     }
 
     /// Those that make way for others, gravest cause first.
-    pub(super) fn worn(&self) -> Vec<(&'a Instance, Victim)> {
-        let mut worn: Vec<_> = self
+    pub(super) fn disrupted(&self) -> Vec<(&'a Instance, Disruption)> {
+        let mut disrupted: Vec<_> = self
             .live
             .iter()
             .filter_map(|(i, standing)| match standing {
-                Standing::Worn(why) => Some((*i, why.clone())),
+                Standing::Disrupted(why) => Some((*i, why.clone())),
                 _ => None,
             })
             .collect();
-        worn.sort_by_key(|(i, why)| (rank(why), i.launch));
-        worn
+        disrupted.sort_by_key(|(i, why)| (rank(why), i.launch));
+        disrupted
     }
 
     /// How many are up and stay. A stopped one counts: it is somebody's doing, and
@@ -162,20 +162,20 @@ fn standing(
             Standing::Leased
         };
     }
-    match worn(instance, desired, observed, generation, now) {
-        Some(why) => Standing::Worn(why),
+    match disrupted(instance, desired, observed, generation, now) {
+        Some(why) => Standing::Disrupted(why),
         None if is_cordoned(instance, desired, observed) => Standing::Cordoned,
         None => Standing::Good,
     }
 }
 
-fn worn(
+fn disrupted(
     instance: &Instance,
     desired: &Desired,
     observed: &Observed,
     generation: Option<&str>,
     now: Timestamp,
-) -> Option<Victim> {
+) -> Option<Disruption> {
     use InstanceState::{Stopped, Stopping};
     let replace = desired.replace;
     let has_drifted = match (&instance.generation, generation) {
@@ -185,15 +185,15 @@ fn worn(
     let is_off = matches!(instance.state, Stopped | Stopping);
     let has_leases = desired.open_leases().next().is_some();
     if replace.impaired && observed.impaired.contains(&instance.id) {
-        Some(Victim::Impaired)
+        Some(Disruption::Impaired)
     } else if has_leases && (is_off || is_cordoned(instance, desired, observed)) {
-        Some(Victim::Useless)
+        Some(Disruption::Useless)
     } else if replace.drifted && has_drifted {
-        Some(Victim::Drifted)
+        Some(Disruption::Drifted)
     } else if replace.rebalance == Rebalance::Replace && is_flagged(instance, observed) {
-        Some(Victim::Rebalance)
+        Some(Disruption::Rebalance)
     } else if back_to_spot_at(instance, desired).is_some_and(|at| at <= now) {
-        Some(Victim::BackToSpot)
+        Some(Disruption::BackToSpot)
     } else {
         None
     }
@@ -209,12 +209,12 @@ fn is_flagged(instance: &Instance, observed: &Observed) -> bool {
     notice.is_some_and(|notice| notice.kind == NoticeKind::Rebalance)
 }
 
-fn rank(why: &Victim) -> u8 {
+fn rank(why: &Disruption) -> u8 {
     match why {
-        Victim::Impaired => 0,
-        Victim::Useless => 1,
-        Victim::Drifted => 2,
-        Victim::Rebalance => 3,
+        Disruption::Impaired => 0,
+        Disruption::Useless => 1,
+        Disruption::Drifted => 2,
+        Disruption::Rebalance => 3,
         _ => 4,
     }
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::action::terminate;
-use super::{Action, Plan, Victim, Wait, home};
+use super::{Action, Disruption, Plan, Wait, home};
 use crate::{Desired, InstanceState, Observed};
 
 pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {
@@ -22,7 +22,7 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
         } else if notice.is_some_and(|n| n.is_interruption(now)) {
             interrupted.push(id.clone());
         } else {
-            actions.push(terminate(id, Victim::PoolDeleted));
+            actions.push(terminate(id, Disruption::PoolDeleted));
         }
     }
     for launch in &observed.launches {
@@ -34,7 +34,7 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
         }
         waiting = true;
         let promised = launch.promised(&observed.instances);
-        actions.extend(promised.map(|one| terminate(&one.id, Victim::PoolDeleted)));
+        actions.extend(promised.map(|one| terminate(&one.id, Disruption::PoolDeleted)));
     }
     let is_empty = actions.is_empty() && !waiting && leased.is_empty() && interrupted.is_empty();
     let in_doubt = observed.group_in_doubt_until.is_some_and(|u| u > now);

@@ -27,7 +27,7 @@ pub fn offerings(desired: &Desired, observed: &Observed, now: Timestamp) -> Vec<
         .cloned()
         .collect();
     let is_free = observed.home.volume().is_some_and(Volume::is_free);
-    if home.moves && is_free && is_cold(&there, observed, now) {
+    if home.moves && is_free && is_unavailable(&there, observed, now) {
         all()
     } else {
         there
@@ -36,12 +36,14 @@ pub fn offerings(desired: &Desired, observed: &Observed, now: Timestamp) -> Vec<
 
 /// Whether none of them can be had, and not for a limit alone, which is the same in
 /// every zone.
-fn is_cold(offerings: &[Offering], observed: &Observed, now: Timestamp) -> bool {
-    let cold: Vec<_> = observed.cold.among(offerings, now).collect();
+fn is_unavailable(offerings: &[Offering], observed: &Observed, now: Timestamp) -> bool {
+    let unavailable: Vec<_> = observed.unavailable.among(offerings, now).collect();
     let is_capacity = |class| class == ErrorClass::Capacity;
     offerings.is_empty()
-        || (cold.len() == offerings.len()
-            && cold.iter().any(|(_, cold)| is_capacity(cold.refusal.class)))
+        || (unavailable.len() == offerings.len()
+            && unavailable
+                .iter()
+                .any(|(_, unavailable)| is_capacity(unavailable.refusal.class)))
 }
 
 /// Plans the home of a pool that lives. Comes after what ends instances.

@@ -71,7 +71,7 @@ impl Source<'_> {
     fn candidates(&self, market: Market) -> Candidates<'_> {
         let offerings = self.desired.offerings.iter();
         let warm = offerings
-            .filter(|o| o.market == market && self.observed.cold.at(o, self.now).is_none())
+            .filter(|o| o.market == market && self.observed.unavailable.at(o, self.now).is_none())
             .map(|o| (o, self.room(o)));
         warm.filter(|(_, room)| *room > 0).collect()
     }
@@ -88,8 +88,11 @@ impl Source<'_> {
 
     /// Why there is no candidate: all of them rest, or are there often enough.
     fn lack(&self) -> Wait {
-        let resting = self.observed.cold.among(&self.desired.offerings, self.now);
-        match resting.map(|(_, cold)| cold.until).min() {
+        let resting = self
+            .observed
+            .unavailable
+            .among(&self.desired.offerings, self.now);
+        match resting.map(|(_, unavailable)| unavailable.until).min() {
             Some(until) => Wait::Capacity { until },
             None => Wait::Spread,
         }

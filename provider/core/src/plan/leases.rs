@@ -18,9 +18,9 @@ pub(super) fn wanted(desired: &Desired, census: &Census<'_>, observed: &Observed
     count(desired.open_leases().count()).saturating_add(count(orphans.len()))
 }
 
-/// Whether a worn instance does its work still.
+/// Whether a disrupted instance does its work still.
 fn is_usable(standing: &Standing) -> bool {
-    matches!(standing, Standing::Worn(why) if !why.is_broken())
+    matches!(standing, Standing::Disrupted(why) if !why.is_broken())
 }
 
 /// Gives instances that run, and that nobody ever had, to the leases that have

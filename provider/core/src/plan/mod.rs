@@ -7,11 +7,11 @@ mod home;
 mod launches;
 mod leases;
 mod size;
-mod victims;
+mod surplus;
 
 use jiff::Timestamp;
 
-pub use action::{Action, Choice, HomeAction, Plan, Victim, Wait};
+pub use action::{Action, Choice, Disruption, HomeAction, Plan, Wait};
 pub use home::offerings;
 
 use crate::{Desired, Observed};

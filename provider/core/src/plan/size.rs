@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::action::terminate;
 use super::census::{Census, Standing, back_to_spot_at};
 use super::launches::Source;
-use super::{Action, Plan, Victim, Wait, home, leases, victims};
+use super::{Action, Disruption, Plan, Wait, home, leases, surplus};
 use crate::launch::count;
 use crate::{Desired, InstanceState, Launch, Observed, SecurityGroups, Size};
 
@@ -42,7 +42,7 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
         .extend(overdue.map(|l| Action::Forget { launch: l.launch }));
     let over = census.ids(|_, standing| *standing == Standing::Over);
     plan.actions
-        .extend(over.iter().map(|id| terminate(id, Victim::LeaseOver)));
+        .extend(over.iter().map(|id| terminate(id, Disruption::LeaseOver)));
     let bound = leases::plan(desired, &census, observed, plan.target);
     census.lease(&bound);
     plan.actions.extend(bound);
@@ -90,7 +90,7 @@ fn plan_group(desired: &Desired, observed: &Observed, plan: &mut Plan) {
     }
 }
 
-/// Brings the number of instances to the target, and replaces what is worn when
+/// Brings the number of instances to the target, and replaces what is disrupted when
 /// it is there.
 fn plan_number(
     desired: &Desired,
@@ -101,19 +101,19 @@ fn plan_number(
     plan: &mut Plan,
 ) {
     let have = census.have();
-    let worn = count(census.worn().len());
+    let disrupted = count(census.disrupted().len());
     let surplus = have.saturating_sub(plan.target);
     let missing = plan.target.saturating_sub(have);
     let before = plan.actions.len();
     plan_surplus(desired, census, surplus, now, plan);
     let ending = count(plan.actions.len() - before);
     // What nobody answered may run: asking again for one too many would be wrong.
-    let repeats = if surplus > worn || have - ending > desired.size.maximum {
+    let repeats = if surplus > disrupted || have - ending > desired.size.maximum {
         Vec::new()
     } else {
         repeats(desired, source, &census.pending, now)
     };
-    let replaces = missing == 0 && surplus == 0 && worn > 0;
+    let replaces = missing == 0 && surplus == 0 && disrupted > 0;
     let held = observed.hold_launches_until.filter(|until| *until > now);
     match held {
         Some(until) if missing > 0 || replaces || !repeats.is_empty() => {
@@ -136,7 +136,7 @@ fn plan_number(
     }
 }
 
-/// What is worn goes first, as soon as enough others run without it. What EC2 does
+/// What is disrupted goes first, as soon as enough others run without it. What EC2 does
 /// not list yet is newer than everything that it lists: it is the surplus before
 /// the others, and goes once it is listed.
 fn plan_surplus(
@@ -146,12 +146,12 @@ fn plan_surplus(
     now: Timestamp,
     plan: &mut Plan,
 ) {
-    let worn = census.worn();
+    let disrupted = census.disrupted();
     let is_up = |state| state != InstanceState::Pending;
     let mut up = census.serving();
-    up += count(worn.iter().filter(|(i, _)| is_up(i.state)).count());
-    let of_worn = surplus.min(count(worn.len()));
-    for (instance, why) in worn.into_iter().take(to_usize(of_worn)) {
+    up += count(disrupted.iter().filter(|(i, _)| is_up(i.state)).count());
+    let of_disrupted = surplus.min(count(disrupted.len()));
+    for (instance, why) in disrupted.into_iter().take(to_usize(of_disrupted)) {
         if is_up(instance.state) {
             if up <= plan.target {
                 continue;
@@ -160,14 +160,14 @@ fn plan_surplus(
         }
         plan.actions.push(terminate(&instance.id, why));
     }
-    let of_others = (surplus - of_worn).saturating_sub(census.on_their_way());
-    let others = victims::surplus(desired, census, to_usize(of_others));
+    let of_others = (surplus - of_disrupted).saturating_sub(census.on_their_way());
+    let others = surplus::surplus(desired, census, to_usize(of_others));
     let has_ended = desired.has_ended(now);
     let why = |choice| {
         if has_ended {
-            Victim::Ended
+            Disruption::Ended
         } else {
-            Victim::Surplus(choice)
+            Disruption::Surplus(choice)
         }
     };
     let others = others.into_iter();
@@ -175,14 +175,14 @@ fn plan_surplus(
         .extend(others.map(|(i, choice)| terminate(&i.id, why(choice))));
 }
 
-/// The next one comes before the worn one goes, where the pool may grow for it.
-/// Where it may shrink instead, the worn one goes first.
+/// The next one comes before the disrupted one goes, where the pool may grow for it.
+/// Where it may shrink instead, the disrupted one goes first.
 fn plan_replacement(desired: &Desired, census: &Census<'_>, source: &Source<'_>, plan: &mut Plan) {
-    let worn = census.worn();
-    let at_once = desired.replace.at_once.max(1).min(count(worn.len()));
-    let spot_only = worn
+    let disrupted = census.disrupted();
+    let at_once = desired.replace.at_once.max(1).min(count(disrupted.len()));
+    let spot_only = disrupted
         .first()
-        .is_some_and(|(_, why)| *why == Victim::BackToSpot);
+        .is_some_and(|(_, why)| *why == Disruption::BackToSpot);
     // One after the other: what was begun is finished first.
     let unsettled = [InstanceState::Pending, InstanceState::ShuttingDown];
     let mut instances = source.observed.instances.iter();
@@ -193,17 +193,17 @@ fn plan_replacement(desired: &Desired, census: &Census<'_>, source: &Source<'_>,
     let have = census.have();
     let room = desired.size.maximum.saturating_sub(have);
     // One that is broken does not help to hold the minimum.
-    let broken = worn.iter().filter(|(_, why)| why.is_broken());
+    let broken = disrupted.iter().filter(|(_, why)| why.is_broken());
     let broken = count(broken.count());
     let spare = have.saturating_sub(desired.size.minimum).max(broken);
     if room > 0 {
         source.replace(at_once.min(room), spot_only, plan);
     } else if spare == 0 {
-        let ids = worn.iter().map(|(i, _)| i.id.clone()).collect();
+        let ids = disrupted.iter().map(|(i, _)| i.id.clone()).collect();
         plan.waits.push(Wait::Room { ids });
     } else {
         let number = at_once.min(spare);
-        let first = worn.into_iter().take(to_usize(number));
+        let first = disrupted.into_iter().take(to_usize(number));
         plan.actions
             .extend(first.map(|(i, why)| terminate(&i.id, why)));
         source.replace(number, spot_only, plan);

@@ -58,13 +58,16 @@ fn every_small_pool_reaches_its_size_and_then_rests() {
 /// Checks every pool of these instances; answers how many there are.
 fn check(kinds: [usize; 3]) -> u32 {
     let mut checked = 0;
-    let worn = everything_is_replaced();
-    let at_once = Replace { at_once: 2, ..worn };
+    let disrupted = everything_is_replaced();
+    let at_once = Replace {
+        at_once: 2,
+        ..disrupted
+    };
     for open in OPEN {
         for size in sizes() {
             for (waiting, replace) in [0, 1]
                 .into_iter()
-                .flat_map(|waiting| [Replace::default(), worn, at_once].map(|r| (waiting, r)))
+                .flat_map(|waiting| [Replace::default(), disrupted, at_once].map(|r| (waiting, r)))
             {
                 checked += u32::from(run(kinds, open, size, waiting, replace));
             }

@@ -3,8 +3,8 @@
 use super::world::{NOW, World, desired, instance, launch, lease, offerings};
 use jiff::{SignedDuration, Timestamp};
 use provider_core::{
-    Action, Desired, ErrorClass, Group, GroupRules, InstanceState, Launch, Market, Refusal, Size,
-    Victim, Wait, plan,
+    Action, Desired, Disruption, ErrorClass, Group, GroupRules, InstanceState, Launch, Market,
+    Refusal, Size, Wait, plan,
 };
 
 fn refusal(class: ErrorClass) -> Refusal {
@@ -53,7 +53,8 @@ fn a_pool_whose_time_is_over_wants_nothing_but_what_leases_have() {
     assert_eq!((before.target, terminated(&before.actions).len()), (2, 0));
     let after = plan(&ending, &world.observed, end);
     assert_eq!((after.target, terminated(&after.actions).len()), (0, 2));
-    let is_said = |a: &Action| matches!(a, Action::Terminate { why, .. } if *why == Victim::Ended);
+    let is_said =
+        |a: &Action| matches!(a, Action::Terminate { why, .. } if *why == Disruption::Ended);
     assert!(after.actions.iter().all(is_said), "{:?}", after.actions);
 
     let leased = Desired {
@@ -220,8 +221,8 @@ fn a_cold_offering_blocks_no_other_and_on_demand_comes_last() {
     for _ in 0..3 {
         let next = plan(&desired(1), &world.observed, NOW);
         let asked = launches(&next.actions)[0].offerings.clone();
-        let cold = &mut world.observed.cold;
-        cold.refused(&asked[0], &refusal(ErrorClass::Capacity), &offerings(), NOW);
+        let unavailable = &mut world.observed.unavailable;
+        unavailable.refused(&asked[0], &refusal(ErrorClass::Capacity), &offerings(), NOW);
         tried.push(asked);
     }
     let [first, second, last] = &tried[..] else {
@@ -276,7 +277,7 @@ fn a_deleted_pool_terminates_first_then_deletes_its_group_then_is_released() {
         first.actions,
         [Action::Terminate {
             id: "i-1".into(),
-            why: Victim::PoolDeleted
+            why: Disruption::PoolDeleted
         }]
     );
     world.apply(&first);

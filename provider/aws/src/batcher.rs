@@ -1,4 +1,4 @@
-//! Calls that many pools make at the same time, as few calls.
+//! A batcher: the calls that many pools make at the same time become few calls.
 //!
 //! A thousand workspaces that end in the same minute would take seventeen calls of
 //! `TerminateInstances` a second, and EC2 grants five beyond a burst of a hundred
@@ -39,7 +39,7 @@ pub(crate) struct Limits {
 /// Combines requests that are made while there may be no call yet. The first one after
 /// a quiet time is not put off.
 #[derive(Debug)]
-pub(crate) struct Combined<C: Call> {
+pub(crate) struct Batcher<C: Call> {
     call: Arc<C>,
     requests: mpsc::Sender<Request<C::Answer>>,
 }
@@ -50,7 +50,7 @@ struct Request<A> {
     answer: oneshot::Sender<Result<A, Ec2Error>>,
 }
 
-impl<C: Call> Combined<C> {
+impl<C: Call> Batcher<C> {
     /// Combines calls for as long as it lives. Has to be made within a runtime.
     pub(crate) fn new(call: C, limits: Limits) -> Self {
         let call = Arc::new(call);
@@ -206,13 +206,13 @@ mod tests {
     }
 
     /// The ids that are answered, asked for at the same time, one in a request.
-    async fn answered(combined: &Arc<Combined<Echo>>, ids: &[&str]) -> Vec<String> {
+    async fn answered(batcher: &Arc<Batcher<Echo>>, ids: &[&str]) -> Vec<String> {
         let mut asking = JoinSet::new();
         for id in ids {
-            let (combined, id) = (Arc::clone(combined), (*id).to_owned());
+            let (batcher, id) = (Arc::clone(batcher), (*id).to_owned());
             asking.spawn(async move {
                 let ids = [id];
-                let answer = combined.ask(&ids).await.ok()?;
+                let answer = batcher.ask(&ids).await.ok()?;
                 let [id] = ids;
                 answer.contains(&id).then_some(id)
             });
@@ -226,11 +226,11 @@ mod tests {
     #[tokio::test]
     async fn a_thousand_ends_at_once_take_few_calls_and_those_no_faster_than_granted() {
         let echo = Echo::refusing(ErrorClass::Denied);
-        let combined = Arc::new(Combined::new(echo.clone(), LIMITS));
+        let batcher = Arc::new(Batcher::new(echo.clone(), LIMITS));
         let ids: Vec<String> = (0..35).map(|n| format!("i-{n:02}")).collect();
         let asked: Vec<&str> = ids.iter().map(String::as_str).collect();
         let began = Instant::now();
-        assert_eq!(answered(&combined, &asked).await, ids);
+        assert_eq!(answered(&batcher, &asked).await, ids);
         assert_eq!(echo.sizes(), [10, 10, 10, 5]);
         // On a busy machine a call is noted later than it is made, so two of them may look
         // closer than they were.
@@ -246,39 +246,39 @@ mod tests {
             ..LIMITS
         };
         let echo = Echo::refusing(ErrorClass::Denied);
-        let combined = Arc::new(Combined::new(echo, limits));
-        assert_eq!(answered(&combined, &["alone"]).await, ["alone"]);
+        let batcher = Arc::new(Batcher::new(echo, limits));
+        assert_eq!(answered(&batcher, &["alone"]).await, ["alone"]);
     }
 
     #[tokio::test]
     async fn an_end_that_ec2_refuses_does_not_keep_others_running() {
         let echo = Echo::refusing(ErrorClass::Configuration);
-        let combined = Arc::new(Combined::new(echo.clone(), LIMITS));
+        let batcher = Arc::new(Batcher::new(echo.clone(), LIMITS));
         let asked = ["a", "b", "bad", "c", "d", "e", "f", "g"];
         let others = ["a", "b", "c", "d", "e", "f", "g"];
-        assert_eq!(answered(&combined, &asked).await, others);
+        assert_eq!(answered(&batcher, &asked).await, others);
         assert_eq!(echo.sizes(), [8, 4, 2, 2, 1, 1, 4]);
     }
 
     #[tokio::test]
     async fn a_call_that_is_throttled_is_not_made_again_in_parts() {
         let echo = Echo::refusing(ErrorClass::Throttled);
-        let combined = Arc::new(Combined::new(echo.clone(), LIMITS));
-        assert!(answered(&combined, &["a", "bad", "b"]).await.is_empty());
+        let batcher = Arc::new(Batcher::new(echo.clone(), LIMITS));
+        assert!(answered(&batcher, &["a", "bad", "b"]).await.is_empty());
         assert_eq!(echo.sizes(), [3]);
     }
 
     #[tokio::test]
     async fn a_slow_answer_does_not_hold_back_the_next_end() {
         let echo = Echo::refusing(ErrorClass::Denied);
-        let combined = Arc::new(Combined::new(echo.clone(), LIMITS));
+        let batcher = Arc::new(Batcher::new(echo.clone(), LIMITS));
         let ids = ["slow".to_owned()];
-        let slow = Arc::clone(&combined);
+        let slow = Arc::clone(&batcher);
         let slow = tokio::spawn(async move { slow.ask(&ids).await });
         while echo.sizes().is_empty() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(answered(&combined, &["next"]).await, ["next"]);
+        assert_eq!(answered(&batcher, &["next"]).await, ["next"]);
         assert!(!slow.is_finished());
         echo.go.notify_one();
         assert!(timeout(SOON, slow).await.unwrap().unwrap().is_ok());
@@ -287,12 +287,12 @@ mod tests {
     #[tokio::test]
     async fn whoever_no_longer_waits_takes_nobody_elses_answer_away() {
         let echo = Echo::refusing(ErrorClass::Denied);
-        let combined = Arc::new(Combined::new(echo, LIMITS));
+        let batcher = Arc::new(Batcher::new(echo, LIMITS));
         let ids = ["gone".to_owned()];
-        let gone = Arc::clone(&combined);
+        let gone = Arc::clone(&batcher);
         let gone = tokio::spawn(async move { gone.ask(&ids).await });
         tokio::task::yield_now().await;
         gone.abort();
-        assert_eq!(answered(&combined, &["a", "b"]).await, ["a", "b"]);
+        assert_eq!(answered(&batcher, &["a", "b"]).await, ["a", "b"]);
     }
 }

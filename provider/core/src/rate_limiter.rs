@@ -1,18 +1,18 @@
-//! Turns: who begins when, so that EC2 is not asked for more than it grants.
+//! A rate limiter that says when to begin, so that EC2 is not asked for more than it grants.
 
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// A turn that came so long ago was taken, or is wanted no more.
+/// A turn that was given so long ago is forgotten.
 const KEPT: SignedDuration = SignedDuration::from_mins(10);
 
 /// Hands out moments: a burst at once, and then one after the other.
 ///
-/// It is a token bucket that says when there will be a token, instead of refusing:
-/// whoever waits asks once, and nothing is spent on being refused.
+/// A token bucket that answers when there will be a token instead of refusing: a pool asks
+/// once and waits until then.
 #[derive(Clone, Debug)]
-pub struct Turns {
+pub struct RateLimiter {
     burst: i32,
     every: SignedDuration,
     /// When the bucket is full again.
@@ -20,7 +20,7 @@ pub struct Turns {
     given: BTreeMap<String, Timestamp>,
 }
 
-impl Turns {
+impl RateLimiter {
     /// `burst` turns at once, then one `every` so long; `burst` is at least 1.
     pub fn new(burst: i32, every: SignedDuration) -> Self {
         Self {
@@ -59,7 +59,7 @@ mod tests {
     const START: Timestamp = Timestamp::UNIX_EPOCH;
     const EVERY: SignedDuration = SignedDuration::from_millis(200);
 
-    fn waits(turns: &mut Turns, names: std::ops::Range<usize>, now: Timestamp) -> Vec<i64> {
+    fn waits(turns: &mut RateLimiter, names: std::ops::Range<usize>, now: Timestamp) -> Vec<i64> {
         let wait = |n| turns.of(&format!("pool-{n}"), now).duration_since(now);
         names
             .map(wait)
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_burst_begins_at_once_and_the_rest_as_fast_as_ec2_grants() {
-        let mut turns = Turns::new(3, EVERY);
+        let mut turns = RateLimiter::new(3, EVERY);
         assert_eq!(waits(&mut turns, 0..6, START), [0, 0, 0, 200, 400, 600]);
         let later = START + SignedDuration::from_mins(1);
         assert_eq!(waits(&mut turns, 6..11, later), [0, 0, 0, 200, 400]);
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn whoever_asks_again_keeps_its_turn() {
-        let mut turns = Turns::new(1, EVERY);
+        let mut turns = RateLimiter::new(1, EVERY);
         waits(&mut turns, 0..3, START);
         let later = START + SignedDuration::from_millis(150);
         assert_eq!(waits(&mut turns, 2..3, later), [250]);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_turn_that_was_taken_is_nobodys() {
-        let mut turns = Turns::new(1, EVERY);
+        let mut turns = RateLimiter::new(1, EVERY);
         assert_eq!(waits(&mut turns, 0..1, START), [0]);
         turns.forget("pool-0");
         assert_eq!(waits(&mut turns, 0..1, START), [200]);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn turns_that_nobody_takes_are_forgotten() {
-        let mut turns = Turns::new(1, EVERY);
+        let mut turns = RateLimiter::new(1, EVERY);
         waits(&mut turns, 0..100, START);
         waits(&mut turns, 100..101, START + SignedDuration::from_hours(1));
         assert_eq!(turns.given.len(), 1);

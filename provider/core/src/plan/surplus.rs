@@ -4,7 +4,7 @@ use super::Choice;
 use super::census::{Census, Standing};
 use crate::{Desired, Instance, Market};
 
-/// Up to `number` instances that nobody has and that are not worn: those of the
+/// Up to `number` instances that nobody has and that are not disrupted: those of the
 /// fullest zone first, then of the fullest offering, then the least wanted ones,
 /// then the newest. What was chosen counts no more for the next choice.
 pub(super) fn surplus<'a>(

@@ -1,4 +1,5 @@
-//! What this process ended, which a look that began before does not show.
+//! The terminations that this process expects to see: a look that began before EC2 answered
+//! does not show them (client-go's controller expectations, for EC2).
 //!
 //! Where a thousand instances end in a minute a look is seconds old: without this each
 //! pool would end the same instance again and again, by a write and two calls each time,
@@ -16,9 +17,9 @@ const ENDED_BY_CALL: &str = "Client.UserInitiatedShutdown";
 /// Amazon EC2 User Guide).
 const LIFE: SignedDuration = SignedDuration::from_hours(1);
 
-/// Which instances were ended, and after which look.
+/// The expected terminations.
 #[derive(Debug, Default)]
-pub struct Endings {
+pub struct Expectations {
     looks: u64,
     ended: BTreeMap<String, Ending>,
 }
@@ -30,7 +31,7 @@ struct Ending {
     at: Timestamp,
 }
 
-impl Endings {
+impl Expectations {
     /// A look begins; answers its number.
     pub fn begin_look(&mut self) -> u64 {
         self.looks += 1;
@@ -102,11 +103,11 @@ mod tests {
 
     #[test]
     fn what_was_ended_does_not_run_by_a_look_that_began_before() {
-        let mut endings = Endings::default();
-        let before = endings.begin_look();
-        let meanwhile = endings.begin_look();
-        endings.note(&["i-1".to_owned()], NOW);
-        let after = endings.begin_look();
+        let mut expectations = Expectations::default();
+        let before = expectations.begin_look();
+        let meanwhile = expectations.begin_look();
+        expectations.note(&["i-1".to_owned()], NOW);
+        let after = expectations.begin_look();
         for (look, state) in [
             (before, InstanceState::ShuttingDown),
             (meanwhile, InstanceState::ShuttingDown),
@@ -114,28 +115,28 @@ mod tests {
             (after, InstanceState::Running),
         ] {
             let mut instances = running();
-            endings.correct(look, &mut instances);
+            expectations.correct(look, &mut instances);
             assert_eq!(instances[0].state, state, "look {look}");
         }
     }
 
     #[test]
     fn what_nobody_here_ended_is_as_ec2_shows_it() {
-        let mut endings = Endings::default();
-        let look = endings.begin_look();
-        endings.note(&["i-2".to_owned()], NOW);
+        let mut expectations = Expectations::default();
+        let look = expectations.begin_look();
+        expectations.note(&["i-2".to_owned()], NOW);
         let mut instances = running();
-        endings.correct(look, &mut instances);
+        expectations.correct(look, &mut instances);
         assert_eq!(instances, running());
-        assert!(endings.knows("i-2") && !endings.knows("i-1"));
+        assert!(expectations.knows("i-2") && !expectations.knows("i-1"));
     }
 
     #[test]
     fn what_was_ended_is_forgotten_when_ec2_forgets_it() {
-        let mut endings = Endings::default();
-        endings.note(&["i-1".to_owned()], NOW);
+        let mut expectations = Expectations::default();
+        expectations.note(&["i-1".to_owned()], NOW);
         let later = NOW.checked_add(LIFE).unwrap();
-        endings.note(&["i-2".to_owned()], later);
-        assert!(endings.knows("i-2") && !endings.knows("i-1"));
+        expectations.note(&["i-2".to_owned()], later);
+        assert!(expectations.knows("i-2") && !expectations.knows("i-1"));
     }
 }

@@ -1,0 +1,263 @@
+//! The offerings that EC2 refused of late (Karpenter's unavailable-offerings cache), so that
+//! one unavailable offering blocks no other.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{ErrorClass, Offering, Refusal};
+
+/// For how long an offering without capacity is unavailable, the first time.
+const CAPACITY_TTL: SignedDuration = SignedDuration::from_mins(3);
+/// For how long at most.
+const CAPACITY_TTL_MAX: SignedDuration = SignedDuration::from_mins(30);
+/// After so long a refusal counts half.
+const HALF_LIFE: SignedDuration = SignedDuration::from_hours(3);
+/// A score that means nothing any more.
+const FORGOTTEN: f64 = 0.05;
+/// For how long a market and family are unavailable whose limit is reached; raising a limit
+/// takes AWS longer than this.
+const QUOTA_TTL: SignedDuration = SignedDuration::from_mins(15);
+
+/// Why an offering is unavailable, and until when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unavailable {
+    /// Why.
+    pub refusal: Refusal,
+    /// Until when.
+    pub until: Timestamp,
+    /// Refusals and interruptions of late, each worth less as time passes.
+    score: f64,
+    /// When the score was that.
+    scored_at: Timestamp,
+}
+
+impl Unavailable {
+    fn score(&self, now: Timestamp) -> f64 {
+        let age = now.duration_since(self.scored_at).as_secs_f64().max(0.0);
+        self.score * 0.5_f64.powf(age / HALF_LIFE.as_secs_f64())
+    }
+}
+
+/// The unavailable offerings of an account and region, which all its pools share. An offering
+/// that is refused or interrupted again and again is unavailable for longer each time,
+/// also when it is granted in between: its instances do not live long.
+#[derive(Clone, Debug, Default)]
+pub struct UnavailableOfferings {
+    by_offering: BTreeMap<Offering, Unavailable>,
+}
+
+impl UnavailableOfferings {
+    /// Remembers a refusal of `offering`. A quota refusal makes every one of `known`
+    /// unavailable that counts against the same limit. Other classes say nothing
+    /// about an offering and are ignored.
+    ///
+    /// A refusal of an offering that is unavailable already changes nothing: pools that ask
+    /// at the same time get the same refusal.
+    pub fn refused(
+        &mut self,
+        offering: &Offering,
+        refusal: &Refusal,
+        known: &[Offering],
+        now: Timestamp,
+    ) {
+        match refusal.class {
+            ErrorClass::Capacity if self.at(offering, now).is_none() => {
+                let before = self.by_offering.get(offering);
+                let score = before.map_or(0.0, |unavailable| unavailable.score(now)) + 1.0;
+                let ttl = capacity_ttl(score);
+                self.put(offering.clone(), refusal, now, ttl, score);
+            }
+            ErrorClass::Quota => {
+                let same_limit = known.iter().filter(|o| o.quota() == offering.quota());
+                for offering in same_limit.chain([offering]) {
+                    let before = self.by_offering.get(offering);
+                    let score = before.map_or(0.0, |unavailable| unavailable.score(now));
+                    self.put(offering.clone(), refusal, now, QUOTA_TTL, score);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An offering that was granted is available again; its score goes on.
+    pub fn granted(&mut self, offering: &Offering, now: Timestamp) {
+        self.by_offering
+            .retain(|_, unavailable| unavailable.until > now || unavailable.score(now) > FORGOTTEN);
+        if let Some(unavailable) = self.by_offering.get_mut(offering) {
+            unavailable.until = unavailable.until.min(now);
+        }
+    }
+
+    /// Why `offering` is unavailable at `now`, if it is.
+    pub fn at(&self, offering: &Offering, now: Timestamp) -> Option<&Unavailable> {
+        self.by_offering.get(offering).filter(|c| c.until > now)
+    }
+
+    /// Those of `offerings` that are unavailable at `now`.
+    pub fn among<'a>(
+        &'a self,
+        offerings: &'a [Offering],
+        now: Timestamp,
+    ) -> impl Iterator<Item = (&'a Offering, &'a Unavailable)> {
+        offerings
+            .iter()
+            .filter_map(move |o| self.at(o, now).map(|unavailable| (o, unavailable)))
+    }
+
+    fn put(
+        &mut self,
+        offering: Offering,
+        refusal: &Refusal,
+        now: Timestamp,
+        ttl: SignedDuration,
+        score: f64,
+    ) {
+        let until = now.saturating_add(ttl).unwrap_or(Timestamp::MAX);
+        let unavailable = Unavailable {
+            refusal: refusal.clone(),
+            // Kubernetes keeps whole seconds: a fraction would differ from the
+            // stored status in every reconcile.
+            until: Timestamp::from_second(until.as_second()).unwrap_or(until),
+            score,
+            scored_at: now,
+        };
+        self.by_offering.insert(offering, unavailable);
+    }
+}
+
+fn capacity_ttl(score: f64) -> SignedDuration {
+    let seconds = CAPACITY_TTL.as_secs_f64() * (score - 1.0).clamp(0.0, 8.0).exp2();
+    let ttl = SignedDuration::try_from_secs_f64(seconds.round());
+    ttl.unwrap_or(CAPACITY_TTL_MAX).min(CAPACITY_TTL_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Market;
+
+    fn offering(instance_type: &str, zone: &str, market: Market) -> Offering {
+        Offering {
+            instance_type: instance_type.into(),
+            zone: zone.into(),
+            market,
+        }
+    }
+
+    fn refusal(class: ErrorClass) -> Refusal {
+        Refusal {
+            class,
+            code: "Code".into(),
+            message: "message".into(),
+        }
+    }
+
+    #[test]
+    fn an_offering_without_capacity_rests_longer_each_time_and_alone() {
+        let mut now = Timestamp::UNIX_EPOCH;
+        let a = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
+        let b = offering("g4dn.xlarge", "us-east-1b", Market::Spot);
+        let mut unavailable = UnavailableOfferings::default();
+        let mut ttls = Vec::new();
+        for _ in 0..7 {
+            let known = std::slice::from_ref(&b);
+            unavailable.refused(&a, &refusal(ErrorClass::Capacity), known, now);
+            let until = unavailable.at(&a, now).unwrap().until;
+            ttls.push(until.duration_since(now).as_mins());
+            assert!(unavailable.at(&b, now).is_none());
+            assert!(unavailable.at(&a, until).is_none(), "it ends");
+            now = until;
+        }
+        assert_eq!(ttls, [3, 5, 11, 21, 30, 30, 30]);
+    }
+
+    #[test]
+    fn many_pools_refused_at_once_do_not_lengthen_the_ttl() {
+        let now = Timestamp::UNIX_EPOCH;
+        let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
+        let mut unavailable = UnavailableOfferings::default();
+        for _ in 0..7 {
+            unavailable.refused(&spot, &refusal(ErrorClass::Capacity), &[], now);
+        }
+        let until = unavailable.at(&spot, now).unwrap().until;
+        assert_eq!(until.duration_since(now), CAPACITY_TTL);
+    }
+
+    #[test]
+    fn a_rest_ends_at_a_time_that_a_status_can_hold() {
+        let now = Timestamp::new(1, 999_999_999).unwrap();
+        let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
+        let mut unavailable = UnavailableOfferings::default();
+        unavailable.refused(&spot, &refusal(ErrorClass::Capacity), &[], now);
+        assert_eq!(
+            unavailable
+                .at(&spot, now)
+                .unwrap()
+                .until
+                .subsec_nanosecond(),
+            0
+        );
+    }
+
+    #[test]
+    fn a_reached_limit_rests_its_family_and_market_and_nothing_else() {
+        let now = Timestamp::UNIX_EPOCH;
+        let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
+        let same = offering("g5.xlarge", "us-east-1b", Market::Spot);
+        let on_demand = offering("g4dn.xlarge", "us-east-1a", Market::OnDemand);
+        let known = [spot.clone(), same.clone(), on_demand.clone()];
+        let mut unavailable = UnavailableOfferings::default();
+        unavailable.refused(&spot, &refusal(ErrorClass::Quota), &known, now);
+        assert!(unavailable.at(&spot, now).is_some());
+        assert!(unavailable.at(&same, now).is_some());
+        assert!(unavailable.at(&on_demand, now).is_none());
+    }
+
+    #[test]
+    fn throttling_says_nothing_about_an_offering() {
+        let now = Timestamp::UNIX_EPOCH;
+        let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
+        let mut unavailable = UnavailableOfferings::default();
+        for class in [
+            ErrorClass::Throttled,
+            ErrorClass::Transient,
+            ErrorClass::Denied,
+            ErrorClass::Configuration,
+        ] {
+            unavailable.refused(&spot, &refusal(class), &[], now);
+            assert!(unavailable.at(&spot, now).is_none(), "{class}");
+        }
+    }
+
+    #[test]
+    fn a_granted_offering_is_warm_again() {
+        let now = Timestamp::UNIX_EPOCH;
+        let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
+        let mut unavailable = UnavailableOfferings::default();
+        unavailable.refused(&spot, &refusal(ErrorClass::Capacity), &[], now);
+        unavailable.granted(&spot, now);
+        assert!(unavailable.at(&spot, now).is_none());
+    }
+
+    #[test]
+    fn an_offering_that_grants_and_takes_back_again_rests_longer_until_it_behaves() {
+        let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
+        let mut unavailable = UnavailableOfferings::default();
+        let mut now = Timestamp::UNIX_EPOCH;
+        let mut interrupted = |now: Timestamp| {
+            unavailable.refused(&spot, &refusal(ErrorClass::Capacity), &[], now);
+            let until = unavailable.at(&spot, now).unwrap().until;
+            unavailable.granted(&spot, until);
+            until.duration_since(now).as_mins()
+        };
+        let mut ttls = Vec::new();
+        for _ in 0..4 {
+            ttls.push(interrupted(now));
+            now += SignedDuration::from_mins(40);
+        }
+        assert_eq!(ttls, [3, 5, 9, 14], "each counts half after three hours");
+        let tomorrow = now + SignedDuration::from_hours(24);
+        assert_eq!(interrupted(tomorrow), 3, "what was long ago is forgotten");
+    }
+}
