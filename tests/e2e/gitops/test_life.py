@@ -1,5 +1,7 @@
 """Stops, extensions, resumes and interruptions, while selfHeal and prune are on."""
 
+from itertools import groupby
+
 from environment.cluster import CLAIMS, Cluster
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
@@ -96,7 +98,11 @@ def test_limits_idle_stops_and_interruptions_are_no_business_of_argo_cd(
         syncs(2)
     print(" ".join(health))
     assert "Degraded" not in health
-    assert health.count("Suspended") == 3
+    # After a commit the status of the run before may show once more for a moment, until
+    # Crossplane has looked at the new spec.
+    settled = (state for state in health if state in ("Healthy", "Suspended"))
+    runs_and_rests = [state for state, _ in groupby(settled)]
+    assert runs_and_rests == ["Healthy", "Suspended"] * 3 + ["Healthy"]
 
 
 def _is_old(team: Platform) -> bool:
