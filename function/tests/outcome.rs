@@ -212,7 +212,7 @@ fn an_interrupted_workspace_stays_so_until_another_instance_runs() {
 fn the_workspace_stays_on_its_instance_while_it_runs() {
     let instance = |id: &str, launch: i32, address: &str| {
         json!({
-            "id": id, "slot": 0, "launch": launch, "instanceType": "g4dn.xlarge",
+            "id": id, "launch": launch, "instanceType": "g4dn.xlarge",
             "zone": "us-east-1a", "capacityType": "Spot", "imageId": "ami-1",
             "state": "running", "publicIp": address
         })

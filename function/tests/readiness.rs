@@ -29,7 +29,7 @@ fn a_workspace_is_ready_when_its_pool_is_in_order_and_its_instance_has_an_addres
 fn a_workspace_without_any_one_of_these_is_not_ready() {
     let instance = |change: Value| {
         let mut instance = json!({
-            "id": "i-1", "slot": 0, "launch": 1, "instanceType": "g4dn.xlarge",
+            "id": "i-1", "launch": 1, "instanceType": "g4dn.xlarge",
             "zone": "us-east-1a", "capacityType": "Spot", "imageId": "ami-1",
             "state": "running", "publicIp": "198.51.100.17"
         });

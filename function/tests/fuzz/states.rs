@@ -178,7 +178,6 @@ fn pool(resource: &mut Value, dice: &mut Dice) {
 fn instance(launch: usize, dice: &mut Dice) -> Value {
     json!({
         "id": id(dice),
-        "slot": 0,
         "launch": launch,
         "instanceType": *dice.pick(&TYPES),
         "zone": *dice.pick(&ZONES),

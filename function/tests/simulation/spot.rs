@@ -78,7 +78,6 @@ fn report(world: &mut World, id: &Id, vms: &[String]) -> bool {
             let vm = &world.cloud.vms[name];
             let mut instance = json!({
                 "id": name,
-                "slot": 0,
                 "launch": n + 1,
                 "instanceType": vm.made[0],
                 "zone": vm.zone,
