@@ -1,4 +1,4 @@
-//! The port, through aws-sdk-ec2.
+//! The port implemented with aws-sdk-ec2.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct AwsEc2 {
 }
 
 impl AwsEc2 {
-    /// Has to be made within a runtime, which combines its calls.
+    /// Must be called within a tokio runtime: the batchers spawn tasks.
     pub(crate) fn new(client: Client, keys: TagKeys, cluster: String) -> Self {
         let by_id = ById {
             client: client.clone(),
@@ -47,18 +47,18 @@ impl AwsEc2 {
         }
     }
 
-    /// Selects what this control plane created.
+    /// Selects the resources that this control plane created.
     pub(crate) fn ours(&self) -> Filter {
         ours(&self.keys, &self.cluster)
     }
 
-    /// Selects what is of one pool.
+    /// Selects the resources of one pool.
     pub(crate) fn of_pool(&self, pool_uid: &str) -> Filter {
         let key = format!("tag:{}", self.keys.pool_uid);
         filter(&key, [pool_uid.to_owned()])
     }
 
-    /// Selects what is of homes: an instance's own disks carry the other tags, too.
+    /// Selects home volumes and their snapshots. An instance's own disks carry the other tags too.
     pub(crate) fn of_homes(&self) -> Filter {
         filter("tag-key", [self.keys.home.to_owned()])
     }

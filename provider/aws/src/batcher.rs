@@ -1,8 +1,8 @@
-//! A batcher: the calls that many pools make at the same time become few calls.
+//! A batcher: it combines the calls that many pools make at the same time into few calls.
 //!
-//! A thousand workspaces that end in the same minute would take seventeen calls of
-//! `TerminateInstances` a second, and EC2 grants five beyond a burst of a hundred
-//! ("Request throttling for the Amazon EC2 API" in the Amazon EC2 Developer Guide).
+//! If a thousand workspaces end in the same minute, they need seventeen calls of
+//! `TerminateInstances` a second. EC2 grants five beyond a burst of a hundred ("Request throttling
+//! for the Amazon EC2 API" in the Amazon EC2 Developer Guide).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,30 +14,30 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Ec2Error;
 
-/// Requests that wait for the next call before whoever asks has to wait as well.
+/// The number of queued requests. When the queue is full, callers wait.
 const WAITING: usize = 1024;
 
-/// A call about instances whose answer for many holds the answer for each.
+/// A call about instances that one answer can cover for several callers.
 #[async_trait]
 pub(crate) trait Call: Send + Sync + 'static {
-    /// What EC2 answers about all of them.
+    /// EC2's answer about all of the ids.
     type Answer: Clone + Send + 'static;
 
-    /// Calls EC2, once.
+    /// Makes one call to EC2.
     async fn call(&self, ids: &[String]) -> Result<Self::Answer, Ec2Error>;
 }
 
-/// How many calls there may be.
+/// Limits for the size and the rate of calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Ids in one call; the request that reaches it is the call's last.
+    /// The number of ids in one call. The request that reaches it is the last one of the call.
     pub(crate) ids: usize,
-    /// Between the beginnings of two calls.
+    /// The time between the starts of two calls.
     pub(crate) apart: Duration,
 }
 
-/// Combines requests that are made while there may be no call yet. The first one after
-/// a quiet time is not put off.
+/// Combines the requests that arrive while no call may start. After a quiet time the first request
+/// is sent at once.
 #[derive(Debug)]
 pub(crate) struct Batcher<C: Call> {
     call: Arc<C>,
@@ -51,7 +51,7 @@ struct Request<A> {
 }
 
 impl<C: Call> Batcher<C> {
-    /// Combines calls for as long as it lives. Has to be made within a runtime.
+    /// Combines calls until it is dropped. Must be called within a tokio runtime.
     pub(crate) fn new(call: C, limits: Limits) -> Self {
         let call = Arc::new(call);
         let (requests, made) = mpsc::channel(WAITING);
@@ -59,8 +59,7 @@ impl<C: Call> Batcher<C> {
         Self { call, requests }
     }
 
-    /// The answer of a call that began after this was asked, and that was about these
-    /// ids among others.
+    /// The answer of a call that started after this request and includes these ids.
     pub(crate) async fn ask(&self, ids: &[String]) -> Result<C::Answer, Ec2Error> {
         let (answer, answered) = oneshot::channel();
         let request = Request {
@@ -72,12 +71,12 @@ impl<C: Call> Batcher<C> {
         {
             return answer;
         }
-        // Nobody serves any more, as in a runtime that ends.
+        // The serving task has ended, for example because the runtime shuts down.
         self.call.call(ids).await
     }
 }
 
-/// Begins one call after the other, and does not wait for their answers.
+/// Starts one call after the other, and does not wait for their answers.
 async fn serve<C: Call>(
     call: Arc<C>,
     mut requests: mpsc::Receiver<Request<C::Answer>>,
@@ -107,9 +106,9 @@ fn with_those_that_wait<A>(
     together
 }
 
-/// Answers requests by one call, or by more where EC2 refuses it: for one instance that
-/// is protected or gone it refuses the whole call, and no pool's instance is to run on
-/// because of another's.
+/// Answers requests with one call. If EC2 refuses it, the requests are divided among more calls:
+/// EC2 refuses a whole call because one instance is protected or gone, and that must not keep
+/// another pool's instance running.
 async fn answer<C: Call>(call: Arc<C>, together: Vec<Request<C::Answer>>, apart: Duration) {
     let mut parts = vec![together];
     while let Some(mut part) = parts.pop() {
@@ -123,13 +122,13 @@ async fn answer<C: Call>(call: Arc<C>, together: Vec<Request<C::Answer>>, apart:
             continue;
         }
         for request in part {
-            // Whoever asked may have gone meanwhile.
+            // The caller may have stopped waiting.
             drop(request.answer.send(answer.clone()));
         }
     }
 }
 
-/// Whether EC2 may answer otherwise about fewer instances.
+/// Whether EC2 may answer differently for fewer instances.
 fn concerns_some(error: &Ec2Error) -> bool {
     !matches!(error.class, ErrorClass::Throttled | ErrorClass::Transient)
 }
@@ -150,8 +149,8 @@ mod tests {
         apart: Duration::from_millis(20),
     };
 
-    /// Echoes the ids, but refuses calls about `bad` for the class that it has, and
-    /// holds those about `slow` until it is let go.
+    /// Returns the ids. It refuses calls about `bad` with its class, and holds calls about `slow`
+    /// until the test releases them.
     #[derive(Clone)]
     struct Echo {
         class: ErrorClass,
@@ -205,7 +204,7 @@ mod tests {
         }
     }
 
-    /// The ids that are answered, asked for at the same time, one in a request.
+    /// Asks for all ids at the same time, one in each request, and returns the answered ids.
     async fn answered(batcher: &Arc<Batcher<Echo>>, ids: &[&str]) -> Vec<String> {
         let mut asking = JoinSet::new();
         for id in ids {
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_thousand_ends_at_once_take_few_calls_and_those_no_faster_than_granted() {
+    async fn a_thousand_terminations_at_once_take_few_calls_at_the_granted_rate() {
         let echo = Echo::refusing(ErrorClass::Denied);
         let batcher = Arc::new(Batcher::new(echo.clone(), LIMITS));
         let ids: Vec<String> = (0..35).map(|n| format!("i-{n:02}")).collect();
@@ -232,15 +231,15 @@ mod tests {
         let began = Instant::now();
         assert_eq!(answered(&batcher, &asked).await, ids);
         assert_eq!(echo.sizes(), [10, 10, 10, 5]);
-        // On a busy machine a call is noted later than it is made, so two of them may look
-        // closer than they were.
+        // On a busy machine a call is noted later than it is made, so two calls may look closer
+        // than they were.
         for (earlier, call) in (0..).zip(echo.calls.lock().unwrap().iter()) {
             assert!(call.at - began >= LIMITS.apart * earlier);
         }
     }
 
     #[tokio::test]
-    async fn one_end_alone_does_not_wait() {
+    async fn a_single_termination_does_not_wait() {
         let limits = Limits {
             apart: Duration::from_hours(1),
             ..LIMITS
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_end_that_ec2_refuses_does_not_keep_others_running() {
+    async fn a_refused_termination_does_not_keep_other_instances_running() {
         let echo = Echo::refusing(ErrorClass::Configuration);
         let batcher = Arc::new(Batcher::new(echo.clone(), LIMITS));
         let asked = ["a", "b", "bad", "c", "d", "e", "f", "g"];
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_answer_does_not_hold_back_the_next_end() {
+    async fn a_slow_answer_does_not_delay_the_next_termination() {
         let echo = Echo::refusing(ErrorClass::Denied);
         let batcher = Arc::new(Batcher::new(echo.clone(), LIMITS));
         let ids = ["slow".to_owned()];
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_no_longer_waits_takes_nobody_elses_answer_away() {
+    async fn a_caller_that_stops_waiting_does_not_affect_other_callers() {
         let echo = Echo::refusing(ErrorClass::Denied);
         let batcher = Arc::new(Batcher::new(echo, LIMITS));
         let ids = ["gone".to_owned()];

@@ -1,4 +1,4 @@
-//! Calls that several askers share: looks by id, and terminations.
+//! The calls that the batcher combines: describes by id, and terminations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use crate::instances::list;
 use crate::tagging::filter;
 use crate::{Ec2Error, TagKeys};
 
-/// Values of one filter in a call ("Filtering in the Amazon EC2 API").
+/// The most values of one filter in a call ("Filtering in the Amazon EC2 API").
 const FILTER_VALUES: usize = 200;
-/// A third of what EC2 grants for good: looks at regions and at what is missing take
-/// their share, too.
+/// A third of the rate that EC2 grants permanently. The lists of regions and of missing instances
+/// need their share too.
 pub(crate) const BY_ID: Limits = Limits {
     ids: FILTER_VALUES,
     apart: Duration::from_millis(150),
 };
-/// All that EC2 grants for good. AWS recommends not to terminate more than 1,000
-/// instances by one call.
+/// The whole rate that EC2 grants permanently. AWS recommends at most 1,000 instances in one
+/// `TerminateInstances` call.
 pub(crate) const TERMINATIONS: Limits = Limits {
     ids: 500,
     apart: Duration::from_millis(200),
 };
 
-/// `DescribeInstances` of some of the control plane's.
+/// `DescribeInstances` for some of the control plane's instances.
 #[derive(Debug)]
 pub(crate) struct ById {
     pub(crate) client: Client,
@@ -43,8 +43,8 @@ impl Call for ById {
     async fn call(&self, ids: &[String]) -> Result<Self::Answer, Ec2Error> {
         let mut found = Vec::new();
         for ids in ids.chunks(FILTER_VALUES) {
-            // A filter by id leaves unknown ids out, where naming them as ids fails
-            // the whole call.
+            // A filter by id leaves unknown ids out. The parameter for ids would fail the whole
+            // call for one unknown id.
             let filters = vec![self.ours.clone(), filter("instance-id", ids)];
             found.extend(list(&self.client, &self.keys, filters, |i| i).await?);
         }

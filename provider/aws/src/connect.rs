@@ -1,4 +1,4 @@
-//! A client of one region from credentials and an endpoint.
+//! Builds the clients of one region from credentials and an endpoint.
 
 use std::time::Duration;
 
@@ -11,16 +11,17 @@ use aws_types::region::Region;
 use crate::sessions::{ByPod, ByRole, ByToken};
 use crate::{Access, AwsEc2, Credentials, SqsEvents, TagKeys};
 
-/// Attempts of the SDK at one call, the first one included.
+/// The SDK's attempts at one call, including the first one.
 const MAX_ATTEMPTS: u32 = 3;
-/// Bound on one call with its repetitions.
+/// Timeout of one call with all its attempts.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(45);
-/// Bound on one attempt.
+/// Timeout of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(15);
-/// Bound on one call of a queue, which SQS holds open for 20 seconds.
+/// Timeout of one call to a queue. SQS holds such a call open for 20 seconds.
 const EVENTS_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// A client of `region` that sees what carries `cluster` under `keys.cluster`.
+/// A client of `region` that lists only resources with the value `cluster` in the tag
+/// `keys.cluster`.
 pub async fn connect(access: &Access, region: &str, keys: TagKeys, cluster: &str) -> AwsEc2 {
     let config = configuration(access, region).await;
     let mut config = aws_sdk_ec2::config::Builder::from(&config);
@@ -31,7 +32,7 @@ pub async fn connect(access: &Access, region: &str, keys: TagKeys, cluster: &str
     AwsEc2::new(client, keys, cluster.to_owned())
 }
 
-/// A client of the queue with EC2's events of `region`.
+/// A client of the queue that receives EC2's events of `region`.
 pub async fn connect_events(access: &Access, region: &str, url: &str) -> SqsEvents {
     let config = configuration(access, region).await;
     // SQS holds a call open for longer than EC2 may take to answer.
@@ -46,8 +47,8 @@ pub async fn connect_events(access: &Access, region: &str, url: &str) -> SqsEven
     }
 }
 
-/// What every client of a region shares: the last role's session, or the credentials
-/// themselves.
+/// The configuration that every client of a region shares. It uses the last role's session, or the
+/// credentials themselves if there is no role.
 async fn configuration(access: &Access, region: &str) -> SdkConfig {
     let unsigned = loader(access, region).no_credentials().load().await;
     let signed = |provider| loader(access, region).credentials_provider(provider).load();
@@ -65,7 +66,7 @@ async fn configuration(access: &Access, region: &str) -> SdkConfig {
     config
 }
 
-/// What signs, if anything does.
+/// The provider of credentials that signs requests. `None` if requests are not signed.
 fn source(credentials: &Credentials, unsigned: &SdkConfig) -> Option<SharedCredentialsProvider> {
     Some(match credentials {
         Credentials::Unsigned => return None,
@@ -86,7 +87,7 @@ fn source(credentials: &Credentials, unsigned: &SdkConfig) -> Option<SharedCrede
     })
 }
 
-/// A client of STS that does not sign where there is nothing to sign with.
+/// A client of STS. It does not sign requests if there are no credentials.
 fn sts(config: &SdkConfig) -> aws_sdk_sts::Client {
     let mut sts = aws_sdk_sts::config::Builder::from(config);
     if config.credentials_provider().is_none() {

@@ -1,25 +1,25 @@
-//! Who asks AWS.
+//! The credentials for AWS, and where they come from.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::StaticCredentials;
 
-/// The file with the web identity token that EKS, or whoever else, gives the pod.
+/// The file with the web identity token that EKS or another system mounts in the pod.
 const TOKEN_FILE: &str = "AWS_WEB_IDENTITY_TOKEN_FILE";
-/// The role that EKS annotates the pod's service account with.
+/// The role from the annotation of the pod's service account, set by EKS.
 const ROLE: &str = "AWS_ROLE_ARN";
-/// Where EKS's Pod Identity agent listens.
+/// The address of EKS's Pod Identity agent.
 const AGENT: &str = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
 
-/// How AWS is reached.
+/// How the provider reaches AWS.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// Who asks.
+    /// The credentials to begin with.
     pub credentials: Credentials,
-    /// Roles to assume on the way, in order.
+    /// The roles to assume, in order.
     pub roles: Vec<Role>,
-    /// Where, when it is not AWS's own endpoint.
+    /// The endpoint, if it is not AWS's own.
     pub endpoint: Option<String>,
 }
 
@@ -30,40 +30,40 @@ impl Access {
     }
 }
 
-/// Who asks.
+/// The source of credentials.
 #[derive(Clone, Debug)]
 pub enum Credentials {
-    /// Nobody: requests are not signed, and the endpoint sees to it.
+    /// None: requests are not signed, and the endpoint has to accept that.
     Unsigned,
-    /// Keys.
+    /// Keys from a Secret.
     Static(StaticCredentials),
-    /// Whoever has a token.
+    /// A web identity token, exchanged for a role's session.
     WebIdentity(WebIdentity),
-    /// The provider's pod, as EKS's Pod Identity agent knows it.
+    /// The identity of the provider's pod, from EKS's Pod Identity agent.
     PodIdentity,
 }
 
-/// A web identity token, exchanged at STS for a role's session.
+/// A web identity token, which STS exchanges for a role's session.
 #[derive(Clone, Debug)]
 pub struct WebIdentity {
     /// The token.
     pub token: Token,
     /// The role to assume.
     pub role_arn: String,
-    /// The session's name, where it matters.
+    /// The name of the session. If unset, a constant name is used.
     pub session_name: Option<String>,
 }
 
-/// A web identity token.
+/// The source of a web identity token.
 #[derive(Clone)]
 pub enum Token {
-    /// In a file that somebody keeps fresh: it is read at every exchange.
+    /// A file that another program keeps fresh. The provider reads it at every exchange.
     File(PathBuf),
-    /// This one.
+    /// The token itself.
     Given(String),
 }
 
-/// Shows no token.
+/// Hides the token.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -73,12 +73,12 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A role that the credentials before it may assume.
+/// A role that the previous credentials may assume.
 #[derive(Clone, Debug)]
 pub struct Role {
-    /// The role.
+    /// The ARN of the role.
     pub arn: String,
-    /// What its trust policy asks third parties for.
+    /// The external id that the role's trust policy requires of third parties.
     pub external_id: Option<String>,
     /// Keys and values of the session's tags.
     pub tags: Vec<(String, String)>,
@@ -86,7 +86,7 @@ pub struct Role {
     pub transitive_tag_keys: Vec<String>,
 }
 
-/// Why no credentials can be had: the pod's environment lacks a variable.
+/// The reason why the provider has no credentials: the pod's environment lacks a variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the provider's pod has no {variable}: {next_step}")]
 pub struct AccessError {
@@ -124,7 +124,7 @@ impl Credentials {
 }
 
 impl Token {
-    /// In the file that the pod's environment names.
+    /// The token in the file that the pod's environment names.
     pub fn of_pod(environment: impl Fn(&str) -> Option<String>) -> Result<Self, AccessError> {
         let path = environment(TOKEN_FILE).ok_or(AccessError {
             variable: TOKEN_FILE,

@@ -1,4 +1,4 @@
-//! EC2's errors and what they mean: one table.
+//! EC2's errors and their classes, in one table.
 
 use std::error::Error;
 use std::fmt;
@@ -7,17 +7,16 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use provider_core::{ErrorClass, Refusal};
 
-/// An error of EC2, classified.
+/// An error of EC2, with its class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ec2Error {
     /// The API operation, for example `RunInstances`.
     pub operation: &'static str,
-    /// EC2's code; `Timeout`, `Dispatch` or `Response` when there was no answer
-    /// that could be read.
+    /// EC2's code. If there was no readable answer: `Timeout`, `Dispatch` or `Response`.
     pub code: String,
-    /// What EC2 said, without what changes from call to call.
+    /// EC2's message, without the parts that change from call to call.
     pub message: String,
-    /// What it means.
+    /// The class of the error.
     pub class: ErrorClass,
 }
 
@@ -44,7 +43,7 @@ impl Ec2Error {
         }
     }
 
-    /// An answer that lacks what EC2 promises.
+    /// The error for an answer that lacks a field that EC2 promises.
     pub(crate) fn malformed(operation: &'static str, what: &str) -> Self {
         Self {
             operation,
@@ -54,8 +53,8 @@ impl Ec2Error {
         }
     }
 
-    /// Whether EC2 says that the resource does not exist. Right after its
-    /// creation that may be eventual consistency.
+    /// Whether EC2 says that the resource does not exist. Right after the resource's creation,
+    /// eventual consistency may be the cause.
     pub fn is_not_found(&self) -> bool {
         self.code.ends_with(".NotFound")
     }
@@ -65,8 +64,8 @@ impl Ec2Error {
         self.code.ends_with(".Duplicate")
     }
 
-    /// Whether the token was used with other parameters: the launch happened,
-    /// as it was asked for then.
+    /// Whether the token was used with other parameters before. The launch happened with those
+    /// parameters.
     pub fn is_token_mismatch(&self) -> bool {
         self.code == "IdempotentParameterMismatch"
     }
@@ -77,12 +76,12 @@ impl Ec2Error {
             || self.code.starts_with("InvalidLaunchTemplateId.NotFound")
     }
 
-    /// Whether something still uses the resource.
+    /// Whether another resource still uses this one.
     pub fn is_dependency_violation(&self) -> bool {
         self.code == "DependencyViolation"
     }
 
-    /// The refusal, for an offering's memory.
+    /// The refusal, for the cache of unavailable offerings.
     pub fn refusal(&self) -> Refusal {
         Refusal {
             class: self.class,
@@ -91,7 +90,7 @@ impl Ec2Error {
         }
     }
 
-    /// What the call was about, which AWS's message need not name.
+    /// Adds the subject of the call to the message: AWS's message does not always name it.
     pub(crate) fn about(mut self, what: &str) -> Self {
         self.message = match self.message.as_str() {
             "" => what.to_owned(),
@@ -126,8 +125,8 @@ impl Ec2Error {
         }
     }
 
-    /// The call was never made, for there were no credentials to sign it with. What
-    /// the exchange for them was answered says more than that.
+    /// The error of a call that was never made, because there were no credentials to sign it with.
+    /// If an exchange for credentials failed, that error is returned, because it says more.
     fn unsigned(operation: &'static str, cause: &CredentialsError) -> Self {
         let Some(exchange) = find::<Self>(cause) else {
             return Self {
@@ -139,7 +138,7 @@ impl Ec2Error {
         };
         let class = match exchange.class {
             ErrorClass::Throttled | ErrorClass::Transient => exchange.class,
-            // Whatever else is wrong with it, it is no fault of the pool's spec.
+            // No other error of the exchange is caused by the pool's spec.
             _ => ErrorClass::Denied,
         };
         Self {
@@ -162,8 +161,8 @@ impl fmt::Display for Ec2Error {
 
 impl Error for Ec2Error {}
 
-/// EC2's words without what changes from call to call: a condition's message
-/// must not flap. A denial carries an encoded message of its own each time.
+/// EC2's message without the parts that change from call to call: a condition's message must not
+/// flap. A denial carries a different encoded message each time.
 pub(crate) fn stable(message: &str) -> String {
     let cut = [
         ("", "Encoded authorization failure message"),
@@ -190,7 +189,7 @@ fn credentials_error<E, R>(error: &SdkError<E, R>) -> Option<&CredentialsError> 
     }
 }
 
-/// The first error of that type among an error and its causes.
+/// The first error of type `T` among an error and its causes.
 fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -207,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_error_is_not_taken_for_bad_luck() {
+    fn a_quota_error_is_not_a_capacity_error() {
         for code in ["MaxSpotInstanceCountExceeded", "VcpuLimitExceeded"] {
             assert_eq!(ErrorClass::of(code), ErrorClass::Quota);
         }

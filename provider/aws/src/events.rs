@@ -1,4 +1,4 @@
-//! EC2's events, as EventBridge sends them to a queue.
+//! EC2's events, which EventBridge sends to a queue.
 
 use async_trait::async_trait;
 use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
@@ -8,37 +8,36 @@ use serde::Deserialize;
 
 use crate::Ec2Error;
 
-/// Messages of one call; SQS gives no more.
+/// The number of messages in one call, which is SQS's maximum.
 const BATCH: i32 = 10;
-/// How long SQS holds a call open, its longest. A message ends it at once.
+/// How long SQS holds a call open, which is SQS's maximum. A message ends the call at once.
 const WAIT_SECONDS: i32 = 20;
 
 /// A queue of EC2's events.
 #[async_trait]
 pub trait Events: Send + Sync {
-    /// The next messages; none when there was none for a while.
+    /// The next messages. The list is empty if no message came for a while.
     async fn receive(&self) -> Result<Vec<Message>, Ec2Error>;
 
-    /// Takes messages out of the queue, those of one call of `receive`.
+    /// Deletes messages of one call of `receive` from the queue.
     async fn done(&self, receipts: Vec<String>) -> Result<(), Ec2Error>;
 }
 
-/// One message.
+/// One message of the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// By which it is taken out of the queue.
+    /// The receipt that deletes the message from the queue.
     pub receipt: String,
-    /// What it tells; nothing of interest, or nothing that can be read.
+    /// The event in the message. `None` if the provider does not need it or cannot read it.
     pub event: Option<Event>,
 }
 
-/// What happens to an instance, of this control plane or of somebody else: AWS
-/// cannot filter events by tag.
+/// An event of an instance. The instance may belong to others: AWS cannot filter events by tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// EC2's id.
     pub instance_id: String,
-    /// What is announced; nothing for a change of state.
+    /// The announcement. `None` for a change of state.
     pub notice: Option<Notice>,
 }
 
@@ -84,7 +83,7 @@ impl Events for SqsEvents {
                 .build()
                 .map_err(|_| Ec2Error::malformed("ReceiveMessage", "receipt"))
         });
-        // A message that is not taken out comes again, and is taken out then.
+        // A message whose deletion failed comes again, and is deleted then.
         self.client
             .delete_message_batch()
             .queue_url(&self.url)
@@ -111,7 +110,7 @@ struct Detail {
     instance_id: String,
 }
 
-/// Shapes from "Monitor Amazon EC2 events" of EC2's user guide.
+/// The shapes come from "Monitor Amazon EC2 events" in EC2's user guide.
 fn parse(body: &str) -> Option<Event> {
     let envelope: Envelope = serde_json::from_str(body).ok()?;
     let announced = |kind| {
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ec2_s_or_cannot_be_read_interrupts_nothing() {
+    fn messages_that_are_not_from_ec2_or_not_readable_are_ignored() {
         let warning = "EC2 Spot Instance Interruption Warning";
         assert_eq!(parse(&body("aws.health", warning)), None);
         assert_eq!(parse(&body("aws.ec2", "AWS API Call via CloudTrail")), None);

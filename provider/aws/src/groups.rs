@@ -1,4 +1,4 @@
-//! Security groups: the pool's own, and the rules in them.
+//! Security groups of pools, and their rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use provider_core::{Group, GroupRules};
 use crate::tagging::{filter, tag_specification, tag_value};
 use crate::{AwsEc2, Ec2Error, GroupRequest};
 
-/// EC2's largest page.
+/// The largest page that EC2 allows.
 const PAGE: i32 = 1000;
-/// EC2's bound on the values of one filter.
+/// The most values that EC2 allows in one filter.
 const FILTER_VALUES: usize = 200;
 const SSH: i32 = 22;
-/// EC2's word for every protocol.
+/// EC2's name for all protocols.
 const ALL: &str = "-1";
 
 impl AwsEc2 {
@@ -32,7 +32,7 @@ impl AwsEc2 {
             let page = page.map_err(|e| Ec2Error::of("DescribeSecurityGroups", &e))?;
             listed.extend(page.security_groups.unwrap_or_default());
         }
-        // Only what has to be taken away is asked for rule by rule.
+        // The ids of rules are needed only for groups with rules to revoke.
         let widened = listed.iter().filter(|group| !is_own(group));
         let ids: Vec<String> = widened
             .filter_map(|g| g.group_id().map(Into::into))
@@ -106,7 +106,7 @@ impl AwsEc2 {
             Err(error) if error.is_duplicate() => {}
             answer => return answer,
         }
-        // EC2 refuses the whole call when one of its rules exists already.
+        // EC2 refuses the whole call if one of its rules exists already.
         for permission in permissions {
             match self.authorize(group_id, vec![permission]).await {
                 Err(error) if !error.is_duplicate() => return Err(error),
@@ -186,7 +186,7 @@ fn read(
     Some(found)
 }
 
-/// Whether a group has none but rules of the two kinds that the provider makes.
+/// Whether a group has only rules of the two kinds that the provider makes.
 fn is_own(group: &SecurityGroup) -> bool {
     let id = group.group_id().unwrap_or_default();
     group.ip_permissions().iter().all(|permission| {
@@ -200,7 +200,7 @@ fn is_own(group: &SecurityGroup) -> bool {
     })
 }
 
-/// SSH from somewhere.
+/// The networks of an SSH rule. Empty for any other rule.
 fn ssh_cidrs(permission: &IpPermission) -> impl Iterator<Item = String> {
     let is_ssh = (
         permission.ip_protocol(),
@@ -211,13 +211,13 @@ fn ssh_cidrs(permission: &IpPermission) -> impl Iterator<Item = String> {
     ranges.filter_map(|range| range.cidr_ip().map(Into::into))
 }
 
-/// Everything among the members.
+/// Whether a rule allows all traffic among the members of the group.
 fn has_members(permission: &IpPermission, group_id: &str) -> bool {
     let mut groups = permission.user_id_group_pairs().iter();
     permission.ip_protocol() == Some(ALL) && groups.any(|g| g.group_id() == Some(group_id))
 }
 
-/// A rule is one of the two kinds that the provider makes, or somebody else's.
+/// Whether a rule is of neither kind that the provider makes.
 fn is_foreign(rule: &SecurityGroupRule, group_id: &str) -> bool {
     let is_ssh = (rule.ip_protocol(), rule.from_port(), rule.to_port())
         == (Some("tcp"), Some(SSH), Some(SSH));

@@ -1,4 +1,4 @@
-//! Instances: listing them, and what of EC2's answer matters.
+//! Lists of instances, reduced to the fields that the provider needs.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use provider_core::{Instance, InstanceState, Market, Offering};
 use crate::tagging::{filter, tag_value};
 use crate::{Ec2Error, TagKeys};
 
-/// Half of EC2's largest page: an answer is parsed whole, and an instance takes tens
-/// of times as much in it as what is kept. AWS throttles calls without pages harder.
+/// Half of EC2's largest page. The SDK parses a whole answer at once, in which an instance takes
+/// tens of times as much memory as afterwards. AWS throttles calls without pages more strictly.
 const PAGE: i32 = 500;
-/// Characters of a tag's value ("Tag restrictions" in the Amazon EC2 User Guide).
+/// The most characters of a tag's value ("Tag restrictions" in the Amazon EC2 User Guide).
 const TAG_VALUE_LIMIT: usize = 256;
 
-/// Lists instances, each as `keep` has it: a page of AWS's answer, which is many
-/// times as large, is gone before the next one comes.
+/// Lists instances and maps each one with `keep`. A page of AWS's answer is many times as large as
+/// its result, and is freed before the next page is fetched.
 pub(crate) async fn list<T>(
     client: &Client,
     keys: &TagKeys,
@@ -42,9 +42,8 @@ pub(crate) async fn list<T>(
     Ok(found)
 }
 
-/// Names AND with each other in one call, so each has a call of its own. With a
-/// filter that hardly anything passes the answer is small however many
-/// instances there are.
+/// EC2 combines the filters of one call with AND, so each filter has a call of its own. Hardly any
+/// instance passes such a filter, so the answer is small however many instances there are.
 pub(crate) async fn impaired(client: &Client) -> Result<BTreeSet<String>, Ec2Error> {
     let mut impaired = BTreeSet::new();
     for name in ["instance-status.status", "system-status.status"] {
@@ -66,8 +65,8 @@ pub(crate) async fn impaired(client: &Client) -> Result<BTreeSet<String>, Ec2Err
     Ok(impaired)
 }
 
-/// The instance, or nothing when it lacks the tags of a pool: then it is not the
-/// provider's, whatever else it carries.
+/// The instance, or `None` if it lacks the tags of a pool. It is not the provider's then, whatever
+/// else it carries.
 pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instance> {
     let tag = |key| tag_value(instance.tags(), key);
     let market = match instance.instance_lifecycle() {
@@ -103,8 +102,8 @@ pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instanc
     })
 }
 
-/// What an agent says, as far as a tag of EC2 can hold it: an empty one says nothing,
-/// and a longer one is no answer of EC2's.
+/// The agent's text, if a tag of EC2 can hold it. An empty text says nothing, and a longer one does
+/// not come from EC2.
 fn said(text: &str) -> Option<String> {
     let is_said = !text.is_empty() && text.chars().count() <= TAG_VALUE_LIMIT;
     is_said.then(|| text.to_owned())
@@ -161,7 +160,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_an_agent_says_is_passed_on_word_for_word_or_not_at_all() {
+    fn an_agents_report_is_passed_on_unchanged_or_not_at_all() {
         let long = "x".repeat(TAG_VALUE_LIMIT);
         let too_long = "x".repeat(TAG_VALUE_LIMIT + 1);
         let pool = [("pool", "uid"), ("launch", "7")];
@@ -182,7 +181,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_instance_without_every_tag_is_nobodys_to_touch() {
+    fn an_instance_that_lacks_a_tag_is_never_touched() {
         for tags in [
             &[("launch", "7")][..],
             &[("pool", "uid")],

@@ -1,5 +1,5 @@
-//! Starting instances, by EC2 Fleet of type `instant`: one attempt, instances and
-//! refusals in one answer.
+//! Starts instances by EC2 Fleet of type `instant`: one attempt, with instances and refusals in one
+//! answer.
 
 use aws_sdk_ec2::types::{
     CreateFleetError, CreateFleetInstance, DefaultTargetCapacityType,
@@ -22,7 +22,7 @@ impl AwsEc2 {
         let answer = self
             .client
             .create_fleet()
-            // The SDK makes one up for RunInstances, and none here.
+            // The SDK generates a token for RunInstances, but not for CreateFleet.
             .client_token(&request.token)
             .r#type(FleetType::Instant)
             .target_capacity_specification(capacity(request))
@@ -66,7 +66,7 @@ fn capacity(request: &LaunchRequest) -> TargetCapacitySpecificationRequest {
         .build()
 }
 
-/// No maximum price: AWS advises against it, the on-demand price bounds it.
+/// There is no maximum price: AWS advises against it, and the on-demand price is the upper bound.
 fn spot_options() -> SpotOptionsRequest {
     SpotOptionsRequest::builder()
         .allocation_strategy(SpotAllocationStrategy::PriceCapacityOptimized)
@@ -80,8 +80,7 @@ fn on_demand_options() -> OnDemandOptionsRequest {
         .build()
 }
 
-/// The zone is named beside its subnet: an error repeats the override, and then says
-/// where it comes from.
+/// The zone is set beside its subnet. EC2's errors repeat the override, so they name the zone then.
 fn overrides(request: &LaunchRequest) -> Vec<FleetLaunchTemplateOverridesRequest> {
     let places = request.places.iter().zip(0_u32..);
     places
@@ -125,7 +124,7 @@ fn refusal(error: &CreateFleetError, request: &LaunchRequest) -> (Offering, Refu
     )
 }
 
-/// What an answer is about; the first thing asked for where it does not say.
+/// The offering that an answer names. If it names none, the first offering of the request.
 fn offering(named: Option<&FleetLaunchTemplateOverrides>, request: &LaunchRequest) -> Offering {
     let is_named = |place: &&crate::LaunchPlace| {
         named.is_some_and(|o| {

@@ -1,9 +1,8 @@
 //! The EC2 API behind a narrow port.
 //!
-//! [`Ec2`] is all that the controller may ask of AWS; [`AwsEc2`] asks it through
-//! aws-sdk-ec2, whose only user this crate is. [`connect`] builds one from
-//! credentials and an endpoint. Every error is an [`Ec2Error`], classified by
-//! one table.
+//! [`Ec2`] lists every call that the controller may make to AWS. [`AwsEc2`] implements it with
+//! aws-sdk-ec2; no other crate uses that SDK. [`connect`] builds a client from credentials and an
+//! endpoint. Every error is an [`Ec2Error`], and one table gives its class.
 
 mod adapter;
 mod batcher;

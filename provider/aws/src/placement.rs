@@ -1,5 +1,4 @@
-//! What a launch needs to know of the region: zones that sell a type, subnets,
-//! images.
+//! The data about a region that a launch needs: zones that offer a type, subnets, and images.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What the controller may ask of EC2.
+//! The calls that the controller may make to EC2.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,44 +13,44 @@ use crate::Ec2Error;
 /// EC2 tags by key.
 pub type Tags = BTreeMap<String, String>;
 
-/// The tag keys by which a pool's resources are recognised.
+/// The tag keys that identify a pool's resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagKeys {
-    /// Holds the control plane's identity.
+    /// Key of the tag with the control plane's identity.
     pub cluster: &'static str,
-    /// Holds the pool's UID.
+    /// Key of the tag with the pool's UID.
     pub pool_uid: &'static str,
-    /// Holds the launch's number.
+    /// Key of the tag with the number of the launch.
     pub launch: &'static str,
-    /// Holds the launch template's generation.
+    /// Key of the tag with the generation of the launch template.
     pub generation: &'static str,
-    /// Holds the UID of the lease that has the instance.
+    /// Key of the tag with the UID of the lease that has the instance.
     pub lease: &'static str,
-    /// Holds the digest of what the lease has it tagged with.
+    /// Key of the tag with the digest of the tags that the lease sets.
     pub lease_digest: &'static str,
-    /// Holds what the instance's agent says of its use.
+    /// Key of the tag with the report of the instance's agent about its use.
     pub activity: &'static str,
-    /// Holds the instance's SSH host key.
+    /// Key of the tag with the instance's SSH host key.
     pub host_key: &'static str,
-    /// Holds a home volume's number, or a snapshot's.
+    /// Key of the tag with the number of a home volume or snapshot.
     pub home: &'static str,
-    /// Holds the volume that a home volume is a copy of.
+    /// Key of the tag with the id of the volume that a home volume is a copy of.
     pub home_copy_of: &'static str,
-    /// Marks a home volume that outlives its pool.
+    /// Key of the tag that marks a home volume as one that outlives its pool.
     pub home_kept: &'static str,
 }
 
-/// One region of EC2, seen with one set of credentials.
+/// One region of EC2, with one set of credentials.
 ///
-/// Every method is one logical operation: pages are fetched to their end, and
-/// the SDK repeats what is safe to repeat.
+/// Every method is one logical operation: it fetches all pages, and the SDK repeats what is safe to
+/// repeat.
 #[async_trait]
 pub trait Ec2: Send + Sync {
-    /// Every instance that carries this control plane's tag, dead ones too. Those
-    /// that are as they were are the known ones.
+    /// Every instance with this control plane's tag, including terminated ones. An instance that
+    /// has not changed is returned as the `Arc` in `known`.
     async fn instances(&self, known: &Known) -> Result<Vec<Arc<Instance>>, Ec2Error>;
 
-    /// Those of `ids` that exist and carry this control plane's tag, as of now.
+    /// The instances of `ids` that exist and carry this control plane's tag, from a fresh describe.
     /// Ids that EC2 does not know are left out.
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error>;
 
@@ -61,62 +61,62 @@ pub trait Ec2: Send + Sync {
         launch: u64,
     ) -> Result<Vec<Instance>, Ec2Error>;
 
-    /// Those that fail EC2's status checks, of the instance or of its host, by id;
-    /// instances of others among them.
+    /// The ids of the instances that fail EC2's status checks, of the instance or of its host.
+    /// Instances of others are included.
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error>;
 
     /// Starts instances. The same token gives the same instances.
     async fn launch(&self, request: &LaunchRequest) -> Result<Answer, Ec2Error>;
 
-    /// Creates a launch template, unless there is one of that name.
+    /// Creates a launch template, unless one of that name exists.
     async fn create_template(&self, request: &TemplateRequest) -> Result<(), Ec2Error>;
 
-    /// Deletes a launch template of this control plane, if there is one.
+    /// Deletes a launch template of this control plane, if it exists.
     async fn delete_template(&self, name: &str) -> Result<(), Ec2Error>;
 
-    /// Terminates instances. Callers check ownership on a fresh describe.
+    /// Terminates instances. The caller checks ownership on a fresh describe.
     async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error>;
 
-    /// Sets tags of an instance or a volume. Callers check ownership.
+    /// Sets tags of an instance or a volume. The caller checks ownership.
     async fn tag(&self, id: &str, tags: &Tags) -> Result<(), Ec2Error>;
 
     /// Every home volume that carries this control plane's tag.
     async fn volumes(&self) -> Result<Vec<Volume>, Ec2Error>;
 
-    /// The home volumes of one pool, as of now.
+    /// The home volumes of one pool, from a fresh describe.
     async fn volumes_of(&self, pool_uid: &str) -> Result<Vec<Volume>, Ec2Error>;
 
-    /// Makes an encrypted gp3 volume. The same token gives the same volume.
+    /// Creates an encrypted gp3 volume. The same token gives the same volume.
     async fn create_volume(&self, request: &VolumeRequest) -> Result<Volume, Ec2Error>;
 
-    /// Attaches a volume. Callers check ownership and that nothing has it.
+    /// Attaches a volume. The caller checks ownership, and that no instance has the volume.
     async fn attach_volume(&self, volume_id: &str, instance_id: &str) -> Result<(), Ec2Error>;
 
-    /// Makes a volume larger. Callers check ownership.
+    /// Makes a volume larger. The caller checks ownership.
     async fn grow_volume(&self, volume_id: &str, size_gib: u32) -> Result<(), Ec2Error>;
 
-    /// Deletes a volume. Callers check ownership on a fresh describe.
+    /// Deletes a volume. The caller checks ownership on a fresh describe.
     async fn delete_volume(&self, volume_id: &str) -> Result<(), Ec2Error>;
 
-    /// The snapshots of a pool's homes, as of now.
+    /// The snapshots of a pool's homes, from a fresh describe.
     async fn snapshots_of(&self, pool_uid: &str) -> Result<Vec<VolumeSnapshot>, Ec2Error>;
 
-    /// Begins a snapshot. EC2 has no token for it: each call makes another one.
+    /// Starts a snapshot. EC2 has no token for this: each call makes another snapshot.
     async fn create_snapshot(&self, request: &SnapshotRequest) -> Result<VolumeSnapshot, Ec2Error>;
 
-    /// Deletes a snapshot. Callers check ownership.
+    /// Deletes a snapshot. The caller checks ownership.
     async fn delete_snapshot(&self, snapshot_id: &str) -> Result<(), Ec2Error>;
 
     /// Every security group that carries this control plane's tag.
     async fn groups(&self) -> Result<Vec<Group>, Ec2Error>;
 
-    /// Creates a security group without rules and answers its id.
+    /// Creates a security group without rules, and returns its id.
     async fn create_group(&self, request: &GroupRequest) -> Result<String, Ec2Error>;
 
     /// Adds ingress rules.
     async fn authorize(&self, group_id: &str, rules: &GroupRules) -> Result<(), Ec2Error>;
 
-    /// Takes ingress rules away, those of `rules` and those of the given ids.
+    /// Removes ingress rules: those of `rules`, and those with the given ids.
     async fn revoke(
         &self,
         group_id: &str,
@@ -127,37 +127,36 @@ pub trait Ec2: Send + Sync {
     /// Deletes a security group.
     async fn delete_group(&self, group_id: &str) -> Result<(), Ec2Error>;
 
-    /// The zones that offer each of `types`; a type that no zone offers is
-    /// missing.
+    /// The zones that offer each of `types`. A type that no zone offers is missing.
     async fn zones_by_type(
         &self,
         types: &[String],
     ) -> Result<BTreeMap<String, BTreeSet<String>>, Ec2Error>;
 
-    /// The machine image, where this account can see it.
+    /// The machine image. `None` if this account cannot see it.
     async fn image(&self, id: &str) -> Result<Option<Image>, Ec2Error>;
 
-    /// The subnets of these ids, or the default subnets of the region.
+    /// The subnets with these ids, or the default subnets of the region.
     async fn subnets(&self, ids: Option<&[String]>) -> Result<Vec<Subnet>, Ec2Error>;
 }
 
-/// What an earlier list showed. Of thousands of instances hardly one differs from
-/// one list to the next: those that do not are kept instead of their copies, so that
-/// memory is neither needed twice nor scattered.
+/// The instances of an earlier list. Among thousands of instances hardly one changes between two
+/// lists. Unchanged ones are kept instead of their new copies, so that memory is neither used twice
+/// nor fragmented.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     by_id: Vec<Arc<Instance>>,
 }
 
 impl Known {
-    /// Knows these.
+    /// Takes the instances of an earlier list.
     pub fn new(instances: impl Iterator<Item = Arc<Instance>>) -> Self {
         let mut by_id: Vec<_> = instances.collect();
         by_id.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         Self { by_id }
     }
 
-    /// The known one, if it is the same.
+    /// The known instance if it is equal to `instance`; otherwise `instance` itself.
     pub fn share(&self, instance: Instance) -> Arc<Instance> {
         let found = self
             .by_id
@@ -190,21 +189,21 @@ pub struct Subnet {
     pub vpc_id: String,
 }
 
-/// Instances to start.
+/// A request to start instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchRequest {
     /// EC2's idempotency token.
     pub token: String,
     /// The launch template's name.
     pub template: String,
-    /// How many.
+    /// The number of instances.
     pub count: u32,
-    /// Which market.
+    /// The market to buy on.
     pub market: Market,
-    /// What AWS may choose from, most wanted first.
+    /// The types and zones that AWS may choose from, most preferred first.
     pub places: Vec<LaunchPlace>,
-    /// Tags for the instances and their volumes, set by the launch itself: there
-    /// is no moment in which an instance exists and nobody owns it.
+    /// Tags for the instances and their volumes. The launch itself sets them, so no instance ever
+    /// exists without an owner.
     pub tags: Tags,
 }
 
@@ -219,19 +218,19 @@ pub struct LaunchPlace {
     pub subnet_id: String,
 }
 
-/// What came of a launch that EC2 accepted.
+/// EC2's answer to a launch that it accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The instances; fewer than asked for where some were refused.
+    /// The launched instances: fewer than requested if EC2 refused some.
     pub launched: Vec<Launched>,
-    /// What was refused, by offering.
+    /// The refusals, by offering.
     pub refusals: Vec<(Offering, Refusal)>,
 }
 
-/// A launch template: what instances have in common.
+/// A launch template: the settings that its instances share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateRequest {
-    /// Unique in the region; the same name is the same content.
+    /// Unique in the region. The same name means the same content.
     pub name: String,
     /// Security groups, of the subnets' VPC.
     pub group_ids: Vec<String>,
@@ -243,48 +242,48 @@ pub struct TemplateRequest {
     pub root_volume_size_gib: Option<i32>,
     /// Name of an IAM instance profile.
     pub iam_instance_profile: Option<String>,
-    /// Whether instances can read their tags at the metadata service.
+    /// Whether instances can read their tags from the metadata service.
     pub shows_tags: bool,
     /// The template's own tags.
     pub tags: Tags,
 }
 
-/// A home volume to make.
+/// A request for a home volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeRequest {
     /// EC2's idempotency token.
     pub token: String,
-    /// Where.
+    /// The availability zone.
     pub zone: String,
-    /// How large.
+    /// The size in GiB.
     pub size_gib: u32,
-    /// What is in it at first; nothing when unset.
+    /// The snapshot with the volume's first content. If unset, the volume is empty.
     pub snapshot_id: Option<String>,
-    /// Set by the creation itself.
+    /// The volume's tags. The creation itself sets them.
     pub tags: Tags,
 }
 
-/// A snapshot to begin.
+/// A request for a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotRequest {
-    /// Of what.
+    /// EC2's id of the volume.
     pub volume_id: String,
-    /// For people.
+    /// A description for people.
     pub description: String,
-    /// Set by the creation itself.
+    /// The snapshot's tags. The creation itself sets them.
     pub tags: Tags,
 }
 
-/// A security group to create.
+/// A request for a security group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRequest {
     /// Unique within the VPC.
     pub name: String,
-    /// For people.
+    /// A description for people.
     pub description: String,
-    /// Where.
+    /// The VPC of the group.
     pub vpc_id: String,
-    /// Set by the creation itself.
+    /// The group's tags. The creation itself sets them.
     pub tags: Tags,
 }
 
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_change_is_held_once_and_what_did_is_seen() {
+    fn unchanged_instances_are_kept_once_and_changed_ones_are_seen() {
         let ids = ["i-3", "i-1", "i-2"];
         let before = ids.map(|id| Arc::new(instance(id, InstanceState::Pending)));
         let known = Known::new(before.iter().cloned());

@@ -1,5 +1,5 @@
-//! Credentials as a Secret holds them: one profile in INI form, as AWS's own
-//! tools and upbound's provider write it.
+//! Credentials as a Secret holds them: one profile in INI form, as AWS's own tools and upbound's
+//! provider write it.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct StaticCredentials {
     pub session_token: Option<String>,
 }
 
-/// Shows the key's id alone, so that no log can hold the secret.
+/// Prints only the key's id, so that no log can hold the secret.
 impl fmt::Debug for StaticCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StaticCredentials")
@@ -23,7 +23,7 @@ impl fmt::Debug for StaticCredentials {
     }
 }
 
-/// Why a profile cannot be used. No variant holds any of its text.
+/// Why a profile cannot be used. No variant holds any text of the profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// A line is neither a section, a comment nor `key = value`.

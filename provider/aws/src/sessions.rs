@@ -1,7 +1,7 @@
-//! Sessions: credentials that STS or EKS's agent gives for a while.
+//! Sessions: temporary credentials from STS or from EKS's agent.
 //!
-//! The SDK's own providers for STS take no endpoint, and pass no transitive tags
-//! on. Its client caches what these give until shortly before it expires.
+//! The SDK's own providers for STS take no endpoint, and do not pass transitive tags on. The SDK's
+//! client caches these credentials until shortly before they expire.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -15,14 +15,14 @@ use provider_core::ErrorClass;
 use crate::Ec2Error;
 use crate::credentials::{Role, Token, WebIdentity};
 
-/// How AWS's logs name sessions of this provider. One name for all of them: what
-/// AWS says of a session becomes a condition's message, which must not flap.
+/// The name of this provider's sessions in AWS's logs. It is the same for all sessions: AWS's
+/// messages about a session become a condition's message, which must not flap.
 const SESSION: &str = "provider-gpu-spot";
 
-/// Exchanges a token.
+/// Exchanges a web identity token for a role's session.
 #[derive(Debug)]
 pub(crate) struct ByToken {
-    /// Does not sign: the token is the proof.
+    /// Does not sign requests: the token is the proof.
     pub(crate) sts: aws_sdk_sts::Client,
     pub(crate) identity: WebIdentity,
 }
@@ -58,10 +58,10 @@ impl ProvideCredentials for ByToken {
     }
 }
 
-/// Assumes a role by other credentials.
+/// Assumes a role with other credentials.
 #[derive(Debug)]
 pub(crate) struct ByRole {
-    /// Signs with those credentials.
+    /// Signs requests with those credentials.
     pub(crate) sts: aws_sdk_sts::Client,
     pub(crate) role: Role,
 }
@@ -101,8 +101,8 @@ impl ProvideCredentials for ByRole {
     }
 }
 
-/// Asks EKS's Pod Identity agent, which the pod's environment names. The SDK's
-/// provider refuses agents that are neither EKS's nor reached by TLS.
+/// Asks EKS's Pod Identity agent at the address from the pod's environment. The SDK's provider
+/// refuses agents that are neither EKS's nor reached by TLS.
 #[derive(Debug)]
 pub(crate) struct ByPod {
     agent: EcsCredentialsProvider,
@@ -130,7 +130,7 @@ impl ProvideCredentials for ByPod {
     }
 }
 
-/// The agent's refusal, under the operation that it asks of AWS for the pod.
+/// The agent's refusal, reported under the operation that the agent calls at AWS for the pod.
 fn of_agent(error: &CredentialsError) -> Ec2Error {
     let refused = matches!(
         error,
@@ -178,7 +178,7 @@ fn credentials(
     ))
 }
 
-/// [`Ec2Error::of`] finds it again in the error of the call that needed the
+/// Wraps an error so that [`Ec2Error::of`] finds it in the error of the call that needed the
 /// credentials.
 fn failed(error: Ec2Error) -> CredentialsError {
     CredentialsError::provider_error(error)

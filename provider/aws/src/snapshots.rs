@@ -6,7 +6,7 @@ use provider_core::{SnapshotState, VolumeSnapshot};
 use crate::tagging::{tag_specification, tag_value};
 use crate::{AwsEc2, Ec2Error, SnapshotRequest, TagKeys};
 
-/// EC2's largest page.
+/// The largest page that EC2 allows.
 const PAGE: i32 = 1000;
 
 impl AwsEc2 {
@@ -17,7 +17,7 @@ impl AwsEc2 {
         let mut pages = self
             .client
             .describe_snapshots()
-            // Without an owner EC2 looks through everybody's public ones.
+            // Without an owner, EC2 searches everybody's public snapshots.
             .owner_ids("self")
             .filters(self.ours())
             .filters(self.of_homes())
@@ -66,7 +66,7 @@ impl AwsEc2 {
     }
 }
 
-/// The snapshot, or nothing when it lacks the tags of a pool's home.
+/// The snapshot, or `None` if it lacks the tags of a pool's home.
 fn read(snapshot: &types::Snapshot, keys: &TagKeys) -> Option<VolumeSnapshot> {
     let tag = |key| tag_value(snapshot.tags(), key);
     Some(VolumeSnapshot {
@@ -77,7 +77,7 @@ fn read(snapshot: &types::Snapshot, keys: &TagKeys) -> Option<VolumeSnapshot> {
         state: match snapshot.state()? {
             types::SnapshotState::Completed => SnapshotState::Completed,
             types::SnapshotState::Error => SnapshotState::Error,
-            // What is in the archive, or comes back from it, cannot be read yet.
+            // A snapshot in the archive, or one that is being restored from it, cannot be read yet.
             _ => SnapshotState::Pending,
         },
     })

@@ -1,4 +1,4 @@
-//! Launch templates: what the instances of a generation have in common.
+//! Launch templates: the settings that the instances of a generation share.
 
 use aws_sdk_ec2::types::{
     LaunchTemplateBlockDeviceMappingRequest, LaunchTemplateEbsBlockDeviceRequest,
@@ -68,14 +68,14 @@ fn content(request: &TemplateRequest) -> RequestLaunchTemplateData {
         .set_iam_instance_profile(profile)
         .set_security_group_ids(Some(request.group_ids.clone()))
         .metadata_options(metadata_options(request.shows_tags))
-        // A spot instance of one request cannot stop, and an on-demand one that its
-        // user shuts down must not go on costing a disk.
+        // A spot instance of a one-time request cannot stop. An on-demand instance that its user
+        // shuts down must not cost a disk any longer.
         .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate)
         .block_device_mappings(root_volume(request))
         .build()
 }
 
-/// `IMDSv2` alone, and not from behind a container's bridge.
+/// Allows `IMDSv2` only, and no access from behind a container's bridge.
 fn metadata_options(shows_tags: bool) -> LaunchTemplateInstanceMetadataOptionsRequest {
     let tags = if shows_tags {
         LaunchTemplateInstanceMetadataTagsState::Enabled

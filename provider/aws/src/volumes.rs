@@ -1,4 +1,4 @@
-//! Home volumes: listing them, and what becomes of them.
+//! Home volumes: lists of them, and changes to them.
 
 use aws_sdk_ec2::types::{self, Filter, ResourceType, VolumeAttachmentState, VolumeType};
 use provider_core::{Attachment, Volume, VolumeState};
@@ -6,10 +6,10 @@ use provider_core::{Attachment, Volume, VolumeState};
 use crate::tagging::{tag_specification, tag_value};
 use crate::{AwsEc2, Ec2Error, TagKeys, VolumeRequest};
 
-/// Where an instance finds its home. EC2 gives the name to a link of udev's, whatever
-/// the kernel calls the disk.
+/// The device name of the home. EC2 makes udev create a link with this name, whatever name the
+/// kernel gives the disk.
 const DEVICE: &str = "/dev/sdf";
-/// EC2's largest page.
+/// The largest page that EC2 allows.
 const PAGE: i32 = 500;
 
 impl AwsEc2 {
@@ -43,7 +43,8 @@ impl AwsEc2 {
             .send()
             .await
             .map_err(|e| Ec2Error::of("CreateVolume", &e))?;
-        // The answer of a creation has no attachment; what it lacks besides is known.
+        // The answer to a creation has no attachment. The other missing fields are known from the
+        // request.
         let made = types::Volume::builder()
             .set_volume_id(answer.volume_id)
             .availability_zone(&request.zone)
@@ -96,8 +97,8 @@ impl AwsEc2 {
     }
 }
 
-/// The volume, or nothing when it lacks the tags of a pool's home: then it is not the
-/// provider's, whatever else it carries.
+/// The volume, or `None` if it lacks the tags of a pool's home. It is not the provider's then,
+/// whatever else it carries.
 fn read(volume: &types::Volume, keys: &TagKeys) -> Option<Volume> {
     let tag = |key| tag_value(volume.tags(), key);
     let attached = volume.attachments().iter();
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_is_read_with_who_has_it() {
+    fn a_home_is_read_with_its_attachment() {
         let home = read(&attached(VolumeAttachmentState::Attached), &KEYS).unwrap();
         assert_eq!((home.number, home.size_gib), (3, 10));
         assert!(home.attachment.unwrap().is_attached);

@@ -1,4 +1,4 @@
-//! From a `providerConfigRef` to credentials and an endpoint.
+//! Resolves a `providerConfigRef` to credentials and an endpoint.
 
 mod config;
 mod config_name;
@@ -22,24 +22,24 @@ pub use origin::Origin;
 use config::Config;
 use secret::Kept;
 
-/// Tells one access from another.
+/// A digest that distinguishes one access from another.
 pub type Fingerprint = [u8; 32];
 
-/// Access to AWS, and a fingerprint that changes when it does.
+/// Access to AWS, and a fingerprint that changes when the access does.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// How AWS is reached.
+    /// The credentials, roles and endpoint.
     pub access: Access,
     /// Queues with EC2's events, by region.
     pub queues: BTreeMap<String, String>,
-    /// Equal for equal access. Holds no secret that could be read back.
+    /// Equal for equal access. No secret can be read back from it.
     pub fingerprint: Fingerprint,
-    /// Where the access comes from, for those who have to mend it.
+    /// The objects that the access comes from, for messages to the person who has to correct it.
     pub origin: Origin,
 }
 
-/// Reads the configuration that a pool of `namespace` refers to, and the Secret
-/// that it names.
+/// Reads the configuration that a pool of `namespace` refers to, and the Secret that the
+/// configuration names.
 pub async fn resolve(
     client: &Client,
     namespace: &str,
@@ -67,7 +67,7 @@ pub async fn resolve(
     })
 }
 
-/// Who asks, from the configuration, its Secret and the pod's environment.
+/// The credentials from the configuration, its Secret and the pod's environment.
 fn credentials(
     config: &Config,
     kept: Option<&Kept>,
@@ -111,7 +111,7 @@ fn credentials(
     }
 }
 
-/// The token, where the configuration says where it is.
+/// The web identity token from the place that the configuration names.
 fn token(
     config: &Config,
     wanted: &WebIdentity,

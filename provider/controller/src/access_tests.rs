@@ -96,7 +96,7 @@ fn a_pod_without_an_identity_is_named_with_the_configuration_that_wants_it() {
 }
 
 #[test]
-fn another_chain_is_another_access() {
+fn another_chain_of_roles_is_another_access() {
     let chain = |external: &str| {
         let role = json!({"roleARN": TOKEN_ROLE, "externalID": external});
         let spec = json!({"credentials": {"source": "IRSA"}, "assumeRoleChain": [role]});

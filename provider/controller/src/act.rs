@@ -1,4 +1,5 @@
-//! Carries a plan out: the only place that changes anything in EC2.
+//! Carries out a pool's plan. Except for the sweeper, this is the only module that changes anything
+//! in EC2.
 
 mod groups;
 mod home;
@@ -22,17 +23,17 @@ use crate::validate::{Valid, template_name};
 /// Persists launches before EC2 is called.
 #[async_trait]
 pub trait WriteAhead: Send {
-    /// Writes `observed.launches` and `observed.launch_generation` where they
-    /// survive a crash. Fails where somebody else wrote since they were read,
-    /// even when nothing is different.
+    /// Writes `observed.launches` and `observed.launch_generation` to the pool's status, where they
+    /// survive a crash. The write fails if another client wrote since they were read, even if
+    /// nothing differs.
     async fn persist(&mut self, observed: &Observed) -> Result<(), kube::Error>;
 }
 
 /// Why an action failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    /// The API server refused: what was promised is not persisted, or nobody knows
-    /// whether a lease exists still.
+    /// The API server refused: the promises of the plan are not persisted, or it is unknown whether
+    /// a lease still exists.
     #[error(transparent)]
     Kube(#[from] kube::Error),
     /// EC2 refused something other than a launch.
@@ -40,61 +41,61 @@ pub enum ActError {
     Ec2(#[from] Ec2Error),
 }
 
-/// How the last launch of a plan went.
+/// The result of the last launch of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaunchOutcome {
     /// EC2 answered with every instance that was asked for.
     Launched,
-    /// EC2 refused, or nobody knows.
+    /// EC2 refused, or its answer is unknown.
     Refused {
-        /// What was asked for.
+        /// The offering that was asked for.
         offering: Offering,
-        /// What came back.
+        /// EC2's refusal.
         refusal: Refusal,
     },
 }
 
-/// Everything that acting needs.
+/// The input for carrying a plan out.
 pub struct Actor<'a, W> {
-    /// EC2, and what it refused of late.
+    /// EC2, and its unavailable offerings.
     pub region: &'a Region,
     /// The pool.
     pub pool: &'a SpotPool,
-    /// The valid spec; a deleted pool has none and launches nothing.
+    /// The valid spec. A deleted pool has none and launches nothing.
     pub valid: Option<&'a Valid>,
-    /// The tags of everything that is created.
+    /// The tags of every resource that is created.
     pub tags: Tags,
     /// The pool's leases.
     pub leasing: &'a Leasing,
-    /// Whether they exist still.
+    /// Tells whether the leases still exist.
     pub registry: &'a dyn Registry,
-    /// Where launches are persisted.
+    /// Persists launches.
     pub write_ahead: &'a mut W,
-    /// The clock.
+    /// The time of this pass.
     pub now: Timestamp,
 }
 
-/// What came of a plan.
+/// The results of a plan.
 #[derive(Debug, Default)]
 pub struct Acted {
-    /// For people.
+    /// The events for users.
     pub happened: Vec<Happened>,
-    /// How the last launch went, if there was one.
+    /// The result of the last launch, if there was one.
     pub launch: Option<LaunchOutcome>,
 }
 
-/// What was promised for the first time.
+/// The promises that were not in the status before.
 #[derive(Default)]
 struct Promised {
-    /// Numbers of launches.
+    /// The numbers of the launches.
     launches: BTreeSet<u64>,
-    /// UIDs of leases.
+    /// The UIDs of the leases.
     leases: BTreeSet<String>,
 }
 
 impl<W> Actor<'_, W> {
-    /// Those of the instances that are the pool's by a fresh describe, which `observed`
-    /// learns of.
+    /// Those of the instances that a fresh describe shows to be the pool's. The fresh states
+    /// replace those in `observed`.
     async fn look_closely(
         &self,
         ids: &[String],
@@ -116,8 +117,8 @@ impl<W> Actor<'_, W> {
 }
 
 impl<W: WriteAhead> Actor<'_, W> {
-    /// Carries out every action of the plan, in order, and notes each result in
-    /// `observed`. Stops at the first error that concerns more than one launch.
+    /// Carries out every action of the plan, in order, and notes each result in `observed`. It
+    /// stops at the first error that concerns more than one launch.
     pub async fn act(
         &mut self,
         plan: &Plan,
@@ -126,8 +127,8 @@ impl<W: WriteAhead> Actor<'_, W> {
     ) -> Result<(), ActError> {
         let plan = &self.fit(plan, observed).await?;
         forget(plan, observed);
-        // What goes makes room for what comes: nothing is promised before. Nothing
-        // goes by an old spec or status: the write tells whether they are the newest.
+        // Instances end before new ones are promised, because they make room. No instance ends
+        // because of an old spec or status: the write fails unless both are the newest.
         let ends = |action: &Action| matches!(action, Action::Terminate { .. });
         let is_deleted = self.pool.metadata.deletion_timestamp.is_some();
         if !is_deleted && plan.actions.iter().any(ends) {
@@ -172,10 +173,9 @@ impl<W: WriteAhead> Actor<'_, W> {
         self.delete_groups(plan, observed, acted).await
     }
 
-    /// The write-ahead: every launch and binding of the plan is persisted, in one
-    /// write, before the first call, and so are the launch templates. So is a launch
-    /// that is repeated: only the write tells whether the status that still holds it
-    /// is the newest.
+    /// The write-ahead: one write persists every launch, binding and launch template of the plan
+    /// before the first call. A repeated launch is written again, because only the write tells
+    /// whether the status that holds it is the newest.
     async fn persist_promises(
         &mut self,
         plan: &Plan,
@@ -222,7 +222,7 @@ impl<W: WriteAhead> Actor<'_, W> {
         Ok(())
     }
 
-    /// Terminates what a fresh describe shows to be this pool's and alive.
+    /// Terminates the planned instances that a fresh describe shows to be live and the pool's.
     async fn terminate(
         &self,
         plan: &Plan,
@@ -263,8 +263,8 @@ impl<W: WriteAhead> Actor<'_, W> {
     }
 }
 
-/// Comes before the write-ahead: one write strikes a launch off and promises its
-/// replacement, so that no status ever promises both.
+/// Removes forgotten launches. It comes before the write-ahead: one write removes a launch and
+/// promises its replacement, so that no status ever promises both.
 fn forget(plan: &Plan, observed: &mut Observed) {
     let forgotten = |number| {
         let of_number = Action::Forget { launch: number };
@@ -273,7 +273,7 @@ fn forget(plan: &Plan, observed: &mut Observed) {
     observed.launches.retain(|l| !forgotten(l.launch));
 }
 
-/// Notes a launch as persisted; answers whether it never was before.
+/// Notes a launch as persisted, and returns whether it is new.
 fn promise(launch: &Launch, observed: &mut Observed) -> bool {
     observed.launch_generation = observed.launch_generation.max(launch.launch);
     let mut persisted = observed.launches.iter_mut();

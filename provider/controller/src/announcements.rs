@@ -1,7 +1,7 @@
-//! What AWS announces: a queue of EC2's events, followed within a second.
+//! AWS's announcements: a queue of EC2's events, handled within a second.
 //!
-//! The queue makes the provider quicker, and is not relied on: a message may come
-//! twice, late, or to a provider that dies. What happened is seen by the observer.
+//! The queue makes the provider react faster, and nothing depends on it: a message may come twice,
+//! come late, or reach a provider that crashes. The observer sees every change too.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -15,12 +15,12 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::region::Region;
 
-/// Before the next call after one that failed.
+/// The time before the next call after a call that failed.
 const AFTER_ERROR: Duration = Duration::from_secs(10);
-/// How long after an event its effects are watched closely.
+/// How long after an event the provider polls its effects at the fast interval.
 const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
 
-/// Follows the queue until nobody uses the region any more.
+/// Reads the queue until no pool uses the region any more.
 pub async fn follow(
     region: Weak<Region>,
     queue: Arc<dyn Events>,
@@ -50,9 +50,9 @@ pub async fn follow(
     }
 }
 
-/// Remembers what was announced for instances of this control plane; the offering
-/// of an interrupted one rests, so that the replacement comes from elsewhere.
-/// Answers the pools that should look.
+/// Records the announcements about instances of this control plane. The offering of an interrupted
+/// instance becomes unavailable, so that the replacement comes from another offering. Returns the
+/// pools to reconcile.
 pub(crate) fn note<'a>(
     region: &Region,
     events: impl Iterator<Item = &'a Event>,

@@ -1,11 +1,10 @@
-//! New pools begin one after the other, as fast as EC2 takes them.
+//! Limits how fast new pools begin to the rate that EC2 grants.
 //!
-//! A pool of its own group needs a call each of `CreateSecurityGroup`,
-//! `AuthorizeSecurityGroupIngress`, `CreateLaunchTemplate` and `CreateFleet`, and
-//! EC2 grants 50 of each at once and five a second after that ("Request throttling
-//! for the Amazon EC2 API"). A thousand pools that begin at the same time spend most
-//! of their calls on being refused, and take the calls away that replace what AWS
-//! takes back. Pools that have begun wait for nobody.
+//! A pool with its own group needs one call each of `CreateSecurityGroup`,
+//! `AuthorizeSecurityGroupIngress`, `CreateLaunchTemplate` and `CreateFleet`. EC2 grants 50 of each
+//! at once, and five a second after that ("Request throttling for the Amazon EC2 API"). If a
+//! thousand pools begin at the same time, EC2 refuses most of their calls, and no calls are left
+//! for replacing reclaimed instances. Pools that have begun do not wait.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -18,12 +17,12 @@ use provider_core::RateLimiter;
 
 use crate::region::lock;
 
-/// Of EC2's 50: the rest is for pools that have begun.
+/// A part of EC2's 50: the rest is for pools that have begun.
 const BURST: i32 = 40;
-/// Of EC2's five a second, one in ten is for pools that have begun.
+/// Nine tenths of EC2's five a second: the rest is for pools that have begun.
 const EVERY: SignedDuration = SignedDuration::from_millis(222);
 
-/// The turns of new pools, by where they ask.
+/// The turns of new pools, by configuration and region.
 #[derive(Debug, Default)]
 pub struct Beginnings(Mutex<BTreeMap<Place, RateLimiter>>);
 
@@ -31,7 +30,7 @@ pub struct Beginnings(Mutex<BTreeMap<Place, RateLimiter>>);
 type Place = [String; 4];
 
 impl Beginnings {
-    /// When it is the pool's turn; at once for one that has begun.
+    /// The time of the pool's turn. It is now for a pool that has begun.
     pub fn turn(&self, pool: &SpotPool, now: Timestamp) -> Timestamp {
         let mut places = lock(&self.0);
         let turns = places
@@ -46,7 +45,7 @@ impl Beginnings {
     }
 }
 
-/// Whether it was reconciled before, or is not to begin any more.
+/// Whether the pool was reconciled before, or is being deleted.
 fn has_begun(pool: &SpotPool) -> bool {
     let status = pool.status.as_ref();
     pool.metadata.deletion_timestamp.is_some()

@@ -1,14 +1,14 @@
-//! How a pool's instances are reached, as its connection Secret tells it. Pure.
+//! The content of a pool's connection Secret. Pure.
 
 use api::pool::PoolInstance;
 use provider_runtime::connection::Details;
 
 const SSH_PORT: u16 = 22;
 
-/// The details of the instances that run, by slot, one line each. `endpoint` is
-/// the first one's address. Nothing runs: no details.
+/// The details of the running instances, by slot, one line each. `endpoint` is the first one's
+/// address. If no instance runs, there are no details.
 ///
-/// The user's name is the image's business, so `ssh` has none.
+/// The user's name depends on the image, so `ssh` has none.
 pub fn details(instances: &[PoolInstance]) -> Details {
     let running = || instances.iter().filter(|i| i.state == "running");
     let lines = |line: &dyn Fn(&PoolInstance) -> Option<String>| {
@@ -38,7 +38,7 @@ pub fn details(instances: &[PoolInstance]) -> Details {
     .collect()
 }
 
-/// The public address, or the private one where there is no other.
+/// The public address, or the private one if there is no public one.
 fn address(instance: &PoolInstance) -> Option<&str> {
     let public = instance.public_ip.as_deref();
     public.or(instance.private_ip.as_deref())
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_pool_leads_nobody_to_an_address_that_somebody_else_has() {
+    fn an_empty_pool_publishes_no_address() {
         assert!(details(&[instance(0, "terminated", Some("203.0.113.1"))]).is_empty());
     }
 }

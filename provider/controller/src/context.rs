@@ -1,4 +1,4 @@
-//! What reconciles share.
+//! The data that reconciles share.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -22,33 +22,33 @@ use crate::regions::Regions;
 /// The field manager and event source of this provider.
 pub const MANAGER: &str = "provider-gpu-spot";
 
-/// What reconciles share.
+/// The data that reconciles share.
 pub struct Context {
-    /// The API server.
+    /// The client of the API server.
     pub client: Client,
-    /// AWS.
+    /// The accounts and regions of AWS.
     pub regions: Regions,
-    /// Leases.
+    /// The leases of pools.
     pub leases: Leases,
-    /// Events.
+    /// The writer of events.
     pub events: Events,
-    /// How often a pool is looked at that nothing happens to.
+    /// How often a pool is polled for which no event arrives.
     pub intervals: Intervals,
-    /// How long the stages of a pool's life take.
+    /// Measures the stages of a pool's life.
     pub lifecycle: Lifecycle,
-    /// How its reconciles go.
+    /// Counts the reconciles of pools.
     pub reconciles: OfController,
-    /// When new pools begin.
+    /// The turns of new pools.
     pub beginnings: Beginnings,
-    /// Which configurations are in use.
+    /// The records of configurations in use.
     pub usages: Usages,
-    /// What configurations give access to.
+    /// The cache of resolved configurations.
     pub accesses: Known,
     held: Mutex<BTreeMap<String, Held>>,
 }
 
-/// A pool that EC2 refused for its spec or its permissions does not ask again at
-/// once, unless its spec or its access changes.
+/// The requests that a pool does not repeat yet, because EC2 refused them for its spec or its
+/// permissions. They end early when the spec or the access changes.
 struct Held {
     holds: Holds,
     generation: Option<i64>,
@@ -56,7 +56,7 @@ struct Held {
 }
 
 impl Context {
-    /// For one process.
+    /// Creates the context of a process.
     pub fn new(
         client: Client,
         events: Events,
@@ -80,7 +80,7 @@ impl Context {
         }
     }
 
-    /// What the pool does not ask EC2 for again yet.
+    /// The requests that the pool does not repeat yet.
     pub(crate) fn holds(&self, pool: &SpotPool, access: Fingerprint) -> Holds {
         let held = lock(&self.held);
         let of_pool = held.get(&pool.uid().unwrap_or_default());
@@ -90,7 +90,7 @@ impl Context {
         of_pool.map(|held| held.holds.clone()).unwrap_or_default()
     }
 
-    /// Keeps what the pool does not ask for again, as far as that is not over.
+    /// Stores the requests that the pool does not repeat yet, as far as they are not over.
     pub(crate) fn hold(
         &self,
         pool: &SpotPool,
@@ -112,7 +112,7 @@ impl Context {
         lock(&self.held).insert(uid, held);
     }
 
-    /// The pool is gone.
+    /// Removes everything about a pool that is gone.
     pub fn forget(&self, pool: &SpotPool) {
         let uid = pool.uid().unwrap_or_default();
         lock(&self.held).remove(&uid);

@@ -1,5 +1,5 @@
-//! The provider's controllers: pools, their leases, and the configurations that
-//! they use.
+//! The provider's controllers: for pools, for their leases, and for the configurations that they
+//! use.
 
 mod leases;
 
@@ -33,33 +33,33 @@ use crate::inventory::Inventory;
 use crate::reconcile::ReconcileError;
 use crate::turns::reconcile_in_turn;
 
-/// After a write that another one preceded.
+/// The time before the next reconcile after a conflict.
 const AFTER_CONFLICT: Duration = Duration::from_millis(200);
-/// After another refusal of the API server.
+/// The time before the next reconcile after another refusal of the API server.
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 
-/// Ends every controller, in order.
+/// Ends every controller in an orderly way.
 pub type Stop = Shared<BoxFuture<'static, ()>>;
 
-/// What the controllers are started with.
+/// The input of the controllers.
 pub struct Controllers {
-    /// The API server.
+    /// The client of the API server.
     pub client: Client,
-    /// Where it is said how they are.
+    /// The metrics and the readiness that the controllers report to.
     pub operations: Operations,
-    /// Counts their reconciles.
+    /// Counts the reconciles.
     pub reconciles: Reconciles,
-    /// Times their lives.
+    /// Measures the lives of resources.
     pub lifecycles: Lifecycles,
-    /// What reconciles of pools share.
+    /// The data that reconciles of pools share.
     pub context: Arc<Context>,
-    /// Pools reconciled at once.
+    /// The number of pools that are reconciled at once.
     pub concurrency: u16,
 }
 
 impl Controllers {
-    /// Runs them until `stop`. Each begins when its kinds are served. Pools that come
-    /// by `woken` are looked at again.
+    /// Runs the controllers until `stop`. Each one starts when its kinds are served. Pools that
+    /// arrive in `woken` are reconciled again.
     pub async fn run(self, woken: UnboundedReceiver<ObjectRef<SpotPool>>, stop: Stop) {
         let cluster_configs = self.protect::<ClusterProviderConfig>(stop.clone()).boxed();
         let configs = self.protect::<ProviderConfig>(stop.clone()).boxed();
@@ -109,13 +109,13 @@ impl Controllers {
         let context = self.context.clone();
         let (sender, changed) = mpsc::unbounded_channel();
         let tell = move |seen: Seen<'_, SpotPool>| match seen {
-            // A watch that begins anew tells it again.
+            // A watch that restarts reports this again.
             Seen::All => drop(seen_all.set(())),
-            // Nobody listens any more when the process stops.
+            // There is no receiver any more when the process stops.
             Seen::One(pool) => drop(sender.send(ObjectRef::from_obj(pool))),
             Seen::Gone(pool) => {
                 drop(sender.send(ObjectRef::from_obj(pool)));
-                // It may have gone without a reconcile.
+                // The pool may be gone without a reconcile.
                 context.forget(pool);
             }
         };
@@ -140,7 +140,7 @@ impl Controllers {
             .graceful_shutdown_on(stop)
             .run(reconcile_in_turn, requeue_after, self.context.clone())
             .for_each(|result| async {
-                // Conflicts and objects that are gone by now are everyday business.
+                // Conflicts, and objects that are gone by now, are expected.
                 if let Err(ControllerError::ReconcilerFailed(error, pool)) = result {
                     tracing::debug!(%pool, %error, "reconciling again");
                 }
@@ -149,7 +149,7 @@ impl Controllers {
     }
 }
 
-/// Returns when every kind is served that the controller of pools watches.
+/// Returns when the API server serves every kind that the controller of pools watches.
 async fn await_pools(client: &Client, readiness: &Readiness) {
     crds::await_served::<SpotPool>(client, readiness).await;
     crds::await_served::<ClusterProviderConfig>(client, readiness).await;
@@ -165,7 +165,7 @@ async fn is_over(something: impl Future<Output = ()>, stop: &Stop) -> bool {
     }
 }
 
-/// The pools that a changed configuration affects; it is read anew.
+/// The pools that use a changed configuration. The configuration is removed from the cache.
 fn affected<C: Resource<DynamicType = ()>>(
     kind: ProviderConfigKind,
     pools: &Store<SpotPool>,

@@ -1,4 +1,4 @@
-//! Between the API's shapes and the planner's.
+//! Converts between the API's types and the planner's.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use crate::home;
 use crate::numbers::{signed, small, unsigned};
 use crate::region::Snapshot;
 
-/// How long an instance fails EC2's checks before it counts as broken. A reboot
-/// takes minutes.
+/// How long an instance has to fail EC2's checks before it counts as impaired. A reboot takes
+/// minutes.
 const IMPAIRED_LIMIT: SignedDuration = SignedDuration::from_mins(5);
 
-/// What is, of one pool: EC2's lists, and what its status holds.
+/// The observed state of one pool, from EC2's lists and the pool's status.
 pub fn observed(
     pool_uid: &str,
     snapshot: &Snapshot,
@@ -68,8 +68,8 @@ pub fn observed(
     observed
 }
 
-/// Since when each instance of the pool fails EC2's checks: as its status says, or
-/// since this look.
+/// Since when each instance of the pool fails EC2's checks. The status tells it; a new failure
+/// begins with this look.
 pub fn impaired_since(
     snapshot: &Snapshot,
     status: &SpotPoolObservation,
@@ -84,7 +84,7 @@ pub fn impaired_since(
         .collect()
 }
 
-/// A launch, as a status holds it.
+/// A launch in the form of the status.
 pub fn launch_to_api(launch: &Launch) -> PoolLaunch {
     let market = launch.offerings.first().map_or(Market::Spot, |o| o.market);
     let offerings = launch.offerings.iter().map(|o| PoolOffering {
@@ -108,7 +108,7 @@ pub fn launch_to_api(launch: &Launch) -> PoolLaunch {
     }
 }
 
-/// An instance, as a status shows it.
+/// An instance in the form of the status.
 pub fn instance_to_api(instance: &Instance) -> PoolInstance {
     PoolInstance {
         id: instance.id.clone(),
@@ -133,7 +133,7 @@ pub fn instance_to_api(instance: &Instance) -> PoolInstance {
     }
 }
 
-/// An instance, as a status showed it; none where its state is no word of EC2's.
+/// An instance of the status. `None` if its state is not a name of EC2's.
 pub fn instance_from_api(pool_uid: &str, shown: &PoolInstance) -> Option<Instance> {
     Some(Instance {
         id: shown.id.clone(),
@@ -154,7 +154,7 @@ pub fn instance_from_api(pool_uid: &str, shown: &PoolInstance) -> Option<Instanc
     })
 }
 
-/// A resting offering, as a status shows it.
+/// An unavailable offering in the form of the status.
 pub fn unavailable_to_api(offering: &Offering, unavailable: &Unavailable) -> UnavailableOffering {
     UnavailableOffering {
         instance_type: offering.instance_type.clone(),
@@ -165,7 +165,7 @@ pub fn unavailable_to_api(offering: &Offering, unavailable: &Unavailable) -> Una
     }
 }
 
-/// What an instance of a status was bought as.
+/// The offering that an instance of the status was bought as.
 pub fn offering_of(instance: &PoolInstance) -> Offering {
     offering(
         &instance.instance_type,
@@ -199,7 +199,7 @@ fn notice_from_api(notice: &PoolNotice) -> Option<Notice> {
     NoticeKind::parse(&notice.kind).map(|kind| Notice { kind, at })
 }
 
-/// An announcement, as a status shows it.
+/// An announcement in the form of the status.
 pub fn notice_to_api(notice: &Notice) -> PoolNotice {
     PoolNotice {
         kind: notice.kind.as_str().to_owned(),

@@ -1,4 +1,4 @@
-//! EC2, with its calls counted.
+//! Counts the calls to EC2.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,12 +11,11 @@ use provider_aws::{
 use provider_core::{Group, GroupRules, Instance, Volume, VolumeSnapshot};
 use provider_runtime::metrics::calls::Calls;
 
-/// What a call that EC2 answered counts as; otherwise it counts as its error's
-/// class.
+/// The result of a call that EC2 answered. A failed call counts under its error's class.
 const SUCCESS: &str = "success";
 
-/// Counts the operations of the port: their pages and the SDK's own repetitions
-/// count as one, and those that share a call count by themselves.
+/// Counts the operations of the port. All pages and the SDK's own repetitions of an operation count
+/// as one. Operations that share a call count separately.
 pub struct Counted {
     inner: Arc<dyn Ec2>,
     calls: Calls,

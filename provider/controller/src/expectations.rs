@@ -1,20 +1,20 @@
-//! The terminations that this process expects to see: a look that began before EC2 answered
-//! does not show them (client-go's controller expectations, for EC2).
+//! The terminations that this process expects to see. A look that began before EC2 answered does
+//! not show them. This is the EC2 form of client-go's controller expectations.
 //!
-//! Where a thousand instances end in a minute a look is seconds old: without this each
-//! pool would end the same instance again and again, by a write and two calls each time,
-//! and its status would say in between that the instance runs.
+//! When a thousand instances end in a minute, a look is seconds old. Without expectations each pool
+//! would terminate the same instance again and again, with a write and two calls each time, and its
+//! status would report the instance as running in between.
 
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use provider_core::{Instance, InstanceState};
 
-/// What EC2 shows, a moment later, as the `StateReason.Code` of what a caller terminated:
-/// said at once, it is one change of the status, and not two.
+/// The `StateReason.Code` that EC2 shows a moment later for an instance that a caller terminated.
+/// The provider sets it at once, so the status changes once and not twice.
 const ENDED_BY_CALL: &str = "Client.UserInitiatedShutdown";
-/// EC2 lists terminated instances for less ("Terminate Amazon EC2 instances" in the
-/// Amazon EC2 User Guide).
+/// How long a termination is kept. EC2 lists terminated instances for a shorter time ("Terminate
+/// Amazon EC2 instances" in the Amazon EC2 User Guide).
 const LIFE: SignedDuration = SignedDuration::from_hours(1);
 
 /// The expected terminations.
@@ -32,13 +32,13 @@ struct Ending {
 }
 
 impl Expectations {
-    /// A look begins; answers its number.
+    /// Registers the start of a look, and returns its number.
     pub fn begin_look(&mut self) -> u64 {
         self.looks += 1;
         self.looks
     }
 
-    /// EC2 answered that these end.
+    /// Records that EC2 granted these terminations.
     pub fn note(&mut self, ids: &[String], now: Timestamp) {
         self.ended
             .retain(|_, ending| now.duration_since(ending.at) < LIFE);
@@ -47,12 +47,12 @@ impl Expectations {
         self.ended.extend(ended);
     }
 
-    /// Whether this process ended the instance.
+    /// Whether this process terminated the instance.
     pub fn knows(&self, id: &str) -> bool {
         self.ended.contains_key(id)
     }
 
-    /// Brings what a look shows up to date.
+    /// Applies the expected terminations to the instances of a look.
     pub fn correct(&self, look: u64, instances: &mut [Instance]) {
         for instance in instances.iter_mut().filter(|i| i.state.is_live()) {
             let ending = self.ended.get(&instance.id);
@@ -63,7 +63,7 @@ impl Expectations {
     }
 }
 
-/// The instance ends, as EC2 will show it.
+/// Marks the instance as terminating, as EC2 will show it.
 pub fn ends(instance: &mut Instance) {
     instance.state = InstanceState::ShuttingDown;
     instance.state_reason = Some(ENDED_BY_CALL.to_owned());
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_ended_does_not_run_by_a_look_that_began_before() {
+    fn a_look_that_began_before_a_termination_does_not_show_a_running_instance() {
         let mut expectations = Expectations::default();
         let before = expectations.begin_look();
         let meanwhile = expectations.begin_look();
@@ -111,7 +111,8 @@ mod tests {
         for (look, state) in [
             (before, InstanceState::ShuttingDown),
             (meanwhile, InstanceState::ShuttingDown),
-            // EC2 knows better: it may even have refused in the end.
+            // The look began after EC2's answer, so EC2's state counts: it may even have refused in
+            // the end.
             (after, InstanceState::Running),
         ] {
             let mut instances = running();
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_here_ended_is_as_ec2_shows_it() {
+    fn an_instance_that_this_process_did_not_end_is_as_ec2_shows_it() {
         let mut expectations = Expectations::default();
         let look = expectations.begin_look();
         expectations.note(&["i-2".to_owned()], NOW);
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_ended_is_forgotten_when_ec2_forgets_it() {
+    fn an_expected_termination_is_forgotten_when_ec2_stops_listing_it() {
         let mut expectations = Expectations::default();
         expectations.note(&["i-1".to_owned()], NOW);
         let later = NOW.checked_add(LIFE).unwrap();

@@ -1,13 +1,13 @@
-//! What a pool does not ask EC2 for again yet.
+//! The requests that a pool does not repeat yet.
 
 use jiff::Timestamp;
 use provider_core::HomeHold;
 
-/// What is not asked for again for a while.
+/// The requests that a pool does not repeat for some time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holds {
-    /// No launch before this.
+    /// The pool launches nothing before this time.
     pub(crate) launches_until: Option<Timestamp>,
-    /// Steps of the home.
+    /// The steps of the home that wait.
     pub(crate) home: Vec<HomeHold>,
 }

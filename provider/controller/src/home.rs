@@ -1,4 +1,4 @@
-//! Between the API's home volume and the planner's.
+//! Converts between the API's home volume and the planner's.
 
 use api::home::{HomeOnDelete, PoolHomeStatus};
 use api::pool::SpotPoolParameters;
@@ -7,7 +7,7 @@ use provider_core::{Home, HomeRecord, ObservedHome, OnDelete};
 
 use crate::numbers::{signed, small, unsigned};
 
-/// What a spec wants of its home.
+/// The home that a spec asks for.
 pub fn wanted(spec: &SpotPoolParameters) -> Option<Home> {
     let home = spec.home.as_ref()?;
     Some(Home {
@@ -21,7 +21,7 @@ pub fn wanted(spec: &SpotPoolParameters) -> Option<Home> {
     })
 }
 
-/// What is known of a home, as a status shows it.
+/// A home in the form of the status.
 pub fn to_api(home: &ObservedHome) -> Option<PoolHomeStatus> {
     let record = home.record.as_ref()?;
     let volume = home.volume();
@@ -39,7 +39,7 @@ pub fn to_api(home: &ObservedHome) -> Option<PoolHomeStatus> {
     })
 }
 
-/// What a status holds of a home.
+/// The record of a home in a status.
 pub fn from_api(shown: &PoolHomeStatus) -> HomeRecord {
     HomeRecord {
         number: unsigned(shown.generation),

@@ -1,12 +1,12 @@
-//! The zone of a home, held against what a spec may launch.
+//! Checks the home's zone against the offerings of a spec.
 
 use api::pool::SpotPoolParameters;
 use provider_core::ObservedHome;
 
 use crate::validate::{Invalid, Valid};
 
-/// Checks that something can be launched where the home is. A home that moves is not
-/// bound to its zone.
+/// Checks that the spec allows a launch in the home's zone. A home that may move is not bound to
+/// its zone.
 pub fn check(spec: &SpotPoolParameters, valid: &Valid, home: &ObservedHome) -> Result<(), Invalid> {
     let (Some(wanted), Some(record)) = (&valid.desired.home, &home.record) else {
         return Ok(());

@@ -1,14 +1,13 @@
-//! The control plane's identity, by which it knows its own among everything in
-//! an account.
+//! The control plane's identity, which distinguishes its resources from all others in an account.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::api::{Api, PostParams};
 
-/// The `ConfigMap` whose UID is the identity. It outlives the provider's pod,
-/// revision and package. Crossplane lets a provider read no Namespace, so the
-/// usual UID of kube-system is out of reach.
+/// The `ConfigMap` whose UID is the identity. It outlives the provider's pod, revision and package.
+/// The usual identity, the UID of kube-system, cannot be read, because Crossplane lets a provider
+/// read no Namespace.
 pub const NAME: &str = "provider-gpu-spot-identity";
 
 /// Why there is no identity.
@@ -19,7 +18,7 @@ pub enum IdentityError {
     Api {
         /// The provider's namespace.
         namespace: String,
-        /// Why.
+        /// The error of the API server.
         #[source]
         source: kube::Error,
     },
@@ -28,7 +27,7 @@ pub enum IdentityError {
     NoUid(String),
 }
 
-/// Reads the identity; the first provider of a control plane creates it.
+/// Reads the identity. The first provider of a control plane creates it.
 pub async fn of_control_plane(client: &Client, namespace: &str) -> Result<String, IdentityError> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let refused = |source| IdentityError::Api {
@@ -40,7 +39,7 @@ pub async fn of_control_plane(client: &Client, namespace: &str) -> Result<String
         Some(map) => map,
         None => match api.create(&PostParams::default(), &identity()).await {
             Ok(map) => map,
-            // Another one was faster: its UID is the identity.
+            // Another provider created it meanwhile: its UID is the identity.
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
                 api.get(NAME).await.map_err(refused)?
             }
@@ -52,7 +51,7 @@ pub async fn of_control_plane(client: &Client, namespace: &str) -> Result<String
         .ok_or_else(|| IdentityError::NoUid(namespace.to_owned()))
 }
 
-/// The identity as events name it.
+/// The `ConfigMap` as the subject of events.
 pub fn object(namespace: &str, uid: &str) -> ConfigMap {
     ConfigMap {
         metadata: ObjectMeta {

@@ -1,4 +1,5 @@
-//! What all pools have, want and cannot get, counted when somebody asks.
+//! Gauges of all pools: their instances, their targets and their unavailable offerings, counted at
+//! every scrape.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,13 +11,13 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 
-/// What tells the samples of one gauge apart.
+/// The labels that distinguish the samples of one gauge.
 type Labels = Vec<(&'static str, String)>;
 
-/// The instances of all pools.
+/// The gauges of all pools.
 pub struct Inventory(Box<dyn Fn() -> Counted + Send + Sync>);
 
-/// Gauges by their labels.
+/// The values of the gauges, by labels.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counted {
     instances: BTreeMap<Labels, i64>,
@@ -26,7 +27,7 @@ struct Counted {
 }
 
 impl Inventory {
-    /// Counts what `store` holds.
+    /// Counts the pools in `store`.
     pub fn of(store: Store<SpotPool>) -> Self {
         Self(Box::new(move || {
             count(store.state().iter().map(AsRef::as_ref))

@@ -1,7 +1,8 @@
-//! One reconcile of one lease: keep it, show what its pool gave it, let it go.
+//! One reconcile of one lease: it adds the finalizer, shows the instance that the pool gave, and
+//! releases a deleted lease.
 //!
-//! The pool's reconcile gives and ends instances (`act/leases.rs`); this one only
-//! tells of it, and wakes the pool.
+//! The pool's reconcile gives and ends instances (`act/leases.rs`). The lease's reconcile only
+//! reports that, and wakes the pool.
 
 mod verdict;
 
@@ -34,35 +35,35 @@ use crate::pass::left;
 use crate::reconcile::ReconcileError;
 use crate::step_error::AFTER_ERROR;
 
-/// Between two looks at a pool that still has a deleted lease's instance.
+/// The time between two checks of a pool that still has a deleted lease's instance.
 const AFTER_WAITING: Duration = Duration::from_secs(5);
 
-/// What reconciles of leases share.
+/// The data that reconciles of leases share.
 pub struct Context {
-    /// The API server.
+    /// The client of the API server.
     pub client: Client,
-    /// Every pool, as last seen.
+    /// Every pool, from the watch's store.
     pub pools: Store<SpotPool>,
-    /// Set when every one of them was seen.
+    /// Set once the store has every pool.
     pub pools_are_known: Arc<SetOnce<()>>,
-    /// Pools that have something to do.
+    /// Receives the pools that have something to do.
     pub wake: UnboundedSender<ObjectRef<SpotPool>>,
-    /// Events.
+    /// The writer of events.
     pub events: Events,
-    /// How often a lease is looked at that nothing happens to.
+    /// How often a lease is polled for which no event arrives.
     pub intervals: Intervals,
-    /// How long the stages of a lease's life take.
+    /// Measures the stages of a lease's life.
     pub lifecycle: Lifecycle,
-    /// How its reconciles go.
+    /// Counts the reconciles of leases.
     pub reconciles: OfController,
 }
 
 /// Reconciles a lease:
 ///
-/// 1. pause and policies: may anything be said of it at all?
-/// 2. the finalizer, without which its pool gives it nothing;
-/// 3. its pool is woken where that has something to do;
-/// 4. the connection Secret and the status, when they changed; or it goes.
+/// 1. pause and policies: whether anything may be written about it;
+/// 2. the finalizer: without it the pool gives the lease no instance;
+/// 3. the pool is woken if it has something to do;
+/// 4. the connection Secret and the status are written if they changed, or the lease is released.
 pub async fn reconcile(
     lease: Arc<SpotLease>,
     context: Arc<Context>,
@@ -103,14 +104,14 @@ async fn reconcile_now(
         return leave(lease, context, &api, before, permitted.delete, now).await;
     }
     if !finalizer::is_present(meta, finalizer::MANAGED) {
-        // Its own change brings the lease back here.
+        // This change itself causes the next reconcile of the lease.
         finalizer::add(&api, meta, finalizer::MANAGED).await?;
         return Ok(Requeue::await_change());
     }
     show(lease, context, &api, before, now).await
 }
 
-/// Shows what the pool gave.
+/// Shows the instance that the pool gave.
 async fn show(
     lease: &SpotLease,
     context: &Context,
@@ -144,8 +145,8 @@ async fn show(
     Ok(Requeue::requeue(soonest))
 }
 
-/// Lets a deleted lease go once its pool has nothing of it any more. The pool is
-/// read now, not as last seen: see [`crate::leases::Registry`].
+/// Releases a deleted lease once its pool has no instance of it any more. The pool is read from the
+/// API server and not from the store: see [`crate::leases::Registry`].
 async fn leave(
     lease: &SpotLease,
     context: &Context,
@@ -190,7 +191,7 @@ fn wake(context: &Context, pool: ObjectRef<SpotPool>) {
     }
 }
 
-/// Writes the connection Secret of a lease that wants one.
+/// Writes the connection Secret of a lease that asks for one.
 async fn publish(
     lease: &SpotLease,
     context: &Context,
@@ -205,7 +206,7 @@ async fn publish(
     Ok(())
 }
 
-/// Writes the status where it differs, and tells of what changed.
+/// Writes the status if it differs, and publishes events about the changes.
 async fn conclude(
     lease: &SpotLease,
     context: &Context,

@@ -1,4 +1,4 @@
-//! Leases, as their pool's planner and their instances see them.
+//! Leases in the form that the planner and the instances need.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -17,11 +17,12 @@ use provider_runtime::policies::{self, Permitted};
 use provider_runtime::{finalizer, pause};
 use tokio::sync::SetOnce;
 
-/// Tags for a lease's keys, the unused ones among them: a key that is taken away
-/// must not stay.
+/// The number of tags for a lease's keys. Unused ones are written too, so that a removed key does
+/// not stay.
 const KEYS: usize = 5;
 
-/// Every lease, as last seen; none while their kind is not served.
+/// Every lease, from the watch's store. There are none while the API server does not serve their
+/// kind.
 #[derive(Default)]
 pub struct Leases {
     store: OnceLock<Store<SpotLease>>,
@@ -29,19 +30,19 @@ pub struct Leases {
 }
 
 impl Leases {
-    /// Knows the leases of `store` from now on.
+    /// Uses the leases in `store` from now on.
     pub fn follow(&self, store: Store<SpotLease>) {
         self.store.get_or_init(|| store);
     }
 
-    /// Every lease was seen, or there are none.
+    /// Call this once the store has every lease, or there are no leases.
     pub fn are_known(&self) {
-        // Told twice it is as true as told once.
+        // A second call changes nothing.
         drop(self.known.set(()));
     }
 
-    /// Those that name the pool; waits until every lease was seen: without them a
-    /// pool would seem to have too many instances.
+    /// The leases that name the pool. It waits until every lease is known: without them the pool
+    /// would seem to have too many instances.
     pub async fn of(&self, pool: &SpotPool) -> Vec<Arc<SpotLease>> {
         self.known.wait().await;
         let all = self.store.get().map(Store::state).unwrap_or_default();
@@ -55,16 +56,16 @@ pub fn is_of(lease: &SpotLease, pool: &ObjectRef<SpotPool>) -> bool {
     lease.metadata.namespace == pool.namespace && lease.spec.for_provider.pool_ref.name == pool.name
 }
 
-/// What is known of leases at this moment, not as last seen.
+/// Reads the present state of leases from the API server, not from the watch's store.
 #[async_trait]
 pub trait Registry: Send + Sync {
     /// Whether a lease exists, and is not being deleted.
     async fn is_open(&self, name: &str, uid: &str) -> Result<bool, kube::Error>;
 }
 
-/// The API server's leases of one namespace.
+/// The leases of one namespace, from the API server.
 pub struct LiveLeases {
-    /// The API server.
+    /// The client of the API server.
     pub client: Client,
     /// The namespace.
     pub namespace: String,
@@ -85,27 +86,27 @@ impl Registry for LiveLeases {
 /// The leases of a pool.
 #[derive(Clone, Debug, Default)]
 pub struct Leasing {
-    /// For the planner, oldest first.
+    /// The leases for the planner, oldest first.
     pub leases: Vec<Lease>,
-    /// What instances are told, by the lease's UID.
+    /// The tags for instances, by the lease's UID.
     pub told: BTreeMap<String, Told>,
-    /// When the next lease ends by itself.
+    /// The time at which the next lease ends by itself.
     pub next_end: Option<Timestamp>,
     /// Whether the pool's deletion ends leased instances too.
     pub force: bool,
 }
 
-/// What an instance is told of its lease.
+/// The tags that an instance gets for its lease.
 #[derive(Clone, Debug)]
 pub struct Told {
     /// The lease's name.
     pub lease: String,
-    /// The tags.
+    /// The tags by key.
     pub tags: Tags,
 }
 
 impl Leasing {
-    /// What `leases`, which name the pool, mean for it.
+    /// Reads the `leases` that name the pool.
     pub fn of(pool: &SpotPool, leases: &[Arc<SpotLease>], now: Timestamp) -> Self {
         let annotations = pool.metadata.annotations.as_ref();
         let force = annotations.and_then(|a| a.get(END_LEASES));
@@ -154,8 +155,8 @@ impl Leasing {
     }
 }
 
-/// When a lease ends by itself: after its own lifetime, or the longest that its
-/// pool allows, both from its creation.
+/// The time at which a lease ends by itself. That is after its own lifetime or the longest lifetime
+/// that its pool allows, whichever is shorter, both counted from its creation.
 pub fn expires_at(lease: &SpotLease, pool: Option<&SpotPool>) -> Option<Timestamp> {
     let created = lease.metadata.creation_timestamp.as_ref()?.0;
     let allowed = pool.and_then(|pool| pool.spec.for_provider.leases?.max_lifetime_seconds);
@@ -165,8 +166,8 @@ pub fn expires_at(lease: &SpotLease, pool: Option<&SpotPool>) -> Option<Timestam
     Some(created.saturating_add(lifetime).unwrap_or(Timestamp::MAX))
 }
 
-/// What may be done for a lease; a paused one, or one that nobody understands, stays
-/// as it is.
+/// The permitted actions for a lease. Nothing is permitted for a paused lease, and for one with
+/// unsupported policies.
 fn permitted(lease: &SpotLease) -> Permitted {
     let policies = &lease.spec.management_policies;
     let nothing = Permitted {
@@ -180,7 +181,8 @@ fn permitted(lease: &SpotLease) -> Permitted {
     policies::permitted(policies).unwrap_or(nothing)
 }
 
-/// Whether the lease cannot go unnoticed. None gets an instance before.
+/// Whether the lease has the finalizer, so that its deletion is noticed. No lease gets an instance
+/// before.
 fn is_kept(lease: &SpotLease) -> bool {
     finalizer::is_present(&lease.metadata, finalizer::MANAGED)
 }
@@ -208,7 +210,7 @@ fn tags_of(lease: &SpotLease) -> Tags {
     tags
 }
 
-/// The tag of a lease's key, counted from 1.
+/// The tag key for a lease's key. `number` starts at 1.
 fn key_tag(number: usize) -> String {
     format!("{}-{number}", tags::AUTHORIZED_KEY)
 }

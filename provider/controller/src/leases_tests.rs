@@ -1,4 +1,4 @@
-//! What leases mean for their pool, and what instances are told.
+//! The effect of leases on their pool, and the tags that instances get.
 
 use api::lease::{PoolReference, SpotLeaseParameters, SpotLeaseSpec};
 use api::managed::ManagementAction::{self, All, Create, Observe};
@@ -16,7 +16,7 @@ fn pool() -> SpotPool {
     pool
 }
 
-/// A lease of that pool that was made `age` seconds ago.
+/// A lease of that pool that was created `age` seconds ago.
 fn lease(name: &str, age: i64) -> SpotLease {
     let spec = SpotLeaseSpec {
         management_policies: vec![All],
@@ -51,20 +51,20 @@ fn leasing(pool: &SpotPool, leases: Vec<SpotLease>) -> Leasing {
     Leasing::of(pool, &leases, NOW)
 }
 
-/// The names, and whether they are over.
+/// The names of the leases, and whether they are over.
 fn names(leasing: &Leasing) -> Vec<(&str, bool)> {
     let leases = leasing.leases.iter();
     leases.map(|l| (l.name.as_str(), l.is_over)).collect()
 }
 
 #[test]
-fn who_waits_longest_is_served_first() {
+fn the_oldest_lease_is_served_first() {
     let leasing = leasing(&pool(), vec![lease("late", 1), lease("early", 9)]);
     assert_eq!(names(&leasing), [("early", false), ("late", false)]);
 }
 
 #[test]
-fn a_lease_that_could_vanish_unnoticed_gets_nothing() {
+fn a_lease_without_the_finalizer_gets_no_instance() {
     let mut unkept = lease("unkept", 1);
     unkept.metadata.finalizers = None;
     assert_eq!(names(&leasing(&pool(), vec![unkept])), []);
@@ -82,7 +82,7 @@ fn a_lease_of_another_pool_or_namespace_is_none_of_the_pools_business() {
 }
 
 #[test]
-fn a_pool_that_hands_nothing_out_takes_nothing_away_either() {
+fn a_pool_that_stops_leasing_keeps_its_bound_leases() {
     let mut pool = pool_for_tests();
     let had = lease("had", 1);
     bind(&mut pool, &had);
@@ -111,7 +111,7 @@ fn the_shorter_of_two_lifetimes_counts_and_an_extension_is_followed() {
 }
 
 #[test]
-fn what_may_not_be_done_for_a_lease_is_not_done() {
+fn a_lease_gets_only_what_its_policies_permit() {
     let paused = [(pause::ANNOTATION.to_owned(), "true".to_owned())];
     let cases: [(&[ManagementAction], bool, bool); 4] = [
         (&[All], false, true),
@@ -138,7 +138,7 @@ fn what_may_not_be_done_for_a_lease_is_not_done() {
 }
 
 #[test]
-fn a_lease_that_others_keep_keeps_its_instance() {
+fn a_deleted_lease_with_another_finalizer_keeps_its_instance() {
     let mut used = lease("used", 1);
     used.metadata.deletion_timestamp = Some(Time(NOW));
     used.metadata

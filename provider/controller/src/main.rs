@@ -1,7 +1,7 @@
-//! Crossplane provider that keeps spot GPU pools full.
+//! Crossplane provider that keeps spot GPU pools at their desired size.
 //!
-//! Follow a pool from [`reconcile::reconcile`] through [`pass::Pass`]: validate,
-//! plan (in provider-core), act, status.
+//! Follow a pool from [`reconcile::reconcile`] through [`pass::Pass`]: validate, plan (in
+//! provider-core), act, status.
 
 mod access;
 mod act;
@@ -45,8 +45,8 @@ use arguments::Arguments;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-/// A look at many instances takes megabytes for a moment, which the C library's
-/// allocator keeps.
+/// A look at many instances takes megabytes for a moment. The C library's allocator would keep
+/// them.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! A closer look for what EC2's lists leave out.
+//! Asks EC2 again about instances, launches and homes that its lists leave out.
 
 use api::condition;
 use api::pool::{PoolInstance, SpotPool};
@@ -10,16 +10,15 @@ use provider_core::{
 
 use crate::convert;
 
-/// How old an instance is before EC2 certainly shows it, by id too. Until then one
-/// answer may show it and the next one not ("Eventual consistency in the Amazon EC2
-/// API").
+/// The age from which EC2 certainly shows an instance, also in a describe by id. Before that, one
+/// answer may show it and the next one may not ("Eventual consistency in the Amazon EC2 API").
 const YOUNG: SignedDuration = SignedDuration::from_mins(5);
-/// How long a new security group may stay out of EC2's lists.
+/// How long a new security group may be missing from EC2's lists.
 const GROUP_UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(1);
 
-/// Until when a deleted pool may have a group that EC2 does not list: one that
-/// was created right before the deletion, by a provider that may have died
-/// before it could tell. A pool with a listed group has no other.
+/// Until when a deleted pool may have a group that EC2 does not list. A provider may have created
+/// it right before the deletion, and have crashed before it wrote the status. A pool with a listed
+/// group has no other group.
 pub(crate) fn group_in_doubt_until(pool: &SpotPool, observed: &Observed) -> Option<Timestamp> {
     let deleted_at = pool.metadata.deletion_timestamp.as_ref()?.0;
     let shown = pool.status.as_ref().map(|s| &s.at_provider);
@@ -31,8 +30,8 @@ pub(crate) fn group_in_doubt_until(pool: &SpotPool, observed: &Observed) -> Opti
         .flatten()
 }
 
-/// Whether the spec, as it is, was refused before anything was created for it. The
-/// deletion itself makes a generation.
+/// Whether the current spec was refused before anything was created for it. The deletion itself
+/// increments the generation.
 fn refused(pool: &SpotPool) -> bool {
     let conditions = pool.status.as_ref().map(|s| s.conditions.as_slice());
     let last = pool.metadata.generation.unwrap_or_default() - 1;
@@ -42,24 +41,23 @@ fn refused(pool: &SpotPool) -> bool {
     })
 }
 
-/// What should be in EC2 although no list shows it.
+/// Instances and launches that should be in EC2 although no list shows them.
 ///
-/// EC2 lists a terminated instance for an hour, so what is missing hardly ever
-/// is gone: one list left it out, or the look is older than the status, which
-/// another provider wrote. Nothing is replaced, forgotten or released for what
-/// one list lacks.
+/// EC2 lists a terminated instance for an hour, so a missing one is hardly ever gone. Either one
+/// list left it out, or the look is older than the status, which another provider wrote. Nothing is
+/// replaced, forgotten or released because one list lacks it.
 pub(crate) struct Missing<'a> {
     pub(crate) ec2: &'a dyn Ec2,
     pub(crate) pool_uid: &'a str,
-    /// The instances of the stored status.
+    /// The instances in the stored status.
     pub(crate) shown: &'a [PoolInstance],
     pub(crate) deleted: bool,
     pub(crate) now: Timestamp,
 }
 
 impl Missing<'_> {
-    /// Asks EC2 for each of them and adds what exists to `observed`, and what is too
-    /// young for EC2's word that it does not.
+    /// Asks EC2 for each missing instance and launch, and adds those that exist to `observed`. It
+    /// also adds instances that are so young that EC2 may wrongly deny that they exist.
     pub(crate) async fn find(&self, observed: &mut Observed) -> Result<(), Ec2Error> {
         let (overdue, ids) = self.suspects(observed);
         let mut found = Vec::new();
@@ -81,7 +79,7 @@ impl Missing<'_> {
         Ok(())
     }
 
-    /// What the status shows of instances that were launched minutes ago.
+    /// The instances of the status that were launched minutes ago.
     fn young(&self) -> impl Iterator<Item = Instance> {
         let shown = self.shown.iter();
         let shown = shown.filter_map(|i| convert::instance_from_api(self.pool_uid, i));
@@ -91,8 +89,8 @@ impl Missing<'_> {
         })
     }
 
-    /// The launches that are about to be forgotten, and the ids of the instances
-    /// that the status shows.
+    /// The launches that are about to be forgotten, and the ids of the instances that the status
+    /// shows and no list does.
     fn suspects(&self, observed: &Observed) -> (Vec<Launch>, Vec<String>) {
         let is_listed = |id: &String| observed.instances.iter().any(|i: &Instance| i.id == *id);
         let shown = self.shown.iter().map(|i| &i.id);
@@ -103,21 +101,21 @@ impl Missing<'_> {
     }
 }
 
-/// A home that lists do not show, or not as it is.
+/// A home that lists do not show, or show in an old state.
 pub(crate) struct Home<'a> {
     pub(crate) ec2: &'a dyn Ec2,
     pub(crate) pool_uid: &'a str,
     pub(crate) desired: &'a Desired,
-    /// The instance that has it by the stored status.
+    /// The instance that has the home, from the stored status.
     pub(crate) holder: Option<&'a str>,
     pub(crate) now: Timestamp,
 }
 
 impl Home<'_> {
-    /// Takes in what a look showed of the home. EC2 is asked where nobody had asked, for
-    /// what the status knows and the look does not, which may be the older of the two,
-    /// and where volumes are about to be deleted or left. Snapshots are in no look: they
-    /// are rare.
+    /// Merges the volumes of a look into the home. EC2 is asked in addition in three cases: the
+    /// look does not include volumes; the status knows something that the look does not show,
+    /// because either may be the older one; or volumes are about to be deleted or retained. No look
+    /// includes snapshots, because they are rare.
     pub(crate) async fn find(
         &self,
         seen: Option<Vec<Volume>>,
@@ -143,7 +141,7 @@ impl Home<'_> {
         Ok(())
     }
 
-    /// Takes a look's volumes in; answers whether EC2 has to be asked besides.
+    /// Merges a look's volumes, and returns whether EC2 has to be asked in addition.
     fn take_in(&self, seen: Option<Vec<Volume>>, home: &mut ObservedHome) -> bool {
         let is_unseen = seen.is_none();
         home.learn(seen.unwrap_or_default());
@@ -158,7 +156,7 @@ impl Home<'_> {
             || known.any(|id| home.find(id).is_none())
     }
 
-    /// A volume that EC2 answered with minutes ago and does not list.
+    /// Adds the volume if EC2 created it minutes ago and does not list it yet.
     fn add_young(&self, observed: &mut Observed) {
         let home = &mut observed.home;
         let Some(record) = &home.record else { return };

@@ -1,5 +1,5 @@
-//! The one observer of a region: it lists everything that is ours, for all
-//! pools at once, and wakes those whose instances or groups changed.
+//! The observer of a region. It lists the resources of all pools at once, and wakes the pools whose
+//! instances, groups or homes changed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -16,42 +16,42 @@ use crate::plausible::Plausibility;
 use crate::region::{Homes, Look, Region, Snapshot};
 use crate::sweeper::{Owners, Sweeper};
 
-/// Between two looks while nothing is expected. Two or three calls each: a
-/// fiftieth of what AWS grants an account for describes.
+/// The time between two looks while no change is expected. A look makes two or three calls, which
+/// is a fiftieth of the describes that AWS grants an account.
 const CALM: Duration = Duration::from_secs(15);
-/// While nothing is expected, looks ask EC2 less than once a second, however many
-/// instances there are.
+/// While no change is expected, the observer waits at least one second for each 400 instances of
+/// the last look. So it makes less than one call a second, however many instances there are.
 const LISTED_A_SECOND: usize = 400;
-/// Between two looks while a pool waits for a change.
+/// The time between two looks while a pool waits for a change.
 const HURRIED: Duration = Duration::from_secs(1);
-/// How much longer than it took a look is rested from: reading ten thousand
-/// instances takes a processor for a second, which pools need as well.
+/// Between two frequent looks the observer rests for at least this many times the look's duration.
+/// Reading ten thousand instances takes a processor for a second, and pools need the processor too.
 const IDLE: u32 = 3;
 
-/// What observers share.
+/// The data that observers share.
 pub struct Surroundings {
-    /// Pools to look at again.
+    /// Receives the pools to reconcile.
     pub wake: UnboundedSender<ObjectRef<SpotPool>>,
-    /// Who may own what is seen.
+    /// Lists the pools and leases that may own the observed resources.
     pub owners: Box<dyn Owners>,
-    /// How long something has to be nobody's before it is ended.
+    /// How long a resource must have had no owner before it is ended.
     pub grace: SignedDuration,
 }
 
-/// Observes until nobody uses the region any more.
+/// Observes until no pool uses the region any more.
 pub async fn observe(region: Weak<Region>, around: Arc<Surroundings>) {
     let mut plausibility = Plausibility::default();
     let mut sweeper = Sweeper::new(around.owners.as_ref(), around.grace);
     while let Some(region) = region.upgrade() {
         let begun = Instant::now();
-        // Of what it holds nothing is kept while it rests.
+        // The region's data is not kept in memory while the observer rests.
         let listed = look(&region, &around, &mut plausibility, &mut sweeper).await;
         rest(&region, begun.elapsed(), listed).await;
     }
 }
 
-/// One look: it is published, those whom it concerns are woken, and orphans end.
-/// Answers how many instances it showed.
+/// Makes one look and publishes it, wakes the affected pools, and ends orphans. Returns the number
+/// of instances in the look.
 async fn look(
     region: &Region,
     around: &Surroundings,
@@ -91,7 +91,7 @@ async fn rest(region: &Region, took: Duration, listed: usize) {
     }
 }
 
-/// One look at everything that is ours.
+/// Makes one look at all resources of this control plane.
 pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snapshot>, Ec2Error> {
     let number = region.expectations().begin_look();
     let impaired = region.impaired(now).await?;
@@ -143,8 +143,7 @@ async fn homes(region: &Region, before: &Homes) -> Homes {
     })
 }
 
-/// What is as it was stays where it is in memory: thousands of copies a minute would
-/// scatter what lasts among what does not.
+/// Keeps an unchanged value at its place in memory: thousands of copies a minute would fragment it.
 fn the_same_or<T: PartialEq>(before: &Arc<T>, now: T) -> Arc<T> {
     if **before == now {
         before.clone()
@@ -153,8 +152,8 @@ fn the_same_or<T: PartialEq>(before: &Arc<T>, now: T) -> Arc<T> {
     }
 }
 
-/// The pools for which two looks differ. A look that failed, or that succeeds
-/// again, concerns everybody.
+/// The pools for which two looks differ. A look that failed, and the first one that succeeds again,
+/// concern every pool.
 pub(crate) fn changed(region: &Region, before: &Look, after: &Look) -> Vec<ObjectRef<SpotPool>> {
     let pools = region.pools();
     match (before, after) {

@@ -1,7 +1,6 @@
 //! The steps of a reconcile after connecting: validate, plan, act, status.
 //!
-//! Kubernetes is behind the status's writer and the registry of leases here, EC2
-//! behind the region.
+//! Kubernetes is behind the status writer and the registry of leases, and EC2 behind the region.
 
 mod home;
 mod outlook;
@@ -31,80 +30,81 @@ use crate::step_error::{AFTER_ERROR, StepError};
 use crate::validate::{self, Invalid, Valid};
 use crate::{convert, status};
 
-/// Plans carried out in one reconcile. One launch refused for capacity costs one.
+/// The most plans that one reconcile carries out. Each launch that is refused for capacity needs
+/// one.
 const PASSES: usize = 12;
-/// Between two looks at a pool that nothing happens to.
+/// How often a pool is polled for which no event arrives.
 pub(crate) const CALM: Duration = Duration::from_mins(1);
 
-/// One reconcile of a pool that is connected.
+/// One reconcile of a pool that is connected to AWS.
 pub(crate) struct Pass<'a> {
     /// The control plane's identity.
     pub(crate) cluster: &'a str,
     pub(crate) pool: &'a SpotPool,
     pub(crate) region: &'a Region,
-    /// Where the access to the region comes from.
+    /// The objects that the access to the region comes from.
     pub(crate) origin: &'a Origin,
     pub(crate) permitted: Permitted,
     pub(crate) deleted: bool,
-    /// Who has, or waits for, instances of the pool.
+    /// The leases that have instances of the pool, or wait for one.
     pub(crate) leasing: &'a Leasing,
-    /// Whether leases exist still.
+    /// Tells whether leases still exist.
     pub(crate) registry: &'a dyn Registry,
-    /// What EC2 refused in earlier reconciles.
+    /// The requests that EC2 refused in earlier reconciles, and that are not repeated yet.
     pub(crate) holds: Holds,
     pub(crate) now: Timestamp,
 }
 
-/// What a pass came to. Its status is in the writer and not written yet.
+/// The result of a pass. Its status is in the writer and not written yet.
 pub(crate) struct Passed {
-    /// What EC2 refused.
+    /// The requests that EC2 refused, and that are not repeated yet.
     pub(crate) holds: Holds,
-    /// Whether EC2 was not as it should be, and was changed.
+    /// Whether EC2 was not as desired, and was changed.
     pub(crate) acted: bool,
     pub(crate) next: Next,
 }
 
-/// What people are told of a pass, whatever became of it.
+/// The events of a pass for users, whatever its result is.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    /// What was found; it is found again where the status could not be written.
+    /// Observed changes. They are observed again if the status could not be written.
     pub(crate) found: Vec<Happened>,
-    /// What was done in EC2, once.
+    /// Changes that the provider made in EC2. They happen once.
     pub(crate) done: Vec<Happened>,
 }
 
-/// What follows a pass.
+/// The step after a pass.
 pub(crate) enum Next {
-    /// Nothing is left of a deleted pool: it may go.
+    /// The deleted pool has nothing left: release it.
     Release,
-    /// Another look, at the latest after this.
+    /// Reconcile again, at the latest after this time.
     Again(Duration),
 }
 
-/// What was done in a pass.
+/// The work of a pass.
 #[derive(Default)]
 struct Work {
     /// The plan that was carried out last.
     last: Option<Plan>,
-    /// What ended it.
+    /// The error that ended the work.
     failure: Option<Ec2Error>,
 }
 
 impl Work {
-    /// Whether a plan was carried out and is the plan still: EC2 has to catch up
-    /// before it can be of any use again.
+    /// Whether `plan` was carried out already: EC2 has to catch up before it helps to carry it out
+    /// again.
     fn is_done_with(&self, plan: &Plan) -> bool {
         self.last.as_ref() == Some(plan)
     }
 }
 
-/// What a pool wants, as far as its spec can be made sense of.
+/// The desired state of a pool, as far as its spec is valid.
 enum Want {
-    /// Nothing: it is deleted.
+    /// The pool is deleted and wants nothing.
     Nothing(Desired),
-    /// What its spec says.
+    /// The pool wants what its valid spec says.
     Valid(Valid),
-    /// Nobody can tell: everything stays as it is, but for what leases want.
+    /// The spec is invalid: everything stays as it is, except for the changes that leases need.
     Invalid(Invalid, Desired),
 }
 
@@ -214,9 +214,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Instances that went without anybody here ending them: their offering
-    /// rests when AWS took them back, so that the replacement comes from
-    /// elsewhere.
+    /// Events for instances that ended, but not by this provider. If AWS reclaimed one, its
+    /// offering becomes unavailable, so that the replacement comes from another offering.
     fn note_lost(&self, before: &SpotPoolStatus, observed: &mut Observed) -> Vec<Happened> {
         let mut happened = Vec::new();
         if self.deleted {
@@ -315,7 +314,7 @@ impl Pass<'_> {
         Ok(work)
     }
 
-    /// AWS did not tell what the spec depends on: nothing is known, nothing done.
+    /// Ends the pass: AWS did not answer a question on which the plan depends, so nothing is done.
     fn fail<S: PoolStore>(&self, writer: &mut StatusWriter<S>, error: &StepError) -> Passed {
         let message = error.explain(self.origin);
         writer.conclude([Verdict::not_synced(error.step(), &message)]);
@@ -326,8 +325,8 @@ impl Pass<'_> {
         }
     }
 
-    /// The spec makes no sense: whatever runs goes on running, for as long as whoever
-    /// has it has it, and unless nothing is to run.
+    /// Ends the pass of a pool with an invalid spec: instances keep running as long as their leases
+    /// last, unless the pool wants no instance.
     fn stay<S: PoolStore>(
         &self,
         writer: &mut StatusWriter<S>,

@@ -1,4 +1,4 @@
-//! Lists that cannot be true. Pure.
+//! Detects lists that cannot be true. Pure.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,17 +9,18 @@ use provider_core::ErrorClass;
 
 use crate::region::{Snapshot, Taken};
 
-/// So many may vanish at once: each is asked for by its id before anything
+/// This many instances may vanish at once: EC2 is asked for each one by its id before anything
 /// follows.
 const FEW: usize = 4;
-/// How long a list is doubted. What is still missing then is gone.
+/// How long a list is doubted. An instance that is still missing after that is gone.
 const DOUBT: SignedDuration = SignedDuration::from_mins(10);
-/// A list that is older says nothing of what vanished since: EC2 lists what is
-/// terminated for an hour.
+/// A list that is older than this does not show what vanished since: EC2 lists terminated instances
+/// for an hour.
 const MEMORY: SignedDuration = SignedDuration::from_mins(30);
 
-/// Doubts lists in which most of what lived is not even terminated: a fault of
-/// EC2's API, or of an account, that must not start every machine anew.
+/// Doubts lists that lack most of the instances that lived, even as terminated ones. That is a
+/// fault of EC2's API, or of an account, and the provider must not replace every instance because
+/// of it.
 #[derive(Default)]
 pub struct Plausibility {
     believed: Option<Arc<Snapshot>>,
@@ -27,7 +28,7 @@ pub struct Plausibility {
 }
 
 impl Plausibility {
-    /// The list, or an error as long as it is doubted.
+    /// Returns the list, or an error as long as the list is doubted.
     pub fn check(&mut self, taken: Taken) -> Taken {
         let snapshot = taken?;
         let is_recent = |before: &&Arc<Snapshot>| snapshot.at.duration_since(before.at) < MEMORY;
@@ -56,9 +57,9 @@ fn implausible() -> Ec2Error {
     }
 }
 
-/// Whether more than a few, and most, of what lived are not listed at all.
+/// Whether most of the instances that lived, and more than a few, are not listed at all.
 fn vanished(before: &Snapshot, after: &Snapshot) -> bool {
-    // Which is nearly always, and costs nothing then.
+    // The lists are nearly always the same, and this comparison costs nothing.
     if Arc::ptr_eq(&before.instances, &after.instances) {
         return false;
     }
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_lost_most_machines_starts_none_anew_until_it_lasts() {
+    fn a_list_that_lacks_most_instances_replaces_none_until_it_lasts() {
         let mut plausibility = Plausibility::default();
         assert!(plausibility.check(Ok(list(0..9, 0..0, 0))).is_ok());
         for minute in 1..11 {
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_as_it_should_is_no_reason_to_doubt() {
+    fn terminated_instances_are_no_reason_to_doubt_a_list() {
         let mut plausibility = Plausibility::default();
         assert!(plausibility.check(Ok(list(0..9, 0..0, 0))).is_ok());
         assert!(

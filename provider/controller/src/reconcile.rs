@@ -27,8 +27,8 @@ use crate::status_writer::{PoolStore, StatusWriter};
 use crate::step_error::{AFTER_ERROR, StepError};
 use crate::{connection, observer, status};
 
-/// Why a reconcile ended early. Only the API server's refusals are errors here:
-/// everything else is said in the pool's status.
+/// Why a reconcile ended early. Only refusals of the API server are errors here. The pool's status
+/// reports everything else.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// The API server refused.
@@ -38,12 +38,12 @@ pub enum ReconcileError {
 
 /// Reconciles a pool:
 ///
-/// 1. pause and policies: may anything be done at all?
-/// 2. connect: the usage is recorded, then credentials are read;
+/// 1. pause and policies: whether anything may be done at all;
+/// 2. connect: record the usage, then read the credentials;
 /// 3. observe: the region's last look, and the launches of the pool's status;
-/// 4. validate: the spec against what EC2 sells;
+/// 4. validate: the spec against the types and zones that EC2 offers;
 /// 5. plan and act, until nothing is left to do now;
-/// 6. the connection Secret and the status, when they changed.
+/// 6. write the connection Secret and the status, if they changed.
 pub async fn reconcile(
     pool: Arc<SpotPool>,
     context: Arc<Context>,
@@ -96,7 +96,7 @@ async fn reconcile_now(
         let kept = finalizer::add(&api, &pool.metadata, finalizer::MANAGED).await?;
         writer.rebase(kept);
     }
-    // Whoever asks knows something that the last look does not show.
+    // A user who asks for a reconcile knows of a change that the last look does not show.
     let look = if request.is_some() {
         context.hold(pool, fingerprint, Holds::default(), now);
         region.forget_facts().await;
@@ -133,15 +133,15 @@ async fn reconcile_now(
     concluded
 }
 
-/// Whether anything may be done to a pool.
+/// Whether the provider may do anything for a pool.
 enum May {
-    /// So much, in EC2.
+    /// It may do these actions in EC2.
     Act(Permitted),
-    /// Nothing, until the pool changes or time has passed.
+    /// It may do nothing, until the pool changes or time has passed.
     Rest(Requeue),
 }
 
-/// Pause, policies, and who else keeps a deleted pool.
+/// Checks pause, policies, and the other finalizers of a deleted pool.
 async fn may(
     context: &Context,
     api: &Api<SpotPool>,
@@ -168,7 +168,7 @@ async fn may(
         context.forget(pool);
         return rest;
     }
-    // Whoever else keeps the pool may still need its instances.
+    // The owner of another finalizer may still need the instances.
     let others = finalizer::others(&pool.metadata, finalizer::MANAGED);
     if others.is_empty() {
         writer.conclude([Verdict::ready(false, reason::DELETING, "")]);
@@ -180,15 +180,15 @@ async fn may(
     rest
 }
 
-/// The token of a request to reconcile that was not followed yet.
+/// The token of a request to reconcile that was not handled yet.
 fn pending_request(pool: &SpotPool) -> Option<&str> {
     let status = pool.status.as_ref();
     let last = status.and_then(|s| s.last_handled_reconcile_at.as_deref());
     requests::pending(&pool.metadata, last)
 }
 
-/// Remembers what a pass learnt, writes the status, or lets the pool go. What was found
-/// is told when it is written down.
+/// Stores the results of a pass and writes the status, or releases the pool. Observed changes are
+/// published together with the status that records them.
 async fn conclude<S: PoolStore>(
     context: &Context,
     pool: &SpotPool,
@@ -200,7 +200,7 @@ async fn conclude<S: PoolStore>(
     let mut found = std::mem::take(&mut told.found);
     match passed.next {
         Next::Release => {
-            // A namespace may go with its last object.
+            // The namespace may be deleted with its last object, so events are published before.
             found.append(&mut told.done);
             context.events.publish(pool, &found, now).await;
             writer.release().await?;
@@ -225,7 +225,7 @@ async fn conclude<S: PoolStore>(
     }
 }
 
-/// Writes the connection Secret of a pool that wants one.
+/// Writes the connection Secret of a pool that asks for one.
 async fn publish(
     context: &Context,
     pool: &SpotPool,
@@ -260,8 +260,8 @@ fn measure(
     }
 }
 
-/// When a pool is looked at again. What it waits for is not put off by an
-/// interval that is meant for a pool at rest.
+/// The time until the pool is reconciled again. The poll interval applies to a pool at rest: it
+/// does not delay a reconcile that a wait needs earlier.
 fn look_again(
     context: &Context,
     pool: &SpotPool,
@@ -286,15 +286,15 @@ fn holds(status: &SpotPoolStatus, type_: &str) -> Option<bool> {
     Some(found.status == ConditionStatus::True)
 }
 
-/// A pool's way to AWS.
+/// A pool's connection to AWS.
 struct Connected {
     region: Arc<Region>,
     origin: Origin,
     fingerprint: Fingerprint,
 }
 
-/// Records the usage, then reads the credentials. An unreachable API server is
-/// the outer error, a configuration that cannot work the inner one.
+/// Records the usage, then reads the credentials. The outer error is one of the API server. The
+/// inner one is a configuration that cannot work.
 async fn connect(
     context: &Context,
     pool: &SpotPool,
@@ -341,7 +341,7 @@ async fn fail<S: PoolStore>(
     Ok(Requeue::requeue(AFTER_ERROR))
 }
 
-/// Writes the status and tells of what changed.
+/// Writes the status, and publishes events about its changes.
 async fn finish<S: PoolStore>(
     context: &Context,
     pool: &SpotPool,

@@ -1,4 +1,4 @@
-//! One region of AWS as one set of credentials sees it, shared by its pools.
+//! One region of AWS with one set of credentials, shared by its pools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,49 +13,49 @@ use api::pool::SpotPool;
 
 use crate::expectations::Expectations;
 
-/// How long facts that hardly change are believed.
+/// How long facts are cached that hardly change.
 const FACTS_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
 /// How long an announcement is kept for a pool's next reconcile.
 const NOTICES_LIFE: SignedDuration = SignedDuration::from_hours(1);
-/// How long EC2 may leave a new group out of its lists.
+/// How long a new group may be missing from EC2's lists.
 const GROUP_UNSEEN: SignedDuration = SignedDuration::from_mins(1);
-/// How long the results of EC2's status checks are believed; EC2 makes one a minute.
+/// How long the results of EC2's status checks are cached. EC2 makes one check a minute.
 const CHECKS_LIFE: SignedDuration = SignedDuration::from_mins(1);
 
-/// What EC2 listed, at one moment.
+/// One look at EC2.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Instances by pool UID. What did not change is the same in memory as in the look
-    /// before, here and below.
+    /// Instances by pool UID. An unchanged value shares its memory with the look before. The same
+    /// holds for the groups and the home volumes.
     pub instances: Arc<BTreeMap<String, Vec<Arc<Instance>>>>,
     /// Groups by pool UID.
     pub groups: Arc<BTreeMap<String, Vec<Group>>>,
-    /// Instances that fail EC2's status checks, by id.
+    /// The ids of instances that fail EC2's status checks.
     pub impaired: BTreeSet<String>,
-    /// Home volumes.
+    /// The home volumes.
     pub homes: Homes,
-    /// When it was.
+    /// The time of the look.
     pub at: Timestamp,
-    /// The how manieth look it was, as [`Expectations::begin_look`] counts.
+    /// The number of the look: see [`Expectations::begin_look`].
     pub number: u64,
 }
 
-/// The home volumes of a look. Where no pool has one, nobody asks: an account may not
-/// even let the provider.
+/// The home volumes of a look. If no pool has a home, the provider does not list them: an account
+/// may not even permit it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Homes {
-    /// Nobody asked.
+    /// The volumes were not listed.
     #[default]
     Unseen,
-    /// By pool UID.
+    /// The volumes by pool UID.
     Seen(Arc<BTreeMap<String, Vec<Volume>>>),
-    /// EC2 refused, which concerns pools with a home alone.
+    /// EC2 refused to list them, which affects only pools with a home.
     Failed(Ec2Error),
 }
 
 impl Homes {
-    /// A pool's, where somebody asked.
+    /// The volumes of a pool. `None` if they were not listed.
     pub fn of(&self, pool_uid: &str) -> Option<Result<&[Volume], &Ec2Error>> {
         match self {
             Self::Unseen => None,
@@ -65,7 +65,7 @@ impl Homes {
     }
 }
 
-/// A look at EC2: what it showed, or why it failed.
+/// The result of a look at EC2: the snapshot, or the error.
 pub type Taken = Result<Arc<Snapshot>, Ec2Error>;
 
 /// The last look, if there was one.
@@ -73,7 +73,7 @@ pub type Look = Option<Taken>;
 
 /// A region, shared by every pool with the same credentials in it.
 pub struct Region {
-    /// EC2.
+    /// The API of EC2.
     pub ec2: Arc<dyn Ec2>,
     /// The region's name.
     pub name: String,
@@ -110,7 +110,7 @@ impl<T: Clone> Fact<T> {
 }
 
 impl Region {
-    /// A region that nobody has looked at yet.
+    /// A region without a look.
     pub fn new(ec2: Arc<dyn Ec2>, name: String) -> Self {
         Self {
             ec2,
@@ -129,7 +129,7 @@ impl Region {
         }
     }
 
-    /// The last look; waits for the first one.
+    /// The last look. It waits for the first one.
     pub async fn look(&self) -> Result<Arc<Snapshot>, Ec2Error> {
         let mut looks = self.looks.subscribe();
         loop {
@@ -142,14 +142,14 @@ impl Region {
         }
     }
 
-    /// What the last look showed; nothing if it failed.
+    /// The snapshot of the last look. It is empty if the look failed, or if there was none.
     pub fn last(&self) -> Arc<Snapshot> {
         let looks = self.looks.borrow();
         let snapshot = looks.as_ref().and_then(|look| look.as_ref().ok());
         snapshot.cloned().unwrap_or_default()
     }
 
-    /// Publishes a look; answers the previous one.
+    /// Publishes a look, and returns the previous one.
     pub fn publish(&self, look: Result<Arc<Snapshot>, Ec2Error>) -> Look {
         if let Ok(snapshot) = &look {
             lock(&self.new_groups).retain(|uid, _| !snapshot.groups.contains_key(uid));
@@ -157,24 +157,23 @@ impl Region {
         self.looks.send_replace(Some(look))
     }
 
-    /// Tells which object a pool's UID belongs to, so that changes of its
-    /// instances find it.
+    /// Registers the object that a pool's UID belongs to, so that changes of its instances wake it.
     pub fn register(&self, pool_uid: &str, pool: ObjectRef<SpotPool>) {
         lock(&self.pools).insert(pool_uid.to_owned(), pool);
     }
 
-    /// The pool is gone, or uses another region.
+    /// Removes a pool that is gone, or that uses another region.
     pub fn unregister(&self, pool_uid: &str) {
         lock(&self.pools).remove(pool_uid);
         lock(&self.homes).remove(pool_uid);
     }
 
-    /// A pool has a home: looks show it from the next one on.
+    /// Registers that a pool has a home. The looks include home volumes from the next one on.
     pub fn has_home(&self, pool_uid: &str) {
         lock(&self.homes).insert(pool_uid.to_owned());
     }
 
-    /// Whether any pool has one.
+    /// Whether any pool has a home.
     pub fn has_homes(&self) -> bool {
         !lock(&self.homes).is_empty()
     }
@@ -184,7 +183,7 @@ impl Region {
         lock(&self.pools).clone()
     }
 
-    /// What EC2 refused of late, for every pool of the region.
+    /// The offerings that EC2 refused recently, for every pool of the region.
     pub fn unavailable(&self) -> MutexGuard<'_, UnavailableOfferings> {
         lock(&self.unavailable)
     }
@@ -194,7 +193,7 @@ impl Region {
         lock(&self.templates)
     }
 
-    /// What this process ended.
+    /// The terminations that this process expects to see.
     pub fn expectations(&self) -> MutexGuard<'_, Expectations> {
         lock(&self.expectations)
     }
@@ -208,7 +207,7 @@ impl Region {
         found.map(|instance| instance.as_ref().clone())
     }
 
-    /// Remembers an announcement, unless a graver one is remembered.
+    /// Stores an announcement, unless a more severe one is stored for the instance.
     pub fn notify(&self, instance_id: &str, notice: Notice) {
         let mut notices = lock(&self.notices);
         notices.retain(|_, old| notice.at.duration_since(old.at) < NOTICES_LIFE);
@@ -216,12 +215,12 @@ impl Region {
         *known = notice.max(*known);
     }
 
-    /// What was announced, by instance id.
+    /// The stored announcements, by instance id.
     pub fn notices(&self) -> BTreeMap<String, Notice> {
         lock(&self.notices).clone()
     }
 
-    /// Remembers a group that was created, until EC2's lists show it.
+    /// Stores a group that was created, until EC2's lists show it.
     pub fn created_group(&self, group: Group, now: Timestamp) {
         let mut groups = lock(&self.new_groups);
         groups.retain(|_, new| now.duration_since(new.since) < GROUP_UNSEEN);
@@ -232,19 +231,19 @@ impl Region {
         groups.insert(group.pool_uid, fact);
     }
 
-    /// The group of a pool that was created a moment ago.
+    /// The group of a pool that was created a moment ago, if there is one.
     pub fn new_group(&self, pool_uid: &str, now: Timestamp) -> Option<Group> {
         let groups = lock(&self.new_groups);
         let new = groups.get(pool_uid)?;
         (now.duration_since(new.since) < GROUP_UNSEEN).then(|| new.value.clone())
     }
 
-    /// The group was deleted.
+    /// Removes a group that was deleted.
     pub fn deleted_group(&self, pool_uid: &str) {
         lock(&self.new_groups).remove(pool_uid);
     }
 
-    /// Asks for frequent looks until then: something is about to change.
+    /// Asks for frequent looks until that time, because something is about to change.
     pub fn poll_fast_until(&self, until: Timestamp) {
         let mut fast_polling_until = lock(&self.fast_polling_until);
         if until > *fast_polling_until {
@@ -253,24 +252,24 @@ impl Region {
         }
     }
 
-    /// Whether somebody waits for a change.
+    /// Whether a pool waits for a change.
     pub fn is_hurried(&self, now: Timestamp) -> bool {
         *lock(&self.fast_polling_until) > now
     }
 
-    /// Returns when somebody begins to wait for a change.
+    /// Returns when a pool begins to wait for a change.
     pub async fn hurried(&self) {
         self.hurried.notified().await;
     }
 
-    /// Instances that fail EC2's status checks, as of a minute ago.
+    /// The ids of instances that fail EC2's status checks. The answer is at most a minute old.
     pub async fn impaired(&self, now: Timestamp) -> Result<BTreeSet<String>, Ec2Error> {
         if let Some(known) = &self.facts.lock().await.impaired
             && now.duration_since(known.since) < CHECKS_LIFE
         {
             return Ok(known.value.clone());
         }
-        // Pools need the other facts meanwhile.
+        // The lock is not held during the call, because pools need the other facts meanwhile.
         let value = self.ec2.impaired().await?;
         self.facts.lock().await.impaired = Some(Fact {
             value: value.clone(),
@@ -279,12 +278,12 @@ impl Region {
         Ok(value)
     }
 
-    /// Asks EC2 again for facts that hardly change: somebody knows better.
+    /// Clears the cached facts that hardly change, because a user asked for a reconcile now.
     pub async fn forget_facts(&self) {
         *self.facts.lock().await = Facts::default();
     }
 
-    /// The zones that sell each type.
+    /// The zones that offer each type.
     pub async fn zones_by_type(
         &self,
         types: &[String],
@@ -303,7 +302,7 @@ impl Region {
         Ok(value)
     }
 
-    /// The subnets of these ids, or the default ones.
+    /// The subnets with these ids, or the default ones.
     pub async fn subnets(
         &self,
         ids: Option<&[String]>,
@@ -315,7 +314,7 @@ impl Region {
             return Ok(known);
         }
         let value = self.ec2.subnets(ids).await?;
-        // Missing subnets may be created at any moment: only answers are kept.
+        // Only answers with subnets are cached, because missing ones may be created at any moment.
         if !value.is_empty() {
             let fact = Fact {
                 value: value.clone(),
@@ -326,7 +325,7 @@ impl Region {
         Ok(value)
     }
 
-    /// The image, where the account can see it.
+    /// The image. `None` if the account cannot see it.
     pub async fn image(&self, id: &str, now: Timestamp) -> Result<Option<Image>, Ec2Error> {
         let mut facts = self.facts.lock().await;
         if let Some(known) = facts.images.get(id).and_then(|fact| fact.fresh(now)) {
@@ -344,8 +343,8 @@ impl Region {
     }
 }
 
-/// None of these locks is held while anything can panic, and what they guard is
-/// replaced whole: a poisoned one is still consistent.
+/// Locks a mutex, also a poisoned one. No code holds one of these locks while it can panic, and the
+/// guarded values are replaced as a whole: so a poisoned one is still consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -31,10 +31,10 @@ pub const TAG_KEYS: TagKeys = TagKeys {
     home_kept: tags::HOME_KEPT,
 };
 
-/// Fingerprint of the credentials, and the region's name.
+/// The fingerprint of the credentials, and the region's name.
 type Key = (Fingerprint, String);
 
-/// Hands out one [`Region`] per fingerprint of credentials and region's name.
+/// Keeps one [`Region`] for each fingerprint of credentials and region's name.
 pub struct Regions {
     cluster: String,
     calls: Calls,
@@ -43,7 +43,7 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// For a control plane; calls of EC2 are counted.
+    /// The regions of a control plane. `calls` counts the calls to EC2.
     pub fn new(cluster: String, calls: Calls, around: Surroundings) -> Self {
         Self {
             cluster,
@@ -58,12 +58,13 @@ impl Regions {
         &self.cluster
     }
 
-    /// Where to send pools that have something to do.
+    /// The channel for pools that have something to do.
     pub fn waker(&self) -> UnboundedSender<ObjectRef<SpotPool>> {
         self.around.wake.clone()
     }
 
-    /// The region for a pool, which is registered with it, and with no other.
+    /// The region for a pool. The pool is registered with this region, and removed from every other
+    /// one.
     pub async fn of(
         &self,
         resolved: &Resolved,
@@ -82,7 +83,7 @@ impl Regions {
         region
     }
 
-    /// The pool is gone.
+    /// Removes a pool that is gone.
     pub fn forget(&self, pool_uid: &str) {
         self.leave(pool_uid, None);
     }
@@ -109,8 +110,8 @@ impl Regions {
         region.clone()
     }
 
-    /// Takes the pool out of every region but one, and closes those that nobody
-    /// uses any more: their observer stops with them.
+    /// Removes the pool from every region except `but`. A region that no pool uses any more is
+    /// closed, and its observer stops with it.
     fn leave(&self, pool_uid: &str, but: Option<&Key>) {
         lock(&self.by_key).retain(|key, region| {
             if Some(key) == but {

@@ -1,4 +1,4 @@
-//! Starts the provider and stops it in order.
+//! Starts the provider, and stops it in an orderly way.
 
 use std::io;
 use std::sync::Arc;
@@ -33,34 +33,34 @@ use crate::sweeper::LiveOwners;
 
 /// The Lease of `--leader-election`, named as Crossplane's providers name theirs.
 const LEASE: &str = "crossplane-leader-election-provider-gpu-spot";
-/// A pool may not ask to be looked at more often.
+/// The shortest poll interval that a pool may ask for.
 const MINIMUM_POLL: Duration = Duration::from_secs(10);
 
 /// Why the provider cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The system grants no signals.
+    /// The process cannot listen to signals.
     #[error("cannot listen to signals: {0}")]
     Signals(#[from] io::Error),
-    /// The endpoints' address.
+    /// The endpoints cannot be served.
     #[error(transparent)]
     Operations(#[from] OperationsError),
-    /// No cluster, no kubeconfig.
+    /// The process finds neither a cluster nor a kubeconfig.
     #[error("no Kubernetes API server: {0}")]
     Config(#[from] kube::config::InferConfigError),
-    /// No API server.
+    /// The API server cannot be reached.
     #[error("no Kubernetes API server: {0}")]
     Client(#[from] kube::Error),
-    /// No identity.
+    /// The identity of the control plane is unknown.
     #[error(transparent)]
     Identity(#[from] identity::IdentityError),
-    /// Another one leads.
+    /// Another process leads.
     #[error("leads no more: {0}")]
     Lost(#[from] Lost),
 }
 
-/// Reconciles until SIGTERM. A process that loses its leadership ends with an
-/// error: what it does not know any more is for a new one to find out.
+/// Reconciles until SIGTERM. A process that loses its leadership ends with an error: a new process
+/// has to read the state again.
 pub async fn run(args: &Arguments) -> Result<(), RunError> {
     let stop = stop()?;
     let operations = Operations::default();
@@ -147,14 +147,14 @@ fn controllers(
     }
 }
 
-/// The API server's client, with its requests counted.
+/// The client of the API server. It counts its requests.
 async fn client(metrics: &Metrics) -> Result<Client, RunError> {
     let config = Config::infer().await?;
     let stack = ClientBuilder::try_from(config)?;
     Ok(stack.with_layer(&Requests::new(metrics)).build())
 }
 
-/// Resolves at SIGTERM, as Kubernetes sends it, or SIGINT, as a terminal does.
+/// Resolves at SIGTERM, which Kubernetes sends, or at SIGINT, which a terminal sends.
 fn stop() -> Result<Stop, io::Error> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -168,8 +168,8 @@ fn stop() -> Result<Stop, io::Error> {
     Ok(stop.boxed().shared())
 }
 
-/// A name for this process that no other one has: a pod that is replaced may
-/// have its predecessor's name.
+/// A unique name for this process. A pod that replaces another one may have the same name as its
+/// predecessor.
 fn replica() -> String {
     let pod = std::env::var("HOSTNAME").unwrap_or_default();
     format!("{pod}_{:016x}", fastrand::u64(..))

@@ -1,4 +1,4 @@
-//! What a pool's status says, from what was seen and done. Pure.
+//! Derives a pool's status from the observed state and the plan. Pure.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::numbers::{signed, small};
 use crate::validate::Invalid;
 use crate::{convert, home};
 
-/// What EC2 shows and what was planned for it.
+/// The observed state and the plan in the form of the status.
 pub fn observation(
     observed: &Observed,
     offerings: &[Offering],
@@ -56,11 +56,11 @@ pub fn observation(
     }
 }
 
-/// What a status tells of a plan.
+/// The parts of a plan that the status shows.
 pub struct Planned<'a> {
     /// How many instances should run.
     pub target: u32,
-    /// What is waited for.
+    /// The plan's waits.
     pub waits: &'a [Wait],
     /// Since when the pool has lacked spot capacity.
     pub spot_short_since: Option<Timestamp>,
@@ -79,7 +79,7 @@ fn member(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> PoolI
     }
 }
 
-/// Why an instance is not, or will not stay, as it should be.
+/// Why an instance is not as it should be, or will not stay so.
 fn why(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> Option<String> {
     let names = |ids: &[String]| ids.contains(&instance.id);
     let waited = plan.waits.iter().find_map(|wait| match wait {
@@ -98,7 +98,7 @@ fn why(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> Option<S
     waited.or(impaired).map(ToOwned::to_owned)
 }
 
-/// `Ready` of a pool that was planned.
+/// The condition `Ready` of a pool that was planned.
 pub fn ready(plan: &Plan, observed: &Observed, desired: &Desired) -> Verdict {
     let home = plan.waits.iter().find_map(|wait| match wait {
         Wait::Home(wait) => Some(wait.to_string()),
@@ -130,7 +130,7 @@ pub fn ready(plan: &Plan, observed: &Observed, desired: &Desired) -> Verdict {
     Verdict::ready(false, reason::CREATING, message.join("; "))
 }
 
-/// `Launched`: how the last launch went, while that still matters.
+/// The condition `Launched`: the result of the last launch, as long as it matters.
 pub fn launched(
     plan: &Plan,
     observed: &Observed,
@@ -161,7 +161,7 @@ pub fn launched(
     }
 }
 
-/// `Launched` of a pool whose spec cannot work.
+/// The condition `Launched` of a pool whose spec cannot work.
 pub fn not_launchable(invalid: &Invalid) -> Verdict {
     Verdict::new(
         LAUNCHED,
@@ -171,7 +171,7 @@ pub fn not_launchable(invalid: &Invalid) -> Verdict {
     )
 }
 
-/// Writes the verdicts into a status.
+/// Sets the conditions of a status.
 pub fn conclude(
     status: &mut SpotPoolStatus,
     verdicts: impl IntoIterator<Item = Verdict>,
@@ -183,8 +183,8 @@ pub fn conclude(
     }
 }
 
-/// Instances of the previous status that are lost: nobody here ended them. A status that
-/// could not be written still shows what was `ended` as running.
+/// The instances of the previous status that are lost: they ended, but this provider did not end
+/// them. A status that could not be written still shows instances of `ended` as running.
 pub fn lost<'a>(
     previous: &SpotPoolObservation,
     observed: &'a Observed,
@@ -214,7 +214,7 @@ pub fn lost<'a>(
         .collect()
 }
 
-/// What AWS announced since the previous status.
+/// The announcements of AWS since the previous status.
 pub fn announced(previous: &SpotPoolObservation, observed: &Observed) -> Vec<Happened> {
     let is_known = |id: &String, notice: &Notice| {
         let before = previous.instances.iter().find(|i| i.id == *id);
@@ -237,7 +237,7 @@ pub fn announced(previous: &SpotPoolObservation, observed: &Observed) -> Vec<Hap
         .collect()
 }
 
-/// What a change of `Launched` or `Ready` tells people.
+/// The events for changes of `Launched`, `Ready` or `Synced`.
 pub fn transitions(before: &SpotPoolStatus, after: &SpotPoolStatus) -> Vec<Happened> {
     let mut happened = Vec::new();
     for type_ in [LAUNCHED, condition::READY, condition::SYNCED] {
@@ -278,8 +278,8 @@ fn running(observed: &Observed) -> usize {
     observed.instances.iter().filter(runs).count()
 }
 
-/// The message names the offering, EC2's code and, for a quota, the limit to
-/// raise. `fallback` stands in where the memory is of another class.
+/// The message about a refusal. It names the offering, EC2's code and, for a quota, the limit to
+/// raise. `fallback` is used if the cached refusal has another class.
 fn refused(
     offering: &Offering,
     refusal: &Refusal,

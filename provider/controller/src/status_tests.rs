@@ -1,4 +1,4 @@
-//! What people read: readiness, refusals, losses, and events on transitions only.
+//! The status of a pool: readiness, refusals, losses, and events on transitions only.
 
 use jiff::SignedDuration;
 use provider_core::{Action, Disruption, Market, UnavailableOfferings};
@@ -232,7 +232,7 @@ fn a_pool_that_waits_for_capacity_says_so_although_nothing_was_asked() {
 }
 
 #[test]
-fn nothing_launched_says_nothing_about_launching() {
+fn without_a_launch_there_is_no_verdict_about_launching() {
     let plan = waiting(1, vec![]);
     assert_eq!(launched(&plan, &observed(vec![]), &[], None, NOW), None);
     let last = LaunchOutcome::Launched;
@@ -265,7 +265,7 @@ fn a_status_shows_no_dead_instances() {
 }
 
 #[test]
-fn an_instance_that_went_is_told_once_and_one_that_was_ended_here_is_not() {
+fn a_lost_instance_has_one_event_and_a_terminated_one_has_none() {
     let up = observed(vec![
         instance("i-1", 0, InstanceState::Running),
         instance("i-2", 1, InstanceState::Pending),
@@ -293,7 +293,7 @@ fn an_instance_that_went_is_told_once_and_one_that_was_ended_here_is_not() {
 }
 
 #[test]
-fn what_was_ended_here_is_not_lost_although_no_status_says_so_yet() {
+fn an_instance_that_this_process_ended_is_not_lost_before_the_status_says_so() {
     let up = ["i-1", "i-2", "i-3"].map(|id| instance(id, 0, InstanceState::Running));
     let before = shown(&observed(up.to_vec()), &[], 3, NOW);
     let mut gone = up.map(|i| Instance {

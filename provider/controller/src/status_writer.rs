@@ -1,7 +1,7 @@
-//! The sole writer of a pool's status: optimistic, and silent when nothing
-//! changed.
+//! The only writer of a pool's status. It uses optimistic concurrency, and writes nothing if
+//! nothing changed.
 //!
-//! What it writes to is a [`PoolStore`]: the API server, or a simulated one.
+//! It writes to a [`PoolStore`]: the API server, or a simulated one.
 
 use api::pool::{SpotPool, SpotPoolObservation, SpotPoolStatus};
 use async_trait::async_trait;
@@ -17,14 +17,14 @@ use crate::act::WriteAhead;
 use crate::numbers::signed;
 use crate::{convert, home, status};
 
-/// Where pools are stored. Every write names the version that it was made from
-/// and is refused when there is a newer one.
+/// The place where pools are stored. Every write names the version that it was made from, and is
+/// refused if there is a newer one.
 #[async_trait]
 pub(crate) trait PoolStore: Send + Sync {
-    /// Replaces a pool's status; answers the pool as it is then.
+    /// Replaces a pool's status, and returns the pool after that.
     async fn replace_status(&self, pool: &SpotPool) -> Result<SpotPool, kube::Error>;
 
-    /// Lets a deleted pool go.
+    /// Releases a deleted pool.
     async fn release(&self, meta: &ObjectMeta) -> Result<(), kube::Error>;
 }
 
@@ -42,11 +42,11 @@ impl PoolStore for Api<SpotPool> {
     }
 }
 
-/// A pool's status in the making.
+/// A pool's status while a reconcile builds it.
 ///
-/// Every write names the version that it was made from: a reconcile that began
-/// with a stale copy, or a second provider during an upgrade, is refused before
-/// it can launch what another one has launched.
+/// Every write names the version that it was made from. So the API server refuses a reconcile that
+/// began with a stale copy, or a second provider during an upgrade, before it can launch what
+/// another one has launched.
 pub(crate) struct StatusWriter<S> {
     store: S,
     pool: SpotPool,
@@ -67,7 +67,7 @@ impl<S: PoolStore> StatusWriter<S> {
         }
     }
 
-    /// Goes on from a newer version of the same object.
+    /// Continues with a newer version of the same object.
     pub(crate) fn rebase(&mut self, pool: SpotPool) {
         self.pool = pool;
     }
@@ -88,12 +88,12 @@ impl<S: PoolStore> StatusWriter<S> {
         status::conclude(&mut self.after, verdicts, generation, self.now);
     }
 
-    /// Notes that a request to reconcile was followed.
+    /// Notes that a request to reconcile was handled.
     pub(crate) fn followed(&mut self, request: &str) {
         self.after.last_handled_reconcile_at = Some(request.to_owned());
     }
 
-    /// Sets what EC2 shows.
+    /// Sets the observed state.
     pub(crate) fn observe(&mut self, observation: SpotPoolObservation) {
         self.after.at_provider = observation;
     }
@@ -113,7 +113,7 @@ impl<S: PoolStore> StatusWriter<S> {
         Ok(())
     }
 
-    /// Lets the pool go.
+    /// Releases the pool.
     pub(crate) async fn release(&self) -> Result<(), kube::Error> {
         self.store.release(&self.pool.metadata).await
     }
@@ -123,8 +123,8 @@ impl<S: PoolStore> StatusWriter<S> {
 impl<S: PoolStore> WriteAhead for StatusWriter<S> {
     async fn persist(&mut self, observed: &Observed) -> Result<(), kube::Error> {
         let shown = &mut self.after.at_provider;
-        // A launch is struck off when its instances are listed. From then on it is
-        // the status that knows of them, should the next list leave one out.
+        // A launch is removed from the status when its instances are listed. From then on the
+        // status must show the instances, in case the next list leaves one out.
         for instance in observed.instances.iter().filter(|i| i.state.is_live()) {
             if shown.instances.iter().all(|i| i.id != instance.id) {
                 shown.instances.push(convert::instance_to_api(instance));

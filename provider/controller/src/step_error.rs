@@ -7,10 +7,10 @@ use provider_runtime::policies;
 
 use crate::access::{ConnectError, Origin};
 
-/// After an error that a person has to mend, or AWS.
+/// The time before the next reconcile after an error that a person or AWS has to correct.
 pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(20);
 
-/// What a step could not do; becomes `Synced=False`.
+/// Why a step failed. It becomes `Synced=False`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StepError {
     #[error(transparent)]
@@ -24,7 +24,7 @@ pub(crate) enum StepError {
 }
 
 impl StepError {
-    /// What went wrong, with what to do where AWS refused the credentials.
+    /// The error, with a next step if AWS refused the credentials.
     pub(crate) fn explain(&self, origin: &Origin) -> String {
         match self {
             Self::Observe(error) => origin.explain(error),
@@ -32,7 +32,7 @@ impl StepError {
         }
     }
 
-    /// crossplane-runtime's prefix.
+    /// The name of the step, with crossplane-runtime's prefix.
     pub(crate) fn step(&self) -> &'static str {
         match self {
             Self::Connect(_) => "connect",

@@ -1,10 +1,10 @@
-//! Ends what no pool accounts for: instances and groups of this control plane whose
-//! pool went without its finalizer.
+//! Ends orphans: instances and groups of this control plane whose pool is gone without having
+//! cleaned up, because its finalizer was removed.
 //!
-//! A home volume is never ended here, whoever it belonged to: there is work in it, and
-//! what becomes of it was for its pool to say.
+//! The sweeper never deletes a home volume: it holds a user's work, and only its pool could decide
+//! about it.
 //!
-//! It looks where pools are: in every region, by every identity, that some pool uses.
+//! It sweeps only where pools are: every region with every set of credentials that some pool uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,20 +22,20 @@ use serde::de::DeserializeOwned;
 
 use crate::region::{Region, Snapshot};
 
-/// More than so many orphans, if they are most of what lives, are a mistake of
-/// somebody: nothing is ended then.
+/// If there are more orphans than this, and they are most of the live instances, a person made a
+/// mistake: nothing is ended then.
 const FEW: usize = 4;
 
 /// Why nothing was swept.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// Nobody can tell which pools exist.
+    /// The pools and leases are unknown.
     #[error("cannot list pools and leases: {0}")]
     Owners(#[from] kube::Error),
     /// EC2 refused.
     #[error(transparent)]
     Ec2(#[from] Ec2Error),
-    /// Most of what lives has no pool.
+    /// Most of the live instances have no pool.
     #[error(
         "{0} instances, most of the region's, belong to pools that do not exist: restore the \
          pools, or terminate the instances by hand"
@@ -43,26 +43,26 @@ pub enum SweepError {
     TooMany(usize),
 }
 
-/// Who may own what EC2 has.
+/// The pools and leases that may own resources in EC2.
 #[async_trait]
 pub trait Owners: Send + Sync {
-    /// The UIDs of every pool, as of now.
+    /// The UIDs of every pool, from the API server.
     async fn pools(&self) -> Result<BTreeSet<String>, kube::Error>;
 
-    /// The UIDs of every lease, as of now.
+    /// The UIDs of every lease, from the API server.
     async fn leases(&self) -> Result<BTreeSet<String>, kube::Error>;
 
-    /// Tells people what was ended.
+    /// Publishes events about ended resources.
     async fn tell(&self, happened: &[Happened]);
 }
 
-/// The API server's.
+/// The pools and leases of the API server.
 pub struct LiveOwners {
-    /// The API server.
+    /// The client of the API server.
     pub client: Client,
-    /// Events.
+    /// The writer of events.
     pub events: Events,
-    /// The control plane's identity, of which events are told: the pools are gone.
+    /// The control plane's identity. The events are about it, because the pools are gone.
     pub identity: ConfigMap,
 }
 
@@ -74,7 +74,7 @@ impl Owners for LiveOwners {
 
     async fn leases(&self) -> Result<BTreeSet<String>, kube::Error> {
         match uids::<SpotLease>(&self.client).await {
-            // The kind is inactive: there are none.
+            // The kind is inactive, so there are no objects of it.
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(BTreeSet::new()),
             listed => listed,
         }
@@ -100,17 +100,17 @@ where
 
 /// Sweeps one region.
 pub struct Sweeper<'a> {
-    /// Who may own what is there.
+    /// Lists the pools and leases that may own resources.
     owners: &'a dyn Owners,
-    /// How long something has to be nobody's; between two looks at who exists, too.
+    /// How long a pool must have been missing. It is also the time between two lists of pools.
     grace: SignedDuration,
     looked_at: Option<Timestamp>,
-    /// Since when pools that have something there do not exist.
+    /// Since when pools that have resources here do not exist.
     missing: BTreeMap<String, Timestamp>,
 }
 
 impl<'a> Sweeper<'a> {
-    /// Has seen nothing yet.
+    /// A sweeper that has seen nothing yet.
     pub fn new(owners: &'a dyn Owners, grace: SignedDuration) -> Self {
         Self {
             owners,
@@ -120,8 +120,8 @@ impl<'a> Sweeper<'a> {
         }
     }
 
-    /// Ends what has been nobody's for long enough. The pools are listed for it, once
-    /// per grace: whatever was known of one that vanished may be out of date.
+    /// Ends resources whose pool has been missing for long enough. It lists the pools from the API
+    /// server once per grace period, because a cached list may be out of date.
     pub async fn sweep(&mut self, region: &Region, seen: &Snapshot) -> Result<(), SweepError> {
         let is_early = |at: Timestamp| seen.at.duration_since(at) < self.grace;
         if self.looked_at.is_some_and(is_early) {
@@ -146,7 +146,7 @@ impl<'a> Sweeper<'a> {
         self.delete_groups(region, seen, &orphans).await
     }
 
-    /// The pools that have something there and have not existed for too long.
+    /// The pools that have resources here and have been missing for too long.
     fn orphans(&mut self, seen: &Snapshot, pools: &BTreeSet<String>) -> Vec<String> {
         let live = seen.instances.iter();
         let live = live.filter(|(_, of_pool)| of_pool.iter().any(|i| i.state.is_live()));
@@ -180,7 +180,7 @@ impl<'a> Sweeper<'a> {
         Ok(unowned.map(|i| i.id.clone()).collect())
     }
 
-    /// As everywhere, by a fresh describe.
+    /// Terminates those that a fresh describe shows as live, as everywhere.
     async fn terminate(
         &self,
         region: &Region,
@@ -212,7 +212,7 @@ impl<'a> Sweeper<'a> {
         Ok(())
     }
 
-    /// A group goes after the last instance in it.
+    /// Deletes groups that have no instance any more.
     async fn delete_groups(
         &self,
         region: &Region,
@@ -233,7 +233,7 @@ impl<'a> Sweeper<'a> {
     }
 }
 
-/// The groups of these pools in which nothing is any more.
+/// The groups of these pools that have no instance any more.
 fn empty_groups<'a>(seen: &'a Snapshot, orphans: &[String]) -> Vec<&'a Group> {
     let is_over = |i: &Instance| i.state == InstanceState::Terminated;
     let is_empty = |uid: &&String| {

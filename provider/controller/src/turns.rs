@@ -1,4 +1,4 @@
-//! Reconciles of pools, each in its turn.
+//! Limits how many new pools begin at a time.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use kube::runtime::controller::Action as Requeue;
 use crate::context::Context;
 use crate::reconcile::{ReconcileError, reconcile};
 
-/// Reconciles a pool, if it is its turn.
+/// Reconciles a pool if it is its turn; otherwise tries again at its turn.
 pub async fn reconcile_in_turn(
     pool: Arc<SpotPool>,
     context: Arc<Context>,

@@ -1,7 +1,7 @@
-//! From a `SpotPool`'s spec and the region's facts to what the planner wants.
+//! Converts a `SpotPool`'s spec and the region's facts to the planner's input.
 //!
-//! Everything that can be wrong with a spec is found here, before anything is
-//! launched, and named by its field.
+//! Every error of a spec is found here, before anything is launched, and is reported with its
+//! field.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +18,10 @@ use provider_core::{
 
 use crate::home;
 
-/// EC2's bound on user data, before base64.
+/// EC2's limit for user data, before base64.
 const USER_DATA_LIMIT: usize = 16 * 1024;
 
-/// EC2's 50 tags, without the provider's six and a lease's nine.
+/// EC2's limit of 50 tags, minus the provider's six and a lease's nine.
 const LEASED_TAGS_LIMIT: usize = 35;
 
 /// Why a spec cannot work.
@@ -30,14 +30,14 @@ const LEASED_TAGS_LIMIT: usize = 35;
 pub struct Invalid {
     /// The field, below `spec.forProvider`.
     pub field: String,
-    /// What is wrong with it, and what to do.
+    /// The problem, and how to correct it.
     pub problem: String,
 }
 
-/// What EC2 knows about the region that a spec depends on.
+/// The facts about the region that a spec depends on.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The zones that sell each of the spec's types.
+    /// The zones that offer each of the spec's types.
     pub zones_by_type: BTreeMap<String, BTreeSet<String>>,
     /// The spec's subnets, or the default ones.
     pub subnets: Vec<Subnet>,
@@ -45,15 +45,15 @@ pub struct Facts {
     pub image: Option<Image>,
 }
 
-/// A valid pool.
+/// A pool with a valid spec.
 #[derive(Clone, Debug)]
 pub struct Valid {
-    /// For the planner.
+    /// The planner's input.
     pub desired: Desired,
     template: Template,
 }
 
-/// What every instance of the pool has in common.
+/// The settings that every instance of the pool shares.
 #[derive(Clone, Debug)]
 struct Template {
     image: Image,
@@ -71,7 +71,7 @@ impl Valid {
         self.template.subnets.contains_key(zone)
     }
 
-    /// The request of a launch.
+    /// The request for a launch.
     pub fn request(&self, launch: &Launch) -> LaunchRequest {
         let mut tags = self.template.tags.clone();
         tags.insert(tags::LAUNCH.into(), launch.launch.to_string());
@@ -92,7 +92,7 @@ impl Valid {
         }
     }
 
-    /// The request of the launch template that new instances come from.
+    /// The request for the launch template of new instances.
     pub fn template(&self, generation: &str, group_ids: Vec<String>) -> TemplateRequest {
         let template = &self.template;
         let mut tags = template.tags.clone();
@@ -111,7 +111,7 @@ impl Valid {
 }
 
 impl Template {
-    /// A digest of everything that an instance cannot change.
+    /// A digest of everything that cannot be changed on an instance.
     fn digest(&self) -> String {
         let parts = [
             self.image.id.clone(),
@@ -129,7 +129,7 @@ pub fn template_name(pool_uid: &str, generation: &str) -> String {
     format!("gpu-spot-{pool_uid}-{generation}")
 }
 
-/// The tags that everything of a pool carries.
+/// The tags of every resource of a pool.
 pub fn pool_tags(pool: &SpotPool, cluster: &str) -> Tags {
     let mut tags = pool.spec.for_provider.tags.clone();
     let namespace = pool.metadata.namespace.as_deref().unwrap_or_default();
@@ -179,7 +179,7 @@ pub fn validate(pool: &SpotPool, facts: Facts, cluster: &str) -> Result<Valid, I
     Ok(Valid { desired, template })
 }
 
-/// What a deleted pool wants: nothing, whatever its spec says.
+/// The desired state of a deleted pool: no instance, whatever its spec says.
 pub fn deleted(pool: &SpotPool) -> Desired {
     let spec = &pool.spec.for_provider;
     let fallback = spec.fallback.unwrap_or_default();
@@ -264,7 +264,7 @@ fn check_user_data(spec: &SpotPoolParameters) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// EC2's bounds on an instance's tags, where the instance reads them itself.
+/// Checks EC2's limits for tags of instances that read their own tags.
 fn check_tags(spec: &SpotPoolParameters) -> Result<(), Invalid> {
     if spec.leases.is_none() {
         return Ok(());
@@ -318,7 +318,7 @@ fn usable_subnets(spec: &SpotPoolParameters, known: &[Subnet]) -> Result<Vec<Sub
     Ok(usable)
 }
 
-/// Every offering, most wanted first: markets before types before zones.
+/// Every offering, most preferred first: by market, then type, then zone.
 fn offerings(
     spec: &SpotPoolParameters,
     zones_by_type: &BTreeMap<String, BTreeSet<String>>,
@@ -378,7 +378,7 @@ fn security_groups(spec: &SpotPoolParameters, subnets: &[Subnet]) -> SecurityGro
             .unwrap_or_default(),
         rules: GroupRules {
             ssh_cidrs: cidrs.cloned().collect(),
-            // Whoever leases an instance is nobody's neighbour.
+            // A leased instance must not reach the instances of other leases.
             members: spec.leases.is_none(),
         },
     }

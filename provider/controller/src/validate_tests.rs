@@ -1,5 +1,5 @@
-//! Every spec that cannot work is refused by its field, and one that can becomes
-//! what its author asked for.
+//! Every invalid spec is refused with its field, and every valid one gives the pool that its author
+//! asked for.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ fn facts() -> Facts {
     }
 }
 
-/// What is wrong with a spec that differs from a valid one by an edit.
+/// The error of a spec that differs from a valid one by an edit.
 fn refusal(edit: impl FnOnce(&mut SpotPoolParameters, &mut Facts)) -> Invalid {
     let (mut pool, mut facts) = (pool(), facts());
     edit(&mut pool.spec.for_provider, &mut facts);
@@ -265,7 +265,7 @@ fn a_launch_asks_for_what_the_spec_says_in_its_own_subnet() {
 }
 
 #[test]
-fn no_tag_of_a_spec_makes_an_instance_somebody_else_s() {
+fn no_tag_of_a_spec_changes_the_owner_of_an_instance() {
     let mut pool = pool();
     let tags = &mut pool.spec.for_provider.tags;
     tags.insert(tags::POOL_UID.into(), "other".into());
@@ -284,7 +284,7 @@ fn a_deleted_pool_wants_nothing_whatever_its_spec_says() {
 }
 
 #[test]
-fn what_an_instance_cannot_change_is_another_generation_and_nothing_else_is() {
+fn only_settings_that_an_instance_cannot_change_make_another_generation() {
     let generation = |change: fn(&mut SpotPoolParameters)| {
         valid(change).desired.generation(&["sg-1".to_owned()])
     };
@@ -328,7 +328,7 @@ fn tags_that_an_instance_cannot_read_are_named_before_a_launch_fails() {
 }
 
 #[test]
-fn who_leases_an_instance_has_no_neighbours() {
+fn leased_instances_do_not_reach_each_other() {
     for (leases, are_connected) in [(None, true), (Some(PoolLeases::default()), false)] {
         let mut pool = pool();
         pool.spec.for_provider.leases = leases;

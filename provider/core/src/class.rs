@@ -1,30 +1,31 @@
-//! What an error of EC2 means for a pool.
+//! The classes of EC2's errors.
 
 use std::fmt;
 
-/// The six classes. Each has its own behaviour; see [`crate::UnavailableOfferings`] for
-/// how long a refusal lasts.
+/// The six classes of errors. The provider reacts to each class in its own way;
+/// [`crate::UnavailableOfferings`] says how long a refusal lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ErrorClass {
-    /// This offering has no capacity: try the next one, rest this one.
+    /// This offering has no capacity: the planner tries the next one, and this one is unavailable
+    /// for some time.
     Capacity,
-    /// The account's limit for this market and family is reached: rest them all.
+    /// The account's limit for this market and family is reached: all offerings that count against
+    /// it are unavailable for some time.
     Quota,
-    /// Too many calls: wait, ask the same again.
+    /// Too many calls: the provider waits and repeats the same request.
     Throttled,
-    /// The credentials may not do this: tell, retry slowly.
+    /// The credentials do not allow this: the condition says so, and the provider retries slowly.
     Denied,
-    /// The spec cannot work: tell, wait for another spec.
+    /// The spec cannot work: the condition says so, and the provider waits for another spec.
     Configuration,
-    /// AWS failed, or nobody knows whether it did: ask the same again, with the
+    /// AWS failed, or it is unknown whether it did: the provider repeats the same request with the
     /// same token.
     Transient,
 }
 
 impl ErrorClass {
-    /// The class of an EC2 error code, from AWS's "Error codes for the Amazon EC2
-    /// API". An unknown code is the spec's fault only when nothing else can be: the
-    /// safe reading of an unknown answer is that EC2 may have acted.
+    /// The class of an EC2 error code, from AWS's "Error codes for the Amazon EC2 API". An unknown
+    /// code is [`Self::Transient`], which is the safe choice because EC2 may have acted.
     pub fn of(code: &str) -> Self {
         match code {
             "InsufficientInstanceCapacity"
@@ -115,8 +116,7 @@ impl ErrorClass {
         }
     }
 
-    /// Whether trying again cannot help: a person has to change configuration, permissions
-    /// or a quota.
+    /// Whether a retry cannot help: a person has to change configuration, permissions or a quota.
     pub fn needs_person(self) -> bool {
         match self {
             Self::Quota | Self::Denied | Self::Configuration => true,
@@ -124,7 +124,7 @@ impl ErrorClass {
         }
     }
 
-    /// The class of a condition's reason, where it is one.
+    /// The class with this name, if there is one.
     pub fn parse(reason: &str) -> Option<Self> {
         [
             Self::Capacity,
@@ -138,7 +138,7 @@ impl ErrorClass {
         .find(|class| class.as_str() == reason)
     }
 
-    /// The word used as a condition's reason.
+    /// The name of the class, used as the reason of a condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Capacity => "Capacity",
@@ -150,8 +150,8 @@ impl ErrorClass {
         }
     }
 
-    /// Whether EC2 certainly did nothing. Where it may have acted, the same
-    /// request must be repeated with the same token.
+    /// Whether EC2 certainly did nothing. Otherwise EC2 may have acted, and the same request must
+    /// be repeated with the same token.
     pub fn is_definite(self) -> bool {
         !matches!(self, Self::Transient | Self::Throttled)
     }
@@ -163,13 +163,13 @@ impl fmt::Display for ErrorClass {
     }
 }
 
-/// One error of EC2, classified.
+/// One error of EC2, with its class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Its class.
+    /// The class of the error.
     pub class: ErrorClass,
     /// EC2's error code, for example `InsufficientInstanceCapacity`.
     pub code: String,
-    /// For people, without request ids, so that it is stable.
+    /// EC2's message without request ids, so that it is stable.
     pub message: String,
 }

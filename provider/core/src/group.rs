@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-/// What the group lets in. Everything is let out, which is EC2's own default
-/// for a new group.
+/// The ingress rules of the group. All egress is allowed, which is EC2's default for a new group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupRules {
     /// IPv4 networks that may connect to port 22.
     pub ssh_cidrs: BTreeSet<String>,
-    /// Whether members reach each other on every port.
+    /// Whether members of the group reach each other on every port.
     pub members: bool,
 }
 
@@ -22,7 +21,7 @@ impl GroupRules {
         }
     }
 
-    /// Whether nothing is let in.
+    /// Whether no rule lets anything in.
     pub fn is_empty(&self) -> bool {
         self.ssh_cidrs.is_empty() && !self.members
     }
@@ -39,7 +38,7 @@ pub struct Group {
     pub vpc_id: String,
     /// The rules that the provider manages.
     pub rules: GroupRules,
-    /// Ingress permissions that are none of the provider's rules: somebody
-    /// widened the group by hand. EC2's security group rule ids (`sgr-…`).
+    /// EC2's ids (`sgr-…`) of the ingress rules that the provider did not make: a person widened
+    /// the group.
     pub foreign_rule_ids: BTreeSet<String>,
 }

@@ -8,47 +8,47 @@ mod wait;
 
 pub use wait::HomeWait;
 
-/// How long EC2 may leave what it was asked for out of its lists.
+/// How long a volume or snapshot that EC2 was asked for may be missing from EC2's lists.
 const UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(5);
-/// The same, for a pool that asks for nothing any more.
+/// The same limit for a deleted pool, which does not ask again.
 const UNANSWERED_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 
-/// What a pool's home should be.
+/// The desired home of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// Its size. It only grows.
+    /// Its size in GiB. A home only grows.
     pub size_gib: u32,
-    /// What becomes of it when the pool is deleted.
+    /// What happens to the home when the pool is deleted.
     pub on_delete: OnDelete,
-    /// Whether it follows capacity to another zone.
+    /// Whether the home may move to another zone that has capacity.
     pub moves: bool,
 }
 
-/// What becomes of a home when its pool is deleted.
+/// What happens to a home when its pool is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDelete {
-    /// It stays.
+    /// The volume is retained.
     Retain,
-    /// It is deleted.
+    /// The volume is deleted.
     Delete,
-    /// It is deleted after a snapshot of it was completed.
+    /// The volume is deleted after a snapshot of it was completed.
     Snapshot,
 }
 
-/// What the pool's status holds of its home. It is persisted before EC2 is asked for a
-/// volume or a snapshot, whole: only the same request may be repeated with its token.
+/// The part of the pool's status that describes its home. The provider persists all of it before it
+/// asks EC2 for a volume or a snapshot: only the same request may be repeated with its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HomeRecord {
-    /// The number of the volume that is, or is to be made. A copy that is only kept as a
-    /// snapshot has one, too. None is used twice.
+    /// The number of the volume that exists or is to be made. A copy that is only kept as a
+    /// snapshot has a number too. No number is used twice.
     pub number: u64,
-    /// The zone that the volume is in, or is to be made in.
+    /// The zone in which the volume exists or is to be made.
     pub zone: String,
-    /// The size that it was asked for.
+    /// The size that EC2 was asked for.
     pub size_gib: u32,
-    /// EC2's id of the volume, once there is one.
+    /// EC2's id of the volume. `None` until EC2 has made it.
     pub volume_id: Option<String>,
-    /// The volume that it is a copy of, until that one is deleted.
+    /// The volume that this one is a copy of. `None` after that volume was deleted.
     pub copy_of: Option<String>,
     /// The snapshot that the copy is made by.
     pub snapshot_id: Option<String>,
@@ -57,12 +57,12 @@ pub struct HomeRecord {
 }
 
 impl HomeRecord {
-    /// Whether there is, or may be, a volume that it is a copy of, or a snapshot.
+    /// Whether a volume that this one is a copy of, or a snapshot, exists or may exist.
     pub fn is_copy(&self) -> bool {
         self.copy_of.is_some() || self.snapshot_id.is_some()
     }
 
-    /// The volume that EC2 is making of it, under an id.
+    /// The volume that EC2 is making for this record, with the id that EC2 answered.
     pub fn begun(&self, id: impl Into<String>, pool_uid: impl Into<String>) -> Volume {
         Volume {
             id: id.into(),
@@ -77,8 +77,8 @@ impl HomeRecord {
         }
     }
 
-    /// Whether EC2 should list by now what it was asked for, if it had made it. A
-    /// deleted pool asks no more.
+    /// Whether EC2 should list the volume or snapshot by now, if it had made it. A deleted pool
+    /// does not ask again, so its limit is shorter.
     pub fn is_overdue(&self, deleted: bool, now: Timestamp) -> bool {
         let limit = if deleted {
             UNANSWERED_LIMIT
@@ -99,55 +99,55 @@ pub struct Volume {
     pub pool_uid: String,
     /// [`HomeRecord::number`], from its tag.
     pub number: u64,
-    /// The volume that it is a copy of, from its tag.
+    /// The volume that this one is a copy of, from its tag.
     pub copy_of: Option<String>,
-    /// Its zone.
+    /// The zone of the volume.
     pub zone: String,
     /// EC2's state.
     pub state: VolumeState,
-    /// Its size.
+    /// The size in GiB.
     pub size_gib: u32,
-    /// The instance that has it, or still has it.
+    /// The instance that has the volume, gets it, or has not let it go yet.
     pub attachment: Option<Attachment>,
     /// Whether its tag says that it outlives its pool.
     pub is_kept: bool,
 }
 
 impl Volume {
-    /// Whether nothing has it, so that it can be attached, copied and deleted.
+    /// Whether no instance has the volume, so that it can be attached, copied and deleted.
     pub fn is_free(&self) -> bool {
         self.state == VolumeState::Available && self.attachment.is_none()
     }
 
-    /// Whether there is nothing left in it.
+    /// Whether EC2 is deleting the volume or has deleted it.
     pub fn is_gone(&self) -> bool {
         matches!(self.state, VolumeState::Deleting | VolumeState::Deleted)
     }
 }
 
-/// A volume on an instance.
+/// The attachment of a volume to an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
     /// EC2's id of the instance.
     pub instance_id: String,
-    /// Whether the instance can use it: it neither comes nor goes.
+    /// Whether the instance can use the volume: it is neither being attached nor being detached.
     pub is_attached: bool,
 }
 
 /// EC2's volume states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolumeState {
-    /// Being made.
+    /// EC2 is making the volume.
     Creating,
-    /// Attached to nothing.
+    /// No instance has the volume.
     Available,
-    /// Attached, or on its way there or back.
+    /// Attached, being attached, or being detached.
     InUse,
-    /// On its way to `Deleted`.
+    /// EC2 is deleting the volume.
     Deleting,
-    /// Gone.
+    /// EC2 has deleted the volume.
     Deleted,
-    /// Its making, or its hardware, failed.
+    /// The creation of the volume, or its hardware, failed.
     Error,
 }
 
@@ -161,7 +161,7 @@ impl VolumeState {
         Self::Error,
     ];
 
-    /// EC2's word.
+    /// EC2's name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Creating => "creating",
@@ -173,7 +173,7 @@ impl VolumeState {
         }
     }
 
-    /// The state of EC2's word, where it is one.
+    /// The state with this name of EC2's, if there is one.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
     }
@@ -188,69 +188,69 @@ pub struct VolumeSnapshot {
     pub pool_uid: String,
     /// The [`HomeRecord::number`] that it was made for, from its tag.
     pub number: u64,
-    /// The volume that it is of.
+    /// The volume that the snapshot is of.
     pub volume_id: String,
-    /// How far it is.
+    /// EC2's state of the snapshot.
     pub state: SnapshotState,
 }
 
 /// EC2's snapshot states, as far as they differ for a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotState {
-    /// Not all of the volume is in it yet.
+    /// EC2 has not copied all of the volume yet.
     Pending,
-    /// All of the volume is in it.
+    /// EC2 has copied all of the volume.
     Completed,
-    /// It is worth nothing.
+    /// The snapshot failed and cannot be used.
     Error,
 }
 
-/// What is of a home.
+/// The observed state of a home.
 #[derive(Clone, Debug, Default)]
 pub struct ObservedHome {
-    /// What the pool's status holds of it.
+    /// The part of the pool's status that describes the home.
     pub record: Option<HomeRecord>,
     /// Every volume with the tags of the pool's home.
     pub volumes: Vec<Volume>,
-    /// Every snapshot with them, where [`crate::Observed::needs_snapshots`].
+    /// Every snapshot with these tags. They are read only if [`crate::Observed::needs_snapshots`].
     pub snapshots: Vec<VolumeSnapshot>,
-    /// What EC2 refused of late.
+    /// The steps that EC2 refused recently.
     pub held: Vec<HomeHold>,
 }
 
-/// Something that EC2 refused, or does not show yet, and that is not asked for again
-/// before `until`.
+/// A step that EC2 refused, or whose effect EC2 does not show yet. The planner does not ask for it
+/// again before `until`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HomeHold {
-    /// What.
+    /// The step that waits.
     pub step: HomeStep,
-    /// Until when.
+    /// The time from which the step may be tried again.
     pub until: Timestamp,
-    /// EC2's words; none where it took it.
+    /// EC2's refusal. `None` if EC2 accepted the step.
     pub refusal: Option<Refusal>,
 }
 
-/// What can be done to a home, by itself.
+/// One step on a home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HomeStep {
-    /// Making the volume.
+    /// Create the volume.
     Create,
-    /// Making a snapshot of it.
+    /// Make a snapshot of the volume.
     Copy,
-    /// Attaching it.
+    /// Attach the volume.
     Attach,
-    /// Making it larger.
+    /// Make the volume larger.
     Grow,
-    /// Deleting a volume.
+    /// Delete a volume.
     Delete,
-    /// Deleting a snapshot.
+    /// Delete a snapshot.
     DeleteSnapshot,
-    /// Telling by a tag that it outlives its pool.
+    /// Tag the volume as one that outlives its pool.
     Keep,
 }
 
 impl HomeStep {
-    /// What is not possible, for people.
+    /// The step as the end of the message "the home volume cannot …".
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "be made",
@@ -265,27 +265,27 @@ impl HomeStep {
 }
 
 impl ObservedHome {
-    /// The volume that the status knows.
+    /// The volume that the status names.
     pub fn volume(&self) -> Option<&Volume> {
         let id = self.record.as_ref()?.volume_id.as_ref()?;
         self.find(id)
     }
 
-    /// A volume that exists.
+    /// The volume with this id, unless EC2 is deleting it or has deleted it.
     pub fn find(&self, id: &str) -> Option<&Volume> {
         let mut volumes = self.volumes.iter();
         volumes.find(|volume| volume.id == id && !volume.is_gone())
     }
 
-    /// The snapshot that the copy is made by; the first one, should there be two.
+    /// The snapshot that the copy is made from. If there are two, the one with the lowest id.
     pub fn snapshot(&self) -> Option<&VolumeSnapshot> {
         let number = self.record.as_ref()?.number;
         let of_copy = self.snapshots.iter().filter(|s| s.number == number);
         of_copy.min_by(|a, b| a.id.cmp(&b.id))
     }
 
-    /// Takes in what a fresh describe of the pool's volumes shows. What it leaves out is
-    /// not gone for that, unless no list ever showed it.
+    /// Merges a fresh describe of the pool's volumes. A known volume that `fresh` leaves out is
+    /// kept, because a missing volume is not proven gone.
     pub fn learn(&mut self, fresh: Vec<Volume>) {
         for volume in fresh {
             self.volumes.retain(|known| known.id != volume.id);
@@ -293,14 +293,14 @@ impl ObservedHome {
         }
     }
 
-    /// Whether the volume that the status knows is there no more.
+    /// Whether the volume that the status names does not exist any more.
     pub fn is_lost(&self) -> bool {
         let id = self.record.as_ref().and_then(|r| r.volume_id.as_ref());
         id.is_some_and(|id| self.find(id).is_none())
     }
 
-    /// Forgets a volume that is there no more, so that another one can be made. Its number
-    /// stays used.
+    /// Forgets a volume that does not exist any more, so that another one can be made. The number
+    /// of the lost volume is not used again.
     pub fn give_up(&mut self) {
         let number = self.next_number();
         if let Some(record) = &mut self.record {
@@ -316,8 +316,8 @@ impl ObservedHome {
         }
     }
 
-    /// Whether it is being copied, or what copies left behind is about to go. While no
-    /// instance has it, nothing is.
+    /// Whether the home is being copied, or its source volumes and snapshots are about to be
+    /// deleted. They are deleted only while an instance has the copy.
     pub fn is_changing(&self) -> bool {
         let Some(record) = self.record.as_ref().filter(|record| record.is_copy()) else {
             return false;
@@ -326,13 +326,13 @@ impl ObservedHome {
         record.volume_id.is_none() || self.volume().is_some_and(has_user)
     }
 
-    /// Why a step is not tried at the moment.
+    /// The hold that forbids a step at `now`, if there is one.
     pub fn hold(&self, step: HomeStep, now: Timestamp) -> Option<&HomeHold> {
         let mut held = self.held.iter();
         held.find(|hold| hold.step == step && hold.until > now)
     }
 
-    /// A number that nothing was ever made by.
+    /// A number that no volume and no snapshot of the home has had.
     pub(crate) fn next_number(&self) -> u64 {
         let volumes = self.volumes.iter().map(|volume| volume.number);
         let snapshots = self.snapshots.iter().map(|snapshot| snapshot.number);
@@ -340,8 +340,8 @@ impl ObservedHome {
         volumes.chain(snapshots).chain(known).max().unwrap_or(0) + 1
     }
 
-    /// Learns from EC2's lists what the status does not know: the id of a volume whose
-    /// answer was lost, and the volume of a status that was lost.
+    /// Learns from EC2's lists what the status lacks: the id of a volume whose answer was lost, and
+    /// the record if the status itself was lost.
     pub(crate) fn settle(&mut self) {
         let volumes = self.volumes.iter().filter(|volume| !volume.is_gone());
         if let Some(record) = &mut self.record {
@@ -356,7 +356,7 @@ impl ObservedHome {
             }
             return;
         }
-        // What an instance has is newer than any copy of it.
+        // The volume that an instance has is newer than any copy of it.
         let newest = volumes.max_by_key(|volume| (volume.attachment.is_some(), volume.number));
         let highest = self.next_number() - 1;
         self.record = newest.map(|volume| HomeRecord {
@@ -375,10 +375,11 @@ impl ObservedHome {
 }
 
 impl HomeHold {
-    /// How long a refused step rests.
+    /// How long the planner waits before it tries a refused step again.
     pub fn rest(refusal: &Refusal) -> SignedDuration {
         match refusal.class {
-            // "Request Amazon EBS volume modifications": six hours after the last one.
+            // AWS's "Request Amazon EBS volume modifications": EC2 allows the next modification six
+            // hours after the last one.
             _ if is_cool_down(refusal) => SignedDuration::from_mins(30),
             ErrorClass::Quota => SignedDuration::from_mins(15),
             ErrorClass::Capacity => SignedDuration::from_mins(3),
@@ -389,7 +390,7 @@ impl HomeHold {
     }
 }
 
-/// Whether a volume was changed too short a while ago.
+/// Whether EC2 refused a change because the volume was changed too recently.
 pub(crate) fn is_cool_down(refusal: &Refusal) -> bool {
     matches!(
         refusal.code.as_str(),

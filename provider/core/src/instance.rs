@@ -1,4 +1,4 @@
-//! An instance as EC2 reports it, with the tags that tie it to a pool.
+//! An instance as EC2 reports it, with the tags that link it to a pool.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,20 +13,20 @@ pub struct Instance {
     pub pool_uid: String,
     /// The launch that created it, from its tag.
     pub launch: u64,
-    /// What it was launched from, from its tag: see [`crate::Desired::generation`].
+    /// The generation that it was launched from, from its tag: see [`crate::Desired::generation`].
     pub generation: Option<String>,
     /// UID of the lease that has it, from its tag.
     pub lease: Option<String>,
-    /// What else it is tagged with for the lease: see [`crate::Lease::digest`].
+    /// Its tag with the digest of its lease: see [`crate::Lease::digest`].
     pub lease_digest: Option<String>,
-    /// What its own agent says of its use. Whoever is root there writes it: it is shown,
-    /// and nothing is decided by it.
+    /// The report of the instance's agent about its use. Root on the instance can write it, so the
+    /// provider only shows it and decides nothing by it.
     pub activity: Option<String>,
-    /// Its SSH host key, as its own agent says.
+    /// Its SSH host key, as its agent reports it.
     pub host_key: Option<String>,
     /// Type, zone and market.
     pub offering: Offering,
-    /// The image it booted.
+    /// The image that the instance booted.
     pub image_id: String,
     /// EC2's state.
     pub state: InstanceState,
@@ -36,13 +36,13 @@ pub struct Instance {
     pub public_ip: Option<String>,
     /// Private IPv4 address.
     pub private_ip: Option<String>,
-    /// When EC2 launched it.
+    /// The time at which EC2 launched it.
     pub launched_at: Option<Timestamp>,
 }
 
 impl Instance {
-    /// Whether AWS took it back. EC2 gives these codes for instances that the
-    /// spot market reclaimed, on notice or while launching.
+    /// Whether AWS reclaimed the instance. EC2 sets these codes on instances that the spot market
+    /// reclaimed, on notice or while they launched.
     pub fn was_reclaimed(&self) -> bool {
         self.offering.market == Market::Spot
             && matches!(
@@ -52,27 +52,27 @@ impl Instance {
     }
 }
 
-/// What AWS announced about an instance.
+/// An announcement of AWS about an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Notice {
-    /// What will happen.
+    /// The kind of announcement.
     pub kind: NoticeKind,
-    /// When it was announced.
+    /// The time at which AWS announced it.
     pub at: Timestamp,
 }
 
-/// What AWS announces. The later one is the graver one.
+/// The kinds of announcements. The order is by severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoticeKind {
-    /// The risk of an interruption is elevated; often minutes ahead, at worst not
-    /// at all.
+    /// The risk of an interruption is elevated. AWS often announces this minutes before an
+    /// interruption, but not always.
     Rebalance,
-    /// AWS takes the instance back within two minutes.
+    /// AWS reclaims the instance within two minutes.
     Interruption,
 }
 
 impl NoticeKind {
-    /// The word for people and statuses.
+    /// The name of the kind in messages and statuses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rebalance => "Rebalance",
@@ -80,20 +80,20 @@ impl NoticeKind {
         }
     }
 
-    /// The kind of a status's word, where it is one.
+    /// The kind with this name, if there is one.
     pub fn parse(word: &str) -> Option<Self> {
         let kinds = [Self::Rebalance, Self::Interruption];
         kinds.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
-/// How long after its announcement an interruption is still expected. AWS gives
-/// two minutes.
+/// How long after its announcement the provider still expects an interruption. AWS gives two
+/// minutes.
 const INTERRUPTION_PASSES: SignedDuration = SignedDuration::from_mins(5);
 
 impl Notice {
-    /// Whether AWS is taking the instance back: nobody else may end it, or the
-    /// hour is paid for.
+    /// Whether AWS is reclaiming the instance. The provider must not end it itself then, or the
+    /// account pays for the hour.
     pub fn is_interruption(&self, now: Timestamp) -> bool {
         self.kind == NoticeKind::Interruption && now.duration_since(self.at) < INTERRUPTION_PASSES
     }
@@ -102,22 +102,22 @@ impl Notice {
 /// EC2's instance states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InstanceState {
-    /// Starting.
+    /// EC2 is starting the instance.
     Pending,
-    /// Up.
+    /// The instance runs.
     Running,
-    /// On its way to `Stopped`.
+    /// EC2 is stopping the instance.
     Stopping,
-    /// Off, its disks kept.
+    /// The instance is off, and its disks are kept.
     Stopped,
-    /// On its way to `Terminated`.
+    /// EC2 is terminating the instance.
     ShuttingDown,
-    /// Gone; EC2 lists it for up to an hour.
+    /// The instance is gone. EC2 lists it for up to an hour.
     Terminated,
 }
 
 impl InstanceState {
-    /// EC2's word.
+    /// EC2's name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -129,7 +129,7 @@ impl InstanceState {
         }
     }
 
-    /// The state of EC2's word, where it is one.
+    /// The state with this name of EC2's, if there is one.
     pub fn parse(word: &str) -> Option<Self> {
         [
             Self::Pending,
@@ -143,8 +143,8 @@ impl InstanceState {
         .find(|state| state.as_str() == word)
     }
 
-    /// Whether the instance counts. A stopped one does: somebody stopped it, and
-    /// its disk may hold work, so nothing takes its place unasked.
+    /// Whether the instance counts towards the pool's size. A stopped one does: a person stopped
+    /// it, and its disk may hold work, so the planner launches no replacement unasked.
     pub fn is_live(self) -> bool {
         matches!(
             self,

@@ -1,48 +1,46 @@
-//! A launch: what EC2 is asked for, once.
+//! A launch: one request to EC2 for instances.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{Instance, Offering};
 
-/// How long after the last call an instance may stay out of EC2's lists before
-/// the launch counts as failed, whatever EC2 answered. EC2 is eventually
-/// consistent: a describe right after a launch may not show the instance,
-/// commonly for seconds, at worst for minutes.
+/// How long after the last call an instance may be missing from EC2's lists before the launch
+/// counts as failed, whatever EC2 answered. EC2 is eventually consistent: a describe right after a
+/// launch may not show the instance, commonly for seconds, at worst for minutes.
 const UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(5);
-/// How long after the last call a launch with no answer keeps its pool from
-/// being released.
+/// How long after the last call a launch without an answer prevents the release of its pool.
 const UNANSWERED_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 
-/// A launch that was decided on. It is persisted before EC2 is called, whole: only
+/// A launch that the planner decided on. The provider persists all of it before it calls EC2: only
 /// the same request may be repeated with the same token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// Its number, unique within the pool.
+    /// The number of the launch, unique within the pool.
     pub launch: u64,
-    /// How many instances.
+    /// How many instances EC2 is asked for.
     pub count: u32,
-    /// The launch template.
+    /// The launch template: see [`crate::Desired::generation`].
     pub generation: String,
-    /// What AWS may choose from, all of one market.
+    /// The offerings that AWS may choose from, all of one market.
     pub offerings: Vec<Offering>,
-    /// When EC2 was last asked for it, or is about to be.
+    /// The time at which EC2 was last asked for the launch, or is about to be.
     pub decided_at: Timestamp,
-    /// EC2's answer, while an instance of it is not listed yet. Fewer than asked
-    /// for: the rest was refused.
+    /// EC2's answer, kept until EC2 lists all instances of it. If it has fewer instances than
+    /// `count`, EC2 refused the others.
     pub answer: Option<Vec<Launched>>,
 }
 
-/// One instance that EC2 answered with.
+/// One instance of EC2's answer to a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launched {
     /// EC2's id.
     pub id: String,
-    /// What was granted.
+    /// The offering that EC2 granted.
     pub offering: Offering,
 }
 
 impl Launch {
-    /// How many of its instances exist, or may exist, beside the listed ones.
+    /// How many instances of the launch exist, or may exist, in addition to the listed ones.
     pub fn unlisted(&self, listed: &[Instance]) -> u32 {
         let number = match &self.answer {
             Some(answer) => {
@@ -54,7 +52,7 @@ impl Launch {
         self.count.saturating_sub(count(number))
     }
 
-    /// The instances that EC2 promised and does not list.
+    /// The instances that EC2 answered with and does not list.
     pub fn promised<'a>(
         &'a self,
         listed: &'a [Instance],
@@ -63,8 +61,8 @@ impl Launch {
         answer.filter(move |one| !listed.iter().any(|i| i.id == one.id))
     }
 
-    /// Whether EC2 should list every instance by now, if there were one. A deleted
-    /// pool asks for nothing any more and waits less for an answer.
+    /// Whether EC2 should list every instance of the launch by now. A deleted pool does not ask
+    /// again, and waits less for an answer.
     pub fn is_overdue(&self, deleted: bool, now: Timestamp) -> bool {
         let limit = if deleted && self.answer.is_none() {
             UNANSWERED_LIMIT

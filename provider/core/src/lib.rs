@@ -1,10 +1,10 @@
-//! Spot pools as data: observed and desired in, a plan out.
+//! The decisions about spot pools as pure functions: [`plan`] computes a [`Plan`] from [`Desired`],
+//! [`Observed`] and the time.
 //!
-//! Everything here is synchronous, total and deterministic; the clock is an
-//! argument. Neither Kubernetes nor AWS is known: [`plan`] decides, others act.
+//! Every function is synchronous, total and deterministic. The crate knows neither Kubernetes nor
+//! AWS: the controller carries out its plans.
 //!
-//! Read in this order: [`Offering`], [`Instance`], [`Desired`], [`Observed`],
-//! [`plan`], [`Plan`].
+//! Read in this order: [`Offering`], [`Instance`], [`Desired`], [`Observed`], [`plan`], [`Plan`].
 
 mod class;
 mod group;

@@ -1,18 +1,18 @@
-//! What EC2 sells: an instance type in a zone on a market.
+//! An offering of EC2: an instance type in a zone on a market.
 
 use std::fmt;
 
-/// Where an instance is bought.
+/// The market on which an instance is bought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Market {
-    /// Spot: cheap, and AWS may take it back.
+    /// Spot: cheap, and AWS may reclaim the instance.
     Spot,
     /// On demand.
     OnDemand,
 }
 
 impl Market {
-    /// The word for people and tokens.
+    /// The market's name in messages and tokens.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Spot => "spot",
@@ -21,18 +21,17 @@ impl Market {
     }
 }
 
-/// In which order a pool asks for its types.
+/// The order in which a pool asks for its types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TypePreference {
-    /// One type after the other, as they are named; among the zones of a type AWS
-    /// chooses.
+    /// The types in the order of the spec. AWS chooses among the zones of a type.
     #[default]
     Ordered,
     /// AWS chooses among all types and zones, by price and capacity.
     Any,
 }
 
-/// One thing that can be launched.
+/// One instance type in one zone on one market.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Offering {
     /// For example `g4dn.xlarge`.
@@ -65,18 +64,18 @@ impl Offering {
 /// Families of instance types that share one vCPU limit of EC2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QuotaFamily {
-    /// G and VT.
+    /// Families G and VT.
     G,
-    /// P2 to P4, and later ones but P5.
+    /// Families P2 to P4, and later ones except P5.
     P,
-    /// P5, on the spot market a limit of its own.
+    /// Family P5, which has a limit of its own on the spot market.
     P5,
-    /// A, C, D, H, I, M, R, T, Z.
+    /// Families A, C, D, H, I, M, R, T and Z.
     Standard,
 }
 
 impl QuotaFamily {
-    /// The family of an instance type.
+    /// The quota family of an instance type.
     pub fn of(instance_type: &str) -> Self {
         let family = instance_type.split('.').next().unwrap_or_default();
         if family.starts_with("p5") {
@@ -90,7 +89,7 @@ impl QuotaFamily {
         }
     }
 
-    /// Service Quotas' name and code of the limit, as AWS's console shows them.
+    /// The limit's name and code in Service Quotas, as AWS's console shows them.
     pub fn limit(self, market: Market) -> (&'static str, &'static str) {
         match (self, market) {
             (Self::G, Market::Spot) => ("All G and VT Spot Instance Requests", "L-3819A6DF"),

@@ -1,4 +1,4 @@
-//! A pool: what it should be, and what is.
+//! The desired and the observed state of a pool.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,52 +10,52 @@ use crate::{
     OnDelete, TypePreference, UnavailableOfferings, VolumeState,
 };
 
-/// What a pool should be.
+/// The desired state of a pool.
 #[derive(Clone, Debug)]
 pub struct Desired {
-    /// The pool's UID, which its instances and its group carry as a tag.
+    /// UID of the pool, which its instances and its group carry as a tag.
     pub pool_uid: String,
-    /// Whether everything should go.
+    /// Whether the pool is deleted.
     pub deleted: bool,
-    /// How many instances.
+    /// How many instances the pool keeps.
     pub size: Size,
-    /// A digest of all that instances are launched from, but their groups.
+    /// A digest of everything that instances are launched from, except their security groups.
     pub template: String,
-    /// What may be launched, most wanted first.
+    /// The offerings that may be launched, most preferred first.
     pub offerings: Vec<Offering>,
-    /// In which order types are asked for.
+    /// The order in which the planner asks for instance types.
     pub preference: TypePreference,
-    /// Where instances may be.
+    /// How the instances are spread over zones and offerings.
     pub spread: Spread,
-    /// How long spot capacity is waited for before on-demand offerings are used.
+    /// How long the planner waits for spot capacity before it uses on-demand offerings.
     pub fallback_after: SignedDuration,
-    /// Which instances are replaced although they run.
+    /// Which running instances are replaced.
     pub replace: Replace,
     /// The instances' security groups.
     pub groups: SecurityGroups,
-    /// Who has, or waits for, one of the instances.
+    /// The pool's leases: those with an instance, those that wait for one, and those that are over.
     pub leases: Vec<Lease>,
     /// Whether a deleted pool ends leased instances too.
     pub force: bool,
-    /// The volume whose files outlive the instances.
+    /// The home volume, whose files outlive the instances.
     pub home: Option<Home>,
-    /// From when on no instance is wanted that no lease has, whatever the size.
+    /// From this time on the pool keeps only leased instances, whatever its size is.
     pub ends_at: Option<Timestamp>,
 }
 
 impl Desired {
-    /// Whether its time is over.
+    /// Whether `ends_at` has passed.
     pub fn has_ended(&self, now: Timestamp) -> bool {
         self.ends_at.is_some_and(|end| end <= now)
     }
 
-    /// Whether nothing is to run, whatever else the spec says.
+    /// Whether the pool wants no instance: its maximum is 0, or its time is over.
     pub fn wants_none(&self, now: Timestamp) -> bool {
         self.size.maximum == 0 || self.has_ended(now)
     }
 
-    /// Names the launch template of instances in these groups: the same name is the
-    /// same content, and an instance with another one has drifted.
+    /// The name of the launch template for instances in these groups. The same name means the same
+    /// content, and an instance with another name has drifted.
     pub fn generation(&self, group_ids: &[String]) -> String {
         let parts = std::iter::once(self.template.as_str());
         let mut hex = digest(parts.chain(group_ids.iter().map(String::as_str)));
@@ -63,7 +63,7 @@ impl Desired {
         hex
     }
 
-    /// The groups of new instances; none while the pool's own does not exist.
+    /// The groups of new instances. `None` while the pool's own group does not exist.
     pub fn group_ids(&self, observed: &Observed) -> Option<Vec<String>> {
         match &self.groups {
             SecurityGroups::Given(ids) => Some(ids.clone()),
@@ -73,7 +73,7 @@ impl Desired {
         }
     }
 
-    /// The leases that go on.
+    /// The leases that are not over.
     pub fn open_leases(&self) -> impl Iterator<Item = &Lease> {
         self.leases.iter().filter(|lease| !lease.is_over)
     }
@@ -82,16 +82,16 @@ impl Desired {
 /// How many instances a pool keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Never fewer.
+    /// The target is never lower than this, unless the maximum is.
     pub minimum: u32,
-    /// Never more.
+    /// The target is never higher than this.
     pub maximum: u32,
-    /// Beyond those in use.
+    /// The number of instances to keep in addition to those in use.
     pub idle: u32,
 }
 
 impl Size {
-    /// Of a pool that has ended.
+    /// The size of a pool that has ended.
     pub const NONE: Self = Self {
         minimum: 0,
         maximum: 0,
@@ -106,27 +106,27 @@ impl Size {
     }
 }
 
-/// How a pool is spread, so that one unavailable offering does not take all of it.
+/// How a pool's instances are spread, so that one unavailable offering does not take all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spread {
-    /// Whether zones hold equal numbers, as far as they have capacity.
+    /// Whether zones hold equal numbers of instances, as far as they have capacity.
     pub zones: bool,
-    /// At most so many instances of one type in one zone.
+    /// The most instances of one type in one zone.
     pub per_offering: Option<u32>,
 }
 
-/// Which running instances make way for another one. None that is leased does.
+/// Which running instances are replaced. A leased instance never is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replace {
-    /// Those launched from another spec.
+    /// Replace instances that were launched from another spec.
     pub drifted: bool,
-    /// Those that fail EC2's status checks.
+    /// Replace instances that fail EC2's status checks.
     pub impaired: bool,
-    /// What a rebalance recommendation means.
+    /// The reaction to a rebalance recommendation.
     pub rebalance: Rebalance,
-    /// Those on demand, where spot is wanted, after so long.
+    /// Replace on-demand instances of this age where the pool wants spot.
     pub on_demand_after: Option<SignedDuration>,
-    /// How many at once.
+    /// How many instances are replaced at a time.
     pub at_once: u32,
 }
 
@@ -142,83 +142,85 @@ impl Default for Replace {
     }
 }
 
-/// What a rebalance recommendation means.
+/// The reaction to a rebalance recommendation of AWS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rebalance {
-    /// Nothing.
+    /// The pool ignores the recommendation.
     #[default]
     Ignore,
-    /// The instance is not handed out any more.
+    /// The instance is given to no further lease.
     Cordon,
-    /// It is replaced, too.
+    /// The instance is replaced.
     Replace,
 }
 
-/// Whose security groups the instances get.
+/// The security groups that the instances get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecurityGroups {
-    /// One of the provider's, with these rules, in this VPC.
+    /// A group that the provider owns, with these rules, in this VPC.
     Owned {
         /// The VPC of the subnets.
         vpc_id: String,
-        /// What it lets in.
+        /// The rules of the group.
         rules: GroupRules,
     },
-    /// Somebody else's, never changed.
+    /// Ids of groups that others own. The provider never changes them.
     Given(Vec<String>),
 }
 
-/// Somebody's claim on one instance of the pool.
+/// A claim on one instance of the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Its UID.
+    /// UID of the lease.
     pub uid: String,
-    /// For people.
+    /// Name of the lease, for messages.
     pub name: String,
-    /// Whether its instance may go: it is deleted, or expired.
+    /// Whether its instance may end: the lease is deleted, or expired.
     pub is_over: bool,
-    /// A digest of what its instance is told of it.
+    /// A digest of the tags that tell its instance about the lease.
     pub digest: String,
 }
 
-/// What is.
+/// The observed state of a pool.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// Every instance with the pool's tags that EC2 lists, dead ones too.
+    /// Every instance with the pool's tags that EC2 lists, including terminated ones.
     pub instances: Vec<Instance>,
-    /// Launches that were decided on and whose instances EC2 does not all list.
+    /// Persisted launches whose instances EC2 does not all list.
     pub launches: Vec<Launch>,
     /// The highest launch number ever used.
     pub launch_generation: u64,
     /// Launch templates that EC2 may have.
     pub templates: BTreeSet<String>,
-    /// Which instance each lease has, by the lease's UID. An instance that was
-    /// ever given out is nobody else's.
+    /// The instance of each lease, by the lease's UID. An instance that was ever given to a lease
+    /// is never given to another one.
     pub bindings: BTreeMap<String, String>,
-    /// What AWS announced, by instance id.
+    /// AWS's announcements, by instance id.
     pub notices: BTreeMap<String, Notice>,
-    /// Instances that fail EC2's status checks for long enough.
+    /// Instances that have failed EC2's status checks for long enough.
     pub impaired: BTreeSet<String>,
     /// Since when the pool has lacked spot capacity.
     pub spot_short_since: Option<Timestamp>,
-    /// The groups with the pool's tag: one, or one per VPC it ever was in.
+    /// The groups with the pool's tag: one for each VPC that the pool has ever used.
     pub groups: Vec<Group>,
-    /// Until when EC2 may have a group of the pool that it does not list yet.
+    /// Until this time EC2 may have a group of the pool that it does not list yet.
     pub group_in_doubt_until: Option<Timestamp>,
-    /// What EC2 refused of late.
+    /// The offerings that EC2 refused recently.
     pub unavailable: UnavailableOfferings,
-    /// No launch before this: the last one failed for a reason that another
-    /// offering does not cure.
+    /// No launch before this time: the last one failed for a reason that another offering does not
+    /// cure.
     pub hold_launches_until: Option<Timestamp>,
     /// The home volume.
     pub home: ObservedHome,
 }
 
 impl Observed {
-    /// Forgets the launches whose instances EC2 lists by now, and what was known of
-    /// instances that are gone; learns the launch numbers that EC2 knows of: a
-    /// status that was lost or restored must never make a number, and so a token,
-    /// come back. What a tag says of a lease is believed where no status does.
+    /// Applies what EC2's list proves.
+    ///
+    /// It removes the launches whose instances EC2 lists, and everything known about instances that
+    /// are gone. It raises the launch generation to the highest number that EC2 lists: after a
+    /// status was lost or restored, no launch number, and so no token, may be used again. Where the
+    /// status has no binding for a lease, the tag of an instance counts.
     pub fn settle(&mut self) {
         let instances = &self.instances;
         self.launches
@@ -233,7 +235,8 @@ impl Observed {
                 self.bindings.entry(lease).or_insert_with(id);
             }
         }
-        // What one list leaves out is not gone.
+        // An instance that is missing from one list is not proven gone: EC2's lists are eventually
+        // consistent.
         let is_dead = |id: &String| {
             let found = instances.iter().find(|i| i.id == *id);
             found.is_some_and(|i| !i.state.is_live())
@@ -244,7 +247,8 @@ impl Observed {
         self.home.settle();
     }
 
-    /// Whether a plan depends on the snapshots of the home: while it is copied.
+    /// Whether a plan depends on the snapshots of the home: while the home is copied, and when a
+    /// deleted pool keeps its home as a snapshot.
     pub fn needs_snapshots(&self, desired: &Desired) -> bool {
         let Some(record) = self.home.record.as_ref().filter(|_| desired.deleted) else {
             return self.home.is_changing();
@@ -253,7 +257,7 @@ impl Observed {
         desired.home.as_ref().is_some_and(is_wanted) || record.is_copy()
     }
 
-    /// The instance that runs and can use the home.
+    /// The running instance that has the home attached and can use it.
     pub fn at_home(&self) -> Option<&Instance> {
         let volume = self.home.volume()?;
         let attachment = volume.attachment.as_ref().filter(|a| a.is_attached)?;
@@ -268,8 +272,8 @@ impl Observed {
         self.groups.iter().find(|g| g.vpc_id == vpc_id)
     }
 
-    /// The lease that an instance was given to, ended or not: as the status says, or
-    /// as its tag does.
+    /// The lease that an instance was given to, whether it is over or not. The status counts before
+    /// the instance's tag.
     pub fn lease_of(&self, instance_id: &str) -> Option<&str> {
         let mut bindings = self.bindings.iter();
         let binding = bindings.find(|(_, id)| *id == instance_id);

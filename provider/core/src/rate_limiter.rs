@@ -1,27 +1,28 @@
-//! A rate limiter that says when to begin, so that EC2 is not asked for more than it grants.
+//! A rate limiter that gives each pool a time to begin, so that the provider does not make more
+//! calls than EC2 grants.
 
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// A turn that was given so long ago is forgotten.
+/// A turn that was given longer ago than this is forgotten.
 const KEPT: SignedDuration = SignedDuration::from_mins(10);
 
-/// Hands out moments: a burst at once, and then one after the other.
+/// Hands out times: a burst at once, and then one after the other.
 ///
-/// A token bucket that answers when there will be a token instead of refusing: a pool asks
-/// once and waits until then.
+/// It is a token bucket that answers with the time of the next token instead of a refusal. A pool
+/// asks once and waits until that time.
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
     burst: i32,
     every: SignedDuration,
-    /// When the bucket is full again.
+    /// The time at which the bucket is full again.
     full_at: Timestamp,
     given: BTreeMap<String, Timestamp>,
 }
 
 impl RateLimiter {
-    /// `burst` turns at once, then one `every` so long; `burst` is at least 1.
+    /// Allows `burst` turns at once, then one every `every`. `burst` is at least 1.
     pub fn new(burst: i32, every: SignedDuration) -> Self {
         Self {
             burst,
@@ -31,8 +32,8 @@ impl RateLimiter {
         }
     }
 
-    /// When it is the turn of `who`: not after `now` if it is. Until then the answer
-    /// stays the same.
+    /// The time of the turn of `who`. It is not after `now` if the turn has come. Later calls
+    /// answer the same time, until the turn is taken or forgotten.
     pub fn of(&mut self, who: &str, now: Timestamp) -> Timestamp {
         if let Some(turn) = self.given.get(who) {
             return *turn;
@@ -46,7 +47,7 @@ impl RateLimiter {
         turn
     }
 
-    /// `who` took its turn, or wants none any more.
+    /// Forgets the turn of `who`, who took it or does not want one any more.
     pub fn forget(&mut self, who: &str) {
         self.given.remove(who);
     }
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_again_keeps_its_turn() {
+    fn a_pool_that_asks_again_keeps_its_turn() {
         let mut turns = RateLimiter::new(1, EVERY);
         waits(&mut turns, 0..3, START);
         let later = START + SignedDuration::from_millis(150);
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_was_taken_is_nobodys() {
+    fn a_taken_turn_is_not_given_again() {
         let mut turns = RateLimiter::new(1, EVERY);
         assert_eq!(waits(&mut turns, 0..1, START), [0]);
         turns.forget("pool-0");
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_nobody_takes_are_forgotten() {
+    fn turns_that_no_pool_takes_are_forgotten() {
         let mut turns = RateLimiter::new(1, EVERY);
         waits(&mut turns, 0..100, START);
         waits(&mut turns, 100..101, START + SignedDuration::from_hours(1));

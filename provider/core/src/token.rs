@@ -1,4 +1,4 @@
-//! EC2's idempotency token of a launch.
+//! EC2's idempotency tokens for launches and home volumes.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,12 @@ use sha2::{Digest, Sha256};
 
 use crate::{HomeRecord, Launch};
 
-/// The `ClientToken` of a launch: the same launch has the same token for ever,
-/// another launch another one.
+/// The `ClientToken` of a launch. The same launch always has the same token, and two different
+/// launches have different tokens.
 ///
-/// EC2 answers a repeated token with the first call's result for at least 24
-/// hours after the instances' termination, and takes at most 64 ASCII
-/// characters. All that is asked for belongs to it because EC2 refuses a token
-/// that comes back with other parameters.
+/// EC2 answers a repeated token with the first call's result for at least 24 hours after the
+/// instances' termination. A token has at most 64 ASCII characters. All parameters of the request
+/// are part of it, because EC2 refuses a token that comes back with other parameters.
 pub fn client_token(pool_uid: &str, launch: &Launch) -> String {
     let numbers = [launch.launch.to_string(), launch.count.to_string()];
     let offerings = launch.offerings.iter();
@@ -21,8 +20,8 @@ pub fn client_token(pool_uid: &str, launch: &Launch) -> String {
     digest(parts.into_iter().chain(offerings))
 }
 
-/// The `ClientToken` of a home volume's creation: as of a launch, all that is asked for
-/// belongs to it.
+/// The `ClientToken` for creating a home volume. All parameters of the request are part of it, as
+/// for a launch.
 pub fn volume_token(pool_uid: &str, record: &HomeRecord) -> String {
     let numbers = [record.number.to_string(), record.size_gib.to_string()];
     let snapshot = record.snapshot_id.as_deref().unwrap_or_default();

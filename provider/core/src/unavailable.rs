@@ -1,5 +1,5 @@
-//! The offerings that EC2 refused of late (Karpenter's unavailable-offerings cache), so that
-//! one unavailable offering blocks no other.
+//! A cache of the offerings that EC2 refused recently, like Karpenter's unavailable-offerings
+//! cache. One unavailable offering blocks no other.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{ErrorClass, Offering, Refusal};
 
-/// For how long an offering without capacity is unavailable, the first time.
+/// How long an offering is unavailable after its first refusal for capacity.
 const CAPACITY_TTL: SignedDuration = SignedDuration::from_mins(3);
-/// For how long at most.
+/// The longest time that an offering is unavailable for capacity.
 const CAPACITY_TTL_MAX: SignedDuration = SignedDuration::from_mins(30);
-/// After so long a refusal counts half.
+/// The time after which a refusal counts half.
 const HALF_LIFE: SignedDuration = SignedDuration::from_hours(3);
-/// A score that means nothing any more.
+/// The score below which a refusal is forgotten.
 const FORGOTTEN: f64 = 0.05;
-/// For how long a market and family are unavailable whose limit is reached; raising a limit
-/// takes AWS longer than this.
+/// How long the offerings of a market and family are unavailable after their limit was reached. AWS
+/// takes longer than this to raise a limit.
 const QUOTA_TTL: SignedDuration = SignedDuration::from_mins(15);
 
 /// Why an offering is unavailable, and until when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unavailable {
-    /// Why.
+    /// EC2's refusal.
     pub refusal: Refusal,
-    /// Until when.
+    /// The time from which the offering may be asked for again.
     pub until: Timestamp,
-    /// Refusals and interruptions of late, each worth less as time passes.
+    /// The number of recent refusals and interruptions. Each one counts less as time passes.
     score: f64,
-    /// When the score was that.
+    /// The time at which `score` was computed.
     scored_at: Timestamp,
 }
 
@@ -39,21 +39,21 @@ impl Unavailable {
     }
 }
 
-/// The unavailable offerings of an account and region, which all its pools share. An offering
-/// that is refused or interrupted again and again is unavailable for longer each time,
-/// also when it is granted in between: its instances do not live long.
+/// The unavailable offerings of an account and region, shared by all its pools. An offering that is
+/// refused or interrupted repeatedly is unavailable for longer each time, even if EC2 grants it in
+/// between: its instances do not live long.
 #[derive(Clone, Debug, Default)]
 pub struct UnavailableOfferings {
     by_offering: BTreeMap<Offering, Unavailable>,
 }
 
 impl UnavailableOfferings {
-    /// Remembers a refusal of `offering`. A quota refusal makes every one of `known`
-    /// unavailable that counts against the same limit. Other classes say nothing
-    /// about an offering and are ignored.
+    /// Records a refusal of `offering`. A quota refusal makes every offering in `known` unavailable
+    /// that counts against the same limit. Other classes say nothing about an offering and are
+    /// ignored.
     ///
-    /// A refusal of an offering that is unavailable already changes nothing: pools that ask
-    /// at the same time get the same refusal.
+    /// A capacity refusal of an offering that is already unavailable changes nothing: pools that
+    /// ask at the same time get the same refusal.
     pub fn refused(
         &mut self,
         offering: &Offering,
@@ -80,7 +80,7 @@ impl UnavailableOfferings {
         }
     }
 
-    /// An offering that was granted is available again; its score goes on.
+    /// Makes a granted offering available again. Its score is kept.
     pub fn granted(&mut self, offering: &Offering, now: Timestamp) {
         self.by_offering
             .retain(|_, unavailable| unavailable.until > now || unavailable.score(now) > FORGOTTEN);
@@ -116,8 +116,8 @@ impl UnavailableOfferings {
         let until = now.saturating_add(ttl).unwrap_or(Timestamp::MAX);
         let unavailable = Unavailable {
             refusal: refusal.clone(),
-            // Kubernetes keeps whole seconds: a fraction would differ from the
-            // stored status in every reconcile.
+            // Kubernetes stores whole seconds: with a fraction, this would differ from the stored
+            // status in every reconcile.
             until: Timestamp::from_second(until.as_second()).unwrap_or(until),
             score,
             scored_at: now,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offering_without_capacity_rests_longer_each_time_and_alone() {
+    fn an_offering_without_capacity_is_unavailable_for_longer_each_time_and_alone() {
         let mut now = Timestamp::UNIX_EPOCH;
         let a = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
         let b = offering("g4dn.xlarge", "us-east-1b", Market::Spot);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_ends_at_a_time_that_a_status_can_hold() {
+    fn an_unavailable_offering_has_an_end_that_a_status_can_hold() {
         let now = Timestamp::new(1, 999_999_999).unwrap();
         let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
         let mut unavailable = UnavailableOfferings::default();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reached_limit_rests_its_family_and_market_and_nothing_else() {
+    fn a_reached_limit_makes_only_its_family_and_market_unavailable() {
         let now = Timestamp::UNIX_EPOCH;
         let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
         let same = offering("g5.xlarge", "us-east-1b", Market::Spot);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_granted_offering_is_warm_again() {
+    fn a_granted_offering_is_available_again() {
         let now = Timestamp::UNIX_EPOCH;
         let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
         let mut unavailable = UnavailableOfferings::default();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offering_that_grants_and_takes_back_again_rests_longer_until_it_behaves() {
+    fn an_offering_that_is_granted_and_reclaimed_repeatedly_is_unavailable_for_longer() {
         let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
         let mut unavailable = UnavailableOfferings::default();
         let mut now = Timestamp::UNIX_EPOCH;

@@ -1,37 +1,37 @@
-//! Conditions that change only when their meaning does.
+//! Conditions that change only when their meaning changes.
 
 use api::condition::{Condition, ConditionStatus, READY, SYNCED};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// Reasons that every managed resource of Crossplane uses.
+/// The reasons that every managed resource of Crossplane uses.
 pub mod reason {
-    /// Ready: it is usable.
+    /// Reason of `Ready`: the resource is usable.
     pub const AVAILABLE: &str = "Available";
-    /// Ready: it exists and is not usable.
+    /// Reason of `Ready`: the resource exists and is not usable.
     pub const UNAVAILABLE: &str = "Unavailable";
-    /// Ready: it is being created.
+    /// Reason of `Ready`: the resource is being created.
     pub const CREATING: &str = "Creating";
-    /// Ready: it is being deleted.
+    /// Reason of `Ready`: the resource is being deleted.
     pub const DELETING: &str = "Deleting";
-    /// Synced: the reconcile succeeded.
+    /// Reason of `Synced`: the reconcile succeeded.
     pub const RECONCILE_SUCCESS: &str = "ReconcileSuccess";
-    /// Synced: the reconcile failed.
+    /// Reason of `Synced`: the reconcile failed.
     pub const RECONCILE_ERROR: &str = "ReconcileError";
-    /// Synced: the resource is paused.
+    /// Reason of `Synced`: the resource is paused.
     pub const RECONCILE_PAUSED: &str = "ReconcilePaused";
 }
 
-/// A condition without its time.
+/// A condition without its transition time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The condition's type.
     pub type_: &'static str,
-    /// Whether it holds.
+    /// The condition's status.
     pub status: ConditionStatus,
-    /// A constant word.
+    /// The condition's reason, a constant word.
     pub reason: &'static str,
-    /// For people; stable while the meaning is.
+    /// The condition's message for users. It changes only when the meaning changes.
     pub message: String,
 }
 
@@ -51,18 +51,18 @@ impl Verdict {
         }
     }
 
-    /// `Ready`.
+    /// The condition `Ready` with this status.
     pub fn ready(status: bool, reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(READY, status.into(), reason, message)
     }
 
-    /// `Synced=True`.
+    /// The condition `Synced=True`.
     pub fn synced() -> Self {
         Self::new(SYNCED, ConditionStatus::True, reason::RECONCILE_SUCCESS, "")
     }
 
-    /// `Synced=False`; `step` is one of Crossplane's prefixes: `connect`,
-    /// `observe`, `create`, `update`, `delete`.
+    /// The condition `Synced=False` after an error. `step` is one of Crossplane's prefixes:
+    /// `connect`, `observe`, `create`, `update`, `delete`.
     pub fn not_synced(step: &str, error: &dyn std::fmt::Display) -> Self {
         Self::new(
             SYNCED,
@@ -72,7 +72,7 @@ impl Verdict {
         )
     }
 
-    /// `Synced=False` because the resource is paused.
+    /// The condition `Synced=False` of a paused resource.
     pub fn paused() -> Self {
         Self::new(
             SYNCED,
@@ -84,8 +84,8 @@ impl Verdict {
     }
 }
 
-/// Sets a condition. Its time is kept while its status is. Conditions stay
-/// sorted by type, so that the same set has one form.
+/// Sets a condition. Its transition time changes only when its status does. Conditions stay sorted
+/// by type, so that equal sets have one form.
 pub fn set(
     conditions: &mut Vec<Condition>,
     verdict: Verdict,

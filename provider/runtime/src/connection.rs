@@ -1,5 +1,4 @@
-//! `writeConnectionSecretToRef`: a Secret that tells how the external resource is
-//! reached.
+//! `writeConnectionSecretToRef`: a Secret with the data for connecting to the external resource.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +11,13 @@ use kube::{Client, Resource};
 
 /// The type of Crossplane's connection Secrets.
 pub const SECRET_TYPE: &str = "connection.crossplane.io/v1alpha1";
-/// The event that tells of a failure.
+/// The reason of the event about a failure.
 pub const EVENT: &str = "CannotPublishConnectionDetails";
 
 /// Connection details by key.
 pub type Details = BTreeMap<String, Vec<u8>>;
 
-/// Why details cannot be published.
+/// The reason why connection details cannot be published.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
     /// The Secret is not a connection Secret of this resource.
@@ -32,17 +31,17 @@ pub enum ConnectionError {
     Api {
         /// The Secret's name.
         name: String,
-        /// Why.
+        /// The error of the API server.
         #[source]
         source: kube::Error,
     },
 }
 
-/// Publishes the details of a namespaced resource, when they differ from what is
-/// there; answers whether they did. Keys that were published before and are not
-/// among the details any more are taken away; those of others stay.
+/// Publishes the details of a namespaced resource if they differ from the Secret, and returns
+/// whether they did. Keys that were published before and are not among the details any more are
+/// removed. Keys of others stay.
 ///
-/// The Secret is owned by the resource, and goes with it.
+/// The resource owns the Secret, so Kubernetes deletes both together.
 pub async fn publish<K>(
     client: &Client,
     manager: &str,
@@ -71,7 +70,7 @@ where
     }
     let version = existing.and_then(|secret| secret.metadata.resource_version);
     let desired = secret(owner, name, version, details);
-    // The version makes it a conflict when somebody else was faster.
+    // With the version, the write is a conflict if another client changed the Secret meanwhile.
     let apply = PatchParams::apply(manager).force();
     secrets
         .patch(name, &apply, &Patch::Apply(&desired))
@@ -80,8 +79,8 @@ where
     Ok(true)
 }
 
-/// As in crossplane-runtime: a Secret is taken over when nobody controls it and
-/// its type says that it is a connection Secret.
+/// As in crossplane-runtime: a Secret is taken over if it has no controller and its type is that of
+/// a connection Secret.
 fn is_controllable(secret: &Secret, owner: &ObjectMeta) -> bool {
     let owners = secret.metadata.owner_references.iter().flatten();
     let mut controllers = owners.filter(|o| o.controller == Some(true));
@@ -100,7 +99,7 @@ fn is_published(secret: &Secret, manager: &str, details: &Details) -> bool {
     details.iter().all(is_there) && ours(secret, manager).is_subset(&details.keys().collect())
 }
 
-/// The keys that this provider wrote and nobody took over.
+/// The keys that this provider wrote and that no other manager took over.
 fn ours<'a>(secret: &'a Secret, manager: &str) -> BTreeSet<&'a String> {
     let entries = secret.metadata.managed_fields.iter().flatten();
     entries

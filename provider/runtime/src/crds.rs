@@ -1,8 +1,8 @@
-//! Safe-start: a controller begins when its kind is served.
+//! Safe-start: a controller starts when its kind is served.
 //!
-//! Crossplane makes a `ManagedResourceDefinition` of a provider's CRD. While that
-//! is inactive, the API server does not know the kind, and a watch of it fails. A
-//! package with the capability `safe-start` may read CRDs.
+//! Crossplane makes a `ManagedResourceDefinition` from a provider's CRD. While it is inactive, the
+//! API server does not know the kind, and a watch of the kind fails. A package with the capability
+//! `safe-start` may read CRDs.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use kube::{Client, Resource};
 
 use crate::readiness::Readiness;
 
-/// Before the next try when the API server refuses: Crossplane may grant the
-/// right to read CRDs a moment after the provider's start.
+/// The time before the next try after the API server refused. Crossplane may grant the right to
+/// read CRDs a moment after the provider's start.
 const AFTER_REFUSAL: Duration = Duration::from_secs(2);
 
-/// Whether a kind is served.
+/// Whether the API server serves a kind.
 pub async fn is_served<K>(client: &Client) -> kube::Result<bool>
 where
     K: Resource<DynamicType = ()>,
@@ -29,8 +29,8 @@ where
     Ok(serves(crd.as_ref(), &K::version(&())))
 }
 
-/// Returns when a kind is served. A process whose kind is inactive is ready: it
-/// has nothing to do. One that cannot find out is not.
+/// Returns when the API server serves a kind. A process whose kind is inactive is ready, because it
+/// has nothing to do. A process that cannot find out is not ready.
 pub async fn await_served<K>(client: &Client, readiness: &Readiness)
 where
     K: Resource<DynamicType = ()>,
@@ -40,8 +40,8 @@ where
     }
 }
 
-/// Whether a kind is served, asked until the API server answers; until then the
-/// process is not ready.
+/// Whether the API server serves a kind. It asks until the API server answers, and the process is
+/// not ready before that.
 pub async fn find_served<K>(client: &Client, readiness: &Readiness) -> bool
 where
     K: Resource<DynamicType = ()>,
@@ -80,7 +80,7 @@ fn name<K: Resource<DynamicType = ()>>() -> String {
     format!("{}.{}", K::plural(&()), K::group(&()))
 }
 
-/// Whether the API server serves a version of the CRD's kind and will go on.
+/// Whether the API server serves this version of the CRD's kind, and the CRD is not being deleted.
 fn serves(crd: Option<&CustomResourceDefinition>, version: &str) -> bool {
     let Some(crd) = crd.filter(|crd| crd.metadata.deletion_timestamp.is_none()) else {
         return false;

@@ -1,7 +1,7 @@
 //! Events on transitions.
 //!
-//! Crossplane grants providers `events` of the core group alone, so these are
-//! core/v1 events; kube's own recorder writes `events.k8s.io`.
+//! Crossplane grants providers `events` of the core group only, so these are core/v1 events. kube's
+//! own recorder writes `events.k8s.io`.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
@@ -12,7 +12,7 @@ use kube::{Client, Resource};
 pub use crate::happened::Happened;
 use crate::metrics::happened::EventCounts;
 
-/// Longest message that the API server accepts.
+/// The longest message that the API server accepts.
 const MESSAGE_LIMIT: usize = 1024;
 
 /// Writes and counts events of one component.
@@ -24,7 +24,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// For a component, for example a controller.
+    /// Events of a component, for example a controller.
     pub fn new(client: Client, component: &'static str, counts: EventCounts) -> Self {
         Self {
             client,
@@ -33,8 +33,8 @@ impl Events {
         }
     }
 
-    /// Writes what happened to `resource`. An event that cannot be written is
-    /// logged: it must not hold up the work that it tells of.
+    /// Writes events about `resource`. An event that cannot be written is only logged, because it
+    /// must not delay the work that it describes.
     pub async fn publish<K>(&self, resource: &K, happened: &[Happened], now: Timestamp)
     where
         K: Resource<DynamicType = ()>,

@@ -7,23 +7,24 @@ use kube::api::{Api, Patch, PatchParams};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// On every managed resource, until the external resource is gone.
+/// The finalizer of every managed resource. It stays until the external resource is gone.
 pub const MANAGED: &str = "finalizer.managedresource.crossplane.io";
-/// On every provider configuration, while a managed resource uses it.
+/// The finalizer of every provider configuration. It stays while a managed resource uses the
+/// configuration.
 pub const IN_USE: &str = "in-use.crossplane.io";
 
-/// Whether a finalizer is there.
+/// Whether the resource has a finalizer.
 pub fn is_present(meta: &ObjectMeta, name: &str) -> bool {
     meta.finalizers.iter().flatten().any(|f| f == name)
 }
 
-/// The finalizers beside one: others who are not finished with the resource.
+/// The finalizers except `name`: other controllers still have to clean up.
 pub fn others<'a>(meta: &'a ObjectMeta, name: &str) -> Vec<&'a str> {
     let all = meta.finalizers.iter().flatten().map(String::as_str);
     all.filter(|f| *f != name).collect()
 }
 
-/// Adds a finalizer. Answers the resource as it is then.
+/// Adds a finalizer, and returns the resource after that.
 pub async fn add<K>(api: &Api<K>, meta: &ObjectMeta, name: &str) -> kube::Result<K>
 where
     K: Clone + DeserializeOwned + Debug,
@@ -33,7 +34,7 @@ where
     write(api, meta, &finalizers).await
 }
 
-/// Removes a finalizer; the resource may be gone after that.
+/// Removes a finalizer. The resource may be gone after that.
 pub async fn remove<K>(api: &Api<K>, meta: &ObjectMeta, name: &str) -> kube::Result<K>
 where
     K: Clone + DeserializeOwned + Debug,
@@ -41,8 +42,8 @@ where
     write(api, meta, &others(meta, name)).await
 }
 
-/// A merge patch replaces lists whole, so it names the version it was made
-/// from: a finalizer that somebody added meanwhile is not lost.
+/// A merge patch replaces whole lists. So it names the version that it was made from, and a
+/// finalizer that another client added meanwhile is not lost.
 async fn write<K>(api: &Api<K>, meta: &ObjectMeta, finalizers: &[&str]) -> kube::Result<K>
 where
     K: Clone + DeserializeOwned + Debug,

@@ -1,18 +1,18 @@
-//! What happened to a resource, before it is an event.
+//! A change of a resource, before it is written as an event.
 
-/// Something that happened to a resource.
+/// A change of a resource that users are told about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Happened {
-    /// Whether a person should look.
+    /// Whether a person should look at it.
     pub is_warning: bool,
-    /// A constant word, in `PascalCase`.
+    /// The event's reason, a constant word in `PascalCase`.
     pub reason: &'static str,
-    /// What happened, to what, and why.
+    /// The event's message: the change, its subject and its cause.
     pub message: String,
 }
 
 impl Happened {
-    /// As it should be.
+    /// An event of type `Normal`.
     pub fn normal(reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             is_warning: false,
@@ -21,7 +21,7 @@ impl Happened {
         }
     }
 
-    /// Worth a look.
+    /// An event of type `Warning`.
     pub fn warning(reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             is_warning: true,
@@ -30,7 +30,7 @@ impl Happened {
         }
     }
 
-    /// Kubernetes' type of the event.
+    /// Kubernetes' name of the event's type.
     pub fn type_(&self) -> &'static str {
         if self.is_warning { "Warning" } else { "Normal" }
     }

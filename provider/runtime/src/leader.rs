@@ -1,9 +1,9 @@
 //! Leader election by a Lease of coordination.k8s.io.
 //!
-//! Of several processes with the same lease one leads. Every write names the
-//! version that was read, so of two that take the lease at once one is refused. A
-//! leader whose process stands still may wake after another one began; what it
-//! does then must be harmless by other means.
+//! Of several processes with the same Lease one leads. Every write names the version that was read,
+//! so if two processes take the Lease at once, the API server refuses one. A suspended leader may
+//! wake up after another one started. The caller must ensure by other means that its actions are
+//! harmless then.
 
 mod election;
 
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use election::{Election, Move};
 pub use election::{Lost, Terms};
 
-/// A process that would lead.
+/// A process that wants to lead.
 #[derive(Debug)]
 pub struct Candidate {
     leases: Api<Lease>,
@@ -32,8 +32,8 @@ pub struct Candidate {
 pub struct Leader(Candidate);
 
 impl Candidate {
-    /// For the lease `name` of a namespace. `identity` is unique: two processes
-    /// of the same would both lead.
+    /// A candidate for the Lease `name` in a namespace. `identity` must be unique: two processes
+    /// with the same identity would both lead.
     pub fn new(
         client: Client,
         namespace: &str,
@@ -52,7 +52,7 @@ impl Candidate {
     /// Returns when this process leads.
     pub async fn elected(mut self) -> Leader {
         loop {
-            // A candidate has nothing to lose.
+            // A candidate cannot lose the Lease, so only a written Lease matters.
             if let Ok(true) = self.attempt().await {
                 return Leader(self);
             }
@@ -60,8 +60,8 @@ impl Candidate {
         }
     }
 
-    /// One move; whether the lease was written. The API server's refusals are
-    /// logged: the next attempt is the answer to them.
+    /// Makes one attempt, and returns whether the Lease was written. Refusals of the API server are
+    /// only logged, because the next attempt follows.
     async fn attempt(&mut self) -> Result<bool, Lost> {
         match timeout(self.terms.retry, self.play()).await {
             Ok(Ok(Move::Write(_))) => {
@@ -116,8 +116,8 @@ impl Candidate {
 }
 
 impl Leader {
-    /// Renews the lease; returns when it is lost. What the process does as a
-    /// leader must end then.
+    /// Renews the Lease, and returns when the Lease is lost. The process must then end everything
+    /// that it does as a leader.
     pub async fn lost(&mut self) -> Lost {
         let candidate = &mut self.0;
         loop {
@@ -131,8 +131,8 @@ impl Leader {
         }
     }
 
-    /// Gives the lease up, so that another one leads without waiting for its
-    /// end. The process has ended what it did as a leader.
+    /// Gives the Lease up, so that another process leads without waiting for its expiry. The
+    /// process must have ended everything that it does as a leader.
     pub async fn resign(self) {
         let candidate = self.0;
         if let Ok(Err(error)) = timeout(candidate.terms.retry, candidate.release()).await {

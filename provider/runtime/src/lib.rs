@@ -1,12 +1,12 @@
 //! The managed-resource contract of Crossplane for kube-rs controllers.
 //!
-//! crossplane-runtime gives this contract to providers in Go; here are its parts
-//! that a provider in Rust needs, each on its own: a controller calls them in the
-//! order of its own reconcile. Nothing here knows what is managed.
+//! crossplane-runtime implements this contract for providers in Go. This crate has the parts of it
+//! that a provider in Rust needs. The parts are independent: a controller calls them in the order
+//! of its own reconcile. No part knows which resources are managed.
 //!
 //! | module | part of the contract |
 //! |---|---|
-//! | [`policies`] | what `managementPolicies` permit |
+//! | [`policies`] | the actions that `managementPolicies` permit |
 //! | [`pause`] | `crossplane.io/paused` |
 //! | [`requests`] | `crossplane.io/reconcile-requested-at` |
 //! | [`poll`] | `crossplane.io/poll-interval`, and jitter |
@@ -16,13 +16,13 @@
 //! | [`protection`] | a configuration in use is not deleted |
 //! | [`connection`] | `writeConnectionSecretToRef` |
 //! | [`events`] | core/v1 events, the only ones Crossplane lets a provider write |
-//! | [`crds`] | safe-start: a controller begins when its CRD is served |
-//! | [`watch`] | watches whose beginning is noticed |
+//! | [`crds`] | safe-start: a controller starts when its CRD is served |
+//! | [`watch`] | watches that report when their first list is complete |
 //! | [`leader`] | `--leader-election` |
 //! | [`metrics`], [`readiness`], [`operations`] | `/metrics`, `/readyz`, `/healthz` |
 //!
-//! Of the crate `api` it uses what Crossplane defines for every provider,
-//! `condition` and `managed`, and no kind of any provider.
+//! From the crate `api` it uses only `condition` and `managed`, which Crossplane defines for every
+//! provider. It uses no kind of any provider.
 
 pub mod conditions;
 pub mod connection;

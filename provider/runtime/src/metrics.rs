@@ -27,11 +27,11 @@ use prometheus_client::registry::{Metric, Registry};
 
 use states::States;
 
-/// What tells the samples of one metric apart.
+/// The labels that distinguish the samples of one metric.
 pub(crate) type Labels = Vec<(&'static str, String)>;
 pub(crate) type Counters = Family<Labels, Counter>;
 
-/// Every metric of a process. Clones share them.
+/// All metrics of a process. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<RwLock<Registry>>,
@@ -39,7 +39,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// No metric yet but the states of managed resources, of which none is known.
+    /// Only the states of managed resources, which are empty at first.
     pub fn new() -> Self {
         let states = Arc::new(States::default());
         let mut registry = Registry::default();
@@ -50,32 +50,32 @@ impl Metrics {
         }
     }
 
-    /// The states of managed resources.
+    /// The counts of managed resources by state.
     pub fn states(&self) -> &States {
         &self.states
     }
 
-    /// Asks a collector for its samples whenever somebody asks for the metrics.
+    /// Registers a collector. It is asked for its samples at every scrape.
     pub fn collect(&self, collector: Box<dyn Collector>) {
         self.write().register_collector(collector);
     }
 
-    /// Every metric as `OpenMetrics` 1.0.
+    /// All metrics in `OpenMetrics` 1.0.
     pub fn open_metrics(&self) -> String {
         let mut text = String::new();
-        // Writing into memory does not fail.
+        // A write into memory does not fail.
         let _ = text::encode(&mut text, &self.read());
         text
     }
 
-    /// Every metric in Prometheus' own text format, in which a counter is
-    /// described by the name that its samples have.
+    /// All metrics in Prometheus' own text format. There, a counter is described under the name
+    /// that its samples have.
     pub fn prometheus_text(&self) -> String {
         let text = self.open_metrics();
         let lines: Vec<&str> = text.lines().filter(|line| *line != "# EOF").collect();
         let is_counter = |line: &str| line.starts_with("# TYPE ") && line.ends_with(" counter");
         let describe = |(index, line): (usize, &&str)| {
-            // The type follows the help.
+            // The line with the type follows the line with the help.
             let of_counter =
                 is_counter(line) || lines.get(index + 1).is_some_and(|next| is_counter(next));
             let mut words = line.splitn(4, ' ');
@@ -89,7 +89,7 @@ impl Metrics {
         lines.iter().enumerate().map(describe).collect()
     }
 
-    /// A name is given without `_total`: the formats add it to counters.
+    /// `name` has no `_total`: the formats add it to counters.
     pub(crate) fn register<M: Metric + Clone>(&self, name: &str, help: &str, metric: &M) {
         self.write().register(name, help, metric.clone());
     }

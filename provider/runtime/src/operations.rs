@@ -21,49 +21,49 @@ const OPEN_METRICS_TYPE: HeaderValue =
 const PROMETHEUS_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-/// How long a client may take to send its request.
+/// How long a client may take to send the headers of its request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Before the next try when the process has no file descriptor to spare.
+/// The time before the next `accept` when the process has no free file descriptor.
 const OUT_OF_SOCKETS: Duration = Duration::from_millis(50);
 
-/// Why the endpoints cannot be served.
+/// The reason why the endpoints cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationsError {
-    /// The text is no address.
+    /// The text is not an address.
     #[error("operations address {0:?}: give host:port, for example 0.0.0.0:8080, or :8080")]
     Address(String),
-    /// The system refused.
+    /// The system refused to listen.
     #[error("operations address {address}: {source}; choose another port")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// What operators and their machines ask a process.
+/// The data behind the operations endpoints.
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
-    /// What `/metrics` answers.
+    /// The metrics that `/metrics` shows.
     pub metrics: Metrics,
-    /// What `/readyz` answers.
+    /// The state that `/readyz` shows.
     pub readiness: Readiness,
 }
 
 /// Endpoints that listen already.
 #[derive(Debug)]
 pub struct Endpoints {
-    /// Where, with the port that the system chose for port 0.
+    /// The address, with the port that the system chose for port 0.
     pub address: SocketAddr,
     listener: TcpListener,
     operations: Operations,
 }
 
 impl Operations {
-    /// Listens at `address`. Without a host, as in `:8080`, that is every
-    /// interface, of IPv4 alone where the kernel has no IPv6.
+    /// Listens at `address`. Without a host, as in `:8080`, it listens on every interface. If the
+    /// kernel has no IPv6, only IPv4 is used.
     pub async fn bind(self, address: &str) -> Result<Endpoints, OperationsError> {
         let listener = listen(address).await?;
         let address = listener
@@ -98,8 +98,8 @@ impl Operations {
         respond(StatusCode::SERVICE_UNAVAILABLE, PLAIN, text)
     }
 
-    /// `OpenMetrics` for those who ask for it, as Prometheus does; otherwise
-    /// Prometheus' text format.
+    /// `OpenMetrics` for clients that ask for it, as Prometheus does. For others, Prometheus' text
+    /// format.
     fn scrape<B>(&self, request: &Request<B>) -> Response<String> {
         let accepted = request.headers().get_all(ACCEPT).iter();
         let open = accepted
@@ -119,14 +119,14 @@ impl Operations {
 }
 
 impl Endpoints {
-    /// Answers until the process ends.
+    /// Answers requests until the process ends.
     pub async fn serve(self) {
         loop {
             let (stream, peer) = match self.listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, address = %self.address, "cannot accept a connection");
-                    // Nothing tells when a file descriptor is free again.
+                    // The system does not tell when a file descriptor is free again.
                     tokio::time::sleep(OUT_OF_SOCKETS).await;
                     continue;
                 }
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::metrics::calls::Calls;
 
-    /// Status line, headers and body.
+    /// The status line, headers and body of the response.
     async fn get(address: SocketAddr, path: &str, accept: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!(
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pod_gets_no_rollout_past_it_before_its_watches_are_there() {
+    async fn a_pod_is_not_ready_before_its_watches_are_complete() {
         let (operations, address) = served().await;
         let pools = operations.readiness.wait_for("the watch of pools");
         let configs = operations.readiness.wait_for("the watch of configs");
@@ -219,7 +219,7 @@ mod tests {
             answer.ends_with("waiting for the watch of configs\n"),
             "{answer}"
         );
-        // It lives, so nobody restarts it meanwhile.
+        // The process is alive, so Kubernetes does not restart it meanwhile.
         let alive = get(address, "/healthz", "*/*").await;
         assert!(alive.starts_with("HTTP/1.1 200 "), "{alive}");
         configs.finish();

@@ -3,11 +3,10 @@
 use api::managed::ManagementAction;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// `"true"` keeps every controller's hands off the resource.
+/// With the value `"true"` no controller may change the resource.
 pub const ANNOTATION: &str = "crossplane.io/paused";
 
-/// Whether the resource is paused: by its annotation, or because its policies
-/// permit nothing.
+/// Whether the resource is paused: by its annotation, or because its policies permit no action.
 pub fn is_paused(meta: &ObjectMeta, policies: &[ManagementAction]) -> bool {
     let annotations = meta.annotations.as_ref();
     let annotated = annotations.and_then(|a| a.get(ANNOTATION));

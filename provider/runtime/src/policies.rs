@@ -1,10 +1,11 @@
-//! What a managed resource's `managementPolicies` permit.
+//! The actions that a managed resource's `managementPolicies` permit.
 
 use std::collections::BTreeSet;
 
 use api::managed::ManagementAction::{self, All, Create, Delete, LateInitialize, Observe, Update};
 
-/// The sets that crossplane-runtime accepts, beside the empty one, which pauses.
+/// The sets of policies that crossplane-runtime accepts, in addition to the empty one, which
+/// pauses.
 const SUPPORTED: &[&[ManagementAction]] = &[
     &[All],
     &[Observe, Create, Update, Delete, LateInitialize],
@@ -24,14 +25,14 @@ const SUPPORTED: &[&[ManagementAction]] = &[
     &[Observe, Update, Delete, LateInitialize],
 ];
 
-/// What may be done to the external resource. It may always be observed.
+/// The permitted actions on the external resource. Observing it is always permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permitted {
-    /// Create what is missing.
+    /// Create the external resource.
     pub create: bool,
-    /// Change what exists.
+    /// Change the external resource.
     pub update: bool,
-    /// Delete it with the managed resource.
+    /// Delete the external resource together with the managed resource.
     pub delete: bool,
 }
 
@@ -43,7 +44,7 @@ pub struct Permitted {
 )]
 pub struct Unsupported(pub Vec<ManagementAction>);
 
-/// What `policies` permit.
+/// The actions that `policies` permit.
 pub fn permitted(policies: &[ManagementAction]) -> Result<Permitted, Unsupported> {
     let set: BTreeSet<_> = policies.iter().copied().collect();
     let supported = SUPPORTED

@@ -1,29 +1,29 @@
-//! How often a resource is looked at that nothing happens to.
+//! How often a controller polls a resource for which no event arrives.
 
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Overrides the provider's interval for one resource, in Go's notation, for
-/// example `1h30m`.
+/// The annotation that overrides the provider's interval for one resource. Its value is a duration
+/// in Go's notation, for example `1h30m`.
 pub const ANNOTATION: &str = "crossplane.io/poll-interval";
 
-/// How far an interval is spread, so that the resources that a provider found at
-/// its start are not all looked at in the same moment for ever.
+/// The fraction by which an interval is spread, so that the resources that a provider found at its
+/// start are not polled at the same moment for ever.
 const JITTER: f64 = 0.1;
 
-/// The provider's intervals.
+/// The provider's poll intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intervals {
-    /// For resources that ask for none.
+    /// The interval of resources without the annotation.
     pub default: Duration,
-    /// What a resource may ask for at least.
+    /// The shortest interval that a resource may ask for.
     pub minimum: Duration,
 }
 
 impl Intervals {
-    /// The interval of a resource. As in crossplane-runtime, an annotation that
-    /// is no positive duration counts as none.
+    /// The poll interval of a resource. As in crossplane-runtime, an annotation that is not a
+    /// positive duration is ignored.
     pub fn of(&self, meta: &ObjectMeta) -> Duration {
         let annotations = meta.annotations.as_ref();
         let asked = annotations
@@ -36,7 +36,7 @@ impl Intervals {
     }
 }
 
-/// An interval, longer or shorter by up to a tenth; `random` is from 0 up to 1.
+/// The interval, longer or shorter by up to a tenth. `random` is at least 0 and less than 1.
 pub fn jittered(interval: Duration, random: f64) -> Duration {
     interval.mul_f64(1.0 - JITTER + 2.0 * JITTER * random.clamp(0.0, 1.0))
 }
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_make_the_provider_poll_without_a_pause() {
+    fn the_poll_interval_has_a_minimum() {
         assert_eq!(interval(Some("1ms")), Duration::from_secs(10));
         for none in ["", "0s", "-1m", "soon", "10"] {
             assert_eq!(interval(Some(none)), Duration::from_mins(1), "{none:?}");

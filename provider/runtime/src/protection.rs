@@ -1,4 +1,4 @@
-//! A provider configuration in use is not deleted: without it, the resources that
+//! Prevents the deletion of a provider configuration that is in use: without it, the resources that
 //! use it could not be cleaned up.
 
 mod controller;
@@ -31,27 +31,27 @@ pub const TERMINATING: &str = "Terminating";
 const IN_USE: &str = "InUse";
 const EVENT: &str = "UsageAccounting";
 
-/// Between two looks at a configuration whose deletion waits for resources that
-/// have lost their usages.
+/// The time between two checks of a configuration whose deletion waits for resources that have lost
+/// their usages.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// What the reconciles of configurations share.
+/// The data that the reconciles of configurations share.
 pub struct Protection {
-    /// The API server.
+    /// The client of the API server.
     pub client: Client,
     /// The provider's kinds of managed resources.
     pub managed: Vec<ApiResource>,
-    /// Events.
+    /// The writer of events.
     pub events: Events,
 }
 
-/// Counts the users of a configuration of kind `C`, which are usages of kind `U`,
-/// and keeps it while there are any. To be called when the configuration or one
-/// of its usages changes.
+/// Counts the users of a configuration of kind `C`, which are usages of kind `U`, and keeps the
+/// configuration while there are any. It must be called when the configuration or one of its usages
+/// changes.
 ///
-/// A usage may be gone before its resource is: Kubernetes deletes dependents
-/// first when the deletion is one in the foreground or of a whole namespace. So
-/// before a configuration goes, the resources themselves are asked.
+/// A usage may be deleted before its resource: Kubernetes deletes dependents first when a deletion
+/// is one in the foreground or of a whole namespace. So before the configuration is deleted, the
+/// resources themselves are counted.
 pub async fn reconcile<C, U>(config: Arc<C>, protection: &Protection) -> kube::Result<Action>
 where
     C: Resource<DynamicType = ()> + HasStatus<Status = ProviderConfigStatus>,
@@ -106,7 +106,7 @@ where
     })
 }
 
-/// The resources that name the configuration and still have to be cleaned up.
+/// The number of resources that name the configuration and still have to be cleaned up.
 async fn references<C>(config: &C, protection: &Protection) -> kube::Result<i64>
 where
     C: Resource<DynamicType = ()>,
@@ -122,7 +122,7 @@ where
         let resources = visible_to(config, &protection.client, kind);
         match resources.list(&ListParams::default()).await {
             Ok(listed) => references += listed.items.iter().filter(is_user).count(),
-            // An inactive kind has no resources.
+            // A kind that is inactive has no resources.
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(error) => return Err(error),
         }
@@ -130,8 +130,8 @@ where
     Ok(i64::try_from(references).unwrap_or(i64::MAX))
 }
 
-/// Usages count while their owner stands behind them. Those that lost it, by a
-/// restored backup for example, are written anew when their resource connects.
+/// The number of usages that have a controlling owner. A usage that lost its owner, for example by
+/// a restored backup, is written again when its resource connects.
 async fn users<C, U>(config: &C, client: &Client) -> kube::Result<i64>
 where
     C: Resource<DynamicType = ()>,
@@ -291,7 +291,7 @@ mod tests {
     async fn a_configuration_goes_with_its_last_user() {
         let server = ApiServer::default();
         config(&server, true);
-        // Neither another configuration's user nor one that nobody owns.
+        // Usages of another configuration, and usages without an owner, do not count.
         a_use(&server, "another", &owner());
         assert_eq!(
             look(&server).await["metadata"]["finalizers"],
@@ -328,7 +328,7 @@ mod tests {
                 .to_string()
                 .contains(finalizer::IN_USE)
         );
-        // Nothing of it is left to clean up.
+        // The resource has no finalizer any more, so nothing of it has to be cleaned up.
         server.put(
             thing,
             json!({"apiVersion": "example.org/v1", "kind": "Thing",

@@ -1,15 +1,15 @@
-//! Whether the process is ready, and what it waits for.
+//! Whether the process is ready, and what it still waits for.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a process still waits for. It is ready when that is nothing. Clones share
-/// the list.
+/// The list of things that a process still waits for. The process is ready when the list is empty.
+/// Clones share the list.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness(Arc<Mutex<BTreeMap<String, usize>>>);
 
-/// One thing that a process waits for. When it is dropped unfinished, whoever
-/// waited has failed, and the process is not ready for good.
+/// One thing that a process waits for. If it is dropped before [`Waiting::finish`], the task that
+/// waited has failed, and the process never becomes ready.
 #[derive(Debug)]
 #[must_use]
 pub struct Waiting {
@@ -18,8 +18,8 @@ pub struct Waiting {
 }
 
 impl Readiness {
-    /// The process is not ready until the answer is finished. `what` is for
-    /// people.
+    /// Adds a thing to the list: the process is not ready until the result is finished. `what` is
+    /// its name for people.
     pub fn wait_for(&self, what: impl Into<String>) -> Waiting {
         let what = what.into();
         *self.waits().entry(what.clone()).or_default() += 1;
@@ -29,7 +29,7 @@ impl Readiness {
         }
     }
 
-    /// What is waited for, sorted.
+    /// The names of the things that the process waits for, sorted.
     pub fn missing(&self) -> Vec<String> {
         self.waits().keys().cloned().collect()
     }
@@ -40,7 +40,7 @@ impl Readiness {
 }
 
 impl Waiting {
-    /// It is there.
+    /// Removes the thing from the list.
     pub fn finish(self) {
         let mut waits = self.readiness.waits();
         if let Some(count) = waits.get_mut(&self.what) {

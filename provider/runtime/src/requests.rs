@@ -1,14 +1,14 @@
-//! Asking for a reconcile now.
+//! Requests of users for a reconcile now.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// A change of its value asks for a reconcile. The value is any token, usually
-/// the time; once followed it is kept in `status.lastHandledReconcileAt`.
+/// The annotation that asks for a reconcile when its value changes. The value is any token, usually
+/// the time. Once the request is handled, the token is kept in `status.lastHandledReconcileAt`.
 pub const ANNOTATION: &str = "crossplane.io/reconcile-requested-at";
-/// The event that tells of it.
+/// The reason of the event that says that a request was handled.
 pub const EVENT: &str = "ReconcileRequestHandled";
 
-/// The token of a request that was not followed yet.
+/// The token of a request that was not handled yet.
 pub fn pending<'a>(meta: &'a ObjectMeta, last_handled: Option<&str>) -> Option<&'a str> {
     let annotations = meta.annotations.as_ref()?;
     let token = annotations.get(ANNOTATION)?.as_str();

@@ -1,7 +1,7 @@
-//! An API server in memory, and kinds for it.
+//! An API server in memory for tests, and kinds for it.
 //!
-//! It stores what it is told to, as JSON by path, and refuses writes whose
-//! version is stale. It knows no schema, no watch and no field ownership.
+//! It stores objects as JSON by path, and refuses writes with a stale version. It implements no
+//! schema, no watch and no field ownership.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -60,7 +60,7 @@ pub struct ConfigSpec {}
 #[kube(group = "example.org", version = "v1", kind = "Use", namespaced)]
 pub struct UseSpec {}
 
-/// A thing of the namespace `default` as the API server would show it.
+/// An object of the kind `Thing` in the namespace `default`, as the API server shows it.
 pub fn thing(name: &str, conditions: &[(&'static str, bool)]) -> Thing {
     let mut thing = Thing::new(name, ThingSpec {});
     thing.metadata.namespace = Some("default".into());
@@ -75,7 +75,7 @@ pub fn thing(name: &str, conditions: &[(&'static str, bool)]) -> Thing {
     thing
 }
 
-/// The API server. Clones are the same one.
+/// The API server. Clones share their state.
 #[derive(Clone, Default)]
 pub struct ApiServer(Arc<Mutex<State>>);
 
@@ -92,32 +92,32 @@ impl ApiServer {
         Client::new(self.clone(), "default")
     }
 
-    /// The object of a path, for example `/api/v1/namespaces/a/secrets/b`.
+    /// The object at a path, for example `/api/v1/namespaces/a/secrets/b`.
     pub fn object(&self, path: &str) -> Option<Value> {
         self.0.lock().unwrap().objects.get(path).cloned()
     }
 
-    /// Stores an object as it is.
+    /// Stores an object unchanged.
     pub fn put(&self, path: &str, object: Value) {
         self.0.lock().unwrap().store(path, object);
     }
 
-    /// Somebody deletes an object.
+    /// Deletes an object, as another client does.
     pub fn remove(&self, path: &str) {
         self.0.lock().unwrap().objects.remove(path);
     }
 
-    /// Answers every request with this code from here on.
+    /// Answers every later request with this code.
     pub fn refuse(&self, code: u16) {
         self.0.lock().unwrap().refusal = Some(code);
     }
 
-    /// How many writes were accepted, those of events left out.
+    /// The number of accepted writes, without those of events.
     pub fn writes(&self) -> usize {
         self.0.lock().unwrap().writes
     }
 
-    /// How many events were written.
+    /// The number of events that were written.
     pub fn events(&self) -> usize {
         let state = self.0.lock().unwrap();
         state
@@ -176,10 +176,11 @@ impl State {
         self.store(path, object)
     }
 
-    /// Every object of a kind, of all namespaces or one, with all of the labels.
+    /// Every object of a kind that has all of the labels, in one namespace or in all.
     fn list(&self, path: &str, query: &str) -> Option<Value> {
         let (prefix, plural) = path.rsplit_once('/')?;
-        // No name of an object: neither the tests' kinds nor Kubernetes' end so.
+        // This is the path of an object: plurals end with `s`, and the names of objects in these
+        // tests do not.
         if !plural.ends_with('s') {
             return None;
         }

@@ -12,25 +12,27 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Label with the configuration's name.
+/// The label with the configuration's name.
 pub const CONFIG_LABEL: &str = "crossplane.io/provider-config";
-/// Label with the configuration's kind.
+/// The label with the configuration's kind.
 pub const CONFIG_KIND_LABEL: &str = "crossplane.io/provider-config-kind";
 
-/// How long a usage is believed to be there: whoever deletes one has it back after this.
+/// How long this process assumes that a usage which it wrote still exists. A usage that another
+/// client deletes is written again after this time.
 const BELIEVED: SignedDuration = SignedDuration::from_hours(1);
 
-/// The usages that this process wrote of late. A reconcile that is one of many writes none.
+/// The usages that this process wrote recently. Most reconciles therefore write none.
 #[derive(Debug, Default)]
 pub struct Usages(Mutex<BTreeMap<String, (ProviderConfigReference, Timestamp)>>);
 
 impl Usages {
-    /// Writes the usage of `resource`, named by its UID and owned by it, before the
-    /// configuration's credentials are read. `U` is the provider's kind of usage.
+    /// Writes the usage of `resource` before the configuration's credentials are read. The
+    /// resource's UID is the usage's name, and the resource owns it. `U` is the provider's kind of
+    /// usage.
     ///
-    /// The usage does not block the deletion of its owner: garbage collection in the
-    /// foreground would take it away first, and with it the configuration, while the
-    /// external resource still has to be deleted.
+    /// The usage does not block the deletion of its owner. Otherwise garbage collection in the
+    /// foreground would delete the usage first, and with it the configuration, while the external
+    /// resource still has to be deleted.
     ///
     /// # Errors
     ///
@@ -65,7 +67,7 @@ impl Usages {
         Ok(())
     }
 
-    /// The resource is gone.
+    /// Forgets the usage of a resource that is gone.
     pub fn forget(&self, uid: &str) {
         self.lock().remove(uid);
     }

@@ -1,4 +1,4 @@
-//! Watches whose beginning is noticed.
+//! Watches that report when their first list is complete.
 
 use std::fmt::Debug;
 
@@ -11,22 +11,21 @@ use serde::de::DeserializeOwned;
 
 use crate::readiness::Readiness;
 
-/// What a watch has put into its store.
+/// A change of a watch's store.
 pub enum Seen<'a, K> {
-    /// Every resource there is.
+    /// The first list is complete.
     All,
-    /// One that changed.
+    /// A resource was added or changed.
     One(&'a K),
-    /// One that went.
+    /// A resource was deleted.
     Gone(&'a K),
 }
 
-/// The resources of a kind, for kube's `Controller::for_stream`. The process is
-/// not ready before it has seen every one of them. `tell` hears of what the store
-/// learns, also of resources that go.
+/// All resources of a kind, for kube's `Controller::for_stream`. The process is not ready before
+/// the first list is complete. `tell` is called for every change of the store, including deletions.
 ///
-/// `Store::wait_until_ready` cannot tell that beside a controller: it wakes one
-/// waiter only (kube 5.0).
+/// `Store::wait_until_ready` cannot be used beside a controller: in kube 5.0 it wakes only one
+/// waiter.
 pub fn everything<K>(
     client: Client,
     readiness: &Readiness,
@@ -43,8 +42,8 @@ where
     let (reader, writer) = reflector::store();
     let seen = watcher(Api::all(client), watcher::Config::default())
         .default_backoff()
-        // Nobody reads who wrote which field, and it is half of what would be kept.
-        // An update without them leaves them as they are.
+        // The provider does not read `managedFields`, and they are half of what would be kept. An
+        // update without them does not change them.
         .modify(|object: &mut K| object.meta_mut().managed_fields = None)
         .reflect(writer)
         .inspect_ok(move |event| match event {
@@ -63,8 +62,8 @@ where
     (reader, seen)
 }
 
-/// The resources of a kind whenever what people want of them changes, and not
-/// when their status does.
+/// The resources of a kind, each time their `metadata.generation` changes: when the spec changes,
+/// and not when only the status does.
 pub fn wishes<K>(client: Client) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,

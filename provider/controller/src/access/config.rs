@@ -1,4 +1,4 @@
-//! The two kinds of configuration as one.
+//! Reads both kinds of configuration into one type.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ pub(super) async fn read(
 }
 
 impl Config {
-    /// What a configuration must not ask for, whatever its Secret holds.
+    /// Refuses fields that a configuration must not have, whatever its Secret holds.
     pub(super) fn check(&self) -> Result<(), ConnectError> {
         let has_endpoint = self.endpoint.is_some();
         if self.credentials.source == CredentialSource::None && !has_endpoint {
@@ -83,7 +83,7 @@ impl Config {
         Ok(())
     }
 
-    /// The Secret that is to be read, if any.
+    /// The Secret that has to be read, if there is one.
     pub(super) fn secret(&self) -> Result<Option<&SecretKeySelector>, ConnectError> {
         let (field, selector) = match self.credentials.source {
             CredentialSource::Secret => (SECRET, self.credentials.secret_ref.as_ref()),
@@ -120,7 +120,7 @@ impl Config {
         }
     }
 
-    /// Everything that makes a difference to AWS, but for the Secret's content.
+    /// All fields that make a difference to AWS. The Secret's content is not included.
     pub(super) fn describe(&self) -> String {
         let Self {
             name: _,
@@ -133,7 +133,8 @@ impl Config {
         format!("{credentials:?} {roles:?} {endpoint:?} {queues:?} ")
     }
 
-    /// A token is a proof by itself: unlike a signature, whoever gets it has it.
+    /// Whether the pod's token is sent. A token is a proof by itself: unlike with a signature,
+    /// every receiver can use it.
     fn sends_token_of_pod(&self) -> bool {
         match self.credentials.source {
             CredentialSource::Irsa => true,

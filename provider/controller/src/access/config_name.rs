@@ -1,4 +1,4 @@
-//! What a configuration is called in messages.
+//! The name of a configuration in messages.
 
 use std::fmt;
 

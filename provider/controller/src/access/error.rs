@@ -1,10 +1,10 @@
-//! Why a pool has no access.
+//! The reasons why a pool has no access to AWS.
 
 use provider_aws::{AccessError, ProfileError};
 
 use super::config_name::ConfigName;
 
-/// Why a pool has no access to AWS. Every variant names the object to mend.
+/// Why a pool has no access to AWS. Every variant names the object to correct.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The configuration does not exist.
@@ -30,14 +30,14 @@ pub enum ConnectError {
         /// The configuration's namespace.
         namespace: String,
     },
-    /// Whoever writes a namespaced configuration could have a token of the
-    /// provider's pod sent to an endpoint of theirs.
+    /// The author of a namespaced configuration could have a token of the provider's pod sent to an
+    /// endpoint of their own.
     #[error(
         "{0}: spec.endpoint: must not be set where the token is one of the provider's pod, which \
          would be sent there; use a ClusterProviderConfig, or a token in a Secret"
     )]
     TokenLeavesAws(ConfigName),
-    /// Nothing signs the requests.
+    /// Requests would not be signed, and there is no endpoint that accepts that.
     #[error("{0}: spec.endpoint is required when source is None: AWS takes signed requests only")]
     Unsigned(ConfigName),
     /// The Secret or its key does not exist.
@@ -50,7 +50,7 @@ pub enum ConnectError {
         /// The key.
         key: String,
     },
-    /// The Secret's content is no profile.
+    /// The Secret's content is not a profile.
     #[error("{config}: Secret {secret}, key {key:?}: {source}")]
     Profile {
         /// The configuration that names it.
@@ -59,7 +59,7 @@ pub enum ConnectError {
         secret: String,
         /// The key.
         key: String,
-        /// Why.
+        /// The error in the profile.
         #[source]
         source: ProfileError,
     },
@@ -70,16 +70,16 @@ pub enum ConnectError {
         config: ConfigName,
         /// The source.
         source_name: &'static str,
-        /// What the pod lacks.
+        /// The variable that the pod lacks.
         #[source]
         source: AccessError,
     },
     /// The API server refused.
     #[error("{what}: {source}")]
     Api {
-        /// What was read.
+        /// The object that was read.
         what: String,
-        /// Why not.
+        /// The error of the API server.
         #[source]
         source: kube::Error,
     },

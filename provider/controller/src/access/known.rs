@@ -1,4 +1,4 @@
-//! Accesses that were resolved of late.
+//! A cache of resolved accesses.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,22 +11,22 @@ use super::error::ConnectError;
 use super::{Resolved, resolve};
 use crate::region::lock;
 
-/// How long a Secret is believed to hold what it held. A configuration that changes is
-/// read anew at once.
+/// How long a cached Secret counts as unchanged. A changed configuration is read again at once.
 const BELIEVED: SignedDuration = SignedDuration::from_secs(10);
-/// How long while somebody reads it anew: an API server that is busy takes seconds for
-/// that, and a hundred that read at once keep it busy.
+/// How long a cached Secret is used while one reconcile reads it again. A busy API server takes
+/// seconds for that, and a hundred concurrent reads keep it busy.
 const BELIEVED_MEANWHILE: SignedDuration = SignedDuration::from_mins(1);
 
-/// What pools refer to was read seconds ago for another one, where a thousand of them
-/// are reconciled in a minute. What could not be resolved is not remembered.
+/// The cache. If a thousand pools are reconciled in a minute, another pool read the same objects
+/// seconds ago. Failures are not cached.
 #[derive(Default)]
 pub struct Known(Mutex<Memory>);
 
 #[derive(Default)]
 struct Memory {
     resolved: BTreeMap<Key, Entry>,
-    /// How often something was forgotten: what was read before is not remembered after.
+    /// The number of calls of [`Known::forget`]. The result of a read that began before such a call
+    /// is not cached.
     forgotten: u64,
 }
 
@@ -45,7 +45,7 @@ impl Entry {
         }
     }
 
-    /// The access; nothing for the one who has to read it anew.
+    /// The cached access. `None` for the one caller that has to read it again.
     fn believed(&mut self, now: Timestamp) -> Option<Resolved> {
         let is_old = now.duration_since(self.at) >= BELIEVED_MEANWHILE;
         if is_old || now >= self.read_again_at {
@@ -107,7 +107,8 @@ impl Known {
         read
     }
 
-    /// A configuration changed, or somebody knows better.
+    /// Removes a configuration from the cache, because it changed or because a user asked for a
+    /// reconcile now.
     pub fn forget(&self, kind: ProviderConfigKind, namespace: Option<&str>, name: &str) {
         let mut memory = lock(&self.0);
         memory.forgotten += 1;
@@ -115,7 +116,8 @@ impl Known {
     }
 }
 
-/// Configurations of the cluster have no namespace, whoever refers to them.
+/// The key of a configuration. A `ClusterProviderConfig` has no namespace, whatever the namespace
+/// of the pool is.
 fn key(kind: ProviderConfigKind, namespace: Option<&str>, name: &str) -> Key {
     let namespace = match kind {
         ProviderConfigKind::ClusterProviderConfig => None,
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_read_before_a_change_is_not_believed_after_it() {
+    async fn a_read_that_began_before_a_change_is_not_cached() {
         let known = Known::default();
         let key = key(CLUSTER, None, "default");
         let read = async {
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_missing_is_looked_for_each_time() {
+    async fn a_failed_read_is_not_cached() {
         let known = Known::default();
         refuse(&known, 0).await;
         assert_eq!(ask(&known, 0, 2).await, 2);

@@ -1,4 +1,4 @@
-//! What to do about a refusal that concerns credentials.
+//! Next steps after a refusal that concerns credentials.
 
 use api::provider_config::CredentialSource;
 use provider_aws::Ec2Error;
@@ -7,7 +7,7 @@ use provider_core::ErrorClass;
 use super::config::Config;
 use super::config_name::ConfigName;
 
-/// Where a pool's access comes from: whoever mends it begins there.
+/// The objects that a pool's access comes from: the place to correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     config: ConfigName,
@@ -16,7 +16,7 @@ pub struct Origin {
 
 impl Origin {
     pub(super) fn of(config: &Config) -> Self {
-        // A configuration without its Secret is refused before AWS is asked.
+        // A configuration without its Secret is refused before AWS is called.
         let secret = config.secret().ok().flatten();
         let file = config.credentials.web_identity.as_ref();
         let file = file.and_then(|w| w.token_config.as_ref()?.fs.as_ref());
@@ -40,7 +40,7 @@ impl Origin {
         }
     }
 
-    /// Of the default configuration, with the pod's own identity.
+    /// The origin for the default configuration with the pod's own identity.
     #[cfg(test)]
     pub(crate) fn for_tests() -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Origin {
         }
     }
 
-    /// AWS's error, with what to do where it is about credentials.
+    /// AWS's error, with a next step if it is about credentials.
     pub fn explain(&self, error: &Ec2Error) -> String {
         match error.class {
             ErrorClass::Denied => {
@@ -60,8 +60,8 @@ impl Origin {
         }
     }
 
-    /// What to do about a denial with that code; of a launch where no operation is
-    /// given.
+    /// The next step after a denial with this code. Without an operation, the denial is one of a
+    /// launch.
     pub fn next_step(&self, operation: Option<&str>, code: &str) -> String {
         format!("{}: {}", self.config, self.step(operation, code))
     }

@@ -8,7 +8,7 @@ use kube::api::Api;
 use super::config_name::ConfigName;
 use super::error::ConnectError;
 
-/// What a Secret holds, and which. It cannot be printed.
+/// The content of a Secret's key, and the reference to it. It cannot be printed.
 pub(super) struct Kept {
     pub(super) selector: SecretKeySelector,
     pub(super) text: String,

@@ -27,7 +27,7 @@ impl<W> Actor<'_, W> {
             tags: self.tags.clone(),
         };
         let id = match self.region.ec2.create_group(&request).await {
-            // Its name holds the pool's UID: it is of an earlier attempt.
+            // The group's name holds the pool's UID, so the group is from an earlier attempt.
             Err(error) if error.is_duplicate() => {
                 return self.adopt_group(&request, error, observed).await;
             }
@@ -45,8 +45,8 @@ impl<W> Actor<'_, W> {
             foreign_rule_ids: [].into(),
         };
         self.region.created_group(group.clone(), self.now);
-        // The status tells of it even when it cannot be opened: should the pool be
-        // deleted before EC2 lists it, nothing else does.
+        // The group is in the status even if its rules cannot be added. If the pool is deleted
+        // before EC2 lists the group, only the status names it.
         observed.groups.push(group.clone());
         self.region.ec2.authorize(&id, rules).await?;
         self.note_rules(&id, observed);
@@ -55,8 +55,7 @@ impl<W> Actor<'_, W> {
         Ok(())
     }
 
-    /// Takes the existing group as it is; its rules are brought in line by the
-    /// next plan.
+    /// Adopts the existing group as it is. The next plan changes its rules.
     async fn adopt_group(
         &self,
         request: &GroupRequest,

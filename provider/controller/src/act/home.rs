@@ -1,5 +1,5 @@
-//! The actions on the home volume. Each is preceded by a write of the status: it holds
-//! what is asked for, and it fails where spec or status are not the newest.
+//! The actions on the home volume. Before each one the provider writes the status: the status holds
+//! the request, and the write fails unless spec and status are the newest.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ use provider_runtime::events::Happened;
 
 use super::{Acted, Actor, WriteAhead};
 
-/// How long EC2 takes to show a volume's next size.
+/// How long EC2 takes to show a volume's new size.
 const GROWS: SignedDuration = SignedDuration::from_mins(5);
-/// How long a token rests that EC2 knows with other parameters, and for which it lists
-/// no volume. Somebody deleted that one, if it is not listed afterwards either.
+/// How long the provider waits after EC2 said that a token was used with other parameters, and no
+/// list shows its volume. If the volume is not listed afterwards either, a person deleted it.
 const MISMATCHED: SignedDuration = SignedDuration::from_mins(6);
 
 impl<W: WriteAhead> Actor<'_, W> {
-    /// Carries out what a plan says of the home. What EC2 refuses concerns nothing else.
+    /// Carries out a plan's actions on the home. A refusal of EC2 affects only the home.
     pub(super) async fn act_on_home(
         &mut self,
         plan: &Plan,
@@ -49,8 +49,9 @@ impl<W: WriteAhead> Actor<'_, W> {
 }
 
 impl<W> Actor<'_, W> {
-    /// One action; answers what to tell, and nothing where a fresh describe shows that it
-    /// is not to be done any more. A volume that this does not show is not touched.
+    /// Carries out one action, and returns its event. It returns `None` if a fresh describe shows
+    /// that the action is not needed any more. A volume that the describe does not show is not
+    /// touched.
     async fn act_once(
         &self,
         action: &HomeAction,
@@ -102,7 +103,7 @@ impl<W> Actor<'_, W> {
     ) -> Result<Option<Happened>, Ec2Error> {
         let home = &mut observed.home;
         if before.is_none() && home.volumes.iter().any(|volume| !volume.is_gone()) {
-            // A status that was lost: what is there is adopted.
+            // The status was lost: the existing volume is adopted.
             home.record = None;
             return Ok(None);
         }
@@ -111,7 +112,7 @@ impl<W> Actor<'_, W> {
         }
         let source = record.copy_of.as_ref().and_then(|id| home.find(id));
         if let Some(source) = source.filter(|volume| !volume.is_free()) {
-            // Somebody has it, so what was copied is not all of it.
+            // An instance has the volume again, so the snapshot may lack its last changes.
             home.record = Some(back_to(source, record));
             return Ok(None);
         }
@@ -234,7 +235,8 @@ impl<W> Actor<'_, W> {
         let can_go = |v: &Volume| v.is_free() || v.state == VolumeState::Error;
         let found = volume(observed, volume_id).map(|volume| volume.clone());
         let happened = match &found {
-            // One answer leaves out what another one shows: both have to.
+            // EC2's lists are eventually consistent: a volume is deleted only if the earlier list
+            // and the fresh one both show it.
             Some(volume) if !can_go(volume) || !fresh.contains(volume_id) => return Ok(None),
             Some(_) => {
                 match self.region.ec2.delete_volume(volume_id).await {
@@ -333,8 +335,8 @@ impl<W> Actor<'_, W> {
     }
 }
 
-/// Whether EC2 was never asked for it before: where it says that it did nothing, there
-/// is nothing.
+/// Whether EC2 was never asked for this before. If EC2 then refuses for certain, nothing was
+/// created.
 fn is_first_ask(action: &HomeAction, before: Option<&HomeRecord>) -> bool {
     match action {
         HomeAction::Create(record) => before.is_none_or(|before| before.number != record.number),
@@ -343,7 +345,7 @@ fn is_first_ask(action: &HomeAction, before: Option<&HomeRecord>) -> bool {
     }
 }
 
-/// The record of a copy that came to nothing.
+/// The record of the source volume, after its copy was given up.
 fn back_to(source: &Volume, record: &HomeRecord) -> HomeRecord {
     HomeRecord {
         zone: source.zone.clone(),

@@ -1,4 +1,4 @@
-//! Launches: one call each, and what its answer means.
+//! Launches: one call each, and the handling of its answer.
 
 use jiff::{SignedDuration, Timestamp};
 use provider_aws::{Answer, Ec2Error};
@@ -9,8 +9,8 @@ use super::{Acted, Actor, LaunchOutcome};
 use crate::validate::{Valid, template_name};
 
 impl<W> Actor<'_, W> {
-    /// Asks EC2 for one launch, unless an earlier one of the plan was refused for
-    /// a reason that concerns this one too.
+    /// Asks EC2 for one launch. It does not ask if an earlier launch of the plan was refused for a
+    /// reason that concerns this one too.
     pub(super) async fn launch(
         &self,
         launch: &Launch,
@@ -29,7 +29,7 @@ impl<W> Actor<'_, W> {
             return;
         }
         let answer = match self.ask(valid, launch, observed).await {
-            // The launch happened, as it was asked for then.
+            // The launch happened with the parameters of the earlier request.
             Err(error) if error.is_token_mismatch() => self.found(launch, error).await,
             answer => answer,
         };
@@ -39,7 +39,7 @@ impl<W> Actor<'_, W> {
         }
     }
 
-    /// One call; the launch template is created where it is missing.
+    /// Makes one call. It creates the launch template if that is missing.
     async fn ask(
         &self,
         valid: &Valid,
@@ -73,7 +73,7 @@ impl<W> Actor<'_, W> {
         Ok(())
     }
 
-    /// What EC2 has of a launch that it does not answer for any more.
+    /// The instances that EC2 has of a launch whose token it does not accept any more.
     async fn found(&self, launch: &Launch, error: Ec2Error) -> Result<Answer, Ec2Error> {
         let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
         let of_launch = self.region.ec2.instances_of_launch(uid, launch.launch);
@@ -104,8 +104,8 @@ impl<W> Actor<'_, W> {
         for one in &answer.launched {
             unavailable.granted(&one.offering, self.now);
         }
-        // A repeated launch is answered as it was the first time: that there was no
-        // capacity then says nothing of now, and another launch asks for it.
+        // EC2 answers a repeated launch with the first call's result. Its refusals for capacity say
+        // nothing about the present, and another launch asks for the capacity.
         for (offering, refusal) in answer.refusals.iter().filter(|_| is_new) {
             unavailable.refused(offering, refusal, known, self.now);
         }
@@ -124,7 +124,7 @@ impl<W> Actor<'_, W> {
             _ => LaunchOutcome::Launched,
         });
         if is_short && answer.refusals.is_empty() {
-            // EC2 gave fewer and no reason: another moment will tell.
+            // EC2 gave fewer instances and no reason: the provider asks again later.
             self.hold(ErrorClass::Transient, observed);
         }
         if answer.launched.is_empty() {
@@ -160,9 +160,9 @@ impl<W> Actor<'_, W> {
         }
         observed.unavailable.clone_from(&unavailable);
         drop(unavailable);
-        // A call whose answer was lost may have launched before this one was
-        // refused. EC2 looks at the token before it looks for capacity, but not
-        // before it checks permissions and parameters.
+        // An earlier call whose answer was lost may have launched before this one was refused. EC2
+        // checks the token before it checks capacity, but after it checks permissions and
+        // parameters.
         let knows_token = matches!(error.class, ErrorClass::Capacity | ErrorClass::Quota);
         if error.class.is_definite() && (is_new || knows_token) {
             observed.launches.retain(|l| l.launch != launch.launch);
@@ -189,8 +189,7 @@ fn outcome(offering: &Offering, refusal: &Refusal) -> LaunchOutcome {
     }
 }
 
-/// How long a pool holds its launches after an error that another offering does
-/// not cure.
+/// How long a pool holds its launches after an error that another offering does not cure.
 fn rest_after(class: ErrorClass) -> Option<SignedDuration> {
     match class {
         ErrorClass::Capacity | ErrorClass::Quota => None,

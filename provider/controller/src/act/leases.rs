@@ -1,4 +1,4 @@
-//! Handing instances out.
+//! Gives instances to leases.
 
 use provider_core::{Action, Instance, InstanceState, Observed, Plan};
 use provider_runtime::events::Happened;
@@ -6,8 +6,8 @@ use provider_runtime::events::Happened;
 use super::{ActError, Acted, Actor};
 
 impl<W> Actor<'_, W> {
-    /// The plan without the instances that a fresh describe shows to be somebody
-    /// else's, or of no use: nobody is given those.
+    /// The plan without the bindings of instances that a fresh describe shows to be unusable or
+    /// another owner's.
     pub(super) async fn fit(&self, plan: &Plan, observed: &mut Observed) -> Result<Plan, ActError> {
         let given = plan.actions.iter().filter_map(|action| match action {
             Action::Bind { instance_id, .. } => Some(instance_id.clone()),
@@ -32,9 +32,9 @@ impl<W> Actor<'_, W> {
         Ok(plan)
     }
 
-    /// Tells an instance whose it is. For a lease that just got one, the lease is
-    /// asked for once more: whoever lets a lease go looks at the pool's status
-    /// before, so one of the two sees the other.
+    /// Tags an instance with its lease. For a new binding, the lease is read once more after the
+    /// binding was persisted. The lease's own reconcile reads the pool's status before it releases
+    /// the lease. So one of the two sees the other's change.
     pub(super) async fn bind(
         &self,
         lease: &str,
@@ -65,8 +65,8 @@ impl<W> Actor<'_, W> {
     }
 }
 
-/// Whether a lease can have an instance: one that it has already, or one that runs
-/// and that nobody ever had.
+/// Whether a lease can have an instance: one that it has already, or a running one that no lease
+/// ever had.
 fn can_have(instance: &Instance, had_it: bool) -> bool {
     if had_it {
         instance.state.is_live()

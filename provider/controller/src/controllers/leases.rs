@@ -21,7 +21,7 @@ use crate::leases::is_of;
 use crate::reconcile::ReconcileError;
 
 impl Controllers {
-    /// What reconciles of leases share.
+    /// The data that reconciles of leases share.
     pub(super) fn leases_context(
         &self,
         pools: Store<SpotPool>,
@@ -39,7 +39,7 @@ impl Controllers {
         }
     }
 
-    /// Follows leases from when their kind is served. Until then pools have none.
+    /// Runs the controller of leases once their kind is served. Until then no pool has leases.
     pub(super) async fn leases(
         &self,
         context: Arc<Context>,

@@ -1,4 +1,4 @@
-//! What a lease's status says, from its pool's. Pure.
+//! Derives a lease's status from its pool's status. Pure.
 
 use api::condition::{self, ConditionStatus, LAUNCHED, READY, SYNCED};
 use api::lease::{SpotLease, SpotLeaseObservation, SpotLeaseStatus};
@@ -12,9 +12,9 @@ use provider_runtime::finalizer;
 
 use crate::leases::expires_at;
 
-/// Ready: the lease's lifetime is over.
+/// Reason of `Ready`: the lease's lifetime is over.
 pub const EXPIRED: &str = "Expired";
-/// Ready: every instance that the pool may have is in use.
+/// Reason of `Ready`: leases have all instances that the pool may have.
 pub const POOL_FULL: &str = "PoolFull";
 
 fn seen(pool: &SpotPool) -> Option<&SpotPoolObservation> {
@@ -27,14 +27,14 @@ fn bound<'a>(pool: &'a SpotPool, lease: &SpotLease) -> Option<&'a str> {
     bound.map(String::as_str)
 }
 
-/// The instance that the pool has bound to the lease, as it shows it.
+/// The instance that the pool has bound to the lease, as the pool's status shows it.
 pub fn instance<'a>(pool: &'a SpotPool, lease: &SpotLease) -> Option<&'a PoolInstance> {
     let id = bound(pool, lease)?;
     seen(pool)?.instances.iter().find(|i| i.id == id)
 }
 
-/// What the pool still has of a deleted lease. A pool without a status may have lost
-/// it, and finds its instances again.
+/// The instance that the pool still has of a deleted lease. A pool without a status may have lost
+/// the binding, and will find its instances again.
 pub fn held(pool: &SpotPool, lease: &SpotLease) -> Option<String> {
     let is_unknown =
         pool.status.is_none() && finalizer::is_present(&pool.metadata, finalizer::MANAGED);
@@ -55,7 +55,7 @@ pub fn has_work_for(pool: Option<&SpotPool>, lease: &SpotLease, now: Timestamp) 
     !is_known || bound(pool, lease).is_some() == is_expired(lease, Some(pool), now)
 }
 
-/// The leased instance.
+/// The leased instance in the form of the lease's status.
 pub fn observation(lease: &SpotLease, pool: Option<&SpotPool>) -> SpotLeaseObservation {
     let id = pool.and_then(|pool| bound(pool, lease));
     let shown = pool.and_then(|pool| instance(pool, lease));
@@ -72,7 +72,7 @@ pub fn observation(lease: &SpotLease, pool: Option<&SpotPool>) -> SpotLeaseObser
     }
 }
 
-/// `Ready` of a lease that is not deleted.
+/// The condition `Ready` of a lease that is not deleted.
 pub fn ready(lease: &SpotLease, pool: Option<&SpotPool>, now: Timestamp) -> Verdict {
     let reference = &lease.spec.for_provider.pool_ref.name;
     let not = |reason, message: String| Verdict::ready(false, reason, message);
@@ -154,7 +154,7 @@ fn waiting(pool: &SpotPool, name: &str, now: Timestamp) -> Verdict {
     not(reason::CREATING, message)
 }
 
-/// What a change of `Ready` tells people.
+/// The event for a change of `Ready`.
 pub fn transition(before: &SpotLeaseStatus, after: &SpotLeaseStatus) -> Option<Happened> {
     let old = condition::find(&before.conditions, READY);
     let new = condition::find(&after.conditions, READY)?;

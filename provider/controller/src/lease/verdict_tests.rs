@@ -1,4 +1,4 @@
-//! What people read of a lease, whatever its pool does.
+//! The messages of a lease in every state of its pool.
 
 use api::capacity::InstanceCapacityType;
 use api::condition::Condition;
@@ -34,7 +34,7 @@ fn lease() -> SpotLease {
     lease
 }
 
-/// A pool that hands out two instances at most.
+/// A pool that gives leases at most two instances.
 fn pool() -> SpotPool {
     let mut pool = pool_for_tests();
     let spec = &mut pool.spec.for_provider;
@@ -44,7 +44,7 @@ fn pool() -> SpotPool {
     pool
 }
 
-/// With an instance that was told of the lease.
+/// A pool with an instance whose tags name the lease, if `told` does.
 fn lent(state: &str, told: Option<&str>) -> SpotPool {
     let mut pool = pool();
     let seen = &mut pool.status.as_mut().unwrap().at_provider;
@@ -74,7 +74,7 @@ fn lent(state: &str, told: Option<&str>) -> SpotPool {
     pool
 }
 
-/// Reason and message, and whether it is ready.
+/// Whether the lease is ready, and the reason and message.
 fn said(pool: Option<&SpotPool>) -> (bool, &'static str, String) {
     let verdict = ready(&lease(), pool, NOW);
     (

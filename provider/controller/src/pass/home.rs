@@ -1,4 +1,4 @@
-//! The home, before anything is planned for it.
+//! Observes the home before the planner runs.
 
 use provider_aws::Ec2Error;
 use provider_core::{Desired, Observed};
@@ -8,7 +8,7 @@ use crate::region::Snapshot;
 use crate::{home_zone, missing, validate};
 
 impl Pass<'_> {
-    /// What the home is, by the look and where that says too little by a fresh describe.
+    /// Observes the home from the look. If the look is not enough, it makes a fresh describe.
     pub(super) async fn find_home(
         &self,
         want: &Want,
@@ -38,7 +38,7 @@ impl Pass<'_> {
         search.find(seen, observed).await
     }
 
-    /// A spec by which nothing can be launched where the home is makes no sense.
+    /// Makes a spec invalid that allows no launch in the home's zone.
     pub(super) fn in_zone(&self, want: Want, observed: &Observed) -> Want {
         let Want::Valid(valid) = &want else {
             return want;

@@ -1,4 +1,4 @@
-//! What of a plan is carried out, and when the pool is looked at again.
+//! The part of a plan that may be carried out, and the time of the next reconcile.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use provider_runtime::policies::Permitted;
 
 use super::{CALM, Pass, Want, Work};
 
-/// Before the next try after AWS failed, and while EC2 catches up.
+/// The time before the next reconcile after AWS failed, and while EC2 catches up.
 const AFTER_ERROR: Duration = Duration::from_secs(5);
-/// While a snapshot is made, which takes minutes.
+/// The time before the next reconcile while EC2 makes a snapshot, which takes minutes.
 const COPYING: Duration = Duration::from_secs(15);
-/// How long after an action its effects are watched closely.
+/// How long after an action the provider polls its effects at the fast interval.
 const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
 
 impl Pass<'_> {
-    /// Takes out of a plan what the pool's management policies do not permit, and all
-    /// but its leases' business where the spec makes no sense. That nothing is to run
-    /// makes sense whatever image it would run.
+    /// Removes the actions from a plan that the pool's management policies do not permit. If the
+    /// spec is invalid, it also removes all actions except those for leases. A pool that wants no
+    /// instance still ends its instances: that does not depend on the rest of the spec.
     pub(super) fn permit(&self, want: &Want, mut plan: Plan) -> Plan {
         let Permitted {
             create,
@@ -49,18 +49,18 @@ impl Pass<'_> {
         plan
     }
 
-    /// Asks for frequent looks: what was done shows soon.
+    /// Asks for frequent looks, because EC2 will soon show the effects of an action.
     pub(super) fn watch_effects(&self) {
         let until = self.now.saturating_add(WATCH_EFFECTS);
         self.region.poll_fast_until(until.unwrap_or(Timestamp::MAX));
     }
 
-    /// When the pool is looked at again, at the latest.
+    /// The time until the pool is reconciled again, at the latest.
     pub(super) fn look_again(&self, last: &Plan, work: &Work) -> Duration {
         if let Some(error) = &work.failure {
             return match error.class {
                 ErrorClass::Throttled | ErrorClass::Transient => AFTER_ERROR,
-                // A person has to do something first.
+                // A person has to act first.
                 _ => CALM,
             };
         }
@@ -114,7 +114,7 @@ impl Pass<'_> {
     }
 }
 
-/// From `now` until just after a moment.
+/// The time from `now` until just after `moment`.
 pub(crate) fn left(moment: Timestamp, now: Timestamp) -> Duration {
     let left = moment.duration_since(now);
     Duration::try_from(left).unwrap_or_default() + Duration::from_millis(100)

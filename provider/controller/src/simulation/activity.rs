@@ -1,4 +1,4 @@
-//! What the agents of instances say, in tags of their own.
+//! Reports of the agents of instances, which the agents write as tags.
 
 use activity_report::{HOST_KEY, REPORT};
 use api::pool::PoolInstance;
@@ -14,8 +14,8 @@ const BUSY: &str =
     "v1 at=2026-11-22T10:00:00Z ssh=2026-11-22T10:00:00Z job=none gpu=absent kernel=absent";
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA";
 
-/// The agent of the instance writes a tag. Answers whether that wakes the pool, and the
-/// calls of EC2 and writes of its next reconcile.
+/// The agent of the instance writes a tag. Returns whether that wakes the pool, the number of calls
+/// to EC2, and the number of writes of the pool's next reconcile.
 fn say(world: &mut World, key: &str, value: Option<&str>) -> (bool, usize, usize) {
     let before = world.provider.glance(&world.earth);
     {
@@ -48,7 +48,7 @@ fn shown(world: &World) -> PoolInstance {
 }
 
 #[test]
-fn what_an_agent_says_is_in_the_status_at_the_next_look_and_changes_nothing_else() {
+fn an_agents_report_is_in_the_status_at_the_next_look_and_changes_nothing_else() {
     let mut world = World::new(pool(1));
     world.settle().unwrap();
     assert_eq!(
@@ -59,7 +59,7 @@ fn what_an_agent_says_is_in_the_status_at_the_next_look_and_changes_nothing_else
     assert_eq!(say(&mut world, HOST_KEY, Some(KEY)), (true, 0, 1));
     assert_eq!(shown(&world).activity.as_deref(), Some(BUSY));
     assert_eq!(shown(&world).host_key.as_deref(), Some(KEY));
-    // Said again, it wakes nobody.
+    // A repeated report wakes no pool.
     assert_eq!(say(&mut world, REPORT, Some(BUSY)), (false, 0, 0));
     assert_eq!(say(&mut world, REPORT, Some("garbage")), (true, 0, 1));
     assert_eq!(shown(&world).activity.as_deref(), Some("garbage"));

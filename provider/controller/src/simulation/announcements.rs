@@ -1,4 +1,4 @@
-//! Interruptions and recommendations, before anything happens.
+//! Interruption notices and rebalance recommendations, and the provider's reaction.
 
 use api::pool::{PoolRebalance, PoolReplace, PoolSize};
 use provider_core::NoticeKind;

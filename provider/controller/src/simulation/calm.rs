@@ -1,4 +1,4 @@
-//! What a pool comes to once nothing disturbs it.
+//! The state that a pool reaches once nothing disturbs it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,18 +15,17 @@ use super::storage;
 use super::world::World;
 use crate::regions::TAG_KEYS;
 
-/// The longest that the provider may wait on purpose: half an hour for an
-/// offering that was refused again and again, then a launch that nobody answers
-/// and that is not listed for minutes.
+/// The longest time that the provider may wait on purpose: half an hour for an offering that was
+/// refused repeatedly, then minutes for a launch that got no answer and is not listed.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(40);
-/// Reconciles in that time. A provider that polls harder hammers EC2.
+/// The most reconciles in that time. A provider that polls more often makes too many calls to EC2.
 const TURNS: usize = 250;
-/// What a pool asks for that nothing happens to.
+/// The time until the next reconcile that a pool at rest asks for.
 const CALM: Duration = Duration::from_mins(1);
 
 impl World {
-    /// Ends every fault, and what keeps the pool's resources busy, and lets the provider work until nothing is left to do.
-    /// Answers how many reconciles that took.
+    /// Ends every fault, and ends what keeps the pool's resources busy. Then lets the provider work
+    /// until nothing is left to do. Returns the number of reconciles.
     pub fn settle(&mut self) -> Result<usize, String> {
         self.earth.lock().faults.end();
         self.earth.lock().end_what_others_do();
@@ -72,7 +71,7 @@ impl World {
         turn == Turn::Again(CALM) && Self::differences(&earth).is_empty()
     }
 
-    /// How EC2 and the status differ from the spec.
+    /// The differences of EC2 and the status from the spec.
     fn differences(earth: &Earth) -> Vec<&'static str> {
         let pool = earth.store.current();
         let status = pool.status.clone().unwrap_or_default();
@@ -148,7 +147,7 @@ impl World {
         .collect()
     }
 
-    /// Whether there is one home, of the size that is wanted, at the instance.
+    /// Whether there is one home, of the desired size, and the instance has it.
     fn is_at_home(earth: &Earth) -> bool {
         let Some(wanted) = &earth.store.current().spec.for_provider.home else {
             return true;
@@ -171,7 +170,7 @@ impl World {
         let known = invariants::known(earth).home;
         let moves = known.is_some_and(|home| home.copy_of.is_some());
         let one = homes.len() == 1 && copies == 0;
-        // What a move leaves behind goes when an instance has what it led to.
+        // The old volumes of a move are deleted once an instance has the copy.
         let is_right = match &live[..] {
             [] => homes.is_empty() || one || (moves && homes.len() == copies + 1),
             _ => one,
@@ -183,8 +182,7 @@ impl World {
             && last.iter().all(|disk| is_shown(disk))
     }
 
-    /// Nothing to do costs nothing: no call of EC2 beside the shared look, and
-    /// no write.
+    /// A pool with nothing to do makes no call to EC2 except the shared look, and no write.
     fn check_idle(&mut self) -> Result<(), String> {
         if self.earth.lock().store.released_at.is_some() {
             let remains = invariants::remains(&self.earth.lock());

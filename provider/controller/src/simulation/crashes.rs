@@ -1,4 +1,4 @@
-//! The provider dies before and after every effect of a pool's life.
+//! The provider crashes before and after every effect of a pool's life.
 
 use memory_ec2::RECLAIMED;
 
@@ -7,8 +7,8 @@ use super::ours::Instances as _;
 use super::store::Edit;
 use super::world::{World, pool, size};
 
-/// Creation, an interruption, a smaller and a larger size, an edit of the group,
-/// deletion. Answers how many effects that took.
+/// Creation, an interruption, a smaller and a larger size, an edit of the group, and deletion.
+/// Returns the number of effects.
 fn live(stop: Option<Stop>) -> usize {
     let mut world = World::new(pool(2));
     world.earth.lock().stop = stop;

@@ -1,4 +1,4 @@
-//! Deleting a pool: everything of it goes, and only then the pool.
+//! Deletion of a pool: all its resources go, and only then the pool.
 
 use api::condition::SYNCED;
 use jiff::SignedDuration;
@@ -12,7 +12,7 @@ use super::provider::Turn;
 use super::store::Edit;
 use super::world::{World, pool};
 
-/// Works until the pool is released; panics when it takes longer.
+/// Works until the pool is released. Panics if that takes longer than `seconds`.
 fn assert_released_within(world: &mut World, seconds: i64) {
     world.work_for(seconds);
     world.assert_lawful();

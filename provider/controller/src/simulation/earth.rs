@@ -1,4 +1,4 @@
-//! What survives a crash of the provider, and where it crashes.
+//! The state that survives a crash of the provider, and the places where it crashes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use super::ours::{Collection as _, Instances as _, Tagged as _, is_of_cluster, i
 use super::store::Store;
 use crate::regions::TAG_KEYS;
 
-/// EC2, the API server, the people, and time.
+/// EC2, the API server, the users, and the time.
 pub struct Earth {
     pub now: Timestamp,
     pub cloud: Cloud,
@@ -20,24 +20,24 @@ pub struct Earth {
     pub lending: Lending,
     pub faults: Faults,
     pub dice: SplitMix64,
-    /// The API operation of every call of EC2, in order.
+    /// The API operation of every call to EC2, in order.
     pub calls: Vec<&'static str>,
-    /// EC2's events that nobody has read yet.
+    /// EC2's events that the provider has not read yet.
     pub queue: Vec<Event>,
-    /// What should never have happened.
+    /// Violations of the rules that must always hold.
     pub violations: Vec<String>,
-    /// Which instances ever had the home, in order.
+    /// The instances that ever had the home, in order.
     pub written: Vec<String>,
-    /// Types, zones and markets that were asked for, in order.
+    /// The types, zones and markets of launches, in order.
     pub asked: Vec<Offering>,
-    /// Effects of this reconcile, and of all.
+    /// The number of effects in this reconcile, and in all.
     pub effects: usize,
     pub all_effects: usize,
     /// Where the provider stops.
     pub stop: Option<Stop>,
-    /// Whether what belongs to no pool may be ended.
+    /// Whether the provider may end resources that belong to no pool.
     pub is_sweeping: bool,
-    /// Whether it only paused there.
+    /// Whether the provider has paused and not crashed at the last stop.
     pub is_paused: bool,
 }
 
@@ -51,26 +51,26 @@ pub struct Stop {
 /// An effect of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// Of this number in its reconcile, from 0.
+    /// The effect with this number in its reconcile, from 0.
     Effect(usize),
-    /// Of this number in the provider's whole work, from 0.
+    /// The effect with this number in the provider's whole work, from 0.
     OfAll(usize),
-    /// The next one of this name: an API operation of EC2, or [`STATUS`].
+    /// The next effect with this name: an API operation of EC2, or [`STATUS`].
     Named(&'static str),
 }
 
-/// How it stops.
+/// How the provider stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It dies; the effect does not take place.
+    /// The provider crashes, and the effect does not happen.
     DiesBefore,
-    /// It dies; the effect took place.
+    /// The provider crashes, and the effect happened.
     DiesAfter,
-    /// It pauses before the effect: something else happens meanwhile.
+    /// The provider pauses before the effect, and something else happens meanwhile.
     Pauses,
 }
 
-/// The effect of a status write.
+/// The name of a status write.
 pub const STATUS: &str = "status";
 
 impl Earth {
@@ -79,7 +79,7 @@ impl Earth {
         self.cloud.pass_time(self.now);
     }
 
-    /// AWS announces something about an instance, and does it.
+    /// AWS makes an announcement about an instance, and carries it out.
     pub fn announce(&mut self, id: &str, kind: NoticeKind) {
         let at = self.now;
         if kind == NoticeKind::Interruption {
@@ -91,8 +91,8 @@ impl Earth {
         });
     }
 
-    /// Stopped instances run again; what somebody else runs in the pool's group,
-    /// which EC2 cannot delete meanwhile, ends.
+    /// Stopped instances run again. Instances of others in the pool's group, for which EC2 refuses
+    /// to delete the group, end.
     pub fn end_what_others_do(&mut self) {
         let ours: Vec<String> = self.cloud.firewall.ours().map(|g| g.id.clone()).collect();
         for machine in &mut self.cloud.machines {
@@ -108,13 +108,14 @@ impl Earth {
         }
     }
 
-    /// Somebody makes an instance another pool's.
+    /// Somebody changes the tags of an instance to those of another pool.
     pub fn give_away(&mut self, id: &str) {
         let tags = &mut self.cloud.machine(id).tags;
         tags.insert(TAG_KEYS.pool_uid.into(), "other-uid".into());
     }
 
-    /// Whether something with these tags is the pool's, or nobody's.
+    /// Whether the provider may change a resource with these tags: it belongs to the pool or, while
+    /// the sweeper may run, to no pool.
     pub fn may_change(&self, tags: &Tags) -> bool {
         let is_of_nobody = tags.get(TAG_KEYS.pool_uid).is_some_and(|uid| uid == "gone");
         is_ours(tags) || (self.is_sweeping && is_of_nobody && is_of_cluster(tags))
@@ -142,7 +143,7 @@ impl Earth {
     }
 }
 
-/// The earth, as everybody on it sees it.
+/// The earth, shared by the provider and the test.
 #[derive(Clone)]
 pub struct Shared(Arc<Mutex<Earth>>);
 
@@ -155,8 +156,8 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One effect of the provider. It never returns where the provider dies:
-    /// whoever drives the reconcile drops it then.
+    /// One effect of the provider. If the provider crashes, this never returns, and the driver of
+    /// the reconcile drops it.
     pub async fn effect<T, F>(&self, name: &str, take_place: F) -> T
     where
         F: FnOnce(&mut Earth) -> T + Send,

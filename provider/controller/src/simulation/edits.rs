@@ -1,4 +1,4 @@
-//! What people do to a pool's spec, at random.
+//! Random edits that users make to a pool's spec.
 
 use api::capacity::CapacityType;
 use api::home::HomeOnDelete;
@@ -12,8 +12,9 @@ use super::luck::{GONE_IMAGE, GOOD_IMAGE};
 use super::store::Edit;
 use super::world::size;
 
-/// One edit, of a pool with a home or without. Of one that is leaving nobody changes what
-/// becomes of its home: what went under one policy cannot be kept under the next.
+/// One edit, for a pool with or without a home. Once the pool is being deleted, no edit changes
+/// what happens to its home: a home that was deleted under one policy cannot be kept under the next
+/// one.
 pub fn edit(home: Option<&PoolHome>, is_leaving: bool, dice: &mut SplitMix64) -> Edit {
     match (any(dice), home) {
         (Edit::Size(size), Some(_)) => Edit::Size(of_one(size)),
@@ -22,7 +23,7 @@ pub fn edit(home: Option<&PoolHome>, is_leaving: bool, dice: &mut SplitMix64) ->
     }
 }
 
-/// A volume is attached to one instance.
+/// Limits a size to one instance, because a volume is attached to one instance.
 fn of_one(size: PoolSize) -> PoolSize {
     PoolSize {
         minimum: size.minimum.min(1),
@@ -31,7 +32,7 @@ fn of_one(size: PoolSize) -> PoolSize {
     }
 }
 
-/// Another wish for a home that exists. It never shrinks.
+/// An edit of an existing home. Its size never shrinks.
 fn changed(home: &PoolHome, is_leaving: bool, dice: &mut SplitMix64) -> PoolHome {
     let mut home = home.clone();
     match dice.below(if is_leaving { 2 } else { 3 }) {
@@ -83,7 +84,7 @@ fn any(dice: &mut SplitMix64) -> Edit {
     }
 }
 
-/// What a pool does with what it has.
+/// An edit of the pool's policies.
 fn policy(dice: &mut SplitMix64) -> Edit {
     match dice.below(6) {
         4 => Edit::EndsIn(Some(i64::try_from(dice.below(1800)).unwrap())),
@@ -91,7 +92,7 @@ fn policy(dice: &mut SplitMix64) -> Edit {
         0 => Edit::Preference(*dice.pick(&[PoolTypePreference::Ordered, PoolTypePreference::Any])),
         1 => Edit::Spread(PoolSpread {
             zones: dice.percent(50),
-            // Two zones of one type hold what every size asks for.
+            // Two zones of one type have enough room for every size.
             max_per_offering: dice.percent(30).then_some(2),
         }),
         2 => Edit::Fallback(PoolFallback {

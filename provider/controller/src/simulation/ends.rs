@@ -1,4 +1,4 @@
-//! A pool's end, which comes whether or not anybody says so again.
+//! The end of a pool's time, which comes without a further event.
 
 use jiff::SignedDuration;
 
@@ -66,7 +66,7 @@ fn a_pool_that_has_ended_starts_nothing_until_it_is_given_time() {
 
 /// Images are deregistered while instances run from them.
 #[test]
-fn what_cannot_be_launched_again_still_ends() {
+fn instances_that_cannot_be_launched_again_still_end() {
     for end in [Edit::EndsIn(Some(60)), Edit::Size(size(0))] {
         let mut world = running(2);
         world.edit(Edit::Image(GONE_IMAGE));
@@ -86,9 +86,9 @@ fn what_cannot_be_launched_again_still_ends() {
     }
 }
 
-/// A provider that was away at the end makes up for it.
+/// A provider that was down at the end acts on it later.
 #[test]
-fn an_end_that_nobody_was_there_for_is_not_missed() {
+fn an_end_while_no_provider_runs_is_not_missed() {
     let mut world = running(1);
     world.edit(Edit::EndsIn(Some(60)));
     let away = SignedDuration::from_hours(1);
@@ -99,9 +99,9 @@ fn an_end_that_nobody_was_there_for_is_not_missed() {
     world.assert_lawful();
 }
 
-/// Whoever asks later why a machine is gone finds it among the events, once.
+/// A user who asks later why an instance is gone finds exactly one event.
 #[test]
-fn an_end_is_told_although_its_status_could_not_be_written() {
+fn an_end_has_its_event_although_its_status_could_not_be_written() {
     let mut world = running(1);
     world.edit(Edit::EndsIn(Some(0)));
     let turn = world.turn_meanwhile("TerminateInstances", |earth| {

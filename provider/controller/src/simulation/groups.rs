@@ -63,7 +63,7 @@ fn a_crash_in_the_group_s_creation_leaves_one_group_with_its_rules() {
 fn a_group_that_is_not_listed_yet_is_created_and_announced_once() {
     let mut world = World::new(pool(1));
     world.turn();
-    // The observer has not looked again.
+    // The observer has made no look since.
     let at = At::Named("nothing");
     let stop = Some(Stop {
         at,

@@ -1,4 +1,4 @@
-//! Home volumes: made once, found again, never lost, and never in two places.
+//! Home volumes: created once, found again, never lost, and never in two places.
 
 use api::condition::{ConditionStatus, LAUNCHED, READY, SYNCED};
 use api::home::HomeOnDelete;
@@ -16,7 +16,7 @@ use super::store::Edit;
 use super::world::{World, pool, size};
 use crate::regions::TAG_KEYS;
 
-/// A pool of one with a home.
+/// A pool of one instance with a home.
 pub fn with_home(on_delete: HomeOnDelete, moves: bool) -> SpotPool {
     let mut pool = pool(1);
     pool.spec.for_provider.home = Some(home(10, on_delete, moves));
@@ -37,7 +37,7 @@ pub fn settled(moves: bool) -> World {
     world
 }
 
-/// Who had the home, in order.
+/// The instances that had the home, in order.
 pub fn content(world: &World) -> Vec<String> {
     let earth = world.earth.lock();
     let mut homes = storage::homes(&earth);
@@ -103,14 +103,14 @@ fn a_pool_is_ready_when_its_instance_has_the_home_and_not_before() {
 }
 
 #[test]
-fn a_look_from_before_the_attachment_has_nobody_told_that_the_home_is_free() {
+fn a_look_from_before_the_attachment_does_not_report_the_home_as_free() {
     let mut world = World::new(with_home(HomeOnDelete::Retain, false));
     while world.earth.lock().calls_of("AttachVolume") == 0 {
         world.work_for(1);
     }
     let writes = world.earth.lock().store.writes;
     for _ in 0..5 {
-        // Every write of the status has the pool looked at again.
+        // Every write of the status causes another reconcile of the pool.
         world.reconcile(Behind::default(), None, |_| {});
     }
     let earth = world.earth.lock();
@@ -137,7 +137,7 @@ fn the_next_instance_finds_the_files_of_the_last_one() {
 #[test]
 fn a_home_waits_for_the_interrupted_instance_to_end_and_is_never_forced_off_it() {
     let mut pool = with_home(HomeOnDelete::Retain, false);
-    // What was interrupted rests, and the home binds the pool to the zone.
+    // The interrupted offering is unavailable, and the home binds the pool to the zone.
     let types = &mut pool.spec.for_provider.instance_types;
     types.push("g5.xlarge".into());
     let mut world = World::new(pool);
@@ -299,7 +299,7 @@ fn a_reached_limit_of_storage_is_named_by_its_quota() {
 }
 
 #[test]
-fn a_home_that_somebody_deleted_is_not_made_anew_in_silence() {
+fn a_home_that_somebody_deleted_is_not_replaced_silently() {
     let mut world = settled(false);
     {
         let mut earth = world.earth.lock();
@@ -313,7 +313,7 @@ fn a_home_that_somebody_deleted_is_not_made_anew_in_silence() {
     let said = ready(&world);
     assert!(said.contains("vol-0 does not exist any more"), "{said}");
     assert_eq!(world.earth.lock().calls_of("CreateVolume"), 1);
-    // As the message says.
+    // The steps that the message names.
     world.edit(Edit::NoHome);
     world.work_for(60);
     world.edit(Edit::Home(home(10, HomeOnDelete::Retain, false)));

@@ -1,4 +1,4 @@
-//! What must hold at every moment.
+//! Rules that must hold at every moment.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use super::earth::Earth;
 use super::ours::{Collection as _, Instances as _, OfLaunch as _, Tagged as _, is_ours};
 use super::storage;
 
-/// The pool in EC2, as the stored status has it.
+/// The pool's resources in EC2 according to the stored status.
 pub fn known(earth: &Earth) -> SpotPoolObservation {
     let status = earth.store.current().status.clone();
     status.unwrap_or_default().at_provider
 }
 
-/// Instances came into being.
+/// Checks instances that EC2 just launched.
 pub fn check_births(earth: &mut Earth, request: &LaunchRequest, born: &[usize]) {
     let known = known(earth);
     for index in born {
@@ -51,13 +51,13 @@ pub fn check_births(earth: &mut Earth, request: &LaunchRequest, born: &[usize]) 
     }
 }
 
-/// How many live, but for those that AWS has announced to take back.
+/// The number of live instances, without those that AWS has announced to reclaim.
 fn staying(earth: &Earth) -> i32 {
     let live = earth.cloud.live().into_iter();
     i32::try_from(live.filter(|m| m.ends_at.is_none()).count()).unwrap()
 }
 
-/// A launch template is created: the status knows of it, so that it is deleted.
+/// Checks a launch template that is created: the status must name it, so that it can be deleted.
 pub fn check_template(earth: &mut Earth, request: &TemplateRequest) {
     let known = known(earth).launch_templates;
     if !known.iter().any(|one| request.name.ends_with(one)) {
@@ -65,7 +65,7 @@ pub fn check_template(earth: &mut Earth, request: &TemplateRequest) {
     }
 }
 
-/// A status was written: what it promises and what lives is within bounds.
+/// Checks a status that was written: its promises and the live instances must be within bounds.
 pub fn check_promises(earth: &mut Earth) {
     let [.., before, _] = &earth.store.versions[..] else {
         return;
@@ -78,7 +78,7 @@ pub fn check_promises(earth: &mut Earth) {
     if numbers(&after).is_subset(&numbers(&before)) {
         return;
     }
-    // What EC2 answered with is born, and counted if it lives.
+    // The instances of an answered launch exist, and are counted if they live.
     let unanswered = after.launches.iter().filter(|l| l.answer.is_none());
     let promised = unanswered.map(|l| {
         let born = earth.cloud.ours().filter(|m| m.launch() == l.launch);
@@ -95,8 +95,9 @@ pub fn check_promises(earth: &mut Earth) {
     }
 }
 
-/// An instance is terminated: never one that AWS is taking back, as the stored
-/// status knows. What another provider wrote in the same moment, nobody can know.
+/// Checks that a terminated instance is not one that AWS is reclaiming according to the stored
+/// status. A status that another provider wrote at the same moment does not count, because this
+/// provider cannot know it.
 pub fn check_end(earth: &mut Earth, id: &str) {
     let versions = earth.store.versions.iter().zip(&earth.store.since);
     let mut settled = versions.rev().filter(|(_, since)| **since < earth.now);
@@ -113,7 +114,7 @@ pub fn check_end(earth: &mut Earth, id: &str) {
     }
 }
 
-/// The finalizer went: nothing of the pool may be left.
+/// Checks a released pool: nothing of it may be left.
 pub fn check_release(earth: &mut Earth) {
     if !earth.store.is_deleted() {
         earth.violate("a pool that nobody deleted was released");
@@ -124,7 +125,7 @@ pub fn check_release(earth: &mut Earth) {
     storage::check_release(earth);
 }
 
-/// What is left of the pool.
+/// The resources that are left of the pool.
 pub fn remains(earth: &Earth) -> Vec<String> {
     let machines = earth.cloud.live();
     let machines = machines.iter().map(|m| m.id.clone());
@@ -136,7 +137,7 @@ pub fn remains(earth: &Earth) -> Vec<String> {
     machines.chain(groups).chain(templates).collect()
 }
 
-/// A group is changed or deleted.
+/// Checks a group that is changed or deleted.
 pub fn check_group(earth: &mut Earth, id: &str) {
     let groups = &earth.cloud.firewall.groups;
     if groups
@@ -147,7 +148,7 @@ pub fn check_group(earth: &mut Earth, id: &str) {
     }
 }
 
-/// A group is opened: only to those whom some version of the spec names.
+/// Checks added rules: they may only let in networks that some version of the spec names.
 pub fn check_opening(earth: &mut Earth, rules: &GroupRules) {
     let pools = earth.store.versions.iter();
     let ssh = pools.filter_map(|p| p.spec.for_provider.ssh.as_ref());
@@ -158,8 +159,8 @@ pub fn check_opening(earth: &mut Earth, rules: &GroupRules) {
     }
 }
 
-/// Between two reconciles, and after a crash: whatever lives is found again, by
-/// the stored status or by its tags in EC2's lists.
+/// Checks the state between two reconciles, and after a crash: every live resource must be found
+/// again, by the stored status or by its tags in EC2's lists.
 pub fn check_known(earth: &mut Earth) {
     let known = known(earth);
     let intended = |m: &&Machine| {

@@ -1,4 +1,4 @@
-//! Launching, when something goes wrong between the decision and the status.
+//! Launches with a fault between the decision and the status.
 
 use api::capacity::CapacityType;
 use api::condition::LAUNCHED;
@@ -14,7 +14,7 @@ use super::world::{World, pool, size};
 
 const NOT_LISTED_FOR: SignedDuration = SignedDuration::from_secs(45);
 
-/// A pool of one whose first launch's answer was lost.
+/// A pool of one instance whose first launch's answer was lost.
 fn after_a_lost_reply() -> World {
     let mut world = World::new(pool(1));
     let mut earth = world.earth.lock();
@@ -66,7 +66,7 @@ fn a_lost_reply_doubles_no_instance() {
 }
 
 #[test]
-fn a_lost_refusal_that_is_told_again_later_keeps_no_pool_short() {
+fn a_lost_refusal_that_ec2_repeats_later_does_not_keep_the_pool_short() {
     let mut world = World::new(pool(1));
     let mut earth = world.earth.lock();
     earth.faults.no_quota.insert(Market::Spot);

@@ -1,4 +1,4 @@
-//! Leases: who has an instance has it alone, and to the lease's end.
+//! Leases: one lease has an instance alone, until the lease ends.
 
 use api::pool::{END_LEASES, PoolLeases, PoolSize, SpotPool};
 
@@ -11,7 +11,7 @@ use super::store::Edit;
 use super::world::{World, pool};
 use crate::regions::TAG_KEYS;
 
-/// A pool with one instance to spare.
+/// A pool with one idle instance.
 fn warm(maximum: i32) -> SpotPool {
     let mut pool = pool(0);
     let spec = &mut pool.spec.for_provider;
@@ -36,7 +36,7 @@ fn end(world: &World, uid: &str) {
     earth.lending.end(uid, now);
 }
 
-/// The live instance that was told of a lease.
+/// The live instance whose tags name a lease.
 fn instance_of(world: &World, uid: &str) -> Option<String> {
     let earth = world.earth.lock();
     let told = |m: &&&Machine| m.tags.get(TAG_KEYS.lease).is_some_and(|told| told == uid);
@@ -122,7 +122,7 @@ fn a_lease_ends_when_its_time_is_over_and_gets_nothing_afterwards() {
 }
 
 #[test]
-fn whatever_dies_in_between_a_lease_gets_one_instance_and_hears_of_it() {
+fn a_crash_at_any_step_leaves_a_lease_with_one_instance_tagged_for_it() {
     for (name, how) in [
         ("status", How::DiesBefore),
         ("status", How::DiesAfter),
@@ -146,7 +146,7 @@ fn whatever_dies_in_between_a_lease_gets_one_instance_and_hears_of_it() {
 }
 
 #[test]
-fn a_lease_that_goes_while_it_is_served_leaves_no_instance_behind() {
+fn a_lease_that_is_deleted_while_it_gets_an_instance_leaves_none_behind() {
     for name in ["status", "CreateTags"] {
         let mut world = settled(3);
         let lease = ask(&world, None);
@@ -168,7 +168,7 @@ fn a_lease_that_goes_while_it_is_served_leaves_no_instance_behind() {
 }
 
 #[test]
-fn a_key_that_is_taken_away_is_taken_off_the_instance() {
+fn a_removed_key_is_removed_from_the_instance() {
     let mut world = settled(3);
     let lease = ask(&world, None);
     world.settle().unwrap();
@@ -187,7 +187,7 @@ fn a_key_that_is_taken_away_is_taken_off_the_instance() {
 }
 
 #[test]
-fn an_instance_that_died_or_changed_hands_a_moment_ago_is_handed_to_nobody() {
+fn an_instance_that_ended_or_changed_its_owner_a_moment_ago_is_given_to_no_lease() {
     for is_given_away in [false, true] {
         let mut world = settled(3);
         let lease = ask(&world, None);
@@ -225,7 +225,7 @@ fn a_lease_whose_instance_aws_takes_back_gets_another_one() {
 }
 
 #[test]
-fn a_spec_that_makes_no_sense_still_ends_and_serves_leases() {
+fn an_invalid_spec_still_ends_instances_and_serves_leases() {
     let mut world = settled(3);
     let first = ask(&world, None);
     world.settle().unwrap();

@@ -1,4 +1,4 @@
-//! Leases on the earth: who asks, who ends, and who lets them go.
+//! The leases on the earth: their creation, their end, and their release.
 
 use std::sync::Arc;
 
@@ -39,12 +39,12 @@ impl Lending {
         self.versions.last().unwrap()
     }
 
-    /// The version that a cache shows which is so many behind, by `limit` at most.
+    /// The version that a cache shows if it is `versions` behind, but by `limit` at most.
     pub fn behind(&self, versions: usize, limit: SignedDuration, now: Timestamp) -> usize {
         behind(&self.since, versions, limit, now)
     }
 
-    /// Somebody wants an instance of the pool. Answers the lease's UID.
+    /// Somebody creates a lease of the pool. Returns the lease's UID.
     pub fn ask(
         &mut self,
         pool: &SpotPool,
@@ -105,7 +105,7 @@ fn is(lease: &SpotLease, uid: &str) -> bool {
     lease.metadata.uid.as_deref() == Some(uid)
 }
 
-/// The lease that a machine was told of.
+/// The lease that the tags of a machine name.
 fn told(machine: &Machine) -> Option<&String> {
     machine.tags.get(TAG_KEYS.lease)
 }
@@ -115,7 +115,8 @@ impl Earth {
         self.lending.current().iter().find(|l| is(l, uid))
     }
 
-    /// Whoever has an instance of the pool gives it back, or is not asked.
+    /// Ends the pool's leases: all are deleted, or with `force` the pool's annotation lets its
+    /// deletion end leased instances.
     pub fn end_leases(&mut self, force: bool) {
         let now = self.now;
         if force {
@@ -129,14 +130,14 @@ impl Earth {
         }
     }
 
-    /// Whether somebody has a right to the instance of a lease.
+    /// Whether a lease has a right to its instance.
     pub fn is_open(&self, lease: &SpotLease) -> bool {
         let end = expires_at(lease, Some(self.store.current()));
         lease.metadata.deletion_timestamp.is_none() && end.is_none_or(|end| end > self.now)
     }
 
-    /// As the controller of leases does: deleted ones go, once the stored pool has
-    /// nothing of them.
+    /// Does the work of the controller of leases: a deleted lease is released once the stored pool
+    /// has no instance of it.
     pub fn let_leases_go(&mut self) {
         let status = self.store.current().status.clone();
         let is_released = self.store.released_at.is_some();
@@ -165,7 +166,7 @@ impl Earth {
         });
     }
 
-    /// An instance is tagged for a lease.
+    /// Checks an instance that is tagged for a lease.
     pub fn check_lease(&mut self, id: &str, uid: &str) {
         let machine = self.cloud.machines.iter().find(|m| m.id == id).unwrap();
         let mut wrong = Vec::new();
@@ -187,7 +188,7 @@ impl Earth {
         }
     }
 
-    /// An instance is terminated: nobody has a right to it.
+    /// Checks an instance that is terminated: no lease may have a right to it.
     pub fn check_nobody_has(&mut self, id: &str) {
         let machine = self.cloud.machines.iter().find(|m| m.id == id).unwrap();
         let lease = told(machine).and_then(|uid| self.lease(uid));
@@ -204,7 +205,7 @@ impl Earth {
         self.store.current().spec.for_provider.has_ended(self.now)
     }
 
-    /// What open leases lack, once all is calm.
+    /// Whether open leases lack instances, once nothing disturbs the pool.
     pub fn lacks_of_leases(&self) -> bool {
         let open = self.lending.current().iter().filter(|l| self.is_open(l));
         let has = |lease: &&Arc<SpotLease>| {

@@ -1,4 +1,4 @@
-//! What the dice can do to a pool.
+//! Random events in the life of a pool.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use super::store::Edit;
 use super::world::{World, pool};
 use crate::regions::TAG_KEYS;
 
-/// An image that is not there.
+/// An image that does not exist.
 pub const GONE_IMAGE: &str = "ami-00000000000000000";
 pub const GOOD_IMAGE: &str = "ami-0123456789abcdef0";
 const OPERATIONS: [&str; 14] = [
@@ -38,13 +38,13 @@ const OPERATIONS: [&str; 14] = [
     "DeleteSecurityGroup",
 ];
 
-/// A world whose dice decide.
+/// A world with random events.
 pub struct Luck {
     pub world: World,
     dice: SplitMix64,
-    /// During an upgrade there are two providers.
+    /// The second provider, which exists during an upgrade.
     second: Option<Provider>,
-    /// What happened, where somebody will read it.
+    /// The log of events, if the test prints it.
     pub log: Option<Vec<String>>,
 }
 
@@ -92,7 +92,7 @@ impl Luck {
         }
     }
 
-    /// Something happens, time passes, a provider reconciles.
+    /// Makes one step: events happen, time passes, and a provider reconciles.
     pub fn step(&mut self) {
         for _ in 0..self.dice.below(3) {
             self.happen();
@@ -165,7 +165,7 @@ impl Luck {
         } = self;
         let mut second = second.as_mut();
         if let Some(second) = second.take_if(|_| dice.percent(30)) {
-            // The other one's turn; should it die, it is not started again.
+            // It is the other provider's turn. If it crashes, it is not restarted.
             second.look(&world.earth);
             let (turn, _) = second.drive(&world.earth, behind, None, |_| {});
             self.dice = dice;
@@ -187,7 +187,7 @@ impl Luck {
         }
     }
 
-    /// What people would do in the end: a spec that can work, perhaps a deletion.
+    /// Does what users would do in the end: they correct the spec, and perhaps delete the pool.
     pub fn mend(&mut self) {
         self.second = None;
         for edit in [
@@ -200,7 +200,7 @@ impl Luck {
         let pool = self.world.earth.lock().store.current().clone();
         let home = pool.spec.for_provider.home;
         if let Some(mut home) = home {
-            // What the message says where an instance runs in another zone than its home.
+            // The message tells users to do this if an instance runs in another zone than its home.
             home.moves = true;
             self.world.edit(Edit::Home(home));
         }
@@ -212,7 +212,7 @@ impl Luck {
         }
         let mut earth = self.world.earth.lock();
         if earth.store.is_deleted() {
-            // What a deleted pool waits for.
+            // A deleted pool waits for its leases.
             let force = self.dice.percent(50);
             earth.end_leases(force);
         }
@@ -232,7 +232,7 @@ impl Luck {
     }
 }
 
-/// What happens while a provider is between two effects.
+/// Lets events happen while a provider is between two effects.
 fn meanwhile(
     earth: &Shared,
     second: Option<&mut Provider>,
@@ -254,7 +254,7 @@ fn meanwhile(
     }
 }
 
-/// What happened, for the log.
+/// An event, for the log.
 #[derive(Debug)]
 #[allow(dead_code, reason = "the fields are read by Debug alone")]
 enum What {
@@ -280,9 +280,9 @@ enum What {
     Nothing,
 }
 
-/// Something happens to the pool. `is_amid` says that a provider is between two
-/// effects: nobody can help an instance that changes hands after it was looked at
-/// and before it is terminated, but by a condition on its tags in IAM.
+/// Lets one event happen to the pool. `is_amid` says that a provider is between two effects. Then
+/// no instance changes its owner: the provider cannot prevent the termination of an instance whose
+/// tags change after the describe, except by a condition on tags in IAM.
 fn happen(earth: &mut Earth, dice: &mut SplitMix64, is_amid: bool) -> What {
     let roll = dice.below(100);
     if roll < 12 && earth.store.current().spec.for_provider.leases.is_some() {
@@ -349,7 +349,7 @@ fn happen(earth: &mut Earth, dice: &mut SplitMix64, is_amid: bool) -> What {
     }
 }
 
-/// Somebody wants an instance, or has had enough of it.
+/// Somebody creates a lease, or deletes one.
 fn lend(earth: &mut Earth, dice: &mut SplitMix64) -> What {
     let now = earth.now;
     let leases = earth.lending.current().iter();
@@ -365,7 +365,7 @@ fn lend(earth: &mut Earth, dice: &mut SplitMix64) -> What {
     What::Asked(earth.lending.ask(&pool, lifetime, now))
 }
 
-/// AWS or somebody does something to an instance or to the group.
+/// AWS or a person changes an instance or the group.
 fn by_hand(earth: &mut Earth, dice: &mut SplitMix64, is_amid: bool) -> What {
     let now = earth.now;
     let listed: Vec<String> = earth

@@ -1,16 +1,14 @@
 //! The provider's loop against an EC2 and an API server in memory.
 //!
-//! [`Earth`](earth::Earth) is what survives a crash: EC2 and the stored pool.
-//! [`World`](world::World) runs one provider on it, the same [`Pass`] that runs
-//! in production, and lets it die before or after any of its effects. EC2 itself is
-//! [`memory_ec2`]. What must
-//! hold of every effect is checked where the effect happens, in
-//! [`port`](port) and [`store`](store); what must hold between two reconciles
-//! in [`invariants`].
+//! [`Earth`](earth::Earth) is the state that survives a crash: EC2 and the stored pool.
+//! [`World`](world::World) runs one provider on it, with the same [`Pass`] as in production, and
+//! makes it crash before or after any of its effects. EC2 itself is [`memory_ec2`]. Rules that must
+//! hold for every effect are checked where the effect happens, in [`port`](port) and
+//! [`store`](store). Rules that must hold between two reconciles are in [`invariants`].
 //!
-//! Start reading at the tests: `launches`, `activity`, `refusals`, `groups`, `homes`, `moves`, `leases`, `orphans`,
-//! `deletion`, `ends` tell one story each, `crashes` dies at every effect of a pool's life,
-//! `schedules` throws dice.
+//! Start reading at the tests. `launches`, `activity`, `refusals`, `groups`, `homes`, `moves`,
+//! `leases`, `orphans`, `deletion` and `ends` have one topic each. `crashes` crashes at every
+//! effect of a pool's life. `schedules` uses random events.
 //!
 //! [`Pass`]: crate::pass::Pass
 

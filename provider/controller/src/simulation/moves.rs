@@ -1,4 +1,4 @@
-//! Homes that move, homes of deleted pools, and crashes amid all that.
+//! Homes that move, homes of deleted pools, and crashes during both.
 
 use api::condition::LAUNCHED;
 use api::home::HomeOnDelete;
@@ -128,8 +128,7 @@ fn a_deleted_pool_keeps_a_snapshot_that_is_completed_before_the_home_goes() {
     assert_eq!(storage::copies(&earth).count(), 1);
 }
 
-/// Creation, an interruption, a stop, a move, growth, deletion. Answers how many effects
-/// that took.
+/// Creation, an interruption, a stop, a move, growth, and deletion. Returns the number of effects.
 fn live(on_delete: HomeOnDelete, stop: Option<Stop>) -> usize {
     let mut world = World::new(with_home(on_delete, true));
     world.earth.lock().stop = stop;

@@ -1,4 +1,4 @@
-//! What no pool accounts for is ended, and nothing else.
+//! Resources that belong to no pool are ended, and no others.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::sweeper::{Owners, SweepError, Sweeper};
 
 const GRACE: SignedDuration = SignedDuration::from_mins(10);
 
-/// Pools and leases by UID.
+/// The known pools and leases by UID.
 #[derive(Default)]
 struct Known {
     pools: BTreeSet<String>,
@@ -43,7 +43,7 @@ impl Owners for Known {
     }
 }
 
-/// A world with a pool of five, and instances of a pool that nobody knows.
+/// A world with a pool of five instances, and with instances of a pool that does not exist.
 fn world(orphans: usize) -> World {
     let mut world = World::new(pool(5));
     world.settle().unwrap();
@@ -62,7 +62,7 @@ fn tags<'a>(uid: &'a str, cluster: &'a str) -> [(&'static str, &'a str); 3] {
     ]
 }
 
-/// A look every 15 seconds for so many minutes.
+/// Makes a look every 15 seconds for this many minutes.
 fn sweep(world: &mut World, sweeper: &mut Sweeper<'_>, minutes: i64) -> Result<(), SweepError> {
     for _ in 0..minutes * 4 {
         let seen = world.provider.glance(&world.earth).unwrap();
@@ -136,7 +136,7 @@ fn a_home_whose_pool_is_gone_is_never_deleted() {
 }
 
 #[test]
-fn what_somebody_accounts_for_is_left_alone() {
+fn instances_with_a_pool_or_lease_or_of_others_are_left_alone() {
     let mut world = world(1);
     world.plant("foreign", &tags("gone", "other-cluster"));
     world.plant("other-credentials", &tags("other", CLUSTER));

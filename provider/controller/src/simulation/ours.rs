@@ -1,4 +1,4 @@
-//! What of EC2 belongs to the pool under test, and where it runs.
+//! The resources in EC2 that belong to the pool under test.
 
 use std::slice::Iter;
 
@@ -11,11 +11,11 @@ pub const VPC: &str = "vpc-1";
 pub const CLUSTER: &str = "cluster-uid";
 pub const POOL_UID: &str = "pool-uid";
 
-/// Something with tags.
+/// A resource with tags.
 pub trait Tagged {
     fn tags(&self) -> &Tags;
 
-    /// Whether it carries the tags of the pool under test.
+    /// Whether it has the tags of the pool under test.
     fn is_ours(&self) -> bool {
         is_ours(self.tags())
     }
@@ -45,13 +45,13 @@ impl Tagged for Copy {
     }
 }
 
-/// A collection of such things.
+/// A collection of tagged resources.
 pub trait Collection {
     type Item: Tagged;
 
     fn all(&self) -> Iter<'_, Self::Item>;
 
-    /// Those of the pool under test, dead ones too.
+    /// Those of the pool under test, including ended ones.
     fn ours(&self) -> impl Iterator<Item = &Self::Item> {
         self.all().filter(|item| item.is_ours())
     }
@@ -78,7 +78,7 @@ pub trait Instances {
     /// Live instances of the pool under test.
     fn live(&self) -> Vec<&Machine>;
 
-    /// One that exists.
+    /// An existing instance.
     fn machine(&mut self, id: &str) -> &mut Machine;
 }
 
@@ -94,7 +94,7 @@ impl Instances for Cloud {
 
 /// An instance of a launch.
 pub trait OfLaunch {
-    /// The launch's number, by the instance's tags.
+    /// The number of the launch, from the instance's tags.
     fn launch(&self) -> i64;
 }
 
@@ -119,7 +119,7 @@ pub fn subnets() -> Vec<Subnet> {
         .into()
 }
 
-/// Whether something is of the control plane under test.
+/// Whether a resource has the tag of the control plane under test.
 pub fn is_of_cluster(tags: &Tags) -> bool {
     tags.get(TAG_KEYS.cluster).is_some_and(|v| v == CLUSTER)
 }

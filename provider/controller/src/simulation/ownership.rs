@@ -1,4 +1,4 @@
-//! What is not the pool's is never touched.
+//! Resources of others are never touched.
 
 use super::ours::{CLUSTER, Instances as _, POOL_UID};
 use super::provider::Behind;
@@ -10,7 +10,7 @@ fn is_live(world: &World, id: &str) -> bool {
     world.earth.lock().cloud.machine(id).is_live()
 }
 
-/// A reconcile by a look from before `change`.
+/// Reconciles with a look from before `change`.
 fn turn_after(world: &mut World, change: impl FnOnce(&World)) {
     world.provider.look(&world.earth);
     change(world);

@@ -1,4 +1,4 @@
-//! Management policies: what is not permitted does not happen.
+//! Management policies: the provider does nothing that they do not permit.
 
 use api::condition::{READY, SYNCED};
 use api::home::HomeOnDelete;
@@ -10,7 +10,7 @@ use super::homes::with_home;
 use super::store::Edit;
 use super::world::{World, pool, size};
 
-/// What only ever reads.
+/// The operations that only read.
 const LOOKS: [&str; 8] = [
     "DescribeVolumes",
     "DescribeSnapshots",
@@ -26,7 +26,7 @@ fn permit(world: &mut World, actions: &[ManagementAction]) {
     world.provider.permitted = policies::permitted(actions).unwrap();
 }
 
-/// The calls of a while that changed something.
+/// The calls within this time that changed something.
 fn changes(world: &mut World, seconds: i64) -> Vec<&'static str> {
     let before = world.earth.lock().calls.len();
     world.work_for(seconds);

@@ -17,7 +17,7 @@ use super::ours::{Instances as _, Tagged, is_of_cluster};
 use super::storage;
 use crate::regions::TAG_KEYS;
 
-/// EC2, with every fault that is in force.
+/// EC2 behind the port, with every active fault.
 pub struct SimulatedEc2(pub Shared);
 
 impl SimulatedEc2 {
@@ -42,7 +42,7 @@ impl SimulatedEc2 {
     }
 }
 
-/// What a list or a filter by tag shows.
+/// The machines that a list or a filter by tag shows.
 fn listed(earth: &Earth) -> impl Iterator<Item = &Machine> {
     let now = earth.now;
     let machines = earth.cloud.machines.iter();

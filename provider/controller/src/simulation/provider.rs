@@ -1,4 +1,4 @@
-//! One provider's process, from its cache to its last write.
+//! One provider process, from its cache to its last write.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,15 +26,15 @@ use crate::{announcements, observer};
 
 type Look = Result<Arc<Snapshot>, Ec2Error>;
 
-/// One provider's process: all of it is lost when it dies.
+/// One provider process. A crash loses all of it.
 pub struct Provider {
-    /// What the pool's management policies permit.
+    /// The actions that the pool's management policies permit.
     pub permitted: Permitted,
     region: Region,
     held: Option<(Holds, Option<i64>)>,
-    /// The newest version of the pool that its cache showed.
+    /// The newest version of the pool that the provider's cache showed.
     version: usize,
-    /// And of the leases.
+    /// The newest version of the leases that its cache showed.
     leases: usize,
     looks: Vec<(Timestamp, Look)>,
 }
@@ -42,30 +42,30 @@ pub struct Provider {
 /// How far a provider's knowledge is behind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Behind {
-    /// Versions of the pool, and of its leases.
+    /// The number of versions of the pool and of its leases.
     pub versions: usize,
-    /// Looks at EC2, of those younger than [`OLDEST_LOOK`].
+    /// The number of looks at EC2, among those younger than [`OLDEST_LOOK`].
     pub looks: usize,
 }
 
-/// What a reconcile came to.
+/// The result of a reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It wants to look again after this.
+    /// The provider wants to reconcile again after this time.
     Again(Duration),
     /// The API server refused a write.
     Refused,
-    /// The pool was let go.
+    /// The pool was released.
     Released,
-    /// The provider died.
+    /// The provider crashed.
     Died,
-    /// There is no pool any more.
+    /// The pool does not exist any more.
     Gone,
 }
 
-/// A watch of the API server is behind by seconds at most.
+/// The longest time that a watch of the API server is behind.
 const OLDEST_CACHE: SignedDuration = SignedDuration::from_secs(10);
-/// The observer's interval, with some slack.
+/// The observer's interval, with some tolerance.
 pub const OLDEST_LOOK: SignedDuration = SignedDuration::from_secs(20);
 
 impl Provider {
@@ -85,12 +85,12 @@ impl Provider {
         provider
     }
 
-    /// Lists everything that is ours, as the region's observer does.
+    /// Makes a look at all resources of this control plane, as the region's observer does.
     pub fn look(&mut self, earth: &Shared) {
         let at = earth.lock().now;
         self.looks
             .retain(|(taken, _)| at.duration_since(*taken) <= OLDEST_LOOK);
-        // A look is no effect: nothing is lost where one is cut short.
+        // A look is not an effect: nothing is lost if it is interrupted.
         let (effects, all_effects, stop) = {
             let mut earth = earth.lock();
             (earth.effects, earth.all_effects, earth.stop.take())
@@ -106,7 +106,7 @@ impl Provider {
         announcements::note(&self.region, events.iter(), at);
     }
 
-    /// A look that nobody reconciles by.
+    /// Makes a look that no reconcile uses.
     pub fn glance(&self, earth: &Shared) -> Look {
         let at = earth.lock().now;
         observer::snapshot(&self.region, at).now_or_never().unwrap()
@@ -116,8 +116,8 @@ impl Provider {
         &self.region
     }
 
-    /// One reconcile, to its end or to where it dies. Where it pauses,
-    /// `meanwhile` happens, and it goes on. What must hold afterwards is checked.
+    /// Runs one reconcile until it ends or crashes. If it pauses, `meanwhile` runs, and the
+    /// reconcile continues. Afterwards the invariants are checked.
     pub fn drive(
         &mut self,
         earth: &Shared,
@@ -162,7 +162,7 @@ impl Provider {
         (turn, happened)
     }
 
-    /// What this provider believes to be the pool and EC2.
+    /// The pool and the look that this provider knows.
     fn cached(&mut self, earth: &Shared, behind: Behind) -> Option<(SpotPool, Look)> {
         let earth = earth.lock();
         if earth.store.released_at.is_some() {

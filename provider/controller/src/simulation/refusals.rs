@@ -1,4 +1,4 @@
-//! What EC2 refuses, what people read about it, and how often EC2 is asked.
+//! Refusals of EC2, the messages for users, and the number of calls.
 
 use api::capacity::CapacityType;
 use api::condition::{LAUNCHED, READY, SYNCED};
@@ -21,7 +21,7 @@ fn offering(zone: &str, market: Market) -> Offering {
     }
 }
 
-/// A pool of which every call of an operation ends like this.
+/// A world with a pool for which every call of an operation ends with this fault.
 fn world_with(size: i32, operation: &'static str, fault: Fault) -> World {
     let world = World::new(pool(size));
     world.earth.lock().faults.always.insert(operation, fault);
@@ -68,7 +68,7 @@ fn one_offering_without_capacity_does_not_block_the_others() {
 }
 
 #[test]
-fn on_demand_is_bought_only_when_every_spot_offering_is_cold() {
+fn on_demand_is_bought_only_when_every_spot_offering_is_unavailable() {
     let mut world = World::new(pool(1));
     world.edit(Edit::Market(CapacityType::SpotWithFallback));
     let spot = ["us-east-1a", "us-east-1b"].map(|zone| offering(zone, Market::Spot));

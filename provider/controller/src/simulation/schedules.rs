@@ -1,11 +1,11 @@
-//! Thousands of pools with bad luck.
+//! Thousands of pools with random faults.
 //!
-//! A schedule is a throw of dice: people edit, widen, stop and delete, AWS takes
-//! back, refuses and loses answers, and the provider dies or works with old
-//! knowledge. Then all of that ends, and the pool has to come to rest.
+//! A schedule is a random sequence of events. Users edit, widen, stop and delete; AWS reclaims,
+//! refuses and loses answers; and the provider crashes or works with old data. Then all of that
+//! ends, and the pool has to come to rest.
 //!
-//! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more
-//! of them; `THOROUGH` runs all.
+//! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more of them.
+//! `THOROUGH` runs all.
 
 use std::time::Instant;
 
@@ -13,14 +13,14 @@ use memory_ec2::{Buckets, Limits, Rate};
 
 use super::luck::Luck;
 
-/// They find every defect of `cargo xtask planted`.
+/// This many schedules find every defect of `cargo xtask planted`.
 const SCHEDULES: u64 = 650;
 const ALL_SCHEDULES: u64 = 10_000;
 const STEPS: u64 = 30;
 
-/// Of so many schedules, one is in an account that EC2 hardly grants any calls.
+/// One in this many schedules uses an account that EC2 grants hardly any calls.
 const THROTTLED_EACH: u64 = 3;
-/// A pool is throttled by these in most of its reconciles, and still comes to rest.
+/// Limits that throttle a pool in most of its reconciles. The pool still comes to rest.
 const TIGHT: Limits = Limits {
     describe: Rate::new(8.0, 2.0),
     mutate: Rate::new(1.0, 0.05),
@@ -30,7 +30,7 @@ const TIGHT: Limits = Limits {
     launched: Some(Rate::new(8.0, 0.1)),
 };
 
-/// What a schedule is made of, so that a run shows that nothing was left out.
+/// Counts what the schedules contain, so that a run shows that every kind of event occurred.
 #[derive(Clone, Copy, Default, Debug)]
 struct Tally {
     schedules: u64,
@@ -120,7 +120,7 @@ fn run(luck: &mut Luck, tally: &mut Tally) -> Result<(), String> {
         tally.reconciles += 1;
     }
     luck.mend();
-    // What was called at once before is not the calm's to pay for.
+    // Earlier calls used EC2's burst. The settling phase must not be throttled for that.
     luck.world.wait(10);
     let settled = luck.world.settle();
     luck.check()?;

@@ -1,5 +1,5 @@
-//! Volumes and snapshots as the provider's calls reach them, and what must hold of each
-//! call: none is doubled, no content is lost, nothing of others is touched.
+//! Volumes and snapshots behind the provider's calls, and the rules for each call: nothing is
+//! created twice, no content is lost, and nothing of others is touched.
 
 use memory_ec2::{Copy, Disk};
 use provider_aws::{Ec2Error, SnapshotRequest, VolumeRequest};
@@ -24,7 +24,7 @@ pub fn copies(earth: &Earth) -> impl Iterator<Item = &Copy> {
     copies.filter(|copy| copy.is_live() && copy.is_ours())
 }
 
-/// What lists and filters by tag show.
+/// The volumes that lists and filters by tag show.
 pub fn listed(earth: &Earth) -> impl Iterator<Item = Volume> {
     let now = earth.now;
     let disks = earth.cloud.storage.disks.iter();
@@ -74,7 +74,7 @@ pub fn create(earth: &mut Earth, request: &VolumeRequest) -> Result<Volume, Ec2E
     Ok(made)
 }
 
-/// An instance gets a volume: always the one with everything that was ever written.
+/// Attaches a volume to an instance. It must always be the volume with all files.
 pub fn attach(earth: &mut Earth, volume_id: &str, instance_id: &str) -> Result<(), Ec2Error> {
     check_ours(earth, volume_id);
     let now = earth.now;
@@ -167,8 +167,8 @@ pub fn delete_copy(earth: &mut Earth, id: &str) -> Result<(), Ec2Error> {
     Ok(())
 }
 
-/// What is left of the home of a pool that is released, and should not be, or is not,
-/// and should be.
+/// Checks the volumes and snapshots of a released pool: it may leave only what its policy retains,
+/// and must leave that.
 pub fn check_release(earth: &mut Earth) {
     let now = earth.now;
     let disks: Vec<Disk> = homes(earth).cloned().collect();

@@ -1,5 +1,4 @@
-//! The API server, as far as one pool goes: every write names the version that
-//! it was made from.
+//! The API server, reduced to one pool. Every write names the version that it was made from.
 
 use api::capacity::CapacityType;
 use api::home::PoolHome;
@@ -19,17 +18,17 @@ use crate::status_writer::PoolStore;
 /// Every version of the pool, the newest last.
 pub struct Store {
     pub versions: Vec<SpotPool>,
-    /// When each of them came to be.
+    /// The time of each version.
     pub since: Vec<Timestamp>,
-    /// When the finalizer went.
+    /// The time at which the finalizer was removed.
     pub released_at: Option<Timestamp>,
-    /// Status writes that were accepted.
+    /// The number of status writes that were accepted.
     pub writes: usize,
-    /// `spec.size.maximum` at the last of them.
+    /// `spec.size.maximum` at the last of these writes.
     pub promised_maximum: i32,
 }
 
-/// What people do to a pool.
+/// The edits of users.
 #[derive(Clone, Debug)]
 pub enum Edit {
     Size(PoolSize),
@@ -69,15 +68,14 @@ impl Store {
         self.versions.last().unwrap()
     }
 
-    /// The pool is restored from a backup, which has no status.
+    /// Restores the pool from a backup, which has no status.
     pub fn lose_status(&mut self) {
         let mut pool = self.current().clone();
         pool.status = None;
         self.add(pool, Timestamp::MIN);
     }
 
-    /// The version that a cache shows which is so many behind, but never by more
-    /// than `limit`.
+    /// The version that a cache shows if it is `versions` behind, but by `limit` at most.
     pub fn behind(&self, versions: usize, limit: SignedDuration, now: Timestamp) -> usize {
         behind(&self.since, versions, limit, now)
     }
@@ -124,8 +122,8 @@ impl Store {
         self.add(pool, now);
     }
 
-    /// What everybody reads next: the API server keeps whole seconds only.
-    /// A write that changes nothing makes no version.
+    /// Adds a version. The API server stores whole seconds only, and a write that changes nothing
+    /// makes no version.
     fn add(&mut self, mut pool: SpotPool, now: Timestamp) {
         if let Some(status) = &mut pool.status {
             keep_whole_seconds(status);
@@ -149,8 +147,8 @@ impl Store {
     }
 }
 
-/// Of versions that came to be at these times, the one that a cache shows which is so
-/// many behind, but never by more than `limit`.
+/// The index of the version that a cache shows if it is `versions` behind, but by `limit` at most.
+/// `since` has the time of each version.
 pub fn behind(
     since: &[Timestamp],
     versions: usize,
@@ -184,7 +182,7 @@ fn keep_whole_seconds(status: &mut SpotPoolStatus) {
     }
 }
 
-/// An answer of the API server that is no success.
+/// An error of the API server.
 pub fn refused(reason: &str, code: u16) -> kube::Error {
     kube::Error::Api(Status::failure(reason, reason).with_code(code).boxed())
 }

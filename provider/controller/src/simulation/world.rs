@@ -24,7 +24,7 @@ use super::store::{Edit, Store};
 pub struct World {
     pub earth: Shared,
     pub provider: Provider,
-    /// What people were told.
+    /// The events for users.
     pub happened: Vec<Happened>,
 }
 
@@ -73,7 +73,7 @@ pub fn for_tests() -> SpotPool {
     pool(1)
 }
 
-/// Exactly so many instances.
+/// A size with exactly this many instances.
 pub fn size(number: i32) -> PoolSize {
     PoolSize {
         minimum: number,
@@ -105,7 +105,7 @@ impl World {
             },
         };
         let earth = Shared::new(Earth {
-            // Not a whole second: what is stored is.
+            // This is not a whole second, but the stored times are.
             now: Timestamp::new(1_700_000_000, 123_456_789).unwrap(),
             cloud,
             store: Store::new(pool),
@@ -142,20 +142,20 @@ impl World {
             .pass_time(SignedDuration::from_secs(seconds));
     }
 
-    /// EC2 shows an instance to nobody for so long.
+    /// Hides an instance from EC2's lists for this long.
     pub fn hide(&self, id: &str, seconds: i64) {
         let mut earth = self.earth.lock();
         let until = earth.now.saturating_add(SignedDuration::from_secs(seconds));
         earth.cloud.machine(id).listed_from = until.unwrap();
     }
 
-    /// A look at EC2 and a reconcile, both up to date.
+    /// A look at EC2 and a reconcile, both with current data.
     pub fn turn(&mut self) -> Turn {
         self.provider.look(&self.earth);
         self.reconcile(Behind::default(), None, |_| {})
     }
 
-    /// The same, but the provider dies before or after an effect.
+    /// The same, but the provider crashes before or after an effect.
     pub fn turn_until(&mut self, name: &'static str, how: How) -> Turn {
         self.provider.look(&self.earth);
         let at = At::Named(name);
@@ -169,8 +169,7 @@ impl World {
         self.reconcile(Behind::default(), Some(Stop { at, how }), meanwhile)
     }
 
-    /// Lets the provider work for a while, at its own pace. Answers how often it
-    /// reconciled.
+    /// Lets the provider work for this long, at its own pace. Returns the number of reconciles.
     pub fn work_for(&mut self, seconds: i64) -> usize {
         let end = self.earth.lock().now + SignedDuration::from_secs(seconds);
         for turns in 0.. {
@@ -189,7 +188,7 @@ impl World {
         unreachable!("the loop only ends by returning");
     }
 
-    /// A reconcile of a provider that may be behind, stop, and start again.
+    /// A reconcile of a provider that may be behind, stop, and restart.
     pub fn reconcile(
         &mut self,
         behind: Behind,
@@ -264,7 +263,7 @@ impl World {
         of_reason.map(|h| h.message.as_str()).collect()
     }
 
-    /// Panics with everything that should never have happened.
+    /// Panics if a rule was violated, and prints every violation.
     pub fn assert_lawful(&self) {
         let earth = self.earth.lock();
         assert!(earth.violations.is_empty(), "{:#?}", earth.violations);

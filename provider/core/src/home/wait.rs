@@ -1,87 +1,87 @@
-//! What a home waits for, for people.
+//! The reasons why a home waits, with their messages for users.
 
 use std::fmt;
 
 use super::{HomeHold, HomeStep, is_cool_down};
 use crate::{ErrorClass, Refusal};
 
-/// Service Quotas' name and code of what a home counts against.
+/// Name and code in Service Quotas of the quota that a home counts against.
 const STORAGE_QUOTA: (&str, &str) = (
     "Storage for General Purpose SSD (gp3) volumes, in TiB",
     "L-7A658B76",
 );
-/// The same, of its snapshots.
+/// Name and code in Service Quotas of the quota that snapshots of homes count against.
 const SNAPSHOT_QUOTA: (&str, &str) = ("Snapshots per Region", "L-309BACF6");
 
-/// What a home waits for.
+/// The reason why a home waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HomeWait {
-    /// For EC2 to make the volume.
+    /// EC2 has to make the volume.
     Creating {
-        /// Where.
+        /// The zone of the volume.
         zone: String,
     },
-    /// For EC2 to attach it.
+    /// EC2 has to attach the volume.
     Attaching {
-        /// The volume.
+        /// EC2's id of the volume.
         volume_id: String,
-        /// The instance.
+        /// EC2's id of the instance.
         instance_id: String,
     },
-    /// For an instance of the pool to end, which has it still.
+    /// An instance of the pool still has the volume, and has to end first.
     Detaching {
-        /// The volume.
+        /// EC2's id of the volume.
         volume_id: String,
-        /// The instance.
+        /// EC2's id of the instance.
         instance_id: String,
     },
-    /// For somebody to take it off an instance that is not the pool's.
+    /// A person has to detach the volume from an instance that is not the pool's.
     Foreign {
-        /// The volume.
+        /// EC2's id of the volume.
         volume_id: String,
-        /// The instance.
+        /// EC2's id of the instance.
         instance_id: String,
     },
-    /// For the snapshot to be completed.
+    /// EC2 has to complete the snapshot.
     Copying {
-        /// What is copied.
+        /// EC2's id of the volume that is copied.
         volume_id: String,
-        /// Where to; none for a copy that stays a snapshot.
+        /// The zone that the home moves to. `None` for a copy that stays a snapshot.
         zone: Option<String>,
     },
-    /// For a person: it is there no more.
+    /// A person has to act: the volume does not exist any more.
     Lost {
-        /// The volume.
+        /// EC2's id of the volume.
         volume_id: String,
     },
-    /// For a person: EC2 says that it failed.
+    /// A person has to act: EC2 reports the volume's state as `error`.
     Broken {
-        /// The volume.
+        /// EC2's id of the volume.
         volume_id: String,
     },
-    /// For an instance in its zone: the one that runs is in another one.
+    /// The volume needs an instance in its zone: the running one is in another zone.
     Elsewhere {
-        /// The volume.
+        /// EC2's id of the volume.
         volume_id: String,
-        /// Its zone.
+        /// The zone of the volume.
         zone: String,
-        /// The instance.
+        /// EC2's id of the instance.
         instance_id: String,
     },
-    /// For capacity in its zone.
+    /// The zone of the volume has to get capacity.
     Capacity {
-        /// The volume.
+        /// EC2's id of the volume.
         volume_id: String,
-        /// Its zone.
+        /// The zone of the volume.
         zone: String,
-        /// Whether other zones are tried once no instance has it.
+        /// Whether the planner tries other zones once no instance has the volume.
         moves: bool,
     },
-    /// For EC2 to take what it refused.
+    /// EC2 refused a step, or does not show its effect yet.
     Refused {
-        /// The volume, if there is one.
+        /// EC2's id of the volume, if there is one.
         volume_id: Option<String>,
-        /// What was refused.
+        /// The step, and when it is tried again.
         hold: HomeHold,
     },
 }

@@ -1,4 +1,4 @@
-//! A plan as data: what it does, why, and what it waits for.
+//! A plan as data: its actions, their reasons, and its waits.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,30 +7,30 @@ use jiff::Timestamp;
 
 use crate::{GroupRules, HomeRecord, HomeWait, Launch};
 
-/// What to do, in order, and what is waited for.
+/// The actions to carry out in order, and what the pool waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// How many instances should run.
     pub target: u32,
-    /// What to do, in this order.
+    /// The actions, in the order in which they are carried out.
     pub actions: Vec<Action>,
     /// What else has to happen before the pool is as desired.
     pub waits: Vec<Wait>,
-    /// Since when the pool has lacked spot capacity; to be remembered.
+    /// Since when the pool has lacked spot capacity. The provider keeps it in the status.
     pub spot_short_since: Option<Timestamp>,
 }
 
-/// One effect. It leaves no choice to whoever carries it out.
+/// One effect. It leaves no decision to the code that carries it out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Create the pool's security group.
     CreateGroup {
-        /// Where.
+        /// The VPC of the group.
         vpc_id: String,
-        /// With what rules.
+        /// The rules of the group.
         rules: GroupRules,
     },
-    /// Bring the group's ingress rules in line.
+    /// Change the group's ingress rules to the desired ones.
     SetGroupRules {
         /// The group.
         group_id: String,
@@ -38,20 +38,19 @@ pub enum Action {
         authorize: GroupRules,
         /// Rules to take away.
         revoke: GroupRules,
-        /// Rules of somebody else to take away, by id.
+        /// Rules to take away that the provider did not make, by id.
         revoke_ids: BTreeSet<String>,
     },
-    /// Start instances. The launch is persisted before the call, with the time
-    /// of this call; one that is persisted already is repeated with the same
-    /// token.
+    /// Start instances. The provider persists the launch, with the time of the call, before it
+    /// calls EC2. A launch that is already persisted is repeated with the same token.
     Launch(Launch),
-    /// Strike a launch off: EC2 has no instance for it.
+    /// Remove a launch from the status: EC2 has no instance of it.
     Forget {
-        /// Its number.
+        /// The number of the launch.
         launch: u64,
     },
-    /// Give an instance to a lease, or tell it what has changed of the lease. The
-    /// binding is persisted before the instance is tagged.
+    /// Give an instance to a lease, or update the instance's tags after the lease changed. The
+    /// provider persists the binding before it tags the instance.
     Bind {
         /// The lease's UID.
         lease: String,
@@ -62,12 +61,12 @@ pub enum Action {
     Terminate {
         /// EC2's id.
         id: String,
-        /// Why, for the event.
+        /// The reason, for the event.
         why: Disruption,
     },
-    /// Delete a launch template that nothing is launched from any more.
+    /// Delete a launch template that no launch uses any more.
     DeleteTemplate {
-        /// Its generation.
+        /// The generation of the template.
         generation: String,
     },
     /// Delete the pool's security group.
@@ -75,17 +74,17 @@ pub enum Action {
         /// EC2's id.
         group_id: String,
     },
-    /// Do something to the home. The status is written before, whatever it is.
+    /// Change the home. The provider writes the status before any of these actions.
     Home(HomeAction),
 }
 
 /// One effect on a pool's home.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HomeAction {
-    /// Make the volume of this record, which is persisted before the call.
+    /// Create the volume of this record. The provider persists the record before the call.
     Create(HomeRecord),
-    /// Make the snapshot that the volume of this record is a copy by. The record is
-    /// persisted before the call.
+    /// Make the snapshot from which the volume of this record is copied. The provider persists the
+    /// record before the call.
     Copy(HomeRecord),
     /// Attach a volume.
     Attach {
@@ -98,7 +97,7 @@ pub enum HomeAction {
     Grow {
         /// EC2's id.
         volume_id: String,
-        /// Its next size.
+        /// The new size of the volume.
         size_gib: u32,
     },
     /// Delete a volume.
@@ -111,7 +110,7 @@ pub enum HomeAction {
         /// EC2's id.
         snapshot_id: String,
     },
-    /// Tell by a tag that a volume outlives its pool.
+    /// Tag a volume as one that outlives its pool.
     Keep {
         /// EC2's id.
         volume_id: String,
@@ -123,39 +122,39 @@ pub enum HomeAction {
 pub enum Disruption {
     /// The pool is deleted.
     PoolDeleted,
-    /// Its lease is over: nobody gets a machine that somebody else had.
+    /// Its lease is over. An instance that one lease had is given to no other lease.
     LeaseOver,
     /// It fails EC2's status checks.
     Impaired,
-    /// It is stopped or cordoned, so that no lease can have it.
+    /// It is stopped or cordoned, so that no lease can get it.
     Useless,
     /// It was launched from another spec.
     Drifted,
-    /// AWS recommends it.
+    /// AWS recommends to rebalance it.
     Rebalance,
-    /// It runs on demand, and spot is wanted.
+    /// It runs on demand, and spot capacity replaces it.
     BackToSpot,
-    /// The pool's time is over.
+    /// The pool's time is over: see [`crate::Desired::ends_at`].
     Ended,
-    /// The pool has more instances than it wants; why this one.
+    /// The pool has more instances than it wants. The choice says why this one ends.
     Surplus(Choice),
 }
 
-/// Why this instance is the one too many.
+/// Why the planner chose this instance among the surplus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// No other zone has more of them.
+    /// No other zone has more instances.
     CrowdedZone,
-    /// No other type and zone has more of them.
+    /// No other type and zone has more instances.
     CrowdedOffering,
-    /// No other was wanted less.
+    /// No other type and market is less preferred.
     LeastWanted,
-    /// No other is newer.
+    /// No other instance is newer.
     Newest,
 }
 
 impl Disruption {
-    /// Whether the instance is of no use, so that ending it takes nothing away.
+    /// Whether no lease can use the instance, so that its end reduces no capacity.
     pub(super) fn is_broken(&self) -> bool {
         matches!(self, Self::Impaired | Self::Useless)
     }
@@ -191,59 +190,58 @@ impl fmt::Display for Disruption {
 /// What a plan waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// For EC2 to list, start or terminate instances.
+    /// EC2 has to list, start or terminate instances.
     Instances,
-    /// For an offering to have capacity, or a limit to be raised: every offering
-    /// rests until then.
+    /// Every offering is unavailable: EC2 has to get capacity, or the account's limit has to be
+    /// raised.
     Capacity {
-        /// When the first of them is tried again.
+        /// The time at which the first offering is tried again.
         until: Timestamp,
     },
-    /// For spot capacity, before on-demand offerings are used.
+    /// Spot has to get capacity before the planner uses on-demand offerings.
     Fallback {
-        /// When they are.
+        /// The time at which the planner uses on-demand offerings.
         until: Timestamp,
     },
-    /// For the next try after a failure that no other offering cures.
+    /// The last launch failed for a reason that no other offering cures, and is tried again.
     Retry {
-        /// When.
+        /// The time of the next try.
         until: Timestamp,
     },
-    /// For a person: somebody stopped these instances.
+    /// A person stopped these instances, and has to start or terminate them.
     Stopped {
-        /// Their ids.
+        /// EC2's ids of the instances.
         ids: Vec<String>,
     },
-    /// For AWS to take these back, as it announced.
+    /// AWS has to reclaim these instances, as it announced.
     Interrupted {
-        /// Their ids.
+        /// EC2's ids of the instances.
         ids: Vec<String>,
     },
-    /// For the next instance to become older: it is replaced then.
+    /// An instance has to reach the age at which it is replaced.
     Age {
-        /// When.
+        /// The time at which it reaches that age.
         until: Timestamp,
     },
-    /// For room: these are to be replaced, and the pool may neither grow for it nor
-    /// shrink.
+    /// These instances are to be replaced, but the pool may neither grow nor shrink for that.
     Room {
-        /// Their ids.
+        /// EC2's ids of the instances.
         ids: Vec<String>,
     },
-    /// For another type or zone: of every one that sells there are as many as the
-    /// spread allows.
+    /// Another type or zone is needed: every available offering has as many instances as the spread
+    /// allows.
     Spread,
-    /// For leases of a deleted pool to end.
+    /// The leases of a deleted pool have to end.
     Leases {
-        /// The instances.
+        /// EC2's ids of the leased instances.
         ids: Vec<String>,
     },
-    /// For something about the home.
+    /// The home has to change: see [`HomeWait`].
     Home(HomeWait),
 }
 
 impl Plan {
-    /// Whether a deleted pool has left nothing behind.
+    /// Whether a deleted pool has nothing left to do or to wait for.
     pub fn is_released(&self) -> bool {
         self.actions.is_empty() && self.waits.is_empty()
     }

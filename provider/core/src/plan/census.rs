@@ -1,4 +1,5 @@
-//! Who is there: every instance with its standing, and what is on its way.
+//! Counts a pool's instances: every live one with its standing, and those that launches may still
+//! bring.
 
 use jiff::Timestamp;
 
@@ -8,30 +9,30 @@ use crate::{
     Desired, Instance, InstanceState, Launch, Market, NoticeKind, Observed, Offering, Rebalance,
 };
 
-/// What an instance is good for.
+/// What an instance may be used for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Everything.
+    /// The instance counts, and a lease may get it.
     Good,
-    /// It stays and is not handed out.
+    /// The instance counts, but no lease gets it.
     Cordoned,
-    /// Somebody has it, or had it and may come back for it.
+    /// A lease has the instance, or had it and may come back for it.
     Leased,
-    /// AWS takes it back: it counts no more, and nobody else may end it.
+    /// AWS reclaims the instance. It does not count any more, and the provider must not end it.
     Interrupted,
-    /// It goes at once.
+    /// The lease of the instance is over: the instance ends at once.
     Over,
-    /// It makes way for another one.
+    /// The instance is to be replaced.
     Disrupted(Disruption),
 }
 
 /// The live instances and the launches of a pool.
 pub(super) struct Census<'a> {
-    /// Live instances, by launch and id.
+    /// Live instances, ordered by launch and id.
     pub(super) live: Vec<(&'a Instance, Standing)>,
     /// Launches that may still bring instances.
     pub(super) pending: Vec<&'a Launch>,
-    /// Launches that bring none.
+    /// Launches that bring no instance any more.
     pub(super) overdue: Vec<&'a Launch>,
     observed: &'a Observed,
 }
@@ -63,7 +64,7 @@ impl<'a> Census<'a> {
         }
     }
 
-    /// Counts the instances of these bindings as leased.
+    /// Marks the instances of these bindings as leased.
     pub(super) fn lease(&mut self, bound: &[Action]) {
         for (instance, standing) in &mut self.live {
             let is_it = |action: &Action| matches!(action, Action::Bind { instance_id, .. } if *instance_id == instance.id);
@@ -73,20 +74,20 @@ impl<'a> Census<'a> {
         }
     }
 
-    /// Instances that count: those there, and those on their way.
+    /// How many instances count: the live ones, and those that launches may still bring.
     pub(super) fn have(&self) -> u32 {
         let counts = |s: &Standing| !matches!(s, Standing::Interrupted | Standing::Over);
         let live = self.live.iter().filter(|(_, s)| counts(s)).count();
         count(live).saturating_add(self.on_their_way())
     }
 
-    /// Instances that EC2 may still bring.
+    /// How many instances EC2 may still bring.
     pub(super) fn on_their_way(&self) -> u32 {
         let pending = self.pending.iter();
         pending.map(|l| l.unlisted(&self.observed.instances)).sum()
     }
 
-    /// Those that make way for others, gravest cause first.
+    /// The instances to replace, gravest cause first.
     pub(super) fn disrupted(&self) -> Vec<(&'a Instance, Disruption)> {
         let mut disrupted: Vec<_> = self
             .live
@@ -100,8 +101,8 @@ impl<'a> Census<'a> {
         disrupted
     }
 
-    /// How many are up and stay. A stopped one counts: it is somebody's doing, and
-    /// no reason to keep another one for it.
+    /// How many instances are up and stay. A stopped one counts: a person stopped it, so no
+    /// disrupted instance is kept in its place.
     pub(super) fn serving(&self) -> u32 {
         let serves = |(i, s): &&(&Instance, Standing)| {
             i.state != InstanceState::Pending
@@ -110,7 +111,7 @@ impl<'a> Census<'a> {
         count(self.live.iter().filter(serves).count())
     }
 
-    /// How many there are, or may come to be, that `is_it` is true of.
+    /// How many instances exist, or may come to exist, whose offering fulfils `is_it`.
     pub(super) fn population(&self, is_it: impl Fn(&Offering) -> bool) -> u32 {
         let counted = |s: &Standing| !matches!(s, Standing::Interrupted | Standing::Over);
         let live = self.live.iter().filter(|(_, s)| counted(s));
@@ -126,14 +127,14 @@ impl<'a> Census<'a> {
         live.saturating_add(pending.sum())
     }
 
-    /// The ids of those with this standing.
+    /// The ids of the live instances that fulfil `is_it`.
     pub(super) fn ids(&self, is_it: impl Fn(&Instance, &Standing) -> bool) -> Vec<String> {
         let ids = self.live.iter().filter(|(i, s)| is_it(i, s));
         ids.map(|(i, _)| i.id.clone()).collect()
     }
 }
 
-/// When an on-demand instance makes way for spot capacity, if it ever does.
+/// The time at which spot capacity replaces an on-demand instance. `None` if it never does.
 pub(super) fn back_to_spot_at(instance: &Instance, desired: &Desired) -> Option<Timestamp> {
     let after = desired.replace.on_demand_after?;
     let wants_spot = desired.offerings.iter().any(|o| o.market == Market::Spot);

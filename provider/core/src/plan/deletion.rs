@@ -1,4 +1,5 @@
-//! A deleted pool: instances first, then what they were launched with.
+//! The plan of a deleted pool: its instances end first, then its launch templates and groups are
+//! deleted.
 
 use jiff::Timestamp;
 
@@ -68,8 +69,8 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
     plan
 }
 
-/// Whether somebody has the instance. Only a lease that is over gives it back: one
-/// that nobody knows any more may be a lease that was restored.
+/// Whether a lease has the instance. Only a known lease that is over gives it back: an unknown one
+/// may be a lease that was restored.
 fn is_held(desired: &Desired, observed: &Observed, id: &str) -> bool {
     observed.lease_of(id).is_some_and(|uid| {
         let lease = desired.leases.iter().find(|lease| lease.uid == uid);

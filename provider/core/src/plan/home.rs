@@ -1,4 +1,5 @@
-//! The home volume: made where the first instance runs, attached to one at a time.
+//! The plan for the home volume: it is created where the first instance runs, and attached to one
+//! instance at a time.
 
 mod deletion;
 
@@ -13,8 +14,9 @@ use crate::{
     Offering, SnapshotState, Volume, VolumeState,
 };
 
-/// What a pool may launch: where its home is, nothing but that zone. A home that moves
-/// lets the others in while its own has no capacity and no instance has it.
+/// The offerings that a pool may launch. A pool with a home launches only in the home's zone. If
+/// the home may move, the other zones are allowed too while its own has no capacity and no instance
+/// has the home.
 pub fn offerings(desired: &Desired, observed: &Observed, now: Timestamp) -> Vec<Offering> {
     let all = || desired.offerings.clone();
     let (Some(home), Some(record)) = (&desired.home, &observed.home.record) else {
@@ -34,8 +36,8 @@ pub fn offerings(desired: &Desired, observed: &Observed, now: Timestamp) -> Vec<
     }
 }
 
-/// Whether none of them can be had, and not for a limit alone, which is the same in
-/// every zone.
+/// Whether all `offerings` are unavailable, at least one of them for capacity. A limit alone does
+/// not count, because it is the same in every zone.
 fn is_unavailable(offerings: &[Offering], observed: &Observed, now: Timestamp) -> bool {
     let unavailable: Vec<_> = observed.unavailable.among(offerings, now).collect();
     let is_capacity = |class| class == ErrorClass::Capacity;
@@ -46,7 +48,8 @@ fn is_unavailable(offerings: &[Offering], observed: &Observed, now: Timestamp) -
                 .any(|(_, unavailable)| is_capacity(unavailable.refusal.class)))
 }
 
-/// Plans the home of a pool that lives. Comes after what ends instances.
+/// Plans the home of a pool that is not deleted. It must run after the steps that end instances,
+/// because it reads their actions.
 pub(super) fn plan(
     desired: &Desired,
     observed: &Observed,
@@ -114,7 +117,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Plans an action, unless EC2 refused it a moment ago: then it is waited for.
+    /// Plans an action. If EC2 refused the same step a moment ago, the plan waits instead.
     fn act(&mut self, action: HomeAction) {
         let home = &self.observed.home;
         match home.hold(action.step(), self.now) {
@@ -138,7 +141,7 @@ impl Planner<'_> {
         self.act(HomeAction::Create(record));
     }
 
-    /// A volume that exists, or should.
+    /// Plans for a volume whose id the status knows.
     fn keep_up(&mut self, home: Home, record: &HomeRecord, id: &str, usable: &[&Instance]) {
         let volume_id = id.to_owned();
         let Some(volume) = self.observed.home.find(id) else {
@@ -166,8 +169,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Attaches a free volume to the instance in its zone, or moves it to the one in
-    /// another.
+    /// Attaches a free volume to an instance in its zone. If the only usable instance is in another
+    /// zone, moves the volume there.
     fn place(&mut self, home: Home, record: &HomeRecord, volume: &Volume, usable: &[&Instance]) {
         let is_here = |i: &&&Instance| i.offering.zone == volume.zone;
         let volume_id = volume.id.clone();
@@ -199,7 +202,7 @@ impl Planner<'_> {
         }
     }
 
-    /// A volume that some instance has.
+    /// Plans for a volume that an instance has.
     fn plan_attached(&mut self, record: &HomeRecord, volume: &Volume, usable: &[&Instance]) {
         let Some(attachment) = &volume.attachment else {
             return;
@@ -229,7 +232,8 @@ impl Planner<'_> {
         }
     }
 
-    /// What moves left behind goes once an instance has the copy, one after the other.
+    /// Deletes the old volumes and snapshots of moves, one after the other. It is called once an
+    /// instance has the copy.
     fn clean_up(&mut self, record: &HomeRecord) {
         if let Some(volume_id) = self.oldest_source(record) {
             self.act(HomeAction::DeleteVolume { volume_id });
@@ -245,8 +249,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The first of the volumes that were copied to become this one: a home may move on
-    /// before any instance had it where it was.
+    /// The first volume in the chain of copies that led to this one. A chain has several volumes if
+    /// the home moved again before any instance had it.
     fn oldest_source(&self, record: &HomeRecord) -> Option<String> {
         let home = &self.observed.home;
         let mut oldest = record.copy_of.clone()?;
@@ -272,7 +276,7 @@ impl Planner<'_> {
         }));
     }
 
-    /// A move in which the volume in the new zone does not exist yet.
+    /// Continues a move whose volume in the new zone does not exist yet.
     fn move_on(&mut self, record: &HomeRecord, source: &str) {
         if let Some(snapshot_id) = self.copied(record, source, Some(record.zone.clone())) {
             self.create(HomeRecord {
@@ -282,7 +286,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The completed snapshot of a copy; without one, it is made or waited for.
+    /// The completed snapshot of a copy. If there is none, the plan makes it or waits for it.
     fn copied(
         &mut self,
         record: &HomeRecord,
@@ -316,7 +320,7 @@ impl Planner<'_> {
         None
     }
 
-    /// Waits for whatever has a volume.
+    /// Waits until the volume is free.
     fn wait_free<T>(&mut self, volume: &Volume) -> Option<T> {
         let volume_id = volume.id.clone();
         let wait = match &volume.attachment {
@@ -346,7 +350,7 @@ impl Planner<'_> {
 }
 
 impl HomeAction {
-    /// What kind of step it is.
+    /// The step that this action carries out.
     pub fn step(&self) -> HomeStep {
         match self {
             Self::Create(_) => HomeStep::Create,

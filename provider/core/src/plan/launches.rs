@@ -1,4 +1,4 @@
-//! What to ask EC2 for, so that nothing is missing.
+//! The launches that a pool needs to reach its target.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::census::Census;
 use super::{Action, Plan, Wait};
 use crate::{Desired, Launch, Market, Observed, Offering, TypePreference};
 
-/// What new instances are launched from.
+/// The input for new launches.
 pub(super) struct Source<'a> {
     pub(super) desired: &'a Desired,
     pub(super) observed: &'a Observed,
@@ -17,11 +17,12 @@ pub(super) struct Source<'a> {
     pub(super) now: Timestamp,
 }
 
-/// A market's offerings that may be asked for now, with how many of each.
+/// A market's offerings that may be asked for now, each with the number of instances that it may
+/// still get.
 type Candidates<'a> = Vec<(&'a Offering, u32)>;
 
 impl Source<'_> {
-    /// Plans `missing` launches, or what has to be waited for.
+    /// Plans launches of `missing` instances, or the wait that delays them.
     pub(super) fn fill(&self, missing: u32, plan: &mut Plan) {
         plan.spot_short_since = self.observed.spot_short_since;
         let spot = self.candidates(Market::Spot);
@@ -47,7 +48,8 @@ impl Source<'_> {
         self.launch(candidates, missing, plan);
     }
 
-    /// Plans launches of spot instances that take the place of others.
+    /// Plans launches of replacements. They are spot instances; they are on-demand instances if no
+    /// spot offering is available and `spot_only` is false.
     pub(super) fn replace(&self, number: u32, spot_only: bool, plan: &mut Plan) {
         let spot = self.candidates(Market::Spot);
         let candidates = if spot.is_empty() && !spot_only {
@@ -58,7 +60,7 @@ impl Source<'_> {
         self.launch(candidates, number, plan);
     }
 
-    /// Whether anything may be asked for now.
+    /// Whether any offering may be asked for now.
     pub(super) fn has_candidates(&self, spot_only: bool) -> bool {
         !self.candidates(Market::Spot).is_empty()
             || (!spot_only && !self.candidates(Market::OnDemand).is_empty())
@@ -76,7 +78,7 @@ impl Source<'_> {
         warm.filter(|(_, room)| *room > 0).collect()
     }
 
-    /// How many more of an offering there may be.
+    /// How many more instances of an offering the spread allows.
     fn room(&self, offering: &Offering) -> u32 {
         let Some(most) = self.desired.spread.per_offering else {
             return u32::MAX;
@@ -86,7 +88,8 @@ impl Source<'_> {
         most.saturating_sub(self.census.population(is_same))
     }
 
-    /// Why there is no candidate: all of them rest, or are there often enough.
+    /// The reason why there is no candidate: all offerings are unavailable, or have as many
+    /// instances as the spread allows.
     fn lack(&self) -> Wait {
         let resting = self
             .observed
@@ -112,7 +115,7 @@ impl Source<'_> {
         let highest = used.chain([self.observed.launch_generation]).max();
         let numbers = highest.unwrap_or(0) + 1..;
         let shares = shares.into_iter().map(|(candidates, number)| {
-            // AWS may take all of them from one offering.
+            // AWS may take all instances from one offering.
             let room = candidates.iter().map(|(_, room)| *room).min();
             (candidates, number.min(room.unwrap_or(0)))
         });
@@ -130,7 +133,7 @@ impl Source<'_> {
             }));
     }
 
-    /// Those of the type that is asked for first.
+    /// The candidates of the type that the planner asks for first.
     fn preferred<'b>(&self, mut candidates: Candidates<'b>) -> Candidates<'b> {
         if self.desired.preference == TypePreference::Ordered
             && let Some((first, _)) = candidates.first().copied()
@@ -140,7 +143,7 @@ impl Source<'_> {
         candidates
     }
 
-    /// Shares of zones, so that they hold equal numbers.
+    /// Divides `number` among the zones so that they hold equal numbers of instances.
     fn by_zone<'b>(&self, candidates: Candidates<'b>, number: u32) -> Vec<(Candidates<'b>, u32)> {
         let mut zones: BTreeMap<&str, (u32, u32, Candidates<'b>)> = BTreeMap::new();
         for (offering, room) in candidates {

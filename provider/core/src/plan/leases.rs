@@ -1,12 +1,12 @@
-//! Who gets which instance.
+//! The plan that gives instances to leases.
 
 use super::Action;
 use super::census::{Census, Standing};
 use crate::launch::count;
 use crate::{Desired, Instance, InstanceState, Lease, Observed};
 
-/// How many instances are wanted by somebody: by every lease that goes on, and by
-/// those of which nobody knows any more but their instance.
+/// How many instances leases want: one for every lease that is not over, and one for every leased
+/// instance whose lease is unknown.
 pub(super) fn wanted(desired: &Desired, census: &Census<'_>, observed: &Observed) -> u32 {
     let known = |uid: &str| desired.leases.iter().any(|lease| lease.uid == uid);
     let orphans = census.ids(|instance, standing| {
@@ -18,14 +18,14 @@ pub(super) fn wanted(desired: &Desired, census: &Census<'_>, observed: &Observed
     count(desired.open_leases().count()).saturating_add(count(orphans.len()))
 }
 
-/// Whether a disrupted instance does its work still.
+/// Whether a disrupted instance still works.
 fn is_usable(standing: &Standing) -> bool {
     matches!(standing, Standing::Disrupted(why) if !why.is_broken())
 }
 
-/// Gives instances that run, and that nobody ever had, to the leases that have
-/// none, in their order. A lease whose instance is gone gets another one. One whose
-/// instance was not told of it, or not of its last change, is given it again.
+/// Gives running instances that no lease ever had to the leases that have none, in the order of the
+/// leases. A lease whose instance is gone gets another one. If the tags of an instance lack its
+/// lease or the lease's last change, the binding is repeated.
 pub(super) fn plan(
     desired: &Desired,
     census: &Census<'_>,
@@ -40,7 +40,8 @@ pub(super) fn plan(
         let live = census.live.iter();
         live.filter(move |(i, standing)| i.state == InstanceState::Running && good(standing))
     };
-    // Where no better one can come, one that is to be replaced is better than none.
+    // At its maximum the pool launches no better instance, so a lease gets one that is to be
+    // replaced.
     let is_full = target >= desired.size.maximum;
     let second_best = is_free(is_usable).filter(|_| is_full);
     let free = is_free(|standing| *standing == Standing::Good).chain(second_best);

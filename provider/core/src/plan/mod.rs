@@ -1,4 +1,4 @@
-//! The decision: which actions bring a pool from observed to desired.
+//! The planner: it decides which actions bring a pool from its observed to its desired state.
 
 mod action;
 mod census;
@@ -16,7 +16,8 @@ pub use home::offerings;
 
 use crate::{Desired, Observed};
 
-/// Decides. `observed` must be settled (see [`Observed::settle`]).
+/// Decides which actions bring the pool to its desired state. Equal arguments give equal plans.
+/// `observed` must be settled (see [`Observed::settle`]).
 pub fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {
     if desired.deleted {
         deletion::plan(desired, observed, now)

@@ -1,4 +1,4 @@
-//! A pool that lives: its group, its leases, its number, and what makes way.
+//! The plan of a pool that is not deleted: its group, leases, number of instances and replacements.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,6 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
     plan
 }
 
-/// Plans the owned group.
 fn plan_group(desired: &Desired, observed: &Observed, plan: &mut Plan) {
     let SecurityGroups::Owned { vpc_id, rules } = &desired.groups else {
         return;
@@ -90,8 +89,7 @@ fn plan_group(desired: &Desired, observed: &Observed, plan: &mut Plan) {
     }
 }
 
-/// Brings the number of instances to the target, and replaces what is disrupted when
-/// it is there.
+/// Brings the number of instances to the target. Once it is there, replaces disrupted instances.
 fn plan_number(
     desired: &Desired,
     observed: &Observed,
@@ -107,7 +105,8 @@ fn plan_number(
     let before = plan.actions.len();
     plan_surplus(desired, census, surplus, now, plan);
     let ending = count(plan.actions.len() - before);
-    // What nobody answered may run: asking again for one too many would be wrong.
+    // An unanswered launch may have brought instances. It is not repeated where these could be too
+    // many.
     let repeats = if surplus > disrupted || have - ending > desired.size.maximum {
         Vec::new()
     } else {
@@ -136,9 +135,9 @@ fn plan_number(
     }
 }
 
-/// What is disrupted goes first, as soon as enough others run without it. What EC2 does
-/// not list yet is newer than everything that it lists: it is the surplus before
-/// the others, and goes once it is listed.
+/// Ends disrupted instances first, as soon as enough others run. Instances that EC2 does not list
+/// yet are newer than all that it lists. So they are the surplus before the listed ones, and end
+/// once they are listed.
 fn plan_surplus(
     desired: &Desired,
     census: &Census<'_>,
@@ -175,15 +174,15 @@ fn plan_surplus(
         .extend(others.map(|(i, choice)| terminate(&i.id, why(choice))));
 }
 
-/// The next one comes before the disrupted one goes, where the pool may grow for it.
-/// Where it may shrink instead, the disrupted one goes first.
+/// Plans replacements. If the pool may grow, the replacement starts before the disrupted instance
+/// ends. If it may shrink instead, the disrupted instance ends first.
 fn plan_replacement(desired: &Desired, census: &Census<'_>, source: &Source<'_>, plan: &mut Plan) {
     let disrupted = census.disrupted();
     let at_once = desired.replace.at_once.max(1).min(count(disrupted.len()));
     let spot_only = disrupted
         .first()
         .is_some_and(|(_, why)| *why == Disruption::BackToSpot);
-    // One after the other: what was begun is finished first.
+    // Replacements run one after the other: one that was begun is finished first.
     let unsettled = [InstanceState::Pending, InstanceState::ShuttingDown];
     let mut instances = source.observed.instances.iter();
     let is_busy = census.on_their_way() > 0 || instances.any(|i| unsettled.contains(&i.state));
@@ -192,7 +191,7 @@ fn plan_replacement(desired: &Desired, census: &Census<'_>, source: &Source<'_>,
     }
     let have = census.have();
     let room = desired.size.maximum.saturating_sub(have);
-    // One that is broken does not help to hold the minimum.
+    // A broken instance does not count towards the minimum.
     let broken = disrupted.iter().filter(|(_, why)| why.is_broken());
     let broken = count(broken.count());
     let spare = have.saturating_sub(desired.size.minimum).max(broken);
@@ -210,8 +209,8 @@ fn plan_replacement(desired: &Desired, census: &Census<'_>, source: &Source<'_>,
     }
 }
 
-/// The launches that nobody answered, once more. One of another spec is left to
-/// show up or to be forgotten.
+/// Repeats the launches without an answer. A launch from another spec is not repeated: either EC2
+/// lists its instances, or it is forgotten.
 fn repeats(
     desired: &Desired,
     source: Option<&Source<'_>>,

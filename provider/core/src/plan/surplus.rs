@@ -1,12 +1,12 @@
-//! Which instances are too many, in their order.
+//! The surplus instances, in the order in which they end.
 
 use super::Choice;
 use super::census::{Census, Standing};
 use crate::{Desired, Instance, Market};
 
-/// Up to `number` instances that nobody has and that are not disrupted: those of the
-/// fullest zone first, then of the fullest offering, then the least wanted ones,
-/// then the newest. What was chosen counts no more for the next choice.
+/// Up to `number` instances that have no lease and are not disrupted. Those of the fullest zone
+/// come first, then those of the fullest offering, then the least preferred ones, then the newest.
+/// A chosen instance does not count for the next choice.
 pub(super) fn surplus<'a>(
     desired: &Desired,
     census: &Census<'a>,
@@ -31,7 +31,7 @@ pub(super) fn surplus<'a>(
     chosen
 }
 
-/// How crowded an instance's zone and offering are, and how little it is wanted.
+/// How full an instance's zone and offering are, and how little the offering is preferred.
 fn weight(
     desired: &Desired,
     left: &[&Instance],
@@ -54,7 +54,7 @@ fn crowd(left: &[&Instance], is_it: impl Fn(&Instance) -> bool) -> usize {
     left.iter().filter(|i| is_it(i)).count()
 }
 
-/// How little an instance's offering is wanted.
+/// How little an instance's offering is preferred: a higher value is less preferred.
 fn unwanted(desired: &Desired, instance: &Instance) -> (bool, usize) {
     let offering = &instance.offering;
     let types = desired.offerings.iter().map(|o| &o.instance_type);
@@ -71,7 +71,7 @@ fn unwanted(desired: &Desired, instance: &Instance) -> (bool, usize) {
     )
 }
 
-/// The first rule by which the victim differs from one of the others.
+/// The first rule by which the victim differs from one of the other instances.
 fn choice(desired: &Desired, left: &[&Instance], victim: &Instance) -> Choice {
     let (zone, offering, wanted) = weight(desired, left, victim);
     let weights = left.iter().map(|i| weight(desired, left, i));

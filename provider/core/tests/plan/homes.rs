@@ -1,5 +1,5 @@
-//! Every small pool with a home: a plan touches a volume only where that loses nothing,
-//! and leaves nothing to do once EC2 has answered.
+//! Goes through every small pool with a home. A plan changes a volume only where no files are lost,
+//! and nothing is left to do once EC2 has answered.
 
 use provider_core::{
     Action, Attachment, Desired, Home, HomeAction, HomeRecord, InstanceState, NoticeKind, Observed,
@@ -11,7 +11,7 @@ use super::world::{NOW, World, desired, instance, notice};
 pub const HERE: &str = "us-east-1a";
 pub const THERE: &str = "us-east-1b";
 
-/// What EC2 does with an action.
+/// Carries out an action as EC2 does.
 pub fn act(action: &HomeAction, home: &mut ObservedHome) {
     match action {
         HomeAction::Create(record) => {
@@ -65,7 +65,7 @@ pub fn act(action: &HomeAction, home: &mut ObservedHome) {
     }
 }
 
-/// What was being made or attached is.
+/// Completes everything that EC2 was making or attaching.
 pub fn settle(world: &mut World) {
     for volume in &mut world.observed.home.volumes {
         if volume.state == VolumeState::Creating {
@@ -78,7 +78,7 @@ pub fn settle(world: &mut World) {
     world.observed.settle();
 }
 
-/// What the volume of the status may be like.
+/// The states of the volume that the status names.
 const VOLUMES: [&str; 9] = [
     "none",
     "asked",
@@ -90,7 +90,7 @@ const VOLUMES: [&str; 9] = [
     "gone",
     "error",
 ];
-/// What its instance may be like.
+/// The states of the volume's instance.
 const INSTANCES: [&str; 6] = [
     "none",
     "pending",
@@ -285,7 +285,7 @@ fn a_second_plan_for_a_home_is_empty_after_the_first_was_carried_out() {
         let first = plan(&desired, &world.observed, NOW);
         world.apply(&first);
         let second = plan(&desired, &world.observed, NOW);
-        // An instance that ends, or comes, is followed by what waited for it.
+        // After an instance ends or starts, more home actions may follow.
         let is_alone = first.actions.iter().all(|a| matches!(a, Action::Home(_)));
         if is_alone {
             assert!(

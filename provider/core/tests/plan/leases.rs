@@ -1,4 +1,4 @@
-//! Who gets which instance, and who learns of it.
+//! Which lease gets which instance, and how the instance is told of it.
 
 use provider_core::{Action, InstanceState, plan};
 
@@ -36,7 +36,7 @@ fn an_instance_that_was_not_told_of_its_lease_is_told_again() {
 }
 
 #[test]
-fn an_instance_that_somebody_had_is_given_to_nobody_whatever_the_status_says() {
+fn an_instance_that_a_lease_had_is_given_to_no_other_whatever_the_status_says() {
     let mut world = World::default();
     let mut had = instance("i-had", 1, InstanceState::Running);
     had.lease = Some("alice".into());

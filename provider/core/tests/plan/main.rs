@@ -1,4 +1,4 @@
-//! Plans: what a pool does in each situation, and in every small one.
+//! Tests of the planner: chosen situations, and every small pool.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,6 +1,6 @@
-//! Every small pool: a plan keeps to its bounds, its own instances and its leases,
-//! and leaves nothing to do once EC2 has answered. Pools of up to two instances, and of
-//! three where `THOROUGH`.
+//! Goes through every small pool. A plan keeps to its bounds, its own instances and its leases, and
+//! nothing is left to do once EC2 has answered. Pools have up to two instances, and up to three if
+//! `THOROUGH` is set.
 
 use super::world::{DIGEST, NOW, World, desired, instance, launch, lease, notice};
 use jiff::SignedDuration;
@@ -8,7 +8,7 @@ use provider_core::{
     Desired, Instance, InstanceState, Market, NoticeKind, Rebalance, Replace, Size,
 };
 
-/// What an instance may be like.
+/// The states that an instance can have.
 const KINDS: [&str; 15] = [
     "none",
     "pending",
@@ -26,7 +26,7 @@ const KINDS: [&str; 15] = [
     "lease-over",
     "orphaned",
 ];
-/// Launches that are open: how many, and whether EC2 answered.
+/// The launches that are open: how many, and whether EC2 answered.
 const OPEN: [(u64, bool); 4] = [(0, false), (1, false), (1, true), (2, false)];
 
 #[test]
@@ -55,7 +55,7 @@ fn every_small_pool_reaches_its_size_and_then_rests() {
     assert!(checked > least, "{checked} pools are not all of them");
 }
 
-/// Checks every pool of these instances; answers how many there are.
+/// Checks every pool of these instances, and returns how many pools there are.
 fn check(kinds: [usize; 3]) -> u32 {
     let mut checked = 0;
     let disrupted = everything_is_replaced();
@@ -107,7 +107,7 @@ fn run(kinds: [usize; 3], open: (u64, bool), size: Size, waiting: usize, replace
         .filter(|kind| KINDS[**kind] == "orphaned")
         .count();
     if leases + orphans > usize::try_from(size.maximum).unwrap() {
-        // Nobody can have what the maximum forbids.
+        // The maximum allows fewer instances than leases want.
         return false;
     }
     world.run_to_rest(&desired);
@@ -123,7 +123,7 @@ fn run(kinds: [usize; 3], open: (u64, bool), size: Size, waiting: usize, replace
     true
 }
 
-/// Every choice of kinds for up to so many instances, whatever their order.
+/// Every combination of kinds for up to this many instances. Their order does not matter.
 fn combinations(instances: usize) -> impl Iterator<Item = [usize; 3]> {
     // The first kind is no instance.
     let first = if instances < 3 { 1 } else { KINDS.len() };

@@ -1,4 +1,4 @@
-//! A home that moves, and what is asked for again.
+//! Homes that move to another zone, and steps that are repeated.
 
 use jiff::SignedDuration;
 use provider_core::{
@@ -9,7 +9,7 @@ use provider_core::{
 use super::homes::{THERE, of_home, record, settle, small_world};
 use super::world::{NOW, World};
 
-/// A move, with a snapshot that is so far.
+/// A home during a move, with a snapshot in this state.
 fn moving(snapshot: Option<SnapshotState>) -> (World, Desired) {
     let home = Home {
         size_gib: 10,
@@ -78,7 +78,7 @@ fn a_failed_snapshot_is_made_again_and_never_believed() {
         (record.number, record.copy_of.as_deref()),
         (3, Some("vol-1"))
     );
-    // One that nobody saw may be there still.
+    // A snapshot that EC2 does not list may still exist.
     let (world, desired) = moving(None);
     let at = |minutes| NOW + SignedDuration::from_mins(minutes);
     for (minutes, copies) in [(0, 0), (4, 0), (6, 1)] {
@@ -88,7 +88,7 @@ fn a_failed_snapshot_is_made_again_and_never_believed() {
 }
 
 #[test]
-fn what_ec2_refused_is_asked_for_again_later_and_holds_nothing_else() {
+fn a_refused_step_is_retried_later_and_delays_no_other_step() {
     let home = Home {
         size_gib: 20,
         on_delete: OnDelete::Retain,

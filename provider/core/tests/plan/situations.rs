@@ -41,7 +41,7 @@ fn terminated(actions: &[Action]) -> Vec<&str> {
 }
 
 #[test]
-fn a_pool_whose_time_is_over_wants_nothing_but_what_leases_have() {
+fn a_pool_whose_time_is_over_keeps_only_leased_instances() {
     let mut world = World::default();
     world.run_to_rest(&desired(2));
     let end = world.now + SignedDuration::from_mins(10);
@@ -215,7 +215,7 @@ fn a_stopped_instance_keeps_its_place_and_is_named() {
 }
 
 #[test]
-fn a_cold_offering_blocks_no_other_and_on_demand_comes_last() {
+fn an_unavailable_offering_blocks_no_other_and_on_demand_comes_last() {
     let mut world = World::default();
     let mut tried = Vec::new();
     for _ in 0..3 {

@@ -15,7 +15,7 @@ use super::homes;
 pub const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 const VPC: &str = "vpc-1";
 const POOL: &str = "pool-uid";
-/// Of every lease.
+/// The digest of every lease.
 pub const DIGEST: &str = "digest";
 
 pub struct World {
@@ -73,7 +73,7 @@ pub fn desired(maximum: u32) -> Desired {
     }
 }
 
-/// The generation of what [`desired`] launches in the world's group.
+/// The generation of the instances that [`desired`] launches in the world's group.
 pub fn generation() -> String {
     desired(0).generation(&["sg-1".to_owned()])
 }
@@ -129,7 +129,7 @@ pub fn notice(kind: NoticeKind) -> Notice {
 }
 
 impl World {
-    /// Carries a plan out and checks what must hold of every plan.
+    /// Carries out a plan as EC2 does.
     pub fn apply(&mut self, plan: &provider_core::Plan) {
         for action in &plan.actions {
             self.act(action);
@@ -137,8 +137,8 @@ impl World {
         self.observed.settle();
     }
 
-    /// Pending instances run, shutting-down ones are gone, and so is what AWS
-    /// announced to take back.
+    /// Completes what EC2 has begun: pending instances run, shutting-down ones are terminated, and
+    /// AWS reclaims the instances of its interruption notices.
     pub fn settle_states(&mut self) {
         let notices = self.observed.notices.clone();
         for instance in &mut self.observed.instances {
@@ -155,10 +155,9 @@ impl World {
         self.observed.settle();
     }
 
-    /// Plans and acts until nothing is left to do, within a bound. Answers the
-    /// last plan.
+    /// Plans and acts until nothing is left to do, within a bound. Returns the last plan.
     pub fn run_to_rest(&mut self, desired: &Desired) -> Plan {
-        // Old enough for everything that a pool replaces by age.
+        // At this time every instance is old enough to be replaced for its age.
         let grown = NOW.saturating_add(SignedDuration::from_mins(20)).unwrap();
         for _ in 0..12 {
             let next = plan(desired, &self.observed, self.now);
@@ -184,7 +183,7 @@ impl World {
             if next.actions.is_empty() && is_still && self.now > grown {
                 break;
             }
-            // Beyond every limit of eventual consistency.
+            // This is longer than every limit for EC2's eventual consistency.
             self.now = self
                 .now
                 .saturating_add(SignedDuration::from_mins(6))
@@ -219,7 +218,7 @@ impl World {
         notice.is_some_and(|notice| notice.is_interruption(self.now))
     }
 
-    /// What must hold of every plan.
+    /// Asserts what must hold for every plan.
     fn check(&self, desired: &Desired, plan: &Plan) {
         let (mut launched, mut terminated) = (0, BTreeSet::new());
         let mut numbers = BTreeSet::new();
@@ -355,7 +354,7 @@ impl World {
                 for instance in observed.instances.iter_mut().filter(|i| &i.id == id) {
                     instance.state = InstanceState::ShuttingDown;
                 }
-                // EC2 knows the instance even while it lists it to nobody.
+                // EC2 terminates an instance even while no list shows it.
                 let is_it = |l: &Launch| l.answer.iter().flatten().any(|one| one.id == *id);
                 observed.launches.retain(|l| !is_it(l));
             }

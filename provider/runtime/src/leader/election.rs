@@ -1,5 +1,5 @@
-//! The rules of an election, as client-go plays it. Pure: the lease, the time and
-//! the clock come in.
+//! The rules of leader election, the same as client-go's. Pure: the Lease, the time and the clock
+//! are arguments.
 
 use std::time::{Duration, Instant};
 
@@ -7,22 +7,22 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-/// How long a leadership lasts.
+/// The durations of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Others take the lease over when it was not renewed for so long.
+    /// Other processes take the Lease over when it was not renewed for this long.
     pub lease: Duration,
-    /// A leader that could not renew for so long gives up. Shorter than `lease`
-    /// by more than two retries: it has stopped before another one begins.
+    /// A leader that could not renew for this long gives up. It must be shorter than `lease` by
+    /// more than two retries, so that the leader has stopped before another one starts.
     pub deadline: Duration,
-    /// Between two tries.
+    /// The time between two attempts.
     pub retry: Duration,
 }
 
 impl Default for Terms {
-    /// Half of what Crossplane's providers have: when Crossplane replaces a
-    /// provider, the old one has lost its rights before it can give its lease up,
-    /// and the next one waits for the lease's end.
+    /// Half of the durations of Crossplane's providers. When Crossplane replaces a provider, the
+    /// old one loses its rights before it can give its Lease up, and the next one waits until the
+    /// Lease expires.
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(30),
@@ -32,23 +32,23 @@ impl Default for Terms {
     }
 }
 
-/// Why a leader is one no more.
+/// The reason why a process does not lead any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
-    /// Another one holds the lease.
+    /// Another process holds the Lease.
     #[error("{0:?} took the lease over")]
     Taken(String),
-    /// The lease could not be renewed in time.
+    /// The Lease could not be renewed in time.
     #[error("the lease was not renewed for {0:?}")]
     Overdue(Duration),
 }
 
-/// What a candidate does next.
+/// The next step of a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Move {
-    /// Write this, onto the version that was read.
+    /// Write this Lease, against the version that was read.
     Write(LeaseSpec),
-    /// Look again later.
+    /// Check the Lease again later.
     Wait,
     /// Stop leading.
     Stop(Lost),
@@ -59,8 +59,8 @@ pub(super) enum Move {
 pub(super) struct Election {
     identity: String,
     terms: Terms,
-    /// The version of another one's lease, and since when it has not changed. Its
-    /// own times are not trusted: they are of another clock.
+    /// The version of another holder's Lease, and since when it has not changed. The times in the
+    /// Lease are not trusted, because they come from another clock.
     unchanged: Option<(Option<String>, Instant)>,
     renewed: Option<Instant>,
 }
@@ -102,18 +102,18 @@ impl Election {
         }
     }
 
-    /// The lease was written.
+    /// Records that the Lease was written.
     pub(super) fn renewed(&mut self, now: Instant) {
         self.renewed = Some(now);
     }
 
-    /// Whether a leader has to give up, whatever the API server says.
+    /// Whether a leader has to give up, whatever the API server answers.
     pub(super) fn overdue(&self, now: Instant) -> Option<Lost> {
         let silence = now.duration_since(self.renewed?);
         (silence > self.terms.deadline).then_some(Lost::Overdue(self.terms.deadline))
     }
 
-    /// The lease of a leader that leaves: anybody may take it at once.
+    /// The Lease that a leaving leader writes: any process may take it at once.
     pub(super) fn resignation(&self, lease: &Lease) -> Option<LeaseSpec> {
         let spec = lease.spec.as_ref()?;
         let is_ours = spec.holder_identity.as_ref() == Some(&self.identity);

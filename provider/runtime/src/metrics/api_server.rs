@@ -1,4 +1,4 @@
-//! Requests to the API server, as client-go counts them.
+//! Metrics of requests to the API server, as client-go has them.
 
 use std::fmt::Display;
 use std::task::{Context, Poll};
@@ -10,13 +10,13 @@ use tower_service::Service;
 
 use super::{Counters, Metrics};
 
-/// Counts what a client asks. A watch counts once, when it begins.
+/// Counts the requests of a client. A watch counts once, when it starts.
 #[derive(Clone, Debug)]
 pub struct Requests(Counters);
 
 impl Requests {
-    /// Registers the counters, once per process. The result is a layer for
-    /// kube's `ClientBuilder`.
+    /// Registers the counters. It must be called once per process. The result is a layer for kube's
+    /// `ClientBuilder`.
     pub fn new(metrics: &Metrics) -> Self {
         let counters = Counters::default();
         metrics.register(
@@ -39,7 +39,7 @@ impl<S> Layer<S> for Requests {
     }
 }
 
-/// A client's stack whose requests are counted.
+/// A client's stack that counts requests.
 #[derive(Clone, Debug)]
 pub struct Counting<S> {
     inner: S,
@@ -66,7 +66,7 @@ where
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
-            // client-go's word for a request that got no answer.
+            // client-go uses this code for a request without an answer.
             let code = answer
                 .as_ref()
                 .map_or_else(|_| "<error>".to_owned(), |a| a.status().as_str().to_owned());

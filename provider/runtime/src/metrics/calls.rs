@@ -1,4 +1,4 @@
-//! Calls of an API outside the cluster.
+//! Metrics of calls to an API outside the cluster.
 
 use super::{Counters, Metrics};
 
@@ -7,15 +7,15 @@ use super::{Counters, Metrics};
 pub struct Calls(Counters);
 
 impl Calls {
-    /// Counters named `name` and `_total`, for example `aws_ec2_api_calls`.
+    /// Registers counters named `name` and `_total`, for example `aws_ec2_api_calls`.
     pub fn new(metrics: &Metrics, name: &str, help: &str) -> Self {
         let counters = Counters::default();
         metrics.register(name, help, &counters);
         Self(counters)
     }
 
-    /// Counts one call. Both words come from small sets: every pair is a series
-    /// of its own.
+    /// Counts one call. Both words must come from small sets, because every pair is a series of its
+    /// own.
     pub fn count(&self, operation: &str, result: &str) {
         let labels = vec![
             ("operation", operation.to_owned()),

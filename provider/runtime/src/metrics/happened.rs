@@ -1,4 +1,4 @@
-//! What happens to managed resources.
+//! Metrics of the events of managed resources.
 
 use super::{Counters, Metrics};
 use crate::happened::Happened;
@@ -8,14 +8,14 @@ use crate::happened::Happened;
 pub struct EventCounts(Counters);
 
 impl EventCounts {
-    /// Counters named `name` and `_total`, for example `pool_events`.
+    /// Registers counters named `name` and `_total`, for example `pool_events`.
     pub fn new(metrics: &Metrics, name: &str, help: &str) -> Self {
         let counters = Counters::default();
         metrics.register(name, help, &counters);
         Self(counters)
     }
 
-    /// Counts one event. Reasons are constant words, so the series are few.
+    /// Counts one event. Reasons are constant words, so there are few series.
     pub fn count(&self, happened: &Happened) {
         let labels = vec![
             ("type", happened.type_().to_owned()),

@@ -1,4 +1,4 @@
-//! How long the stages of a managed resource's life take.
+//! Metrics of the duration of the stages in a managed resource's life.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,22 +10,21 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
 use super::{Labels, Metrics};
 
-/// crossplane-runtime's, in seconds.
+/// The buckets of crossplane-runtime, in seconds.
 const MINUTES: [f64; 11] = [
     1.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0,
 ];
 
-/// crossplane-runtime's, which end at ten seconds, and four more: a poll alone
-/// takes longer.
+/// The buckets of crossplane-runtime, which end at ten seconds, and four more: a poll alone takes
+/// longer than that.
 fn decades() -> Histogram {
     Histogram::new(exponential_buckets(1e-8, 10.0, 14))
 }
 
 type Histograms = Family<Labels, Histogram>;
 
-/// The lives of managed resources. What it remembers is lost with the process:
-/// as in crossplane-runtime, a resource that was first seen by another process is
-/// missing in the time to its readiness.
+/// The durations of all kinds. They are kept in memory only. As in crossplane-runtime, a resource
+/// that another process saw first is missing from the time to readiness.
 #[derive(Debug)]
 pub struct Lifecycles {
     to_reconcile: Histograms,
@@ -34,7 +33,7 @@ pub struct Lifecycles {
     drift: Histograms,
 }
 
-/// The lives of the resources of one kind.
+/// The durations for the resources of one kind.
 #[derive(Debug)]
 pub struct Lifecycle {
     to_reconcile: Histogram,
@@ -44,7 +43,7 @@ pub struct Lifecycle {
     known: Mutex<BTreeMap<String, Known>>,
 }
 
-/// What is known of one resource.
+/// The facts about one resource that the durations need.
 #[derive(Debug, Default)]
 struct Known {
     awaits_readiness: bool,
@@ -52,7 +51,7 @@ struct Known {
 }
 
 impl Lifecycles {
-    /// Registers the histograms, once per process.
+    /// Registers the histograms. It must be called once per process.
     pub fn new(metrics: &Metrics) -> Self {
         let register = |name: &str, help: &str, constructor: fn() -> Histogram| {
             let histograms = Histograms::new_with_constructor(constructor);
@@ -85,7 +84,7 @@ impl Lifecycles {
         }
     }
 
-    /// The lives of a kind, as [`states::gvk`](super::states::gvk) names it.
+    /// The durations of a kind, whose name is that of [`states::gvk`](super::states::gvk).
     pub fn of(&self, gvk: &str) -> Lifecycle {
         let labels = vec![("gvk", gvk.to_owned())];
         let of_kind = |histograms: &Histograms| histograms.get_or_create_owned(&labels);
@@ -100,8 +99,8 @@ impl Lifecycles {
 }
 
 impl Lifecycle {
-    /// A reconcile begins. `is_first` says that the resource has no `Synced`
-    /// condition: nobody has reconciled it before.
+    /// A reconcile starts. `is_first` says that the resource has no `Synced` condition, so that no
+    /// process has reconciled it before.
     pub fn began(&self, meta: &ObjectMeta, is_first: bool, now: Timestamp) {
         let Some(uid) = meta.uid.as_ref().filter(|_| is_first) else {
             return;
@@ -114,7 +113,7 @@ impl Lifecycle {
         }
     }
 
-    /// The resource is ready. Counts the first time.
+    /// The resource is ready. Only the first time counts.
     pub fn ready(&self, meta: &ObjectMeta, now: Timestamp) {
         let Some(uid) = &meta.uid else { return };
         let mut known = self.known();
@@ -124,14 +123,14 @@ impl Lifecycle {
         }
     }
 
-    /// The external resource was found as it should be, or is again.
+    /// The external resource is as desired, or is so again.
     pub fn in_sync(&self, meta: &ObjectMeta, now: Timestamp) {
         if let Some(uid) = &meta.uid {
             self.known().entry(uid.clone()).or_default().in_sync_at = Some(now);
         }
     }
 
-    /// The external resource was not as it should be and was changed.
+    /// The external resource was not as desired, and was changed.
     pub fn drifted(&self, meta: &ObjectMeta, now: Timestamp) {
         let Some(uid) = &meta.uid else { return };
         if let Some(of_resource) = self.known().get_mut(uid)
@@ -141,13 +140,13 @@ impl Lifecycle {
         }
     }
 
-    /// The resource was let go.
+    /// The finalizer of a deleted resource was removed.
     pub fn deleted(&self, meta: &ObjectMeta, now: Timestamp) {
         observe(&self.deletion, meta.deletion_timestamp.as_ref(), now);
         self.forget(meta);
     }
 
-    /// The resource is gone.
+    /// Forgets a resource that is gone.
     pub fn forget(&self, meta: &ObjectMeta) {
         if let Some(uid) = &meta.uid {
             self.known().remove(uid);
@@ -173,7 +172,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// Created at 100 s, deleted at 500 s.
+    /// A resource that was created at 100 s and deleted at 500 s.
     fn life() -> (Metrics, Lifecycle, ObjectMeta) {
         let meta = ObjectMeta {
             uid: Some("u".into()),
@@ -186,7 +185,7 @@ mod tests {
         (metrics, life, meta)
     }
 
-    /// How many were counted, and the sum of their seconds.
+    /// The number of observations, and the sum of their seconds.
     fn seen(metrics: &Metrics, stage: &str) -> (u64, f64) {
         let text = metrics.prometheus_text();
         let value = |of: &str| {

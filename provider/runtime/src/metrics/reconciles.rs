@@ -1,4 +1,4 @@
-//! Reconciles, as controller-runtime counts them.
+//! Metrics of reconciles, as controller-runtime has them.
 
 use std::time::Instant;
 
@@ -9,8 +9,8 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use super::{Counters, Labels, Metrics};
 
-/// In seconds. Some of controller-runtime's forty, which are more than anybody
-/// looks at.
+/// The buckets in seconds: a selection of controller-runtime's forty, which are more than users
+/// need.
 const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0,
 ];
@@ -34,7 +34,7 @@ pub struct OfController {
 }
 
 impl Reconciles {
-    /// Registers the metrics, once per process.
+    /// Registers the metrics. It must be called once per process.
     pub fn new(metrics: &Metrics) -> Self {
         let reconciles = Self {
             total: Counters::default(),
@@ -59,7 +59,7 @@ impl Reconciles {
         reconciles
     }
 
-    /// Those of a controller, with every result at zero.
+    /// The metrics of a controller, with every result at zero.
     pub fn of(&self, controller: &str) -> OfController {
         let name = ("controller", controller.to_owned());
         let total = |result: &str| {
@@ -78,7 +78,7 @@ impl Reconciles {
 }
 
 impl OfController {
-    /// Counts a reconcile and how long it takes.
+    /// Runs a reconcile, counts it, and measures how long it takes.
     pub async fn count<E>(
         &self,
         reconcile: impl Future<Output = Result<Action, E>>,

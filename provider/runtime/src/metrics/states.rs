@@ -1,4 +1,4 @@
-//! How many managed resources there are, and how they are.
+//! Metrics of the number of managed resources by state.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ pub fn gvk<K: Resource<DynamicType = ()>>() -> String {
     format!("{}, Kind={}", K::api_version(&()), K::kind(&()))
 }
 
-/// Resources of one kind.
+/// The counts of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counted {
     exists: i64,
@@ -30,12 +30,12 @@ struct Source {
     count: Box<dyn Fn() -> Counted + Send + Sync>,
 }
 
-/// Counts the resources of watched kinds whenever somebody asks.
+/// Counts the resources of watched kinds at every scrape.
 #[derive(Default)]
 pub struct States(Mutex<Vec<Source>>);
 
 impl States {
-    /// Counts what `store` holds, from now on.
+    /// Counts the resources in `store` from now on.
     pub fn watch<K>(&self, store: Store<K>)
     where
         K: Resource<DynamicType = ()> + HasStatus + Clone + Send + Sync + 'static,

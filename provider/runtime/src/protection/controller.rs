@@ -1,4 +1,4 @@
-//! Watches configurations and their usages.
+//! The controller that watches configurations and their usages.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::readiness::Readiness;
 use crate::usage::CONFIG_KIND_LABEL;
 use crate::watch;
 
-/// Before the next try after the API server refused.
+/// The time before the next try after the API server refused.
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 
 /// Protects the configurations of kind `C` until `stop`.
@@ -44,8 +44,8 @@ pub async fn run<C, U>(
     let (configs, seen) = watch::everything::<C>(client.clone(), readiness, |_| {});
     let controller = Controller::for_stream(seen, configs.clone());
     let usages = Api::<PartialObjectMeta<U>>::all(client);
-    // A usage tells which configuration is in use, and not which one was until
-    // then: all are counted again. There are few.
+    // A usage names only the configuration that it uses now, and not the one before. So all
+    // configurations are counted again; there are few.
     let concerned = move |usage: PartialObjectMeta<U>| -> Vec<ObjectRef<C>> {
         let labels = usage.metadata.labels.unwrap_or_default();
         let is_of_kind = labels
@@ -71,7 +71,7 @@ pub async fn run<C, U>(
             Arc::new(protection),
         )
         .for_each(|result| async {
-            // Conflicts are everyday business.
+            // Conflicts are expected.
             if let Err(ControllerError::ReconcilerFailed(error, config)) = result {
                 tracing::debug!(%config, %error, "reconciling again");
             }

@@ -1,4 +1,4 @@
-//! What becomes of the home of a deleted pool.
+//! The plan for the home of a deleted pool.
 
 use jiff::Timestamp;
 
@@ -6,7 +6,7 @@ use super::Planner;
 use crate::plan::{HomeAction, Plan};
 use crate::{Desired, HomeWait, Observed, OnDelete, Volume, VolumeState};
 
-/// Plans what becomes of the home of a deleted pool whose instances are gone.
+/// Plans for the home of a deleted pool whose instances are gone.
 pub(in crate::plan) fn plan_deletion(
     desired: &Desired,
     observed: &Observed,
@@ -30,8 +30,8 @@ pub(in crate::plan) fn plan_deletion(
 }
 
 impl Planner<'_> {
-    /// Whether EC2 may have made a volume that it does not list yet. A copy that stays
-    /// in its zone is a snapshot only.
+    /// Waits if EC2 may have made a volume that it does not list yet, and returns whether it waits.
+    /// A copy within the home's own zone is only a snapshot, so no volume is expected.
     fn awaits_unlisted(&mut self) -> bool {
         let home = &self.observed.home;
         let Some(record) = &home.record else {
@@ -59,7 +59,8 @@ impl Planner<'_> {
                 volume_id: volume.id.clone(),
             });
         }
-        // Of a move that was not finished: a volume has what is in it.
+        // A snapshot of a move that was not finished. A volume has its content, so it is not
+        // needed.
         for snapshot in self.observed.home.snapshots.clone() {
             let holds = |v: &Volume| v.id == snapshot.volume_id || v.number == snapshot.number;
             if volumes.iter().any(holds) {
@@ -119,7 +120,8 @@ impl Planner<'_> {
                     self.delete_volumes();
                 }
             }
-            // The status knows a volume that is gone, and the others are not it.
+            // The volume that the status names is gone. The others are not the home, so they are
+            // retained.
             (None, None) => {
                 for volume in self.volumes().iter().filter(|v| !v.is_kept) {
                     self.act(HomeAction::Keep {
