@@ -10,135 +10,135 @@ use crate::lease;
 use crate::places::{self, Places};
 use crate::stop::Reason;
 
-/// Says who uses a workspace.
+/// Reports whether a workspace is in use.
 #[derive(Parser)]
 #[command(name = "gpu-workspace-agent", version, about)]
 pub struct Arguments {
-    /// Where the machine's file system is
+    /// Root folder of the machine's file system
     #[arg(long, global = true, default_value = "/", hide = true)]
     root: PathBuf,
-    /// Where jobs and the last signs of use are kept
+    /// Folder for jobs and for the last signs of use
     #[arg(long, global = true, env = "GPU_WORKSPACE_RUN_DIR", default_value = places::RUN)]
     run_dir: PathBuf,
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
 impl Arguments {
-    /// Where things are.
+    /// The paths on the machine.
     pub fn places(&self) -> Places {
         Places::new(&self.root, &self.run_dir)
     }
 }
 
-/// What to do.
+/// The subcommand.
 #[derive(Subcommand)]
 pub enum Command {
     /// Run a command that counts as use until it ends
     Run(Run),
-    /// Watch who uses the workspace, and report it
+    /// Report whether the workspace is in use, every few seconds
     Watch(Watch),
     /// Run the hooks before a stop, once
     PreStop(PreStop),
-    /// Show who uses the workspace
+    /// Show whether the workspace is in use
     Status(Status),
-    /// Copy this program
+    /// Copy this program to another folder
     Install(Install),
 }
 
-/// `run`.
+/// The arguments of `run`.
 #[derive(Args)]
 pub struct Run {
-    /// What `status` calls it; the program's name when unset
+    /// Name of the job in `status`; default: the name of the program
     #[arg(long)]
     pub name: Option<String>,
-    /// The command
+    /// Command to run
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,
 }
 
-/// `watch`.
+/// The arguments of `watch`.
 #[derive(Args)]
 pub struct Watch {
-    /// Where reports go: stdout, ec2, or lease NAMESPACE/NAME
+    /// Destination of reports: stdout, ec2, or lease NAMESPACE/NAME
     #[arg(long, num_args = 1..=2, value_names = ["KIND", "NAME"], default_value = "stdout")]
     pub to: Vec<String>,
-    /// Seconds between two reports, or a little less
+    /// Seconds between two reports; the agent may report up to a tenth earlier
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     pub report_interval: u64,
-    /// Seconds between two looks
+    /// Seconds between two readings of the sources
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     pub sample_interval: u64,
-    /// The port of sshd
+    /// Port of sshd
     #[arg(long, default_value_t = 22)]
     pub ssh_port: u16,
-    /// What tells how busy GPUs are
+    /// Program that reports the utilization of GPUs
     #[arg(long, default_value = "nvidia-smi")]
     pub nvidia_smi: OsString,
-    /// Percent of its time above which a GPU is in use
+    /// Utilization in percent above which a GPU is in use
     #[arg(long, default_value_t = 5)]
     pub gpu_threshold: u32,
-    /// A home whose Jupyter servers are asked; may be given several times
+    /// Home folder whose Jupyter servers are asked; can be given several times
     #[arg(long, default_value = "/home/developer")]
     pub home: Vec<PathBuf>,
-    /// Who owns the workspace, and runs the hooks before an interruption
+    /// Owner of the workspace, who runs the hooks before an interruption
     #[arg(long, default_value = "developer")]
     pub owner: String,
-    /// Seconds that hooks may run
+    /// Longest time for the hooks, in seconds
     #[arg(long, default_value_t = 110)]
     pub hook_timeout: u64,
-    /// The instance metadata service
+    /// Address of the instance metadata service
     #[arg(long, default_value = imds::ENDPOINT)]
     pub metadata_endpoint: String,
-    /// EC2, if not that of the instance's region
+    /// Address of EC2; default: that of the instance's region
     #[arg(long, env = "AWS_ENDPOINT_URL_EC2")]
     pub ec2_endpoint: Option<String>,
-    /// The API server, if not that of the pod
+    /// Address of the API server; default: that of the pod's cluster
     #[arg(long)]
     pub kubernetes: Option<String>,
-    /// The folder with the pod's `token` and `ca.crt`
+    /// Folder with the pod's `token` and `ca.crt`
     #[arg(long, default_value = lease::SERVICE_ACCOUNT)]
     pub service_account: PathBuf,
 }
 
-/// `pre-stop`.
+/// The arguments of `pre-stop`.
 #[derive(Args)]
 pub struct PreStop {
-    /// Why the machine stops
+    /// Reason of the stop, for the hooks
     #[arg(long, value_enum, default_value = "stop")]
     pub reason: Reason,
     /// Do nothing unless systemd stops the whole machine
     #[arg(long)]
     pub only_at_shutdown: bool,
-    /// Who runs the hooks
+    /// User who runs the hooks
     #[arg(long, default_value = "developer")]
     pub owner: String,
-    /// Seconds that they may run
+    /// Longest time for the hooks, in seconds
     #[arg(long, default_value_t = 110)]
     pub timeout: u64,
 }
 
-/// `status`.
+/// The arguments of `status`.
 #[derive(Args)]
 pub struct Status {
-    /// How to show it
+    /// Output format
     #[arg(long, short, value_enum, default_value = "table")]
     pub output: Format,
 }
 
-/// How `status` shows it.
+/// The output format of `status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people
+    /// A table for people
     Table,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
-/// `install`.
+/// The arguments of `install`.
 #[derive(Args)]
 pub struct Install {
-    /// A folder, or the copy's own path
+    /// Folder for the copy, or path of the copy
     pub destination: PathBuf,
 }

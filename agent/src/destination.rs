@@ -1,4 +1,4 @@
-//! Where reports go.
+//! The destination of reports.
 
 use std::time::SystemTime;
 
@@ -9,24 +9,24 @@ use crate::ec2::Ec2;
 use crate::lease::Lease;
 use crate::log::Problem;
 
-/// What the command line says.
+/// The destination on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum To {
     /// Standard output, for people.
     Stdout,
-    /// A tag of this instance.
+    /// A tag of the agent's own instance.
     Ec2,
     /// An annotation of a Lease.
     Lease {
-        /// The Lease's namespace.
+        /// The namespace of the Lease.
         namespace: String,
-        /// Its name.
+        /// The name of the Lease.
         name: String,
     },
 }
 
 impl To {
-    /// Reads `stdout`, `ec2`, or `lease` and `NAMESPACE/NAME`.
+    /// Parses `stdout`, `ec2`, or `lease` and `NAMESPACE/NAME`.
     pub fn read(words: &[String]) -> Result<Self, String> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
@@ -45,11 +45,11 @@ impl To {
     }
 }
 
-/// Where reports go.
+/// The destination of reports.
 pub enum Destination {
     /// Standard output, for people.
     Stdout,
-    /// A tag of this instance.
+    /// A tag of the agent's own instance.
     Ec2(Box<Ec2>),
     /// An annotation of a Lease.
     Lease(Lease),
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_goes_nowhere_by_a_slip_of_the_pen() {
+    fn an_invalid_destination_is_refused() {
         let read = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
             To::read(&words)

@@ -1,4 +1,4 @@
-//! Reports as a tag of the agent's own instance.
+//! Sends reports to a tag of the agent's own instance.
 
 use std::time::{Duration, SystemTime};
 
@@ -24,7 +24,7 @@ pub struct Ec2 {
     endpoint: Option<String>,
     client: Agent,
     places: Places,
-    /// The host key that the instance is tagged with.
+    /// The host key in the instance's tag.
     host_key: Option<String>,
 }
 
@@ -35,8 +35,8 @@ struct Signed {
 }
 
 impl Ec2 {
-    /// The instance that this metadata service belongs to. `endpoint` is used instead of
-    /// the region's.
+    /// Creates a client for the instance of this metadata service. `endpoint` replaces the EC2
+    /// endpoint of the region.
     pub fn new(imds: Imds, endpoint: Option<String>, places: Places) -> std::io::Result<Self> {
         let client = http::client(&Trust::Machine, TIMEOUT, Proxy::try_from_env())?;
         Ok(Self {
@@ -48,8 +48,8 @@ impl Ec2 {
         })
     }
 
-    /// Tags the instance with a report, and with its host key where it has another one
-    /// than it was tagged with.
+    /// Writes the report to a tag of the instance, and the host key to another tag if it has
+    /// changed.
     pub fn send(&mut self, report: &Report, now: SystemTime) -> Result<(), Problem> {
         let mut tags = vec![(REPORT, report.to_string())];
         let host_key = self
@@ -91,7 +91,8 @@ impl Ec2 {
         Ok(())
     }
 
-    /// Without the comment, which may name a person or hold what no tag may.
+    /// The host key without its comment, which may name a person or hold characters that a tag must
+    /// not have.
     fn host_key(&self) -> Option<String> {
         let text = std::fs::read_to_string(self.places.at(HOST_KEY_FILE)).ok()?;
         let mut words = text.split_ascii_whitespace();
@@ -99,7 +100,7 @@ impl Ec2 {
     }
 }
 
-/// A signed `CreateTags`.
+/// Builds a signed `CreateTags` request.
 fn request(
     url: &str,
     region: &str,
@@ -143,7 +144,7 @@ fn request(
     Ok(Signed { body, headers })
 }
 
-/// EC2's answer to what it does not do.
+/// The problem in an error response of EC2.
 fn refusal(status: u16, text: &str) -> Problem {
     let element = |name: &str| {
         let (_, rest) = text.split_once(&format!("<{name}>"))?;
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_by_its_code_and_what_to_do() {
+    fn a_refused_call_names_its_code_and_the_next_step() {
         let text = "<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>You are not</Message></Error></Errors></Response>";
         let problem = refusal(403, text);
         assert_eq!(problem.kind, "UnauthorizedOperation");

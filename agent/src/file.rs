@@ -1,4 +1,4 @@
-//! Files that others write: never waited for, never followed, never read without end.
+//! Reads files that other users write. It never blocks, never follows links, and limits the size.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -7,8 +7,8 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-/// Opens a regular file. A pipe would make whoever opens it wait, and a link leads to
-/// files that only root may read.
+/// Opens a regular file. Opening a pipe could block, and a link could lead to a file that only root
+/// may read.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let file = OpenOptions::new()
@@ -33,8 +33,8 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Writes a file that readers find whole, before and after. In folders where others may
-/// write, another name than the agent's would be needed.
+/// Replaces a file so that readers never see a part of it. It uses a predictable temporary name, so
+/// it must not be used in folders where other users may write.
 pub fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_makes_the_agent_wait_or_read_what_is_not_theirs() {
+    fn a_pipe_or_link_neither_blocks_nor_misleads_the_agent() {
         let folder = std::env::temp_dir().join(format!("agent-file-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (pipe, link) = (folder.join("pipe"), folder.join("link"));

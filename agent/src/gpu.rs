@@ -1,4 +1,4 @@
-//! GPUs at work, as nvidia-smi sees them.
+//! The use of GPUs, from nvidia-smi.
 //!
 //! NVML is a shared library, which a static program cannot load.
 
@@ -22,23 +22,23 @@ const QUERY: [&str; 2] = [
     "--query-gpu=utilization.gpu",
     "--format=csv,noheader,nounits",
 ];
-/// NVIDIA's number among PCI vendors.
+/// NVIDIA's PCI vendor id.
 const VENDOR: &str = "0x10de";
 
-/// GPUs, and nvidia-smi while it does not answer.
+/// Reads the GPUs with nvidia-smi.
 #[derive(Debug)]
 pub struct Gpus {
-    /// The program.
+    /// The program to run.
     pub program: OsString,
-    /// Percent of the time in which a GPU works; above it is in use.
+    /// Utilization in percent above which a GPU is in use.
     pub threshold: u32,
-    /// How long to wait for an answer.
+    /// Longest time to wait for the program.
     pub timeout: Duration,
-    /// One that hangs may not even obey SIGKILL, so no second one is started.
+    /// A program that hangs. It may not even end on SIGKILL, so no second one is started.
     pub hanging: Option<Receiver<io::Result<Output>>>,
 }
 
-/// What nvidia-smi answered.
+/// The result of nvidia-smi.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Utilisation(String),
@@ -47,7 +47,7 @@ enum Answer {
 }
 
 impl Gpus {
-    /// Looks at them.
+    /// Reads the utilization of all GPUs.
     pub fn look(&mut self, places: &Places, log: &Log) -> Look {
         let answer = self.ask();
         let (kind, text) = match &answer {
@@ -110,12 +110,12 @@ impl Gpus {
         let timeout = self.timeout;
         thread::spawn(move || {
             let output = child.wait_with_output();
-            // Whoever waits for either may have gone.
+            // The receivers may be gone.
             let _ = (ended.send(()), sender.send(output));
         });
         thread::spawn(move || {
             if end.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
-                // It may end by itself at the same moment.
+                // The program may end by itself at the same moment.
                 let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
             }
         });
@@ -127,7 +127,7 @@ fn failure(kind: &'static str, text: String) -> Answer {
     Answer::Failure { kind, text }
 }
 
-/// What nvidia-smi's list means: one line for each GPU, with percent.
+/// Parses the output of nvidia-smi: one line with a percentage for each GPU.
 fn judge(text: &str, threshold: u32) -> Look {
     let all: Result<Vec<u32>, _> = text.lines().map(|line| line.trim().parse()).collect();
     let in_use = text
@@ -137,7 +137,7 @@ fn judge(text: &str, threshold: u32) -> Look {
     match (most, all) {
         (Some(most), _) if most > threshold => Look::Active,
         (Some(_), Ok(_)) => Look::Idle { last: None },
-        // None, or one that does not say: a GPU in MIG mode has `[N/A]`.
+        // There is no GPU, or one does not report its utilization: a GPU in MIG mode has `[N/A]`.
         _ => Look::Unknown,
     }
 }
@@ -146,7 +146,8 @@ fn is_there(places: &Places) -> bool {
     places.at("/dev/nvidia0").exists()
 }
 
-/// Images for GPUs have nvidia-smi on machines without one, where it fails.
+/// Whether the PCI bus has a GPU. Images for GPUs have nvidia-smi even on machines without a GPU,
+/// where it fails.
 fn is_on_the_bus(places: &Places) -> bool {
     let Ok(devices) = fs::read_dir(places.at("/sys/bus/pci/devices")) else {
         return false;
@@ -167,14 +168,14 @@ mod tests {
     const IDLE: Look = Look::Idle { last: None };
 
     #[test]
-    fn one_gpu_at_work_is_use_and_noise_is_none() {
+    fn one_gpu_above_the_threshold_is_use() {
         assert_eq!(judge("0\n0\n", 5), IDLE);
         assert_eq!(judge("5\n", 5), IDLE);
         assert_eq!(judge("0\n6\n", 5), Look::Active);
     }
 
     #[test]
-    fn a_gpu_that_does_not_say_is_unknown_unless_another_works() {
+    fn a_gpu_without_utilization_is_unknown_unless_another_is_in_use() {
         assert_eq!(judge("[N/A]\n", 5), Look::Unknown);
         assert_eq!(judge("0\n[N/A]\n", 5), Look::Unknown);
         assert_eq!(judge("100\n[N/A]\n", 5), Look::Active);
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn nvidia_smi_is_asked_for_what_its_answer_is_read_as() {
+    fn the_query_of_nvidia_smi_matches_the_parser() {
         let script = "#!/bin/sh\n[ \"$*\" = '--query-gpu=utilization.gpu --format=csv,noheader,nounits' ] && echo 0 && echo 97\n";
         assert_eq!(Machine::new("busy", Some(script)).look(), Look::Active);
     }

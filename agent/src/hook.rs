@@ -1,4 +1,4 @@
-//! What is run before a stop: the platform's hook, then the owner's, both as the owner.
+//! The hooks before a stop: first the platform's, then the owner's. Both run as the owner.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -24,10 +24,10 @@ const OF_THE_OWNER: &str = ".config/gpu-workspace/pre-stop";
 const LOG: &str = "/var/log/gpu-workspace-hooks.log";
 const PASSWD: &str = "/etc/passwd";
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Whose hooks run.
+/// The user who runs the hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner {
     name: String,
@@ -37,7 +37,7 @@ struct Owner {
     shell: String,
 }
 
-/// Runs the hooks, or waits for those that another process runs before the same stop.
+/// Runs the hooks. If another process already runs them before the same stop, waits for it.
 pub fn run(places: &Places, given: &PreStop) -> Result<ExitCode, String> {
     if given.only_at_shutdown && !is_shutting_down().map_err(|e| format!("systemctl: {e}"))? {
         return Ok(ExitCode::SUCCESS);
@@ -47,7 +47,7 @@ pub fn run(places: &Places, given: &PreStop) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the hooks unless they ran before this stop.
+/// Runs the hooks unless they have already run before this stop.
 pub fn before_stop(
     places: &Places,
     owner: &str,
@@ -66,7 +66,7 @@ pub fn before_stop(
     done.map_err(|error| format!("{}: {error}", log.display()))
 }
 
-/// What systemd says while it stops the machine, and not when a service alone is stopped.
+/// Whether systemd stops the whole machine, and not only a service.
 fn is_shutting_down() -> io::Result<bool> {
     let said = Command::new("systemctl")
         .arg("is-system-running")
@@ -74,7 +74,7 @@ fn is_shutting_down() -> io::Result<bool> {
     Ok(String::from_utf8_lossy(&said.stdout).trim() == "stopping")
 }
 
-/// In a pod there is no root, and nobody else may write to /var/log.
+/// The path of the log. In a pod the agent does not run as root and cannot write to /var/log.
 fn log(places: &Places) -> PathBuf {
     if geteuid().is_root() {
         places.at(LOG)
@@ -134,7 +134,7 @@ fn run_all(
     Ok(())
 }
 
-/// A hook as its owner, with the owner's groups, and never as root.
+/// The command of a hook. It runs as the owner with the owner's groups, and never as root.
 fn command(hook: &Path, owner: &Owner, is_root: bool) -> Command {
     if !is_root {
         return Command::new(hook);
@@ -148,7 +148,7 @@ fn command(hook: &Path, owner: &Owner, is_root: bool) -> Command {
     command
 }
 
-/// All that a hook is told.
+/// The environment of a hook.
 fn environment(
     owner: &Owner,
     home: &Path,
@@ -166,20 +166,20 @@ fn environment(
     ]
 }
 
-/// Waits for a command and all that it started; none where it had to be ended.
+/// Waits for a command and its process group; none if it had to be killed.
 fn attend(mut command: Command, patience: Duration) -> io::Result<Option<ExitStatus>> {
     let mut child = signals::spawn(command.process_group(0))?;
     let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
     let (sender, receiver) = channel();
     thread::spawn(move || {
-        // Nobody waits any more when it outlived SIGKILL.
+        // The receiver is gone if the command has survived SIGKILL.
         let _ = sender.send(child.wait());
     });
     if let Ok(status) = receiver.recv_timeout(patience) {
         return status.map(Some);
     }
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-        // It may have ended by itself.
+        // The process group may have ended by itself.
         let _ = killpg(group, signal);
         if receiver.recv_timeout(GRACE).is_ok() {
             break;
@@ -193,7 +193,7 @@ fn is_program(path: &PathBuf) -> bool {
     metadata.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// A user in the text of /etc/passwd (passwd(5)). Root is nobody's owner.
+/// Finds a user in the text of /etc/passwd (passwd(5)). root is refused as an owner.
 fn find(passwd: &str, name: &str) -> Option<Owner> {
     let line = passwd
         .lines()
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_hears_why_and_how_long_it_may_run_and_no_secret_of_the_agents() {
+    fn a_hook_gets_reason_and_time_and_no_secret_of_the_agent() {
         let home = Path::new("/home/developer");
         let patience = Duration::from_millis(57_900);
         let told = environment(&owner(), home, Reason::Interruption, patience);

@@ -1,5 +1,5 @@
-//! HTTP, as every part of the agent speaks it: no redirects, one deadline, and answers of
-//! any status.
+//! HTTP clients of the agent: no redirects, one timeout for the whole call, and responses of every
+//! status.
 
 use std::io;
 use std::path::Path;
@@ -13,20 +13,20 @@ use ureq::{Body, Proxy};
 
 use crate::log::Problem;
 
-/// Answers are small. What is longer is none.
+/// The largest response in bytes. Larger responses are refused.
 const LONGEST: u64 = 1 << 20;
 
-/// Whom a client believes to be who they say.
+/// The servers that a client trusts.
 pub enum Trust<'a> {
-    /// Certificates of the authorities of this machine.
+    /// Servers with a certificate of the machine's certificate authorities.
     Machine,
-    /// Certificates of the authority in this file.
+    /// Servers with a certificate of the authority in this file.
     File(&'a Path),
-    /// Whoever answers: for addresses of this machine alone.
+    /// Every server. Use it only for addresses of this machine.
     Anybody,
 }
 
-/// A client.
+/// Creates a client.
 pub fn client(trust: &Trust<'_>, timeout: Duration, proxy: Option<Proxy>) -> io::Result<Agent> {
     let config = Agent::config_builder()
         .timeout_global(Some(timeout))
@@ -39,7 +39,7 @@ pub fn client(trust: &Trust<'_>, timeout: Duration, proxy: Option<Proxy>) -> io:
     Ok(Agent::new_with_config(config))
 }
 
-/// What an answer says: its status and its text.
+/// The status and the text of a response.
 pub fn answer(
     what: &str,
     answered: Result<Response<Body>, ureq::Error>,
@@ -63,7 +63,8 @@ fn tls(trust: &Trust<'_>) -> io::Result<TlsConfig> {
     let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
     let certificates: Vec<Certificate<'static>> = match trust {
         Trust::Anybody => return Ok(config.disable_verification(true).build()),
-        // Those that cannot be read are missed when a server shows what they signed.
+        // Certificates that cannot be read are left out. A server that needs them is then not
+        // trusted.
         Trust::Machine => {
             let loaded = rustls_native_certs::load_native_certs().certs;
             let each = loaded.iter().map(|one| Certificate::from_der(one));

@@ -1,4 +1,4 @@
-//! The instance metadata service, version 2.
+//! A client of the instance metadata service, version 2.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,15 +10,15 @@ use ureq::Agent;
 use crate::http::{self, Trust};
 use crate::log::Problem;
 
-/// The service's address on every instance.
+/// The address of the service on every instance.
 pub const ENDPOINT: &str = "http://169.254.169.254";
 
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// The longest that the service grants.
+/// The longest lifetime of a token that the service allows.
 const TOKEN_SECONDS: &str = "21600";
 const ROLES: &str = "iam/security-credentials/";
 
-/// The service.
+/// A client of the service.
 pub struct Imds {
     endpoint: String,
     client: Agent,
@@ -30,7 +30,7 @@ pub struct Imds {
 pub struct InstanceAction {
     /// `stop`, `terminate` or `hibernate`.
     pub action: String,
-    /// When.
+    /// When EC2 takes the action.
     pub time: jiff::Timestamp,
 }
 
@@ -43,17 +43,17 @@ struct RoleCredentials {
 }
 
 impl Imds {
-    /// The service at this address.
+    /// Creates a client for the service at this address.
     pub fn new(endpoint: &str) -> std::io::Result<Self> {
         Ok(Self {
             endpoint: endpoint.trim_end_matches('/').to_owned(),
-            // No proxy reaches a link-local address.
+            // A proxy cannot reach a link-local address.
             client: http::client(&Trust::Anybody, TIMEOUT, None)?,
             token: Mutex::new(None),
         })
     }
 
-    /// What it says at a path below `latest/meta-data`; none where there is nothing.
+    /// Reads a path below `latest/meta-data`; none if it does not exist.
     pub fn get(&self, path: &str) -> Result<Option<String>, Problem> {
         let url = format!("{}/latest/meta-data/{path}", self.endpoint);
         let mut is_fresh = false;
@@ -82,7 +82,7 @@ impl Imds {
         }
     }
 
-    /// What it must say.
+    /// Reads a path that must exist.
     pub fn need(&self, path: &str) -> Result<String, Problem> {
         self.get(path)?
             .ok_or_else(|| Problem::new("absent", format!("the metadata service has no {path}")))
@@ -96,7 +96,7 @@ impl Imds {
             return Err(Problem::new("role", text));
         };
         let text = self.need(&format!("{ROLES}{role}"))?;
-        // serde's own words would quote a secret.
+        // An error text of serde would quote a secret.
         let found: RoleCredentials = serde_json::from_str(&text).map_err(|_| {
             Problem::new(
                 "credentials",
@@ -112,7 +112,7 @@ impl Imds {
         ))
     }
 
-    /// The announced interruption, if there is one.
+    /// The announced interruption; none without an announcement.
     pub fn instance_action(&self) -> Result<Option<InstanceAction>, Problem> {
         let Some(text) = self.get("spot/instance-action")? else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! `install`: copies the program itself to where others find it.
+//! `install`: copies the program to another folder.
 
 use std::fs;
 use std::io;
@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use crate::arguments::Install;
 use crate::file;
 
-/// This program, also where its file was replaced.
+/// The path of this program. It is valid even if the program's file was replaced.
 const ITSELF: &str = "/proc/self/exe";
 const NAME: &str = "gpu-workspace-agent";
 
-/// Copies it; whoever looks finds the old one or the whole new one.
+/// Copies the program. A reader sees either the old file or the complete new one.
 pub fn run(given: &Install) -> Result<ExitCode, String> {
     let mut to = given.destination.clone();
     if to.is_dir() {

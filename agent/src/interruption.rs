@@ -1,4 +1,4 @@
-//! Spot instances that are about to be taken back.
+//! Announced interruptions of spot instances.
 
 use std::thread;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::imds::{Imds, InstanceAction};
 use crate::log::Log;
 
-/// AWS recommends to look every five seconds ("Spot Instance interruption notices").
+/// AWS recommends to check every five seconds ("Spot Instance interruption notices").
 const INTERVAL: Duration = Duration::from_secs(5);
-/// What is left of the notice for everything else.
+/// Time before the interruption that is reserved for everything except hooks.
 const RESERVE: SignedDuration = SignedDuration::from_secs(3);
 
-/// Waits for a notice, however long that takes.
+/// Waits until an interruption is announced.
 pub fn notice(imds: &Imds, log: &Log) -> InstanceAction {
     loop {
         match imds.instance_action() {
@@ -29,7 +29,8 @@ pub fn notice(imds: &Imds, log: &Log) -> InstanceAction {
     }
 }
 
-/// How long hooks may run before an instance is taken back: `longest`, or what is left.
+/// Longest time for hooks before an interruption: `longest`, or the remaining time if it is
+/// shorter.
 pub fn patience(longest: Duration, at: Timestamp, now: Timestamp) -> Duration {
     let left = at.duration_since(now) - RESERVE;
     let left = Duration::try_from(left).unwrap_or_default();

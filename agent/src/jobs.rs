@@ -1,7 +1,7 @@
-//! Registered jobs: a file for each, locked while the job runs.
+//! Registered jobs. Each job has a file, which is locked while the job runs.
 //!
-//! The kernel lets go of a lock with the process that has it, however that ends, and locks
-//! reach across the containers of a pod, where process numbers do not.
+//! The kernel releases a lock when its process ends, for whatever reason. Locks work across the
+//! containers of a pod. Process ids do not, because each container has its own.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -18,32 +18,34 @@ use crate::file;
 use crate::log::Log;
 use crate::signs::Look;
 
-/// The folder is anybody's to write to: what is beyond these is not read.
+/// Every user may write to the folder, so the number and the size of the files that are read are
+/// limited.
 const MOST: usize = 1_000;
 const LONGEST: u64 = 4_096;
 const LONGEST_NAME: usize = 64;
-/// Files with this prefix are not locked yet.
+/// Prefix of files that are not locked yet.
 const UNFINISHED: &str = ".";
 
-/// A job that runs.
+/// A running job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What it is called. Whoever registered it chose it.
+    /// The name of the job. The user who registered the job chose it.
     pub name: String,
-    /// When it was registered.
+    /// When the job was registered.
     pub since: Option<Timestamp>,
-    /// Whose it is: a number, since names may be those of another container.
+    /// The user id of the job's owner. User names may differ between containers.
     pub user: u32,
 }
 
-/// What a job's file says. No arguments: they may hold secrets, and everybody reads it.
+/// The content of a job's file. It has no arguments, because they may hold secrets and every user
+/// can read the file.
 #[derive(Serialize, Deserialize)]
 struct Entry {
     name: String,
     since: Timestamp,
 }
 
-/// A job of this process; it is over when this is dropped.
+/// A job of this process. It ends when the value is dropped.
 #[derive(Debug)]
 pub struct Registration {
     path: PathBuf,
@@ -52,13 +54,13 @@ pub struct Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // What is left without its lock is no job, and somebody else removes it.
+        // A file without a lock is not a job. Another process removes it.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Makes the folder, for everybody to write to and nobody to remove what is another's. A
-/// volume that is there already is as its pod has it.
+/// Creates the folder. Every user may write to it, and nobody may remove the files of others. The
+/// permissions of an existing volume of a pod are kept.
 pub fn prepare(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     match fs::set_permissions(folder, Permissions::from_mode(0o1777)) {
@@ -90,7 +92,7 @@ pub fn register(folder: &Path, name: &str, now: Timestamp) -> io::Result<Registr
     Ok(Registration { path, _lock: lock })
 }
 
-/// The jobs that run. What is left of others is removed, as far as that is allowed.
+/// The running jobs. Files without a lock are removed if the permissions allow that.
 pub fn running(folder: &Path) -> io::Result<Vec<Job>> {
     let mut jobs = Vec::new();
     for entry in fs::read_dir(folder)?.take(MOST) {
@@ -106,7 +108,7 @@ pub fn running(folder: &Path) -> io::Result<Vec<Job>> {
             Err((file, Errno::EWOULDBLOCK)) => jobs.push(read(file)?),
             Err((_, error)) => return Err(error.into()),
             Ok(_unlocked) => {
-                // Its owner is gone. In a pod it may be another user's to remove.
+                // The process of the job has ended. In a pod, the file may belong to another user.
                 let _ = fs::remove_file(&path);
             }
         }
@@ -115,7 +117,7 @@ pub fn running(folder: &Path) -> io::Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// Looks at the registered jobs.
+/// Reads the registered jobs.
 pub fn look(folder: &Path, log: &Log) -> Look {
     match running(folder) {
         Ok(jobs) => {
@@ -134,7 +136,7 @@ pub fn look(folder: &Path, log: &Log) -> Look {
     }
 }
 
-/// A locked file counts, whatever is in it.
+/// A locked file is a job, even if its content is invalid.
 fn read(file: File) -> io::Result<Job> {
     let user = file.metadata()?.uid();
     let mut content = Vec::new();
@@ -148,7 +150,7 @@ fn read(file: File) -> io::Result<Job> {
     })
 }
 
-/// A name without what a terminal would obey.
+/// A name without control characters, which a terminal would interpret.
 fn printable(name: &str) -> String {
     let harmless = name.chars().filter(|c| !c.is_control());
     harmless.take(LONGEST_NAME).collect()
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_there_while_it_runs() {
+    fn a_job_is_listed_while_it_runs() {
         let folder = folder("job");
         let log = Log::default();
         assert_eq!(look(&folder, &log), Look::Idle { last: None });
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_nobody_has_locked_are_no_jobs_and_go() {
+    fn files_without_a_lock_are_removed() {
         let folder = folder("left");
         fs::write(folder.join("left.json"), "{}").unwrap();
         fs::write(folder.join(".unfinished.json"), "").unwrap();
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_registers_jobs_and_nobody_removes_those_of_others() {
+    fn every_user_may_register_jobs_and_none_may_remove_those_of_others() {
         let folder = folder("mode");
         let mode = fs::metadata(&folder).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o1777);

@@ -1,8 +1,8 @@
-//! Busy Jupyter kernels, as their servers tell whoever has their token.
+//! Busy Jupyter kernels, as Jupyter servers report them to clients with their token.
 //!
-//! Servers describe themselves in files of their users (`jupyter --runtime-dir`), which
-//! the agent reads as root. What such a file says is therefore not trusted: the agent
-//! connects to addresses of this machine only, and tells nobody what it read.
+//! Each server describes itself in a file of its user (`jupyter --runtime-dir`), which the agent
+//! reads as root. A user could write anything into such a file. The agent therefore connects only
+//! to addresses of this machine, and never passes on the content.
 
 use std::fs;
 use std::io;
@@ -19,15 +19,15 @@ use crate::http::{self, Trust};
 use crate::log::{Log, Problem};
 use crate::signs::Look;
 
-/// Below a home, unless `JUPYTER_RUNTIME_DIR` says otherwise.
+/// The folder of these files below a home, unless `JUPYTER_RUNTIME_DIR` names another one.
 const RUNTIME: &str = ".local/share/jupyter/runtime";
-/// Of Jupyter's server, and of the notebook before version 7.
+/// The prefixes of the files of Jupyter Server, and of Jupyter Notebook before version 7.
 const PREFIXES: [&str; 2] = ["jpserver-", "nbserver-"];
 const MOST: usize = 64;
 const LONGEST: u64 = 64 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What a server says of itself (`jupyter_server.serverapp.ServerApp.server_info`).
+/// The description of a server (`jupyter_server.serverapp.ServerApp.server_info`).
 #[derive(Deserialize)]
 struct Server {
     #[serde(default)]
@@ -43,7 +43,7 @@ struct Server {
     token: String,
 }
 
-/// A kernel, in a server's answer to `GET /api/kernels`.
+/// A kernel in a server's response to `GET /api/kernels`.
 #[derive(Deserialize)]
 struct Kernel {
     #[serde(default)]
@@ -52,15 +52,15 @@ struct Kernel {
     last_activity: Option<Timestamp>,
 }
 
-/// What became of asking a server.
+/// The result of asking a server.
 enum Answer {
-    /// Nobody listens: its file was left behind.
+    /// No process listens on the port: the file is left from a server that has ended.
     Gone,
     Kernels(Vec<Kernel>),
     Failure(Problem),
 }
 
-/// Looks at the servers of the users with these homes.
+/// Asks the Jupyter servers of the users with these homes.
 pub fn look(homes: &[PathBuf], log: &Log) -> Look {
     let mut answers = Vec::new();
     for home in homes {
@@ -87,7 +87,7 @@ pub fn look(homes: &[PathBuf], log: &Log) -> Look {
     judge(&answers)
 }
 
-/// A busy kernel is one, whatever other servers answer.
+/// The use that the answers show. A busy kernel is use, even if another server fails.
 fn judge(answers: &[Answer]) -> Look {
     let mut look = Look::Absent;
     let mut last = None;
@@ -134,11 +134,11 @@ fn ask(path: &Path) -> Answer {
     };
     let content = match file::read(path, LONGEST) {
         Ok(content) => content,
-        // The server ended meanwhile.
+        // The server has ended in the meantime.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Answer::Gone,
         Err(error) => return failure("file", &error.to_string()),
     };
-    // serde's own words would quote a file that may be somebody else's.
+    // An error text of serde would quote a file that may belong to another user.
     let Ok(server) = serde_json::from_slice::<Server>(&content) else {
         return failure("file", "it does not describe a Jupyter server");
     };
@@ -159,7 +159,7 @@ fn ask(path: &Path) -> Answer {
 }
 
 impl Server {
-    /// Where it listens on this machine, if it does.
+    /// The address of this machine on which the server listens; none if it does not listen.
     fn address(&self) -> Result<Option<SocketAddr>, Problem> {
         let mut candidates: Vec<IpAddr> =
             vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
@@ -176,7 +176,7 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     return Err(Problem::new("timeout", format!("{address}: {error}")));
                 }
-                // Refused, or a machine without IPv6.
+                // The connection was refused, or the machine has no IPv6.
                 Err(_) => {}
             }
         }
@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_kernel_is_use_whatever_else_is_there() {
+    fn a_busy_kernel_is_use_even_if_another_server_fails() {
         let busy = || kernels(r#"[{"execution_state": "idle"}, {"execution_state": "busy"}]"#);
         assert_eq!(judge(&[busy()]), Look::Active);
         assert_eq!(judge(&[failure(), busy(), Answer::Gone]), Look::Active);
     }
 
     #[test]
-    fn idle_kernels_tell_when_they_were_used() {
+    fn idle_kernels_have_their_last_activity() {
         let one = r#"[{"execution_state": "idle", "last_activity": "2026-11-22T10:00:00.5Z"}]"#;
         let other = r#"[{"execution_state": "starting", "last_activity": "2026-11-22T11:00:00Z"}]"#;
         let last = Some("2026-11-22T11:00:00Z".parse().unwrap());

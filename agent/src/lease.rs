@@ -1,4 +1,4 @@
-//! Reports as an annotation of a Lease, by the service account of the agent's pod.
+//! Sends reports to an annotation of a Lease, with the service account of the agent's pod.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ use serde_json::{Value, json};
 use crate::http::{self, Trust};
 use crate::log::Problem;
 
-/// Where pods find their service account.
+/// The folder with the service account in a pod.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A Lease.
+/// A Lease, and how to reach it.
 pub struct Lease {
-    /// Its namespace.
+    /// The namespace of the Lease.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Lease.
     pub name: String,
-    /// The API server's address.
+    /// The address of the API server.
     pub server: String,
     /// The folder with `token` and `ca.crt`.
     pub service_account: PathBuf,
 }
 
 impl Lease {
-    /// Renews the Lease, with a report.
+    /// Renews the Lease and writes the report into its annotation.
     pub fn send(&self, report: &Report, now: Timestamp) -> Result<(), Problem> {
         let url = format!(
             "{}/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}",
@@ -36,7 +36,7 @@ impl Lease {
             self.namespace,
             self.name
         );
-        // Both are changed while the pod runs.
+        // Kubernetes changes token and certificate while the pod runs, so they are read each time.
         let token = read(&self.service_account.join("token"))?;
         let authority = self.service_account.join("ca.crt");
         let client = http::client(&Trust::File(&authority), TIMEOUT, None)
@@ -57,9 +57,9 @@ impl Lease {
     }
 }
 
-/// A merge patch (RFC 7386).
+/// The body of a JSON merge patch (RFC 7386).
 fn patch(report: &Report, now: Timestamp) -> Value {
-    // Kubernetes' MicroTime: microseconds, always.
+    // Kubernetes' `MicroTime` always has microseconds.
     json!({
         "metadata": {"annotations": {REPORT_ANNOTATION: report.to_string()}},
         "spec": {"renewTime": format!("{now:.6}")},

@@ -1,9 +1,8 @@
-//! Who uses a workspace, found out inside of it.
+//! The agent of a workspace. It runs inside of the workspace and reports whether it is in use.
 //!
-//! What signs mean is decided without effects: [`signs`] makes a report of what was seen,
-//! [`schedule`] says when one is due, and the modules of the four sources ([`ssh`],
-//! [`jobs`], [`gpu`], [`kernels`]) tell use from its absence. [`watch`] looks, remembers
-//! and reports; [`hook`] runs what the owner wants to be run before a stop.
+//! The modules of the four sources read them: [`ssh`], [`jobs`], [`gpu`] and [`kernels`]. [`signs`]
+//! makes reports from the readings, and [`schedule`] decides when a report is due; both have no
+//! side effects. [`watch`] connects these parts. [`hook`] runs the hooks before a stop.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 pub mod arguments;

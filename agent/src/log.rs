@@ -1,21 +1,20 @@
-//! What the agent says on standard error: problems once, not at every look.
+//! Messages on standard error. A problem is written once, not at every reading.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The problems that were said and are not over.
+/// The problems that were written and still exist.
 #[derive(Debug, Default)]
 pub struct Log {
     said: Mutex<BTreeMap<&'static str, String>>,
 }
 
-/// What went wrong: its kind, which stays the same while only details change, and the
-/// whole of it for people.
+/// A problem: its kind, which stays the same while only details change, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The kind.
+    /// The kind of the problem.
     pub kind: String,
-    /// For people. No secret is in it.
+    /// The text for people. It holds no secret.
     pub text: String,
 }
 
@@ -28,8 +27,8 @@ impl Problem {
 }
 
 impl Log {
-    /// Says that something does not work, unless it was said when it began. Answers
-    /// whether it was said.
+    /// Writes a problem, unless a problem of the same kind was already written. Returns whether it
+    /// was written.
     pub fn problem(&self, what: &'static str, kind: &str, text: &str) -> bool {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.get(what).is_some_and(|before| before == kind) {
@@ -40,7 +39,8 @@ impl Log {
         true
     }
 
-    /// Says that it works again, if it did not. Answers whether it was said.
+    /// Writes that `what` works again, if a problem was written before. Returns whether it was
+    /// written.
     pub fn fine(&self, what: &'static str) -> bool {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = said.remove(what).is_some();
@@ -50,7 +50,7 @@ impl Log {
         is_over
     }
 
-    /// Says what happens once.
+    /// Writes an event.
     pub fn event(&self, text: &str) {
         eprintln!("{text}");
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_is_not_flooded() {
+    fn a_problem_is_logged_once() {
         let log = Log::default();
         assert!(log.problem("report", "AccessDenied", "one"));
         assert!(!log.problem("report", "AccessDenied", "another id"));

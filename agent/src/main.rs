@@ -1,4 +1,4 @@
-//! `gpu-workspace-agent`: see docs/activity.md.
+//! The program `gpu-workspace-agent`. See docs/activity.md.
 
 use std::process::ExitCode;
 

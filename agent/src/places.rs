@@ -1,11 +1,11 @@
-//! Where things are on a machine. A test's machine is a folder.
+//! Paths on the machine. In tests, the machine is a folder.
 
 use std::path::{Path, PathBuf};
 
-/// Where the agent keeps what it knows until the machine stops.
+/// The folder for the agent's state. It is empty after a restart of the machine.
 pub const RUN: &str = "/run/gpu-workspace";
 
-/// A machine's file system.
+/// The file system of a machine.
 #[derive(Clone, Debug)]
 pub struct Places {
     root: PathBuf,
@@ -13,40 +13,40 @@ pub struct Places {
 }
 
 impl Places {
-    /// The machine whose file system is at `root`, and that keeps its state in `run`, as
-    /// the machine itself names it.
+    /// The machine whose file system is at `root`. `run` is the folder for the agent's state, as an
+    /// absolute path on the machine.
     pub fn new(root: &Path, run: &Path) -> Self {
         let root = root.to_owned();
         let run = below(&root, run);
         Self { root, run }
     }
 
-    /// Where an absolute path of the machine is.
+    /// The real path of an absolute path on the machine.
     pub fn at(&self, path: impl AsRef<Path>) -> PathBuf {
         below(&self.root, path.as_ref())
     }
 
-    /// The folder with what the agent keeps.
+    /// The folder for the agent's state.
     pub fn run(&self) -> &Path {
         &self.run
     }
 
-    /// The folder with the jobs that run.
+    /// The folder with the registered jobs.
     pub fn jobs(&self) -> PathBuf {
         self.run.join("jobs")
     }
 
-    /// What hooks print where nobody is root.
+    /// The log of the hooks if the agent does not run as root.
     pub fn hook_log(&self) -> PathBuf {
         self.run.join("hooks.log")
     }
 
-    /// The file with the last signs of use.
+    /// The file with the last report and the last signs of use.
     pub fn state(&self) -> PathBuf {
         self.run.join("activity.json")
     }
 
-    /// The file that says that hooks were run before this stop.
+    /// The file that records that the hooks have run before this stop.
     pub fn stop(&self) -> PathBuf {
         self.run.join("pre-stop")
     }

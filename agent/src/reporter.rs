@@ -1,4 +1,4 @@
-//! Sends reports while others are made: a report that cannot be sent delays no look.
+//! Sends reports in a thread of its own, so that a failed attempt does not delay the next reading.
 
 use std::convert::Infallible;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use crate::destination::Destination;
 use crate::log::Log;
 use crate::schedule::{is_due, spread, wait};
 
-/// The newest report.
+/// The last report that is not sent yet.
 #[derive(Debug, Default)]
 pub struct Newest {
     report: Mutex<Option<Report>>,
@@ -18,13 +18,13 @@ pub struct Newest {
 }
 
 impl Newest {
-    /// Takes the place of the one before, sent or not.
+    /// Replaces the last report, whether it was sent or not.
     pub fn put(&self, report: Report) {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
         self.changed.notify_one();
     }
 
-    /// Waits for one.
+    /// Waits for a report.
     fn take(&self) -> Report {
         let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -37,7 +37,7 @@ impl Newest {
     }
 }
 
-/// Sends what is due, for ever.
+/// Sends each report that is due, for ever.
 pub fn run(newest: &Newest, to: &mut Destination, interval: Duration, log: &Log) -> Infallible {
     let mut random = fastrand::Rng::with_seed(seed());
     let mut sent: Option<Report> = None;
@@ -65,7 +65,7 @@ pub fn run(newest: &Newest, to: &mut Destination, interval: Duration, log: &Log)
     }
 }
 
-/// Machines start at the same time, but not with the same hash keys.
+/// A random seed. Machines may start at the same time, but their hash keys differ.
 fn seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())

@@ -1,4 +1,4 @@
-//! `run`: a command that counts as a job while it runs.
+//! `run`: runs a command that counts as a job.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::arguments::Run;
 use crate::jobs;
 use crate::places::Places;
 
-/// The exit code where the command was not started, as of `env` and `nohup`.
+/// The exit code if the command was not started, as in `env` and `nohup`.
 pub const NOT_STARTED: u8 = 125;
 const NOT_FOUND: u8 = 127;
 
-/// What is passed on. Those of a terminal reach the command by themselves, since it is in
-/// the same group of processes.
+/// The signals that are passed on to the command. Signals of a terminal reach the command without
+/// help, because it is in the same process group.
 const PASSED_ON: [Signal; 7] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -28,11 +28,11 @@ const PASSED_ON: [Signal; 7] = [
     Signal::SIGUSR2,
     Signal::SIGCONT,
 ];
-/// `si_code` of what the kernel sends, as at a terminal (sigaction(2)).
+/// `si_code` of signals that the kernel sends, for example at a terminal (sigaction(2)).
 const SI_KERNEL: i32 = 0x80;
 
-/// Runs the command and answers its exit code, or 128 and the number of the signal that
-/// ended it, as shells do.
+/// Runs the command and returns its exit code. If a signal ended the command, the code is 128 plus
+/// the number of the signal, as in shells.
 pub fn run(places: &Places, given: &Run) -> Result<ExitCode, String> {
     let [program, arguments @ ..] = given.command.as_slice() else {
         return Err("name a command: gpu-workspace-agent run -- COMMAND".into());
@@ -54,7 +54,7 @@ pub fn run(places: &Places, given: &Run) -> Result<ExitCode, String> {
             return Ok(ExitCode::from(NOT_FOUND));
         }
     };
-    // Not before: the command would inherit it.
+    // The signals are blocked after the start of the command, which would inherit the mask.
     let mut signals: SigSet = PASSED_ON.into_iter().collect();
     signals.add(Signal::SIGCHLD);
     signals.thread_block().map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! When a report is due.
+//! Decides when a report is due.
 
 use std::time::Duration;
 
@@ -10,27 +10,28 @@ use crate::signs::is_active;
 /// The longest time between two attempts to send a report.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
-/// Whether `report` is to be sent, when `last` was the last one that was.
+/// Whether `report` is due. `last` is the last report that was sent.
 ///
-/// That is after `interval`, and at once when somebody uses a workspace that the last
-/// report called idle: whoever would stop it has to know.
+/// A report is due after `interval`. It is due at once if the workspace is in use and the last
+/// report said idle, because the function could otherwise stop the workspace.
 pub fn is_due(last: Option<&Report>, report: &Report, interval: Duration) -> bool {
     let Some(last) = last else { return true };
     let age = report.at.duration_since(last.at);
-    // A clock that was set back says nothing of the age.
+    // After a clock is set back, the age is not known.
     age.is_negative()
         || age >= SignedDuration::try_from(interval).unwrap_or(SignedDuration::MAX)
         || (is_active(report) && !is_active(last))
 }
 
-/// An interval as one machine keeps it, up to a tenth shorter, so that machines which
-/// started together do not report together. `chance` is between 0 and 1.
+/// The interval of one machine. It is up to a tenth shorter, so that machines that started together
+/// do not report together. `chance` is between 0 and 1.
 pub fn spread(interval: Duration, chance: f64) -> Duration {
     interval.mul_f64(1.0 - 0.1 * chance.clamp(0.0, 1.0))
 }
 
-/// How long to wait before the attempt after `failures` in a row: a second and then
-/// twice as long, and of that at least the half. `chance` is between 0 and 1.
+/// The time before the next attempt after `failures` in a row. It starts at one second, doubles
+/// each time up to a minute, and is shortened by up to a half at random. `chance` is a number
+/// between 0 and 1.
 pub fn wait(failures: u32, chance: f64) -> Duration {
     let doubled = 1_u32.checked_shl(failures.saturating_sub(1));
     let longest = Duration::from_secs(doubled.unwrap_or(u32::MAX).into()).min(LONGEST_WAIT);
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_back_is_reported_at_once_and_only_once() {
+    fn new_use_is_reported_at_once_and_only_once() {
         let idle = report("10:00:00", "none");
         let used = report("10:00:05", "2026-11-22T10:00:05Z");
         assert!(is_due(Some(&idle), &used, INTERVAL));

@@ -1,39 +1,39 @@
-//! From what is seen to what is reported.
+//! Makes reports from the readings of the sources.
 
 use activity_report::{Report, Sign};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What one look at a source shows.
+/// One reading of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// The machine has no such source.
+    /// The machine does not have this source.
     Absent,
-    /// It could not be looked at.
+    /// The agent could not read the source.
     Unknown,
-    /// Nobody uses it.
+    /// The source is not in use.
     Idle {
-        /// When somebody last did, where the source itself knows.
+        /// When the source was last in use; none if it does not know.
         last: Option<Timestamp>,
     },
-    /// Somebody uses it.
+    /// The source is in use.
     Active,
 }
 
-/// What one look at every source shows.
+/// One reading of all sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Looks {
-    /// SSH sessions.
+    /// The reading of SSH sessions.
     pub ssh: Look,
-    /// Registered jobs.
+    /// The reading of registered jobs.
     pub job: Look,
-    /// GPUs.
+    /// The reading of GPUs.
     pub gpu: Look,
-    /// Jupyter kernels.
+    /// The reading of Jupyter kernels.
     pub kernel: Look,
 }
 
-/// The last signs of use since the machine started.
+/// When each source was last in use since the machine started.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
@@ -44,7 +44,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Remembers what was seen, and makes a report of it and of what was seen before.
+    /// Remembers a reading, and makes a report from it and from earlier readings.
     pub fn report(&mut self, at: Timestamp, looks: &Looks) -> Report {
         Report {
             at,
@@ -56,14 +56,15 @@ impl Memory {
     }
 }
 
-/// Whether a report says of a source that it is in use.
+/// Whether a report shows use of any source.
 pub fn is_active(report: &Report) -> bool {
     let mut signs = report.sources().into_iter();
     signs.any(|(_, sign)| sign == Sign::At(report.at))
 }
 
-/// A source that was used once is not said to be absent, or its last sign would be lost
-/// while, say, sshd starts anew. No sign is later than its report: clocks are set back.
+/// The sign of a source. A source that was once in use is not reported as absent: otherwise its
+/// last sign would be lost, for example while sshd restarts. No sign is later than its report,
+/// because a clock may be set back.
 fn sign(last: &mut Option<Timestamp>, at: Timestamp, look: Look) -> Sign {
     let seen = match look {
         Look::Unknown => return Sign::Unknown,
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_cannot_be_looked_at_is_not_called_idle() {
+    fn an_unreadable_source_is_not_reported_as_idle() {
         let mut memory = Memory::default();
         let kernel = Look::Active;
         memory.report(at(0), &Looks { kernel, ..NOTHING });
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_went_away_keeps_its_last_sign() {
+    fn a_missing_source_keeps_its_last_sign() {
         let mut memory = Memory::default();
         let kernel = Look::Active;
         memory.report(at(0), &Looks { kernel, ..NOTHING });
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_source_knows_itself_counts_and_is_never_in_the_future() {
+    fn the_time_of_a_source_counts_and_is_never_in_the_future() {
         let mut memory = Memory::default();
         let kernel = |second| Look::Idle {
             last: Some(at(second)),

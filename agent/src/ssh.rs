@@ -1,4 +1,4 @@
-//! SSH sessions: established connections to sshd's port, as the kernel lists them.
+//! SSH sessions: established connections to sshd's port, from the tables of the kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,30 +9,30 @@ use crate::log::Log;
 use crate::places::Places;
 use crate::signs::Look;
 
-/// What is shorter is no session: somebody asks whether sshd answers, or tries passwords.
+/// The shortest session. Shorter connections are probes or attempts to guess passwords.
 pub const SHORTEST: Duration = Duration::from_secs(10);
 
-/// States of a socket, from `include/net/tcp_states.h`.
+/// Socket states, from `include/net/tcp_states.h` of Linux.
 const ESTABLISHED: &str = "01";
 const LISTEN: &str = "0A";
 
-/// What the kernel lists of one port.
+/// The sockets of one port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sockets {
-    /// Whether somebody listens.
+    /// Whether a process listens on the port.
     pub is_served: bool,
-    /// Established connections, each by its two ends and its socket's number.
+    /// Established connections, each by its two addresses and the number of its socket.
     pub connections: BTreeSet<String>,
 }
 
-/// Connections, and since when each has been there.
+/// Established connections, with the time at which each was first seen.
 #[derive(Clone, Debug, Default)]
 pub struct Sessions {
     since: BTreeMap<String, Duration>,
 }
 
 impl Sockets {
-    /// Adds what a file such as /proc/net/tcp lists (`proc_net(5)`).
+    /// Adds the sockets of a table such as /proc/net/tcp (`proc_net(5)`).
     pub fn add(&mut self, table: &str, port: u16) {
         for line in table.lines().skip(1) {
             let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -57,7 +57,7 @@ impl Sockets {
 }
 
 impl Sessions {
-    /// What the connections mean. `now` is by a clock that nobody sets.
+    /// The use that the connections show. `now` is from a monotonic clock.
     pub fn look(&mut self, sockets: &Sockets, now: Duration) -> Look {
         self.since
             .retain(|one, _| sockets.connections.contains(one));
@@ -75,7 +75,7 @@ impl Sessions {
     }
 }
 
-/// Looks at the machine's connections.
+/// Reads the machine's connections.
 pub fn look(places: &Places, port: u16, sessions: &mut Sessions, now: Duration, log: &Log) -> Look {
     match sockets(places, port) {
         Ok(sockets) => {
@@ -94,7 +94,7 @@ fn sockets(places: &Places, port: u16) -> io::Result<Sockets> {
     sockets.add(&fs::read_to_string(places.at("/proc/net/tcp"))?, port);
     match fs::read_to_string(places.at("/proc/net/tcp6")) {
         Ok(table) => sockets.add(&table, port),
-        // A kernel without IPv6.
+        // The kernel has no IPv6.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
@@ -108,7 +108,7 @@ mod tests {
     const HEAD: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
     const SERVER: &str = "   0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0\n";
     const SESSION: &str = "   1: 0A00000A:0016 0B00000A:C350 01 00000000:00000000 02:000A 00000000     0        0 4712 2 0 20 4 1 10 -1\n";
-    // To somebody else's sshd.
+    // A connection to the sshd of another machine.
     const OUTGOING: &str = "   2: 0A00000A:C351 0C00000A:0016 01 00000000:00000000 02:000A 00000000     0        0 4713 2 0 20 4 1 10 -1\n";
     const SIXTH: &str = "   0: 0000000000000000FFFF00000A00000A:0016 0000000000000000FFFF00000B00000A:C352 01 0:0 00:0 0 0 0 4714 1 0\n";
 
@@ -125,7 +125,7 @@ mod tests {
     const IDLE: Look = Look::Idle { last: None };
 
     #[test]
-    fn a_session_keeps_a_workspace_and_a_probe_does_not() {
+    fn a_session_is_use_and_a_probe_is_not() {
         let mut sessions = Sessions::default();
         let (nobody, somebody) = (sockets(&[SERVER]), sockets(&[SERVER, SESSION]));
         assert_eq!(sessions.look(&nobody, seconds(0)), IDLE);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_to_other_machines_are_none_to_this_one() {
+    fn connections_to_other_machines_do_not_count() {
         let seen = sockets(&[SERVER, OUTGOING]);
         assert!(seen.is_served && seen.connections.is_empty());
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_in_the_table_is_passed_over() {
+    fn invalid_lines_of_the_table_are_skipped() {
         assert_eq!(
             sockets(&["x\n", "0: : : 01\n", "0: a:zz b 01\n"]),
             Sockets::default()

@@ -1,4 +1,4 @@
-//! What a restart of the agent must not lose, and a boot must.
+//! The state of the agent. It survives a restart of the agent, but not a restart of the machine.
 
 use std::io;
 
@@ -11,25 +11,25 @@ use crate::signs::Memory;
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const LONGEST: u64 = 64 * 1024;
 
-/// What is kept in a file.
+/// The content of the state file.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// The boot that it is of.
+    /// The id of the boot in which it was written.
     boot: String,
-    /// The newest report.
+    /// The last report.
     pub report: String,
     /// The last signs of use.
     pub memory: Memory,
 }
 
-/// What an agent before this one kept since the machine started.
+/// The state that an earlier agent has written since the machine started; none without one.
 pub fn load(places: &Places) -> Option<State> {
     let content = file::read(&places.state(), LONGEST).ok()?;
     let state: State = serde_json::from_slice(&content).ok()?;
     (Some(&state.boot) == boot(places).as_ref()).then_some(state)
 }
 
-/// Keeps the newest report and the last signs of use, for everybody to read.
+/// Writes the last report and the last signs of use. Every user may read the file.
 pub fn save(places: &Places, report: String, memory: Memory) -> io::Result<()> {
     let boot = boot(places).ok_or_else(|| io::Error::other(format!("cannot read {BOOT}")))?;
     let state = State {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restart_of_the_agent_loses_nothing_and_a_boot_everything() {
+    fn state_survives_a_restart_of_the_agent_but_not_of_the_machine() {
         let root = std::env::temp_dir().join(format!("agent-state-{}", std::process::id()));
         let places = Places::new(&root, Path::new("/run/gpu-workspace"));
         let boot = places.at(BOOT);

@@ -1,4 +1,4 @@
-//! `status`: what the agent knows, for people on the machine.
+//! `status`: shows the last report and the jobs to people on the machine.
 
 use std::process::ExitCode;
 
@@ -11,10 +11,10 @@ use crate::jobs::{self, Job};
 use crate::places::Places;
 use crate::state;
 
-/// A report that is older comes from an agent that does not run.
+/// The age of a report from which the agent does not seem to run.
 const STALE: SignedDuration = SignedDuration::from_secs(120);
 
-/// Prints it.
+/// Prints the last report and the running jobs.
 pub fn run(places: &Places, given: &Status) -> Result<ExitCode, String> {
     let none = || {
         let state = places.state();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn people_see_who_uses_the_machine() {
+    fn the_table_shows_sources_and_jobs() {
         let now = "2026-11-22T10:00:05Z".parse().unwrap();
         let expected = "\
 SOURCE  STATE    LAST SIGN OF USE
@@ -143,7 +143,7 @@ train  1001  50m ago
     }
 
     #[test]
-    fn people_see_that_the_agent_does_not_run() {
+    fn the_table_says_that_the_agent_does_not_run() {
         let now = "2026-11-22T10:30:00Z".parse().unwrap();
         let text = table(&report(), &[], now);
         assert!(
@@ -153,7 +153,7 @@ train  1001  50m ago
     }
 
     #[test]
-    fn programs_see_the_same() {
+    fn json_has_the_same_content_as_the_table() {
         let value = json(&report(), &[job()]);
         assert_eq!(
             value["sources"][0],

@@ -1,4 +1,4 @@
-//! One stop of a machine, in which hooks run once whoever asks for them.
+//! Ensures that hooks run only once before a stop.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -8,17 +8,17 @@ use std::path::Path;
 use clap::ValueEnum;
 use nix::fcntl::{Flock, FlockArg};
 
-/// Why a machine stops, for `WORKSPACE_STOP_REASON`.
+/// The reason of a stop, for `WORKSPACE_STOP_REASON`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Reason {
-    /// The owner or the platform stops it.
+    /// The owner or the platform stops the machine.
     Stop,
     /// AWS takes the spot instance back.
     Interruption,
 }
 
 impl Reason {
-    /// Its word in the variable.
+    /// The value of the variable.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -27,8 +27,9 @@ impl Reason {
     }
 }
 
-/// Does something unless it was done before this stop, as the file says; /run is empty
-/// after it. Whoever comes second waits for the first. Answers what was done, or nothing.
+/// Calls `act` unless `file` shows that it was already called before this stop. /run is empty after
+/// the stop. A second process waits for the first. Returns the result of `act`, or none if it was
+/// not called.
 pub fn once<T>(file: &Path, why: &str, act: impl FnOnce() -> T) -> io::Result<Option<T>> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
@@ -45,7 +46,7 @@ pub fn once<T>(file: &Path, why: &str, act: impl FnOnce() -> T) -> io::Result<Op
     if !before.is_empty() {
         return Ok(None);
     }
-    // Before it is done: what dies half-way is not tried a second time.
+    // The file is written before `act`, so an `act` that fails is not repeated.
     writeln!(lock, "{why}")?;
     Ok(Some(act()))
 }
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_done_before_an_interruption_is_not_done_again_at_the_stop() {
+    fn hooks_of_an_interruption_do_not_run_again_at_the_stop() {
         let folder = std::env::temp_dir().join(format!("agent-stop-{}", std::process::id()));
         let file = folder.join("run/pre-stop");
         assert_eq!(once(&file, "interruption", || 1).unwrap(), Some(1));

@@ -1,5 +1,5 @@
-//! `watch`: looks every few seconds, remembers, reports, and runs hooks before an
-//! interruption. Each has a thread, so that none waits for another.
+//! `watch`: reads the sources every few seconds, sends reports, and runs hooks before an
+//! interruption. Each task has its own thread, so none waits for another.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -29,13 +29,13 @@ use crate::ssh::{self, Sessions};
 use crate::state;
 use crate::stop::Reason;
 
-/// How long nvidia-smi may take; without its persistence mode it loads the driver.
+/// Longest time for nvidia-smi. Without persistence mode it loads the driver first.
 const GPU_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Watches until SIGTERM or SIGINT.
+/// Watches the workspace until SIGTERM or SIGINT.
 pub fn run(places: &Places, given: &Watch) -> Result<ExitCode, String> {
-    // Process 1 of a container ends by no signal that it does not handle. Threads inherit
-    // the mask, and commands do not.
+    // Process 1 of a container is not ended by a signal that it does not handle. Threads inherit
+    // the signal mask. Commands are started without it.
     let ends: SigSet = [Signal::SIGTERM, Signal::SIGINT].into_iter().collect();
     ends.thread_block().map_err(|error| error.to_string())?;
     jobs::prepare(&places.jobs())
@@ -74,7 +74,7 @@ pub fn run(places: &Places, given: &Watch) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All that a look needs.
+/// The input of a reading.
 struct Looking {
     places: Places,
     ssh_port: u16,
@@ -141,7 +141,8 @@ fn imds(given: &Watch) -> Result<Imds, String> {
     Imds::new(&given.metadata_endpoint).map_err(|error| error.to_string())
 }
 
-/// Every pod is told it ("Accessing the Kubernetes API from a Pod").
+/// The API server of the pod's cluster. Kubernetes sets the variables in every pod ("Accessing the
+/// Kubernetes API from a Pod").
 fn server_of_the_pod() -> Result<String, String> {
     let variable = |name: &str| {
         std::env::var(name).map_err(|_| format!("{name} is not set: name --kubernetes URL"))
@@ -156,7 +157,7 @@ fn server_of_the_pod() -> Result<String, String> {
     Ok(format!("https://{host}:{port}"))
 }
 
-/// Waits for the one notice that a spot instance gets.
+/// Waits for an interruption, and runs the hooks. A spot instance gets at most one notice.
 fn interrupted(imds: &Imds, places: &Places, owner: &str, longest: Duration, log: &Log) {
     let notice = interruption::notice(imds, log);
     log.event(&format!(
@@ -169,8 +170,8 @@ fn interrupted(imds: &Imds, places: &Places, owner: &str, longest: Duration, log
     }
 }
 
-/// A thread without which there is no agent: the process ends with it, and is started
-/// again.
+/// Starts a thread that must never end. If it ends, the process exits, and systemd or kubelet
+/// starts it again.
 fn spawn(work: impl FnOnce() -> Infallible + Send + 'static) {
     struct End;
     impl Drop for End {

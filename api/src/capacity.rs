@@ -1,42 +1,42 @@
-//! Markets that instances are bought from.
+//! Markets of EC2 capacity: spot and on-demand.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which market instances come from.
+/// Market from which instances are taken.
 //
-// It has no default of its own: that of a pool is another one than that of a workspace.
+// The default differs: see `of_pools` and `of_workspaces`.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapacityType {
-    /// Spot only: cheap, and AWS may take it back.
+    /// Spot instances only. They are cheap, and AWS may take them back.
     Spot,
-    /// On demand where no spot offering has capacity.
+    /// Spot instances, and on-demand instances while no spot capacity is available.
     SpotWithFallback,
-    /// On demand only: AWS does not take it back.
+    /// On-demand instances only. AWS does not take them back.
     OnDemand,
 }
 
-/// The market an instance came from.
+/// Market of an instance.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceCapacityType {
-    /// Spot market.
+    /// The spot market.
     Spot,
-    /// On demand.
+    /// On-demand capacity.
     OnDemand,
 }
 
 impl CapacityType {
-    /// A pool's, where it says nothing.
+    /// Default of a `SpotPool`.
     pub(crate) fn of_pools() -> Self {
         Self::Spot
     }
 
-    /// A workspace's, where claim and policy say nothing.
+    /// Default of a workspace, if neither claim nor policy names a market.
     pub(crate) fn of_workspaces() -> Self {
         Self::SpotWithFallback
     }
 
-    /// The word in a manifest.
+    /// The value as manifests spell it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Spot => "Spot",

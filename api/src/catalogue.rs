@@ -1,99 +1,98 @@
-//! The catalogue: the data of the EnvironmentConfig that a policy names.
+//! The catalogue: the data of the EnvironmentConfigs that a policy names.
 //!
-//! It holds what operations change without touching a Composition: images and
-//! networks per region, and the owners' keys.
+//! It holds values that operators change without a change of the Composition: images and networks
+//! by region, keys of owners, and prices.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The `data` of the EnvironmentConfig.
+/// The catalogue, which is the `data` of an EnvironmentConfig.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Catalogue {
-    /// By region, then by the image's key.
+    /// Machine images, by region and then by name.
     #[serde(default)]
     pub images: BTreeMap<String, BTreeMap<String, Image>>,
-    /// By region; a region without an entry uses its default VPC.
+    /// Networks, by region. A region without an entry uses its default VPC.
     #[serde(default)]
     pub networks: BTreeMap<String, Network>,
-    /// By owner.
+    /// SSH keys of owners, by the owner's name.
     #[serde(default)]
     pub owners: BTreeMap<String, Owner>,
-    /// What instance types cost.
+    /// Prices of instance types and flavors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
 }
 
-/// What machines cost.
+/// Prices of machines.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Prices {
-    /// The day that the prices were taken, for example `2026-11-01`.
+    /// Date of the prices, for example `2026-11-01`.
     #[schemars(regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
     pub as_of: String,
-    /// On-demand price in US dollars per hour, by region, then by type.
+    /// On-demand prices in US dollars per hour, by region and then by instance type.
     #[serde(default)]
     pub hourly_usd: BTreeMap<String, BTreeMap<String, f64>>,
-    /// Spot price in US dollars per hour, by region, then by type. A type without one
-    /// counts at its on-demand price.
+    /// Spot prices in US dollars per hour, by region and then by instance type. A type without a
+    /// spot price counts with its on-demand price.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spot_hourly_usd: BTreeMap<String, BTreeMap<String, f64>>,
-    /// Price of a node in the cluster in US dollars per hour, by `WorkspaceFlavor`.
+    /// Prices of one pod in the cluster in US dollars per hour, by `WorkspaceFlavor`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub flavor_hourly_usd: BTreeMap<String, f64>,
 }
 
-/// One machine image.
+/// A machine image.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Image {
-    /// AMI id, immutable: never an alias that moves.
+    /// AMI id. An AMI id never changes its content, unlike an alias.
     pub id: String,
-    /// For people.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// PyTorch as the image brings it.
+    /// PyTorch installation in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pytorch: Option<ImagePytorch>,
-    /// Package index for PyTorch releases that the image does not bring.
+    /// URL of a package index for PyTorch releases that are not in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pytorch_index_url: Option<String>,
 }
 
-/// PyTorch as an image brings it.
+/// PyTorch installation in an image.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImagePytorch {
-    /// The release, for example `2.12.1`.
+    /// PyTorch release, for example `2.12.1`.
     pub version: String,
-    /// The interpreter that imports it, for example `/opt/pytorch/bin/python3`.
+    /// Python interpreter that has PyTorch, for example `/opt/pytorch/bin/python3`.
     pub python: String,
 }
 
-/// Where instances of a region are placed.
+/// Network for the instances of a region.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Network {
-    /// Subnets of one VPC; the default VPC's when empty. An on-demand workspace
-    /// takes the first.
+    /// Subnets of one VPC. Default: the subnets of the default VPC. An on-demand workspace uses the
+    /// first subnet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnet_ids: Vec<String>,
-    /// The VPC of the subnets, where an on-demand workspace needs a security
-    /// group of its own.
+    /// VPC of the subnets. Required if an on-demand workspace needs its own security group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vpc_id: Option<String>,
-    /// Existing security groups to use instead of one per pool.
+    /// Existing security groups to use. Default: one new group for each workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub security_group_ids: Vec<String>,
 }
 
-/// What is known of an owner.
+/// Data of an owner.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Owner {
-    /// OpenSSH public keys, beside those of the claim.
+    /// OpenSSH public keys of the owner, in addition to those of the claim.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub public_keys: Vec<String>,
 }

@@ -1,5 +1,4 @@
-//! A workspace in the cluster: what a claim may say of its pods, and what comes
-//! back.
+//! Workspaces in the cluster: the claim's parameters for pods, and the status of pods.
 
 use std::collections::BTreeMap;
 
@@ -10,156 +9,155 @@ use serde::{Deserialize, Serialize};
 use crate::flavor::{CPU, MEMORY, SharedVolume, Toleration};
 use crate::lifecycle::PodAgent;
 
-/// What a claim changes of its flavor, as far as the flavor lets it.
+/// Changes to the flavor. The flavor's own `overrides` limit each of them.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct FlavorOverrides {
-    /// CPUs of each node: `4`, `1500m`.
+    /// CPUs of each pod, in cores or thousandths: `4`, `1500m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = CPU))]
     pub cpu: Option<String>,
-    /// Memory of each node: `16Gi`.
+    /// Memory of each pod, for example `16Gi`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MEMORY))]
     pub memory: Option<String>,
-    /// GPUs of each node.
+    /// GPUs of each pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 16))]
     pub gpus: Option<i32>,
-    /// Size of `/dev/shm`: `2Gi`.
+    /// Size of `/dev/shm` in each pod, for example `2Gi`. It counts towards `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MEMORY))]
     pub shm_size: Option<String>,
-    /// Another image.
+    /// Container image. It must be one of those that the flavor allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 512),
         regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
     )]
     pub image: Option<String>,
-    /// Whether the pods have their service account's token.
+    /// Whether the pods get the token of their service account.
     #[serde(default)]
     pub service_account_token: bool,
 }
 
-/// Several nodes for one `torchrun`.
+/// Runs the workspace as several pods, for one `torchrun` across all of them.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Distributed {
-    /// How many.
+    /// Number of pods.
     #[schemars(range(min = 1, max = 64))]
     pub nodes: i32,
-    /// GPUs of each one; the flavor's when unset.
+    /// GPUs of each pod. Default: those of the flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 16))]
     pub gpus_per_node: Option<i32>,
 }
 
-/// Where a workspace waits for quota: Kueue's names.
+/// The Kueue queue in which the workspace waits for quota.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceQueue {
-    /// The LocalQueue of the claim's namespace; the policy's when unset.
+    /// Name of the LocalQueue in the claim's namespace. Default: the policy's queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"))]
     pub name: Option<String>,
-    /// The WorkloadPriorityClass; the policy's when unset.
+    /// Name of the WorkloadPriorityClass. Default: the policy's class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"))]
     pub priority_class: Option<String>,
 }
 
-/// What a workspace's pods are made of: chosen when it starts, and kept until it
-/// stops, whatever becomes of claim and flavor meanwhile.
+/// Settings of the workspace's pods. The function chooses them when the workspace starts and keeps
+/// them until it stops, even if the claim or the flavor changes.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenPods {
-    /// The flavor's name.
+    /// Name of the WorkspaceFlavor.
     pub flavor: String,
-    /// How many nodes.
+    /// Number of pods.
     pub nodes: i32,
-    /// Image reference.
+    /// Container image.
     pub image: String,
-    /// OpenCV release of the image.
+    /// OpenCV release in the image.
     pub opencv_version: String,
-    /// PyTorch release of the image.
+    /// PyTorch release in the image.
     pub pytorch_version: String,
-    /// CPUs of each node.
+    /// CPUs of each pod, in cores or thousandths.
     pub cpu: String,
-    /// Memory of each node.
+    /// Memory of each pod.
     pub memory: String,
-    /// GPUs of each node.
+    /// GPUs of each pod.
     pub gpus: i32,
-    /// The extended resource that counts them.
+    /// Extended resource that counts GPUs, for example `nvidia.com/gpu`.
     pub gpu_resource: String,
-    /// Labels that a node must have.
+    /// Labels that a node must have to run the pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Taints that the pods put up with.
+    /// Taints of nodes that the pods tolerate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
-    /// The container runtime, where it is not the default one.
+    /// `RuntimeClass` of the pods; none for the default of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_class_name: Option<String>,
     /// Size of `/dev/shm`.
     pub shm_size: String,
-    /// Volumes that every node sees.
+    /// Volumes that are mounted into every pod.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared_volumes: Vec<SharedVolume>,
-    /// Environment variables of NCCL.
+    /// Environment variables for NCCL.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nccl: BTreeMap<String, String>,
-    /// Whether the pods have their service account's token.
+    /// Whether the pods get the token of their service account.
     #[serde(default)]
     pub service_account_token: bool,
-    /// The agent beside the owner's container; none where nobody asks who uses the
-    /// workspace.
+    /// Agent that reports whether the workspace is used; none if the policy names no agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<PodAgent>,
-    /// Where they wait for quota; none without Kueue.
+    /// Kueue queue in which the pods wait for quota; none if the policy does not use Kueue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<ChosenQueue>,
 }
 
-/// Where pods wait for quota.
+/// The Kueue queue in which pods wait for quota.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenQueue {
-    /// The LocalQueue.
+    /// Name of the LocalQueue.
     pub name: String,
-    /// The WorkloadPriorityClass.
+    /// Name of the WorkloadPriorityClass; none if neither claim nor policy names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_class: Option<String>,
 }
 
-/// One node of a workspace.
+/// Status of one pod of a workspace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeStatus {
-    /// The pod.
+    /// Name of the pod.
     pub name: String,
-    /// Its full DNS name.
+    /// Full DNS name of the pod.
     pub host: String,
-    /// Whether one can log in.
+    /// Whether the pod is ready, so that the owner can log in.
     pub ready: bool,
-    /// Its address, which another start may change.
+    /// IP address of the pod. It may change when the pod starts again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<String>,
-    /// Why it is not ready.
+    /// Why the pod is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// How a workspace stands in its queue, while it waits.
+/// The workspace's position in its Kueue queue while it waits.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueStatus {
-    /// The LocalQueue.
+    /// Name of the LocalQueue.
     pub name: String,
-    /// Its place among those that wait in the same LocalQueue, from 1.
+    /// Position among the workloads that wait in the same LocalQueue, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<i32>,
-    /// What Kueue says.
+    /// Kueue's message about the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

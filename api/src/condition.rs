@@ -1,4 +1,4 @@
-//! Conditions as Crossplane's resources carry them.
+//! Condition types, and conditions as Crossplane's resources carry them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
@@ -8,57 +8,58 @@ use serde::{Deserialize, Serialize};
 pub const READY: &str = "Ready";
 /// The last reconcile succeeded.
 pub const SYNCED: &str = "Synced";
-/// The last attempt to start an instance succeeded; its reason is the error's
-/// class otherwise.
+/// The last attempt to launch an instance succeeded. If it failed, the reason is the class of the
+/// error.
 pub const LAUNCHED: &str = "Launched";
-/// The workspace's instance runs.
+/// The workspace has running compute: an instance on EC2, or its pods in the cluster.
 pub const COMPUTE_READY: &str = "ComputeReady";
-/// The workspace stops within half an hour, unless somebody does something.
+/// The workspace stops within half an hour, unless its owner uses it or extends its run.
 pub const STOP_SCHEDULED: &str = "StopScheduled";
-/// The owner's budget has room for the workspace's run.
+/// The owner's budget covers the run of the workspace.
 pub const WITHIN_BUDGET: &str = "WithinBudget";
-/// Kueue has quota for the workspace's pods.
+/// Kueue has admitted the workspace's pods: the queue has quota for them.
 pub const ADMITTED: &str = "Admitted";
 /// The workspace's home volume is attached to its instance.
 pub const HOME_READY: &str = "HomeReady";
-/// upjet's: the last create, update or delete that it ran in the background.
+/// Condition of upjet's providers: result of the last create, update or delete that the provider
+/// ran in the background.
 pub const LAST_ASYNC_OPERATION: &str = "LastAsyncOperation";
 
-/// One observation of a resource's state, unique by `type`.
+/// One aspect of a resource's state. Each `type` occurs once.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// What was observed, for example `Ready`.
+    /// Name of the condition, for example `Ready`.
     #[serde(rename = "type")]
     pub type_: String,
     /// `True`, `False` or `Unknown`.
     pub status: ConditionStatus,
-    /// A constant, machine-readable word for the last transition.
+    /// Machine-readable reason of the status: one word.
     pub reason: String,
-    /// For people: the object, the field and the next step. Carries no time
-    /// and no counter, so that it changes only when its meaning does.
+    /// Explanation for people: the object, the field and the next step. It holds no counter and no
+    /// time except deadlines, so it changes only when its meaning changes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// When `status` last changed.
     pub last_transition_time: Time,
-    /// The `metadata.generation` that was observed.
+    /// The `metadata.generation` of the resource that the condition is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
 
-/// Kubernetes' three-valued truth.
+/// Status of a condition.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// Nobody can tell.
+    /// It is not known whether the condition holds.
     Unknown,
 }
 
 impl ConditionStatus {
-    /// The word in a manifest.
+    /// The status as manifests spell it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -76,11 +77,11 @@ impl From<bool> for ConditionStatus {
 
 /// A status that carries conditions.
 pub trait Conditioned {
-    /// They, in any order.
+    /// The conditions, in no particular order.
     fn conditions(&self) -> &[Condition];
 }
 
-/// The condition of a type, where there is one.
+/// Finds the condition of a type; none if the resource does not have it.
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == type_)
 }

@@ -1,4 +1,4 @@
-//! What workspaces cost, and what their owners may spend.
+//! Cost of workspaces, and budgets of their owners.
 
 use std::collections::BTreeMap;
 
@@ -6,160 +6,161 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a workspace costs: its machines, by the catalogue's prices. Amounts are counted
-/// in quarters of an hour, and at each start, stop and change of machines.
+/// Cost of a workspace's machines, by the prices of the catalogue. The function updates the amounts
+/// every quarter of an hour, and at each start, stop and change of machines.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct CostStatus {
-    /// US dollars per hour of what runs; 0 where nothing does.
+    /// US dollars per hour of the running machines; 0 while none runs.
     pub hourly_usd: f64,
-    /// US dollars of this calendar month (UTC), of every run in it.
+    /// US dollars in this calendar month (UTC) so far, over all runs.
     pub so_far_usd: f64,
-    /// US dollars of this month as they will be when it stops next; at the end of the
-    /// month where nothing stops it.
+    /// US dollars in this month until the next stop, or until the end of the month if no stop is
+    /// planned.
     pub projected_usd: f64,
-    /// The day of the catalogue's prices.
+    /// Date of the catalogue's prices.
     pub as_of: String,
-    /// Where the price comes from.
+    /// Source of the price.
     pub source: CostSource,
-    /// The month, for example `2026-11`.
+    /// The calendar month, for example `2026-11`.
     pub month: String,
-    /// US dollars of this month before `since`.
+    /// US dollars in this month before `since`.
     #[serde(default)]
     pub earlier_usd: f64,
-    /// Since when it has cost `hourlyUsd`; none while nothing runs.
+    /// Since when the price has been `hourlyUsd`. Unset while no machine runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
-    /// Until when `soFarUsd` counts; none while nothing runs.
+    /// Time up to which `soFarUsd` counts. Unset while no machine runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed_until: Option<Time>,
-    /// What it asks of its owner's budget, where the policy has budgets.
+    /// Request to the owner's budget, if the policy uses budgets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<BudgetRequest>,
 }
 
-/// Where a price comes from.
+/// Source of a price.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostSource {
-    /// The catalogue.
+    /// The price in the catalogue.
     Catalogue,
-    /// EC2's spot price, as the `SpotPool` shows it.
+    /// The spot price of EC2, from the status of the `SpotPool`.
     SpotPrice,
 }
 
-/// What a workspace asks of its owner's budget: what a run may still cost.
+/// Request of a workspace to its owner's budget: the remaining cost of a run.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetRequest {
-    /// When it was made: it tells one run's request from another's.
+    /// When the request was made. Each run has its own request with its own time.
     pub made_at: Time,
-    /// US dollars until then, beside what was spent.
+    /// US dollars that the run may still cost until `until`, in addition to `soFarUsd`.
     pub usd: f64,
-    /// US dollars per hour at most.
+    /// Highest price of the run in US dollars per hour.
     pub hourly_usd: f64,
-    /// When the run ends; the end of the month where nothing ends it.
+    /// End of the run, or end of the month if the run has no end.
     pub until: Time,
-    /// Whether nothing ends it, so that it asks again in the next month.
+    /// Whether the run has no end. It then requests the cost of each new month.
     #[serde(default)]
     pub without_end: bool,
-    /// Whether a machine runs already.
+    /// Whether a machine is already running.
     #[serde(default)]
     pub running: bool,
 }
 
-/// Budgets, in the policy of workspaces.
+/// Budgets in the policy of workspaces.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BudgetPolicy {
-    /// Whether owners need a `DevUser` with a budget. Otherwise those who have none may
-    /// spend without a limit.
+    /// Whether owners need a `DevUser` with a budget. If false, owners without a budget have no
+    /// limit.
     #[serde(default)]
     pub require_budget: bool,
 }
 
-/// Budgets, in the policy of users: which workspaces count.
+/// Budgets in the policy of users: which workspaces count.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UserBudgetPolicy {
-    /// The kind of composite that workspaces are.
+    /// Kind of the workspace composites.
     #[serde(default)]
     pub kind: WorkspaceKind,
-    /// Those in every namespace that name the user as their owner, instead of those in
-    /// the user's own namespace only. Each user then hears of every workspace.
+    /// Whether workspaces in all namespaces count that name the user as owner. If false, only those
+    /// in the user's own namespace count. If true, a change of any workspace triggers a reconcile
+    /// of every user.
     #[serde(default)]
     pub everywhere: bool,
 }
 
-/// A kind of composite.
+/// Kind of the workspace composites.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorkspaceKind {
-    /// That of claims, of `configuration-gpu-workspaces`.
+    /// Cluster-scoped composites with claims, of `configuration-gpu-workspaces`.
     #[default]
     GpuDevWorkspace,
-    /// The namespaced one, of `configuration-gpu-workspaces-namespaced`.
+    /// Namespaced composites, of `configuration-gpu-workspaces-namespaced`.
     GpuDevWorkspaceClaim,
 }
 
-/// What became of a user's budget.
+/// State of a user's budget.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetStatus {
-    /// The month, for example `2026-11`.
+    /// The calendar month, for example `2026-11`.
     pub month: String,
-    /// The budget in US dollars.
+    /// Budget in US dollars.
     #[serde(rename = "monthlyUSD")]
     pub monthly_usd: f64,
-    /// US dollars spent, by workspaces that are gone as well.
+    /// US dollars spent, including workspaces that are deleted.
     pub spent_usd: f64,
     /// US dollars that granted runs may still cost.
     pub reserved_usd: f64,
-    /// US dollars spent by workspaces that are gone.
+    /// US dollars spent by workspaces that are deleted.
     #[serde(default)]
     pub gone_usd: f64,
-    /// Which namespace's workspaces count; unset: every one's.
+    /// Namespace whose workspaces count. Unset: all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Runs that may be started, by namespace and name of their composite.
+    /// Runs that may start, by `namespace/name` of the composite.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grants: BTreeMap<String, Grant>,
     /// Grants that become valid within seconds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub offers: BTreeMap<String, Grant>,
-    /// What each workspace spent this month.
+    /// Spending of each workspace in this month, by `namespace/name` of the composite.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub workspaces: BTreeMap<String, WorkspaceAccount>,
 }
 
-/// A run that may be started.
+/// Permission to start a run.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Grant {
-    /// The request that it answers.
+    /// `madeAt` of the request that this grant answers.
     pub made_at: Time,
-    /// US dollars that its workspace may have spent of the budget by then, those of
-    /// earlier runs of the month included.
+    /// US dollars that the workspace may have spent in this month by `until`, including its earlier
+    /// runs.
     pub usd: f64,
-    /// US dollars per hour at most.
+    /// Highest price of the run in US dollars per hour.
     pub hourly_usd: f64,
-    /// Until when.
+    /// When the grant ends.
     pub until: Time,
-    /// When it was offered.
+    /// When the run was first offered. Set for offers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered_at: Option<Time>,
 }
 
-/// What a workspace spent.
+/// Spending of a workspace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceAccount {
-    /// The composite's UID.
+    /// UID of the composite.
     pub uid: String,
-    /// US dollars this month.
+    /// US dollars in this month.
     pub usd: f64,
-    /// US dollars per hour of what runs.
+    /// US dollars per hour of the running machines.
     #[serde(default)]
     pub hourly_usd: f64,
-    /// Until when that counts.
+    /// Time up to which `usd` counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed_until: Option<Time>,
 }

@@ -1,4 +1,4 @@
-//! `DevUser`: a person with a namespace of their own, and the policy for it.
+//! `DevUser`: a person with a namespace of their own, and the policy for users.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::home::HomePolicy;
 use crate::policy::BehaviourVersion;
 use crate::workspace::PUBLIC_KEY;
 
-/// A person who has workspaces. Its name is the `owner` of their claims.
+/// A person who has workspaces. The name of the `DevUser` is the `owner` of their claims.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "platform.acme.io",
@@ -22,21 +22,23 @@ use crate::workspace::PUBLIC_KEY;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DevUserSpec {
-    /// Who they are to Kubernetes; the User of the same name when empty.
+    /// Subjects in Kubernetes' access control that get the owner's permissions. Default: the User
+    /// with the name of the `DevUser`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub subjects: Vec<UserSubject>,
-    /// OpenSSH public keys, for every workspace of theirs.
+    /// OpenSSH public keys that may log in to all workspaces of this person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 10),
         inner(length(max = 1024), regex(pattern = PUBLIC_KEY))
     )]
     pub public_keys: Vec<String>,
-    /// The namespace's quota, each entry instead of the policy's.
+    /// Quota of the namespace (`spec.hard` of a `ResourceQuota`). An entry here replaces the same
+    /// entry of the policy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quota: BTreeMap<String, String>,
-    /// What their workspaces may cost.
+    /// Budget for the workspaces of this person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
 }
@@ -45,126 +47,127 @@ pub struct DevUserSpec {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct UserSubject {
-    /// What it is.
+    /// `User` or `Group`.
     pub kind: SubjectKind,
-    /// Its name, for example that of single sign-on.
+    /// Name of the subject, for example the user name from single sign-on.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
 
-/// What a subject is.
+/// Kind of a subject.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubjectKind {
-    /// A person.
+    /// One user.
     User,
-    /// Several people.
+    /// A group of users.
     Group,
 }
 
-/// What workspaces may cost.
+/// Budget for workspaces.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Budget {
-    /// US dollars in a calendar month, UTC.
+    /// US dollars per calendar month (UTC).
     #[serde(rename = "monthlyUSD")]
     #[schemars(range(min = 0.0))]
     pub monthly_usd: f64,
 }
 
-/// What came of it.
+/// Status of a `DevUser`.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DevUserStatus {
-    /// The namespace.
+    /// Name of the user's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Whether its deletion is refused, because homes or workspaces would go with it.
+    /// Whether Crossplane refuses to delete the `DevUser`, because the homes in the namespace would
+    /// be deleted too.
     #[serde(default)]
     pub protected: bool,
-    /// The homes in the namespace.
+    /// Names of the homes (`PersistentVolumeClaim`s) in the namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub homes: Vec<String>,
-    /// What became of the budget.
+    /// State of the budget: spent, reserved and granted amounts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
-    /// Why it is not ready, or what keeps it from being deleted.
+    /// Why the `DevUser` is not ready, or why it cannot be deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// What the platform team decides for every `DevUser` of a Composition.
+/// Policy of the platform team for every `DevUser` of a Composition.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DevUserPolicy {
-    /// `workspace.fn.platform.acme.io/v1alpha1`.
+    /// Always `workspace.fn.platform.acme.io/v1alpha1`.
     pub api_version: String,
-    /// `DevUserPolicy`.
+    /// Always `DevUserPolicy`.
     pub kind: String,
-    /// Ignored; some tools want an object's metadata.
+    /// Ignored. It is allowed because some tools require metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::policy::any_object")]
     pub metadata: Option<serde_json::Value>,
-    /// The rendering that this Composition is written for.
+    /// Version of the function's behaviour that this Composition uses.
     pub behaviour_version: BehaviourVersion,
-    /// What comes before a user's name in that of their namespace.
+    /// Prefix of the namespace's name. The user's name follows it.
     #[serde(default = "default_namespace_prefix")]
     #[schemars(length(min = 1, max = 16), regex(pattern = r"^[a-z0-9][a-z0-9-]*$"))]
     pub namespace_prefix: String,
-    /// The label of the Namespace that names its owner; workspaces' policies bind
-    /// owners to it (`ownerBinding.namespaceLabel`).
+    /// Label of the Namespace whose value is the owner. Use the same label in the policy of
+    /// workspaces (`ownerBinding.namespaceLabel`).
     #[serde(default = "default_owner_label")]
     #[schemars(length(min = 1, max = 317))]
     pub owner_label: String,
-    /// Further labels of the Namespace, for example Kueue's opt-in or the level
-    /// of Pod Security.
+    /// Additional labels of the Namespace, for example to enable Kueue or to set the level of Pod
+    /// Security.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub namespace_labels: BTreeMap<String, String>,
-    /// The `ClusterRole` that owners have in their namespace.
+    /// `ClusterRole` that users get in their own namespace. The platform team installs it.
     #[serde(default = "default_owner_role")]
     #[schemars(length(min = 1, max = 253))]
     pub owner_role: String,
-    /// `spec.hard` of the namespace's `ResourceQuota`; none when empty.
+    /// Quota of each namespace (`spec.hard` of a `ResourceQuota`). Default: no quota.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quota: BTreeMap<String, String>,
-    /// What containers get that say nothing: the namespace's `LimitRange`.
+    /// Default resources of containers that name none (a `LimitRange` in the namespace).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_defaults: Option<ContainerDefaults>,
-    /// The namespace's queue. Unset: Kueue is not used.
+    /// Kueue queue of the namespace. Default: Kueue is not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<UserQueue>,
-    /// Which workspaces count towards a user's `spec.budget`. Unset: it is not enforced.
+    /// Which workspaces count towards `spec.budget` of a user. Default: budgets are not enforced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<UserBudgetPolicy>,
-    /// What becomes of homes when a user is deleted.
+    /// What happens to homes when a user is deleted.
     #[serde(default)]
     pub home: HomePolicy,
-    /// Longest time in seconds until the function looks again.
+    /// Longest time until the next reconcile, in seconds.
     #[serde(default = "default_refresh_seconds")]
     #[schemars(range(min = 10, max = 86400))]
     pub refresh_seconds: u32,
 }
 
-/// What containers get that say nothing of it themselves.
+/// Default resources of containers that name none.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContainerDefaults {
-    /// What they ask for: `cpu`, `memory`.
+    /// Default requests, for example of `cpu` and `memory`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: BTreeMap<String, String>,
-    /// What they may use at most. A limit of `cpu` here would be one for workspaces,
-    /// which say nothing of it, and refuse those that ask for more.
+    /// Default limits. Do not set `cpu`: workspaces set no CPU limit, so the default would limit
+    /// them, and Kubernetes would refuse pods that request more.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
 }
 
-/// A namespace's queue of Kueue.
+/// The Kueue queue of a namespace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UserQueue {
-    /// The `LocalQueue`'s name.
+    /// Name of the LocalQueue.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// The `ClusterQueue` whose quota it draws on.
+    /// Name of the ClusterQueue that provides the quota.
     #[schemars(length(min = 1, max = 253))]
     pub cluster_queue: String,
 }

@@ -1,4 +1,4 @@
-//! `SpotLease`: one instance of a pool, for somebody alone.
+//! `SpotLease`: exclusive use of one instance of a pool.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
@@ -10,9 +10,8 @@ use crate::condition::{Condition, Conditioned};
 use crate::managed::{LocalSecretReference, ManagementAction, all_actions};
 use crate::pool::PoolNotice;
 
-/// Takes an instance that runs already out of a pool of the same namespace, for as
-/// long as the lease exists. Nobody gets that instance afterwards: it ends with the
-/// lease.
+/// Takes a running instance of a pool in the same namespace for as long as the lease exists. The
+/// provider ends the instance with the lease, so no other lease gets it afterwards.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "gpu.platform.acme.io",
@@ -36,35 +35,35 @@ use crate::pool::PoolNotice;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SpotLeaseSpec {
-    /// What the provider may do; `["*"]` is everything. Without `Delete` the instance
-    /// outlives the lease.
+    /// Actions that the provider may take in EC2. `["*"]` allows all of them. Without `Delete` the
+    /// instance keeps running after the lease is deleted.
     #[serde(default = "all_actions")]
     pub management_policies: Vec<ManagementAction>,
-    /// Where to write the instance's address: `endpoint`, `port`, `addresses`,
-    /// `privateAddresses`, `ssh` and `instanceIds`.
+    /// Secret to which the provider writes the address of the instance. Its keys are `endpoint`,
+    /// `port`, `addresses`, `privateAddresses`, `ssh` and `instanceIds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_connection_secret_to_ref: Option<LocalSecretReference>,
-    /// What is leased, and to whom.
+    /// The pool to lease from, and the lessee.
     pub for_provider: SpotLeaseParameters,
 }
 
-/// What is leased, and to whom.
+/// The pool to lease from, and the lessee.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SpotLeaseParameters {
-    /// The pool, in the lease's namespace. Immutable.
+    /// Pool in the lease's namespace. Immutable.
     #[x_kube(validation = Rule::new("self == oldSelf").message("poolRef is immutable: make another lease"))]
     pub pool_ref: PoolReference,
-    /// Whose instance it is: lower-case letters, digits, `.`, `_` and `-`. Immutable:
-    /// what somebody had is not for anybody else.
+    /// Owner of the instance: lower-case letters, digits, `.`, `_` and `-`. Immutable: an instance
+    /// is never passed on to another owner.
     #[schemars(
         length(max = 63),
         regex(pattern = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
     )]
     #[x_kube(validation = Rule::new("self == oldSelf").message("owner is immutable: make another lease"))]
     pub owner: String,
-    /// OpenSSH public keys that may log in, without comments. The instance reads them
-    /// from its tags, which take no longer ones: no RSA.
+    /// OpenSSH public keys that may log in, without comments. The instance reads them from its
+    /// tags. RSA keys are too long for a tag.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 5),
@@ -76,33 +75,34 @@ pub struct SpotLeaseParameters {
         )
     )]
     pub authorized_keys: Vec<String>,
-    /// Seconds from the lease's creation to its end; the pool may allow fewer.
+    /// Seconds from the lease's creation to its end. The pool may set a lower limit. Default: the
+    /// limit of the pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 31_536_000))]
     pub lifetime_seconds: Option<i32>,
 }
 
-/// A pool of the same namespace.
+/// Reference to a pool in the same namespace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct PoolReference {
-    /// Its name.
+    /// Name of the pool.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
 
-/// What became of the lease.
+/// Status of a lease.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SpotLeaseStatus {
-    /// `Ready` and `Synced`.
+    /// Conditions `Ready` and `Synced`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
-    /// The value of the annotation `crossplane.io/reconcile-requested-at` that
-    /// was followed last.
+    /// Last value of the annotation `crossplane.io/reconcile-requested-at` that the provider has
+    /// handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
-    /// The leased instance, as the pool's status shows it.
+    /// The leased instance, as the status of the pool shows it.
     #[serde(default)]
     pub at_provider: SpotLeaseObservation,
 }
@@ -117,19 +117,19 @@ impl Conditioned for SpotLeaseStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SpotLeaseObservation {
-    /// EC2's instance id.
+    /// Instance id in EC2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_id: Option<String>,
-    /// Its type.
+    /// Instance type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_type: Option<String>,
-    /// Its availability zone.
+    /// Availability zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// The market it came from.
+    /// Market: `Spot` or `OnDemand`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_type: Option<InstanceCapacityType>,
-    /// EC2's instance state, for example `running`.
+    /// Instance state in EC2, for example `running`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// Public IPv4 address.
@@ -138,10 +138,10 @@ pub struct SpotLeaseObservation {
     /// Private IPv4 address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_ip: Option<String>,
-    /// What AWS announced about it.
+    /// Announcement of AWS about the instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<PoolNotice>,
-    /// When the lease ends, and the instance with it.
+    /// When the lease ends. The provider then ends the instance too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
 }

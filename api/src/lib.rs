@@ -1,4 +1,4 @@
-//! Every API type of GPU workspaces, and nothing else.
+//! All API types of GPU workspaces.
 //!
 //! | group | kinds | who writes them |
 //! |---|---|---|
@@ -33,7 +33,7 @@ pub mod workspace;
 pub const WORKSPACE_GROUP: &str = "platform.acme.io";
 /// API group of the managed resources and their configuration.
 pub const POOL_GROUP: &str = "gpu.platform.acme.io";
-/// API group of the function's inputs; never served by an API server.
+/// API group of the function's inputs. No API server serves it.
 pub const POLICY_GROUP: &str = "workspace.fn.platform.acme.io";
-/// The one version of all groups.
+/// The version of all API groups.
 pub const VERSION: &str = "v1alpha1";

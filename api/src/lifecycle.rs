@@ -1,5 +1,4 @@
-//! When a workspace runs: what a claim may say of it, what a platform team allows,
-//! and what came of it.
+//! Lifecycle of a workspace: the claim's parameters, the policy's limits, and the status.
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -7,77 +6,77 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A length of time: whole seconds, minutes, hours and days, as in `90m`, `1d12h`.
+/// A duration: whole seconds, minutes, hours and days, for example `90m` or `1d12h`.
 pub(crate) const DURATION: &str = r"^([0-9]{1,5}[smhd]){1,4}$";
 
-/// An annotation of a claim: the time until which its workspace may run beyond its
-/// `maxLifetime`, as in `2026-11-24T18:00:00Z`. The policy caps it.
+/// Annotation of a claim: the time until which the workspace may run beyond its `maxLifetime`, for
+/// example `2026-11-24T18:00:00Z`. The policy limits the extension.
 pub const EXTEND_UNTIL: &str = "platform.acme.io/extend-until";
-/// An annotation of a claim that starts a workspace again which stopped by itself.
-/// Any value does that was not there when it stopped.
+/// Annotation of a claim: a new value starts a workspace again that stopped because it was idle or
+/// because its lifetime was over. The value that was there when the workspace stopped has no
+/// effect.
 pub const RESUME: &str = "platform.acme.io/resume";
 
 /// When a workspace runs.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceLifecycle {
-    /// Whether it is to run. A stopped workspace keeps its home.
+    /// Desired state: `Running` or `Stopped`. A stopped workspace keeps its home.
     #[serde(default)]
     pub state: WorkspaceState,
-    /// How long it runs at most after each start, for example `72h`; the policy's
-    /// when unset. Then it stops, and keeps its home.
+    /// Longest run after each start, for example `72h`. Then the workspace stops and keeps its
+    /// home. Default: the policy's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub max_lifetime: Option<String>,
-    /// How long nobody uses it before it stops, for example `2h`; the policy's when
-    /// unset.
+    /// Longest time without use before the workspace stops, for example `2h`. Default: the policy's
+    /// value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub stop_after_idle: Option<String>,
-    /// How long it is stopped before what is left of it goes, for example `30d`; the
-    /// policy's when unset. What becomes of its home is the policy's to say.
+    /// Time after a stop until the rest of the workspace is deleted, for example `30d`. The policy
+    /// decides whether the home is deleted too. Default: the policy's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub delete_after_stopped: Option<String>,
 }
 
-/// Whether a workspace is to run.
+/// Whether a workspace runs.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorkspaceState {
-    /// It runs.
+    /// The workspace runs.
     #[default]
     Running,
-    /// It does not, and keeps its home.
+    /// The workspace does not run. Its home is kept.
     Stopped,
 }
 
-/// How long workspaces run, as the platform team has it.
+/// The platform team's limits for the lifecycle of workspaces.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LifecyclePolicy {
-    /// Longest run. Unset: without an end, unless the claim names one.
+    /// Longest run. Default: no limit, unless the claim sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lifetime: Option<DurationBounds>,
-    /// Longest time that nobody uses it. Unset: idle workspaces run on, unless the
-    /// claim says otherwise.
+    /// Longest time without use before a workspace stops. Default: idle workspaces keep running,
+    /// unless the claim sets a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_after_idle: Option<DurationBounds>,
-    /// Longest time that it is stopped. Unset: for ever, unless the claim says
-    /// otherwise.
+    /// Longest time that a workspace stays stopped before the rest of it is deleted. Default: it is
+    /// never deleted, unless the claim sets a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delete_after_stopped: Option<DurationBounds>,
-    /// How far the annotation `platform.acme.io/extend-until` may move the end of a
-    /// run at most. Unset: not at all.
+    /// Longest extension of a run with the annotation `platform.acme.io/extend-until`. Default: no
+    /// extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub max_extension: Option<String>,
-    /// The age from which a report of an agent says nothing any more, so that the
-    /// workspace counts as active.
+    /// Age at which an agent's report is too old to use. The workspace then counts as active.
     #[serde(default = "default_stale_after")]
     #[schemars(regex(pattern = DURATION))]
     pub stale_after: String,
-    /// The agent that instances install. Unset: none, and nothing is known of who
-    /// uses them.
+    /// Agent that instances install. Default: no agent, so it is not known whether instances are
+    /// used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentPolicy>,
 }
@@ -95,31 +94,32 @@ impl Default for LifecyclePolicy {
     }
 }
 
-/// What a claim gets that says nothing, and the most that it may ask for.
+/// Default and maximum of a duration in claims.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DurationBounds {
-    /// That of claims that name none; `maximum` when unset.
+    /// Duration for claims that set none. Default: `maximum`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub default: Option<String>,
-    /// The longest that a claim may ask for; any when unset.
+    /// Longest duration that a claim may set. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DURATION))]
     pub maximum: Option<String>,
 }
 
-/// Where instances get their agent from.
+/// Where instances download the agent.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentPolicy {
-    /// Where the program is. Instances have to reach it without credentials.
+    /// URL of the program. Instances download it without credentials.
     #[schemars(
         length(max = 512),
         regex(pattern = r"^https?://[A-Za-z0-9._~:/?&=%@+-]+$")
     )]
     pub url: String,
-    /// The SHA-256 of the program, in hexadecimal digits; another one is not run.
+    /// SHA-256 of the program, in hexadecimal digits. An instance does not run a program with
+    /// another hash.
     #[schemars(regex(pattern = r"^[0-9a-f]{64}$"))]
     pub sha256: String,
     /// Seconds between two reports.
@@ -132,7 +132,7 @@ pub struct AgentPolicy {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodAgent {
-    /// Its image.
+    /// Container image of the agent.
     #[schemars(
         length(min = 1, max = 512),
         regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
@@ -144,105 +144,105 @@ pub struct PodAgent {
     pub report_seconds: u32,
 }
 
-/// Where a workspace stands in its life.
+/// Start, stop and deletion times of a workspace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct LifecycleStatus {
-    /// When this run began: the first time that its machine was seen.
+    /// When this run began: the time at which the function first saw a machine or pod of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When it stops, as far as that is known.
+    /// When the workspace stops next, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops_at: Option<Time>,
-    /// Why it stops then.
+    /// Reason of the next stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops_because: Option<StopReason>,
-    /// Since when it has been stopped.
+    /// Since when the workspace has been stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<Time>,
-    /// Why it was stopped.
+    /// Reason of the last stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_because: Option<StopReason>,
-    /// When what is left of it goes.
+    /// When the rest of the stopped workspace will be deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletes_at: Option<Time>,
-    /// Since when what was left of it has been gone.
+    /// When the rest of the stopped workspace was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Time>,
-    /// The value of the annotation `platform.acme.io/resume` that was followed last,
-    /// or was there when the workspace stopped.
+    /// Last value of the annotation `platform.acme.io/resume` that the function has handled, or the
+    /// value at the time of the stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
 }
 
-/// Why a workspace stops.
+/// Reason of a stop.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// The claim says so.
+    /// The claim says `state: Stopped`.
     State,
-    /// Nobody used it.
+    /// The workspace was not used for `stopAfterIdle`.
     Idle,
-    /// It ran as long as it may.
+    /// The run reached its longest lifetime.
     MaxLifetime,
 }
 
-/// Who uses a workspace, as far as that is known.
+/// Use of a workspace, as its agent reports it.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityStatus {
-    /// What follows from the sources. Only `Idle` leads to a stop.
+    /// Result of all sources together. Only `Idle` leads to a stop.
     pub verdict: ActivityVerdict,
-    /// Why, for people.
+    /// Explanation of the verdict, for people.
     pub message: String,
-    /// When somebody last used it.
+    /// When the workspace was last used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_active: Option<Time>,
-    /// When a stop becomes eligible, if nobody uses it until then.
+    /// When the workspace may be stopped if it stays idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eligible_at: Option<Time>,
-    /// What each source says.
+    /// Result of each source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<ActivitySource>,
 }
 
-/// What follows from the sources.
+/// Result of all sources together.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActivityVerdict {
-    /// Somebody uses it.
+    /// The workspace is in use.
     Active,
-    /// Nobody does.
+    /// The workspace is not in use.
     Idle,
-    /// Nobody knows, so it counts as active.
+    /// It is not known whether the workspace is in use. It counts as active.
     Unknown,
 }
 
-/// What one source says.
+/// Result of one source of activity.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ActivitySource {
-    /// `ssh`, `job`, `gpu` or `kernel`.
+    /// Name of the source: `ssh`, `job`, `gpu` or `kernel`.
     pub name: String,
-    /// What it says.
+    /// Whether the source shows use.
     pub state: SignState,
-    /// Its last sign of use.
+    /// When the source last showed use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_active: Option<Time>,
 }
 
-/// What a source says, in status.
+/// Whether a source shows use.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignState {
-    /// It is in use.
+    /// The source shows use.
     Active,
-    /// It is not.
+    /// The source shows no use.
     Idle,
-    /// The machine has no such source.
+    /// The machine does not have this source, for example no GPU.
     Absent,
-    /// It could not be looked at.
+    /// The agent could not read the source.
     Unknown,
 }
 
-/// A length of time as claims and policies write it; none where it is none, or longer
+/// Parses a duration as claims and policies write it. Returns none for another format and for more
 /// than a hundred years.
 pub fn duration(text: &str) -> Option<SignedDuration> {
     const LONGEST: i64 = 100 * 366 * 86_400;
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time_are_what_people_mean() {
+    fn a_duration_is_parsed_and_wrong_formats_are_refused() {
         let seconds = |text| duration(text).map(|length| length.as_secs());
         assert_eq!(seconds("90m"), Some(5_400));
         assert_eq!(seconds("1d12h"), Some(129_600));

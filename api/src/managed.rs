@@ -1,6 +1,5 @@
-//! What every managed resource's spec carries beside `forProvider`, and what
-//! every provider configuration and its usages carry, as Crossplane defines it
-//! for namespaced managed resources.
+//! Fields that Crossplane defines for namespaced managed resources: beside `forProvider` in their
+//! specs, in provider configurations, and in provider configuration usages.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -8,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::condition::{Condition, Conditioned};
 
-/// Which configuration, and so which credentials, a managed resource uses.
+/// Reference to the provider configuration that a managed resource uses.
 #[derive(
     Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord,
 )]
 pub struct ProviderConfigReference {
-    /// `ClusterProviderConfig`, or `ProviderConfig` of the resource's namespace.
+    /// `ClusterProviderConfig`, or `ProviderConfig` in the resource's own namespace.
     pub kind: ProviderConfigKind,
-    /// The configuration's name.
+    /// Name of the configuration.
     #[schemars(length(min = 1))]
     pub name: String,
 }
@@ -29,19 +28,19 @@ impl Default for ProviderConfigReference {
     }
 }
 
-/// The two kinds of provider configuration.
+/// Kind of a provider configuration.
 #[derive(
     Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord,
 )]
 pub enum ProviderConfigKind {
-    /// Usable from every namespace.
+    /// Managed resources in every namespace may use it.
     ClusterProviderConfig,
-    /// Usable from its own namespace.
+    /// Managed resources in its own namespace may use it.
     ProviderConfig,
 }
 
 impl ProviderConfigKind {
-    /// The kind's name in manifests and labels.
+    /// The name of the kind, as in manifests and labels.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ClusterProviderConfig => "ClusterProviderConfig",
@@ -50,23 +49,23 @@ impl ProviderConfigKind {
     }
 }
 
-/// One thing that Crossplane may do to the external resource.
+/// An action that the provider may take on the external resource.
 #[derive(
     Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord,
 )]
 pub enum ManagementAction {
-    /// All of them.
+    /// All actions.
     #[serde(rename = "*")]
     All,
-    /// Read it into status.
+    /// Read the external resource into status.
     Observe,
-    /// Create it when it is missing.
+    /// Create the external resource if it does not exist.
     Create,
-    /// Bring it in line with the spec.
+    /// Update the external resource to match the spec.
     Update,
-    /// Delete it with the managed resource.
+    /// Delete the external resource with the managed resource.
     Delete,
-    /// Fill unset spec fields from it.
+    /// Fill unset fields of the spec from the external resource.
     LateInitialize,
 }
 
@@ -75,23 +74,22 @@ pub fn all_actions() -> Vec<ManagementAction> {
     vec![ManagementAction::All]
 }
 
-/// Names the Secret, in the resource's namespace, that tells how the external
-/// resource is reached.
+/// Reference to the connection Secret, in the resource's own namespace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct LocalSecretReference {
-    /// The Secret's name.
+    /// Name of the Secret.
     #[schemars(length(min = 1))]
     pub name: String,
 }
 
-/// Who uses the configuration.
+/// Status of a provider configuration.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct ProviderConfigStatus {
-    /// Managed resources that use this configuration. While there are any, its
-    /// deletion waits.
+    /// Number of managed resources that use this configuration. Its deletion waits until the number
+    /// is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<i64>,
-    /// `Terminating` while a deletion waits for users.
+    /// Condition `Terminating` while the deletion waits for users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -103,14 +101,14 @@ impl Conditioned for ProviderConfigStatus {
     }
 }
 
-/// A resource of the usage's namespace.
+/// Reference to a resource in the same namespace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceReference {
-    /// Its API version.
+    /// API version of the resource.
     pub api_version: String,
-    /// Its kind.
+    /// Kind of the resource.
     pub kind: String,
-    /// Its name.
+    /// Name of the resource.
     pub name: String,
 }

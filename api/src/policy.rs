@@ -1,8 +1,8 @@
-//! `WorkspacePolicy`: the function's input, in a Composition.
+//! `WorkspacePolicy`: the function's input in a Composition of workspaces.
 //!
-//! A Composition's revision pins it, so a changed policy reaches workspaces by
-//! the Composition's update policy. Crossplane neither installs its schema nor
-//! checks it at admission: the function refuses unknown fields itself.
+//! The policy is part of a revision of the Composition, so a changed policy reaches workspaces by
+//! their Composition update policy. Crossplane neither installs the schema of an input nor checks
+//! the input at admission. The function checks it and refuses unknown fields.
 
 use std::collections::BTreeMap;
 
@@ -16,95 +16,94 @@ use crate::home::HomePolicy;
 use crate::lifecycle::{LifecyclePolicy, PodAgent};
 use crate::managed::ProviderConfigReference;
 
-/// What the platform team decides for every workspace of a Composition.
+/// Policy of the platform team for every workspace of a Composition.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkspacePolicy {
-    /// `workspace.fn.platform.acme.io/v1alpha1`.
+    /// Always `workspace.fn.platform.acme.io/v1alpha1`.
     pub api_version: String,
-    /// `WorkspacePolicy`.
+    /// Always `WorkspacePolicy`.
     pub kind: String,
-    /// Ignored; some tools want an object's metadata.
+    /// Ignored. It is allowed because some tools require metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_object")]
     pub metadata: Option<serde_json::Value>,
-    /// The rendering that this Composition is written for; a later function
-    /// renders it the same way.
+    /// Version of the function's behaviour that this Composition uses. Later releases of the
+    /// function render a version unchanged.
     pub behaviour_version: BehaviourVersion,
-    /// The EnvironmentConfigs with images, networks, prices and owners.
+    /// EnvironmentConfigs with images, networks, prices and owners.
     pub catalogue: CatalogueReference,
-    /// Credentials for the pools.
+    /// Provider configuration of the workspaces' `SpotPool`s.
     #[serde(default)]
     pub provider_config_ref: ProviderConfigReference,
-    /// Credentials for on-demand workspaces: a configuration of upbound's
-    /// provider-aws, group `aws.m.upbound.io`.
+    /// Provider configuration of on-demand workspaces: a configuration of upbound's provider-aws,
+    /// group `aws.m.upbound.io`.
     #[serde(default)]
     pub on_demand_provider_config_ref: ProviderConfigReference,
-    /// Values for what a claim leaves open.
+    /// Values for parameters that a claim does not set.
     #[serde(default)]
     pub defaults: PolicyDefaults,
-    /// Instance types that claims may ask for: exact names, or a family with
-    /// `.*`, for example `g5.*`.
+    /// EC2 instance types that claims may use: exact names, or a family with `.*`, for example
+    /// `g5.*`.
     #[schemars(
         length(min = 1),
         inner(regex(pattern = r"^[a-z][a-z0-9-]*\.([a-z0-9-]+|\*)$"))
     )]
     pub allowed_instance_types: Vec<String>,
-    /// Regions that claims may ask for; unset: every region with images.
+    /// AWS regions that claims may use. Default: every region with images in the catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(inner(regex(pattern = r"^[a-z]{2}(-[a-z]+)+-[0-9]$")))]
     pub allowed_regions: Option<Vec<String>>,
-    /// Markets that claims may ask for; unset: every one.
+    /// Markets that claims may use. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_capacity_types: Option<Vec<CapacityType>>,
-    /// Bounds on what a claim may cost.
+    /// Limits on the cost of a claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceilings: Option<PolicyCeilings>,
-    /// Ties a claim's owner to its namespace, so that nobody creates for
-    /// somebody else. Unset: any owner in any namespace.
+    /// Ties the owner of a claim to its namespace, so that users cannot create workspaces for other
+    /// owners. Default: any owner in any namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_binding: Option<OwnerBinding>,
-    /// Networks from which SSH may be allowed at most; a claim's CIDR must lie
-    /// within one of them. Unset: any but the whole internet.
+    /// Networks from which claims may allow SSH. Each network of a claim must lie within one of
+    /// them. Default: any network except the whole internet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh_cidr_ceiling: Option<Vec<String>>,
-    /// How the instances are set up.
+    /// Setup of the instances.
     #[serde(default)]
     pub instance: InstancePolicy,
-    /// What becomes of home volumes.
+    /// What happens to home volumes.
     #[serde(default)]
     pub home: HomePolicy,
     /// How long workspaces run.
     #[serde(default)]
     pub lifecycle: LifecyclePolicy,
-    /// Monthly budgets of the owners, which are those of the `DevUser`s of their names.
-    /// Unset: nobody asks for them.
+    /// Monthly budgets of owners, from the `DevUser` with the owner's name. Default: budgets are
+    /// not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<BudgetPolicy>,
-    /// Workspaces in the cluster. Unset: there are none.
+    /// Workspaces in the cluster. Default: placement `Cluster` is not allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterPolicy>,
-    /// Longest time in seconds until the function looks again.
+    /// Longest time until the next reconcile, in seconds.
     #[serde(default = "default_refresh_seconds")]
     #[schemars(range(min = 10, max = 86400))]
     pub refresh_seconds: u32,
-    /// Shortest time in seconds until the function looks again, whatever it
-    /// waits for.
+    /// Shortest time until the next reconcile, in seconds, while the function waits for a change.
     #[serde(default = "default_minimum_refresh_seconds")]
     #[schemars(range(min = 10, max = 86400))]
     pub minimum_refresh_seconds: u32,
 }
 
-/// A rendering of the function. Desired state is byte-identical for the same
-/// version across releases.
+/// A version of the function's behaviour. For the same version, every release of the function
+/// produces byte-identical desired resources.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BehaviourVersion {
-    /// The first. Its setup puts the owner's environment on everybody's `PATH`,
-    /// root's as well: for Compositions that must not change.
+    /// The first version. Its setup adds the owner's Python environment to the `PATH` of all users,
+    /// including root. Use it for Compositions that must not change.
     #[serde(rename = "v1")]
     V1,
-    /// The environment is on the owner's `PATH` only, and the setup waits for
-    /// other users of apt.
+    /// The environment is on the owner's `PATH` only. The setup waits while another process uses
+    /// apt.
     #[serde(rename = "v2")]
     V2,
 }
@@ -113,22 +112,22 @@ pub enum BehaviourVersion {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CatalogueReference {
-    /// The first one's name; messages send people there.
+    /// Name of the first EnvironmentConfig. Messages refer to it.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// Further ones, for example of prices that another team keeps. Each entry
-    /// of the catalogue stands in one of them only.
+    /// Names of further EnvironmentConfigs, for example with prices that another team maintains.
+    /// Each entry of the catalogue may be in one of them only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), inner(length(min = 1)))]
     pub further: Vec<String>,
 }
 
-/// Bounds on what a claim may cost.
+/// Limits on the cost of a claim.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyCeilings {
-    /// Highest on-demand price of an instance type in US dollars per hour, by
-    /// the catalogue's prices. It bounds spot as well, which may fall back.
+    /// Highest on-demand price of an instance type in US dollars per hour, by the catalogue. It
+    /// also applies to spot, because a spot workspace may fall back to on-demand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub hourly_usd: Option<f64>,
@@ -146,27 +145,27 @@ pub struct PolicyCeilings {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterPolicy {
-    /// The `WorkspaceFlavor` of claims that name none.
+    /// `WorkspaceFlavor` of claims that name none.
     #[schemars(length(min = 1, max = 63))]
     pub default_flavor: String,
-    /// Flavors that claims may ask for; unset: every one.
+    /// Flavors that claims may use. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_flavors: Option<Vec<String>>,
-    /// The most nodes of a workspace.
+    /// Largest number of pods of a workspace.
     #[serde(default = "default_max_nodes")]
     #[schemars(range(min = 1, max = 64))]
     pub max_nodes: i32,
-    /// Queues of Kueue. Unset: pods start as soon as there is room.
+    /// Kueue queues. Default: Kueue is not used, and pods start as soon as nodes have room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueuePolicy>,
-    /// Whether an owner's keys are those of the `DevUser` of that name as well.
+    /// Whether the SSH keys of the `DevUser` with the owner's name may log in too.
     #[serde(default)]
     pub dev_users: bool,
-    /// The agent beside the owner's container, which says who uses the workspace.
-    /// Unset: none, and nothing is known of that.
+    /// Agent beside the owner's container that reports whether the workspace is used. Default: no
+    /// agent, so it is not known whether workspaces are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<PodAgent>,
-    /// The cluster's DNS domain.
+    /// DNS domain of the cluster.
     #[serde(default = "default_cluster_domain")]
     #[schemars(
         length(max = 253),
@@ -175,49 +174,49 @@ pub struct ClusterPolicy {
     pub domain: String,
 }
 
-/// Queues of Kueue.
+/// Kueue queues.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct QueuePolicy {
-    /// The `LocalQueue` of claims that name none.
+    /// `LocalQueue` of claims that name none.
     #[schemars(length(min = 1, max = 63))]
     pub default: String,
-    /// `LocalQueue`s that claims may name; unset: every one of their namespace.
+    /// `LocalQueue`s that claims may name. Default: all in the claim's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<String>>,
-    /// The `WorkloadPriorityClass` of claims that name none.
+    /// `WorkloadPriorityClass` of claims that name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_priority_class: Option<String>,
-    /// Priority classes that claims may name; unset: the default one only.
+    /// Priority classes that claims may name. Default: the default class only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_priority_classes: Option<Vec<String>>,
 }
 
-/// Ties a claim's owner to its namespace.
+/// Ties the owner of a claim to its namespace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OwnerBinding {
-    /// The label of the claim's Namespace whose value is the only owner that
-    /// its claims may name, for example `platform.acme.io/owner`.
+    /// Label of the claim's Namespace. Claims in that namespace may only name the label's value as
+    /// their owner. Example: `platform.acme.io/owner`.
     #[schemars(length(min = 1, max = 317))]
     pub namespace_label: String,
 }
 
-/// Values for what a claim leaves open.
+/// Values for parameters that a claim does not set.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyDefaults {
-    /// Market; `SpotWithFallback` when unset.
+    /// Market. Default: `SpotWithFallback`.
     #[serde(default = "CapacityType::of_workspaces")]
     pub capacity_type: CapacityType,
-    /// Key of the image in the catalogue; `default` when unset.
+    /// Name of the image in the catalogue. Default: `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// `PyTorch` release; the image's own when unset.
+    /// PyTorch release. Default: the release in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
     pub pytorch_version: Option<String>,
-    /// Networks from which SSH is allowed when a claim names none.
+    /// Networks that may connect by SSH if the claim names none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ssh_cidrs: Vec<String>,
 }
@@ -233,26 +232,26 @@ impl Default for PolicyDefaults {
     }
 }
 
-/// How instances are set up.
+/// Setup of the instances.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InstancePolicy {
-    /// Size of the root volume in GiB; the image's own when unset.
+    /// Size of the root volume in GiB. Default: the size in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 16384))]
     pub root_volume_size_gib: Option<i32>,
-    /// Name of an IAM instance profile for the instances.
+    /// Name of the IAM instance profile of the instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_instance_profile: Option<String>,
-    /// Whether `developer` may use sudo without a password.
+    /// Whether the user `developer` may use sudo without a password.
     #[serde(default)]
     pub sudo: bool,
-    /// Whether an on-demand instance is replaced when its user data changes, for
-    /// example by a further key or another OpenCV release. User data is read at
-    /// the first boot only. Otherwise the instance stays as it was set up.
+    /// Whether an on-demand instance is replaced when its user data changes, for example after a
+    /// new key or another OpenCV release. An instance reads user data at its first boot only, so
+    /// without replacement it keeps its first setup.
     #[serde(default)]
     pub replace_on_user_data_change: bool,
-    /// Further tags on everything in EC2.
+    /// Additional tags on all EC2 resources of workspaces.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
 }

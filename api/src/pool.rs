@@ -22,10 +22,11 @@ pub use status::{
     SpotPoolObservation, SpotPoolStatus, UnavailableOffering,
 };
 
-/// `"true"` lets the deletion of a pool end leased instances, too.
+/// Annotation of a `SpotPool`. With the value `"true"`, the deletion of the pool also ends its
+/// leased instances.
 pub const END_LEASES: &str = "gpu.platform.acme.io/end-leases";
 
-/// Keeps a number of GPU instances running in one region.
+/// Keeps a number of equal GPU instances running in one region.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "gpu.platform.acme.io",
@@ -47,21 +48,21 @@ pub const END_LEASES: &str = "gpu.platform.acme.io/end-leases";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SpotPoolSpec {
-    /// What the provider may do; `["*"]` is everything.
+    /// Actions that the provider may take in EC2. `["*"]` allows all of them.
     #[serde(default = "all_actions")]
     pub management_policies: Vec<ManagementAction>,
-    /// Credentials and endpoint to use.
+    /// Provider configuration with credentials and endpoint.
     #[serde(default)]
     pub provider_config_ref: ProviderConfigReference,
-    /// Where to write the instances' addresses: `endpoint`, `port`, `addresses`,
-    /// `privateAddresses`, `ssh` and `instanceIds`.
+    /// Secret to which the provider writes the addresses of the instances. Its keys are `endpoint`,
+    /// `port`, `addresses`, `privateAddresses`, `ssh` and `instanceIds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_connection_secret_to_ref: Option<LocalSecretReference>,
-    /// What the pool should be.
+    /// Desired state of the pool.
     pub for_provider: SpotPoolParameters,
 }
 
-/// What the pool should be.
+/// Desired state of a pool.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -75,81 +76,82 @@ pub struct SpotPoolSpec {
         .message("home needs size.maximum 1 or 0 and no leases: a volume is attached to one instance")
 )]
 pub struct SpotPoolParameters {
-    /// AWS region. Immutable: instances cannot move.
+    /// AWS region. Immutable: an instance cannot move to another region.
     #[schemars(regex(pattern = r"^[a-z]{2}(-[a-z]+)+-[0-9]$"))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("region is immutable"))]
     pub region: String,
-    /// How many instances.
+    /// Number of instances.
     pub size: PoolSize,
-    /// Which market the instances come from.
+    /// Market from which the provider takes instances: spot, on-demand, or both. Default: `Spot`.
     #[serde(default = "CapacityType::of_pools")]
     pub capacity_type: CapacityType,
-    /// Instance types, most wanted first.
+    /// Instance types, in order of preference.
     #[schemars(
         length(min = 1, max = 20),
         inner(regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))
     )]
     pub instance_types: Vec<String>,
-    /// Availability zones to use; by default every zone of the default VPC that
-    /// offers a type.
+    /// Availability zones to use. Default: every zone of the default VPC in which AWS offers one of
+    /// the types.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10))]
     pub zones: Option<Vec<String>>,
-    /// Subnets to launch into, of one VPC; by default the default VPC's.
+    /// Subnets to launch instances in. All must be in one VPC. Default: the subnets of the default
+    /// VPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20))]
     pub subnet_ids: Option<Vec<String>>,
-    /// How AWS chooses among the types: `Ordered` asks for one after the other,
-    /// `Any` lets AWS choose by price and capacity. Among the zones AWS chooses.
+    /// How the provider chooses among the types. `Ordered` tries one type after the other, each in
+    /// all zones. `Any` lets AWS choose by price and capacity. AWS always chooses the zone.
     #[serde(default, skip_serializing_if = "is_default")]
     pub type_preference: PoolTypePreference,
-    /// How the instances are spread, so that one unavailable offering does not take all.
+    /// Distribution of instances over zones and types. It limits how many instances one
+    /// interruption can take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<PoolSpread>,
-    /// When on-demand instances stand in for spot ones; only for
-    /// `SpotWithFallback`.
+    /// When on-demand instances replace missing spot instances. Used with `SpotWithFallback` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<PoolFallback>,
-    /// Hands instances out to `SpotLease`s. Whoever has one has it alone: the pool's
-    /// own security group does not connect its instances.
+    /// Lets `SpotLease`s take instances of this pool. Each leased instance belongs to one lease
+    /// only: the pool's own security group does not connect its instances with each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases: Option<PoolLeases>,
-    /// When the pool ends: from then on no instance is wanted, whatever its size, but
-    /// what leases have. The provider ends them by itself, whether or not whoever made
-    /// the pool is there to say so again.
+    /// When the pool ends, in RFC 3339 format. From then on the provider ends all instances that
+    /// are not leased, whatever `size` says. It does so even if the owner of the pool is gone.
+    /// Without it the pool has no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<Time>,
-    /// Which running instances are replaced; by default none.
+    /// Running instances that the provider replaces. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace: Option<PoolReplace>,
-    /// What the instances boot.
+    /// Machine image of the instances.
     pub image: PoolImage,
-    /// cloud-init user data, at most 16 KiB before base64, EC2's limit. Anybody
-    /// on the instance can read it: it must hold no secret.
+    /// cloud-init user data, at most 16 KiB before base64 (the limit of EC2). Everybody on the
+    /// instance can read it, so it must not hold secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16384))]
     pub user_data: Option<String>,
-    /// Security groups of somebody else; without them the provider owns one
-    /// group per pool.
+    /// Existing security groups for the instances. Default: the provider creates one group for each
+    /// pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 5))]
     pub security_group_ids: Option<Vec<String>>,
-    /// Who may reach the instances by SSH, in the pool's own security group.
+    /// SSH access in the pool's own security group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<PoolSsh>,
-    /// Size of the encrypted gp3 root volume in GiB; the image's own when unset.
+    /// Size of the encrypted gp3 root volume in GiB. Default: the size in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 16384))]
     pub root_volume_size_gib: Option<i32>,
-    /// Name of an IAM instance profile.
+    /// Name of the IAM instance profile of the instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_instance_profile: Option<String>,
-    /// A volume of its own for files that outlive the pool's instance. It is made in the
-    /// zone of the first instance, and every later one is launched there.
+    /// Volume for files that outlive the instance of the pool. The provider creates it in the zone
+    /// of the pool's first instance and launches every later instance in that zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<PoolHome>,
-    /// Further tags on instances, volumes and the group. Keys under
-    /// `gpu.platform.acme.io` and `aws:` are refused.
+    /// Additional tags on instances, volumes and the security group. Keys that begin with
+    /// `gpu.platform.acme.io` or `aws:` are refused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 40))]
     #[x_kube(
@@ -160,110 +162,111 @@ pub struct SpotPoolParameters {
 }
 
 impl SpotPoolParameters {
-    /// Whether the pool's time is over.
+    /// Whether `endsAt` has passed.
     pub fn has_ended(&self, now: Timestamp) -> bool {
         self.ends_at.as_ref().is_some_and(|Time(end)| *end <= now)
     }
 }
 
-/// How many instances a pool keeps.
+/// Number of instances that a pool keeps.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[x_kube(
     validation = Rule::new("self.minimum <= self.maximum").message("minimum must not exceed maximum")
 )]
 pub struct PoolSize {
-    /// Never fewer.
+    /// Smallest number of instances.
     #[schemars(range(min = 0, max = 1000))]
     pub minimum: i32,
-    /// Never more.
+    /// Largest number of instances.
     #[schemars(range(min = 0, max = 1000))]
     pub maximum: i32,
-    /// Instances to keep running beyond those in use.
+    /// Number of instances to keep running in addition to the leased ones.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1000))]
     pub idle: i32,
 }
 
-/// How AWS chooses among a pool's types.
+/// How the provider chooses among a pool's types.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PoolTypePreference {
-    /// One type after the other, as they are named.
+    /// The provider tries one type after the other, in the given order.
     #[default]
     Ordered,
-    /// Any of them, by price and capacity.
+    /// AWS chooses among all types, by price and capacity.
     Any,
 }
 
-/// How a pool's instances are spread.
+/// Distribution of a pool's instances.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolSpread {
-    /// Whether zones hold equal numbers, as far as they have capacity.
+    /// Whether zones hold equal numbers of instances, as far as they have capacity.
     #[serde(default)]
     pub zones: bool,
-    /// At most so many instances of one type in one zone.
+    /// Largest number of instances of the same type in the same zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     pub max_per_offering: Option<i32>,
 }
 
-/// When on-demand instances stand in for spot ones.
+/// When on-demand instances replace missing spot instances.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolFallback {
-    /// Seconds without spot capacity before on-demand instances are launched.
+    /// Seconds without spot capacity before the provider launches on-demand instances.
     #[serde(default)]
     #[schemars(range(min = 0, max = 86400))]
     pub after_seconds: i32,
-    /// Seconds after which an on-demand instance that nobody has makes way for a
-    /// spot one; never when unset.
+    /// Seconds after which the provider replaces an on-demand instance that is not leased with a
+    /// spot instance. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 600, max = 604_800))]
     pub return_after_seconds: Option<i32>,
 }
 
-/// How instances are handed out.
+/// Rules for leases.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolLeases {
-    /// Seconds after its creation at which a lease ends at the latest.
+    /// Longest lifetime of a lease, in seconds after its creation. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 31_536_000))]
     pub max_lifetime_seconds: Option<i32>,
 }
 
-/// Which running instances are replaced. One that is leased never is.
+/// Running instances that the provider replaces. It never replaces a leased instance.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolReplace {
-    /// Those launched from another image, user data, disk, profile or group.
+    /// Instances whose image, user data, disk, instance profile or security group differs from the
+    /// spec.
     #[serde(default)]
     pub drifted: bool,
-    /// Those that fail EC2's status checks for five minutes.
+    /// Instances that have failed EC2's status checks for five minutes.
     #[serde(default)]
     pub impaired: bool,
-    /// What AWS's rebalance recommendation means for an instance.
+    /// Reaction to a rebalance recommendation of AWS.
     #[serde(default)]
     pub rebalance: PoolRebalance,
-    /// How many at once.
+    /// Largest number of instances that are replaced at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub at_once: Option<i32>,
 }
 
-/// What a rebalance recommendation means.
+/// Reaction to a rebalance recommendation of AWS.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PoolRebalance {
-    /// Nothing: they far outnumber interruptions.
+    /// None. AWS sends far more recommendations than interruptions.
     #[default]
     Ignore,
-    /// The instance is handed out to nobody any more.
+    /// The instance keeps running, but no new lease gets it.
     Cordon,
-    /// It is replaced, the next one first.
+    /// The provider launches a replacement first, then ends the instance.
     ReplaceFirst,
 }
 
-/// The machine image.
+/// A machine image.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct PoolImage {
     /// AMI id.
@@ -275,7 +278,7 @@ pub struct PoolImage {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolSsh {
-    /// IPv4 networks that may connect to port 22; none means nobody.
+    /// IPv4 networks that may connect to port 22. An empty list allows no network.
     #[serde(default)]
     #[schemars(
         length(max = 50),

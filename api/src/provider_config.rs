@@ -1,4 +1,4 @@
-//! Where the provider finds AWS: credentials, endpoint, and who uses them.
+//! How the provider reaches AWS: credentials and endpoints.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::managed::{ProviderConfigReference, ProviderConfigStatus, ResourceReference};
 
-/// AWS access for the `SpotPool`s of one namespace.
+/// Configures access to AWS for the `SpotPool`s of one namespace.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "gpu.platform.acme.io",
@@ -27,24 +27,24 @@ use crate::managed::{ProviderConfigReference, ProviderConfigStatus, ResourceRefe
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderConfigSpec {
-    /// How the provider authenticates.
+    /// How the provider authenticates to AWS.
     pub credentials: Credentials,
-    /// Roles to assume one after the other, the first one by `credentials`, each
-    /// other one by the session of the role before it. EC2 is asked by the last.
+    /// Roles that the provider assumes one after the other. It assumes the first role with
+    /// `credentials`, and each further role with the session of the role before. It calls EC2 with
+    /// the last session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assume_role_chain: Vec<AssumeRole>,
-    /// Where the provider sends its calls, those of STS included; AWS's own endpoints
-    /// by default.
+    /// Endpoint for all calls of the provider, including STS. Default: the endpoints of AWS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Endpoint>,
-    /// URLs of SQS queues that EventBridge sends EC2's events to, by region:
-    /// interruption warnings, rebalance recommendations and state changes. Without
-    /// one, an interruption is noticed when it has happened.
+    /// URLs of SQS queues, by region. EventBridge must send EC2's events to them: interruption
+    /// warnings, rebalance recommendations and state changes. Without a queue the provider sees an
+    /// interruption only after it has happened.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub event_queues: BTreeMap<String, String>,
 }
 
-/// AWS access for `SpotPool`s of every namespace.
+/// Configures access to AWS for the `SpotPool`s of every namespace.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "gpu.platform.acme.io",
@@ -62,24 +62,24 @@ pub struct ProviderConfigSpec {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterProviderConfigSpec {
-    /// How the provider authenticates.
+    /// How the provider authenticates to AWS.
     pub credentials: Credentials,
-    /// Roles to assume one after the other, the first one by `credentials`, each
-    /// other one by the session of the role before it. EC2 is asked by the last.
+    /// Roles that the provider assumes one after the other. It assumes the first role with
+    /// `credentials`, and each further role with the session of the role before. It calls EC2 with
+    /// the last session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assume_role_chain: Vec<AssumeRole>,
-    /// Where the provider sends its calls, those of STS included; AWS's own endpoints
-    /// by default.
+    /// Endpoint for all calls of the provider, including STS. Default: the endpoints of AWS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Endpoint>,
-    /// URLs of SQS queues that EventBridge sends EC2's events to, by region:
-    /// interruption warnings, rebalance recommendations and state changes. Without
-    /// one, an interruption is noticed when it has happened.
+    /// URLs of SQS queues, by region. EventBridge must send EC2's events to them: interruption
+    /// warnings, rebalance recommendations and state changes. Without a queue the provider sees an
+    /// interruption only after it has happened.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub event_queues: BTreeMap<String, String>,
 }
 
-/// Credentials and where they come from, as upbound's provider-aws takes them.
+/// Credentials for AWS. The fields are those of upbound's provider-aws.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -89,55 +89,55 @@ pub struct ClusterProviderConfigSpec {
         .message("webIdentity is required when source is WebIdentity")
 )]
 pub struct Credentials {
-    /// `Secret` reads an INI profile from a Secret. `IRSA` uses the web identity
-    /// token that EKS mounts into the provider's pod, `PodIdentity` asks EKS's Pod
-    /// Identity agent. `WebIdentity` exchanges a token of any issuer for a role's
-    /// session. `None` signs nothing: `endpoint` has to.
+    /// `Secret` reads an INI profile from a Secret. `IRSA` uses the web identity token that EKS
+    /// mounts into the provider's pod. `PodIdentity` asks EKS's Pod Identity agent. `WebIdentity`
+    /// exchanges a token of an OIDC issuer for a session of a role. `None` sends unsigned requests:
+    /// the server at `endpoint` has to sign them.
     pub source: CredentialSource,
-    /// The key of a Secret with a profile in INI form: `aws_access_key_id`,
-    /// `aws_secret_access_key` and, optionally, `aws_session_token`.
+    /// Key of a Secret that holds a profile in INI format: `aws_access_key_id`,
+    /// `aws_secret_access_key` and, optionally, `aws_session_token`. Required for source `Secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretKeySelector>,
-    /// What `WebIdentity` exchanges.
+    /// The role and the token for source `WebIdentity`. Required for that source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web_identity: Option<WebIdentity>,
 }
 
-/// Where credentials come from.
+/// The source of the credentials.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialSource {
-    /// No credentials: requests are not signed.
+    /// No credentials: the provider does not sign its requests.
     None,
-    /// A key of a Secret.
+    /// A profile in a key of a Secret.
     Secret,
-    /// IAM roles for service accounts.
+    /// IAM roles for service accounts (EKS).
     #[serde(rename = "IRSA")]
     Irsa,
-    /// A token of an issuer (OIDC) that the role trusts.
+    /// A token of an OIDC issuer that the role trusts.
     WebIdentity,
     /// EKS Pod Identity.
     PodIdentity,
 }
 
-/// A role, and the token that opens it.
+/// A role, and the token that the provider exchanges for a session of it.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct WebIdentity {
-    /// The role to assume.
+    /// ARN of the role to assume.
     #[serde(rename = "roleARN")]
     #[schemars(regex(pattern = r"^arn:[a-z-]+:iam::[0-9]{12}:role/.+$"))]
     pub role_arn: String,
-    /// The session's name, as AWS logs it; `provider-gpu-spot` by default.
+    /// Name of the session, which AWS logs. Default: `provider-gpu-spot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[\w+=,.@-]{2,64}$"))]
     pub role_session_name: Option<String>,
-    /// Where the token is; by default in the file that the provider's pod names in
-    /// `AWS_WEB_IDENTITY_TOKEN_FILE`.
+    /// Where the provider reads the token. Default: the file that the environment variable
+    /// `AWS_WEB_IDENTITY_TOKEN_FILE` of the provider's pod names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_config: Option<TokenConfig>,
 }
 
-/// Where a web identity token is.
+/// Where the provider reads a web identity token.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -147,42 +147,43 @@ pub struct WebIdentity {
         .message("fs is required when source is Filesystem")
 )]
 pub struct TokenConfig {
-    /// The kind of place.
+    /// Whether the token is in a Secret or in a file.
     pub source: TokenSource,
-    /// The key of a Secret with the token.
+    /// Key of the Secret that holds the token. Required for source `Secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretKeySelector>,
-    /// A file of the provider's pod with the token, read at every exchange.
+    /// File in the provider's pod that holds the token. The provider reads it at every exchange.
+    /// Required for source `Filesystem`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fs: Option<FsSelector>,
 }
 
-/// The kinds of places of a token.
+/// Where a web identity token is stored.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenSource {
     /// A key of a Secret.
     Secret,
-    /// A file of the provider's pod.
+    /// A file in the provider's pod.
     Filesystem,
 }
 
-/// A file of the provider's pod.
+/// A file in the provider's pod.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct FsSelector {
-    /// Its absolute path.
+    /// Absolute path of the file.
     #[schemars(regex(pattern = r"^/.+$"))]
     pub path: String,
 }
 
-/// A role to assume by the credentials before it.
+/// A role that the provider assumes with the session before it.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct AssumeRole {
-    /// The role.
+    /// ARN of the role to assume.
     #[serde(rename = "roleARN")]
     #[schemars(regex(pattern = r"^arn:[a-z-]+:iam::[0-9]{12}:role/.+$"))]
     pub role_arn: String,
-    /// What the role's trust policy asks a third party for (`sts:ExternalId`).
+    /// External id that the role's trust policy requires (condition key `sts:ExternalId`).
     #[serde(
         rename = "externalID",
         default,
@@ -190,21 +191,21 @@ pub struct AssumeRole {
     )]
     #[schemars(length(min = 2, max = 1224), regex(pattern = r"^[\w+=,.@:/-]*$"))]
     pub external_id: Option<String>,
-    /// Tags of the session.
+    /// Session tags.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<SessionTag>,
-    /// Keys of tags that the sessions of the roles after this one have too.
+    /// Keys of session tags that AWS passes on to the sessions of the following roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transitive_tag_keys: Vec<String>,
 }
 
-/// A tag of a session.
+/// A session tag.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct SessionTag {
-    /// Its key.
+    /// Key of the tag.
     #[schemars(length(min = 1, max = 128))]
     pub key: String,
-    /// Its value.
+    /// Value of the tag.
     #[schemars(length(max = 256))]
     pub value: String,
 }
@@ -212,43 +213,43 @@ pub struct SessionTag {
 /// A key of a Secret.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct SecretKeySelector {
-    /// The Secret's namespace. A `ProviderConfig` reads its own namespace only.
+    /// Namespace of the Secret. A `ProviderConfig` may only use its own namespace.
     pub namespace: String,
-    /// The Secret's name.
+    /// Name of the Secret.
     pub name: String,
-    /// The key within it.
+    /// Key in the Secret's data.
     pub key: String,
 }
 
-/// An endpoint other than AWS's own: a VPC endpoint, a proxy, an emulator.
+/// An endpoint that replaces those of AWS, for example a VPC endpoint, a proxy or an emulator.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its address.
+    /// Address of the endpoint.
     pub url: EndpointUrl,
 }
 
-/// A fixed address for every service.
+/// One fixed address for all services.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointUrl {
-    /// `Static`: the address is the one given.
+    /// `Static` is the only type: the address is the value of `static`.
     #[serde(rename = "type")]
     pub type_: EndpointType,
-    /// For example `https://vpce-0123.ec2.us-east-1.vpce.amazonaws.com`.
+    /// URL, for example `https://vpce-0123.ec2.us-east-1.vpce.amazonaws.com`.
     #[schemars(regex(pattern = r"^https?://[^\s/]+.*$"))]
     #[serde(rename = "static")]
     pub static_: String,
 }
 
-/// How the address is found.
+/// How the address is determined.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointType {
-    /// As given.
+    /// The address is the value of `static`.
     Static,
 }
 
-/// Records that a managed resource uses a configuration; owned by that resource,
-/// so that it disappears with it.
+/// Records that a managed resource uses a provider configuration. The managed resource owns the
+/// record, so Kubernetes deletes both together.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "gpu.platform.acme.io",
@@ -266,8 +267,8 @@ pub enum EndpointType {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderConfigUsageSpec {
-    /// The configuration in use.
+    /// The provider configuration in use.
     pub provider_config_ref: ProviderConfigReference,
-    /// The managed resource that uses it.
+    /// The managed resource that uses the configuration.
     pub resource_ref: ResourceReference,
 }

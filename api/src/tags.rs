@@ -1,36 +1,36 @@
-//! Keys by which the provider recognises what it owns in EC2.
+//! Tag keys by which the provider recognises its own resources in EC2.
 //!
-//! The keys hold no slash, or EC2 would refuse to show tags in instance metadata.
-//! Nothing without [`POOL_UID`] and [`CLUSTER`] is ever changed or terminated.
+//! The keys hold no slash: EC2 refuses tags with a slash in their keys in instance metadata. The
+//! provider never changes or terminates a resource without [`POOL_UID`] and [`CLUSTER`].
 
 /// Identifies the control plane: the UID of the provider's identity `ConfigMap`.
 pub const CLUSTER: &str = "gpu.platform.acme.io:cluster";
 /// UID of the `SpotPool` that owns the EC2 resource.
 pub const POOL_UID: &str = "gpu.platform.acme.io:pool-uid";
-/// `namespace/name` of that pool, for people.
+/// `namespace/name` of the owning pool, for people.
 pub const POOL: &str = "gpu.platform.acme.io:pool";
-/// The launch, counted per pool, that created the instance.
+/// Number of the launch that created the instance. The pool counts its launches.
 pub const LAUNCH: &str = "gpu.platform.acme.io:launch";
-/// The launch template's generation that the instance, or the template, is of.
+/// Generation of the launch template. Set on the template and on its instances.
 pub const GENERATION: &str = "gpu.platform.acme.io:generation";
 /// UID of the lease that has the instance.
 pub const LEASE: &str = "gpu.platform.acme.io:lease";
-/// A digest of what the lease has the instance tagged with.
+/// Digest of the tags that the lease asks for on the instance.
 pub const LEASE_DIGEST: &str = "gpu.platform.acme.io:lease-digest";
-/// The lease's keys are in tags `…:authorized-key-1` and so on; unused ones are empty.
+/// Prefix of the tags with the lease's keys: `…:authorized-key-1` and so on. Unused tags are empty.
 pub const AUTHORIZED_KEY: &str = "gpu.platform.acme.io:authorized-key";
 /// `namespace/name` of the lease, for people and cost reports.
 pub const LEASE_NAME: &str = "gpu.platform.acme.io:lease-name";
-/// The number of the pool's home volume, or of the copy that a snapshot is for: volumes
-/// with it outlive instances.
+/// Number of the pool's home volume. Set on home volumes and on snapshots for their copies. A
+/// volume with this tag outlives instances.
 pub const HOME: &str = "gpu.platform.acme.io:home";
-/// The volume that a home volume is a copy of.
+/// Id of the volume from which a home volume is copied.
 pub const HOME_COPY_OF: &str = "gpu.platform.acme.io:home-copy-of";
-/// When a home volume's pool was deleted, and left it.
+/// When the pool of a home volume was deleted while the volume was kept.
 pub const HOME_KEPT: &str = "gpu.platform.acme.io:home-kept";
-/// Whose workspace it is.
+/// Owner of the workspace or lease.
 pub const OWNER: &str = "gpu.platform.acme.io:owner";
-/// EC2's own display name.
+/// EC2's own tag for the display name.
 pub const NAME: &str = "Name";
 
 /// Tags under this prefix are the provider's; a spec may not set them.

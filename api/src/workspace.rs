@@ -1,4 +1,4 @@
-//! `GpuDevWorkspace`: what a developer asks for, and what comes back.
+//! `GpuDevWorkspace`: the developer's request for a workspace, and its status.
 
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -12,10 +12,10 @@ use crate::cluster::{
 use crate::cost::CostStatus;
 use crate::lifecycle::{ActivityStatus, LifecycleStatus, WorkspaceLifecycle};
 
-/// An OpenSSH public key: type, base64 and perhaps a comment.
+/// An OpenSSH public key: type, base64 data and an optional comment.
 pub(crate) const PUBLIC_KEY: &str = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+-]+)?$";
 
-/// A GPU machine for one developer.
+/// A GPU workspace of one developer.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "platform.acme.io",
@@ -25,11 +25,11 @@ pub(crate) const PUBLIC_KEY: &str = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256
     status = "GpuDevWorkspaceStatus"
 )]
 pub struct GpuDevWorkspaceSpec {
-    /// What the developer asks for.
+    /// Parameters of the workspace.
     pub parameters: WorkspaceParameters,
 }
 
-/// What the developer asks for. Only `owner` is required.
+/// Parameters of a workspace. Only `owner` is required.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -41,29 +41,29 @@ pub struct GpuDevWorkspaceSpec {
         .message("capacityType and instanceTypes need placement EC2: a flavor says where pods run")
 )]
 pub struct WorkspaceParameters {
-    /// Whose workspace it is: lower-case letters, digits, `.`, `_` and `-`.
+    /// Owner of the workspace: lower-case letters, digits, `.`, `_` and `-`.
     #[schemars(
         length(max = 63),
         regex(pattern = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
     )]
     pub owner: String,
-    /// EC2 instance type, most wanted first choice.
+    /// EC2 instance type, the first choice.
     #[serde(default = "default_instance_type")]
     #[schemars(length(max = 32), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))]
     pub instance_type: String,
-    /// Further types that serve as well, in order.
+    /// Further EC2 instance types that are acceptable, in order of preference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 10),
         inner(length(max = 32), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))
     )]
     pub instance_types: Vec<String>,
-    /// AWS region. Immutable: an instance cannot move.
+    /// AWS region. Immutable: an instance cannot move to another region.
     #[serde(default = "default_region")]
     #[schemars(length(max = 32), regex(pattern = r"^[a-z]{2}(-[a-z]+)+-[0-9]$"))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("region is immutable: delete the claim and create another"))]
     pub region: String,
-    /// OpenCV release, for example `4.8.0`. Unset: 4.8.0 on EC2, the flavor's in
+    /// OpenCV release, for example `4.8.0`. Default: `4.8.0` on EC2, the release of the flavor in
     /// the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
@@ -71,37 +71,37 @@ pub struct WorkspaceParameters {
         regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+(\.[0-9]+)?$")
     )]
     pub opencv_version: Option<String>,
-    /// PyTorch release; the image's own when unset.
+    /// PyTorch release. Default: the release in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
     pub pytorch_version: Option<String>,
-    /// Where the workspace runs. Immutable: a home cannot move.
+    /// Where the workspace runs. Immutable: a home cannot move between EC2 and the cluster.
     #[serde(default)]
     #[x_kube(validation = Rule::new("self == oldSelf").message("placement is immutable: delete the claim and create another"))]
     pub placement: Placement,
-    /// Which market the instance comes from; the policy's default when unset.
+    /// Market of the instance: spot or on-demand. Default: the policy's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_type: Option<CapacityType>,
-    /// Who may log in, and from where.
+    /// SSH access: keys and networks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<WorkspaceSsh>,
-    /// A volume of its own for the owner's files, which outlives instances.
+    /// Volume for the owner's files. It outlives instances and pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<WorkspaceHome>,
-    /// In the cluster: the WorkspaceFlavor; the policy's default when unset.
+    /// Name of the WorkspaceFlavor, for placement `Cluster`. Default: the policy's flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"))]
     pub flavor: Option<String>,
-    /// In the cluster: what it changes of its flavor, as far as that lets it.
+    /// Changes to the flavor, for placement `Cluster`. The flavor limits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overrides: Option<FlavorOverrides>,
-    /// In the cluster: several nodes for one `torchrun`.
+    /// Several pods for one `torchrun`, for placement `Cluster`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distributed: Option<Distributed>,
-    /// In the cluster: where it waits for quota.
+    /// Kueue queue in which the workspace waits for quota, for placement `Cluster`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<WorkspaceQueue>,
-    /// Whether it runs, and how long.
+    /// Whether the workspace runs, and for how long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<WorkspaceLifecycle>,
 }
@@ -117,7 +117,7 @@ pub enum Placement {
     Cluster,
 }
 
-/// Who may log in, and from where.
+/// SSH access to a workspace.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceSsh {
@@ -128,8 +128,8 @@ pub struct WorkspaceSsh {
         inner(length(max = 1024), regex(pattern = PUBLIC_KEY))
     )]
     pub public_keys: Vec<String>,
-    /// IPv4 networks that may connect. None: the policy's, and without those
-    /// nobody can.
+    /// IPv4 networks that may connect by SSH. Default: the policy's networks. If the policy has
+    /// none, SSH is closed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 20),
@@ -141,37 +141,37 @@ pub struct WorkspaceSsh {
 /// The volume for the owner's files.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceHome {
-    /// Its size in GiB. It can grow and never shrink.
+    /// Size in GiB. It can grow, but it cannot shrink.
     #[serde(rename = "sizeGiB")]
     #[schemars(range(min = 1, max = 16384))]
     #[x_kube(validation = Rule::new("self >= oldSelf").message("sizeGiB cannot shrink: a volume only grows"))]
     pub size_gib: i32,
 }
 
-/// What came of it.
+/// Status of a workspace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuDevWorkspaceStatus {
-    /// Where the workspace stands.
+    /// Phase of the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// Why it stands there, when it is not `Ready`.
+    /// Explanation of the phase, unless it is `Ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The command that logs in. (`status.connectionDetails` of a claim belongs
-    /// to Crossplane, which overrides its schema.)
+    /// Command to log in. It is not in `status.connectionDetails`, because Crossplane replaces the
+    /// schema of that field in claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<String>,
-    /// EC2's instance id.
+    /// Id of the EC2 instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_id: Option<String>,
-    /// The type that was granted.
+    /// Type of the EC2 instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_type: Option<String>,
-    /// The market that granted it.
+    /// Market of the EC2 instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_type: Option<InstanceCapacityType>,
-    /// The availability zone it runs in.
+    /// Availability zone of the EC2 instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
     /// Public IPv4 address.
@@ -180,89 +180,89 @@ pub struct GpuDevWorkspaceStatus {
     /// Private IPv4 address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_ip: Option<String>,
-    /// The image, chosen once from the catalogue and then kept.
+    /// Machine image. The function chooses it from the catalogue once and then keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ChosenImage>,
-    /// The home volume, recorded so that it is found again.
+    /// Home volume. It is recorded here so that the function finds the volume again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeStatus>,
-    /// In the cluster: what its pods are made of.
+    /// Settings of the pods, for placement `Cluster`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<ChosenPods>,
-    /// In the cluster: its nodes.
+    /// Status of each pod, for placement `Cluster`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeStatus>,
-    /// Its SSH host keys, for `known_hosts`.
+    /// SSH host keys of the workspace, for `known_hosts`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_keys: Vec<String>,
-    /// How it stands in its queue, while it waits.
+    /// Position in the Kueue queue while the workspace waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueStatus>,
-    /// When it started, stops, or was stopped.
+    /// Start, stop and deletion times of the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<LifecycleStatus>,
-    /// Who uses it, as far as that is known.
+    /// Whether the workspace is used, if an agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<ActivityStatus>,
-    /// What it costs, where the catalogue has prices.
+    /// Cost of the workspace, if the catalogue has prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostStatus>,
 }
 
-/// Where a workspace's home volume is.
+/// The home volume of a workspace on EC2.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct HomeStatus {
-    /// EC2's volume id.
+    /// Volume id in EC2.
     pub volume_id: String,
-    /// The availability zone that the volume, and so the instance, is in.
+    /// Availability zone of the volume. The instance must run in the same zone.
     pub zone: String,
-    /// The subnet of that zone in which its first instance was; none in the
-    /// default VPC.
+    /// Subnet of the first instance, in that zone. Unset in the default VPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subnet_id: Option<String>,
-    /// The instance that has it.
+    /// Id of the instance that the volume is attached to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached_to: Option<String>,
-    /// The `SpotPool` that keeps it; none where it is an `EBSVolume` of provider-aws.
+    /// `SpotPool` that manages the volume. Unset if the volume is an `EBSVolume` of provider-aws.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
 }
 
-/// Where a workspace stands.
+/// Phase of a workspace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// On its way.
+    /// The workspace is being created or started.
     Provisioning,
-    /// One can log in.
+    /// The owner can log in.
     Ready,
-    /// It cannot run; `message` says why.
+    /// The workspace cannot run. `message` says why.
     Failed,
-    /// Its instance was lost; another one is on its way.
+    /// The instance is lost. A replacement is being created.
     Interrupted,
-    /// It waits for quota, or for room in its owner's budget.
+    /// The workspace waits for quota, or for its owner's budget.
     Queued,
-    /// It ends, or is turned off.
+    /// Instances or pods are being stopped.
     Stopping,
-    /// It does not run, since its claim says so or nobody used it; its home is kept.
+    /// The workspace does not run: its claim says `Stopped`, or it was idle for too long. Its home
+    /// is kept.
     Stopped,
-    /// It ran as long as it may; its home is kept.
+    /// The workspace has run for its longest allowed time. Its home is kept.
     Expired,
 }
 
-/// An image of the catalogue, as chosen for this workspace: with all that its
-/// setup needs, so that a catalogue that moves on changes nothing for it.
+/// The image chosen for this workspace, with all that its setup needs. A later change of the
+/// catalogue does not affect it.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenImage {
     /// AMI id.
     pub id: String,
-    /// Its key in the catalogue.
+    /// Name of the image in the catalogue.
     pub name: String,
-    /// PyTorch as the image brings it.
+    /// PyTorch installation in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pytorch: Option<ImagePytorch>,
-    /// Package index for PyTorch releases that the image does not bring.
+    /// URL of a package index for PyTorch releases that are not in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pytorch_index_url: Option<String>,
 }

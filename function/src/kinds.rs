@@ -1,4 +1,4 @@
-//! The table of kinds: a kind more is a line more.
+//! The table of the kinds that this function serves. A new kind is one more entry.
 
 use function_cluster::flavor::WorkspaceFlavor;
 use function_runtime::kind::Kinds;
@@ -15,12 +15,12 @@ use crate::workspace::Workspace;
 /// Every kind that this function serves.
 pub static KINDS: Kinds = Kinds(&[&Workspace, &WorkspaceFlavor, &DevUser]);
 
-/// Answers a call, as of a time.
+/// Answers a call of Crossplane as of `now`.
 pub fn answer(call: Call, now: Timestamp) -> RunFunctionResponse {
     answer::answer(KINDS, call, now, |_, _| {})
 }
 
-/// Decides what is desired.
+/// Decides what is desired for the composite of a request.
 pub fn render(request: &Request) -> Response {
     KINDS.render(request)
 }

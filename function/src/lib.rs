@@ -1,7 +1,7 @@
-//! Composition function: claims become desired resources.
+//! The composition function for GPU workspaces: it turns claims into desired resources.
 //!
-//! [`kinds`] is the table of the kinds that it serves. `function-server` takes Crossplane's
-//! calls, and `function-runtime` says what a kind is.
+//! [`kinds`] is the table of the kinds that it serves. `function-server` receives Crossplane's
+//! calls, and `function-runtime` defines what a kind is.
 
 pub mod kinds;
 mod workspace;

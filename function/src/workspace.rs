@@ -1,4 +1,4 @@
-//! A workspace, on EC2 or in the cluster. Neither placement knows the other one.
+//! The kind of workspaces. It chooses the placement, EC2 or the cluster.
 
 use api::WORKSPACE_GROUP;
 use api::workspace::Placement;
@@ -9,12 +9,12 @@ use function_runtime::request::Request;
 use function_runtime::response::Response;
 use function_workspace::placement;
 
-/// A workspace.
+/// The kind of workspaces.
 pub(crate) struct Workspace;
 
 impl Kind for Workspace {
     fn group_kinds(&self) -> &'static [GroupKind] {
-        // A namespaced composite has the kind of the other one's claim.
+        // A namespaced composite has the same kind as the claim of a cluster-scoped composite.
         const {
             &[
                 GroupKind {

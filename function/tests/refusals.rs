@@ -93,7 +93,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "too-many-keys",
-        "spec.parameters.ssh.publicKeys: with the owner's keys of the catalogue they make user data larger than EC2's 16384 bytes; remove some, or use shorter ones such as ssh-ed25519",
+        "spec.parameters.ssh.publicKeys: the keys of the claim and of the catalogue make the user data larger than EC2's 16384 bytes; remove some, or use shorter ones such as ssh-ed25519",
     ),
     (
         "region-by-policy",
@@ -105,11 +105,11 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "home-on-spot",
-        "spec.parameters.capacityType: must be OnDemand: the home volume is provider-aws's, which attaches it to its own instances only",
+        "spec.parameters.capacityType: must be OnDemand: provider-aws manages the home volume and attaches it to its own instances only",
     ),
     (
         "spot-home-on-demand",
-        "spec.parameters.capacityType: must be Spot or SpotWithFallback: the home volume is the SpotPool's, which attaches it to its own instances only",
+        "spec.parameters.capacityType: must be Spot or SpotWithFallback: the SpotPool manages the home volume and attaches it to its own instances only",
     ),
     (
         "lifetime",
@@ -137,7 +137,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "cluster-overrides",
-        "spec.parameters.overrides.cpu: must be at most 8, as WorkspaceFlavor t4 says; spec.parameters.overrides.gpus: WorkspaceFlavor t4 has 1 and lets nobody change it; spec.parameters.overrides.image: WorkspaceFlavor t4 does not allow it: leave it out, or choose another flavor; spec.parameters.overrides.memory: must be at most 32Gi, as WorkspaceFlavor t4 says; spec.parameters.overrides.serviceAccountToken: WorkspaceFlavor t4 does not allow it: leave it out, or choose another flavor",
+        "spec.parameters.overrides.cpu: must be at most 8, as WorkspaceFlavor t4 says; spec.parameters.overrides.gpus: WorkspaceFlavor t4 has 1 and does not allow another number; spec.parameters.overrides.image: WorkspaceFlavor t4 does not allow it: leave it out, or choose another flavor; spec.parameters.overrides.memory: must be at most 32Gi, as WorkspaceFlavor t4 says; spec.parameters.overrides.serviceAccountToken: WorkspaceFlavor t4 does not allow it: leave it out, or choose another flavor",
     ),
     (
         "cluster-opencv",
@@ -145,7 +145,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "cluster-gpus-per-node",
-        "spec.parameters.distributed.gpusPerNode: WorkspaceFlavor t4 has 1 and lets nobody change it",
+        "spec.parameters.distributed.gpusPerNode: WorkspaceFlavor t4 has 1 and does not allow another number",
     ),
     (
         "cluster-nodes",

@@ -1,60 +1,60 @@
-//! What the agent of a workspace reports: when each source last showed that somebody
-//! uses it. One line of text, for a tag of an instance or an annotation of a Lease.
+//! The report of a workspace's agent: when each source last showed use of the workspace. A report
+//! is one line of text, for a tag of an instance or an annotation of a Lease.
 //!
 //! `v1 at=2026-11-22T10:00:00Z ssh=2026-11-22T09:58:00Z job=none gpu=absent kernel=unknown`
 //!
-//! A source has the time of its last sign of use; `none` where there was none since the
-//! machine started, `absent` where the machine has no such source, `unknown` where it could
-//! not be looked at. `at` is the time of the report. A source that is in use has `at` itself.
+//! `at` is the time of the report. Each source has the time at which it last showed use. It has
+//! `at` itself if it is in use, `none` if it has shown no use since the machine started, `absent`
+//! if the machine does not have the source, and `unknown` if the agent could not read it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
 
-/// The tag of an instance, and the annotation of a Lease, that holds a report.
+/// The key of the instance's tag with the report.
 pub const REPORT: &str = "gpu.platform.acme.io:activity";
-/// The annotation of a Lease with it: Kubernetes wants a slash where EC2 allows none.
+/// The annotation of the Lease with the report. Kubernetes needs a slash where EC2 allows none.
 pub const REPORT_ANNOTATION: &str = "gpu.platform.acme.io/activity";
-/// The tag of an instance with its SSH host key: type and base64.
+/// The key of the instance's tag with its SSH host key: type and base64 data.
 pub const HOST_KEY: &str = "gpu.platform.acme.io:host-key";
 
 const FORMAT: &str = "v1";
 
-/// A report.
+/// A report of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// When it was made.
+    /// The time of the report.
     pub at: Timestamp,
-    /// Established SSH sessions.
+    /// Use by established SSH sessions.
     pub ssh: Sign,
-    /// Registered jobs.
+    /// Use by registered jobs.
     pub job: Sign,
-    /// GPUs at work.
+    /// Use of GPUs.
     pub gpu: Sign,
-    /// Busy Jupyter kernels.
+    /// Use by busy Jupyter kernels.
     pub kernel: Sign,
 }
 
-/// What a source shows.
+/// The use that a source shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// The machine has no such source.
+    /// The machine does not have this source.
     Absent,
-    /// It could not be looked at.
+    /// The agent could not read the source.
     Unknown,
-    /// No sign of use since the machine started.
+    /// The source has shown no use since the machine started.
     Never,
-    /// Its last sign of use.
+    /// When the source last showed use.
     At(Timestamp),
 }
 
-/// A text that is no report: what is wrong with it.
+/// Why a text is not a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoReport(pub String);
 
 impl Report {
-    /// The sources by name, in the order of the text.
+    /// The sources with their names, in the order of the text.
     pub fn sources(&self) -> [(&'static str, Sign); 4] {
         [
             ("ssh", self.ssh),
@@ -149,7 +149,7 @@ mod tests {
         "v1 at=2026-11-22T10:00:00Z ssh=2026-11-22T09:58:00Z job=none gpu=absent kernel=unknown";
 
     #[test]
-    fn what_the_agent_writes_is_what_the_function_reads() {
+    fn a_written_report_can_be_read_again() {
         let report: Report = TEXT.parse().unwrap();
         assert_eq!(report.to_string(), TEXT);
         let exact: Timestamp = "2026-11-22T10:00:00.9Z".parse().unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_report() {
+    fn an_invalid_report_is_refused() {
         for garbage in [
             "",
             "idle",

@@ -55,7 +55,7 @@ fn a_hook_runs_once_before_a_stop_as_the_owner() {
 }
 
 #[test]
-fn the_platforms_hook_runs_before_the_owners_and_both_share_the_time() {
+fn the_platforms_hook_runs_first_and_shares_its_time_with_the_owners() {
     let machine = machine();
     machine.script(
         "/etc/gpu-workspace/hooks/pre-stop",
@@ -123,7 +123,7 @@ fn a_pod_saves_work_without_root() {
 }
 
 #[test]
-fn a_machine_without_hooks_stops_without_ado() {
+fn a_machine_without_hooks_stops_without_an_error() {
     let machine = Machine::new();
     machine.write(HOOK, "not executable");
     stop(&machine, &[]);

@@ -1,4 +1,4 @@
-//! Jobs: what `run` starts counts as use while it runs.
+//! Tests of jobs: a command that `run` starts counts as use while it runs.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,8 @@ fn pid(running: &Running) -> Pid {
     Pid::from_raw(i32::try_from(running.0.id()).unwrap())
 }
 
-/// A job that tells when it runs. Its input, which it may wait for, ends with it.
+/// A job that creates a file when it runs. It may wait for its input, which ends when the job is
+/// dropped.
 fn job(machine: &Machine, then: &str) -> Running {
     let ready = machine.at("/ready");
     let script = format!(": >{}; {then}", ready.display());
@@ -101,7 +102,7 @@ fn a_second_agent_in_a_shared_folder_is_the_whole_program() {
     assert!(version.arg("--version").output().unwrap().status.success());
 }
 
-/// The agent's container and the owner's share a volume of somebody else's.
+/// The agent's container and the owner's container share a volume that another user owns.
 #[test]
 fn a_job_in_a_pod_is_seen_by_the_agent_beside_it() {
     let machine = Machine::new();
@@ -131,7 +132,7 @@ fn an_agent_ends_when_it_is_asked_to() {
     assert!(watch.0.wait().unwrap().success());
 }
 
-/// Whether a process ended, or waits to be asked how.
+/// Whether the process has ended.
 fn watch_ended(watch: &Running) -> Option<bool> {
     std::thread::sleep(Duration::from_millis(10));
     let stat = fs::read_to_string(format!("/proc/{}/stat", watch.0.id())).ok()?;

@@ -1,4 +1,4 @@
-//! A machine that is a folder, and the agent on it.
+//! A machine that is a folder, with the agent on it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Whoever waits longer waits for what does not come.
+/// The longest time to wait for an expected event.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// `nobody`, whom every machine has, plays the owner.
+/// The user id of `nobody`, who exists on every machine and is the owner in tests.
 pub const OWNER: u32 = 65_534;
 
 const HEAD: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
@@ -21,7 +21,7 @@ pub struct Machine {
     pub root: PathBuf,
 }
 
-/// A process that ends with its test.
+/// A process that is killed at the end of its test.
 pub struct Running(pub Child);
 
 impl Machine {
@@ -47,7 +47,7 @@ impl Machine {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// Readers find a file whole.
+    /// Writes a file so that readers never see a part of it.
     pub fn write(&self, path: &str, content: &str) {
         let path = self.at(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -56,7 +56,7 @@ impl Machine {
         fs::rename(unfinished, path).unwrap();
     }
 
-    /// Connections to sshd, each by a number.
+    /// Lists connections to sshd in the machine's table, each by a number.
     pub fn connect(&self, numbers: &[u32]) {
         let line =
             |n: &u32| format!("   1: 0A00000A:0016 0B00000A:C350 01 0:0 00:0 0 0 0 {n} 2 0\n");
@@ -64,7 +64,7 @@ impl Machine {
         self.write("/proc/net/tcp", &[HEAD, SERVED, &lines].concat());
     }
 
-    /// A script that the machine may run.
+    /// Writes a script that the machine can execute.
     pub fn script(&self, path: &str, text: &str) {
         use std::os::unix::fs::PermissionsExt;
         self.write(path, text);
@@ -86,7 +86,7 @@ impl Machine {
         self.agent(arguments).output().unwrap()
     }
 
-    /// Starts `watch`; what it says on standard error is in the file `log`.
+    /// Starts `watch`. Its standard error goes to the file `log`.
     pub fn watch(&self, arguments: &[&str]) -> Running {
         let log = fs::File::create(self.at("/log")).unwrap();
         let mut command = self.agent(&[
@@ -107,7 +107,7 @@ impl Machine {
         serde_json::from_slice(&said.stdout).ok()
     }
 
-    /// What `status` says of a source, once it says anything.
+    /// The entry of a source in the output of `status`; none before the first report.
     pub fn source(&self, name: &str) -> Option<Value> {
         let status = self.status()?;
         let sources = status["sources"].as_array()?;
@@ -141,7 +141,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits for what a condition finds.
+/// Waits until a condition returns a value.
 pub fn until<T>(what: &str, condition: impl Fn() -> Option<T>) -> T {
     let started = Instant::now();
     loop {

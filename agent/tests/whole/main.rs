@@ -1,4 +1,4 @@
-//! The agent's program on machines that are folders, beside made-up services.
+//! Tests of the agent's program on machines that are folders, with fake services.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! Reports: a tag of the instance, or an annotation of a Lease.
+//! Tests of reports to a tag of the instance and to an annotation of a Lease.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ fn field<'a>(form: &'a [(String, String)], name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.as_str())
 }
 
-/// EC2, as far as it takes tags.
+/// A fake EC2 that accepts tags.
 fn ec2() -> (Server, Arc<AtomicBool>) {
     let allows = Arc::new(AtomicBool::new(true));
     let allowed = Arc::clone(&allows);
@@ -94,7 +94,7 @@ fn an_instance_tags_itself_with_two_keys_and_a_right_signature() {
 }
 
 #[test]
-fn whoever_comes_back_is_known_at_once() {
+fn new_use_is_reported_at_once() {
     let machine = Machine::new();
     let (ec2, imds) = (ec2().0, metadata(|_| None));
     let _watch = machine.watch(&[
@@ -120,7 +120,7 @@ fn whoever_comes_back_is_known_at_once() {
 }
 
 #[test]
-fn a_refused_report_is_tried_again_and_complained_of_once() {
+fn a_refused_report_is_retried_and_logged_once() {
     let machine = Machine::new();
     let ((ec2, allows), imds) = (ec2(), metadata(|_| None));
     allows.store(false, Ordering::SeqCst);
@@ -143,7 +143,7 @@ fn a_refused_report_is_tried_again_and_complained_of_once() {
 }
 
 #[test]
-fn a_lease_is_renewed_by_the_pods_own_account_and_a_stranger_gets_no_token() {
+fn a_lease_is_renewed_with_the_pods_token_and_an_untrusted_server_gets_none() {
     let machine = Machine::new();
     let server = Server::start_tls(|_| (200, "{}".into()));
     let stranger = Server::start_tls(|_| (200, "{}".into()));

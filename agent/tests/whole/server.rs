@@ -1,4 +1,4 @@
-//! HTTP servers that answer as a test wants, and keep what they were asked.
+//! Fake HTTP servers. They record their requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -29,7 +29,7 @@ pub type Answer = (u16, String);
 
 pub struct Server {
     pub port: u16,
-    /// Its certificate, where it speaks TLS.
+    /// The server's certificate; none for a server without TLS.
     pub certificate: Option<String>,
     asked: Arc<Mutex<Vec<Request>>>,
 }
@@ -97,7 +97,7 @@ impl Server {
     }
 }
 
-/// One request; whoever connects and says nothing, or distrusts the certificate, is let go.
+/// Handles one request. Clients that send nothing or do not trust the certificate are dropped.
 fn attend<S: Read + Write>(
     stream: S,
     kept: &Mutex<Vec<Request>>,
@@ -141,7 +141,7 @@ fn attend<S: Read + Write>(
     stream.flush().ok()
 }
 
-/// The metadata service of a spot instance with a role, and what else it says.
+/// The metadata service of a spot instance with a role. `more` answers further paths.
 pub fn metadata(more: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Server {
     Server::start(move |request| {
         let refused = (401, String::new());

@@ -1,5 +1,5 @@
-//! AWS's Signature Version 4 from its description ("Create a signed AWS API request"),
-//! sharing nothing with the agent.
+//! AWS Signature Version 4, implemented from its description ("Create a signed AWS API request")
+//! without code of the agent.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::server::Request;
 
-/// RFC 2104, for keys no longer than a block of SHA-256.
+/// HMAC (RFC 2104) for keys that are not longer than a block of SHA-256.
 fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
     assert!(key.len() <= 64);
     let pad = |byte: u8| {
@@ -29,8 +29,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The header `Authorization` that a request must have, with the headers signed that it
-/// says were.
+/// The header `Authorization` that a request must have, for the headers that it lists as signed.
 pub fn authorization(request: &Request, access: &str, secret: &str, scope: [&str; 2]) -> String {
     let given = request.header("authorization").unwrap();
     let (_, signed) = given.split_once("SignedHeaders=").unwrap();

@@ -1,4 +1,4 @@
-//! The other sources: sessions and Jupyter kernels, and what a restart keeps.
+//! Tests of the other sources: sessions and Jupyter kernels. Also tests what survives a restart.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use crate::machine::{Machine, until};
 use crate::server::Server;
 
 #[test]
-fn a_session_is_use_and_probes_are_none() {
+fn a_session_is_use_and_probes_are_not() {
     let machine = Machine::new();
     let _watch = machine.watch(&[]);
     machine.becomes("ssh", "Idle");
@@ -60,7 +60,7 @@ fn a_restart_of_the_agent_loses_no_sign_of_use_and_a_boot_does() {
 }
 
 #[test]
-fn a_busy_kernel_is_use_and_its_token_is_nobody_elses_to_see() {
+fn a_busy_kernel_is_use_and_its_token_stays_secret() {
     const TOKEN: &str = "5ecre7";
     let machine = Machine::new();
     let state = Arc::new(Mutex::new("busy"));
@@ -103,9 +103,9 @@ fn a_busy_kernel_is_use_and_its_token_is_nobody_elses_to_see() {
 }
 
 #[test]
-fn a_server_that_was_killed_leaves_a_file_and_no_use() {
+fn the_file_of_a_killed_server_is_not_use() {
     let machine = Machine::new();
-    // A port that nobody has.
+    // A port on which no process listens.
     let port = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

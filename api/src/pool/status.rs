@@ -1,4 +1,4 @@
-//! What the provider saw of a pool and did for it.
+//! Status of a `SpotPool`.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::condition::{Condition, Conditioned};
 use crate::fields::is_default;
 use crate::home::PoolHomeStatus;
 
-/// What the provider saw and did.
+/// Status of a `SpotPool`.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SpotPoolStatus {
-    /// `Ready`, `Synced` and `Launched`.
+    /// Conditions `Ready`, `Synced` and `Launched`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
-    /// The value of the annotation `crossplane.io/reconcile-requested-at` that
-    /// was followed last.
+    /// Last value of the annotation `crossplane.io/reconcile-requested-at` that the provider has
+    /// handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
-    /// The pool in EC2.
+    /// State of the pool in EC2.
     #[serde(default)]
     pub at_provider: SpotPoolObservation,
 }
@@ -35,40 +35,40 @@ impl Conditioned for SpotPoolStatus {
     }
 }
 
-/// The pool in EC2, as last observed.
+/// State of a pool in EC2, as last observed.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SpotPoolObservation {
-    /// Wanted and present.
+    /// Number of desired and of existing instances.
     #[serde(default)]
     pub size: ObservedSize,
-    /// Every instance that carries the pool's tags, by launch.
+    /// All instances with the tags of the pool, ordered by launch number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<PoolInstance>,
-    /// Launches that were decided on and not yet seen in EC2. Written before
-    /// EC2 is called, so that a crash leaves neither an orphan nor a double.
+    /// Launches that EC2 does not show yet. The provider records a launch before it calls EC2, so a
+    /// crash leaves no lost instance and no duplicate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub launches: Vec<PoolLaunch>,
-    /// Which instance each lease has, by the lease's UID. Written before the
-    /// instance is tagged.
+    /// Instance of each lease, by the UID of the lease. The provider records it before it tags the
+    /// instance.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub leases: BTreeMap<String, String>,
-    /// Launch templates that EC2 may have for this pool, by generation.
+    /// Launch templates of this pool that may exist in EC2, by generation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub launch_templates: Vec<String>,
-    /// Since when the pool has lacked spot capacity.
+    /// Since when the pool has had no spot capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spot_short_since: Option<Time>,
-    /// Launches ever decided on; the next one gets this number plus one.
+    /// Number of launches so far. The next launch gets this number plus one.
     #[serde(default)]
     pub launch_generation: i64,
-    /// The security group that the provider owns for this pool.
+    /// Security group that the provider owns for this pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security_group_id: Option<String>,
-    /// The home volume.
+    /// Home volume of the pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<PoolHomeStatus>,
-    /// Offerings that EC2 refused of late, and until when they are unavailable.
+    /// Types and zones that EC2 refused recently. The provider does not try them before `until`.
     #[serde(
         rename = "coldOfferings",
         default,
@@ -77,54 +77,54 @@ pub struct SpotPoolObservation {
     pub unavailable_offerings: Vec<UnavailableOffering>,
 }
 
-/// Wanted and present.
+/// Number of desired and of existing instances.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObservedSize {
-    /// Instances that should run.
+    /// Number of instances that should run.
     #[serde(default)]
     pub desired: i32,
-    /// Instances that do.
+    /// Number of instances that run.
     #[serde(default)]
     pub running: i32,
-    /// Instances that somebody has.
+    /// Number of instances that are leased.
     #[serde(default, skip_serializing_if = "is_default")]
     pub leased: i32,
 }
 
-/// One instance of a pool.
+/// An instance of a pool.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolInstance {
-    /// EC2's instance id.
+    /// Instance id in EC2.
     pub id: String,
-    /// The launch that created it.
+    /// Number of the launch that created the instance.
     pub launch: i64,
-    /// The launch template it came from.
+    /// Launch template from which EC2 launched the instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<String>,
-    /// UID of the lease that has it.
+    /// UID of the lease that has the instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<String>,
-    /// What AWS announced about it.
+    /// Announcement of AWS about the instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<PoolNotice>,
-    /// Since when it fails EC2's status checks.
+    /// Since when the instance has failed EC2's status checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impaired_since: Option<Time>,
-    /// Why it is not, or will not stay, as it should be.
+    /// Why the instance differs from the spec, or why the provider will end it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Its type.
+    /// Instance type.
     pub instance_type: String,
-    /// Its availability zone.
+    /// Availability zone.
     pub zone: String,
-    /// `Spot` or `OnDemand`.
+    /// Market: `Spot` or `OnDemand`.
     pub capacity_type: InstanceCapacityType,
-    /// The image it booted.
+    /// AMI id of the image that the instance booted.
     pub image_id: String,
-    /// EC2's instance state, for example `running`.
+    /// Instance state in EC2, for example `running`.
     pub state: String,
-    /// Why EC2 left the last state, where it says so, for example
+    /// Reason that EC2 gives for the last change of state, for example
     /// `Server.SpotInstanceTermination`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_reason: Option<String>,
@@ -134,52 +134,53 @@ pub struct PoolInstance {
     /// Private IPv4 address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_ip: Option<String>,
-    /// When EC2 launched it.
+    /// When EC2 launched the instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launched_at: Option<Time>,
-    /// What its agent says of its use: its tag of that name, word for word.
+    /// Activity report of the agent on the instance: the unchanged value of the instance's tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<String>,
-    /// Its spot price in US dollars per hour, where the provider looks it up.
+    /// Spot price of the instance in US dollars per hour, if the provider looks it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hourly_usd: Option<f64>,
-    /// Its SSH host key, as its agent says: its tag of that name, word for word.
+    /// SSH host key that the agent on the instance reports: the unchanged value of the instance's
+    /// tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_key: Option<String>,
 }
 
-/// What AWS announced about an instance.
+/// Announcement of AWS about an instance.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolNotice {
     /// `Interruption` or `Rebalance`.
     pub kind: String,
-    /// When it was announced.
+    /// When AWS announced it.
     pub at: Time,
 }
 
-/// A launch that was decided on.
+/// A launch that the provider has decided on.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolLaunch {
-    /// Its number, unique within the pool.
+    /// Number of the launch, unique within the pool.
     pub launch: i64,
-    /// How many instances were asked for.
+    /// Number of instances to launch.
     pub count: i32,
-    /// The launch template.
+    /// Launch template, by generation.
     pub generation: String,
-    /// The market asked for.
+    /// Market to launch from.
     pub capacity_type: InstanceCapacityType,
-    /// The types and zones asked for, in their order.
+    /// Types and zones to launch in, in order of preference.
     pub offerings: Vec<PoolOffering>,
-    /// When EC2 was last asked for it, or is about to be.
+    /// When the provider last called EC2 for this launch, or is about to call it.
     pub decided_at: Time,
-    /// The instances that EC2 answered with, until they are listed.
+    /// Instances in EC2's answer. Empty once EC2 lists them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Vec<PoolLaunched>>,
 }
 
-/// An instance type in a zone.
+/// An instance type in an availability zone.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolOffering {
@@ -189,19 +190,19 @@ pub struct PoolOffering {
     pub zone: String,
 }
 
-/// An instance that EC2 answered a launch with.
+/// An instance in EC2's answer to a launch.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolLaunched {
-    /// EC2's instance id.
+    /// Instance id in EC2.
     pub id: String,
-    /// Its type.
+    /// Instance type.
     pub instance_type: String,
-    /// Its availability zone.
+    /// Availability zone.
     pub zone: String,
 }
 
-/// An offering that EC2 refused.
+/// A type in a zone that EC2 refused.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct UnavailableOffering {
@@ -209,10 +210,10 @@ pub struct UnavailableOffering {
     pub instance_type: String,
     /// Availability zone.
     pub zone: String,
-    /// Market.
+    /// Market: `Spot` or `OnDemand`.
     pub capacity_type: InstanceCapacityType,
-    /// EC2's error code.
+    /// Error code of EC2.
     pub code: String,
-    /// Not tried again before this.
+    /// The provider does not try this type and zone again before this time.
     pub until: Time,
 }

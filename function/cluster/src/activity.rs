@@ -1,5 +1,5 @@
-//! Who uses a workspace in the cluster: a Lease for each pod, which the agent beside
-//! the owner's container renews with what it saw.
+//! The activity of a workspace in the cluster. Each pod has a Lease, and the agent beside the
+//! owner's container writes its reports into it.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::names::Names;
 use crate::resource_names;
 use crate::seen::{Seen, text};
 
-/// The pods' Leases, by composition resource name. What is in them is their agents'.
+/// The Leases of the pods, by composition resource name. Their contents belong to the agents.
 pub fn leases(names: &Names, owner: &str, pods: i32) -> BTreeMap<String, Lease> {
     let lease = |ordinal| {
         let lease = Lease {
@@ -25,9 +25,9 @@ pub fn leases(names: &Names, owner: &str, pods: i32) -> BTreeMap<String, Lease> 
     (0..pods).map(lease).collect()
 }
 
-/// What the agents of all pods say together, as one report: the workspace is in use
-/// where one pod is, and unknown where one is. None while one has not reported, or
-/// not in words that can be read.
+/// The reports of all pods, combined into one. The workspace is in use if one pod is in use.
+/// Otherwise its use is unknown if that of one pod is unknown. Returns none if a pod has not
+/// reported. A report that cannot be read is returned unchanged.
 pub fn reported(seen: Seen<'_>, pods: i32) -> Option<String> {
     let reports: Option<Vec<&str>> = (0..pods)
         .map(|ordinal| {
@@ -42,7 +42,7 @@ pub fn reported(seen: Seen<'_>, pods: i32) -> Option<String> {
     let read: Result<Vec<Report>, _> = reports.iter().map(|text| text.parse()).collect();
     match read {
         Ok(read) => together(&read).map(|report| report.to_string()),
-        // It is told as it is, with what is wrong with it.
+        // The caller reports why this text cannot be read.
         Err(_) => reports
             .into_iter()
             .find(|text| text.parse::<Report>().is_err())
@@ -50,7 +50,7 @@ pub fn reported(seen: Seen<'_>, pods: i32) -> Option<String> {
     }
 }
 
-/// What there is of the agents' reports.
+/// The combined report, or why there is none.
 pub fn as_reported(has_agent: bool, text: Option<&str>) -> Reported<'_> {
     match text {
         _ if !has_agent => Reported::NoAgent("input.cluster.agent"),
@@ -76,7 +76,8 @@ fn together(reports: &[Report]) -> Option<Report> {
     })
 }
 
-/// A sign of a report that was made at `made`, in one of `at`: what is in use is so in both.
+/// Converts a sign of a report made at `made` into one of a report made at `at`. A source that is
+/// in use stays in use.
 fn relative(sign: Sign, made: Timestamp, at: Timestamp) -> Sign {
     match sign {
         Sign::At(time) if time == made => Sign::At(at),
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_nobody_knows_of_keeps_all_of_them() {
+    fn a_pod_with_unknown_use_keeps_all_pods() {
         let all = together(&[
             report("10:00", "09:00", "absent"),
             report("10:00", "unknown", "none"),

@@ -1,5 +1,5 @@
-//! What a workspace's pods are made of: its flavor, and what the claim changes of
-//! it as far as the flavor lets it.
+//! Chooses the settings of a workspace's pods: those of its flavor, with the claim's changes that
+//! the flavor allows.
 
 use api::cluster::{ChosenPods, ChosenQueue, FlavorOverrides};
 use api::flavor::{AllowedOverrides, WorkspaceFlavorSpec};
@@ -9,10 +9,10 @@ use function_runtime::validation::{Violation, Violations};
 
 use crate::quantity;
 
-/// The label by which NVIDIA's feature discovery names a node's GPUs.
+/// Label of NVIDIA's GPU feature discovery with the product name of a node's GPUs.
 const PRODUCT_LABEL: &str = "nvidia.com/gpu.product";
 
-/// The flavor that a claim asks for, or the policy's.
+/// The flavor that the claim names, or else the default of the policy.
 pub fn flavor<'a>(
     parameters: &'a WorkspaceParameters,
     cluster: &'a ClusterPolicy,
@@ -30,7 +30,7 @@ pub fn flavor<'a>(
     }
 }
 
-/// The pods of a claim. All that is wrong with it is named at once.
+/// The settings of a claim's pods. The error holds all violations of the claim.
 pub fn pods(
     parameters: &WorkspaceParameters,
     cluster: &ClusterPolicy,
@@ -81,7 +81,7 @@ pub fn pods(
     Ok(pods)
 }
 
-/// A release that the image does not bring is a wish that nobody fulfils.
+/// Refuses releases that the flavor's image does not have.
 fn software(
     parameters: &WorkspaceParameters,
     name: &str,
@@ -192,7 +192,7 @@ enum Amount {
     Shm,
 }
 
-/// A claim's wishes beside what its flavor lets it wish.
+/// The claim's changes, and those that its flavor allows.
 struct Wishes<'a> {
     flavor: &'a str,
     asked: &'a FlavorOverrides,
@@ -255,7 +255,7 @@ impl Wishes<'_> {
             None => violations.push(Violation::new(
                 path,
                 format!(
-                    "WorkspaceFlavor {name} has {} and lets nobody change it",
+                    "WorkspaceFlavor {name} has {} and does not allow another number",
                     flavor.gpus
                 ),
             )),

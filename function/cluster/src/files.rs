@@ -1,4 +1,5 @@
-//! The programs that pods run, and the owner's keys.
+//! The `ConfigMap`s of a workspace: the programs that its pods run, and the SSH keys that may log
+//! in.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 
@@ -11,8 +12,8 @@ macro_rules! program {
     };
 }
 
-/// Every program and the modules that they share, by name. They are the same for
-/// every workspace; what varies reaches them as environment variables.
+/// All programs and the modules that they share, by name. They are the same for every workspace.
+/// Environment variables hold the values that differ.
 const PROGRAMS: &[(&str, &str)] = &[
     program!("allreduce.py"),
     program!("allreduce_worker.py"),
@@ -54,8 +55,8 @@ pub fn programs(names: &Names, owner: &str) -> ConfigMap {
     }
 }
 
-/// The ConfigMap with the keys that may log in. kubelet brings a changed one to
-/// running pods within about a minute.
+/// The ConfigMap with the SSH keys that may log in. kubelet updates running pods within about a
+/// minute.
 pub fn authorized_keys(names: &Names, owner: &str, keys: &[String]) -> ConfigMap {
     let lines: Vec<&str> = keys.iter().flat_map(|key| [key.as_str(), "\n"]).collect();
     ConfigMap {
@@ -82,7 +83,7 @@ mod tests {
         assert_eq!(programs, files);
     }
 
-    /// A ConfigMap holds 1 MiB, and Crossplane sends this one at every reconcile.
+    /// A ConfigMap holds at most 1 MiB, and Crossplane sends this one at every reconcile.
     #[test]
     fn the_programs_stay_small() {
         let bytes: usize = PROGRAMS.iter().map(|(_, text)| text.len()).sum();

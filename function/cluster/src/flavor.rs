@@ -1,5 +1,5 @@
-//! A `WorkspaceFlavor` by itself: nothing is composed for it, and it is said
-//! whether workspaces can use it.
+//! The kind `WorkspaceFlavor`. The function composes nothing for a flavor and reports whether
+//! workspaces can use it.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use serde_json::{Value, json};
 
 use crate::quantity;
 
-/// The composite's kind.
+/// The name of the kind.
 pub const KIND: &str = "WorkspaceFlavor";
-/// Nothing about a flavor changes but itself.
+/// The result depends on the flavor only, so it needs no early call.
 const TTL: Duration = Duration::from_hours(1);
-/// What NCCL's variables begin with.
+/// The prefix of NCCL's environment variables.
 const NCCL: &str = "NCCL_";
 
 static SPEC: Schema<WorkspaceFlavorSpec> = Schema::of("spec");
 
-/// A flavor, by which claims name what their pods are made of.
+/// The kind `WorkspaceFlavor`.
 pub struct WorkspaceFlavor;
 
 impl Kind for WorkspaceFlavor {
@@ -46,7 +46,7 @@ impl Kind for WorkspaceFlavor {
     }
 }
 
-/// Decides.
+/// Reports whether the flavor is usable.
 fn render(composite: Composite<'_>) -> Response {
     let none = json!({});
     let verdict = read(composite.at(&["spec"]).unwrap_or(&none));
@@ -66,7 +66,7 @@ fn render(composite: Composite<'_>) -> Response {
     }
 }
 
-/// Reads a flavor, and checks what a schema cannot.
+/// Validates and reads a flavor. It also checks rules that a schema cannot express.
 pub fn read(spec: &Value) -> Result<WorkspaceFlavorSpec, Violations> {
     let flavor = SPEC.read(spec)?;
     let mut violations = Vec::new();
@@ -113,7 +113,7 @@ mod tests {
         );
     }
 
-    /// A flavor that could set `PATH` or `LD_PRELOAD` would be a way into pods.
+    /// A flavor that could set `PATH` or `LD_PRELOAD` could run its own code in pods.
     #[test]
     fn a_flavor_sets_no_other_variables_than_those_of_nccl() {
         let mut spec = flavor();

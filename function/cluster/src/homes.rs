@@ -1,10 +1,10 @@
-//! Homes: one volume claim for each pod, made by the StatefulSet and never taken
-//! away by it.
+//! Homes: one `PersistentVolumeClaim` for each pod. The StatefulSet creates them and never deletes
+//! them.
 //!
-//! A claim that Crossplane composes goes with its composite, so only the policy
-//! `home.onDelete: Delete` has homes composed: under the names that the StatefulSet
-//! looks for. One that is composed stays composed, whatever the policy says later: to
-//! drop it would delete it at once.
+//! Kubernetes deletes a `PersistentVolumeClaim` that Crossplane composes together with its
+//! composite. Homes are therefore composed only under the policy `home.onDelete: Delete`, with the
+//! names that the StatefulSet expects. A home that is composed once stays composed even if the
+//! policy changes: otherwise Crossplane would delete it at once.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -27,7 +27,7 @@ use crate::resolved::{Resolved, ResolvedHome};
 use crate::resource_names;
 use crate::seen::Seen;
 
-/// The volume claim template of homes to be made.
+/// The volume claim template for new homes.
 pub fn template(names: &Names, owner: &str, home: &ResolvedHome) -> PersistentVolumeClaim {
     let storage = Quantity(format!("{}Gi", home.size_gib));
     PersistentVolumeClaim {
@@ -48,12 +48,12 @@ pub fn template(names: &Names, owner: &str, home: &ResolvedHome) -> PersistentVo
     }
 }
 
-/// The homes that go with the claim, by name. One that is there stays as it is: its
-/// class cannot change, its size cannot shrink, and not every class lets it grow.
+/// The homes that are deleted with the claim, by composition resource name. An existing home stays
+/// as it is: its class cannot change, its size cannot shrink, and not every class allows growth.
 ///
 /// # Errors
 ///
-/// One cannot be written.
+/// An object cannot be written as JSON.
 pub fn composed(
     resolved: &Resolved,
     seen: Seen<'_>,
@@ -86,7 +86,8 @@ fn claim(resolved: &Resolved, home: &ResolvedHome, pod: &str) -> PersistentVolum
     }
 }
 
-/// Refuses a home that somebody else left behind under the claim's name.
+/// Refuses a claim whose homes hold files of another owner, left by an earlier claim with the same
+/// name.
 pub fn check(resolved: &Resolved, seen: Seen<'_>) -> Result<(), Refusal> {
     let owner = &resolved.owner;
     let strange = seen
@@ -105,8 +106,8 @@ pub fn check(resolved: &Resolved, seen: Seen<'_>) -> Result<(), Refusal> {
     Err(Refusal::parameters(violation))
 }
 
-/// Homes that are smaller than the claim asks for, with the way to let them grow: a
-/// StatefulSet's volume claims cannot change.
+/// Messages about homes that are smaller than the claim's size, with the command that enlarges
+/// them. The volume claim templates of a StatefulSet cannot change.
 pub fn too_small(resolved: &Resolved, home: &ResolvedHome, seen: Seen<'_>) -> Vec<String> {
     let wish = u64::try_from(home.size_gib).unwrap_or_default();
     let mut homes: Vec<_> = seen.homes().collect();

@@ -1,4 +1,4 @@
-//! Who the pods are to the API server, and the host keys that they share.
+//! The service account of the pods, its permissions, and the SSH host keys that the pods share.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::names::{Names, WORKSPACE_LABEL};
 
-/// The Secret's entry that clients may know.
+/// The key of the public host key in the Secret.
 pub const PUBLIC_HOST_KEY: &str = "ssh_host_ed25519_key.pub";
 
-/// Metadata of a workspace's object.
+/// The metadata of an object of a workspace.
 pub fn metadata(names: &Names, name: &str, owner: &str) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),
@@ -32,8 +32,8 @@ pub fn labels(names: &Names, owner: &str) -> BTreeMap<String, String> {
     .into()
 }
 
-/// The Secret for the host keys, empty: the first pod fills it. Its contents are no part of
-/// desired state, so Crossplane and this function never hold them.
+/// The Secret for the host keys. It is composed empty, and the first pod fills it. Its contents are
+/// not part of desired state, so Crossplane and this function never hold them.
 pub fn host_keys(names: &Names, owner: &str) -> Secret {
     Secret {
         metadata: metadata(names, &names.host_keys(), owner),
@@ -42,8 +42,8 @@ pub fn host_keys(names: &Names, owner: &str) -> Secret {
     }
 }
 
-/// The pods' account. Its token reaches the first container only, unless the claim
-/// asks for it.
+/// The service account of the pods. Only the container that prepares the host keys and the agent
+/// get its token, unless the claim asks for it.
 pub fn service_account(names: &Names, owner: &str) -> ServiceAccount {
     ServiceAccount {
         metadata: metadata(names, &names.name, owner),
@@ -52,7 +52,8 @@ pub fn service_account(names: &Names, owner: &str) -> ServiceAccount {
     }
 }
 
-/// The rights of the pods' account: the host keys, and the Leases of `watched` pods.
+/// The permissions of the service account: the host keys, and the Leases of the first `watched`
+/// pods.
 pub fn role(names: &Names, owner: &str, watched: i32) -> Role {
     let leases: Vec<String> = (0..watched)
         .map(|ordinal| names.activity(ordinal))
@@ -70,7 +71,7 @@ pub fn role(names: &Names, owner: &str, watched: i32) -> Role {
     }
 }
 
-/// Gives the account its right.
+/// Gives the service account its permissions.
 pub fn role_binding(names: &Names, owner: &str) -> RoleBinding {
     RoleBinding {
         metadata: metadata(names, &names.name, owner),
@@ -88,7 +89,7 @@ pub fn role_binding(names: &Names, owner: &str) -> RoleBinding {
     }
 }
 
-/// The right to read and fill objects, by their names.
+/// The permission to read and patch objects with these names.
 fn owned(group: &str, resource: &str, names: Vec<String>) -> PolicyRule {
     PolicyRule {
         api_groups: Some(vec![group.to_owned()]),

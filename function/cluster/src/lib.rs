@@ -1,12 +1,11 @@
-//! A workspace in the cluster: a StatefulSet with what belongs to it.
+//! Workspaces in the cluster: each is a StatefulSet with the objects that belong to it.
 //!
-//! [`render`] decides, in this order: [`resolved`] from policy, flavor and claim,
-//! [`seen`] of what Crossplane observes and fetches, [`plan`] for what is composed
-//! now, [`report`] for what the user reads. What the objects look like is in
-//! `stateful_set`, `network`, `identity` and `files`.
+//! [`render`] decides in this order: [`resolved`] from policy, flavor and claim; [`seen`] from the
+//! observed and required resources; [`plan`] of the composed resources; [`report`] for the user.
+//! The modules `stateful_set`, `network`, `identity` and `files` define the objects.
 //!
-//! What pods are made of is chosen when they start and kept in status until they
-//! stop: neither a changed flavor nor a changed claim ends somebody's work.
+//! The settings of pods are chosen when the pods start and are kept in status until they stop, so
+//! no change of a flavor or a claim ends running work.
 
 mod activity;
 mod choice;

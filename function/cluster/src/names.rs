@@ -1,36 +1,35 @@
-//! What a workspace's objects are called, where, and how its pods find each other.
+//! The names of a workspace's objects, and the DNS names of its pods.
 
 use function_runtime::composite::Origin;
 use function_runtime::resource_names::hashed;
 
-/// The label of everything that belongs to a workspace in the cluster; its value is
-/// the StatefulSet's name.
+/// Label on all objects of a workspace in the cluster. Its value is the name of the StatefulSet.
 pub const WORKSPACE_LABEL: &str = "platform.acme.io/cluster-workspace";
-/// The requirement for the workspace's pods.
+/// Name of the requirement for the workspace's pods.
 pub const PODS: &str = "pods";
-/// The requirement for the volume claims of its homes.
+/// Name of the requirement for the `PersistentVolumeClaim`s of its homes.
 pub const HOMES: &str = "homes";
-/// The requirement for Kueue's Workloads of the namespace.
+/// Name of the requirement for Kueue's Workloads in the namespace.
 pub const WORKLOADS: &str = "workloads";
 
-/// The longest name: Kubernetes puts eleven characters behind a StatefulSet's name
-/// and makes a label of it, which holds 63; the pod's ordinal needs a few as well.
+/// The longest name. Kubernetes appends eleven characters to a StatefulSet's name for a label,
+/// which holds 63 characters. The ordinal of a pod needs a few more.
 const LONGEST: usize = 47;
 
 /// The names of one workspace's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// The StatefulSet's, and its Service's.
+    /// The name of the StatefulSet and of its Service.
     pub name: String,
-    /// The claim's namespace.
+    /// The namespace of the claim.
     pub namespace: String,
-    /// The cluster's DNS domain.
+    /// The DNS domain of the cluster.
     pub domain: String,
 }
 
 impl Names {
-    /// A claim's own name where Kubernetes takes it for a Service (RFC 1035): a
-    /// claim that comes again finds its home again.
+    /// The names for a claim. The claim's own name is used if it is a valid name of a Service (RFC
+    /// 1035), so that a recreated claim finds its home again.
     pub fn of(origin: &Origin, domain: &str) -> Self {
         let name = &origin.name;
         let fits = name.len() <= LONGEST
@@ -57,13 +56,13 @@ impl Names {
         }
     }
 
-    /// The pod of an ordinal.
+    /// The name of the pod with this ordinal.
     pub fn pod(&self, ordinal: i32) -> String {
         format!("{}-{ordinal}", self.name)
     }
 
-    /// The full DNS name of a pod. Short names end in trouble: torchrun compares
-    /// them with the pod's own.
+    /// The full DNS name of a pod. A short name does not work: torchrun compares it with the pod's
+    /// own name.
     pub fn host(&self, ordinal: i32) -> String {
         let Self {
             name,
@@ -73,22 +72,22 @@ impl Names {
         format!("{name}-{ordinal}.{name}.{namespace}.svc.{domain}")
     }
 
-    /// The Secret with the host keys.
+    /// The name of the Secret with the host keys.
     pub fn host_keys(&self) -> String {
         format!("{}-host-keys", self.name)
     }
 
-    /// The Lease with what the agent of a pod saw.
+    /// The name of the Lease with the reports of a pod's agent.
     pub fn activity(&self, ordinal: i32) -> String {
         format!("{}-activity", self.pod(ordinal))
     }
 
-    /// The ConfigMap with the programs that pods run.
+    /// The name of the ConfigMap with the programs.
     pub fn files(&self) -> String {
         format!("{}-files", self.name)
     }
 
-    /// The ConfigMap with the owner's keys.
+    /// The name of the ConfigMap with the SSH keys that may log in.
     pub fn authorized_keys(&self) -> String {
         format!("{}-keys", self.name)
     }
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_whose_name_no_service_may_have_gets_another_one() {
+    fn a_claim_name_that_is_invalid_for_a_service_is_replaced() {
         for claim in ["1-first", "alice.vision", &"a".repeat(48)] {
             let name = names(claim).name;
             assert!(

@@ -1,4 +1,4 @@
-//! The pods' names, and who may reach them.
+//! The Service and the `NetworkPolicy` of a workspace's pods.
 
 use function_workspace::labels::OWNER_LABEL;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
@@ -12,14 +12,14 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use crate::identity;
 use crate::names::{Names, WORKSPACE_LABEL};
 
-/// Where clouds answer any pod with the machine's own credentials.
+/// The metadata service of clouds, which gives the node's credentials to every pod that asks.
 const METADATA_IPV4: &str = "169.254.169.254/32";
 const METADATA_IPV6: &str = "fd00:ec2::254/128";
 const SSH_PORT: i32 = 22;
 const TCP: &str = "TCP";
 
-/// The headless Service. It names pods before they are ready, since they look for
-/// each other while they start.
+/// The headless Service. It has DNS names for pods that are not ready, because pods look for each
+/// other while they start.
 pub fn service(names: &Names, owner: &str) -> Service {
     let ssh = ServicePort {
         name: Some("ssh".to_owned()),
@@ -41,9 +41,9 @@ pub fn service(names: &Names, owner: &str) -> Service {
     }
 }
 
-/// Who may reach the pods: they each other on every port, since NCCL takes
-/// whichever is free, and the claim's networks by SSH. The pods reach everything
-/// but the machine's metadata. `gang` is whose the pods are, where there are several.
+/// The `NetworkPolicy` of the pods. The pods of a workspace reach each other on every port, because
+/// NCCL uses any free port. The claim's networks reach the pods by SSH. The pods reach everything
+/// except the metadata service. `gang` is the owner of the pods if there are several pods.
 pub fn policy(
     names: &Names,
     owner: &str,
@@ -74,7 +74,7 @@ pub fn policy(
         network("0.0.0.0/0", Some(METADATA_IPV4)),
         network("::/0", Some(METADATA_IPV6)),
     ];
-    // Some network plugins take no pod for part of a network.
+    // Some network plugins do not treat pods as part of an IP block.
     let pods = vec![NetworkPolicyPeer {
         namespace_selector: Some(LabelSelector::default()),
         ..NetworkPolicyPeer::default()
@@ -85,7 +85,8 @@ pub fn policy(
             pod_selector: Some(labelled([workspace])),
             policy_types: Some(vec!["Ingress".to_owned(), "Egress".to_owned()]),
             egress: Some([everything, pods].map(to).into()),
-            // The API server drops an empty list, and would take each apply for a change.
+            // The API server drops an empty list, so each apply of an empty list would count as a
+            // change.
             ingress: Some(ingress).filter(|rules| !rules.is_empty()),
         }),
     }

@@ -1,4 +1,4 @@
-//! What is composed now: which pods, how many, and what stays as it is.
+//! Plans which objects are composed: the pods, their number, and the objects that stay as they are.
 
 use std::collections::BTreeMap;
 
@@ -15,34 +15,34 @@ use crate::seen::{Pod, Seen, StatefulSet};
 use crate::stateful_set::Pods;
 use crate::{activity, files, homes, identity, network};
 
-/// What is composed now.
+/// The plan of one call.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The objects, by composition resource name.
     pub objects: BTreeMap<String, Value>,
-    /// What the pods are made of; none before the first start.
+    /// The settings of the pods; none before the first start.
     pub pods: Option<ChosenPods>,
-    /// What becomes of the pods.
+    /// What happens to the pods.
     pub step: Step,
-    /// What has no effect yet.
+    /// Messages about changes that have no effect yet.
     pub notices: Vec<String>,
 }
 
-/// What becomes of the pods.
+/// What happens to the pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// They run, or are to run.
+    /// The pods run or start.
     Run,
-    /// They end, because the claim says so.
+    /// The pods end because the claim says so.
     Stop,
-    /// They end, because they are made of something else now and nobody works in
-    /// them: they start again as soon as the last one is gone.
+    /// The pods end because their settings changed while their containers do not run. They start
+    /// again as soon as the last pod is gone.
     Restart,
-    /// There is none, as the claim says.
+    /// There are no pods, as the claim says.
     Rest,
 }
 
-/// Plans. `status` is what the last call wrote down of the pods.
+/// Plans the composed objects. `status` has the pods' settings that the last call recorded.
 pub fn plan(
     resolved: &Resolved,
     seen: Seen<'_>,
@@ -60,8 +60,8 @@ pub fn plan(
             let step = if active { Step::Stop } else { Step::Rest };
             let kept = match recorded {
                 Some(recorded) => Some(recorded),
-                // A StatefulSet cannot be written without its pods, and is not
-                // dropped for want of them.
+                // The manifest of a StatefulSet needs the pods' settings. A StatefulSet must not be
+                // dropped because they are missing.
                 None if seen.stateful_set().is_some() => Some(fresh(resolved)?),
                 None => None,
             };
@@ -95,12 +95,12 @@ pub fn plan(
     Ok(plan)
 }
 
-/// How many pods have an agent.
+/// The number of pods with an agent.
 pub fn watched(pods: &ChosenPods) -> i32 {
     pods.agent.as_ref().map_or(0, |_| pods.nodes)
 }
 
-/// What the pods are made from: as the StatefulSet says, or else the last call.
+/// The record of the pods' settings: that on the StatefulSet, or else that in status.
 fn recorded(resolved: &Resolved, seen: Seen<'_>, status: Option<&ChosenPods>) -> Option<Record> {
     let by_status = || {
         status.map(|pods| Record {
@@ -112,13 +112,13 @@ fn recorded(resolved: &Resolved, seen: Seen<'_>, status: Option<&ChosenPods>) ->
     seen.stateful_set().and_then(Record::of).or_else(by_status)
 }
 
-/// Whether there are pods, or are to be. What they are made of cannot change before
-/// the last one is gone.
+/// Whether pods exist or are to exist. The pods' settings cannot change before the last pod is
+/// gone.
 fn is_active(seen: Seen<'_>) -> bool {
     let counted = seen
         .stateful_set()
         .is_some_and(|set| set.replicas() > 0 || set.current() > 0);
-    // There may be some that nobody has looked for yet.
+    // Pods may exist that Crossplane has not fetched yet.
     let unknown = seen.stateful_set().is_some() && !seen.knows_pods();
     counted || unknown || seen.pods().next().is_some()
 }
@@ -127,7 +127,7 @@ fn fresh(resolved: &Resolved) -> Result<&Record, Unresolved> {
     resolved.made_from.as_ref().map_err(Clone::clone)
 }
 
-/// Pods stay what they are while somebody may work in them.
+/// The step of running pods. They keep their settings while the owner may work in them.
 fn running_pods<'a>(
     resolved: &'a Resolved,
     seen: Seen<'_>,
@@ -142,7 +142,7 @@ fn running_pods<'a>(
         .is_ok_and(|fresh| fresh != recorded);
     let in_use = |pod: Pod<'_>| pod.has_started() && !pod.is_ending();
     let nobody_works = seen.knows_pods() && !seen.pods().any(in_use);
-    // Kueue lets a StatefulSet start again only after its last pod.
+    // Kueue starts a StatefulSet again only after its last pod is gone.
     let is_counted = recorded.pods.queue.is_some();
     let ends = is_counted && seen.stateful_set().is_some_and(|set| set.replicas() == 0);
     let step = if ends || (changed && nobody_works) {
@@ -153,10 +153,11 @@ fn running_pods<'a>(
     Ok((Some(recorded), step))
 }
 
-/// Everything but the pods themselves.
+/// All objects except the StatefulSet and the homes.
 ///
-/// Kubernetes refuses a binding to a role that is not there, Crossplane applies in no
-/// order, and gives up a pass at the first refusal: the binding comes one call later.
+/// Kubernetes refuses a binding to a role that does not exist. Crossplane applies resources in no
+/// fixed order and stops at the first refusal. The binding is therefore desired one call after the
+/// role.
 fn standing(
     resolved: &Resolved,
     seen: Seen<'_>,
@@ -205,13 +206,13 @@ fn standing(
         .collect()
 }
 
-/// Whether the StatefulSet goes, for a while or until the workspace starts again.
-/// Homes stay: no StatefulSet takes them along.
+/// Whether the StatefulSet is dropped, for a short time or until the workspace starts again. Homes
+/// stay, because a StatefulSet never deletes them.
 ///
-/// Kueue (0.19) lets nobody change what it counts of a StatefulSet, not even without
-/// replicas, and keeps quota for one that waited when its replicas went to 0: so one
-/// with a queue is there only while it is to run. Others go to get their first home,
-/// since their volume claims cannot change.
+/// Kueue (0.19) allows no change of the fields that it counts, not even on a StatefulSet without
+/// replicas. If a waiting StatefulSet is scaled to 0, Kueue keeps its quota. A StatefulSet with a
+/// queue therefore exists only while it is to run. A StatefulSet without a queue is dropped to get
+/// its first home, because its volume claim templates cannot change.
 fn goes(
     resolved: &Resolved,
     seen: Seen<'_>,
@@ -235,7 +236,7 @@ fn goes(
     !is_active(seen) && (lacks_home || recounted || observed.is_ending())
 }
 
-/// The pods' StatefulSet. None for a workspace that never ran and is not to run.
+/// The StatefulSet of the pods; none for a workspace that has never run and is not to run.
 fn stateful_set(
     resolved: &Resolved,
     seen: Seen<'_>,
@@ -252,7 +253,8 @@ fn stateful_set(
     let to_come = resolved.home.as_ref().filter(|_| observed.is_none());
     let to_come = to_come.map(|home| homes::template(&resolved.names, &resolved.owner, home));
     let to_come = to_come.map(|home| Composed::manifest(&home)).transpose()?;
-    // What the API server refuses to change is written as it is read.
+    // The API server refuses changes of the template, so an existing template is written as it was
+    // read.
     let home = there.or(to_come.map(without_type));
     let pods = Pods {
         names: &resolved.names,
@@ -268,7 +270,7 @@ fn stateful_set(
     Ok(Some((name, pods.manifest()?)))
 }
 
-/// A volume claim template has neither API version nor kind.
+/// Removes API version and kind, which a volume claim template does not have.
 fn without_type(mut template: Value) -> Value {
     if let Some(fields) = template.as_object_mut() {
         fields.retain(|field, _| field == "metadata" || field == "spec");
@@ -276,7 +278,7 @@ fn without_type(mut template: Value) -> Value {
     template
 }
 
-/// An observed volume claim template, without what the API server adds.
+/// An observed volume claim template without the fields that the API server adds.
 fn as_applied(template: &Value) -> Value {
     let mut metadata = Map::new();
     for field in ["name", "labels"] {
@@ -299,13 +301,13 @@ fn notices(
         && record != fresh
     {
         notices.push(format!(
-            "the pods run as they were started; what the claim or WorkspaceFlavor {} says since \
-             then counts from the next start: {NEXT_START}",
+            "the pods keep the settings that they started with; changes of the claim or of \
+             WorkspaceFlavor {} take effect at the next start: {NEXT_START}",
             fresh.pods.flavor
         ));
     }
     if let Err(why) = &resolved.made_from {
-        notices.push(format!("once stopped it cannot start again: {why}"));
+        notices.push(format!("if it stops, it cannot start again: {why}"));
     }
     let Some(home) = &resolved.home else {
         return notices;

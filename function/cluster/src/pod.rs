@@ -1,22 +1,22 @@
-//! What one pod says of itself.
+//! The state of one pod.
 
 use function_workspace::cause::{Cause, Reason};
 
 use crate::names::Names;
 use crate::seen::{CONTAINER, Doing, Ended, PREPARE, Pod, Waiting};
 
-/// Whether one can log in to a pod.
+/// Whether the owner can log in to a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// One can.
+    /// The pod is ready.
     Ready,
-    /// Not yet.
+    /// The pod is not ready yet.
     Waits(Cause),
-    /// Not before a person changes something.
+    /// The pod cannot become ready until a person changes something.
     NeedsPerson(Cause),
 }
 
-/// Judges a pod by its name, whether it exists or not.
+/// The state of the pod with this name. `None` is a pod that does not exist.
 pub fn verdict(name: &str, pod: Option<Pod<'_>>, names: &Names) -> Verdict {
     let Some(pod) = pod else {
         let (set, namespace) = (&names.name, &names.namespace);
@@ -35,7 +35,12 @@ pub fn verdict(name: &str, pod: Option<Pod<'_>>, names: &Names) -> Verdict {
         return waits(Reason::PodEnding, format!("pod {name} is ending"));
     }
     if pod.is_gated() {
-        return waits(Reason::PodGated, format!("pod {name} waits to be let in"));
+        return waits(
+            Reason::PodGated,
+            format!(
+                "pod {name} has a scheduling gate, which another controller such as Kueue removes"
+            ),
+        );
     }
     if let Some(why) = pod.unschedulable() {
         let for_its_home = why.to_lowercase().contains("persistentvolumeclaim");
@@ -55,12 +60,12 @@ pub fn verdict(name: &str, pod: Option<Pod<'_>>, names: &Names) -> Verdict {
         .unwrap_or_else(|| waits(Reason::Starting, format!("pod {name} is starting")))
 }
 
-/// What keeps a container from running.
+/// Why a container does not run; none if nothing is wrong.
 fn trouble(name: &str, pod: Pod<'_>, container: &str) -> Option<Verdict> {
     let limit = pod.memory_limit(container);
     let last = match pod.last_run(container) {
         Doing::Ended(ended) => said(ended, limit),
-        _ => "it says nothing of why".to_owned(),
+        _ => "Kubernetes gives no reason".to_owned(),
     };
     match pod.container(container) {
         Doing::Waiting { why, message } => match why {
@@ -72,7 +77,7 @@ fn trouble(name: &str, pod: Pod<'_>, container: &str) -> Option<Verdict> {
                 Reason::ImageUnavailable,
                 format!("pod {name} cannot get its image: {}", pull(message)),
             )),
-            // A ConfigMap or Secret that is not there yet will be.
+            // A missing ConfigMap or Secret is created soon.
             Waiting::Creation => Some(waits(
                 Reason::ContainerFails,
                 format!("pod {name}: container {container} cannot be made: {message}"),
@@ -90,20 +95,20 @@ fn trouble(name: &str, pod: Pod<'_>, container: &str) -> Option<Verdict> {
     }
 }
 
-/// What the registry says. While kubelet waits for another try it says so first.
+/// The message of the registry. While kubelet waits for its next attempt, it puts text before it.
 fn pull(message: &str) -> &str {
     message
         .split_once("ErrImagePull: ")
         .map_or(message, |(_, said)| said)
 }
 
-/// Tells the user how a container's run ended.
+/// The text about how a container ended.
 fn said(ended: Ended<'_>, memory_limit: Option<&str>) -> String {
     match (ended.out_of_memory, memory_limit) {
         (true, Some(limit)) => format!("out of memory (OOMKilled), its limit is {limit}"),
         (true, None) => "out of memory (OOMKilled)".to_owned(),
         _ if ended.message.is_empty() => format!("exit status {}", ended.code),
-        // Programs end with what matters; what comes before may hold times.
+        // The last line matters. Earlier lines may hold times, which would change the message.
         _ => ended.message.lines().last().unwrap_or_default().to_owned(),
     }
 }
@@ -145,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_kubernetes_calls_out_of_memory_is_called_that() {
+    fn only_an_oom_kill_is_reported_as_out_of_memory() {
         let oom = json!({"exitCode": 137, "reason": "OOMKilled", "message": "step 4"});
         assert!(
             message(&oom).ends_with("out of memory (OOMKilled), its limit is 16Gi"),

@@ -1,4 +1,4 @@
-//! What the pods of a workspace cost per hour.
+//! The price of the pods of a workspace.
 
 use api::catalogue::Prices;
 use api::cluster::ChosenPods;
@@ -6,23 +6,23 @@ use api::cost::CostSource;
 use function_workspace::cost::ledger::rounded;
 use function_workspace::cost::price::{Running, is_price};
 
-/// The prices of the pods of a workspace in the cluster.
+/// The input of a price.
 #[derive(Clone, Copy, Debug)]
 pub struct PodPrices<'a> {
     /// The catalogue's prices.
     pub prices: Option<&'a Prices>,
-    /// What its pods were made of.
+    /// The settings of the current pods; none before the first start.
     pub chosen: Option<&'a ChosenPods>,
     /// The flavor that the claim asks for.
     pub resolved: Option<&'a str>,
-    /// How many pods it asks for.
+    /// The number of pods that the claim asks for.
     pub count: i32,
-    /// How many run.
+    /// The number of running pods.
     pub started: usize,
 }
 
 impl PodPrices<'_> {
-    /// What those that run cost.
+    /// The price of the running pods.
     pub fn running(self) -> Running {
         if self.started == 0 {
             return Running::Nothing;
@@ -35,11 +35,12 @@ impl PodPrices<'_> {
         })
     }
 
-    /// What all of them cost: what pods are made of is chosen when they start.
+    /// The price of all pods in US dollars per hour. Running pods keep the settings that they
+    /// started with.
     ///
     /// # Errors
     ///
-    /// The path of a price that the catalogue lacks.
+    /// The path of a price that the catalogue does not have.
     pub fn highest(self, is_on: bool) -> Result<f64, String> {
         let chosen = self.chosen.filter(|_| is_on);
         let (flavor, count) = match (chosen, self.resolved) {

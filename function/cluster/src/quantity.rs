@@ -1,6 +1,6 @@
-//! Amounts of CPU and memory, as far as flavors and claims may write them.
+//! Reads amounts of CPU, memory and storage.
 
-/// Thousandths of a CPU: `4` is 4000, `1500m` is 1500.
+/// Thousandths of a CPU: `4` is 4000, and `1500m` is 1500.
 pub fn cpu(text: &str) -> Option<u64> {
     match text.strip_suffix('m') {
         Some(thousandths) => thousandths.parse().ok(),
@@ -16,8 +16,8 @@ pub fn memory(text: &str) -> Option<u64> {
     }
 }
 
-/// Gibibytes of storage, rounded down, in any of the ways that Kubernetes writes
-/// whole binary amounts.
+/// Gibibytes of storage, rounded down. It reads all ways in which Kubernetes writes whole binary
+/// amounts.
 pub fn storage(text: &str) -> Option<u64> {
     let units = [
         ("Ti", 1 << 40),

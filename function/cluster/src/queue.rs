@@ -1,7 +1,7 @@
-//! How a workspace stands with Kueue.
+//! Reads Kueue's decision about a workspace.
 //!
-//! Kueue makes one Workload for a StatefulSet and gates its pods until there is
-//! quota for all of them.
+//! Kueue creates one Workload for a StatefulSet. It gates the pods until there is quota for all of
+//! them.
 
 use api::cluster::{ChosenPods, QueueStatus};
 use api::condition::ADMITTED;
@@ -12,28 +12,28 @@ use serde_json::Value;
 
 use crate::seen::{Seen, number, text};
 
-/// Kueue's label of a Workload: the UID of what it stands for.
+/// Kueue's label on a Workload: the UID of the object that it was created for.
 pub const JOB_UID: &str = "kueue.x-k8s.io/job-uid";
-/// Kueue's reason for a Workload whose `StatefulSet` has no replicas.
+/// Kueue's reason for a Workload whose StatefulSet has no replicas.
 const ON_HOLD: &str = "OnHold";
 
-/// What Kueue says of a workspace that has a queue.
+/// Kueue's decision about a workspace with a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Admission {
-    /// There is quota, its pods may run.
+    /// Kueue has reserved quota, so the pods may run.
     Admitted,
-    /// It waits.
+    /// The workspace waits for quota.
     Waiting {
-        /// In which LocalQueue.
+        /// The name of the LocalQueue.
         queue: String,
-        /// Its place, where there is one.
+        /// The position in the queue; none if Kueue does not consider the workspace.
         position: Option<i32>,
-        /// What Kueue says.
+        /// Why the workspace waits.
         cause: Cause,
     },
 }
 
-/// What Kueue says; nothing for a workspace without a queue.
+/// Kueue's decision; none for a workspace without a queue.
 pub fn admission(seen: Seen<'_>, pods: Option<&ChosenPods>) -> Option<Admission> {
     let queue = pods?.queue.as_ref()?.name.clone();
     let Some(workload) = mine(seen) else {
@@ -55,7 +55,7 @@ pub fn admission(seen: Seen<'_>, pods: Option<&ChosenPods>) -> Option<Admission>
 }
 
 impl Admission {
-    /// Why it waits.
+    /// Why the workspace waits; none if it is admitted.
     pub fn waiting(&self) -> Option<Cause> {
         match self {
             Self::Admitted => None,
@@ -63,7 +63,7 @@ impl Admission {
         }
     }
 
-    /// What the user reads while it waits.
+    /// The status for the user while the workspace waits; none if it is admitted.
     pub fn status(&self) -> Option<QueueStatus> {
         match self {
             Self::Admitted => None,
@@ -79,7 +79,7 @@ impl Admission {
         }
     }
 
-    /// `Admitted`.
+    /// The condition `Admitted`.
     pub fn condition(&self) -> Condition {
         match self {
             Self::Admitted => Condition::is_true(ADMITTED, "Admitted"),
@@ -98,8 +98,8 @@ fn mine(seen: Seen<'_>) -> Option<Workload<'_>> {
     workloads.find(|workload| workload.job() == Some(uid) && !workload.holds("Finished"))
 }
 
-/// The place among those that wait in the same LocalQueue: the more important first,
-/// then the older. Kueue may let a later one pass that needs less.
+/// The position among the Workloads that wait in the same LocalQueue: first by priority, then by
+/// age. Kueue may admit a later Workload first if it needs less.
 fn position(workload: Workload<'_>, seen: Seen<'_>) -> Option<i32> {
     if !workload.waits() {
         return None;
@@ -127,7 +127,7 @@ impl<'a> Workload<'a> {
         (-priority, word("creationTimestamp"), word("uid"))
     }
 
-    /// Whether Kueue considers it for quota. Administrators deactivate Workloads.
+    /// Whether Kueue considers the Workload for quota. Administrators can deactivate a Workload.
     fn waits(self) -> bool {
         let is_active = self.0.pointer("/spec/active") != Some(&Value::Bool(false));
         let is_over = self.holds("QuotaReserved") || self.holds("Finished");
@@ -143,8 +143,8 @@ impl<'a> Workload<'a> {
         ObservedObject::new(self.0).holds(type_)
     }
 
-    /// Kueue's words. What took its quota away comes first, since that is what the
-    /// owner asks.
+    /// Why the Workload waits, in Kueue's words. An eviction comes first, because it explains why a
+    /// running workspace lost its quota.
     fn waits_because(self, queue: &str) -> Cause {
         let object = ObservedObject::new(self.0);
         let reserved = object.condition("QuotaReserved");
@@ -165,7 +165,8 @@ impl<'a> Workload<'a> {
     }
 }
 
-/// The reason that ours repeats; Kubernetes wants every condition to have one.
+/// The reason of Kueue's condition. Kubernetes requires a reason in every condition, so an empty
+/// one becomes `Unknown`.
 fn reason_of(condition: Observed<'_>) -> Reason {
     let reason = match condition.reason {
         "" => "Unknown",

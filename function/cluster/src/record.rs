@@ -1,7 +1,8 @@
-//! What a StatefulSet's pods are made from, written down on the StatefulSet itself.
+//! Records the settings of a StatefulSet's pods in an annotation of the StatefulSet.
 //!
-//! Crossplane writes the XR's status last, and not at all while something composed is
-//! refused. So status may be older than the pods, and a restored XR has none.
+//! Crossplane writes the composite's status last, and not at all while the API server refuses a
+//! composed resource. Status may therefore be older than the pods, and a restored composite has no
+//! status.
 
 use api::cluster::ChosenPods;
 use serde::{Deserialize, Serialize};
@@ -9,28 +10,28 @@ use serde_json::json;
 
 use crate::seen::StatefulSet;
 
-/// The annotation of a StatefulSet that holds its record.
+/// The annotation of the StatefulSet that holds its record.
 pub const ANNOTATION: &str = "platform.acme.io/made-from";
 
-/// Everything that a pod template is rendered from, besides names that never change.
+/// The input of the pod template, except names that never change.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// What the pods are made of.
+    /// The settings of the pods.
     pub pods: ChosenPods,
-    /// Whose they are.
+    /// The owner of the pods.
     pub owner: String,
-    /// The cluster's DNS domain, in which pods find each other.
+    /// The DNS domain of the cluster, in which the pods find each other.
     pub domain: String,
 }
 
 impl Record {
-    /// The record of an observed StatefulSet.
+    /// The record of an observed StatefulSet; none if it has none that can be read.
     pub fn of(set: StatefulSet<'_>) -> Option<Self> {
         serde_json::from_str(set.annotation(ANNOTATION)?).ok()
     }
 
-    /// As the annotation has it.
+    /// The value of the annotation.
     pub fn written(&self) -> String {
         json!(self).to_string()
     }

@@ -1,4 +1,4 @@
-//! A workspace in the cluster, as the decision about it sees it.
+//! The placement `Cluster`.
 
 use std::collections::BTreeMap;
 
@@ -28,10 +28,10 @@ use crate::report::Subject;
 use crate::seen::Seen;
 use crate::{activity, choice, required, resolved, resource_names};
 
-/// The DNS domain of a workspace whose policy cannot be read; it is in no decision.
+/// The DNS domain to use while the policy cannot be read. No decision depends on it.
 const DEFAULT_DOMAIN: &str = "cluster.local";
 
-/// Decides.
+/// Decides what is desired for a workspace in the cluster.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
     let claimed = Claimed::read(request, composite);
     let workspace = InCluster::new(&claimed);
@@ -41,9 +41,9 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
 struct InCluster<'a> {
     claimed: &'a Claimed<'a>,
     seen: Seen<'a>,
-    /// What the pods were made of, as the StatefulSet says, or else the last call.
+    /// The pods' settings: those recorded on the StatefulSet, or else those in status.
     pods: Option<ChosenPods>,
-    /// What the agents of all pods say together.
+    /// The reports of all pods' agents, combined into one.
     reported: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl Placed for InCluster<'_> {
             } => (WorkspaceState::Stopped, *leftovers, Some((cause, *phase))),
             Course::Run { budget, .. } => match budget {
                 Allowance::Run => (WorkspaceState::Running, stays, None),
-                // Pods do not change while they run, so running is keeping them.
+                // Running pods keep their settings, so to run them is to keep them.
                 Allowance::Keep if !self.is_stopping() => (WorkspaceState::Running, stays, None),
                 Allowance::Keep => (WorkspaceState::Stopped, stays, None),
                 Allowance::Wait(cause) => {
@@ -113,7 +113,7 @@ impl Placed for InCluster<'_> {
             pods: plan.pods.as_ref(),
             step: plan.step,
             has_home: match self.seen.stateful_set() {
-                // One that is added later is made at the next start.
+                // A home that is added later is created at the next start.
                 Some(set) => set.home_template().is_some(),
                 None => resolved.home.is_some() && !resolved.deletes_what_is_left,
             },
@@ -123,7 +123,7 @@ impl Placed for InCluster<'_> {
         .report();
         Ok(Composition {
             notices: plan.notices,
-            // What the next pods would be made of does not concern those that run.
+            // Settings for the next start do not concern running pods.
             unresolved: resolved.made_from.as_ref().err().map(Unresolved::reason),
             ..self.composed(report, plan.objects)
         })
@@ -226,12 +226,12 @@ impl<'a> InCluster<'a> {
     }
 }
 
-/// An observed object as it must be desired to stay as it is. A Secret's contents
-/// are the pods', and Kueue's keys are Kueue's.
+/// An observed object as it must be desired to stay as it is. The contents of a Secret belong to
+/// the pods, and Kueue's labels belong to Kueue.
 fn kept(name: &str, observed: &Value) -> Value {
     let mut kept = keep::kept(observed);
     match name {
-        // What is in a Lease is the agent's.
+        // The contents of a Lease belong to the agent.
         _ if name.starts_with(resource_names::POD_ACTIVITY_PREFIX) => {
             if let Some(lease) = kept.as_object_mut() {
                 lease.remove("spec");
@@ -256,7 +256,7 @@ fn kept(name: &str, observed: &Value) -> Value {
             {
                 kept["metadata"]["annotations"] = json!({(record::ANNOTATION): record});
             }
-            // The queue is this function's to name; it is no label of its own.
+            // This function sets the queue's labels, although they do not have its own prefix.
             let labels = observed
                 .pointer("/metadata/labels")
                 .and_then(Value::as_object);

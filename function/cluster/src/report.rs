@@ -1,5 +1,4 @@
-//! What the user reads of a workspace in the cluster: phase, pods, conditions,
-//! events.
+//! The report about a workspace in the cluster: phase, pods, conditions and events.
 
 use api::cluster::{ChosenPods, NodeStatus};
 use api::condition::{ADMITTED, COMPUTE_READY, HOME_READY};
@@ -14,32 +13,32 @@ use crate::pod::{self, Verdict};
 use crate::queue::{self, Admission};
 use crate::seen::{Pod, Seen, StatefulSet, VolumeClaim};
 
-/// What is reported on.
+/// The input of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// What its objects are called.
+    /// The names of the workspace's objects.
     pub names: &'a Names,
-    /// What is observed.
+    /// The observed and required resources.
     pub seen: Seen<'a>,
-    /// What the pods are made of.
+    /// The settings of the pods.
     pub pods: Option<&'a ChosenPods>,
-    /// What becomes of them.
+    /// What happens to the pods.
     pub step: Step,
-    /// Whether there is a home, or is to be one.
+    /// Whether the workspace has a home, or is to have one.
     pub has_home: bool,
-    /// Why it does not run, where it is not to, and where it stands then.
+    /// Why the workspace is not to run, and its phase then; none if it is to run.
     pub rest: Option<(&'a Cause, Phase)>,
-    /// The XR's status as observed.
+    /// The status that the last call wrote.
     pub previous: &'a GpuDevWorkspaceStatus,
 }
 
 impl Subject<'_> {
-    /// Reports.
+    /// Builds the report from the state of queue, home and pods.
     pub fn report(self) -> Report {
         let previous = self.previous;
         let admission = match self.step {
             Step::Run => queue::admission(self.seen, self.pods),
-            // Whoever is not to run waits for nothing.
+            // A workspace that is not to run does not wait for quota.
             Step::Stop | Step::Restart | Step::Rest => None,
         };
         let home = self.has_home.then(|| self.home_trouble());
@@ -54,7 +53,7 @@ impl Subject<'_> {
             private_ip: self.ready_ip(0),
             pods: self.pods.cloned(),
             nodes: self.nodes(),
-            // A workspace that stops keeps its host keys.
+            // A stopped workspace keeps its host keys.
             host_keys: match &known {
                 Some(key) => vec![key.clone()],
                 None => previous.host_keys.clone(),
@@ -80,13 +79,15 @@ impl Subject<'_> {
         }
     }
 
-    /// `Admitted`, of every workspace that has a queue: Crossplane keeps a condition
-    /// that is left out as it was.
+    /// `Admitted`, for every workspace with a queue. It must not be left out, because Crossplane
+    /// keeps conditions that a response leaves out.
     fn admitted(self, admission: Option<&Admission>) -> Option<Condition> {
         self.pods?.queue.as_ref()?;
         Some(match admission {
             Some(admission) => admission.condition(),
-            None => Condition::is_false(ADMITTED, "Stopped", "it is not to run"),
+            None => {
+                Condition::is_false(ADMITTED, "Stopped", "the workspace is stopped or restarts")
+            }
         })
     }
 
@@ -94,13 +95,13 @@ impl Subject<'_> {
         self.seen.host_key().and_then(host_key)
     }
 
-    /// How many pods there are or are to be.
+    /// The number of pods that exist or are to exist.
     fn count(self) -> i64 {
         let by_set = || self.seen.stateful_set().map_or(0, StatefulSet::replicas);
         self.pods.map_or_else(by_set, |pods| i64::from(pods.nodes))
     }
 
-    /// Why the workspace cannot be used, and where it stands.
+    /// Why the workspace is not ready, and its phase.
     fn verdict(self, admission: Option<&Admission>, home: Option<Cause>) -> (Option<Cause>, Phase) {
         match self.step {
             Step::Rest => {
@@ -127,7 +128,7 @@ impl Subject<'_> {
             Verdict::Waits(cause) => Some((cause, false)),
             Verdict::NeedsPerson(cause) => Some((cause, true)),
         });
-        // Many a volume is made for a pod that has found its machine.
+        // Many volumes are created only after their pod is assigned to a node.
         let waits_for_pod = unready
             .as_ref()
             .is_some_and(|(cause, _)| cause.reason == Reason::Unschedulable);
@@ -143,7 +144,7 @@ impl Subject<'_> {
         }
     }
 
-    /// What the StatefulSet and the Secret lack, although every pod is ready.
+    /// Why the workspace is not ready although every pod is.
     fn shortcoming(self) -> Option<Cause> {
         let pods = self.count().max(1);
         let ready = self.seen.stateful_set().map_or(0, StatefulSet::ready);
@@ -175,9 +176,9 @@ impl Subject<'_> {
         }
     }
 
-    /// Why a home is not there.
+    /// Why a home is not ready; none if all are.
     fn home_trouble(self) -> Option<Cause> {
-        // Homes of pods that it had before do not count.
+        // Homes of pods that the workspace no longer has do not count.
         let pods = i32::try_from(self.count()).unwrap_or(i32::MAX);
         let pods = if self.seen.knows_homes() { pods } else { 0 };
         let trouble = (0..pods).find_map(|ordinal| {
@@ -207,7 +208,7 @@ impl Subject<'_> {
 
     fn pod_verdicts(self) -> impl Iterator<Item = (i32, Verdict)> {
         let pods = i32::try_from(self.count()).unwrap_or(i32::MAX);
-        // Nothing may be concluded from pods that nobody looked for.
+        // Until Crossplane has fetched the pods, nothing is known about them.
         let pods = if self.seen.knows_pods() { pods } else { 0 };
         (0..pods).map(move |ordinal| {
             let name = self.names.pod(ordinal);
@@ -238,21 +239,22 @@ impl Subject<'_> {
             .collect()
     }
 
-    /// A pod's address once it is of use: each change of status wakes Crossplane.
+    /// The address of a ready pod. It is left out before, because each change of status causes
+    /// another reconcile.
     fn ready_ip(self, ordinal: i32) -> Option<String> {
         let pod = self.seen.pod(&self.names.pod(ordinal))?;
         pod.ip().filter(|_| pod.is_ready()).map(str::to_owned)
     }
 }
 
-/// The line of a public key, out of the Secret.
+/// The line of a public key, decoded from the Secret.
 fn host_key(encoded: &str) -> Option<String> {
     use base64::Engine as _;
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(encoded)
         .ok()?;
     let line = String::from_utf8(bytes).ok()?;
-    // Without the comment, which says which machine made it.
+    // The comment is left out: it names the machine that created the key.
     let mut words = line.split_whitespace();
     Some(format!("{} {}", words.next()?, words.next()?))
 }
@@ -266,7 +268,7 @@ fn connection(host: &str, key: Option<String>, ready: bool) -> Vec<(&'static str
     details
 }
 
-/// Somebody worked in it, and cannot any more.
+/// The severity of a new queue event. It is a warning if the workspace was ready before.
 fn lost(before: Option<Phase>) -> Severity {
     match before {
         Some(Phase::Ready) => Severity::Warning,

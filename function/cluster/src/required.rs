@@ -1,4 +1,4 @@
-//! What Crossplane is to fetch for a workspace in the cluster.
+//! The resources that Crossplane must fetch for a workspace in the cluster.
 
 use api::flavor::WorkspaceFlavorSpec;
 use api::policy::{ClusterPolicy, WorkspacePolicy};
@@ -23,11 +23,11 @@ use crate::seen::StatefulSet;
 use crate::{choice, queue};
 
 const FLAVOR: &str = "flavor";
-/// The API version of flavors and users, as a constant of the requirement.
+/// The API version of `WorkspaceFlavor` and `DevUser`. A requirement needs a constant.
 const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
-/// Everything that a decision about this workspace may need: a function of claim,
-/// policy and what is observed, which are the same in every call of a reconcile.
+/// All requirements of a workspace. They depend on claim, policy and observed resources only, so
+/// they are the same in every call of a reconcile.
 pub fn requirements(
     policy: &WorkspacePolicy,
     claimed: &Claimed<'_>,
@@ -86,10 +86,10 @@ fn of_claim(
     required
 }
 
-/// A workspace that runs asks for its own Workload only; one that waits for all of its
-/// namespace, since its place depends on the others. Those of all namespaces would
-/// tell more, and wake every workspace that waits whenever anything moves: Crossplane
-/// watches what is required, and stops listening when it hears too much.
+/// A running workspace requires its own Workload only. A waiting workspace requires all Workloads
+/// of its namespace, because its position depends on them. Workloads of all namespaces are not
+/// required: Crossplane watches required resources, so each change would cause a call for every
+/// waiting workspace, and Crossplane stops a watch with too many events.
 fn of_kueue(phase: Option<Phase>, namespace: &str, set: Option<StatefulSet<'_>>) -> Requirement {
     let namespace = namespace.to_owned();
     let selector = match set.filter(|_| phase == Some(Phase::Ready)) {
@@ -119,7 +119,8 @@ fn ours(requirement: &str, kind: &'static str, name: &str) -> Requirement {
     }
 }
 
-/// The flavor. What keeps it from being read is nothing that the claim did.
+/// The flavor of the claim. A flavor that cannot be read is not an error of the claim, so the
+/// workspace is held.
 pub fn flavor(request: &Request, name: &str) -> Result<WorkspaceFlavorSpec, Hold> {
     let name = name.to_owned();
     let found = match request.required(FLAVOR) {
@@ -132,8 +133,8 @@ pub fn flavor(request: &Request, name: &str) -> Result<WorkspaceFlavorSpec, Hold
         .map_err(|violations| FlavorUnusable::Invalid { name, violations }.into())
 }
 
-/// The keys of the `DevUser`, where the policy says that there are some; none for
-/// an owner who is no `DevUser`.
+/// The keys of the owner's `DevUser`; none if the policy does not use `DevUser`s or the owner has
+/// none.
 pub fn dev_user_keys(
     request: &Request,
     cluster: &ClusterPolicy,
@@ -164,7 +165,7 @@ enum FlavorUnusable {
         /// The `WorkspaceFlavor`.
         name: String,
     },
-    /// There is no such flavor.
+    /// The flavor does not exist.
     #[error(
         "WorkspaceFlavor {name} does not exist: create it, or name another one in \
          spec.parameters.flavor or the Composition's input.cluster.defaultFlavor"
@@ -173,12 +174,12 @@ enum FlavorUnusable {
         /// The `WorkspaceFlavor`.
         name: String,
     },
-    /// The flavor does not fit its schema.
+    /// The flavor does not match its schema.
     #[error("WorkspaceFlavor {name} is not usable: {violations}")]
     Invalid {
         /// The `WorkspaceFlavor`.
         name: String,
-        /// Fields under `spec`.
+        /// Violations of fields under `spec`.
         violations: Violations,
     },
 }
@@ -193,7 +194,7 @@ impl Problem for FlavorUnusable {
     }
 }
 
-/// Crossplane has not fetched the owner yet.
+/// Crossplane has not fetched the owner's `DevUser` yet.
 #[derive(Clone, Debug, Error)]
 #[error("waiting for Crossplane to fetch DevUser {name}")]
 struct DevUserUnresolved {

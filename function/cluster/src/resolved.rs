@@ -1,4 +1,4 @@
-//! A workspace in the cluster as it is to be: policy, flavor and claim put together.
+//! The resolved workspace in the cluster: policy, flavor and claim combined.
 
 use api::flavor::WorkspaceFlavorSpec;
 use api::home::HomeOnDelete;
@@ -18,43 +18,43 @@ use crate::record::Record;
 use crate::resource_names;
 use crate::{choice, required};
 
-/// A workspace in the cluster as it is to be.
+/// A resolved workspace in the cluster.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// What its objects are called.
+    /// The names of the workspace's objects.
     pub names: Names,
-    /// Whose it is.
+    /// The owner of the workspace.
     pub owner: String,
-    /// Who may log in.
+    /// The SSH public keys that may log in.
     pub public_keys: Vec<String>,
-    /// From where.
+    /// The networks that may connect by SSH.
     pub ssh_cidrs: Vec<String>,
-    /// Whether it is to run.
+    /// Whether the workspace is to run.
     pub state: WorkspaceState,
-    /// Whether it was stopped for so long that homes go which the policy lets go.
+    /// Whether the workspace has been stopped for so long that its homes are deleted, and the
+    /// policy allows that.
     pub deletes_what_is_left: bool,
-    /// What its pods are made from the next time that they start; or why they cannot
-    /// start, which ends none that run and keeps none from being stopped.
+    /// The record for the next start of the pods, or why they cannot start. An error here neither
+    /// ends running pods nor prevents a stop.
     pub made_from: Result<Record, Unresolved>,
-    /// Its home.
+    /// The home; none if the claim has none.
     pub home: Option<ResolvedHome>,
     /// Whether the home is deleted with the claim.
     pub deletes_home: bool,
-    /// What keeps the user out, although nothing is wrong.
+    /// Messages about settings that lock the owner out or lose files. They are not errors.
     pub notices: Vec<String>,
 }
 
-/// A home to be made.
+/// A home to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedHome {
-    /// Its size in GiB.
+    /// The size in GiB.
     pub size_gib: i32,
-    /// Its storage class; the cluster's default for none.
+    /// The storage class; none for the default class of the cluster.
     pub storage_class: Option<String>,
 }
 
-/// Resolves a workspace. What the claim got wrong is found before anything that
-/// has to be fetched.
+/// Resolves a workspace. Errors of the claim are found before required resources are read.
 pub fn resolved(
     policy: &WorkspacePolicy,
     claimed: &Claimed<'_>,
@@ -113,7 +113,7 @@ pub fn resolved(
     })
 }
 
-/// The flavor that the claim asks for, by its name.
+/// The name and the spec of the flavor that the claim asks for.
 fn flavor<'a>(
     request: &Request,
     cluster: &'a ClusterPolicy,

@@ -20,9 +20,10 @@ pub const HOST_KEYS: &str = "cluster-host-keys";
 pub const FILES: &str = "cluster-files";
 /// The `ConfigMap` with the owner's SSH keys.
 pub const AUTHORIZED_KEYS: &str = "cluster-authorized-keys";
-/// The `PersistentVolumeClaim` of a pod's home, by the pod's number, where it goes with the claim.
+/// Prefix of the `PersistentVolumeClaim` of a pod's home, followed by the pod's ordinal. Homes are
+/// composed only if they are deleted with the claim.
 pub const POD_HOME_PREFIX: &str = "cluster-home-";
-/// The Lease that the agent of a pod reports to, by the pod's number.
+/// Prefix of the Lease to which the agent of a pod reports, followed by the pod's ordinal.
 pub const POD_ACTIVITY_PREFIX: &str = "cluster-activity-";
 
 const NAMES: [&str; 9] = [
@@ -37,24 +38,25 @@ const NAMES: [&str; 9] = [
     AUTHORIZED_KEYS,
 ];
 
-/// Whether a resource of this name is a part of a workspace in the cluster.
+/// Whether a composed resource with this composition resource name belongs to a workspace in the
+/// cluster.
 pub fn owns(name: &str) -> bool {
     NAMES.contains(&name)
         || home_of_pod(name).is_some()
         || number(POD_ACTIVITY_PREFIX, name).is_some()
 }
 
-/// The name of a pod's home.
+/// The composition resource name of a pod's home.
 pub fn pod_home(ordinal: i32) -> String {
     format!("{POD_HOME_PREFIX}{ordinal}")
 }
 
-/// The name of a pod's Lease.
+/// The composition resource name of a pod's Lease.
 pub fn pod_activity(ordinal: i32) -> String {
     format!("{POD_ACTIVITY_PREFIX}{ordinal}")
 }
 
-/// The ordinal of the pod whose home has the name.
+/// The ordinal of the pod whose home has this composition resource name.
 pub fn home_of_pod(name: &str) -> Option<i32> {
     number(POD_HOME_PREFIX, name)
 }

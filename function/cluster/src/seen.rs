@@ -1,4 +1,4 @@
-//! What is observed of a workspace in the cluster.
+//! The observed and required resources of a workspace in the cluster.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use serde_json::Value;
 use crate::names;
 use crate::resource_names;
 
-/// The container that the owner works in.
+/// The name of the container in which the owner works.
 pub const CONTAINER: &str = "workspace";
-/// The one before it.
+/// The name of the init container that prepares the host keys.
 pub const PREPARE: &str = "prepare";
 
-/// What Crossplane observes and fetches.
+/// The observed and required resources.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     /// The composed resources, by composition resource name.
     pub observed: &'a BTreeMap<String, Value>,
     pods: Option<&'a [Value]>,
     homes: Option<&'a [Value]>,
-    /// Kueue's Workloads of the namespace; `None` where Kueue is not asked.
+    /// The Workloads of Kueue in the namespace; `None` if they are not required or not fetched yet.
     pub workloads: Option<&'a [Value]>,
 }
 
 impl<'a> Seen<'a> {
-    /// Looks at a request.
+    /// Reads a request.
     pub fn new(request: &'a Request) -> Self {
         let list = |name: &str| request.required.get(name).map(Vec::as_slice);
         Self {
@@ -39,45 +39,45 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// The `StatefulSet`, where there is one.
+    /// The observed StatefulSet; none if it does not exist.
     pub fn stateful_set(self) -> Option<StatefulSet<'a>> {
         self.observed
             .get(resource_names::STATEFUL_SET)
             .map(StatefulSet)
     }
 
-    /// The pods that exist, in no order.
+    /// The existing pods, in no particular order.
     pub fn pods(self) -> impl Iterator<Item = Pod<'a>> {
         self.pods.unwrap_or_default().iter().map(Pod::new)
     }
 
-    /// Whether Crossplane has looked for pods.
+    /// Whether Crossplane has fetched the pods.
     pub fn knows_pods(self) -> bool {
         self.pods.is_some()
     }
 
-    /// The pod of a name.
+    /// The pod with this name.
     pub fn pod(self, name: &str) -> Option<Pod<'a>> {
         self.pods().find(|pod| pod.name() == name)
     }
 
-    /// The homes' volume claims, in no order.
+    /// The `PersistentVolumeClaim`s of the homes, in no particular order.
     pub fn homes(self) -> impl Iterator<Item = VolumeClaim<'a>> {
         self.homes.unwrap_or_default().iter().map(VolumeClaim)
     }
 
-    /// Whether Crossplane has looked for homes.
+    /// Whether Crossplane has fetched the homes.
     pub fn knows_homes(self) -> bool {
         self.homes.is_some()
     }
 
-    /// The home of a pod.
+    /// The home of the pod with this name.
     pub fn home_of(self, pod: &str) -> Option<VolumeClaim<'a>> {
         self.homes()
             .find(|home| home.name().strip_prefix("home-") == Some(pod))
     }
 
-    /// The public host key, once a pod has made one.
+    /// The public host key in base64; none until a pod has created it.
     pub fn host_key(self) -> Option<&'a str> {
         let secret = self.observed.get(resource_names::HOST_KEYS)?;
         text(secret, &["data", crate::identity::PUBLIC_HOST_KEY])
@@ -89,32 +89,32 @@ impl<'a> Seen<'a> {
 pub struct StatefulSet<'a>(&'a Value);
 
 impl<'a> StatefulSet<'a> {
-    /// What tells it from one that had its name before.
+    /// The UID. A later StatefulSet with the same name has another UID.
     pub fn uid(self) -> &'a str {
         text(self.0, &["metadata", "uid"]).unwrap_or_default()
     }
 
-    /// One of its annotations.
+    /// The annotation with this key.
     pub fn annotation(self, key: &str) -> Option<&'a str> {
         text(self.0, &["metadata", "annotations", key])
     }
 
-    /// Whether it is on its way out.
+    /// Whether the StatefulSet is being deleted.
     pub fn is_ending(self) -> bool {
         ObservedObject::new(self.0).deleting()
     }
 
-    /// How many pods it is to have.
+    /// The desired number of pods.
     pub fn replicas(self) -> i64 {
         number(self.0, &["spec", "replicas"])
     }
 
-    /// How many pods it has, ending ones among them.
+    /// The current number of pods, including pods that are being deleted.
     pub fn current(self) -> i64 {
         number(self.0, &["status", "replicas"])
     }
 
-    /// How many of its pods are ready, as of its present generation.
+    /// The number of ready pods; 0 while the status is older than the spec.
     pub fn ready(self) -> i64 {
         let observed = number(self.0, &["status", "observedGeneration"]);
         if observed < number(self.0, &["metadata", "generation"]) {
@@ -123,7 +123,7 @@ impl<'a> StatefulSet<'a> {
         number(self.0, &["status", "readyReplicas"])
     }
 
-    /// Its homes' template, which cannot change.
+    /// The volume claim template of the homes, which cannot change.
     pub fn home_template(self) -> Option<&'a Value> {
         self.0.pointer("/spec/volumeClaimTemplates/0")
     }
@@ -133,39 +133,39 @@ impl<'a> StatefulSet<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Pod<'a>(&'a Value);
 
-/// What a container does.
+/// The state of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing<'a> {
-    /// It waits for something.
+    /// The container waits.
     Waiting {
-        /// What kubelet waits for.
+        /// Why kubelet has not started the container.
         why: Waiting,
-        /// What kubelet says of it.
+        /// The message of kubelet.
         message: &'a str,
     },
     /// It runs.
     Running,
-    /// It ended.
+    /// The container has ended.
     Ended(Ended<'a>),
-    /// Nobody says.
+    /// The status does not say.
     Unknown,
 }
 
-/// What kubelet waits for before it starts a container.
+/// Why kubelet has not started a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// The pause after a container that ended again and again.
+    /// The container ended repeatedly, and kubelet waits before its next attempt.
     CrashLoop,
-    /// The image, which cannot be pulled.
+    /// The image cannot be pulled.
     Image,
-    /// Something that the container is made of.
+    /// The container cannot be created, for example because a ConfigMap is missing.
     Creation,
-    /// Nothing that is wrong.
+    /// The container starts normally.
     Start,
 }
 
 impl Waiting {
-    /// By the reasons of kubelet (`pkg/kubelet/container/sync_result.go` and
+    /// Maps the reasons of kubelet (`pkg/kubelet/container/sync_result.go` and
     /// `pkg/kubelet/images/types.go` of Kubernetes).
     fn of(reason: &str) -> Self {
         match reason {
@@ -181,24 +181,24 @@ impl Waiting {
     }
 }
 
-/// How a container's run ended.
+/// How a container ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended<'a> {
-    /// Its exit status.
+    /// The exit status.
     pub code: i64,
-    /// Whether Kubernetes says that it ran out of memory (`OOMKilled`).
+    /// Whether Kubernetes reports that the container ran out of memory (`OOMKilled`).
     pub out_of_memory: bool,
-    /// Its termination message; kubelet falls back to the end of its log.
+    /// The termination message. kubelet uses the end of the log if there is none.
     pub message: &'a str,
 }
 
 impl<'a> Pod<'a> {
-    /// Looks at an observed pod.
+    /// Wraps an observed pod.
     pub fn new(observed: &'a Value) -> Self {
         Self(observed)
     }
 
-    /// How much memory a container may use.
+    /// The memory limit of a container.
     pub fn memory_limit(self, container: &str) -> Option<&'a str> {
         let containers = self.0.get("spec")?.get("containers")?.as_array()?;
         let mut containers = containers.iter();
@@ -206,32 +206,32 @@ impl<'a> Pod<'a> {
         text(named, &["resources", "limits", "memory"])
     }
 
-    /// Its name.
+    /// The name of the pod.
     pub fn name(self) -> &'a str {
         ObservedObject::new(self.0).name()
     }
 
-    /// Its address.
+    /// The IP address of the pod.
     pub fn ip(self) -> Option<&'a str> {
         text(self.0, &["status", "podIP"])
     }
 
-    /// Whether it is on its way out.
+    /// Whether the pod is being deleted.
     pub fn is_ending(self) -> bool {
         ObservedObject::new(self.0).deleting()
     }
 
-    /// Whether one can log in.
+    /// Whether the pod is ready, so that the owner can log in.
     pub fn is_ready(self) -> bool {
         !self.is_ending() && ObservedObject::new(self.0).holds(READY)
     }
 
-    /// Whether somebody may work in it.
+    /// Whether the owner may work in the pod: its container runs.
     pub fn has_started(self) -> bool {
         self.container(CONTAINER) == Doing::Running
     }
 
-    /// Whether it waits to be let in, by Kueue for example.
+    /// Whether the pod has scheduling gates, for example of Kueue.
     pub fn is_gated(self) -> bool {
         let gates = self
             .0
@@ -240,18 +240,18 @@ impl<'a> Pod<'a> {
         gates.is_some_and(|gates| !gates.is_empty())
     }
 
-    /// Why no node takes it.
+    /// Why no node can run the pod.
     pub fn unschedulable(self) -> Option<&'a str> {
         let scheduled = ObservedObject::new(self.0).failing("PodScheduled")?;
         (scheduled.reason == "Unschedulable").then_some(scheduled.message)
     }
 
-    /// What one of its containers does.
+    /// The current state of a container.
     pub fn container(self, name: &str) -> Doing<'a> {
         self.state(name, "state")
     }
 
-    /// How the container's last run ended, where it had one.
+    /// How the container's last run ended.
     pub fn last_run(self, name: &str) -> Doing<'a> {
         self.state(name, "lastState")
     }
@@ -293,49 +293,48 @@ impl<'a> Pod<'a> {
 pub struct VolumeClaim<'a>(&'a Value);
 
 impl<'a> VolumeClaim<'a> {
-    /// The whole object.
+    /// The observed object.
     pub fn object(self) -> &'a Value {
         self.0
     }
 
-    /// Its name.
+    /// The name of the `PersistentVolumeClaim`.
     pub fn name(self) -> &'a str {
         ObservedObject::new(self.0).name()
     }
 
-    /// Whose files are in it.
+    /// The owner of the files, from the label.
     pub fn owner(self) -> Option<&'a str> {
         text(self.0, &["metadata", "labels", OWNER_LABEL])
     }
 
-    /// Whether there is a volume.
+    /// Whether the claim is bound to a volume.
     pub fn is_bound(self) -> bool {
         self.phase() == "Bound"
     }
 
-    /// `Pending`, `Bound` or `Lost`.
+    /// The phase: `Pending`, `Bound` or `Lost`.
     pub fn phase(self) -> &'a str {
         text(self.0, &["status", "phase"]).unwrap_or("Pending")
     }
 
-    /// The storage class, where one is named.
+    /// The storage class; none if the claim names none.
     pub fn storage_class(self) -> Option<&'a str> {
         text(self.0, &["spec", "storageClassName"])
     }
 
-    /// How much it asks for.
+    /// The requested size.
     pub fn size(self) -> Option<&'a str> {
         text(self.0, &["spec", "resources", "requests", "storage"])
     }
 }
 
-/// A text at a path of keys.
+/// The text at a path of keys; none if it is missing or empty.
 pub fn text<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
     at(value, path)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// A whole number at a path of keys; 0 where there is none, as Kubernetes leaves
-/// zeros out.
+/// The whole number at a path of keys. A missing number is 0, because Kubernetes leaves zeros out.
 pub fn number(value: &Value, path: &[&str]) -> i64 {
     at(value, path).and_then(Value::as_i64).unwrap_or_default()
 }

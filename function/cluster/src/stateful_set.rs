@@ -1,8 +1,8 @@
-//! The StatefulSet: the workspace's pods.
+//! The StatefulSet of a workspace's pods.
 //!
-//! `updateStrategy: OnDelete`: Kubernetes ends no pod because its template changed.
-//! What is rendered for the same arguments never changes within a behaviour version,
-//! or Kueue would refuse it while the workspace runs.
+//! With `updateStrategy: OnDelete` Kubernetes never ends a pod because its template has changed.
+//! Within a behaviour version, the same arguments always give the same object: otherwise Kueue
+//! would refuse the change while the workspace runs.
 
 use function_runtime::desired::Composed;
 use function_runtime::outcome::Refusal;
@@ -26,33 +26,33 @@ mod volumes;
 
 /// The owner's uid and gid, and the group of the home volume.
 const DEVELOPER: i64 = 1000;
-/// How long a pod may take to end: the hooks before a stop, and sshd.
+/// Longest time in seconds that a pod may take to end: the hooks before a stop, and sshd.
 const GRACE_SECONDS: i64 = 150;
 
-/// What a `StatefulSet` is made from.
+/// The input of a StatefulSet.
 #[derive(Clone, Copy, Debug)]
 pub struct Pods<'a> {
-    /// What its objects are called.
+    /// The names of the workspace's objects.
     pub names: &'a Names,
-    /// Whose it is, as the claim says.
+    /// The owner in the claim.
     pub owner: &'a str,
-    /// What its pods are made from.
+    /// The record of the pods' settings.
     pub record: &'a Record,
-    /// How many of them are to run: all or none.
+    /// The number of pods to run: all or 0.
     pub replicas: i32,
-    /// The volume claim template of the homes, where there are homes.
+    /// The volume claim template of the homes; none without homes.
     pub home: Option<&'a Value>,
 }
 
 impl Pods<'_> {
-    /// The manifest.
+    /// The manifest of the StatefulSet.
     ///
     /// # Errors
     ///
-    /// It cannot be written.
+    /// The object cannot be written as JSON.
     pub fn manifest(self) -> Result<Value, Refusal> {
         let mut manifest = Composed::manifest(&self.stateful_set())?;
-        // The template of an observed home is written as it is read.
+        // The template of an existing home is written as it was read.
         if let Some(home) = self.home {
             manifest["spec"]["volumeClaimTemplates"] = json!([home]);
         }
@@ -62,7 +62,7 @@ impl Pods<'_> {
     fn stateful_set(self) -> StatefulSet {
         let Self { names, record, .. } = self;
         let mut own = identity::labels(names, self.owner);
-        // Kueue copies them to the pods itself.
+        // Kueue copies these labels to the pods itself.
         if let Some(queue) = &record.pods.queue {
             own.insert("kueue.x-k8s.io/queue-name".to_owned(), queue.name.clone());
             let class = queue.priority_class.clone();
@@ -133,7 +133,7 @@ impl Pods<'_> {
                     type_: "RuntimeDefault".to_owned(),
                     localhost_profile: None,
                 }),
-                // SSH's port, without a capability.
+                // sshd listens on port 22 without a capability.
                 sysctls: Some(vec![Sysctl {
                     name: "net.ipv4.ip_unprivileged_port_start".to_owned(),
                     value: "0".to_owned(),

@@ -1,4 +1,4 @@
-//! Where a workspace gets its capacity: the region, and the market.
+//! Checks the region and the market of a workspace.
 
 use api::capacity::CapacityType;
 use api::policy::WorkspacePolicy;
@@ -24,8 +24,8 @@ pub fn check_region(
     Err(Violation::new("spec.parameters.region", problem).into())
 }
 
-/// The workspace's market: the claim's, or else the policy's. It cannot change between
-/// provider-aws and a `SpotPool` while one of them has the home volume.
+/// The market of the workspace: that of the claim, or else that of the policy. It cannot change
+/// between provider-aws and a `SpotPool` while one of them has the home volume.
 pub fn capacity_type(
     parameters: &WorkspaceParameters,
     policy: &WorkspacePolicy,
@@ -49,11 +49,11 @@ pub fn capacity_type(
     let is_on_demand = resolved == CapacityType::OnDemand;
     let problem = match keeper {
         Some(HomeKeeper::ProviderAws) if !is_on_demand => {
-            "must be OnDemand: the home volume is provider-aws's, which attaches it to its own \
+            "must be OnDemand: provider-aws manages the home volume and attaches it to its own \
              instances only"
         }
         Some(HomeKeeper::SpotPool) if is_on_demand => {
-            "must be Spot or SpotWithFallback: the home volume is the SpotPool's, which attaches \
+            "must be Spot or SpotWithFallback: the SpotPool manages the home volume and attaches \
              it to its own instances only"
         }
         _ => return Ok(resolved),
@@ -61,10 +61,10 @@ pub fn capacity_type(
     Err(Violation::new(PATH, problem).into())
 }
 
-/// Who has the home volume.
+/// The provider that manages the home volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HomeKeeper {
-    /// upbound's provider, as an `EBSVolume`.
+    /// upbound's provider-aws, as an `EBSVolume`.
     ProviderAws,
     /// The workspace's `SpotPool`.
     SpotPool,

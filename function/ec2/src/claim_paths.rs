@@ -1,11 +1,11 @@
-//! The pool's field paths in the words of the claim: who reads the message has
-//! never seen the pool.
+//! Translates field paths of the `SpotPool` in messages into paths that the owner of the claim
+//! knows.
 
 use crate::instance_types::InstanceType;
 
 const PREFIX: &str = "spec.forProvider.";
 
-/// The pool's fields and who wrote them; a longer name comes before its prefix.
+/// The pool's fields and the sources of their values. A longer name comes before its prefix.
 const FIELDS: [(&str, Owner); 10] = [
     ("instanceTypes", Owner::Types),
     ("region", Owner::Claim),
@@ -21,34 +21,33 @@ const FIELDS: [(&str, Owner); 10] = [
 
 #[derive(Clone, Copy)]
 enum Owner {
-    /// `instanceType` and `instanceTypes` of the claim, without repetitions.
+    /// `instanceType` and `instanceTypes` of the claim, without duplicates.
     Types,
-    /// A parameter of the same name.
+    /// The claim's parameter with the same name.
     Claim,
-    /// The catalogue's image.
+    /// The image in the catalogue.
     Image,
-    /// The catalogue's network.
+    /// The network in the catalogue.
     Network,
-    /// The policy's `instance`.
+    /// `instance` of the policy.
     Policy,
 }
 
-/// What the pool's fields come from. The default knows nothing and leaves
-/// messages as they are.
+/// The sources of the pool's fields. The default has no sources and leaves messages unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimPaths {
-    /// The `EnvironmentConfig`.
+    /// The name of the catalogue's first `EnvironmentConfig`.
     pub catalogue: String,
-    /// The workspace's region.
+    /// The region of the workspace.
     pub region: String,
-    /// The image's key.
+    /// The name of the image in the catalogue.
     pub image: String,
-    /// The workspace's types, in the pool's order.
+    /// The instance types of the workspace, in the order of the pool.
     pub instance_types: Vec<InstanceType>,
 }
 
 impl ClaimPaths {
-    /// A message with the pool's paths replaced.
+    /// Replaces the pool's paths in a message.
     pub fn translate(&self, message: &str) -> String {
         if self.catalogue.is_empty() {
             return message.to_owned();
@@ -74,8 +73,8 @@ impl ClaimPaths {
         )
     }
 
-    /// The claim's name of the field that `text` starts with, and how much of
-    /// the text names it: nothing when the field has no other name.
+    /// The path in claim, policy or catalogue for the field at the start of `text`, and the length
+    /// of the field in `text`. The length is 0 if the field has no such path.
     fn field(&self, text: &str) -> (String, usize) {
         let found = FIELDS.iter().find(|(name, _)| names(text, name));
         let Some((name, owner)) = found else {
@@ -110,13 +109,13 @@ impl ClaimPaths {
     }
 }
 
-/// Whether `text` starts with the whole word `name`.
+/// Whether `text` starts with `name` as a whole word.
 fn names(text: &str, name: &str) -> bool {
     text.strip_prefix(name)
         .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
-/// `[0]` at the start of a text.
+/// The index at the start of a text, for example `[0]`.
 fn index(text: &str) -> Option<&str> {
     let (digits, _) = text.strip_prefix('[')?.split_once(']')?;
     let is_index = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
@@ -138,7 +137,7 @@ mod tests {
             image: "default".into(),
             instance_types: vec![
                 instance_type("g4dn.xlarge", "spec.parameters.instanceType"),
-                // Its first entry repeats instanceType.
+                // The first entry of `instanceTypes` repeats `instanceType`.
                 instance_type("g5.xlarge", "spec.parameters.instanceTypes[1]"),
             ],
         }

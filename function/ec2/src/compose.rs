@@ -1,5 +1,4 @@
-//! The composed resources of a workspace: what it should have, and what stays of
-//! what it had.
+//! The composed resources of a workspace: the desired ones, and the old ones that are kept.
 
 use std::collections::BTreeMap;
 
@@ -26,30 +25,30 @@ mod seen;
 pub use rest::Rest;
 pub use seen::Seen;
 
-/// A workspace's composed resources, and what is seen of them.
+/// The composed resources of a workspace, and their observed state.
 #[derive(Clone, Debug)]
 pub struct Composed {
-    /// By composition resource name.
+    /// The resources, by composition resource name.
     pub resources: BTreeMap<String, desired::Composed>,
-    /// The compute resource that the workspace has, or is to have.
+    /// The observed state of the target compute resource.
     pub target: Finding,
-    /// The machine that serves until the target does.
+    /// The machine that serves the owner until the target serves; none if the target serves.
     pub serving: Option<Machine>,
-    /// The home volume, where there is one or is to be one.
+    /// The state of the home volume; none if the workspace has no home.
     pub home: Option<home::Finding>,
-    /// Whether the instance was set up by other user data than it would be today.
+    /// Whether the instance was created with user data that differs from today's.
     pub has_old_user_data: bool,
 }
 
 impl Composed {
-    /// Whether another instance still has the home volume.
+    /// Whether the home volume is still attached to another instance.
     pub fn is_detaching(&self) -> bool {
         self.home.as_ref().is_some_and(|home| home.detaching)
     }
 }
 
 impl Seen<'_> {
-    /// Everything stays as it is.
+    /// Holds the workspace: all observed resources stay as they are.
     pub fn held(&self, paths: &ClaimPaths) -> Composed {
         let candidates = self.candidates(paths, |_| true, |_| true);
         let choice = replacement::choose_existing(&candidates);
@@ -75,9 +74,9 @@ impl Seen<'_> {
         }
     }
 
-    /// Builds the desired resources. Observed compute that does not fit any more stays until
-    /// its replacement serves, and a home volume is attached only after it was detached from
-    /// the instance before.
+    /// Builds the desired resources. Observed compute that does not fit is kept until its
+    /// replacement serves. A home volume is attached only after it is detached from the old
+    /// instance.
     pub fn composed(
         &self,
         resolved: &Resolved,
@@ -155,19 +154,19 @@ impl Seen<'_> {
         replacement::choose(&candidates, &fresh)
     }
 
-    /// The lost instances beside that of the last call.
+    /// The ids of the lost instances, without the recorded one.
     fn lost(&self) -> impl Iterator<Item = &str> {
         let lost = self.instances.values().filter(|i| i.is_lost());
         lost.filter_map(|instance| instance.last_known_id())
             .filter(|id| self.recorded != Some(*id))
     }
 
-    /// Everything that has to wait for something else, by name.
+    /// The `Usages` that order deletions, by composition resource name.
     fn usages(&self, namespace: &str) -> Result<BTreeMap<String, Value>, Refusal> {
         usages::usages(namespace, self.observed, &self.instances, &self.home)
     }
 
-    /// The group, its rules and the instance.
+    /// The security group, its rules, the instance, and the state of an instance that starts again.
     fn on_demand(
         &self,
         resolved: &Resolved,
@@ -175,7 +174,7 @@ impl Seen<'_> {
         choice: &Choice,
         objects: &mut BTreeMap<String, Value>,
     ) -> Result<(), Refusal> {
-        // An instance that began with a group of its own keeps it.
+        // An instance that was created with its own security group keeps it.
         let own_group = resolved.network.security_group_ids.is_empty() || self.group.is_some();
         if own_group {
             objects.extend(network::desired(resolved, policy, self.group.as_ref())?);
@@ -222,7 +221,7 @@ impl Seen<'_> {
             keep: KeepReason::of(
                 match recorded.filter(|id| self.is_there(id)) {
                     Some(recorded) => instance.last_known_id() == Some(recorded),
-                    // Where nobody knows better, the one that has the home is the
+                    // Without an observed recorded instance, the instance that has the home is the
                     // owner's.
                     None => self.home.is_attached_to(instance),
                 },
@@ -233,8 +232,8 @@ impl Seen<'_> {
         pools.chain(instances).collect()
     }
 
-    /// What the target shows. While another machine serves, that of the last call
-    /// is not lost.
+    /// The observed state of the target. While another machine serves, the recorded machine does
+    /// not count as lost.
     fn target(&self, choice: &Choice, paths: &ClaimPaths) -> Finding {
         let recorded = self.recorded.filter(|_| choice.serving.is_none());
         let name = choice.target.as_str();
@@ -248,7 +247,7 @@ impl Seen<'_> {
         }
     }
 
-    /// What shows of a workspace that nothing is composed for yet.
+    /// The state of a workspace for which no compute resource is observed.
     fn without_compute(&self) -> Finding {
         let waiting = || Cause::new(Reason::Creating, "waiting for its machine to be composed");
         Finding::absent(
@@ -266,7 +265,7 @@ impl Seen<'_> {
     }
 }
 
-/// Whether what becomes of such a resource is decided for each one.
+/// Whether the function decides for each resource of this kind whether to keep it.
 fn is_computed(name: &str) -> bool {
     [
         resource_names::POOL,
@@ -287,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_workspace_without_machines_is_not_said_to_wait_for_a_spot_pool() {
+    fn a_held_workspace_without_machines_waits_for_its_machine() {
         let (request, previous) = (Request::default(), GpuDevWorkspaceStatus::default());
         let seen = Seen::read(&request, &previous).unwrap();
         let held = seen.held(&ClaimPaths::default());

@@ -1,24 +1,24 @@
-//! What an observed compute resource shows of the machine behind it.
+//! The observed state of a compute resource.
 
 use api::capacity::InstanceCapacityType;
 use function_workspace::cause::{Cause, Reason};
 
-/// A compute resource, looked at: a `SpotPool` with its one instance, or an
-/// on-demand `Instance`.
+/// The observed state of a compute resource: a `SpotPool` with one instance, or an on-demand
+/// `Instance`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The machine that somebody could work on: it runs and has an address.
+    /// The machine that the owner can use; none unless it runs and has an address.
     pub machine: Option<Machine>,
-    /// Whether its provider says that all is well.
+    /// Whether the provider reports no problem.
     pub in_order: bool,
-    /// What is to be expected of it.
+    /// The expected development.
     pub outlook: Outlook,
-    /// Why it is not in order; without meaning when it is.
+    /// Why the resource is not in order. Not used if it is in order.
     pub cause: Cause,
 }
 
 impl Finding {
-    /// What shows of a resource that does not exist yet.
+    /// The state of a resource that does not exist yet.
     pub fn absent(cause: Cause) -> Self {
         Self {
             machine: None,
@@ -28,22 +28,22 @@ impl Finding {
         }
     }
 
-    /// Whether the machine can be used and its provider agrees.
+    /// Whether the owner can use the machine and the provider reports no problem.
     pub fn serves_well(&self) -> bool {
         self.machine.is_some() && self.in_order
     }
 }
 
-/// What is to be expected of a compute resource.
+/// The expected development of a compute resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outlook {
-    /// Its status cannot be understood: nothing may be concluded from it.
+    /// The status of the resource cannot be read, so nothing is known.
     Unreadable,
     /// A machine runs, with or without an address.
     Runs,
-    /// Nothing will come of it until a person changes something.
+    /// No machine will start until a person changes something.
     NeedsPerson,
-    /// A machine is on its way.
+    /// A machine is being created.
     Waiting,
     /// A stopped machine starts again.
     Starting,
@@ -52,13 +52,13 @@ pub enum Outlook {
 /// A machine that runs and has an address.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// EC2's instance id.
+    /// The instance id in EC2.
     pub id: String,
-    /// Its type.
+    /// The instance type.
     pub instance_type: String,
-    /// The market that granted it.
+    /// The market.
     pub capacity_type: InstanceCapacityType,
-    /// Its availability zone.
+    /// The availability zone.
     pub zone: String,
     /// Public IPv4 address.
     pub public_ip: Option<String>,
@@ -66,15 +66,16 @@ pub struct Machine {
     pub private_ip: Option<String>,
     /// The address to connect to.
     pub address: String,
-    /// Whether AWS has announced to take it back.
+    /// Whether AWS has announced an interruption.
     pub is_taken_back: bool,
-    /// What its agent says of its use.
+    /// The last report of the agent.
     pub report: Option<String>,
-    /// Its SSH host key, as its agent says.
+    /// The SSH host key that the agent reports.
     pub host_key: Option<String>,
 }
 
-/// The machine of the last call is gone. `why` is EC2's reason, where it told one.
+/// The cause if the machine of the last call is gone. `why` is EC2's reason; none if EC2 gives
+/// none.
 pub fn lost(id: &str, why: Option<&str>) -> Cause {
     let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
     let message = format!("instance {id} is gone{why}, waiting for another one");

@@ -1,4 +1,4 @@
-//! Which image a workspace boots: chosen once, then kept.
+//! Chooses the image of a workspace once, and then keeps it.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use thiserror::Error;
 
 const DEFAULT_KEY: &str = "default";
 
-/// Chooses. A recorded image is kept whatever has become of the catalogue; a
-/// pool that exists without a record (an XR restored without its status) keeps
-/// the image that it boots.
+/// Chooses the image. A recorded image is kept even if the catalogue changes. If a pool exists
+/// without a record (for example after a restore of the composite without its status), the image
+/// that the pool boots is kept.
 pub fn choose(
     recorded: Option<&ChosenImage>,
     booted: Option<&str>,
@@ -85,32 +85,32 @@ fn listed<'a>(names: impl Iterator<Item = &'a String>) -> String {
 /// Why there is no image to boot.
 #[derive(Clone, Debug, Error)]
 enum ImageMissing {
-    /// The catalogue has other images for the region, but not this one.
+    /// The catalogue has images for the region, but not the image of the policy.
     #[error(
         "EnvironmentConfig {name} has no data.images.{region}.{key}: add it, or set the \
          Composition's input.defaults.image to one of {known}"
     )]
     NotListed {
-        /// The `EnvironmentConfig`.
+        /// The name of the `EnvironmentConfig`.
         name: String,
-        /// The workspace's region.
+        /// The region of the workspace.
         region: String,
-        /// The image's key.
+        /// The name of the image.
         key: String,
-        /// The keys that exist.
+        /// The names of the images that exist.
         known: String,
     },
-    /// The pool boots an image that neither status nor catalogue describe.
+    /// The pool boots an image that neither the status nor the catalogue has.
     #[error(
         "the SpotPool boots {id}, which status.image does not record and EnvironmentConfig \
          {name} does not list under data.images.{region}: add it there"
     )]
     Unknown {
-        /// The `EnvironmentConfig`.
+        /// The name of the `EnvironmentConfig`.
         name: String,
-        /// The workspace's region.
+        /// The region of the workspace.
         region: String,
-        /// The AMI.
+        /// The AMI id.
         id: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The instance types that a claim asks for, and those that its policy allows.
+//! The instance types in a claim, and the check against the policy.
 
 use api::catalogue::Catalogue;
 use api::policy::WorkspacePolicy;
@@ -7,16 +7,16 @@ use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::validation::{Violation, Violations};
 use thiserror::Error;
 
-/// An accepted instance type and the field that asks for it.
+/// An instance type in the claim, and its field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceType {
-    /// For example `g4dn.xlarge`.
+    /// The name, for example `g4dn.xlarge`.
     pub name: String,
-    /// For example `spec.parameters.instanceTypes[0]`.
+    /// The field, for example `spec.parameters.instanceTypes[0]`.
     pub path: String,
 }
 
-/// The instance types of a workspace without repetitions, most wanted first.
+/// The instance types of a workspace without duplicates, in order of preference.
 pub fn of(parameters: &WorkspaceParameters) -> Vec<InstanceType> {
     let first = (
         &parameters.instance_type,
@@ -36,7 +36,7 @@ pub fn of(parameters: &WorkspaceParameters) -> Vec<InstanceType> {
     types
 }
 
-/// Refuses what the policy does not allow.
+/// Refuses instance types that the policy does not allow.
 pub fn check(types: &[InstanceType], policy: &WorkspacePolicy) -> Result<(), Violations> {
     let allowed = &policy.allowed_instance_types;
     let refused = types
@@ -56,8 +56,8 @@ pub fn check(types: &[InstanceType], policy: &WorkspacePolicy) -> Result<(), Vio
     )
 }
 
-/// Refuses types that cost more than the policy's ceiling. A type without a
-/// price is nothing that the claim did wrong: the workspace is held.
+/// Refuses types that cost more than the policy's ceiling. A missing price is not an error of the
+/// claim, so the workspace is held.
 pub fn check_prices(
     types: &[InstanceType],
     region: &str,
@@ -99,18 +99,18 @@ fn allows(entry: &str, name: &str) -> bool {
     }
 }
 
-/// There is a ceiling, and nothing to hold against it.
+/// The policy has a price ceiling, but the catalogue has no price for the type.
 #[derive(Clone, Debug, Error)]
 #[error(
     "EnvironmentConfig {name} has no data.prices.hourlyUsd.{region}.{instance_type}, and \
          the Composition's input.ceilings.hourlyUsd needs it: add the on-demand price"
 )]
 struct PriceMissing {
-    /// The `EnvironmentConfig`.
+    /// The name of the `EnvironmentConfig`.
     name: String,
-    /// The workspace's region.
+    /// The region of the workspace.
     region: String,
-    /// The type.
+    /// The instance type.
     instance_type: String,
 }
 

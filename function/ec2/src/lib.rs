@@ -1,7 +1,7 @@
-//! Workspaces on EC2, as a `SpotPool` of this project's provider or as an `Instance` of
-//! upbound's.
+//! Workspaces on EC2: each is a `SpotPool` of this project's provider, or an `Instance` of
+//! upbound's provider-aws.
 //!
-//! [`fn@render`] decides.
+//! [`fn@render`] decides what is desired for such a workspace.
 
 mod capacity;
 mod claim_paths;

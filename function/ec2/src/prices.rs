@@ -1,4 +1,4 @@
-//! What machines on EC2 cost per hour.
+//! Prices of machines on EC2.
 
 use api::capacity::{CapacityType, InstanceCapacityType};
 use api::catalogue::Prices;
@@ -8,18 +8,18 @@ use function_workspace::cost::price::{Running, is_price};
 
 use crate::instance_types::InstanceType;
 
-/// A machine that runs on EC2.
+/// A running machine on EC2.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// Its type.
+    /// The instance type.
     pub instance_type: String,
-    /// Its market.
+    /// The market.
     pub capacity_type: InstanceCapacityType,
-    /// Its spot price, where its provider knows it.
+    /// The spot price in US dollars per hour, if the provider knows it.
     pub hourly_usd: Option<f64>,
 }
 
-/// What machines on EC2 cost together.
+/// The price of all machines together.
 pub fn of_machines(prices: Option<&Prices>, region: &str, machines: &[Machine]) -> Running {
     let mut sum = 0.0;
     let mut source = CostSource::Catalogue;
@@ -41,11 +41,11 @@ pub fn of_machines(prices: Option<&Prices>, region: &str, machines: &[Machine]) 
     }
 }
 
-/// The most that a workspace on EC2 may cost, whichever of its types and markets it gets.
+/// The highest price of a workspace on EC2 in US dollars per hour, over its types and markets.
 ///
 /// # Errors
 ///
-/// The path of a price that the catalogue lacks.
+/// The path of a price that the catalogue does not have.
 pub fn highest(
     prices: Option<&Prices>,
     region: &str,
@@ -64,7 +64,8 @@ pub fn highest(
     })
 }
 
-/// The catalogue's price. Spot never costs more than on demand, unless somebody bids more.
+/// The price in the catalogue. A spot instance never costs more than on-demand, unless a request
+/// sets a higher maximum price.
 fn listed(prices: &Prices, region: &str, instance_type: &str, spot: bool) -> Option<f64> {
     let of_spot = prices.spot_hourly_usd.get(region).filter(|_| spot);
     let of_spot = of_spot.and_then(|prices| prices.get(instance_type));
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_costs_what_its_market_asks() {
+    fn a_machine_costs_the_price_of_its_market() {
         let of = |machines: &[Machine]| of_machines(Some(&prices()), "us-east-1", machines);
         let listed = |usd| Running::Priced(usd, CostSource::Catalogue);
         assert_eq!(of(&[machine("g5.xlarge", false, None)]), listed(1.006));
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_counts_with_the_dearest_that_a_claim_may_get() {
+    fn a_budget_counts_with_the_highest_price_of_a_claim() {
         let types = ["g4dn.xlarge", "g5.xlarge"].map(|name| InstanceType {
             name: name.into(),
             path: String::new(),

@@ -1,4 +1,4 @@
-//! A workspace on EC2, as the decision about it sees it.
+//! The placement EC2.
 
 use api::catalogue::Prices;
 use api::policy::WorkspacePolicy;
@@ -18,11 +18,11 @@ use crate::claim_paths::ClaimPaths;
 use crate::compose::{Composed, Rest, Seen};
 use crate::{instance_types, prices, requirements, resolve, resource_names, spot, status};
 
-const OLD_USER_DATA: &str = "changed keys or software reach the next instance only: user data is \
-                             read at the first boot, and the policy's \
+const OLD_USER_DATA: &str = "changed keys or software take effect on the next instance only: an \
+                             instance reads user data at its first boot, and the policy's \
                              instance.replaceOnUserDataChange is off";
 
-/// Decides.
+/// Decides what is desired for a workspace on EC2.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
     let claimed = Claimed::read(request, composite);
     match Seen::read(request, &claimed.previous) {
@@ -76,8 +76,8 @@ impl Placed for OnEc2<'_> {
     ) -> Result<Composition, Unresolved> {
         let (ends_at, budget) = match course {
             Course::Run { ends_at, budget } => (*ends_at, budget),
-            // Nothing that has to be fetched is needed for that: a catalogue that is missing
-            // keeps no machine running.
+            // This case needs no fetched resources, so a missing catalogue never keeps a machine
+            // running.
             Course::Rest {
                 leftovers,
                 cause,
@@ -152,7 +152,7 @@ impl OnEc2<'_> {
         }
     }
 
-    /// As much as is known of a workspace that is not resolved.
+    /// The known sources of the pool's fields, for a workspace that is not resolved.
     fn claim_paths(&self, policy: &WorkspacePolicy) -> ClaimPaths {
         let parameters = self.claimed.parameters.as_ref().ok();
         let image = self.claimed.previous.image.as_ref();
@@ -166,8 +166,8 @@ impl OnEc2<'_> {
     }
 }
 
-/// Tells every pool when its run ends, also one that is kept as it is: a claim that extends
-/// its run while something else is missing keeps it.
+/// Sets the end of the run in every pool, including kept pools. An extended run is therefore
+/// extended even while other parts of the claim cannot be resolved.
 fn ending(mut composition: Composition, at: Option<Timestamp>) -> Composition {
     let resources = composition.resources.iter_mut();
     for (_, pool) in resources.filter(|(name, _)| resource_names::is_pool(name)) {

@@ -1,40 +1,41 @@
-//! Which compute resource a workspace gets, and how long the ones that do not
-//! fit any more stay.
+//! Chooses the compute resource of a workspace, and the old compute resources that are kept until
+//! their replacement is ready.
 //!
-//! The next one is ready before the last one goes, and there are no more than
-//! these two: whoever changes a claim five times does not pay for five machines.
-//! (More are kept only while nobody can tell which one the owner works on.)
+//! A replacement is ready before the old resource is dropped. There are never more than these two,
+//! so an owner who changes a claim five times does not pay for five machines. More are kept only if
+//! the function does not know which machine the owner uses.
 
 use crate::finding::{Finding, Machine, Outlook};
 
-/// An observed compute resource.
+/// An observed compute resource that may be the workspace's.
 #[derive(Clone, Debug)]
 pub struct Candidate<'a> {
-    /// Its composition resource name.
+    /// The composition resource name.
     pub name: &'a str,
-    /// Whether it is as the resolved workspace asks.
+    /// Whether the resource matches the resolved workspace.
     pub fits: bool,
-    /// Whether somebody is deleting it.
+    /// Whether the resource is being deleted.
     pub deleting: bool,
-    /// Whether its machine is somebody's.
+    /// Why its machine must be kept.
     pub keep: KeepReason,
-    /// What it shows.
+    /// The observed state.
     pub finding: Finding,
 }
 
-/// What speaks for keeping a machine that does not serve.
+/// Why a machine that does not serve is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeepReason {
-    /// Nothing.
+    /// There is no reason to keep it.
     None,
-    /// It ran, as far as anybody can tell, so its disk may hold work.
+    /// The machine may have run, so its disk may hold work.
     MayHoldWork,
-    /// It is the machine of the last call.
+    /// It is the machine that the last call recorded.
     Recorded,
 }
 
 impl KeepReason {
-    /// What speaks for a machine that is that of the last call, or ran.
+    /// The reason to keep a machine. `is_recorded`: the last call recorded it. `may_hold_work`: it
+    /// may have run.
     pub fn of(is_recorded: bool, may_hold_work: bool) -> Self {
         match (is_recorded, may_hold_work) {
             (true, _) => Self::Recorded,
@@ -50,18 +51,18 @@ impl Candidate<'_> {
     }
 }
 
-/// What becomes of the candidates.
+/// The result of the choice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// The name of the one to have.
+    /// The composition resource name of the target, which the workspace is to have.
     pub target: String,
-    /// The names of those that stay until the target serves.
+    /// The names of the resources that are kept until the target serves.
     pub kept: Vec<String>,
-    /// The machine that serves until the target does.
+    /// The machine that serves the owner until the target serves; none if the target serves.
     pub serving: Option<Machine>,
 }
 
-/// Chooses. `fresh` is the name under which a new one would be made.
+/// Chooses the target and the kept resources. `fresh` is the name of a new resource.
 pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
     let target = target(candidates, fresh);
     let served = candidates
@@ -79,7 +80,7 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
         .filter(|c| c.finding.machine.is_some())
         .max_by_key(|c| c.keep);
     let kept = others().filter(|c| match serving {
-        // Without a record nobody knows which of those that serve is the owner's.
+        // Without a record the function does not know which serving machine the owner uses.
         Some(serving) if serving.keep != KeepReason::Recorded => {
             c.finding.machine.is_some() || c.is_unreadable()
         }
@@ -93,17 +94,18 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
     }
 }
 
-/// Chooses among those that there are, where nothing new is made; none without any.
+/// Chooses among the observed resources without a new one; none if there are no candidates.
 pub fn choose_existing(candidates: &[Candidate<'_>]) -> Option<Choice> {
     let first = candidates.first()?;
     Some(choose(candidates, first.name))
 }
 
-/// One that fits: the one of the last call, or else one that serves, or else the
-/// first. A name that is taken by one that does not fit is told to change.
+/// The target: the recorded resource if it fits, or else one that serves and fits, or else the
+/// first that fits. If none fits, the target is `fresh`. If a resource with that name exists, it is
+/// updated.
 ///
-/// While one is being deleted nothing is made beside it: the whole workspace may
-/// be on its way out, and Crossplane not have heard of that yet.
+/// While a resource is being deleted, no new one is created beside it: the whole workspace may be
+/// deleted, and Crossplane's cache may not show that yet.
 fn target<'a>(candidates: &'a [Candidate<'_>], fresh: &'a str) -> &'a str {
     candidates
         .iter()
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_not_what_is_wanted_takes_nothing_over() {
+    fn a_machine_that_does_not_fit_does_not_replace_the_serving_one() {
         let old = recorded(candidate("old", false, true));
         let choice = choose(&[old, candidate("new", false, true)], "new");
         assert_eq!(choice.kept, ["old"]);
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn changing_ones_mind_five_times_leaves_two_machines() {
+    fn five_changes_of_a_claim_leave_two_machines() {
         let choice = choose(
             &[
                 recorded(candidate("old", false, true)),
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn going_back_to_what_runs_keeps_it() {
+    fn changing_back_keeps_the_running_machine() {
         let choice = choose(
             &[
                 recorded(candidate("old", true, true)),
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_dropped_for_that() {
+    fn an_unreadable_resource_is_kept() {
         let mut odd = candidate("odd", false, false);
         odd.finding.outlook = Outlook::Unreadable;
         let choice = choose(&[recorded(candidate("old", false, true)), odd], "new");
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_beside_one_that_is_being_deleted() {
+    fn no_machine_is_created_beside_one_that_is_being_deleted() {
         let mut gone = candidate("gone", true, true);
         gone.deleting = true;
         assert_eq!(choose(std::slice::from_ref(&gone), "new").target, "gone");

@@ -1,5 +1,5 @@
-//! What Crossplane is to fetch for the function: the same in every call of a
-//! reconcile, or else Crossplane calls again and again.
+//! The resources that Crossplane must fetch. They must be the same in every call of a reconcile,
+//! because Crossplane calls again while they change.
 
 use api::capacity::CapacityType;
 use api::policy::WorkspacePolicy;
@@ -13,7 +13,7 @@ use crate::on_demand::api::{API_VERSION, Parameters, VolumeAttachment};
 use crate::on_demand::home;
 use crate::resource_names;
 
-/// Everything that a decision about a workspace on EC2 may need.
+/// All requirements of a workspace on EC2.
 pub fn of(policy: &WorkspacePolicy, claimed: &Claimed<'_>) -> Vec<Requirement> {
     let composite = claimed.composite;
     let parameters = claimed.parameters.as_ref().ok();

@@ -1,5 +1,5 @@
-//! Policy, catalogue and parameters put together: what the workspace should be,
-//! or why that cannot be said.
+//! Resolves a workspace: combines policy, catalogue and parameters, or says why that is not
+//! possible.
 
 use api::capacity::CapacityType;
 use api::catalogue::{Catalogue, Network};
@@ -20,19 +20,18 @@ use crate::resource_names;
 use crate::user_data::UserData;
 use crate::{capacity, image, instance_types, software};
 
-/// A resolved workspace, and what is known of its making.
+/// A resolved workspace with its messages.
 #[derive(Clone, Debug)]
 pub struct Workspace {
-    /// What it should be.
+    /// The resolved workspace.
     pub resolved: Resolved,
-    /// Where its fields come from.
+    /// The sources of the pool's fields, for messages.
     pub paths: ClaimPaths,
-    /// What keeps the user out, or has no effect, although nothing is wrong.
+    /// Messages about settings that lock the owner out or have no effect. They are not errors.
     pub notices: Vec<String>,
 }
 
-/// Resolves a workspace. What the claim got wrong is found before the catalogue
-/// is needed.
+/// Resolves a workspace. Errors of the claim are found before the catalogue is read.
 pub fn workspace(
     policy: &WorkspacePolicy,
     claimed: &Claimed<'_>,
@@ -89,7 +88,7 @@ pub fn workspace(
     })
 }
 
-/// What the policy makes of the claim's wishes.
+/// The claim's parameters that the policy allows.
 struct Allowed {
     has_home: bool,
     capacity_type: CapacityType,
@@ -112,7 +111,7 @@ fn allowed(
     })
 }
 
-/// The catalogue's network of the region.
+/// The network in the catalogue for the region.
 fn network(
     policy: &WorkspacePolicy,
     catalogue: &Catalogue,
@@ -172,7 +171,7 @@ fn notices(
     notices
 }
 
-/// Subnets without their VPC, where a security group has to be made.
+/// The catalogue names subnets without their VPC, but the workspace needs a security group.
 #[derive(Clone, Debug, Error)]
 #[error(
     "EnvironmentConfig {name} has data.networks.{region}.subnetIds and neither vpcId nor \
@@ -180,9 +179,9 @@ fn notices(
          the two"
 )]
 struct NetworkIncomplete {
-    /// The `EnvironmentConfig`.
+    /// The name of the `EnvironmentConfig`.
     name: String,
-    /// The workspace's region.
+    /// The region of the workspace.
     region: String,
 }
 

@@ -1,4 +1,4 @@
-//! A workspace on EC2 as it is to be: policy, catalogue and claim put together.
+//! The resolved workspace on EC2: policy, catalogue and claim combined.
 
 use std::collections::BTreeMap;
 
@@ -8,37 +8,37 @@ use api::policy::WorkspacePolicy;
 use api::workspace::ChosenImage;
 use function_runtime::composite::{CompositeId, Origin};
 
-/// A workspace on EC2 as it is to be.
+/// A resolved workspace on EC2.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// Where the workspace lives.
+    /// Namespace and name of the workspace.
     pub origin: Origin,
-    /// The XR's name and UID.
+    /// Name and UID of the composite.
     pub composite: CompositeId,
-    /// Whose it is.
+    /// The owner of the workspace.
     pub owner: String,
     /// AWS region.
     pub region: String,
-    /// The market: the claim's wish, or else the policy's.
+    /// The market: that of the claim, or else that of the policy.
     pub capacity_type: CapacityType,
-    /// Most wanted first, never empty.
+    /// Instance types in order of preference, never empty.
     pub instance_types: Vec<String>,
-    /// What it boots.
+    /// The image.
     pub image: ChosenImage,
     /// cloud-init user data.
     pub user_data: String,
     /// Networks that may connect by SSH.
     pub ssh_cidrs: Vec<String>,
-    /// The catalogue's network of the region.
+    /// The network in the catalogue for the region.
     pub network: Network,
-    /// Whether there is a home volume, or is to be one.
+    /// Whether the workspace has a home volume, or is to have one.
     pub has_home: bool,
-    /// The claim's size of the home volume in GiB.
+    /// The size of the home in the claim, in GiB; none if the claim has no home.
     pub home_size_gib: Option<i32>,
 }
 
 impl Resolved {
-    /// The pool's market; none on demand.
+    /// The market of the pool; none for an on-demand workspace.
     pub fn market(&self) -> Option<CapacityType> {
         match self.capacity_type {
             CapacityType::Spot | CapacityType::SpotWithFallback => Some(self.capacity_type),
@@ -46,12 +46,12 @@ impl Resolved {
         }
     }
 
-    /// The type that an on-demand instance gets.
+    /// The type of an on-demand instance.
     pub fn instance_type(&self) -> &str {
         self.instance_types.first().map_or("", String::as_str)
     }
 
-    /// The tags of everything in EC2. The provider adds its own.
+    /// The tags of all EC2 resources. The provider adds its own tags.
     pub fn tags(&self, policy: &WorkspacePolicy) -> BTreeMap<String, String> {
         let mut tags = policy.instance.tags.clone();
         tags.insert("owner".into(), self.owner.clone());

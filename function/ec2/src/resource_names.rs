@@ -2,28 +2,28 @@
 
 use function_runtime::resource_names::is_hashed;
 
-/// A workspace's `SpotPool`.
+/// The first `SpotPool` of a workspace.
 pub const POOL: &str = "pool";
-/// A further `SpotPool`, while one that does not fit any more is replaced.
+/// Prefix of a further `SpotPool` that replaces one that does not fit.
 pub const POOL_PREFIX: &str = "pool-";
-/// The prefix of an on-demand `Instance`; a hash of the fields that EC2 cannot change follows.
+/// Prefix of an on-demand `Instance`. A hash of the fields that EC2 cannot change follows.
 pub const INSTANCE_PREFIX: &str = "instance-";
-/// The on-demand instances' `SecurityGroup`.
+/// The `SecurityGroup` of on-demand instances.
 pub const SECURITY_GROUP: &str = "security-group";
-/// Its rule for everything that goes out.
+/// The group's rule for outgoing traffic.
 pub const EGRESS: &str = "egress";
-/// Its rule for one network that may connect, by that network.
+/// Prefix of the group's rules for SSH. The network follows.
 pub const SSH_PREFIX: &str = "ssh-";
-/// The home volume.
+/// The home volume (`EBSVolume`).
 pub const HOME: &str = "home";
-/// Its attachment to an instance, by the instance's id.
+/// Prefix of the attachment of the home volume. A hash of the instance id follows.
 pub const ATTACHMENT_PREFIX: &str = "home-attachment-";
-/// Whether an on-demand instance is on or off, by the instance's id.
+/// Prefix of the `InstanceState` of an on-demand instance. A hash of the instance id follows.
 pub const INSTANCE_STATE_PREFIX: &str = "power-";
-/// A deletion order, by what is used and by whom.
+/// Prefix of a `Usage`. The names of the used resource and of its user follow.
 pub const USAGE_PREFIX: &str = "usage-";
 
-/// Whether a resource of this name is a part of a workspace on EC2.
+/// Whether a composed resource with this composition resource name belongs to a workspace on EC2.
 pub fn owns(name: &str) -> bool {
     let usage = name
         .strip_prefix(USAGE_PREFIX)
@@ -34,7 +34,7 @@ pub fn owns(name: &str) -> bool {
     }
 }
 
-/// Whether it is the name of anything but a `Usage`.
+/// Whether the name belongs to a resource other than a `Usage`.
 fn is_plain(name: &str) -> bool {
     matches!(name, POOL | SECURITY_GROUP | EGRESS | HOME)
         || [
@@ -48,22 +48,22 @@ fn is_plain(name: &str) -> bool {
         || is_ssh(name)
 }
 
-/// Whether the name is that of a `SpotPool`.
+/// Whether the name belongs to a `SpotPool`.
 pub fn is_pool(name: &str) -> bool {
     name == POOL || name.starts_with(POOL_PREFIX)
 }
 
-/// The name of the rule that lets a network in.
+/// The name of the SSH rule for a network.
 pub fn ssh(cidr: &str) -> String {
     format!("{SSH_PREFIX}{}", cidr.replace(['.', '/'], "-"))
 }
 
-/// The name of the `Usage` that keeps `of` until `by` is gone.
+/// The name of the `Usage` that protects `of` from deletion until `by` is gone.
 pub fn usage(of: &str, by: &str) -> String {
     format!("{USAGE_PREFIX}{of}-by-{by}")
 }
 
-/// Whether the name is that of a rule for one network.
+/// Whether the name belongs to the SSH rule for a network.
 pub fn is_ssh(name: &str) -> bool {
     name.strip_prefix(SSH_PREFIX).is_some_and(|network| {
         let numbers: Vec<&str> = network.split('-').collect();
@@ -104,10 +104,10 @@ mod tests {
         }
     }
 
-    /// The function desires what it keeps: kept resources of another step would come back
-    /// after that step deleted them.
+    /// The function desires all resources that it keeps. If it kept resources of another step,
+    /// Crossplane would create them again after that step dropped them.
     #[test]
-    fn resources_of_other_steps_are_left_to_them() {
+    fn resources_of_other_steps_are_not_owned() {
         for name in [
             "bucket",
             "instance",

@@ -1,4 +1,4 @@
-//! Which `OpenCV` and which `PyTorch` a workspace gets, and where from.
+//! Chooses the `OpenCV` and `PyTorch` releases of a workspace, and their sources.
 
 use api::policy::WorkspacePolicy;
 use api::workspace::{ChosenImage, WorkspaceParameters};
@@ -11,45 +11,45 @@ const DEFAULT_OPENCV: &str = "4.8.0";
 /// The first `OpenCV` release whose wheels are built against `NumPy` 2.
 const FIRST_WITH_NUMPY_2: (u32, u32) = (4, 10);
 
-/// What is installed into the workspace's virtual environment.
+/// The software in the workspace's virtual environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Software {
-    /// `OpenCV` release as asked for, for example `4.8.0`.
+    /// The `OpenCV` release in the claim, for example `4.8.0`.
     pub opencv: String,
-    /// `PyTorch`, where it is promised.
+    /// The `PyTorch` release; none if neither claim, policy nor image names one.
     pub pytorch: Option<Pytorch>,
 }
 
-/// A `PyTorch` release and its origin.
+/// A `PyTorch` release and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pytorch {
-    /// For example `2.12.1`.
+    /// The release, for example `2.12.1`.
     pub version: String,
-    /// Where it comes from.
+    /// The source of the release.
     pub source: PytorchSource,
 }
 
-/// Where `PyTorch` comes from.
+/// The source of a `PyTorch` release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PytorchSource {
-    /// This interpreter of the image imports it.
+    /// An interpreter in the image has `PyTorch`.
     Image {
-        /// For example `/opt/pytorch/bin/python3`.
+        /// The interpreter, for example `/opt/pytorch/bin/python3`.
         python: String,
     },
-    /// It is installed from this package index.
+    /// pip installs `PyTorch` from a package index.
     Index {
-        /// For example an internal mirror's address.
+        /// The URL of the index, for example of an internal mirror.
         url: String,
     },
 }
 
 impl Software {
-    /// The lines of pip's requirements file, without `PyTorch`, which may come
-    /// from an index of its own.
+    /// The lines of pip's requirements file. `PyTorch` is not in it, because it may come from
+    /// another index.
     pub fn requirements(&self) -> Vec<String> {
         let opencv = &self.opencv;
-        // The wheels' releases carry a fourth component, the build.
+        // The releases of the wheels have a fourth component, the build number.
         let exact = opencv.split('.').count() > 3;
         let suffix = if exact { "" } else { ".*" };
         let mut lines = vec![format!("opencv-python-headless=={opencv}{suffix}")];
@@ -60,8 +60,8 @@ impl Software {
     }
 }
 
-/// Chooses for a workspace on an image. Without a wish of the claim or the
-/// policy, `PyTorch` is the image's own, and an image without it promises none.
+/// Chooses the software for an image. If neither claim nor policy names a `PyTorch` release, the
+/// release in the image is used, or none if the image has none.
 pub fn choose(
     parameters: &WorkspaceParameters,
     policy: &WorkspacePolicy,

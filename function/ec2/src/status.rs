@@ -1,4 +1,4 @@
-//! What the user reads: phase, message, address, conditions, events.
+//! What users see of a workspace on EC2: phase, message, address, conditions and events.
 
 use api::condition::{COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
@@ -10,10 +10,10 @@ use crate::compose::{Composed, Rest};
 use crate::finding::{Finding, Machine, Outlook};
 use crate::on_demand::home;
 
-/// `ComputeReady`'s reason while AWS is about to take the machine back.
+/// The reason of `ComputeReady` after AWS has announced an interruption.
 const WARNING: &str = "InterruptionWarning";
 
-/// Reports on a workspace. `previous` is the XR's status as observed.
+/// The report about a workspace that runs. `previous` is the status that the last call wrote.
 pub fn report(composed: &Composed, previous: &GpuDevWorkspaceStatus) -> Report {
     let Composed {
         target,
@@ -67,8 +67,8 @@ pub fn report(composed: &Composed, previous: &GpuDevWorkspaceStatus) -> Report {
     }
 }
 
-/// Reports on a workspace that does not run. `because` says why, `phase` where it stands
-/// once its last machine is gone.
+/// The report about a workspace that does not run. `because` is the reason, and `phase` the phase
+/// once the last machine is gone.
 pub fn at_rest(
     rest: &Rest,
     because: &Cause,
@@ -112,7 +112,7 @@ pub fn at_rest(
     }
 }
 
-/// What whoever works on the machine should hear while there is time.
+/// The warning that AWS will take the machine back; none without an announcement.
 fn warning(machine: &Machine) -> Option<String> {
     machine.is_taken_back.then(|| {
         format!(
@@ -134,7 +134,7 @@ fn condition(type_: &'static str, ready: &str, cause: Option<&Cause>) -> Conditi
     }
 }
 
-/// Why the machine is not the one that was asked for, running and in order.
+/// Why the target does not serve; none if it does.
 fn compute_cause(target: &Finding, serving: Option<&Machine>) -> Option<Cause> {
     let cause = (!target.serves_well()).then(|| target.cause.clone());
     match (cause, serving) {
@@ -161,8 +161,8 @@ fn phase(
         return Phase::Provisioning;
     }
     if usable && (target.in_order || was_ready) {
-        // A workspace that is ready stays so while its instance runs, whatever
-        // trouble the provider has with looking.
+        // A ready workspace stays ready while its instance runs, even if the provider reports
+        // problems.
         return Phase::Ready;
     }
     match target.outlook {
@@ -173,7 +173,7 @@ fn phase(
     }
 }
 
-/// The address goes with the instance: EC2 may have given it to somebody else.
+/// The status without addresses: EC2 may already have given them to another customer.
 fn without_address(previous: &GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
     GpuDevWorkspaceStatus {
         ssh: None,
@@ -220,8 +220,8 @@ fn events(
         .collect()
 }
 
-/// A volume with another id is another volume: what a pool made in another zone is a copy,
-/// and any other one is without the owner's files.
+/// The event of another volume id. In another zone, the new volume of a pool is a copy of the old
+/// one. Any other new volume is empty.
 fn home_event(before: &GpuDevWorkspaceStatus, status: &GpuDevWorkspaceStatus) -> Option<Event> {
     let (before, now) = (before.home.as_ref()?, status.home.as_ref()?);
     let (lost, found) = (&before.volume_id, &now.volume_id);

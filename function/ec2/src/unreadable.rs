@@ -1,4 +1,4 @@
-//! Observed resources of a shape that this function does not know.
+//! Observed resources with fields of an unknown shape.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use function_runtime::outcome::Problem;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An observed resource of a shape that this function does not know.
+/// An observed resource with a field of an unknown shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     kind: &'static str,
@@ -40,12 +40,12 @@ impl Problem for Unreadable {
     }
 }
 
-/// Reads the field at a path of an observed resource of a kind that `provider` writes. A
-/// field that is not there reads as null.
+/// Reads the field at a path of an observed resource. `kind` and `provider` are for the message. A
+/// missing field reads as null.
 ///
 /// # Errors
 ///
-/// The field has another type than in the versions of the provider that are known.
+/// The field has another type than in the known versions of the provider.
 pub fn read<T: for<'de> Deserialize<'de>>(
     resource: &Value,
     path: &[&str],

@@ -1,8 +1,8 @@
-//! cloud-init user data: the user `developer`, the files that describe the
-//! workspace, and the script that sets it up.
+//! cloud-init user data: the user `developer`, the files that describe the workspace, and the setup
+//! script.
 //!
-//! Everything that a person typed goes through a serializer, into a scalar of
-//! its own; the script is constant and reads files.
+//! A serializer writes each value that a person typed as a YAML or JSON scalar of its own. The
+//! script is constant and reads the values from files.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::software::{Pytorch, PytorchSource, Software};
 
-/// EC2's limit, before base64.
+/// EC2's limit in bytes, before base64.
 pub const LIMIT: usize = 16 * 1024;
 
 const SETUP: &str = include_str!("user_data/setup.sh");
@@ -25,11 +25,11 @@ const SETUP_PATH: &str = "/usr/local/lib/gpu-workspace/setup";
 const HOME: &str = include_str!("user_data/home.sh");
 const HOME_PATH: &str = "/usr/local/lib/gpu-workspace/home";
 const HOME_UNIT: &str = include_str!("user_data/home.service");
-/// The unit that mounts a home volume.
+/// The systemd unit that mounts a home volume.
 pub const HOME_UNIT_NAME: &str = "gpu-workspace-home.service";
 const HOME_UNIT_PATH: &str = "/etc/systemd/system/gpu-workspace-home.service";
-/// Goes into the home volume's script before this line, where there is an agent: it is
-/// what tells people the host key, which is worth keeping then.
+/// If the workspace has an agent, `HOST_KEYS` is inserted before this line of the home script. The
+/// agent reports the host key to the owner, so the key has to survive the instance.
 const HOST_KEYS_BEFORE: &str = "uid=$(id -u developer)\n";
 const HOST_KEYS: &str = include_str!("user_data/host_keys.sh");
 const AGENT: &str = include_str!("user_data/agent.sh");
@@ -42,22 +42,22 @@ const SSHD: &str = include_str!("user_data/sshd.conf");
 const SSHD_PATH: &str = "/etc/ssh/sshd_config.d/10-gpu-workspace.conf";
 const KEYS_PATH: &str = "/etc/gpu-workspace/keys/developer";
 
-/// What user data depends on.
+/// The input for user data.
 #[derive(Clone, Copy, Debug)]
 pub struct UserData<'a> {
-    /// The rendering that the policy asks for.
+    /// The behaviour version of the policy.
     pub behaviour: BehaviourVersion,
-    /// Whose workspace it is.
+    /// The owner of the workspace.
     pub owner: &'a str,
-    /// OpenSSH public keys, in order, without repetitions.
+    /// OpenSSH public keys, in order, without duplicates.
     pub public_keys: &'a [String],
-    /// Whether the user may use sudo without a password.
+    /// Whether the user `developer` may use sudo without a password.
     pub sudo: bool,
-    /// What is installed.
+    /// The software to install.
     pub software: &'a Software,
-    /// Whether there is a home volume to wait for.
+    /// Whether the workspace has a home volume.
     pub home: bool,
-    /// The agent, if there is one.
+    /// The agent; none if the policy names none.
     pub agent: Option<&'a AgentPolicy>,
 }
 
@@ -71,7 +71,8 @@ impl UserData<'_> {
                 lock_passwd: true,
                 shell: "/bin/bash",
                 sudo: self.sudo.then_some("ALL=(ALL) NOPASSWD:ALL"),
-                // A home volume would keep a key for ever that the claim lost.
+                // cloud-init would write the keys to the home volume, where a removed key would
+                // stay.
                 ssh_authorized_keys: if self.home { &[] } else { self.public_keys },
             }],
         })?;
@@ -86,7 +87,7 @@ impl UserData<'_> {
         Ok(document)
     }
 
-    /// Items of a YAML list.
+    /// The files, as items of a YAML list.
     fn files(&self) -> Result<String, Refusal> {
         let workspace = self.workspace()?;
         let requirements = self.requirements();
@@ -118,8 +119,8 @@ impl UserData<'_> {
         keys.flat_map(|key| [key.as_str(), "\n"]).collect()
     }
 
-    /// The home volume is looked for, and the agent downloaded, while the software is
-    /// installed.
+    /// The commands of the first boot. While the software is installed, the units wait for the home
+    /// volume and download the agent.
     fn commands(&self) -> Vec<Vec<&'static str>> {
         let home = self.home.then_some(HOME_UNIT_NAME);
         let agent = self.agent.map(|_| AGENT_UNIT_NAME);
@@ -160,8 +161,8 @@ impl UserData<'_> {
     }
 }
 
-/// Files that are always the same, as items of a YAML list. Writing them anew
-/// took a third of a call.
+/// Files with constant content, as items of a YAML list. Serializing them took a third of the time
+/// of a call, so it is done once.
 type Constant = LazyLock<Result<String, String>>;
 
 static SETUP_V1_FILE: Constant =
@@ -187,8 +188,8 @@ fn home_files(script: &str) -> Result<String, String> {
     ])
 }
 
-/// A file of variables, for systemd. The schema of a policy lets nothing into a URL that
-/// ends its quotes.
+/// A file of environment variables for systemd. The schema of the policy allows no quotes in the
+/// URL.
 fn settings(agent: &AgentPolicy) -> String {
     format!(
         "AGENT_URL='{}'\nAGENT_SHA256='{}'\nAGENT_REPORT_SECONDS='{}'\n",
@@ -268,14 +269,14 @@ struct Workspace<'a> {
     pytorch_index_url: Option<&'a str>,
 }
 
-/// User data would exceed what EC2 takes.
+/// The user data would exceed EC2's limit.
 #[derive(Clone, Debug, Error)]
 #[error(
-    "spec.parameters.ssh.publicKeys: with the owner's keys of the catalogue they make user \
-     data larger than EC2's {limit} bytes; remove some, or use shorter ones such as ssh-ed25519"
+    "spec.parameters.ssh.publicKeys: the keys of the claim and of the catalogue make the user data \
+     larger than EC2's {limit} bytes; remove some, or use shorter ones such as ssh-ed25519"
 )]
 struct TooLarge {
-    /// EC2's limit.
+    /// EC2's limit in bytes.
     limit: usize,
 }
 

@@ -1,28 +1,28 @@
-//! The observed XR, in the shape that claims give it and in the modern one.
+//! The observed composite (XR): a legacy composite with a claim, or a namespaced one.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// An observed XR.
+/// An observed composite.
 #[derive(Clone, Copy, Debug)]
 pub struct Composite<'a>(&'a Value);
 
-/// Where a workspace lives and what people call it.
+/// Namespace and name of a workspace, as users know them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The namespace that everything is composed into.
+    /// The namespace of all composed resources.
     pub namespace: String,
-    /// The claim's name, or that of an XR without a claim.
+    /// The name of the claim, or of a composite without a claim.
     pub name: String,
 }
 
-/// What tells an XR from every other one.
+/// Name and UID of a composite, which identify it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompositeId {
-    /// Its name.
+    /// The name of the composite.
     pub name: String,
-    /// Its UID; empty when it is rendered without a cluster.
+    /// The UID of the composite; empty if it is rendered without a cluster.
     pub uid: String,
 }
 
@@ -33,17 +33,17 @@ impl fmt::Display for Origin {
 }
 
 impl<'a> Composite<'a> {
-    /// The XR of a request.
+    /// Wraps the composite of a request.
     pub fn new(composite: &'a Value) -> Self {
         Self(composite)
     }
 
-    /// The XR's own name, for logs.
+    /// The name of the composite itself, for logs.
     pub fn name(self) -> &'a str {
         self.text(&["metadata", "name"])
     }
 
-    /// What tells this XR from every other one.
+    /// Name and UID of this composite.
     pub fn id(self) -> CompositeId {
         CompositeId {
             name: self.name().to_owned(),
@@ -51,17 +51,16 @@ impl<'a> Composite<'a> {
         }
     }
 
-    /// The XR's own namespace; none of a legacy XR, which is cluster-scoped.
+    /// The namespace of the composite; none for a legacy composite, which is cluster-scoped.
     pub fn namespace(self) -> Option<&'a str> {
         let namespace = self.text(&["metadata", "namespace"]);
         (!namespace.is_empty()).then_some(namespace)
     }
 
-    /// Where it lives; none of a legacy XR without a claim.
+    /// Namespace and name as users know them; none for a legacy composite without a claim.
     ///
-    /// A legacy XR is cluster-scoped and knows its claim by `spec.claimRef`; a
-    /// modern one is namespaced itself and keeps Crossplane's fields under
-    /// `spec.crossplane`.
+    /// A legacy composite is cluster-scoped and names its claim in `spec.claimRef`. A modern
+    /// composite is namespaced, and Crossplane's own fields are under `spec.crossplane`.
     pub fn origin(self) -> Option<Origin> {
         let own = (self.namespace().unwrap_or_default(), self.name());
         let claim = (
@@ -77,19 +76,19 @@ impl<'a> Composite<'a> {
             })
     }
 
-    /// Its kind: workspaces, flavors and users have Compositions of their own.
+    /// The kind of the composite.
     pub fn kind(self) -> &'a str {
         self.text(&["kind"])
     }
 
-    /// The XR's annotation, which Crossplane copies from its claim.
+    /// An annotation of the composite. Crossplane copies annotations from the claim.
     pub fn annotation(self, key: &str) -> Option<&'a str> {
         self.at(&["metadata", "annotations", key])?
             .as_str()
             .filter(|value| !value.is_empty())
     }
 
-    /// The reason of one of the XR's conditions, as the last call left it.
+    /// The reason of a condition, as the last call left it.
     pub fn condition_reason(self, type_: &str) -> Option<&'a str> {
         let conditions = self.at(&["status", "conditions"])?.as_array()?;
         let condition = conditions
@@ -98,12 +97,12 @@ impl<'a> Composite<'a> {
         condition.get("reason")?.as_str()
     }
 
-    /// Walks by keys. (`Value::pointer` copies every one of them first.)
+    /// The value at a path of keys. `Value::pointer` is not used because it copies the keys.
     pub fn at(self, path: &[&str]) -> Option<&'a Value> {
         path.iter().try_fold(self.0, |value, key| value.get(key))
     }
 
-    /// A text; empty where there is none.
+    /// The text at a path of keys; empty if there is none.
     pub fn text(self, path: &[&str]) -> &'a str {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
@@ -115,7 +114,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_claims_workspace_is_composed_into_the_claims_namespace() {
+    fn a_workspace_with_a_claim_is_composed_into_the_claims_namespace() {
         let xr = json!({
             "metadata": {"name": "alice-vision-x7k2p"},
             "spec": {"claimRef": {"namespace": "team-vision", "name": "alice-vision"}}

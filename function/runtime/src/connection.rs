@@ -1,8 +1,9 @@
-//! Where a namespaced workspace is reached: a Secret, as a claim's would be.
+//! Publishes the connection details of a composite.
 //!
-//! Crossplane publishes connection details of legacy composites only, the ones with
-//! claims. (`composite.Unstructured` of crossplane-runtime knows no
-//! `writeConnectionSecretToRef` of another.) So the function composes the Secret.
+//! Crossplane publishes connection details of legacy composites only, which have claims. (In
+//! crossplane-runtime, `composite.Unstructured` has `writeConnectionSecretToRef` for legacy
+//! composites only.) For a namespaced composite the function composes a Secret with the same
+//! content.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +15,28 @@ use crate::composite::Composite;
 use crate::desired::Composed;
 use crate::keep;
 
-/// The composition resource name of the Secret, wherever the workspace is placed.
+/// The composition resource name of the connection Secret, in every placement.
 pub const NAME: &str = "workspace-connection";
-/// The type of every connection Secret. It cannot change, so a Secret of somebody
-/// else's under the same name is not taken over: the API server refuses.
+/// The type of connection Secrets. The API server refuses to change a Secret's type, so the
+/// function cannot take over a Secret of another owner with the same name.
 const TYPE: &str = "connection.crossplane.io/v1alpha1";
 
 /// The connection details of a composite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connection {
-    /// Those that Crossplane publishes.
+    /// The details that Crossplane publishes for a legacy composite.
     pub details: BTreeMap<String, String>,
     /// The Secret of a namespaced composite.
     pub secret: Option<Composed>,
 }
 
 impl Connection {
-    /// Publishes details. A namespaced composite gets a Secret, which is made when there is
-    /// something to say, and stays: without contents while nobody knows an address, since EC2
-    /// may have given the last one to somebody else. `observed` is that Secret. `is_kept`: it
-    /// keeps what it says, because the machine of its address cannot be understood.
+    /// Publishes connection details. For a namespaced composite the Secret is created once there
+    /// are details. It is never deleted afterwards. While there is no address it is empty, because
+    /// EC2 may already have given the old address to another customer.
+    ///
+    /// `observed` is the observed Secret. `is_kept` keeps its content: it is set if the machine
+    /// with the address exists but cannot be read.
     pub fn of(
         composite: Composite<'_>,
         observed: Option<&Value>,
@@ -66,7 +69,7 @@ fn secret(namespace: &str, workspace: &str, details: &BTreeMap<String, String>) 
         "metadata": {"name": format!("{workspace}-connection"), "namespace": namespace},
         "type": TYPE,
     });
-    // The API server drops an empty map, and would take each apply for a change.
+    // The API server drops an empty `data`, so each apply of an empty map would count as a change.
     if !details.is_empty() {
         let encoded = |(key, value): (&String, &String)| (key.clone(), STANDARD.encode(value));
         let data: Map<String, Value> = details

@@ -1,4 +1,4 @@
-//! Desired state of what this function owns.
+//! The desired state of one call.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use serde_json::{Map, Value};
 
 use crate::outcome::Refusal;
 
-/// Desired state of what this function owns.
+/// The desired state of the resources and fields that this function owns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Desired {
     /// The composed resources, by composition resource name.
     pub resources: BTreeMap<String, Composed>,
-    /// The XR's status fields of this function.
+    /// The fields of the composite's status that this function writes.
     pub status: Map<String, Value>,
-    /// The XR's connection details, which Crossplane publishes for legacy XRs.
+    /// The composite's connection details. Crossplane publishes them for legacy composites only.
     pub connection: BTreeMap<String, String>,
-    /// The XR's readiness; `None` leaves it to Crossplane, which asks every
-    /// desired resource.
+    /// Whether the composite is ready. `None` leaves the decision to Crossplane, which checks that
+    /// every desired resource is ready.
     pub ready: Option<bool>,
 }
 
-/// A desired resource.
+/// A desired composed resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Composed {
-    /// The manifest.
+    /// The manifest of the resource.
     pub object: Value,
-    /// Whether it is ready.
+    /// Whether the resource is ready.
     pub ready: bool,
 }
 
 impl Composed {
-    /// An object that is to be written.
+    /// The manifest of a typed object.
     ///
     /// # Errors
     ///
-    /// It cannot be written as JSON.
+    /// The object cannot be written as JSON.
     pub fn manifest<T: Serialize>(object: &T) -> Result<Value, Refusal> {
         serde_json::to_value(object).map_err(|problem| Refusal::unwritable("an object", &problem))
     }

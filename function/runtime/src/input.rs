@@ -1,14 +1,14 @@
-//! The input of the pipeline step, which a Composition holds.
+//! The input of the pipeline step in a Composition.
 
 use serde_json::Value;
 
 use crate::validation::{Violation, Violations};
 
-/// The input of a request.
+/// Returns the input of a request. `kind` is the expected kind, for the message.
 ///
 /// # Errors
 ///
-/// There is none; `kind` is what it must be.
+/// The pipeline step has no input.
 pub fn given<'a>(input: Option<&'a Value>, kind: &str) -> Result<&'a Value, Violations> {
     input.ok_or_else(|| {
         let problem = format!("is required: give the pipeline step a {kind} as its input");
@@ -16,7 +16,7 @@ pub fn given<'a>(input: Option<&'a Value>, kind: &str) -> Result<&'a Value, Viol
     })
 }
 
-/// What is wrong with an input's API version and kind. Crossplane checks neither.
+/// Checks the API version and the kind of an input, because Crossplane checks neither.
 pub fn check_kind(input: &Value, api_version: &str, kind: &str) -> Vec<Violation> {
     [("apiVersion", api_version), ("kind", kind)]
         .into_iter()

@@ -1,18 +1,18 @@
-//! Keeping an observed resource as it is, until the function knows more.
+//! Keeps an observed resource as it is while the function lacks information.
 //!
-//! Crossplane deletes a resource that is missing from desired state, and removes a field
-//! that is missing from a desired resource. So a resource is kept by desiring it whole.
+//! Crossplane deletes an observed resource that is missing in desired state. It also removes fields
+//! that are missing in a desired resource. A resource is therefore kept by desiring all of it.
 
 use serde_json::{Map, Value};
 
-/// The prefix of the labels that this function sets.
+/// Prefix of the labels that this function sets.
 const OWN_PREFIX: &str = "platform.acme.io/";
 
 /// An observed resource as it must be desired to stay as it is.
 ///
-/// Of its metadata only the identity and this function's own labels remain: an
-/// apply that carries `managedFields` is refused, the other fields are the API
-/// server's or Crossplane's, and other labels and annotations are other people's.
+/// Its metadata is reduced to name, namespace and this function's own labels. The API server
+/// refuses an apply with `managedFields`. The other metadata fields belong to the API server or to
+/// Crossplane, and other labels and annotations belong to other writers.
 pub fn kept(observed: &Value) -> Value {
     let mut kept = Map::new();
     for (key, value) in observed.as_object().into_iter().flatten() {
@@ -54,7 +54,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_held_resource_keeps_every_field_of_its_spec_and_nothing_that_an_apply_refuses() {
+    fn a_kept_resource_has_its_whole_spec_and_no_metadata_of_others() {
         let observed = json!({
             "apiVersion": "gpu.platform.acme.io/v1alpha1",
             "kind": "SpotPool",

@@ -1,4 +1,4 @@
-//! The kinds of composite resources that a function serves.
+//! The kinds of composites that a function serves.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,31 +9,30 @@ use crate::composite::Composite;
 use crate::request::Request;
 use crate::response::Response;
 
-/// A kind of composite resource.
+/// A kind of composite.
 pub trait Kind: Sync {
-    /// Every kind of Kubernetes that this is: that of composites with claims, and that of
-    /// namespaced ones.
+    /// The Kubernetes kinds of this kind: that of composites with claims, and that of namespaced
+    /// composites.
     fn group_kinds(&self) -> &'static [GroupKind];
 
-    /// Whether a composed resource of this name is this kind's. The function sees no other
-    /// composed resources: they are other steps' of the pipeline.
+    /// Whether a composed resource with this composition resource name belongs to this kind. The
+    /// function ignores all other composed resources: other steps of the pipeline own them.
     fn owns(&self, resource_name: &str) -> bool;
 
-    /// Decides what is desired. The composite is the request's, and of this kind.
+    /// Decides what is desired. `composite` is the composite of the request and is of this kind.
     fn render(&self, request: &Request, composite: Composite<'_>) -> Response;
 }
 
-/// A group and a kind of the Kubernetes API, as a Composition's `compositeTypeRef` names
-/// them. The version does not matter.
+/// An API group and a kind, as in the `compositeTypeRef` of a Composition. Any version matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupKind {
-    /// For example `platform.acme.io`.
+    /// The API group, for example `platform.acme.io`.
     pub group: &'static str,
-    /// For example `DevUser`.
+    /// The kind, for example `DevUser`.
     pub kind: &'static str,
 }
 
-/// Every kind that a function serves.
+/// The kinds that a function serves.
 #[derive(Clone, Copy)]
 pub struct Kinds(pub &'static [&'static dyn Kind]);
 
@@ -51,14 +50,14 @@ impl fmt::Display for GroupKind {
 }
 
 impl Kinds {
-    /// The kind of a composite; none where the function does not serve it.
+    /// The kind of a composite; none if the function does not serve it.
     pub fn of(self, composite: &Value) -> Option<&'static dyn Kind> {
         let known = |kind: &&&dyn Kind| kind.group_kinds().iter().any(|g| g.is_of(composite));
         self.0.iter().find(known).copied()
     }
 
-    /// Decides what is desired, by the composite's kind. A composite of another kind gets a
-    /// fatal result: Crossplane then applies nothing of the pipeline, and drops nothing.
+    /// Decides what is desired, by the kind of the composite. An unknown kind gives a fatal result:
+    /// Crossplane then applies nothing of the pipeline, and deletes nothing.
     pub fn render(self, request: &Request) -> Response {
         let Some(composite) = &request.composite else {
             let message = format!(
@@ -89,7 +88,7 @@ impl fmt::Display for Kinds {
     }
 }
 
-/// Group and kind of an object.
+/// The API group and the kind of an object.
 fn of(object: &Value) -> (&str, &str) {
     let text = |field: &str| {
         object

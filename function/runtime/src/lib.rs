@@ -1,12 +1,12 @@
 //! Crossplane's contract with a composition function, for any kind of composite.
 //!
-//! A [`request::Request`] holds what a decision may depend on, a [`response::Response`] is the
-//! decision, and a [`kind::Kind`] makes one out of the other. Everything is pure: the same
-//! request gives the same response.
+//! A [`request::Request`] holds the input of a decision. A [`response::Response`] is the decision.
+//! A [`kind::Kind`] turns a request into a response. All code is pure: the same request gives the
+//! same response.
 //!
-//! Two rules stand above the others. The function drops nothing that is observed because it
-//! does not know enough: it holds it ([`keep`]). The function applies no part of a claim that
-//! is wrong: it refuses the claim ([`outcome`]).
+//! Two rules apply to every kind. If the function lacks information, it holds the observed
+//! resources and does not drop them ([`keep`]). If a claim is wrong, the function refuses the whole
+//! claim and applies no part of it ([`outcome`]).
 //!
 //! # A function of one kind
 //!

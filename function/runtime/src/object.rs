@@ -1,23 +1,24 @@
-//! An observed resource: a managed one of whichever provider, or one of Kubernetes' own.
+//! An observed resource: a managed resource of any provider, or an object of Kubernetes itself.
 
 use serde_json::Value;
 
-/// Crossplane's annotation with a resource's id at its provider.
+/// Crossplane's annotation with the resource's id in the external system.
 pub const EXTERNAL_NAME: &str = "crossplane.io/external-name";
 
 const READY: &str = "Ready";
 const SYNCED: &str = "Synced";
-/// upjet's: the last create, update or delete that it ran in the background.
+/// Condition of upjet's providers: result of the last create, update or delete that the provider
+/// ran in the background.
 const LAST_ASYNC_OPERATION: &str = "LastAsyncOperation";
 
-/// A condition's status.
+/// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// Nobody can tell, or the status is none that Kubernetes knows.
+    /// The status is `Unknown`, or a value that Kubernetes does not define.
     Unknown,
 }
 
@@ -31,14 +32,14 @@ impl Status {
     }
 }
 
-/// A condition as it is observed.
+/// An observed condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed<'a> {
-    /// Whether it holds.
+    /// The status of the condition.
     pub status: Status,
-    /// One word for machines.
+    /// The reason, one word for machines.
     pub reason: &'a str,
-    /// For people.
+    /// The message for people.
     pub message: &'a str,
 }
 
@@ -47,18 +48,18 @@ pub struct Observed<'a> {
 pub struct ObservedObject<'a>(&'a Value);
 
 impl<'a> ObservedObject<'a> {
-    /// Looks at an observed resource.
+    /// Wraps an observed resource.
     pub fn new(observed: &'a Value) -> Self {
         Self(observed)
     }
 
-    /// The Kubernetes object's name.
+    /// The value of `metadata.name`; empty if it is missing.
     pub fn name(self) -> &'a str {
         let name = self.part("metadata", "name");
         name.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Its id at the provider, once that is known.
+    /// The resource's id in the external system; none until it is known.
     pub fn external_name(self) -> Option<&'a str> {
         let annotations = self.part("metadata", "annotations")?;
         annotations
@@ -67,12 +68,12 @@ impl<'a> ObservedObject<'a> {
             .filter(|id| !id.is_empty())
     }
 
-    /// Whether somebody is deleting it.
+    /// Whether the resource is being deleted.
     pub fn deleting(self) -> bool {
         self.part("metadata", "deletionTimestamp").is_some()
     }
 
-    /// The condition of a type.
+    /// The condition of this type.
     pub fn condition(self, type_: &str) -> Option<Observed<'a>> {
         let conditions = self.part("status", "conditions")?.as_array()?;
         let text = |condition: &'a Value, field: &str| {
@@ -91,21 +92,21 @@ impl<'a> ObservedObject<'a> {
             })
     }
 
-    /// The condition of a type, where it is `False`.
+    /// The condition of this type, if its status is `False`.
     pub fn failing(self, type_: &str) -> Option<Observed<'a>> {
         self.condition(type_)
             .filter(|condition| condition.status == Status::False)
     }
 
-    /// Whether a condition is `True`.
+    /// Whether the condition of this type has status `True`.
     pub fn holds(self, type_: &str) -> bool {
         self.condition(type_)
             .is_some_and(|condition| condition.status == Status::True)
     }
 
-    /// Whether its provider found it as it should be at the last look. `Ready`
-    /// alone is kept from an earlier time when reconciling fails, and upjet
-    /// reports what it runs in the background by a condition of its own.
+    /// Whether the provider found the resource as desired in its last reconcile. `Ready` alone is
+    /// not enough: it keeps its old value when a reconcile fails, and upjet reports the result of
+    /// background operations in a condition of its own.
     pub fn is_ready(self) -> bool {
         !self.deleting()
             && self.holds(READY)
@@ -113,7 +114,7 @@ impl<'a> ObservedObject<'a> {
             && self.failing(LAST_ASYNC_OPERATION).is_none()
     }
 
-    /// A field of a field. (`Value::pointer` copies the keys to unescape them.)
+    /// A field of a field. `Value::pointer` is not used because it copies the keys.
     fn part(self, outer: &str, inner: &str) -> Option<&'a Value> {
         self.0.get(outer)?.get(inner)
     }

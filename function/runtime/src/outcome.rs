@@ -1,48 +1,49 @@
-//! Why there is no desired state.
+//! Reasons why the function cannot compute desired state.
 
 use std::fmt;
 
 use crate::validation::Violations;
 
-/// Why a composite is not resolved: an error type of the module that finds the problem.
+/// An error that explains why a composite cannot be resolved. The module that finds the error
+/// defines its type.
 pub trait Problem: fmt::Display {
-    /// The condition's reason.
+    /// The reason of the condition `ConfigResolved`.
     fn reason(&self) -> &'static str;
 }
 
-/// The function does not know enough: what exists stays as it is.
+/// The function lacks information, so all observed resources stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     reason: &'static str,
     message: String,
 }
 
-/// A person has to change something. The result is fatal: Crossplane applies nothing of
-/// the pipeline, so nothing is dropped either.
+/// A person has to change the claim or the policy. The result is fatal: Crossplane applies nothing
+/// of the pipeline, so it deletes nothing either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     reason: &'static str,
     message: String,
 }
 
-/// Why there is no desired state.
+/// Why the function cannot compute desired state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unresolved {
-    /// The function does not know enough.
+    /// The function lacks information.
     Held(Hold),
-    /// A person has to change something.
+    /// A person has to change the claim or the policy.
     Refused(Refusal),
 }
 
 impl Hold {
-    /// The condition's reason.
+    /// The reason of the condition `ConfigResolved`.
     pub fn reason(&self) -> &'static str {
         self.reason
     }
 }
 
 impl Refusal {
-    /// The claim asks for something that is malformed or not allowed.
+    /// The claim's parameters are invalid or not allowed.
     pub fn parameters(violations: impl Into<Violations>) -> Self {
         Self {
             reason: "ParametersInvalid",
@@ -50,7 +51,7 @@ impl Refusal {
         }
     }
 
-    /// The Composition's input is no usable policy.
+    /// The input in the Composition is not a valid policy.
     pub fn policy(violations: &Violations) -> Self {
         Self {
             reason: "PolicyInvalid",
@@ -58,7 +59,7 @@ impl Refusal {
         }
     }
 
-    /// A value could not be written as JSON or YAML.
+    /// The function cannot write a value as JSON or YAML. This is a bug of the function.
     pub fn unwritable(what: &str, problem: &impl fmt::Display) -> Self {
         Self {
             reason: "Unwritable",
@@ -69,14 +70,14 @@ impl Refusal {
         }
     }
 
-    /// The condition's reason.
+    /// The reason of the condition `ConfigResolved`.
     pub fn reason(&self) -> &'static str {
         self.reason
     }
 }
 
 impl Unresolved {
-    /// The condition's reason.
+    /// The reason of the condition `ConfigResolved`.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Held(why) => why.reason,

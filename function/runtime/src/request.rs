@@ -1,4 +1,4 @@
-//! What the function decides from.
+//! The input of a decision.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,34 @@ use serde_json::Value;
 /// The parts of a `RunFunctionRequest` that a decision may depend on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// The pipeline step's input.
+    /// The input of the pipeline step.
     pub policy: Option<Value>,
-    /// The observed XR.
+    /// The observed composite.
     pub composite: Option<Value>,
     /// The observed resources that this function composed, by composition resource name.
     pub observed: BTreeMap<String, Value>,
-    /// What Crossplane fetched for this function, by requirement.
+    /// The resources that Crossplane fetched for this function, by the name of the requirement.
     pub required: BTreeMap<String, Vec<Value>>,
-    /// Whether earlier steps of the pipeline desire resources of their own, or
-    /// have said themselves whether the XR is ready.
+    /// Whether an earlier step of the pipeline has desired resources or has set the readiness of
+    /// the composite.
     pub others_decide_readiness: bool,
-    /// When the call arrived: deadlines are held against it, and nothing else is.
+    /// When the call arrived. It is used for deadlines only.
     pub now: Timestamp,
 }
 
-/// The three states of a resource that a function requires.
+/// The three states of a required resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Required<'a> {
-    /// Crossplane has not looked for it yet.
+    /// Crossplane has not fetched the resource yet.
     Unresolved,
-    /// It does not exist.
+    /// The resource does not exist.
     Absent,
-    /// It exists.
+    /// The resource exists.
     Present(&'a Value),
 }
 
 impl Request {
-    /// A required resource that was asked for by name.
+    /// A required resource that is selected by name.
     pub fn required(&self, requirement: &str) -> Required<'_> {
         match self.required.get(requirement).map(Vec::as_slice) {
             None => Required::Unresolved,
@@ -44,9 +44,9 @@ impl Request {
         }
     }
 
-    /// What to say of the XR's readiness. Said explicitly, it overrides that of the
-    /// XR's resources and what earlier steps said of it. Where there is either, a
-    /// ready XR leaves the verdict to Crossplane.
+    /// The readiness to set for the composite. An explicit value overrides the readiness of desired
+    /// resources and of earlier steps. If there are either, a ready composite therefore leaves the
+    /// decision to Crossplane.
     pub fn readiness(&self, ready: bool) -> Option<bool> {
         match (ready, self.others_decide_readiness) {
             (true, true) => None,

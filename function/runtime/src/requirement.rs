@@ -1,34 +1,34 @@
-//! What a function asks Crossplane to fetch.
+//! Resources that a function asks Crossplane to fetch.
 
-/// Something to fetch.
+/// A requirement for one or more resources of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// The name under which the answer comes.
+    /// The name of the requirement, which is also the key of the answer.
     pub name: String,
-    /// The API version.
+    /// The API version of the resources.
     pub api_version: &'static str,
-    /// The kind.
+    /// The kind of the resources.
     pub kind: &'static str,
-    /// Which ones.
+    /// The resources to fetch.
     pub selector: Selector,
 }
 
-/// Which resources of a kind are to be fetched.
+/// The resources to fetch of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
-    /// The cluster-scoped one of that name.
+    /// The cluster-scoped resource with this name.
     Named(String),
-    /// Every one.
+    /// All resources of the kind.
     Every {
-        /// Of that namespace; of all namespaces for none.
+        /// Only resources in this namespace; none for all namespaces.
         namespace: Option<String>,
     },
     /// The cluster-scoped composites whose claims are in a namespace.
     Claimed {
-        /// The namespace.
+        /// The namespace of the claims.
         namespace: String,
     },
-    /// All of a namespace that carry a label.
+    /// The resources in a namespace that have a label.
     Labelled {
         /// The namespace.
         namespace: String,

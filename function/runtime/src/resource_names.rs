@@ -1,17 +1,17 @@
-//! Composition resource names, by which Crossplane tells composed resources apart.
+//! Composition resource names, by which Crossplane identifies composed resources.
 //!
-//! Crossplane never deletes a resource whose kind changes under its name, so a name
-//! belongs to one kind of composed resource for ever. Names are RFC 1123 labels, since
-//! Crossplane puts them into the names of objects. What cannot change in EC2 is part of
-//! the name: another value is another resource.
+//! If the kind under a name changes, Crossplane never deletes the old resource. A name therefore
+//! always belongs to the same kind. Names are RFC 1123 labels, because Crossplane uses them in the
+//! names of objects. Values that EC2 cannot change are part of the name, so another value gives
+//! another resource.
 
 use sha2::{Digest, Sha256};
 
-/// A name by the hash of what the resource is made of.
+/// A name that consists of `prefix` and a hash of the parts.
 pub fn hashed<'a>(prefix: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
-        // Lengths keep ("ab", "c") apart from ("a", "bc").
+        // The lengths distinguish ("ab", "c") from ("a", "bc").
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
@@ -20,14 +20,14 @@ pub fn hashed<'a>(prefix: &str, parts: impl IntoIterator<Item = &'a str>) -> Str
     format!("{prefix}{number:08x}")
 }
 
-/// Whether [`hashed`] makes names like this one with the prefix.
+/// Whether a name has the prefix and a hash as [`hashed`] writes it.
 pub fn is_hashed(prefix: &str, name: &str) -> bool {
     let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     name.strip_prefix(prefix)
         .is_some_and(|hash| hash.len() == 8 && hash.bytes().all(is_hex))
 }
 
-/// The number behind the prefix, where the name is written as it would be here.
+/// The number after the prefix; none unless the number is written without signs and leading zeros.
 pub fn number(prefix: &str, name: &str) -> Option<i32> {
     let number: i32 = name.strip_prefix(prefix)?.parse().ok()?;
     (number >= 0 && format!("{prefix}{number}") == name).then_some(number)

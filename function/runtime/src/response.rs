@@ -1,4 +1,4 @@
-//! What the function answers.
+//! The decision of the function.
 
 use std::time::Duration;
 
@@ -9,41 +9,42 @@ use crate::desired::Desired;
 use crate::outcome::Refusal;
 use crate::requirement::Requirement;
 
-/// The condition of every composite: its configuration is complete and allowed.
+/// The condition of every composite that says whether its configuration is complete and allowed.
 pub const CONFIG_RESOLVED: &str = "ConfigResolved";
-/// How soon to look again at what a person has to change.
+/// When to look again after a refusal.
 const REFUSED_TTL: Duration = Duration::from_mins(1);
 
-/// A decision, complete and free of chance.
+/// A decision. It contains no random values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// When to look again, at the latest.
+    /// Longest time until the next call.
     pub ttl: Duration,
-    /// What Crossplane is to fetch; nothing while the policy is unreadable.
+    /// Resources that Crossplane must fetch; empty if the policy cannot be read.
     pub requirements: Vec<Requirement>,
-    /// Nothing with a fatal result: what earlier steps desire is passed on.
+    /// The desired state; none with a fatal result. The desired state of earlier steps is passed
+    /// on.
     pub desired: Option<Desired>,
-    /// At most one per type.
+    /// Conditions, at most one of each type.
     pub conditions: Vec<Condition>,
-    /// Transitions, and the fatal result.
+    /// Events of this call, including the fatal result.
     pub events: Vec<Event>,
 }
 
-/// A condition of the XR and its claim.
+/// A condition of the composite and its claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// For example `ConfigResolved`.
+    /// The type, for example `ConfigResolved`.
     pub type_: &'static str,
-    /// `True` or `False`.
+    /// Whether the status is `True` or `False`.
     pub is_true: bool,
-    /// One word for machines.
+    /// The reason, one word for machines.
     pub reason: String,
-    /// For people; empty for none.
+    /// The message for people; empty for no message.
     pub message: String,
 }
 
 impl Condition {
-    /// A condition that is `True`.
+    /// A condition with status `True` and no message.
     pub fn is_true(type_: &'static str, reason: impl Into<String>) -> Self {
         Self {
             type_,
@@ -53,7 +54,7 @@ impl Condition {
         }
     }
 
-    /// A condition that is `True`, and what somebody should know all the same.
+    /// A condition with status `True` and a message.
     pub fn true_with_message(
         type_: &'static str,
         reason: impl Into<String>,
@@ -65,7 +66,7 @@ impl Condition {
         }
     }
 
-    /// A condition that is `False`, and why.
+    /// A condition with status `False`, its reason and its message.
     pub fn is_false(
         type_: &'static str,
         reason: impl Into<String>,
@@ -80,30 +81,30 @@ impl Condition {
     }
 }
 
-/// An event of the XR and its claim.
+/// An event of the composite and its claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// How bad it is.
+    /// The severity of the event.
     pub severity: Severity,
-    /// One word for machines.
+    /// The reason, one word for machines.
     pub reason: &'static str,
-    /// For people.
+    /// The message for people.
     pub message: String,
 }
 
-/// How bad an event is.
+/// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// Good news.
+    /// A normal event.
     Normal,
-    /// Somebody should look.
+    /// A person should look at the problem.
     Warning,
-    /// Nothing is applied until somebody changes something.
+    /// Crossplane applies nothing until a person changes the claim or the policy.
     Fatal,
 }
 
 impl Response {
-    /// A decision with nothing to ask for and nothing to tell.
+    /// A response with desired state only.
     pub fn desiring(ttl: Duration, desired: Desired) -> Self {
         Self {
             ttl,
@@ -114,10 +115,10 @@ impl Response {
         }
     }
 
-    /// Nothing is applied until a person changes something; it is looked at again
-    /// after `least` at the soonest. `others` are the conditions besides
-    /// `ConfigResolved`: Crossplane sets those that a fatal response leaves out to
-    /// Unknown, and what they are about may well be there.
+    /// A refusal: Crossplane applies nothing until a person changes the claim or the policy. The
+    /// next call comes after `least` or later. `others` are the conditions besides
+    /// `ConfigResolved`. A refusal must contain them because Crossplane sets conditions that a
+    /// fatal response leaves out to Unknown, although their resources may still exist.
     pub fn refused(
         reason: &'static str,
         message: String,
@@ -139,11 +140,11 @@ impl Response {
     }
 }
 
-/// A status as Crossplane takes it.
+/// Converts a status into the form that Crossplane expects.
 ///
 /// # Errors
 ///
-/// It cannot be written as a JSON object.
+/// The status cannot be written as a JSON object.
 pub fn fields<T: Serialize>(status: &T) -> Result<Map<String, Value>, Refusal> {
     match serde_json::to_value(status) {
         Ok(Value::Object(fields)) => Ok(fields),

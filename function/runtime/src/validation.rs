@@ -1,4 +1,4 @@
-//! The schemas of API types, which the function checks itself, and what violates them.
+//! Validates values against the schemas of API types.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A field and what is wrong with it.
+/// A field and its problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
-    /// For example `spec.parameters.ssh.publicKeys[0]`.
+    /// The path of the field, for example `spec.parameters.ssh.publicKeys[0]`.
     pub path: String,
-    /// For example `must match ^[a-z]+$`.
+    /// The problem, for example `must match ^[a-z]+$`.
     pub problem: String,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Violation {
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// `Err` with the violations, unless there are none.
+    /// `Ok` if there are no violations, and the sorted violations as `Err` otherwise.
     pub fn into_result(mut violations: Vec<Violation>) -> Result<(), Self> {
         if violations.is_empty() {
             return Ok(());
@@ -67,19 +67,19 @@ impl fmt::Display for Violations {
     }
 }
 
-/// The schema of an API type, which is compiled when it is first used.
+/// The schema of an API type. It is compiled on first use.
 ///
-/// Crossplane checks neither a function's input nor an `EnvironmentConfig` against a schema,
-/// and a composite may be older than the schema that is installed.
+/// Crossplane checks neither the input of a function nor an `EnvironmentConfig` against a schema. A
+/// composite may be older than the installed schema.
 pub struct Schema<T> {
-    /// The path of the value that is read, for example `spec.parameters`.
+    /// The path of the validated value, for example `spec.parameters`.
     root: &'static str,
     compiled: LazyLock<Result<Validator, String>>,
     of: PhantomData<fn() -> T>,
 }
 
 impl<T: JsonSchema + DeserializeOwned> Schema<T> {
-    /// The schema of values at a path.
+    /// The schema of the values at a path.
     pub const fn of(root: &'static str) -> Self {
         Self {
             root,
@@ -88,11 +88,11 @@ impl<T: JsonSchema + DeserializeOwned> Schema<T> {
         }
     }
 
-    /// Reads a value.
+    /// Validates and reads a value.
     ///
     /// # Errors
     ///
-    /// Every violation of the schema, each with its path.
+    /// All violations of the schema, each with its path.
     pub fn read(&self, value: &Value) -> Result<T, Violations> {
         let root = self.root;
         let validator = self
@@ -110,7 +110,7 @@ impl<T: JsonSchema + DeserializeOwned> Schema<T> {
 fn compile<T: JsonSchema>() -> Result<Validator, String> {
     let schema = schemars::schema_for!(T);
     jsonschema::options()
-        // Linear time, whatever the text.
+        // This regex engine takes linear time for every text.
         .with_pattern_options(PatternOptions::regex())
         .build(schema.as_value())
         .map_err(|error| error.to_string())
@@ -143,8 +143,8 @@ fn describe(root: &str, error: &ValidationError<'_>) -> Vec<Violation> {
     vec![Violation::new(path, problem)]
 }
 
-/// The words that the field may hold. A documented enum is one alternative per
-/// word, and an optional one is an alternative to null.
+/// The values that a field may have. In the schema, a documented enum has one alternative for each
+/// value, and an optional enum also has the alternative null.
 fn options(error: &ValidationError<'_>) -> Vec<String> {
     match error.kind() {
         Kind::Constant { expected_value } => vec![expected_value.to_string()],
@@ -159,7 +159,7 @@ fn options(error: &ValidationError<'_>) -> Vec<String> {
     }
 }
 
-/// `/ssh/publicKeys/0` under `spec.parameters` is
+/// Converts a JSON pointer into a path: `/ssh/publicKeys/0` under `spec.parameters` becomes
 /// `spec.parameters.ssh.publicKeys[0]`.
 fn dotted(root: &str, pointer: &str) -> String {
     let steps = pointer.split('/').skip(1).map(|token| {

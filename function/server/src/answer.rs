@@ -1,7 +1,7 @@
-//! The answer to a call, around the decision.
+//! Builds the response to a call from the decision.
 //!
-//! Whatever is wrong with a request is a fatal result of its response; a gRPC
-//! error would tell Crossplane that the function is broken.
+//! An invalid request gets a fatal result in its response. With a gRPC error Crossplane would
+//! report a broken function.
 
 use function_runtime::composite::Composite;
 use function_runtime::kind::Kinds;
@@ -14,7 +14,7 @@ use tracing::debug;
 use crate::decode::call::Call;
 use crate::encode::response;
 
-/// Answers a call, as of a time, and shows the decision to `observe`.
+/// Decides as of `now`, passes the decision to `observe`, and returns the response.
 pub fn answer(
     kinds: Kinds,
     mut call: Call,

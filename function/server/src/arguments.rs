@@ -1,4 +1,4 @@
-//! The command line, as Crossplane's function specification and Go's SDK have it.
+//! The command line. Its flags are those of Crossplane's function specification and of Go's SDK.
 
 use std::ffi::OsStr;
 use std::num::NonZeroU16;
@@ -14,26 +14,26 @@ use crate::error::Error;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "function-gpu-workspace", version)]
 pub struct Arguments {
-    /// Log what a call decided, for people
+    /// Log the decision of each call
     #[arg(short, long, env = "DEBUG", value_parser = FalseyValueParser::new(),
         action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true")]
     pub debug: bool,
 
-    /// Network to listen in
+    /// Network to listen on
     #[arg(long, value_enum, default_value = "tcp")]
     pub network: Network,
 
-    /// Address to listen at for gRPC; [::] means IPv6 and IPv4
+    /// Address to listen on for gRPC; [::] means IPv6 and IPv4
     #[arg(long, default_value = "[::]:9443")]
     pub address: String,
 
-    /// Folder of tls.crt, tls.key and ca.crt, for mTLS; read again when they change
+    /// Folder with tls.crt, tls.key and ca.crt for mTLS; changed files are read again
     #[arg(long, env = "TLS_SERVER_CERTS_DIR",
         value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub tls_certs_dir: Option<PathBuf>,
 
-    /// Serve without TLS, whatever --tls-certs-dir says
+    /// Serve without TLS, even if --tls-certs-dir is set
     #[arg(long, value_parser = BoolishValueParser::new(),
         action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true")]
@@ -48,16 +48,16 @@ pub struct Arguments {
     )]
     pub max_recv_message_size: NonZeroU16,
 
-    /// Address to listen at for /metrics; empty for none
+    /// Address to listen on for /metrics; empty to serve no metrics
     #[arg(long, env = "METRICS_ADDRESS", default_value = ":8080")]
     pub metrics_address: String,
 
-    /// Decide as of this time instead of the clock's, to see a decision again
+    /// Decide as of this time instead of the current time, to repeat a decision
     #[arg(long, value_name = "TIME")]
     pub now: Option<Timestamp>,
 }
 
-/// Which addresses are listened at, as Go names them.
+/// The kind of addresses to listen on, named as in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Network {
     /// IPv6 and IPv4.
@@ -69,17 +69,17 @@ pub enum Network {
 }
 
 impl Arguments {
-    /// The folder of certificates; `None` to serve without TLS.
+    /// The folder of the certificates; `None` means to serve without TLS.
     ///
     /// # Errors
     ///
-    /// [`Error::NoTransport`] when neither is asked for: the specification
-    /// wants TLS unless it is switched off explicitly.
+    /// [`Error::NoTransport`] if neither a folder nor `--insecure` is given. Crossplane's function
+    /// specification requires TLS unless it is switched off explicitly.
     pub fn certificates(&self) -> Result<Option<&Path>, Error> {
         if self.insecure {
             return Ok(None);
         }
-        // An empty environment variable is an unset one.
+        // An empty environment variable counts as unset.
         let folder = self.tls_certs_dir.as_deref();
         folder
             .filter(|folder| folder.as_os_str() != OsStr::new(""))
@@ -87,7 +87,7 @@ impl Arguments {
             .ok_or(Error::NoTransport)
     }
 
-    /// Where to serve the metrics; `None` not to.
+    /// The address for the metrics; `None` means to serve no metrics.
     pub fn metrics_address(&self) -> Option<&str> {
         Some(self.metrics_address.as_str()).filter(|address| !address.is_empty())
     }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_served_in_plain_text_unasked() {
+    fn serving_without_tls_needs_the_insecure_flag() {
         for arguments in [&[][..], &["--tls-certs-dir="], &["--insecure=false"]] {
             let arguments = parse(arguments);
             let refused = arguments.certificates();

@@ -1,13 +1,13 @@
-//! Why the server does not start, or stops.
+//! Why the server cannot start, or has stopped.
 
 use std::io;
 
 use crate::listen::certificates;
 
-/// Each says what to do next.
+/// An error of the server. Each message names the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Neither TLS nor its absence was asked for.
+    /// Neither certificates nor `--insecure` are given.
     #[error(
         "neither --tls-certs-dir (TLS_SERVER_CERTS_DIR) nor --insecure is given; Crossplane sets \
          the former, for a trial on this machine add --insecure"
@@ -16,42 +16,42 @@ pub enum Error {
     /// The certificates cannot be used.
     #[error(transparent)]
     Certificates(#[from] certificates::Error),
-    /// An address cannot be read.
+    /// An address has a wrong format.
     #[error(
         "{flag} {address:?}: {problem}; write an IP address and a port, for example [::]:9443, \
          0.0.0.0:9443 or :9443"
     )]
     Address {
-        /// The flag that it was given by.
+        /// The flag with the address.
         flag: &'static str,
-        /// As given.
+        /// The address as given.
         address: String,
-        /// What is wrong with it.
+        /// The problem with the address.
         problem: &'static str,
     },
-    /// The system does not let the server listen.
+    /// The system refuses to listen on the address.
     #[error("{flag} {address}: cannot listen: {source}; {next}", next = next_step(.source))]
     Listen {
-        /// The flag that the address was given by.
+        /// The flag with the address.
         flag: &'static str,
-        /// Where it should have listened.
+        /// The address.
         address: std::net::SocketAddr,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Signals cannot be received.
+    /// Signal handlers cannot be installed.
     #[error("cannot receive signals: {0}; check what restricts this process")]
     Signals(io::Error),
     /// The reflection service cannot be built from the protocol's descriptors.
     #[error("cannot serve reflection: {0}; please report this as a bug of function-gpu-workspace")]
     Reflection(#[from] tonic_reflection::server::Error),
-    /// The server stopped by itself.
+    /// The server has stopped without a signal.
     #[error("the gRPC server failed: {0}; please report this as a bug of function-gpu-workspace")]
     Serve(#[from] tonic::transport::Error),
-    /// A second signal cut running calls off.
+    /// A second signal ended the server while calls were running.
     #[error("a second signal ({signal}) cut the running calls off")]
     Interrupted {
-        /// Its name.
+        /// The name of the signal.
         signal: &'static str,
     },
 }

@@ -1,18 +1,16 @@
-//! The gRPC server that Crossplane calls.
+//! The gRPC server of the function. Crossplane calls it.
 //!
-//! It is what Crossplane's function specification asks for, and what running a
-//! function teaches: certificates are read again when Crossplane rotates them
-//! ([`listen::certificates`]), a slow handshake delays nobody ([`listen::accept`]), both
-//! versions of the protocol are served ([`grpc::endpoint`]), and SIGTERM ends no
-//! running call ([`run`]).
+//! It follows Crossplane's function specification, and adds rules from practice. Certificates are
+//! read again when Crossplane rotates them ([`listen::certificates`]). A slow handshake does not
+//! delay other clients ([`listen::accept`]). Both versions of the protocol are served
+//! ([`grpc::endpoint`]). SIGTERM does not end running calls ([`run`]).
 //!
 //! # Limits
 //!
-//! A request may be as large as `--max-recv-message-size` says. prost reads
-//! messages nested up to 100 deep, and a JSON object takes three of them: objects
-//! may nest 32 levels. Beyond that the answer is a fatal result ([`grpc::codec`]).
-//! Without its limit, prost would let 4 MB of nesting overflow the stack of a
-//! thread and end the process, for every client.
+//! `--max-recv-message-size` limits the size of a request. prost reads messages that are nested up
+//! to 100 levels deep. A JSON object takes three of them, so objects may nest 32 levels deep.
+//! Deeper objects get a fatal result ([`grpc::codec`]). Without its limit, prost would let 4 MB of
+//! nesting overflow the stack of a thread, and the process would end for every client.
 
 pub mod answer;
 mod arguments;
@@ -49,25 +47,24 @@ use metrics::calls::{Counted, Metrics};
 use metrics::endpoint;
 use signals::Signals;
 
-/// How long running calls may take after the first signal. Kubernetes kills
-/// after 30 seconds.
+/// Longest time for running calls after the first signal. Kubernetes kills the process after 30
+/// seconds.
 const DRAIN: Duration = Duration::from_secs(20);
-/// How often a silent connection is asked whether its client still lives.
+/// Time without traffic after which the server checks that a client is still connected.
 const KEEPALIVE: Duration = Duration::from_mins(1);
-/// How much of requests a client may send before it hears that more is welcome. A request is
-/// taken whole before it is read, and HTTP/2's own 64 KiB would make a client pause within
-/// a large one, and send and read window updates with most calls.
+/// The HTTP/2 flow control window: bytes that a client may send before the server must allow more.
+/// A request is read only after it has arrived completely. With HTTP/2's default of 64 KiB, a
+/// client would pause during a large request, and most calls would need window updates.
 const WINDOW: u32 = 1024 * 1024;
 const MEGABYTE: usize = 1024 * 1024;
 
-/// Serves a function of some kinds until SIGTERM or SIGINT, then until the last running
-/// call is answered, at most 20 seconds. A second signal ends it at once. The metrics show
-/// what `collectors` collect as well.
+/// Serves a function until SIGTERM or SIGINT. Then it waits at most 20 seconds for running calls. A
+/// second signal ends the server at once. The metrics include those of `collectors`.
 ///
 /// # Errors
 ///
-/// Arguments, certificates or addresses that cannot be used, before anything is
-/// served; [`Error::Interrupted`] after a second signal.
+/// Arguments, certificates or addresses cannot be used; then no call was served.
+/// [`Error::Interrupted`] after a second signal.
 pub async fn run(
     kinds: Kinds,
     observe: Observe,
@@ -101,7 +98,7 @@ pub async fn run(
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
         .serve_with_incoming_shutdown(Counted::new(routes, metrics), connections, async {
-            // Stopping and dropping the sender mean the same.
+            // The sender is dropped to stop the server.
             let _ = stopped.await;
         });
     let mut serving = std::pin::pin!(serving);
@@ -126,7 +123,7 @@ pub async fn run(
     Ok(())
 }
 
-/// Everything that is served: the function in both versions, health, reflection.
+/// All services: the function in both versions of the protocol, health and reflection.
 async fn routes(function: Function, limit: usize) -> Result<(HealthReporter, Routes), Error> {
     let (health, health_service) = tonic_health::server::health_reporter();
     for service in SERVICES {
@@ -142,11 +139,11 @@ async fn routes(function: Function, limit: usize) -> Result<(HealthReporter, Rou
     Ok((health, routes.prepare()))
 }
 
-/// What health is told about: the whole server, and both versions.
+/// The services whose health is reported: the whole server, and both versions of the protocol.
 const SERVICES: [&str; 3] = ["", V1::SERVICE, V1Beta1::SERVICE];
 
-/// Tells whoever watches the health, and ends their watches: they would keep
-/// their connections open until the time for running calls is over.
+/// Reports that the server stops, and ends the health watches. Otherwise their connections would
+/// stay open until the time for running calls is over.
 async fn announce_end(mut health: HealthReporter) {
     for service in SERVICES {
         health
@@ -156,15 +153,15 @@ async fn announce_end(mut health: HealthReporter) {
     }
 }
 
-/// Keeps reading the certificates. Answers where the newest usable ones are.
+/// Keeps the certificates up to date. Returns a receiver for the newest usable configuration.
 fn follow(certificates: Certificates) -> watch::Receiver<Arc<ServerConfig>> {
     let newest = certificates.newest();
     tokio::spawn(certificates.follow());
     newest
 }
 
-/// Serves the metrics, if wanted. A port that is taken is no reason not to run
-/// the function: Go's functions log it as well.
+/// Serves the metrics if an address is given. If the port is in use, the error is only logged, as
+/// in Go's functions, and the function still runs.
 fn serve_metrics(arguments: &Arguments, metrics: &Arc<Metrics>) -> Result<(), Error> {
     let Some(address) = arguments.metrics_address() else {
         return Ok(());

@@ -1,10 +1,10 @@
-//! The signals that end the server.
+//! The signals that stop the server.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::Error;
 
-/// SIGTERM, as Kubernetes sends it, and SIGINT, as a terminal does.
+/// SIGTERM, which Kubernetes sends, and SIGINT, which a terminal sends.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
@@ -12,11 +12,11 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on the signals no longer end the process.
+    /// Installs handlers, so that the signals no longer end the process.
     ///
     /// # Errors
     ///
-    /// [`Error::Signals`] when the system refuses.
+    /// [`Error::Signals`] if the system refuses.
     pub fn install() -> Result<Self, Error> {
         let listen = |kind| signal(kind).map_err(Error::Signals);
         Ok(Self {
@@ -25,7 +25,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one and names it.
+    /// Waits for the next signal and returns its name.
     pub async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

@@ -1,11 +1,12 @@
-//! Which runs of a user's workspaces the budget has room for.
+//! Decides which runs of a user's workspaces fit into the user's monthly budget.
 //!
-//! Crossplane makes the calls of one `DevUser` one after the other, so this is where the
-//! same money is never given twice, whatever is reconciled at once elsewhere. What is read
-//! may be behind what was written: of workspaces that only means that money stays reserved
-//! for longer; of the `DevUser` itself it could mean that two calls decide on the same
-//! money. So a run is offered first, and granted when that offer was written down for
-//! longer than any read is behind.
+//! Crossplane makes the calls for one `DevUser` one after the other. Every grant of a user is
+//! decided here, so two workspaces that are reconciled at the same time never get the same money.
+//!
+//! Crossplane reads from a cache that may be stale. A stale workspace only delays the release of
+//! its reservation. A stale `DevUser` could grant the same money twice, so a grant takes two steps:
+//! the function writes an offer to status, and the offer becomes a grant after [`SETTLES`], which
+//! is longer than the cache can lag.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,12 +25,12 @@ use serde_json::Value;
 
 /// The requirement for the user's workspaces.
 pub const WORKSPACES: &str = "workspaces";
-/// For how long an offer stands before it is a grant: longer than what Crossplane reads
-/// is behind what it wrote.
+/// Time from an offer to a grant. Crossplane's cache never lags behind a write for longer than
+/// this.
 pub const SETTLES: SignedDuration = SignedDuration::from_secs(5);
 const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
-/// The workspaces whose cost counts.
+/// Asks Crossplane for the workspaces whose cost counts towards the budget.
 pub fn requirement(policy: &UserBudgetPolicy, namespace: &str) -> Requirement {
     let (kind, in_namespace) = match policy.kind {
         WorkspaceKind::GpuDevWorkspace => (
@@ -57,19 +58,19 @@ pub fn requirement(policy: &UserBudgetPolicy, namespace: &str) -> Requirement {
     }
 }
 
-/// A workspace, as it accounts for itself.
+/// A workspace and the cost that it reports in its status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workspace {
-    /// What tells it from others for people.
+    /// Namespace and name of the composite: the workspace's key in the user's status.
     pub key: String,
-    /// What tells it from one that had its name before.
+    /// UID of the composite. A new workspace with the name of a deleted one has another UID.
     pub uid: String,
-    /// Its account.
+    /// `status.cost` of the composite; none before the function has written it.
     pub cost: Option<api::cost::CostStatus>,
 }
 
 impl Workspace {
-    /// Reads those of an owner.
+    /// Returns the workspaces of `owner` among the fetched composites, sorted by key.
     pub fn of(found: &[Value], owner: &str) -> Vec<Self> {
         let mut workspaces: Vec<Self> = found
             .iter()
@@ -97,8 +98,9 @@ impl Workspace {
         of_month.map_or(0.0, |cost| cost.so_far_usd)
     }
 
-    /// What it asks for, with what it has spent. An account of an earlier month tells of
-    /// a run without an end only how fast it spends.
+    /// The grant that the workspace asks for, including the amount that it has already spent. If
+    /// the account is of an earlier month and the run has no end, the request is for the whole new
+    /// month at the requested hourly price.
     fn wish(&self, month: Month) -> Option<Grant> {
         let request = self.cost.as_ref()?.request.as_ref()?;
         let is_old = self.month() < Some(month);
@@ -122,7 +124,7 @@ impl Workspace {
         request.is_some_and(|request| request.running)
     }
 
-    /// Whether a new month is one more that it pays for in full.
+    /// Whether the run has no end, so that it needs the cost of a whole month in each new month.
     fn begins_anew(&self) -> bool {
         let request = self.cost.as_ref().and_then(|cost| cost.request.as_ref());
         request.is_some_and(|request| request.without_end)
@@ -139,8 +141,8 @@ impl Workspace {
     }
 }
 
-/// Decides. `previous` is what the last call wrote down, `namespace` the only one whose
-/// workspaces count.
+/// Decides which runs are granted, and returns the new budget status. `previous` is the status that
+/// the last call wrote. Only workspaces of `namespace` count; none means every namespace.
 pub fn decide(
     previous: Option<&BudgetStatus>,
     monthly: f64,
@@ -152,7 +154,7 @@ pub fn decide(
     let previous = previous.unwrap_or(&none);
     let last: Option<Month> = previous.month.parse().ok();
     let of_workspaces = workspaces.iter().filter_map(Workspace::month);
-    // Clocks differ: a month that somebody has seen has begun.
+    // Clocks differ between machines. A later month in status or in a workspace has begun.
     let month = of_workspaces.chain(last).fold(Month::of(now), Month::max);
     let book = Book {
         previous,
@@ -190,7 +192,7 @@ pub fn decide(
     }
 }
 
-/// When an offer is a grant; the end of the month otherwise.
+/// When the budget status can change next: the first offer becomes a grant, or the month ends.
 pub fn next(status: &BudgetStatus) -> Option<Timestamp> {
     let offers = status.offers.values();
     let settled = offers.filter_map(|offer| {
@@ -201,7 +203,7 @@ pub fn next(status: &BudgetStatus) -> Option<Timestamp> {
     settled.chain(month.map(Month::end)).min()
 }
 
-/// What is decided from.
+/// The inputs of one decision.
 #[derive(Clone, Copy)]
 struct Book<'a> {
     previous: &'a BudgetStatus,
@@ -213,8 +215,8 @@ struct Book<'a> {
 }
 
 impl Book<'_> {
-    /// What workspaces spent that are gone: a machine runs on for a while after the last
-    /// account of it.
+    /// US dollars that deleted workspaces spent this month. A machine may run on after the last
+    /// account of its workspace, so at most two billing intervals are added at its hourly price.
     fn gone(&self) -> f64 {
         if !self.is_same_month {
             return 0.0;
@@ -231,8 +233,8 @@ impl Book<'_> {
         self.previous.gone_usd + spent.sum::<f64>()
     }
 
-    /// What a workspace keeps: nobody takes a granted run back, and one that runs without
-    /// a grant ran before there were budgets.
+    /// The grant that a workspace keeps. A granted run is never revoked. A workspace that runs
+    /// without a grant started before its owner had a budget, so its request is granted.
     fn kept(&self, workspace: &Workspace) -> Option<Grant> {
         let wish = workspace.wish(self.month)?;
         let known = self.previous.workspaces.get(&workspace.key);
@@ -253,8 +255,9 @@ impl Book<'_> {
         }
     }
 
-    /// An offer that has become a grant, whatever the workspace asks for meanwhile: another
-    /// call may have granted it already.
+    /// The offer as a grant, once it is older than [`SETTLES`]. The offered amount counts even if
+    /// the workspace asks for another amount now: an earlier call may already have granted the
+    /// offer.
     fn settled(&self, workspace: &Workspace) -> Option<Grant> {
         let offer = self.previous.offers.get(&workspace.key)?;
         let Time(at) = offer.offered_at.as_ref()?;
@@ -265,8 +268,8 @@ impl Book<'_> {
         })
     }
 
-    /// What there is room for beyond that: what was offered first, then in the order in
-    /// which it was asked for.
+    /// Offers for the requests that fit into the rest of the budget. Existing offers come first.
+    /// Then come the other requests in the order in which they were made.
     fn offers(
         &self,
         grants: &BTreeMap<String, Grant>,
@@ -306,7 +309,7 @@ impl Book<'_> {
         offers
     }
 
-    /// Since when a wish has been offered.
+    /// When the request was first offered; none if no offer of this month covers it.
     fn offered(&self, workspace: &Workspace, wish: &Grant) -> Option<Timestamp> {
         let offer = self.previous.offers.get(&workspace.key)?;
         let fits = offer.made_at == wish.made_at

@@ -1,8 +1,8 @@
-//! A `DevUser`: a person, and a namespace that is theirs alone.
+//! `DevUser`: a person with a namespace of their own.
 //!
-//! Their workspaces are in that namespace, so it goes last: while there is a home or
-//! a workspace, a `ClusterUsage` of the `DevUser` itself refuses its deletion, unless
-//! the policy says that homes go with their owner.
+//! The homes of the person are in that namespace, so the namespace must not be deleted with the
+//! `DevUser` by mistake. While the namespace holds a home, a `ClusterUsage` refuses the deletion of
+//! the `DevUser`, unless the policy sets `home.onDelete: Delete`.
 
 mod budget;
 mod objects;
@@ -17,7 +17,7 @@ use function_runtime::kind::{GroupKind, Kind};
 use function_runtime::request::Request;
 use function_runtime::response::Response;
 
-/// A person who may have workspaces.
+/// The kind `DevUser`.
 pub struct DevUser;
 
 impl Kind for DevUser {

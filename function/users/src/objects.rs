@@ -1,4 +1,4 @@
-//! What a user's namespace is made of.
+//! Builds the composed resources of a user: the namespace and its contents.
 
 use std::collections::BTreeMap;
 
@@ -21,21 +21,21 @@ use crate::resource_names;
 /// The composite's kind.
 pub const KIND: &str = "DevUser";
 
-/// A user, and what the policy makes of them.
+/// A user, and the policy that applies.
 #[derive(Clone, Copy, Debug)]
 pub struct User<'a> {
-    /// Their name, the `owner` of their claims.
+    /// The user's name, which is the `owner` of their claims.
     pub name: &'a str,
-    /// Their namespace.
+    /// The name of the user's namespace.
     pub namespace: &'a str,
-    /// What they are.
+    /// The `DevUser`'s spec.
     pub spec: &'a DevUserSpec,
-    /// The policy.
+    /// The policy of the Composition.
     pub policy: &'a DevUserPolicy,
 }
 
 impl User<'_> {
-    /// The namespace. Its label is what a workspace's policy binds owners to.
+    /// The Namespace. The policy of workspaces binds owners to its owner label.
     pub fn namespace(self) -> Namespace {
         let mut labels = self.policy.namespace_labels.clone();
         labels.insert(self.policy.owner_label.clone(), self.name.to_owned());
@@ -49,11 +49,11 @@ impl User<'_> {
         }
     }
 
-    /// What is in it, by composition resource name.
+    /// The objects in the namespace, by composition resource name.
     ///
     /// # Errors
     ///
-    /// One of them cannot be written.
+    /// An object cannot be written as JSON.
     pub fn contents(self) -> Result<BTreeMap<String, Value>, Refusal> {
         let limits = self.limits().map(|limits| Composed::manifest(&limits));
         let quota = self.quota().map(|quota| Composed::manifest(&quota));
@@ -82,7 +82,8 @@ impl User<'_> {
             .collect()
     }
 
-    /// What refuses the user's deletion, and the reason that whoever tries reads.
+    /// The `ClusterUsage` that refuses the user's deletion. Kubernetes shows `reason` to the person
+    /// who tries to delete the user.
     pub fn protection(self, reason: &str) -> Value {
         json!({
             "apiVersion": "protection.crossplane.io/v1beta1",
@@ -98,8 +99,8 @@ impl User<'_> {
         })
     }
 
-    /// The owner's rights, in this namespace only. The role is a `ClusterRole` that the
-    /// platform team installs: Crossplane may bind it without having those rights.
+    /// Gives the owner their permissions, in this namespace only. The platform team installs the
+    /// `ClusterRole`. Crossplane may bind it without having those permissions itself (verb `bind`).
     fn role_binding(self) -> RoleBinding {
         let subject = |kind: SubjectKind, name: &str| Subject {
             api_group: Some(ClusterRole::GROUP.to_owned()),
@@ -126,8 +127,8 @@ impl User<'_> {
         }
     }
 
-    /// Nobody reaches a pod, and no pod reaches anybody, unless another policy says
-    /// so, as each workspace's own does.
+    /// Denies all traffic to and from the pods of the namespace. The `NetworkPolicy` of each
+    /// workspace allows what the workspace needs.
     fn default_deny(self) -> NetworkPolicy {
         NetworkPolicy {
             metadata: self.metadata("default-deny"),

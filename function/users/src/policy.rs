@@ -1,4 +1,4 @@
-//! The policy of users: the function's input, which a Composition holds.
+//! Reads `DevUserPolicy`, the function's input in the Composition of users.
 
 use api::dev_user::DevUserPolicy;
 use api::{POLICY_GROUP, VERSION};
@@ -9,7 +9,7 @@ use serde_json::Value;
 const KIND: &str = "DevUserPolicy";
 static POLICY: Schema<DevUserPolicy> = Schema::of("input");
 
-/// Reads the policy; the violations name fields under `input`.
+/// Reads and checks the policy. Violations name fields under `input`.
 pub fn read(input: Option<&Value>) -> Result<DevUserPolicy, Violations> {
     let input = input::given(input, KIND)?;
     let policy = POLICY.read(input)?;

@@ -1,4 +1,4 @@
-//! What keeps a user from being deleted with everything that is theirs.
+//! Protects a user with homes from deletion.
 
 use api::dev_user::DevUserPolicy;
 use api::home::HomeOnDelete;
@@ -9,17 +9,17 @@ use serde_json::Value;
 
 const HOMES: &str = "homes";
 
-/// What a deletion would end.
+/// What the deletion of the user's namespace would delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Nobody has looked yet.
+    /// Crossplane has not fetched the homes yet.
     Unknown,
-    /// These volume claims with somebody's files.
+    /// The names of the homes (`PersistentVolumeClaim`s).
     Homes(Vec<String>),
 }
 
-/// The homes of a namespace. (Not its claims: Crossplane watches what is required, and
-/// claims change all the time.)
+/// Asks Crossplane for the homes in the namespace. Claims are not required: Crossplane watches
+/// required resources, and claims change all the time.
 pub fn requirements(namespace: &str, owner: &str) -> Vec<Requirement> {
     vec![Requirement {
         name: HOMES.to_owned(),
@@ -33,7 +33,7 @@ pub fn requirements(namespace: &str, owner: &str) -> Vec<Requirement> {
     }]
 }
 
-/// What Crossplane found.
+/// Reads the homes that Crossplane fetched.
 pub fn contents(request: &Request) -> Contents {
     let Some(found) = request.required.get(HOMES) else {
         return Contents::Unknown;
@@ -44,7 +44,7 @@ pub fn contents(request: &Request) -> Contents {
     Contents::Homes(homes)
 }
 
-/// Why the user cannot be deleted; nothing where they can.
+/// Why the user must not be deleted; none if the user may be deleted.
 pub fn reason(policy: &DevUserPolicy, namespace: &str, contents: &Contents) -> Option<String> {
     if policy.home.on_delete == HomeOnDelete::Delete {
         return None;

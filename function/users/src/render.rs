@@ -1,4 +1,4 @@
-//! The decision for a user.
+//! Decides what is desired for a `DevUser`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,14 +26,14 @@ use crate::protection::{self, Contents};
 use crate::resource_names;
 
 static SPEC: Schema<DevUserSpec> = Schema::of("spec");
-/// Kubernetes' longest name of a namespace.
+/// Kubernetes' limit on the length of a namespace's name.
 const LONGEST: usize = 63;
-/// While something is on its way.
+/// When to look again while a resource is not ready.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
-/// Not sooner again than this.
+/// Shortest time until the next call.
 const SHORTEST_TTL: Duration = Duration::from_secs(1);
 
-/// Decides.
+/// Composes the user's namespace and its contents, or refuses a wrong policy or name.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
     match resolve(request, composite) {
         Ok((policy, spec)) => {
@@ -98,7 +98,7 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     let protection = protection::reason(user.policy, user.namespace, &contents);
     let namespace = Composed::manifest(&user.namespace())?;
     let mut objects = BTreeMap::from([(resource_names::NAMESPACE.to_owned(), namespace)]);
-    // The API server refuses what belongs into a namespace that is not there.
+    // The API server refuses an object whose namespace does not exist yet.
     if observed.contains_key(resource_names::NAMESPACE) {
         objects.extend(user.contents()?);
     }
@@ -155,7 +155,8 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     })
 }
 
-/// What becomes of the budget; as it was while nobody has looked at the workspaces.
+/// The new budget status. Returns the last status while Crossplane has not fetched the workspaces
+/// yet.
 fn budget(request: &Request, user: User<'_>) -> Option<BudgetStatus> {
     let policy = user.policy.budgets.as_ref()?;
     let monthly = user.spec.budget.as_ref()?.monthly_usd;
@@ -183,7 +184,7 @@ fn next_budget(status: Option<&BudgetStatus>, now: Timestamp) -> Duration {
     left.map_or(Duration::MAX, |left| left.max(SHORTEST_TTL))
 }
 
-/// Why an object is not as it should be.
+/// Why a resource is not ready; none if it is.
 fn unready(resource_name: &str, observed: Option<&Value>) -> Option<String> {
     let Some(observed) = observed else {
         return Some(format!("waiting for Crossplane to make {resource_name}"));

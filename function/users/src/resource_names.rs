@@ -6,13 +6,13 @@ pub const NAMESPACE: &str = "user-namespace";
 pub const OWNER_ROLE_BINDING: &str = "user-owner-role-binding";
 /// The `ResourceQuota` of the Namespace.
 pub const QUOTA: &str = "user-quota";
-/// The `LimitRange` of the Namespace: what containers get that name no resources.
+/// The `LimitRange` of the Namespace: resources of containers that name none.
 pub const LIMITS: &str = "user-limits";
 /// The `LocalQueue` of the Namespace, for Kueue.
 pub const LOCAL_QUEUE: &str = "user-local-queue";
 /// The `NetworkPolicy` of the Namespace, which denies traffic from other namespaces.
 pub const DEFAULT_DENY: &str = "user-default-deny";
-/// The `ClusterUsage` that refuses the deletion of a user with homes.
+/// The `ClusterUsage` that refuses the deletion of a user who has homes.
 pub const PROTECTION: &str = "user-protection";
 
 const NAMES: [&str; 7] = [
@@ -25,7 +25,7 @@ const NAMES: [&str; 7] = [
     PROTECTION,
 ];
 
-/// Whether a resource of this name is a part of a `DevUser`.
+/// Whether a composed resource with this composition resource name belongs to a `DevUser`.
 pub fn owns(name: &str) -> bool {
     NAMES.contains(&name)
 }

@@ -1,4 +1,4 @@
-//! The catalogue: `EnvironmentConfigs` that Crossplane fetches for the function.
+//! Reads the catalogue from the `EnvironmentConfigs` that Crossplane fetches for the function.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use serde::Deserialize;
 use serde_json::json;
 use thiserror::Error;
 
-/// The requirement for the first `EnvironmentConfig`; a Composition may name it
-/// so as a requirement of its own, which saves Crossplane a call.
+/// Name of the requirement for the first `EnvironmentConfig`. A Composition may have a requirement
+/// with this name in its pipeline step, which saves Crossplane one call.
 pub const REQUIREMENT: &str = "catalogue";
 static DATA: Schema<Catalogue> = Schema::of("data");
 const API_VERSION: &str = "apiextensions.crossplane.io/v1beta1";
 const KIND: &str = "EnvironmentConfig";
 
-/// The catalogue's `EnvironmentConfigs`.
+/// The requirements for the policy's `EnvironmentConfigs`.
 pub fn requirements(policy: &WorkspacePolicy) -> Vec<Requirement> {
     parts(policy)
         .map(|(name, config)| Requirement {
@@ -31,8 +31,8 @@ pub fn requirements(policy: &WorkspacePolicy) -> Vec<Requirement> {
         .collect()
 }
 
-/// Reads the catalogue. Whatever keeps it from being read is nothing that the
-/// workspace did, so the workspace is held instead of refused.
+/// Reads and merges the catalogue. A catalogue that cannot be read is not an error of the claim, so
+/// the workspace is held and not refused.
 pub fn read(policy: &WorkspacePolicy, request: &Request) -> Result<Catalogue, Hold> {
     let mut whole = Catalogue::default();
     let mut known: Vec<&str> = Vec::new();
@@ -48,8 +48,8 @@ pub fn read(policy: &WorkspacePolicy, request: &Request) -> Result<Catalogue, Ho
     Ok(whole)
 }
 
-/// The catalogue's prices, as far as they can be read: what something costs keeps nothing
-/// from running.
+/// The catalogue's prices; none if they cannot be read. Missing prices never keep a workspace from
+/// running.
 pub fn prices(policy: &WorkspacePolicy, request: &Request) -> Option<Prices> {
     parts(policy).find_map(|(requirement, _)| {
         let Required::Present(config) = request.required(&requirement) else {
@@ -59,7 +59,7 @@ pub fn prices(policy: &WorkspacePolicy, request: &Request) -> Option<Prices> {
     })
 }
 
-/// Requirements with the `EnvironmentConfigs` that answer them.
+/// The names of the requirements, each with the name of its `EnvironmentConfig`.
 fn parts(policy: &WorkspacePolicy) -> impl Iterator<Item = (String, &str)> {
     let further = policy.catalogue.further.iter();
     let further = further.map(|name| (format!("{REQUIREMENT}-{name}"), name.as_str()));
@@ -90,8 +90,8 @@ fn read_part(required: Required<'_>, name: &str) -> Result<Catalogue, Unusable> 
         })
 }
 
-/// Adds a part. Whatever two of them have is an error: which one counts would
-/// depend on their order. Answers its path.
+/// Adds a part to the catalogue. An entry that both have is an error, because its value would
+/// depend on the order of the parts. The error is the path of the entry.
 fn merge(whole: &mut Catalogue, part: Catalogue) -> Result<(), String> {
     merge_maps(&mut whole.images, part.images, "data.images")?;
     merge_maps(&mut whole.networks, part.networks, "data.networks")?;
@@ -121,13 +121,13 @@ fn merge_maps<T>(
 /// Why the catalogue cannot be used.
 #[derive(Clone, Debug, Error)]
 enum Unusable {
-    /// Crossplane has not fetched the catalogue yet.
+    /// Crossplane has not fetched the `EnvironmentConfig` yet.
     #[error("waiting for Crossplane to fetch EnvironmentConfig {name}")]
     Unresolved {
         /// The `EnvironmentConfig`.
         name: String,
     },
-    /// There is no catalogue.
+    /// The `EnvironmentConfig` does not exist.
     #[error(
         "EnvironmentConfig {name} does not exist: create it, or name another one in the \
          Composition's input.catalogue.name"
@@ -136,25 +136,25 @@ enum Unusable {
         /// The `EnvironmentConfig`.
         name: String,
     },
-    /// Two `EnvironmentConfigs` say something about the same thing.
+    /// Two `EnvironmentConfigs` have the same entry.
     #[error(
         "EnvironmentConfig {second} repeats {path}, which EnvironmentConfig {first} has: remove \
          it from one of them"
     )]
     Ambiguous {
-        /// Those that may have it already.
+        /// Names of the `EnvironmentConfigs` of which one already has the entry.
         first: String,
-        /// The one that repeats it.
+        /// The `EnvironmentConfig` that repeats the entry.
         second: String,
-        /// What is repeated, for example `data.images.us-east-1`.
+        /// Path of the repeated entry, for example `data.images.us-east-1`.
         path: String,
     },
-    /// The catalogue does not fit its schema.
+    /// The `EnvironmentConfig` does not match the schema of the catalogue.
     #[error("EnvironmentConfig {name} is not usable: {violations}")]
     Invalid {
         /// The `EnvironmentConfig`.
         name: String,
-        /// Fields under `data`.
+        /// Violations of fields under `data`.
         violations: Violations,
     },
 }
@@ -174,8 +174,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// The data of an `EnvironmentConfig`, for a request that is put together by
-    /// hand.
+    /// A request with the given `EnvironmentConfigs` as required resources.
     fn answers(configs: &[(&str, Option<Value>)]) -> Request {
         let answer = |(name, data): &(&str, Option<Value>)| {
             let found = data.iter().map(|data| json!({"data": data})).collect();
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn each_state_of_the_catalogue_says_what_to_do() {
+    fn each_problem_of_the_catalogue_names_the_next_step() {
         assert!(
             message(&[])
                 .starts_with("waiting for Crossplane to fetch EnvironmentConfig gpu-workspaces")
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn two_configs_are_one_catalogue() {
+    fn two_configs_are_merged_into_one_catalogue() {
         let prices = json!({"prices": {"asOf": "2026-11-01", "hourlyUsd": {}}});
         let images = json!({"images": {"us-east-1": {"default": {"id": "ami-1"}}}});
         let request = answers(&[
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_two_configs_have_is_nobodys_guess() {
+    fn an_image_in_two_configs_is_refused_and_both_are_named() {
         let images = json!({"images": {"us-east-1": {}}});
         let said = message(&[
             ("catalogue", Some(images.clone())),

@@ -1,38 +1,38 @@
-//! Why something is not ready.
+//! Why a workspace or its home is not ready.
 
 use function_runtime::response::Condition;
 
-/// Why something is not ready.
+/// Why a workspace or its home is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// For machines.
+    /// The reason of the condition, for machines.
     pub reason: Reason,
-    /// For people.
+    /// The message of the condition, for people.
     pub message: String,
 }
 
-/// The reason of a condition of a workspace that is `False`.
+/// The reason of a workspace's condition whose status is `False`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The machine or volume is not there yet.
+    /// The machine or the volume does not exist yet.
     Creating,
-    /// The machine, or a pod, is there and does not serve yet.
+    /// The machine or a pod exists but is not ready.
     Starting,
-    /// Machines or pods of a workspace that is to rest still run.
+    /// The workspace stops, and its machines or pods still run.
     Stopping,
-    /// The claim asks for no run.
+    /// The claim says `state: Stopped`.
     Stopped,
-    /// Nobody used the workspace for as long as its claim or the policy allows.
+    /// The workspace was idle for longer than its claim or the policy allows.
     Idle,
     /// The workspace ran for as long as its claim or the policy allows.
     Expired,
     /// The composed resource is being deleted.
     Deleting,
-    /// The machine of the last call is gone.
+    /// The machine of the last call no longer exists.
     Interrupted,
-    /// The `SpotPool`'s status has an unknown shape.
+    /// The function cannot read the `SpotPool`'s status.
     StatusUnreadable,
-    /// Crossplane's provider cannot reconcile the resource, and names no class of error.
+    /// The provider cannot reconcile the resource and names no error class.
     ReconcileError,
 
     /// The home volume waits for a machine.
@@ -56,10 +56,10 @@ pub enum Reason {
     BudgetExceeded,
     /// The catalogue lacks a price that the budget needs.
     PriceMissing,
-    /// The owner's budget counts the workspaces of another namespace.
+    /// The owner's budget counts the workspaces of another namespace only.
     OtherNamespace,
 
-    /// Kueue has not looked at the workspace yet.
+    /// Kueue has not processed the workspace yet.
     Pending,
     /// A pod does not exist yet.
     PodMissing,
@@ -67,25 +67,25 @@ pub enum Reason {
     PodEnding,
     /// A pod has scheduling gates.
     PodGated,
-    /// No node takes a pod, because of its volume.
+    /// No node can run the pod, because of the volume of its home.
     WaitingForHome,
-    /// No node takes a pod.
+    /// No node can run the pod.
     Unschedulable,
-    /// A container ends again and again.
+    /// A container exits again and again.
     CrashLooping,
     /// A container's image cannot be pulled.
     ImageUnavailable,
-    /// A container cannot be made.
+    /// Kubernetes cannot create a container.
     ContainerFails,
-    /// A container ended.
+    /// A container has exited.
     ContainerEnded,
 
-    /// The reason of a `SpotPool`, of Kueue, or of an error of EC2, repeated.
+    /// The reason that a `SpotPool`, Kueue or an error of EC2 gives.
     Reported(String),
 }
 
 impl Cause {
-    /// A cause.
+    /// A cause with a reason and a message.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
@@ -93,14 +93,14 @@ impl Cause {
         }
     }
 
-    /// The condition of a type that is `False` for this cause.
+    /// A condition of this type with status `False` for this cause.
     pub fn condition(&self, type_: &'static str) -> Condition {
         Condition::is_false(type_, self.reason.as_str(), self.message.as_str())
     }
 }
 
 impl Reason {
-    /// The reason as a condition has it.
+    /// The reason as it appears in a condition.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Creating => "Creating",

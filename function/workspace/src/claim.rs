@@ -1,4 +1,4 @@
-//! What a composite says as a workspace, with a claim or without one.
+//! Reads a workspace's parameters and last status from its composite.
 
 use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
 use function_runtime::composite::{Composite, Origin};
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 static PARAMETERS: Schema<WorkspaceParameters> = Schema::of("spec.parameters");
 
-/// Neither a claim nor the XR itself says where to compose.
+/// The composite has no namespace and no claim, so the function has no namespace to compose into.
 #[derive(Clone, Debug, Error)]
 #[error(
     "metadata.namespace: {kind} {name} has no namespace to compose into; create a \
@@ -27,7 +27,11 @@ impl Problem for NoNamespace {
     }
 }
 
-/// Where the workspace lives, and what people call it.
+/// Namespace and name of the workspace.
+///
+/// # Errors
+///
+/// The composite has neither a namespace nor a claim.
 pub fn origin(composite: Composite<'_>) -> Result<Origin, Refusal> {
     composite.origin().ok_or_else(|| {
         Refusal::from(NoNamespace {
@@ -37,29 +41,30 @@ pub fn origin(composite: Composite<'_>) -> Result<Origin, Refusal> {
     })
 }
 
-/// `spec.parameters`, checked again: an XR may be older than its schema.
+/// `spec.parameters`. They are validated here again, because a composite may be older than its
+/// schema.
 pub fn parameters(composite: Composite<'_>) -> Result<WorkspaceParameters, Violations> {
     let none = json!({});
     PARAMETERS.read(composite.at(&["spec", "parameters"]).unwrap_or(&none))
 }
 
-/// Whether the workspace is to be in the cluster, its parameters valid or not.
+/// Whether the claim has placement `Cluster`. It is read even if other parameters are invalid.
 pub fn is_in_cluster(composite: Composite<'_>) -> bool {
     composite.text(&["spec", "parameters", "placement"]) == "Cluster"
 }
 
-/// Whose workspace it is, the parameters valid or not.
+/// The owner of the workspace. It is read even if other parameters are invalid.
 pub fn owner(composite: Composite<'_>) -> &str {
     composite.text(&["spec", "parameters", "owner"])
 }
 
-/// Whether the parameters mention a home volume, valid or not.
+/// Whether the claim has a home. It is read even if the parameters are invalid.
 pub fn asks_for_home(composite: Composite<'_>) -> bool {
     composite.at(&["spec", "parameters", "home"]).is_some()
 }
 
-/// The status as the last call left it. A field that another version of this
-/// function wrote in a shape unknown here counts as unset.
+/// The status that the last call wrote. A field with an unknown shape, which another version of the
+/// function wrote, counts as unset.
 pub fn status(composite: Composite<'_>) -> GpuDevWorkspaceStatus {
     GpuDevWorkspaceStatus {
         phase: field(composite, "phase"),
@@ -92,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_phase_of_another_version_does_not_lose_the_image() {
+    fn a_status_with_an_unknown_phase_keeps_its_image() {
         let xr =
             json!({"status": {"phase": "Asleep", "image": {"id": "ami-1", "name": "default"}}});
         let status = status(Composite::new(&xr));

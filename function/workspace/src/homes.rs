@@ -1,10 +1,10 @@
-//! How large a home may be.
+//! Checks the size of homes.
 
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
 
-/// Refuses a home volume beyond the policy's ceiling.
+/// Refuses a home that is larger than the policy's ceiling.
 pub fn check(parameters: &WorkspaceParameters, policy: &WorkspacePolicy) -> Result<(), Violations> {
     let ceiling = policy.ceilings.as_ref().and_then(|c| c.home_size_gib);
     match (&parameters.home, ceiling) {

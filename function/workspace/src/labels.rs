@@ -1,6 +1,6 @@
-//! Names of labels and of APIs that more than one kind of composite uses.
+//! Labels and API versions that several kinds of composites use.
 
-/// The label of everything that belongs to an owner; its value is the owner.
+/// Label on all objects of an owner. Its value is the owner.
 pub const OWNER_LABEL: &str = "platform.acme.io/owner";
-/// Kueue's API.
+/// API version of Kueue.
 pub const KUEUE: &str = "kueue.x-k8s.io/v1beta2";

@@ -1,4 +1,5 @@
-//! What a workspace is wherever it runs: policy, catalogue, owner, lifecycle, cost.
+//! The decisions about a workspace that do not depend on its placement: policy, catalogue, owner,
+//! lifecycle and cost.
 
 pub mod catalogue;
 pub mod cause;

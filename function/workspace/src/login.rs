@@ -1,4 +1,4 @@
-//! As whom people log in.
+//! The login of a workspace.
 
-/// Who logs in.
+/// The user name on every machine and in every pod.
 pub const USER: &str = "developer";

@@ -1,4 +1,4 @@
-//! Whose claims a namespace may hold, where the policy ties the two together.
+//! Checks that a claim's namespace belongs to its owner, if the policy binds owners to namespaces.
 
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
@@ -12,7 +12,8 @@ use thiserror::Error;
 
 const REQUIREMENT: &str = "namespace";
 
-/// The claim's Namespace, where its label matters.
+/// The requirement for the claim's Namespace; none if the policy does not bind owners to
+/// namespaces.
 pub fn requirement(policy: &WorkspacePolicy, origin: &Origin) -> Option<Requirement> {
     policy.owner_binding.as_ref().map(|_| Requirement {
         name: REQUIREMENT.to_owned(),
@@ -22,7 +23,7 @@ pub fn requirement(policy: &WorkspacePolicy, origin: &Origin) -> Option<Requirem
     })
 }
 
-/// Refuses an owner that the claim's namespace does not belong to.
+/// Refuses a claim whose owner differs from the owner in the label of its Namespace.
 pub fn check(
     policy: &WorkspacePolicy,
     parameters: &WorkspaceParameters,
@@ -60,11 +61,11 @@ pub fn check(
     Err(Refusal::parameters(violation).into())
 }
 
-/// The claim's Namespace, which says whose claims it holds, is not there.
+/// Crossplane has not fetched the claim's Namespace, whose label names the owner.
 #[derive(Clone, Debug, Error)]
 #[error("waiting for Crossplane to fetch Namespace {name}, whose label says who owns it")]
 struct NamespaceUnresolved {
-    /// The Namespace.
+    /// The name of the Namespace.
     name: String,
 }
 

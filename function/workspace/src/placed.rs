@@ -1,4 +1,4 @@
-//! What the decision about a workspace asks of the placement where it runs.
+//! The interface between the decision about a workspace and its placement.
 
 use api::catalogue::Prices;
 use api::policy::WorkspacePolicy;
@@ -17,16 +17,16 @@ use crate::cost::price::Running;
 use crate::lifecycle::activity::Reported;
 use crate::report::Composition;
 
-/// A workspace of one call, as its composite describes it.
+/// A workspace in one call, as its composite describes it.
 #[derive(Clone, Debug)]
 pub struct Claimed<'a> {
-    /// The call.
+    /// The request of this call.
     pub request: &'a Request,
-    /// The composite.
+    /// The observed composite.
     pub composite: Composite<'a>,
-    /// `spec.parameters`.
+    /// `spec.parameters`, or the violations in them.
     pub parameters: Result<WorkspaceParameters, Violations>,
-    /// The status as the last call left it.
+    /// The status that the last call wrote.
     pub previous: GpuDevWorkspaceStatus,
 }
 
@@ -42,12 +42,12 @@ impl<'a> Claimed<'a> {
     }
 }
 
-/// A workspace of one call, in its placement.
+/// A workspace in its placement, in one call.
 pub trait Placed {
-    /// What Crossplane is to fetch.
+    /// Resources that Crossplane must fetch for the workspace.
     fn requirements(&self, policy: &WorkspacePolicy) -> Vec<Requirement>;
 
-    /// What is seen of the workspace's machines, and what they cost.
+    /// The observed machines of the workspace, and their cost.
     fn machines(
         &self,
         policy: &WorkspacePolicy,
@@ -55,11 +55,11 @@ pub trait Placed {
         prices: Option<&Prices>,
     ) -> Machines<'_>;
 
-    /// Composes what becomes of the workspace.
+    /// Composes the resources of the workspace for `course`.
     ///
     /// # Errors
     ///
-    /// Something is missing, or not allowed.
+    /// Required data is missing, or the policy does not allow the claim.
     fn compose(
         &self,
         policy: &WorkspacePolicy,
@@ -67,74 +67,72 @@ pub trait Placed {
         course: &Course,
     ) -> Result<Composition, Unresolved>;
 
-    /// Everything that is observed, as it must be desired to stay as it is.
+    /// All observed resources, desired as they are observed.
     fn kept(&self, policy: &WorkspacePolicy, ends_at: Option<Timestamp>) -> Composition;
 
-    /// The conditions of what is observed, whatever the policy is. Crossplane would set those
-    /// that a refusal leaves out to Unknown.
+    /// The conditions of the observed resources, which do not depend on the policy. Crossplane
+    /// would set conditions that a refusal leaves out to Unknown.
     fn conditions(&self, policy: Option<&WorkspacePolicy>) -> Vec<Condition>;
 }
 
-/// What is seen of a workspace's machines, and what they cost.
+/// The observed machines of a workspace, and their cost.
 #[derive(Clone, Debug)]
 pub struct Machines<'a> {
-    /// What their agent said.
+    /// The last report of the agent.
     pub reported: Reported<'a>,
-    /// Whether there is one that costs money.
+    /// Whether a machine exists that costs money.
     pub has_machine: bool,
-    /// Whether something composed keeps machines running, or makes some.
+    /// Whether a composed resource keeps machines running or creates them.
     pub is_on: bool,
-    /// What those cost that run.
+    /// The price of the running machines.
     pub running: Running,
-    /// US dollars per hour that the workspace may cost at most; or the path of the price that
-    /// is missing.
+    /// Highest price of the workspace in US dollars per hour, or the path of the missing price.
     pub highest: Result<f64, String>,
 }
 
-/// What becomes of a workspace in this call, by its lifecycle and its owner's budget.
+/// What the function does with a workspace in this call. It follows from lifecycle and budget.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Course {
-    /// It is to run.
+    /// The workspace runs.
     Run {
-        /// When its run ends; none where nothing ends it.
+        /// When the run ends; none for a run without an end.
         ends_at: Option<Timestamp>,
-        /// What the owner's budget lets it do.
+        /// What the owner's budget allows.
         budget: Allowance,
     },
-    /// It is not to run.
+    /// The workspace does not run.
     Rest {
-        /// What becomes of what is left of it.
+        /// What happens to the rest of the workspace, for example its home.
         leftovers: Leftovers,
-        /// Why.
+        /// Why the workspace does not run.
         cause: Cause,
-        /// Where it stands once nothing runs.
+        /// The phase once all machines or pods are gone.
         phase: Phase,
     },
 }
 
-/// What becomes of what is left of a workspace that does not run, as far as the policy lets
-/// it go.
+/// What happens to the rest of a stopped workspace, within the limits of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
-    /// It is kept for the next run.
+    /// The rest is kept for the next run.
     Stay,
-    /// It goes.
+    /// The rest is deleted.
     Go,
 }
 
-/// What an owner's budget lets a workspace do that is to run.
+/// What an owner's budget allows for a workspace that is to run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Allowance {
-    /// It runs as its claim says now.
+    /// The workspace runs as its claim says.
     Run,
-    /// What runs stays as it is.
+    /// Running machines stay as they are. Changes of the claim have no effect.
     Keep,
-    /// Nothing starts.
+    /// The workspace must not start.
     Wait(Cause),
 }
 
 impl Course {
-    /// When its run ends; none where nothing ends it, or where it is not to run.
+    /// When the run ends; none for a run without an end and for a workspace that does not run.
     pub fn ends_at(&self) -> Option<Timestamp> {
         match self {
             Self::Run { ends_at, .. } => *ends_at,

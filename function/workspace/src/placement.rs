@@ -1,4 +1,4 @@
-//! A workspace stays where it was made: what is there decides, before the claim does.
+//! The placement of a workspace. It never changes: observed resources decide before the claim does.
 
 use api::workspace::{Placement, WorkspaceParameters};
 use function_runtime::composite::Composite;
@@ -9,10 +9,10 @@ use function_runtime::validation::Violation;
 
 use crate::claim;
 
-/// Whether a composition resource name is that of a part of a placement.
+/// Whether a composition resource name belongs to a placement.
 type Owns = fn(&str) -> bool;
 
-/// Where the workspace is, or is to be.
+/// The placement of a workspace: that of its observed resources, or else that of its claim.
 pub fn of(
     request: &Request,
     composite: Composite<'_>,
@@ -27,8 +27,8 @@ pub fn of(
     }
 }
 
-/// Refuses a claim that says otherwise, or its resources would be dropped. The XRD
-/// refuses that as well, but an XR may be older than its schema.
+/// Refuses a claim with another placement: the function would drop the observed resources of the
+/// workspace. The XRD refuses such a change too, but a composite may be older than its schema.
 pub fn check(
     request: &Request,
     parameters: &WorkspaceParameters,
@@ -39,7 +39,7 @@ pub fn check(
         Placement::Ec2 => "EC2",
         Placement::Cluster => "Cluster",
     };
-    // A workspace's resources are those of its placements, and its connection Secret.
+    // A workspace has the resources of its placement and the connection Secret.
     let is_elsewhere = |name: &&String| !owns(name) && *name != connection::NAME;
     let elsewhere = request.observed.keys().find(is_elsewhere);
     let problem = match elsewhere {

@@ -1,4 +1,4 @@
-//! The policy of workspaces: the function's input, which a Composition holds.
+//! Reads `WorkspacePolicy`, the function's input in the Composition of workspaces.
 
 use api::policy::WorkspacePolicy;
 use api::{POLICY_GROUP, VERSION};
@@ -13,7 +13,7 @@ static POLICY: Schema<WorkspacePolicy> = Schema::of("input");
 
 const KIND: &str = "WorkspacePolicy";
 
-/// Reads the policy; the violations name fields under `input`.
+/// Reads and checks the policy. Violations name fields under `input`.
 pub fn read(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
     let input = input::given(input, KIND)?;
     let policy = POLICY.read(input)?;
@@ -26,8 +26,8 @@ pub fn read(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
     Ok(policy)
 }
 
-/// The reference's type is shared with CRDs, whose API server prunes unknown
-/// fields; here nobody else would notice one.
+/// Refuses unknown fields of `providerConfigRef`. Its type is shared with CRDs, where the API
+/// server prunes unknown fields, so the type itself accepts them.
 fn check_provider_config_ref(input: &Value, violations: &mut Vec<Violation>) {
     let reference = input.get("providerConfigRef").and_then(Value::as_object);
     for name in reference.into_iter().flat_map(|r| r.keys()) {
@@ -58,7 +58,8 @@ fn check_networks(policy: &WorkspacePolicy, violations: &mut Vec<Violation>) {
     }
 }
 
-/// The `SpotPool`'s CRD refuses these keys, for every workspace of the policy.
+/// Refuses reserved tag keys. The CRD of `SpotPool` refuses them too, but only when Crossplane
+/// applies the pool of a workspace.
 fn check_tags(policy: &WorkspacePolicy, violations: &mut Vec<Violation>) {
     for key in policy.instance.tags.keys() {
         if key.starts_with(api::tags::RESERVED_PREFIX) || key.starts_with("aws:") {
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_type_that_can_never_match_is_refused() {
+    fn an_invalid_pattern_of_instance_types_is_refused() {
         let message = refused(|i| i["allowedInstanceTypes"] = json!(["g*"]));
         assert!(
             message.starts_with("input.allowedInstanceTypes[0]: must match"),
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_tags_are_refused_before_the_api_server_refuses_every_pool() {
+    fn reserved_tag_keys_are_refused() {
         let message = refused(|i| i["instance"] = json!({"tags": {"aws:x": "1"}}));
         assert_eq!(message, "input.instance.tags.aws:x: is a reserved tag key");
     }

@@ -1,10 +1,11 @@
-//! The SSH keys that open a workspace.
+//! The SSH public keys that may log in to a workspace.
 
 use api::catalogue::Catalogue;
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 
-/// The owner's keys from the catalogue, then the claim's and further ones, each once.
+/// The owner's keys in the catalogue, then the keys of the claim, then `further` keys. Each key
+/// occurs once.
 pub fn of(
     parameters: &WorkspaceParameters,
     catalogue: &Catalogue,
@@ -24,12 +25,12 @@ pub fn of(
     keys
 }
 
-/// What is missing without a key, which may be added `elsewhere` as well.
+/// The message for a workspace without a key. `elsewhere` names another place for keys.
 pub fn missing(elsewhere: &str) -> String {
     format!("nobody can log in: add a key to spec.parameters.ssh.publicKeys, or to {elsewhere}")
 }
 
-/// Where the catalogue has the owner's keys.
+/// The place of the owner's keys in the catalogue, for messages.
 pub fn in_catalogue(policy: &WorkspacePolicy, parameters: &WorkspaceParameters) -> String {
     let catalogue = &policy.catalogue.name;
     let owner = &parameters.owner;

@@ -1,4 +1,4 @@
-//! The decision for a workspace, wherever it runs.
+//! Decides what is desired for a workspace, in every placement.
 
 use std::time::Duration;
 
@@ -20,10 +20,11 @@ use crate::placed::{Allowance, Claimed, Course, Leftovers, Placed};
 use crate::report::{Composition, Report};
 use crate::{catalogue, policy};
 
-/// How soon to look again at what changes and is not watched.
+/// When to look again while something changes that Crossplane does not watch.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
 
-/// Decides: reads policy and claim, decides about lifecycle and budget, composes, answers.
+/// Reads policy and claim, decides about lifecycle and budget, lets the placement compose, and
+/// builds the response.
 pub fn render(claimed: &Claimed<'_>, placed: &impl Placed) -> Response {
     let policy = match policy::read(claimed.request.policy.as_ref()) {
         Ok(policy) => policy,
@@ -47,8 +48,8 @@ pub fn render(claimed: &Claimed<'_>, placed: &impl Placed) -> Response {
     }
 }
 
-/// Answers where an observed resource cannot be read: nothing is changed, since nobody knows
-/// what there is.
+/// The response if an observed resource cannot be read. Nothing is applied, because the function
+/// does not know the state of the workspace.
 pub fn unreadable(
     claimed: &Claimed<'_>,
     requirements: impl Fn(&WorkspacePolicy) -> Vec<Requirement>,
@@ -70,7 +71,7 @@ pub fn unreadable(
     }
 }
 
-/// Everything stays as it is.
+/// Holds the workspace: all observed resources stay as they are.
 fn held(why: &Hold, mut composition: Composition) -> (Condition, Composition) {
     if composition.resources.is_empty() {
         composition.report.status.message = Some(why.to_string());
@@ -80,7 +81,7 @@ fn held(why: &Hold, mut composition: Composition) -> (Condition, Composition) {
     (config, composition)
 }
 
-/// Nothing is applied until a person changes something.
+/// Refuses the request: Crossplane applies nothing until a person changes the claim or the policy.
 fn refused(policy: Option<&WorkspacePolicy>, placed: &impl Placed, why: &Refusal) -> Response {
     Response {
         requirements: policy
@@ -100,7 +101,7 @@ fn least_ttl(policy: Option<&WorkspacePolicy>) -> Duration {
     Duration::from_secs(least.into())
 }
 
-/// Whether a workspace runs, and what it costs.
+/// The decisions about a workspace that do not depend on its placement.
 struct Decided<'a> {
     claimed: &'a Claimed<'a>,
     parameters: &'a WorkspaceParameters,
@@ -178,7 +179,7 @@ impl<'a> Decided<'a> {
         }
     }
 
-    /// `ConfigResolved` of what is composed.
+    /// `ConfigResolved` for the composed resources.
     fn config(&self, composition: &Composition) -> Condition {
         let said = composition.notices.iter();
         let Some(reason) = composition.unresolved else {
@@ -220,7 +221,8 @@ impl<'a> Decided<'a> {
             details.collect(),
             status.ssh.is_some(),
         );
-        // Under a composite with a claim the name is another step's.
+        // The function composes no Secret for a composite with a claim. Another step of the
+        // pipeline may use the name.
         resources.remove(connection::NAME);
         resources.extend(secret.map(|secret| (connection::NAME.to_owned(), secret)));
         Ok(Response {
@@ -256,7 +258,7 @@ impl<'a> Decided<'a> {
         }
     }
 
-    /// A status with what lifecycle and budget record.
+    /// Adds the records of lifecycle and cost to a status.
     fn recorded(&self, status: GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
         let decision = &self.life.decision;
         GpuDevWorkspaceStatus {
@@ -267,7 +269,8 @@ impl<'a> Decided<'a> {
         }
     }
 
-    /// What lifecycle and budget tell, beside a status's message and other events.
+    /// The conditions and events of lifecycle and budget. `message` and `events` are already in the
+    /// response, so they are not repeated.
     fn news(&self, message: Option<&str>, events: &[Event]) -> News {
         let (stop, stops) = self.life.notice();
         let told: Vec<&Event> = events.iter().chain(&stops).collect();
@@ -278,7 +281,7 @@ impl<'a> Decided<'a> {
         }
     }
 
-    /// When to look again, as lifecycle and budget ask as well.
+    /// When to look again: after `ttl`, or earlier if lifecycle or budget need it.
     fn within(&self, ttl: Duration) -> Duration {
         let asked = [self.life.looks_again(), self.cost.looks_again()];
         asked.into_iter().flatten().fold(ttl, Duration::min)
@@ -290,8 +293,8 @@ struct News {
     events: Vec<Event>,
 }
 
-/// When to look again at the latest: composed resources are watched, so only what is not has
-/// a deadline.
+/// Longest time until the next call. Crossplane watches composed resources, so only other changes
+/// need an early call.
 fn ttl(policy: &WorkspacePolicy, is_settled: bool) -> Duration {
     let refresh = Duration::from_secs(policy.refresh_seconds.into());
     if is_settled {

@@ -1,4 +1,5 @@
-//! What the user reads of a workspace, wherever it runs.
+//! What users see of a workspace in every placement: status, conditions, events and connection
+//! details.
 
 use std::collections::BTreeMap;
 
@@ -8,46 +9,47 @@ use function_runtime::response::{Condition, Event, Severity};
 
 use crate::login::USER;
 
-/// Where SSH listens.
+/// The port of the SSH server.
 const SSH_PORT: &str = "22";
 
-/// A workspace's composed resources, and what is reported of them.
+/// The composed resources of a workspace, and the report about them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Composition {
-    /// By their names.
+    /// The composed resources, by composition resource name.
     pub resources: BTreeMap<String, Composed>,
-    /// What the user reads.
+    /// What the user sees.
     pub report: Report,
-    /// What keeps the user out, or has no effect, although nothing is wrong.
+    /// Messages about settings that lock the owner out or have no effect. They are not errors.
     pub notices: Vec<String>,
-    /// The reason why the claim could not be resolved as it is now, while what runs goes on.
+    /// The reason why the current claim could not be resolved. The running workspace is kept as it
+    /// is.
     pub unresolved: Option<&'static str>,
-    /// Whether only watches, and no time that passes, can bring news.
+    /// Whether the result changes only when a watched resource changes. If not, the function must
+    /// be called again after some time.
     pub is_settled: bool,
 }
 
-/// The state of a workspace, as it follows from its resources and from what its last status
-/// says.
+/// The state of a workspace, from its resources and its last status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The composite's status, whole: a field that is left out is removed.
+    /// The composite's complete status. Crossplane removes fields that are left out.
     pub status: GpuDevWorkspaceStatus,
-    /// Whether the workspace can be used and all of it is in order.
+    /// Whether the owner can use the workspace and all its resources are in order.
     pub ready: bool,
-    /// `ComputeReady`, then those that not every workspace has.
+    /// `ComputeReady`, then the conditions that only some workspaces have.
     pub conditions: Vec<Condition>,
-    /// What somebody should hear of.
+    /// Events of this call.
     pub events: Vec<Event>,
-    /// Host, user, port and command, while there is an address.
+    /// Connection details: host, port, SSH command and user. Empty without an address.
     pub connection: Vec<(&'static str, String)>,
 }
 
-/// The command that logs in.
+/// The SSH command to log in.
 pub fn ssh(host: &str) -> String {
     format!("ssh {USER}@{host}")
 }
 
-/// The connection details of every workspace.
+/// The connection details of a workspace with an address.
 pub fn connection(host: &str) -> Vec<(&'static str, String)> {
     vec![
         ("host", host.to_owned()),
@@ -57,8 +59,8 @@ pub fn connection(host: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The event of a phase that was not there `before`. `ready` is the message of a workspace
-/// that became Ready; the message of another phase is the status's.
+/// The event of a new phase; none if the phase is the same as `before`. `ready` is the message for
+/// phase Ready. The message for other phases is the status's message.
 pub fn phase_event(
     before: Option<Phase>,
     status: &GpuDevWorkspaceStatus,

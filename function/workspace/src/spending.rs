@@ -1,7 +1,7 @@
-//! What workspaces cost, from the last answers: gauges by owner and namespace.
+//! Gauges of what workspaces cost, by owner and namespace, from the last responses.
 //!
-//! A deletion is no call, so a workspace counts until nobody has asked about it for an
-//! hour.
+//! Crossplane does not call the function when a workspace is deleted. A workspace therefore counts
+//! until one hour after its last call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -19,10 +19,10 @@ use serde_json::Value;
 
 use crate::claim;
 
-/// For how long an answer counts.
+/// Time after its last call during which a workspace counts.
 const COUNTS_FOR: Duration = Duration::from_hours(1);
 
-/// The last answers about workspaces that cost something.
+/// The costs of workspaces, from their last responses.
 #[derive(Debug, Default)]
 pub struct Spending {
     workspaces: Mutex<HashMap<String, Workspace>>,
@@ -38,7 +38,7 @@ struct Workspace {
 }
 
 impl Spending {
-    /// Takes an answer in. One that refuses says nothing of what runs.
+    /// Records the cost in a response. A refusal has no status, so it keeps the last known cost.
     pub fn observe(&self, request: &Request, response: &Response, now: Instant) {
         let Some(composite) = request.composite.as_ref().map(Composite::new) else {
             return;
@@ -73,7 +73,7 @@ impl Spending {
         }
     }
 
-    /// By owner and namespace: per hour, and of the month.
+    /// US dollars per hour and US dollars in this month, by owner and namespace.
     fn sums(&self, now: Instant) -> BTreeMap<(String, String), (f64, f64)> {
         let mut workspaces = self
             .workspaces
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dashboard_shows_what_each_owner_spends_and_forgets_what_is_gone() {
+    fn metrics_sum_costs_by_owner_and_drop_old_workspaces() {
         let spending = Arc::new(Spending::default());
         let text = || {
             let mut registry = Registry::default();

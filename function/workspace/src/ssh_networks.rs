@@ -1,19 +1,19 @@
-//! From where people may connect by SSH, within the policy's ceiling.
+//! The networks that may connect by SSH, within the policy's ceiling.
 
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
 use ipnet::Ipv4Net;
 
-/// What is wrong with a text that is no network.
+/// The message for a text that is not a network.
 pub const NO_NETWORK: &str = "must be an IPv4 network, for example 203.0.113.0/24";
 
-/// What is missing without a network.
+/// The message for a workspace without a network.
 pub const NONE: &str = "nobody can connect: add the networks you connect from to \
                                   spec.parameters.ssh.allowedCidrs";
 
-/// The networks that may connect by SSH: the claim's, or else the policy's. As
-/// EC2 does, host bits are cleared.
+/// The networks that may connect by SSH: those of the claim, or else those of the policy. Host bits
+/// are cleared, as EC2 does.
 pub fn of(
     parameters: &WorkspaceParameters,
     policy: &WorkspacePolicy,
@@ -51,7 +51,7 @@ pub fn of(
     Ok(networks)
 }
 
-/// One network, within the ceiling where there is one.
+/// Parses one network and checks that it lies within the ceiling.
 pub fn within(text: &str, path: &str, ceiling: Option<&[String]>) -> Result<Ipv4Net, Violation> {
     let network: Ipv4Net = text.parse().map_err(|_| Violation::new(path, NO_NETWORK))?;
     if network.prefix_len() == 0 {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_outside_the_ceiling_never_gets_in() {
+    fn a_network_outside_the_ceiling_is_refused() {
         let ceiling = ["10.0.0.0/8".to_owned()];
         let check = |text: &str| within(text, "p", Some(&ceiling)).map(|n| n.to_string());
         assert_eq!(check("10.1.2.3/16").unwrap(), "10.1.0.0/16");

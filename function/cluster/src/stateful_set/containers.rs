@@ -1,4 +1,4 @@
-//! The containers of a pod.
+//! The containers of the pods.
 
 use std::collections::BTreeMap;
 
@@ -14,31 +14,32 @@ use super::Pods;
 use super::volumes::field;
 use crate::seen::{CONTAINER, PREPARE};
 
-/// Where the programs are.
+/// The folder of the workspace's programs.
 const PROGRAMS: &str = "/opt/gpu-workspace/bin";
-/// torchrun's own default.
+/// The default port of torchrun.
 const MASTER_PORT: &str = "29500";
-/// Where a pod's main process says whether sshd answers (`programs/readiness.py`).
+/// The port on which a pod's main process answers whether sshd is ready (`programs/readiness.py`).
 const READINESS_PORT: i32 = 9022;
-/// Where Kubernetes' clients look for a token.
+/// The folder where Kubernetes' clients look for a token.
 const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The container of the agent.
+/// The name of the agent's container.
 const AGENT: &str = "agent";
-/// Where the owner finds the agent's program.
+/// The folder where the owner finds the agent's program.
 const AGENT_PROGRAMS: &str = "/opt/gpu-workspace/agent";
-/// Where jobs are registered: the containers of a pod share its locks.
+/// The folder where jobs are registered. The containers of a pod share its file locks.
 const AGENT_RUN: &str = "/run/gpu-workspace-agent";
 
 impl Pods<'_> {
-    /// Makes the host keys, or fetches them: the only container that may ask the API
-    /// server for anything.
+    /// The init container that creates or fetches the host keys. It and the agent are the only
+    /// containers that get the token, unless the claim asks for it.
     fn prepare(self) -> Container {
         Container {
             name: PREPARE.to_owned(),
             image: Some(self.record.pods.image.clone()),
             command: Some(vec![format!("{PROGRAMS}/prepare")]),
             env: Some(vec![variable("WORKSPACE_SECRET", self.names.host_keys())]),
-            // A pod asks for as much as its greediest container.
+            // Kubernetes takes the largest request of the init containers into account, so this
+            // one must not exceed the request of the workspace.
             resources: Some(resources(
                 [("cpu", "10m"), ("memory", "64Mi")],
                 [("memory", "256Mi")],
@@ -64,7 +65,7 @@ impl Pods<'_> {
             .collect()
     }
 
-    /// The agent, in a container of its own, where the owner cannot forge its reports.
+    /// The agent in a container of its own, so that the owner cannot forge its reports.
     fn agent(self, agent: &PodAgent) -> Container {
         let lease = format!("{}/$(POD_NAME)-activity", self.names.namespace);
         let seconds = agent.report_seconds.to_string();
@@ -99,7 +100,7 @@ impl Pods<'_> {
     pub(super) fn workspace(self) -> Container {
         let pods = &self.record.pods;
         let program = format!("{AGENT_PROGRAMS}/gpu-workspace-agent");
-        // Without `--owner`: the container has no other user.
+        // Without `--owner`, because the container has no other user.
         let hook = pods.agent.as_ref().map(|_| LifecycleHandler {
             exec: Some(ExecAction {
                 command: Some(vec![program, "pre-stop".to_owned()]),
@@ -126,7 +127,7 @@ impl Pods<'_> {
                 }),
                 period_seconds: Some(2),
                 timeout_seconds: Some(5),
-                // On a busy machine single answers come late, and the session goes on.
+                // On a busy node a single probe may time out although the session works.
                 failure_threshold: Some(5),
                 ..Probe::default()
             }),
@@ -141,7 +142,7 @@ impl Pods<'_> {
         }
     }
 
-    /// There is no limit of CPU: a pod may use what others leave idle.
+    /// There is no CPU limit: a pod may use idle CPUs of its node.
     fn resources(self) -> ResourceRequirements {
         let pods = &self.record.pods;
         let memory = ("memory".to_owned(), Quantity(pods.memory.clone()));
@@ -181,8 +182,8 @@ impl Pods<'_> {
         mounts
     }
 
-    /// torchrun reads its options from `PET_` variables; never the ranks and sizes
-    /// that it sets itself.
+    /// torchrun reads its options from `PET_` variables. Ranks and sizes that torchrun sets itself
+    /// are left out.
     fn environment(self) -> Vec<EnvVar> {
         let pods = &self.record.pods;
         let names = self.names.in_domain(&self.record.domain);
@@ -220,7 +221,7 @@ fn variable(name: &str, value: String) -> EnvVar {
     }
 }
 
-/// A variable with a field of the pod.
+/// An environment variable with the value of a field of the pod.
 fn field_variable(name: &str, path: &str) -> EnvVar {
     EnvVar {
         name: name.to_owned(),
@@ -241,7 +242,8 @@ fn mount(volume: &str, path: &str, read_only: bool) -> VolumeMount {
     }
 }
 
-/// Brings the agent's program to the owner, who registers jobs with it.
+/// The init container that copies the agent's program into a volume. The owner registers jobs with
+/// it.
 fn agent_program(agent: &PodAgent) -> Container {
     Container {
         name: "agent-program".to_owned(),
@@ -270,7 +272,7 @@ fn resources<const R: usize, const L: usize>(
     }
 }
 
-/// What Pod Security's level `restricted` asks of a container.
+/// The security context that level `restricted` of Pod Security requires.
 fn unprivileged() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),
@@ -287,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kubelet_asks_where_the_pod_answers() {
+    fn the_readiness_probe_uses_the_port_of_readiness_py() {
         let line = format!("\nPORT = {READINESS_PORT}\n");
         assert!(include_str!("../../programs/readiness.py").contains(&line));
     }

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::Pods;
 
-/// How long a token for the first container is good, in seconds; Kubernetes' least.
+/// Lifetime of the service account's token, in seconds. It is the shortest that Kubernetes allows.
 const TOKEN_SECONDS: i64 = 600;
 
 impl Pods<'_> {
@@ -67,8 +67,8 @@ fn empty_dir(volume: &str, medium: Option<&str>, limit: Option<&str>) -> Volume 
     }
 }
 
-/// The service account's token, the API server's certificate authority, and the namespace,
-/// where Kubernetes' clients look for them.
+/// The service account's token, the CA certificate of the API server, and the namespace, in the
+/// files where Kubernetes' clients look for them.
 fn token_volume() -> Volume {
     let token = VolumeProjection {
         service_account_token: Some(ServiceAccountTokenProjection {
@@ -110,7 +110,7 @@ fn token_volume() -> Volume {
     }
 }
 
-/// A field of the pod.
+/// Selects a field of the pod.
 pub fn field(path: &str) -> ObjectFieldSelector {
     ObjectFieldSelector {
         field_path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! Where a workspace's home volume is, and which machine has it.
+//! The home volume of a workspace, and the machine that has it.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,12 @@ use crate::resource_names;
 use crate::spot::{self, ObservedPool};
 
 impl<'a> Seen<'a> {
-    /// Who has the home volume, where there is one, or was one.
+    /// The provider that manages the home volume; none if there is no home volume and none is
+    /// recorded.
     pub fn home_keeper(&self) -> Option<HomeKeeper> {
         let of_pool = self.recorded_home.is_some_and(|home| home.pool.is_some())
             || self.pools.values().any(ObservedPool::has_home);
-        // What is observed counts more than what is remembered.
+        // Observed resources count more than recorded ones.
         if self.home.exists() {
             Some(HomeKeeper::ProviderAws)
         } else {
@@ -28,7 +29,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// The volume, and its attachment to the instance that has it.
+    /// The home volume, and its attachment to the instance that may have it.
     pub(super) fn home(
         &self,
         resolved: &Resolved,
@@ -46,8 +47,8 @@ impl<'a> Seen<'a> {
         if let Some(holder) = holder {
             objects.extend(home::attachment(resolved, policy, &self.home, holder)?);
         }
-        // An instance that is not Ready may be another one soon: until its new id
-        // is known, its attachment says nothing that is wrong.
+        // The object of an instance that is not Ready may soon have another instance. Its
+        // attachment is kept until the new id is known, because nothing in it is wrong until then.
         let id = holder.and_then(|holder| holder.last_known_id());
         let waiting = id.map(home::attachment_name);
         self.keep(objects, |name| {
@@ -56,14 +57,15 @@ impl<'a> Seen<'a> {
         Ok(())
     }
 
-    /// The home volume of a pool, where it has one.
+    /// The state of a pool's home volume; none if the pool has no home.
     pub(super) fn home_of_pool(&self, name: &str) -> Option<home::Finding> {
         let pool = self.pools.get(name)?;
         pool.has_home().then(|| spot::home::finding(pool))
     }
 
-    /// The instance that has the home volume: the one that serves, until the one
-    /// to come has got it. It never goes back: that instance may be on its way out.
+    /// The instance that may have the home volume: the serving instance, until an attachment to the
+    /// target is composed. The volume never moves back, because the old instance may already be
+    /// stopping.
     pub(super) fn holder(&self, choice: &Choice) -> Option<&OnDemandInstance<'a>> {
         let target = self.instances.get(choice.target.as_str());
         let got_it = |target: &&OnDemandInstance<'_>| {
@@ -92,7 +94,7 @@ impl<'a> Seen<'a> {
                     None => self.instances.values().find_map(|i| i.subnet()),
                 },
             },
-            // A home that is about to be made is made where an instance is.
+            // A new home is created in the zone of an observed instance.
             None if resolved.has_home && self.first_place().is_some() => {
                 self.first_place().unwrap_or_default()
             }

@@ -1,4 +1,4 @@
-//! What stays of a workspace on EC2 that does not run, and how it goes on.
+//! Workspaces on EC2 that do not run: their remaining resources, and how they start again.
 
 use std::collections::BTreeMap;
 
@@ -18,28 +18,28 @@ use crate::on_demand::{self, OnDemandInstance, home};
 use crate::resource_names;
 use crate::spot;
 
-/// A workspace's resources at rest.
+/// The resources of a workspace that does not run.
 #[derive(Clone, Debug)]
 pub struct Rest {
-    /// By composition resource name.
+    /// The resources, by composition resource name.
     pub resources: BTreeMap<String, Composed>,
-    /// The machines that still run.
+    /// The ids of machines that still run.
     pub left: Vec<String>,
-    /// The stopped instance that starts again, where there is one.
+    /// The id of the stopped instance that starts again; none without one.
     pub instance_id: Option<String>,
-    /// The home volume, where there is one.
+    /// The state of the home volume; none if the workspace has no home.
     pub home: Option<home::Finding>,
-    /// Whether it stays.
+    /// Whether the home is kept.
     pub keeps_home: bool,
 }
 
 impl Seen<'_> {
-    /// Whether there is a machine that costs money.
+    /// Whether a machine exists that costs money.
     pub fn has_machine(&self) -> bool {
         !self.machines().is_empty()
     }
 
-    /// What the agent of the machine said, that of the last call first.
+    /// The last report of the machine's agent. The machine of the last call comes first.
     pub fn reported(&self, policy: &WorkspacePolicy) -> Reported<'_> {
         if policy.lifecycle.agent.is_none() {
             return Reported::NoAgent("input.lifecycle.agent");
@@ -56,11 +56,12 @@ impl Seen<'_> {
         report.map_or(Reported::Nothing, Reported::Text)
     }
 
-    /// Everything that is observed, at rest: pools have no instance, instances are off.
+    /// All observed resources of a workspace that does not run: pools have no instances, and
+    /// on-demand instances are stopped.
     ///
     /// # Errors
     ///
-    /// A resource cannot be written.
+    /// A resource cannot be written as JSON.
     pub fn at_rest(
         &self,
         leftovers: Leftovers,
@@ -122,7 +123,7 @@ impl Seen<'_> {
         })
     }
 
-    /// The state that an instance has reached, where this function has a hand in it.
+    /// The state that an instance has reached; none without an `InstanceState` for it.
     pub(super) fn instance_state_of(
         &self,
         instance: &OnDemandInstance<'_>,
@@ -130,20 +131,20 @@ impl Seen<'_> {
         InstanceState::parse(self.state_word_of(instance)?)
     }
 
-    /// EC2's word for that state.
+    /// The state that an instance has reached, in EC2's words.
     pub(super) fn state_word_of(&self, instance: &OnDemandInstance<'_>) -> Option<&str> {
         let power = self.power_of(instance)?;
         power.at_provider.state.as_deref()
     }
 
-    /// Whether the instance was turned off here and does not run again yet.
+    /// Whether the function stopped the instance and it does not run again yet.
     pub(super) fn is_off(&self, instance: &OnDemandInstance<'_>) -> bool {
         let is_turned_on = self.instance_state_of(instance) == Some(InstanceState::Running);
         self.power_of(instance).is_some() && !(instance.runs() && is_turned_on)
     }
 
-    /// What an instance shows. While it is turned on, its provider may still show what
-    /// it was before: an address that somebody else may have.
+    /// The observed state of an instance. While the instance starts again, provider-aws may still
+    /// show its old address, which EC2 may already have given to another customer.
     pub(super) fn finding_of(
         &self,
         instance: &OnDemandInstance<'_>,
@@ -160,7 +161,7 @@ impl Seen<'_> {
         }
     }
 
-    /// The id of an instance that is not off yet.
+    /// The id of an instance that has not stopped yet.
     fn runs<'i>(&self, instance: &'i OnDemandInstance<'_>) -> Option<&'i str> {
         let id = instance.current_id()?;
         let is_off = instance.state() == Some(Ec2State::Stopped)

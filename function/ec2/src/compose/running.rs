@@ -1,4 +1,4 @@
-//! Which machines of a workspace on EC2 cost money, or are to.
+//! The machines of a workspace on EC2 that cost money.
 
 use api::capacity::InstanceCapacityType;
 
@@ -9,7 +9,7 @@ use crate::prices::Machine;
 use crate::spot::ObservedPool;
 
 impl Seen<'_> {
-    /// The machines that run.
+    /// The running machines.
     pub fn machines(&self) -> Vec<Machine> {
         let of_pools = self.pools.values().flat_map(|pool| {
             pool.running().map(|i| Machine {
@@ -18,8 +18,8 @@ impl Seen<'_> {
                 hourly_usd: i.hourly_usd,
             })
         });
-        // provider-aws looks at an instance again within minutes only; that it is off is known
-        // at once.
+        // provider-aws observes an instance only every few minutes. The `InstanceState` shows a
+        // stop at once.
         let is_off = |instance: &OnDemandInstance<'_>| {
             self.instance_state_of(instance) == Some(InstanceState::Stopped)
         };
@@ -34,7 +34,7 @@ impl Seen<'_> {
         of_pools.chain(of_aws).collect()
     }
 
-    /// Whether something composed keeps a machine running, or makes one.
+    /// Whether a composed resource keeps a machine running or creates one.
     pub fn is_on(&self) -> bool {
         let mut instances = self.instances.values();
         self.pools.values().any(ObservedPool::is_on)

@@ -1,4 +1,4 @@
-//! What is observed of a workspace on EC2, and what the last call recorded of it.
+//! The observed resources of a workspace on EC2, and the records of the last call.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::resource_names;
 use crate::spot::ObservedPool;
 use crate::unreadable::Unreadable;
 
-/// What is observed, and what the last call recorded of it.
+/// The observed resources, and the records of the last call.
 #[derive(Clone, Debug)]
 pub struct Seen<'a> {
     pub(super) observed: &'a BTreeMap<String, Value>,
@@ -30,11 +30,12 @@ pub struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// Reads a request. `previous` is the XR's status as observed.
+    /// Reads the observed resources of a request. `previous` is the status that the last call
+    /// wrote.
     ///
     /// # Errors
     ///
-    /// An observed resource is unreadable.
+    /// An observed resource has an unknown shape.
     pub fn read(
         request: &'a Request,
         previous: &'a GpuDevWorkspaceStatus,
@@ -63,7 +64,7 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// The image that an existing compute resource boots.
+    /// The AMI id that an observed compute resource boots; none without one.
     pub fn booted_image(&self) -> Option<&str> {
         let mut of_pools = self
             .pools
@@ -75,7 +76,7 @@ impl<'a> Seen<'a> {
             .or_else(|| of_instances.into_iter().find(|ami| !ami.is_empty()))
     }
 
-    /// Whether an instance has to wait for its home volume to be detached.
+    /// Whether an instance must be kept until its home volume is detached.
     pub(super) fn is_draining(&self, name: &str, has_home: bool) -> bool {
         let Some(instance) = self.instances.get(name) else {
             return false;
@@ -86,14 +87,14 @@ impl<'a> Seen<'a> {
                 .is_some_and(|id| self.home.may_be_attached_to(id, has_home))
     }
 
-    /// The `InstanceState` of an instance, where there is one.
+    /// The observed `InstanceState` for an instance; none without one.
     pub(super) fn power_of(&self, instance: &OnDemandInstance<'_>) -> Option<&Power<'a>> {
         let name = instance_state::resource_name(instance.current_id()?);
         self.powers.get(name.as_str())
     }
 
-    /// Adds the observed resources that are named and not desired yet, as they
-    /// are.
+    /// Adds the observed resources whose names match and that are not desired yet. They are desired
+    /// as they are observed.
     pub(super) fn keep(&self, objects: &mut BTreeMap<String, Value>, named: impl Fn(&str) -> bool) {
         for (name, observed) in self.observed {
             if named(name) && !objects.contains_key(name) {
@@ -110,7 +111,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Whether anything observed stands for the machine.
+    /// Whether an observed resource has the instance with this id.
     pub(super) fn is_there(&self, id: &str) -> bool {
         let mut pools = self.pools.values();
         pools.any(|pool| pool.instance(id).is_some())
@@ -120,14 +121,14 @@ impl<'a> Seen<'a> {
                 .any(|instance| instance.last_known_id() == Some(id))
     }
 
-    /// Whether the provider of an observed resource says that all is well.
+    /// Whether an observed resource is ready.
     pub(super) fn is_in_order(&self, name: &str) -> bool {
         let Some(observed) = self.observed.get(name) else {
             return false;
         };
         let observed = ObservedObject::new(observed);
         if name.starts_with(resource_names::USAGE_PREFIX) {
-            // A Usage is Ready and never Synced.
+            // Crossplane sets Ready on a Usage, but never Synced.
             observed.holds(READY)
         } else {
             observed.is_ready()

@@ -11,48 +11,48 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// The API's group and version.
 pub const API_VERSION: &str = "ec2.aws.m.upbound.io/v1beta1";
 
-/// The `spec.forProvider` of a kind.
+/// A kind of the provider, by its `spec.forProvider`.
 pub trait Parameters: Serialize {
-    /// The kind.
+    /// The name of the kind.
     const KIND: &'static str;
 }
 
-/// A kind that is read as well. Fields that this function only writes are not read.
+/// A kind that the function also reads. Fields that it only writes are not read.
 pub trait Observable: Parameters + DeserializeOwned + Default {
-    /// Its `status.atProvider`.
+    /// The kind's `status.atProvider`.
     type Observation: DeserializeOwned + Default;
 }
 
-/// A managed resource as it is desired.
+/// A desired managed resource.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Managed<'a, P> {
     api_version: &'static str,
     kind: &'static str,
-    /// Its namespace, labels and annotations; Crossplane names it.
+    /// Namespace, labels and annotations. Crossplane sets the name.
     pub metadata: ObjectMeta,
-    /// What it is to be.
+    /// The spec of the managed resource.
     pub spec: Spec<'a, P>,
 }
 
-/// What a managed resource is to be.
+/// The spec of a managed resource.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec<'a, P> {
-    /// Credentials to use.
+    /// The provider configuration to use.
     pub provider_config_ref: &'a ProviderConfigReference,
-    /// What it is to be now.
+    /// The desired fields.
     pub for_provider: P,
-    /// What it is to be when it is made.
+    /// Fields that count at creation only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_provider: Option<Initial>,
-    /// What the provider may do; everything for `None`.
+    /// The actions that the provider may take; `None` allows all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub management_policies: Option<&'static [ManagementAction]>,
 }
 
 impl<'a, P: Parameters> Managed<'a, P> {
-    /// A managed resource of a namespace.
+    /// A managed resource in a namespace.
     pub fn new(namespace: &str, config: &'a ProviderConfigReference, for_provider: P) -> Self {
         Self {
             api_version: API_VERSION,
@@ -71,12 +71,12 @@ impl<'a, P: Parameters> Managed<'a, P> {
     }
 }
 
-/// The `spec.initProvider` of an `Instance`: provider-aws leaves alone later what only this
-/// names.
+/// The `spec.initProvider` of an `Instance`. provider-aws does not change fields later that only
+/// this names.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Initial {
-    /// Tags.
+    /// The tags at creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<BTreeMap<String, String>>,
 }
@@ -87,35 +87,35 @@ pub struct Initial {
 pub struct Instance {
     /// AWS region.
     pub region: String,
-    /// The image.
+    /// The AMI id.
     pub ami: String,
-    /// For example `g5.xlarge`.
+    /// The instance type, for example `g5.xlarge`.
     #[serde(rename = "instanceType")]
     pub type_: String,
     /// cloud-init user data.
     pub user_data: String,
-    /// The zone; EC2 or the subnet decides for `None`.
+    /// The availability zone. With `None`, EC2 or the subnet decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub availability_zone: Option<String>,
-    /// The subnet; the default VPC's for `None`.
+    /// The subnet. With `None`, EC2 chooses one in the default VPC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subnet_id: Option<String>,
-    /// The composed security group, where the workspace has its own.
+    /// Selects the composed security group, if the workspace has its own.
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub vpc_security_group_id_selector: Option<OfSameComposite>,
-    /// The platform's security groups, where it names some.
+    /// The security groups in the catalogue, if it names some.
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub vpc_security_group_ids: Option<Vec<String>>,
-    /// Name of an IAM instance profile.
+    /// The name of the IAM instance profile.
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub iam_instance_profile: Option<String>,
-    /// How the instance reaches its metadata.
+    /// Access to the instance metadata service.
     #[serde(skip_deserializing)]
     pub metadata_options: MetadataOptions,
     /// The root volume.
     #[serde(skip_deserializing)]
     pub root_block_device: RootBlockDevice,
-    /// The tags of all volumes that are attached.
+    /// The tags of all attached volumes.
     #[serde(skip_deserializing)]
     pub volume_tags: BTreeMap<String, String>,
     /// The tags of the instance.
@@ -123,7 +123,7 @@ pub struct Instance {
     pub tags: BTreeMap<String, String>,
 }
 
-/// Selects the resource of that kind which the same composite composes.
+/// Selects the resource of the needed kind that the same composite composes.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OfSameComposite {
@@ -131,55 +131,55 @@ pub struct OfSameComposite {
 }
 
 impl OfSameComposite {
-    /// The selector.
+    /// The only value.
     pub const SELECTOR: Self = Self {
         match_controller_ref: true,
     };
 }
 
-/// How an instance reaches its metadata.
+/// Access to the instance metadata service.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MetadataOptions {
     /// `enabled` or `disabled`.
     pub http_endpoint: String,
-    /// `required` allows `IMDSv2` alone.
+    /// With `required`, only `IMDSv2` is allowed.
     pub http_tokens: String,
-    /// How many network hops an answer lives.
+    /// The largest number of network hops of a response.
     pub http_put_response_hop_limit: i64,
-    /// Whether metadata has the instance's tags.
+    /// `enabled` or `disabled`: whether the metadata contain the instance's tags.
     pub instance_metadata_tags: String,
 }
 
-/// A root volume.
+/// The root volume of an instance.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RootBlockDevice {
-    /// Whether it is encrypted.
+    /// Whether the volume is encrypted.
     pub encrypted: bool,
-    /// The type, for example `gp3`.
+    /// The volume type, for example `gp3`.
     pub volume_type: String,
-    /// Whether it goes with the instance.
+    /// Whether EC2 deletes the volume with the instance.
     pub delete_on_termination: bool,
-    /// GiB; the image's for `None`.
+    /// The size in GiB. With `None`, the size in the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_size: Option<i32>,
 }
 
-/// What provider-aws saw of an EC2 instance. It leaves texts that it does not know empty.
+/// The observed EC2 instance. provider-aws leaves unknown text fields empty.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InstanceObservation {
-    /// EC2's id.
+    /// The instance id in EC2.
     #[serde(deserialize_with = "non_empty")]
     pub id: Option<String>,
-    /// EC2's state, for example `running`.
+    /// The EC2 state, for example `running`.
     #[serde(deserialize_with = "non_empty")]
     pub instance_state: Option<String>,
-    /// The type.
+    /// The instance type.
     #[serde(deserialize_with = "non_empty")]
     pub instance_type: Option<String>,
-    /// The zone.
+    /// The availability zone.
     #[serde(deserialize_with = "non_empty")]
     pub availability_zone: Option<String>,
     /// Public IPv4 address.
@@ -188,7 +188,7 @@ pub struct InstanceObservation {
     /// Private IPv4 address.
     #[serde(deserialize_with = "non_empty")]
     pub private_ip: Option<String>,
-    /// All tags, also those that others wrote.
+    /// All tags, including those of other writers.
     pub tags_all: BTreeMap<String, String>,
 }
 
@@ -200,23 +200,23 @@ impl Observable for Instance {
     type Observation = InstanceObservation;
 }
 
-/// Whether an EC2 instance is on or off.
+/// Keeps an EC2 instance running or stopped.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InstanceState {
     /// AWS region.
     pub region: String,
-    /// EC2's id of the instance.
+    /// The instance id in EC2.
     pub instance_id: String,
     /// `running` or `stopped`.
     pub state: String,
 }
 
-/// What provider-aws saw of an instance that is to be on or off.
+/// The observed state of such an instance.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct InstanceStateObservation {
-    /// The state that it has reached.
+    /// The state that the instance has reached.
     #[serde(deserialize_with = "non_empty")]
     pub state: Option<String>,
 }
@@ -235,14 +235,14 @@ impl Observable for InstanceState {
 pub struct SecurityGroup {
     /// AWS region.
     pub region: String,
-    /// Its name, unique in its VPC.
+    /// The name, unique in its VPC.
     pub name: String,
-    /// Its description.
+    /// The description. EC2 cannot change it.
     pub description: String,
-    /// Its VPC; the default one for `None`.
+    /// The VPC. With `None`, the default VPC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vpc_id: Option<String>,
-    /// Its tags.
+    /// The tags of the group.
     #[serde(skip_deserializing)]
     pub tags: BTreeMap<String, String>,
 }
@@ -261,19 +261,19 @@ impl Observable for SecurityGroup {
 pub struct SecurityGroupRule {
     /// AWS region.
     pub region: String,
-    /// The composed security group.
+    /// Selects the composed security group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub security_group_id_selector: Option<OfSameComposite>,
     /// `ingress` or `egress`.
     #[serde(rename = "type")]
     pub type_: String,
-    /// `tcp`, or `-1` for all.
+    /// `tcp`, or `-1` for all protocols.
     pub protocol: String,
     /// The first port.
     pub from_port: i64,
     /// The last port.
     pub to_port: i64,
-    /// IPv4 networks.
+    /// The IPv4 networks.
     pub cidr_blocks: Vec<String>,
 }
 
@@ -287,20 +287,20 @@ impl Parameters for SecurityGroupRule {
 pub struct EbsVolume {
     /// AWS region.
     pub region: String,
-    /// Its zone.
+    /// The availability zone.
     #[serde(deserialize_with = "non_empty")]
     pub availability_zone: Option<String>,
-    /// GiB.
+    /// The size in GiB.
     pub size: Option<i64>,
-    /// The type, for example `gp3`.
+    /// The volume type, for example `gp3`.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Whether it is encrypted.
+    /// Whether the volume is encrypted.
     pub encrypted: bool,
-    /// Whether its deletion leaves a snapshot.
+    /// Whether the provider creates a snapshot before it deletes the volume.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub final_snapshot: Option<bool>,
-    /// Its tags.
+    /// The tags of the volume.
     pub tags: Option<BTreeMap<String, String>>,
 }
 
@@ -318,14 +318,14 @@ impl Observable for EbsVolume {
 pub struct VolumeAttachment {
     /// AWS region.
     pub region: String,
-    /// The device that EC2 calls it by.
+    /// The device name in EC2.
     pub device_name: String,
-    /// EC2's id of the instance.
+    /// The instance id in EC2.
     #[serde(deserialize_with = "non_empty")]
     pub instance_id: Option<String>,
-    /// EC2's id of the volume.
+    /// The volume id in EC2.
     pub volume_id: String,
-    /// Whether the instance is stopped first.
+    /// Whether the provider stops the instance before it detaches the volume.
     pub stop_instance_before_detaching: bool,
 }
 
@@ -337,7 +337,7 @@ impl Observable for VolumeAttachment {
     type Observation = Nothing;
 }
 
-/// An observation of which this function reads nothing.
+/// The observation of a kind of which the function reads nothing.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct Nothing {}
 

@@ -1,24 +1,24 @@
-//! What upjet reports of a failed call to EC2, in words that stay the same from
-//! one attempt to the next.
+//! Reads upjet's reports of failed EC2 calls, and reduces them to text that stays the same for each
+//! attempt.
 //!
-//! AWS's SDK for Go writes `operation error EC2: RunInstances, https response
-//! error StatusCode: 400, RequestID: …, api error CODE: TEXT`, and each attempt
-//! has another request id: a condition that repeated it would change for ever.
+//! AWS's SDK for Go writes `operation error EC2: RunInstances, https response error StatusCode:
+//! 400, RequestID: …, api error CODE: TEXT`. Each attempt has another request id, so a condition
+//! with the whole text would change with every attempt.
 
 use function_workspace::cause::{Cause, Reason};
 use provider_core::{ErrorClass, Market, Offering};
 
-/// A failure of EC2, as far as it can be told from a message.
+/// A failed EC2 call, as read from a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// EC2's code, where the message carries one.
+    /// EC2's error code; none if the message has no code.
     pub code: Option<String>,
-    /// What was said, without what changes from call to call.
+    /// The text of the message, without parts that change with each attempt.
     pub text: String,
 }
 
 impl Failure {
-    /// Reads the message of an upjet condition.
+    /// Reads the message of a condition that upjet wrote.
     pub fn read(message: &str) -> Self {
         match message.rsplit_once("api error ") {
             Some((_, error)) => {
@@ -35,23 +35,23 @@ impl Failure {
         }
     }
 
-    /// Its class; none where EC2 was not even asked, or did not answer.
+    /// The error class; none if the provider did not reach EC2 or got no answer.
     pub fn class(&self) -> Option<ErrorClass> {
         self.code.as_deref().map(ErrorClass::of)
     }
 
-    /// Whether nothing helps until a person changes something.
+    /// Whether retries are useless until a person changes something.
     pub fn needs_person(&self) -> bool {
         self.class().is_some_and(ErrorClass::needs_person)
     }
 
-    /// Whether EC2 does not have the resource any more, and upjet may not make it again:
-    /// upjet compares what is wanted with nothing then. It has no reason of its own for that.
+    /// Whether the resource is gone from EC2 and upjet must not create it again. upjet reports this
+    /// case with no reason of its own: the message compares the desired values with empty ones.
     pub fn is_of_missing_resource(&self) -> bool {
         self.text.contains("requires replacing it") && self.text.contains("from \"\" to ")
     }
 
-    /// The cause, with the next step. `what` is what could not be had.
+    /// The cause with the next step. `what` names the resource that could not be created.
     pub fn cause(&self, what: &str, instance_type: Option<&str>) -> Cause {
         let said = match (&self.code, self.text.as_str()) {
             (Some(code), "") => code.clone(),
@@ -95,7 +95,7 @@ fn quota(instance_type: &str) -> String {
     format!("; raise the quota {code} ({name}) in this region")
 }
 
-/// The text up to what changes from call to call, or closes terraform's list of
+/// The text without parts that change with each attempt, and without the end of terraform's list of
 /// diagnostics.
 fn stable(text: &str) -> String {
     let mut text = text;
@@ -123,7 +123,7 @@ mod tests {
         of 0 allows. []}]";
 
     #[test]
-    fn a_quota_reads_like_a_quota_and_names_its_code() {
+    fn a_reached_quota_names_the_code_to_raise() {
         let cause = Failure::read(LIMIT).cause("an on-demand g5.xlarge", Some("g5.xlarge"));
         assert_eq!(cause.reason.as_str(), "Quota");
         assert_eq!(

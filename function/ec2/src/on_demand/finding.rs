@@ -1,4 +1,4 @@
-//! What an on-demand instance shows of its machine, and why there is none.
+//! The observed state of an on-demand instance.
 
 use api::capacity::InstanceCapacityType;
 use api::condition::{LAST_ASYNC_OPERATION, SYNCED};
@@ -9,7 +9,7 @@ use crate::finding::{self, Finding, Machine, Outlook};
 use crate::on_demand::OnDemandInstance;
 use crate::on_demand::failure::Failure;
 
-/// Looks at an instance; `None` is one that does not exist yet. `recorded` is
+/// The observed state of an instance; `None` is an instance that does not exist yet. `recorded` is
 /// the instance of the last call.
 pub fn finding(instance: Option<&OnDemandInstance<'_>>, recorded: Option<&str>) -> Finding {
     let Some(instance) = instance else {
@@ -46,7 +46,7 @@ fn machine(instance: &OnDemandInstance<'_>) -> Option<Machine> {
         public_ip: seen.public_ip.clone(),
         private_ip: seen.private_ip.clone(),
         address: seen.public_ip.clone().or(private)?,
-        // AWS takes spot instances back, and announces no other loss here.
+        // AWS takes back spot instances only, and announces no other loss here.
         is_taken_back: false,
         report: instance.report().map(str::to_owned),
         host_key: instance.host_key().map(str::to_owned),
@@ -61,8 +61,7 @@ fn failure(instance: &OnDemandInstance<'_>) -> Option<Failure> {
         .map(|condition| Failure::read(condition.message))
 }
 
-/// The first cause that applies: what the provider cannot do, then what was
-/// lost, then what is waited for.
+/// The most important cause: an error of the provider, then a lost instance, then a pending step.
 fn cause(
     instance: &OnDemandInstance<'_>,
     failure: Option<&Failure>,

@@ -1,4 +1,5 @@
-//! The home volume: it outlives instances, and is attached to one at a time.
+//! The home volume of an on-demand workspace. It outlives instances and is attached to one instance
+//! at a time.
 
 use std::collections::BTreeMap;
 
@@ -25,52 +26,51 @@ use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::unreadable::Unreadable;
 
-/// Our label on attachments. Crossplane forgets a resource as soon as it is no
-/// longer desired, and takes its own labels off it; while EC2 detaches, this one
-/// still finds it.
+/// This function's own label on attachments. Crossplane removes its labels from a resource as soon
+/// as the resource is no longer desired. With this label the function still finds the attachment
+/// while EC2 detaches the volume.
 pub const WORKSPACE_LABEL: &str = "platform.acme.io/workspace";
 
-/// The requirement for the attachments of a workspace's home volume.
+/// The name of the requirement for the attachments of a workspace's home volume.
 pub const ATTACHMENTS: &str = "attachments";
 
 const DEVICE: &str = "/dev/sdf";
 
-/// The home volume as it is seen.
+/// The observed home volume and its attachments.
 #[derive(Clone, Debug)]
 pub struct Home<'a> {
     volume: Option<Volume<'a>>,
     recorded: Option<&'a HomeStatus>,
-    /// By name: the attachments that Crossplane observes.
+    /// The attachments that are observed composed resources, by composition resource name.
     composed: BTreeMap<&'a str, Attachment<'a>>,
-    /// Those that Crossplane fetched, also what is on its way out; `None` before it did.
+    /// The attachments that Crossplane fetched by label, including those that are being deleted;
+    /// `None` until Crossplane has fetched them.
     fetched: Option<Vec<Attachment<'a>>>,
 }
 
-/// What is to be told of it.
+/// The state of the home volume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Whether it is attached to the instance, and its provider says that all is
-    /// well.
+    /// Whether the volume is attached to the instance and the provider reports no problem.
     pub ready: bool,
-    /// Whether it is attached to the instance, whatever trouble the provider has
-    /// with looking.
+    /// Whether the volume is attached to the instance, even if the provider reports a problem.
     pub attached: bool,
-    /// Why not; without meaning when it is.
+    /// Why the volume is not ready. Not used if it is ready.
     pub cause: Cause,
-    /// Whether another instance still has it. Crossplane does not compose that
-    /// attachment any more, so nothing calls when it is gone.
+    /// Whether the volume is still attached to another instance. That attachment is no longer
+    /// composed, so Crossplane does not call the function when it is gone.
     pub detaching: bool,
-    /// What is recorded of it.
+    /// The record for status.
     pub status: Option<HomeStatus>,
 }
 
 impl<'a> Home<'a> {
-    /// Reads the home volume and its attachments. `fetched` are the labelled attachments;
-    /// `None` while Crossplane has not fetched them.
+    /// Reads the home volume and its attachments. `fetched` are the attachments with the label;
+    /// `None` until Crossplane has fetched them.
     ///
     /// # Errors
     ///
-    /// One of them is unreadable.
+    /// A resource has a field of an unknown shape.
     pub fn read(
         observed: &'a BTreeMap<String, Value>,
         fetched: Option<&'a [Value]>,
@@ -86,7 +86,7 @@ impl<'a> Home<'a> {
         })
     }
 
-    /// The attachments that Crossplane observes, by name.
+    /// The attachments that are observed composed resources, by composition resource name.
     pub fn composed_attachments(&self) -> impl Iterator<Item = (&'a str, &Attachment<'a>)> {
         self.composed
             .iter()
@@ -97,12 +97,12 @@ impl<'a> Home<'a> {
         self.composed.values().chain(self.fetched.iter().flatten())
     }
 
-    /// Whether there is a volume, or was one.
+    /// Whether a volume is observed or recorded.
     pub fn exists(&self) -> bool {
         self.volume.is_some() || self.recorded.is_some()
     }
 
-    /// The zone that the volume is in, and so every instance has to be.
+    /// The zone of the volume. Every instance must be in this zone.
     pub fn zone(&self) -> Option<&str> {
         let volume = self.volume.as_ref();
         volume
@@ -110,12 +110,12 @@ impl<'a> Home<'a> {
             .or_else(|| self.recorded.map(|home| home.zone.as_str()))
     }
 
-    /// The volume's tags, with those that its provider adds.
+    /// The tags of the volume, including those that provider-aws adds.
     pub fn tags(&self) -> Option<&BTreeMap<String, String>> {
         self.volume.as_ref()?.for_provider.tags.as_ref()
     }
 
-    /// EC2's id of the volume.
+    /// The volume id in EC2.
     pub fn volume_id(&self) -> Option<&'a str> {
         match &self.volume {
             Some(volume) => volume.external_name(),
@@ -123,20 +123,20 @@ impl<'a> Home<'a> {
         }
     }
 
-    /// Whether a volume is, or may still be, attached to the instance. While
-    /// Crossplane has not fetched the attachments, it may be if there is one at all.
+    /// Whether a volume may be attached to the instance. Until Crossplane has fetched the
+    /// attachments, the answer is yes for every workspace with a home.
     pub fn may_be_attached_to(&self, id: &str, has_home: bool) -> bool {
         (has_home && self.fetched.is_none())
             || self.attachments().any(|attachment| is_to(attachment, id))
     }
 
-    /// Whether the volume is being attached to the instance, or is.
+    /// Whether an attachment to the instance exists that is not being deleted.
     pub fn is_attached_to(&self, holder: &OnDemandInstance<'_>) -> bool {
         let id = holder.last_known_id();
         id.is_some_and(|id| self.attachment_to(id).is_some())
     }
 
-    /// Whether nothing but `id` may still have the volume.
+    /// Whether no other instance may still have the volume.
     fn is_free_for(&self, id: &str) -> bool {
         self.fetched.is_some() && self.attachments().all(|attachment| is_to(attachment, id))
     }
@@ -146,13 +146,13 @@ impl<'a> Home<'a> {
             .find(|attachment| is_to(attachment, id) && !attachment.deleting())
     }
 
-    /// Whether an attachment to the instance is composed already.
+    /// Whether an attachment to the instance is already composed.
     pub fn is_composed_for(&self, id: &str) -> bool {
         let composed = self.composed.get(attachment_name(id).as_str());
         composed.is_some_and(|attachment| is_to(attachment, id) && !attachment.deleting())
     }
 
-    /// What is to be told, when the volume belongs to `holder`.
+    /// The state of the home volume. `holder` is the instance that may have it.
     pub fn finding(&self, holder: Option<&OnDemandInstance<'_>>) -> Finding {
         let id = holder.and_then(OnDemandInstance::current_id);
         let attachment = id.and_then(|id| self.attachment_to(id));
@@ -194,8 +194,8 @@ impl<'a> Home<'a> {
         let volume = match (&self.volume, self.volume_id()) {
             (Some(volume), Some(id)) if is_lost(volume) => {
                 let message = format!(
-                    "the home volume {id} is gone from EC2, and nothing takes its place: restore \
-                     it from a snapshot for another claim"
+                    "the home volume {id} no longer exists in EC2 and is not replaced: restore it \
+                     from a snapshot for another claim"
                 );
                 return Cause::new(Reason::Lost, message);
             }
@@ -245,8 +245,8 @@ fn is_to(attachment: &Attachment<'_>, id: &str) -> bool {
     attachment.for_provider.instance_id.as_deref() == Some(id)
 }
 
-/// Whether EC2 does not have the volume any more. upjet may not make it again (see
-/// [`actions`]), and refuses to.
+/// Whether the volume no longer exists in EC2. upjet must not create it again (see [`actions`]),
+/// and reports that.
 fn is_lost(volume: &Volume<'_>) -> bool {
     volume
         .failing(SYNCED)
@@ -258,12 +258,12 @@ fn failing(resource: ObservedObject<'_>, what: &str) -> Cause {
     Failure::read(message).cause(what, None)
 }
 
-/// The desired volume, in the zone where it is or, before it exists, where the
-/// instance is; none while that is unknown.
+/// The desired volume, in its current zone or, before it exists, in the zone of the instance; none
+/// while no zone is known.
 ///
 /// # Errors
 ///
-/// It cannot be written.
+/// The volume cannot be written as JSON.
 pub fn volume(
     resolved: &Resolved,
     policy: &WorkspacePolicy,
@@ -296,10 +296,9 @@ pub fn volume(
     Composed::manifest(&volume).map(Some)
 }
 
-/// What the provider may do with the volume. One that is kept is never made a
-/// second time: an empty home in the place of a lost one would hide the loss.
-/// (Crossplane allows certain sets of actions only; there is none with Delete
-/// and without Create.)
+/// The actions that the provider may take. A retained volume is never created a second time: an
+/// empty volume in place of a lost one would hide the loss. (Crossplane allows certain sets of
+/// actions only. None of them has Delete without Create.)
 fn actions(policy: &WorkspacePolicy, is_recorded: bool) -> &'static [ManagementAction] {
     use ManagementAction::{All, Create, LateInitialize, Observe, Update};
     match (policy.home.on_delete, is_recorded) {
@@ -309,7 +308,7 @@ fn actions(policy: &WorkspacePolicy, is_recorded: bool) -> &'static [ManagementA
     }
 }
 
-/// A volume that is held: as it is, with the id by which it is found again.
+/// A held volume: it is desired as it is observed, with its volume id as external name.
 pub fn held(observed: &Value, recorded: Option<&HomeStatus>) -> Value {
     let mut volume = keep::kept(observed);
     if let Some(id) = recorded_name(Some(ObservedObject::new(observed)), recorded) {
@@ -318,10 +317,10 @@ pub fn held(observed: &Value, recorded: Option<&HomeStatus>) -> Value {
     volume
 }
 
-/// The id of the recorded volume, so that a resource that was lost finds it again.
-/// Once applied the annotation has to stay, also when the record is lost: leaving
-/// it out would take it away, and another volume would be made. An id that the
-/// provider has changed since is left to the provider.
+/// The volume id for the external name, so that a recreated object finds the recorded volume again.
+/// Once the annotation is applied it must stay, even if the record is lost: without it, the
+/// provider would create another volume. If the provider has changed the id since, the provider's
+/// id stays.
 fn recorded_name<'a>(
     observed: Option<ObservedObject<'a>>,
     recorded: Option<&'a HomeStatus>,
@@ -335,17 +334,17 @@ fn recorded_name<'a>(
     }
 }
 
-/// The name of the attachment to an instance.
+/// The composition resource name of the attachment to an instance.
 pub fn attachment_name(instance: &str) -> String {
     hashed(resource_names::ATTACHMENT_PREFIX, [instance])
 }
 
-/// The desired attachment to the instance that holds the volume: none before
-/// both exist, or while another instance may still have it.
+/// The desired attachment to the instance that may have the volume; none before both exist, and
+/// none while another instance may still have the volume.
 ///
 /// # Errors
 ///
-/// It cannot be written.
+/// The attachment cannot be written as JSON.
 pub fn attachment(
     resolved: &Resolved,
     policy: &WorkspacePolicy,
@@ -366,7 +365,7 @@ pub fn attachment(
         device_name: DEVICE.to_owned(),
         instance_id: Some(id.to_owned()),
         volume_id: volume.to_owned(),
-        // A file system that is in use is unmounted by shutting down.
+        // The shutdown of the instance unmounts a file system that is in use.
         stop_instance_before_detaching: true,
     };
     let config = &policy.on_demand_provider_config_ref;
@@ -377,13 +376,13 @@ pub fn attachment(
     Ok(Some((attachment_name(id), attachment)))
 }
 
-/// The workspace's attachments, with those that Crossplane composes no more; `None` while
-/// they have not been fetched.
+/// The workspace's attachments by label, including those that are no longer composed; `None` until
+/// Crossplane has fetched them.
 pub fn attachments(request: &Request) -> Option<&[Value]> {
     request.required.get(ATTACHMENTS).map(Vec::as_slice)
 }
 
-/// The label's value: an XR's name may be longer than a label's value.
+/// The value of the label. The name of a composite may be longer than the value of a label.
 pub fn label(composite: &CompositeId) -> String {
     if composite.name.len() <= 63 {
         composite.name.clone()

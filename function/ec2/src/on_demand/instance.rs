@@ -1,4 +1,4 @@
-//! A desired on-demand instance: what it is made of.
+//! The desired on-demand instance.
 
 use std::collections::BTreeMap;
 
@@ -17,20 +17,20 @@ use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::user_data::HOME_UNIT_NAME;
 
-/// Where an instance has to be, beside its region.
+/// Where an instance must be created within its region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place<'a> {
-    /// The zone of the home volume, where there is one.
+    /// The zone of the home volume; none without a home volume.
     pub zone: Option<&'a str>,
-    /// The subnet: the one in which the home volume's first instance was, or the
-    /// catalogue's first. The default VPC chooses without one.
+    /// The subnet: that of the home volume's first instance, or else the first in the catalogue.
+    /// Without a subnet, EC2 chooses one in the default VPC.
     pub subnet: Option<&'a str>,
 }
 
-/// The name of a new instance, by all that cannot change without another one, and
-/// by the machines that it follows: an object whose instance is lost never gets
-/// another one (see [`OnDemandInstance`]), so its name is used up. `recorded` is the machine
-/// of the last call, `lost` are the others that are lost.
+/// The composition resource name of a new instance. It is a hash of all fields that only a new
+/// instance can change, and of the ids of its predecessors: an object whose instance is lost never
+/// gets another one (see [`OnDemandInstance`]), so its name cannot be used again. `recorded` is the
+/// machine of the last call, and `lost` are the other lost machines.
 pub fn fresh_name<'a>(
     resolved: &'a Resolved,
     place: Place<'a>,
@@ -51,9 +51,9 @@ pub fn fresh_name<'a>(
     )
 }
 
-/// Whether an instance is what is wanted, so that it stays. User data counts
-/// where the policy says so: it is read at the first boot only. An instance that
-/// was not told of a home volume at its boot would never mount one.
+/// Whether an instance matches the resolved workspace, so that it stays. User data counts only if
+/// the policy says so, because an instance reads it at its first boot only. An instance that did
+/// not know of a home volume at its first boot would never mount one.
 pub fn fits(
     instance: &OnDemandInstance<'_>,
     resolved: &Resolved,
@@ -72,12 +72,12 @@ pub fn fits(
         && (!resolved.has_home || made.user_data.contains(HOME_UNIT_NAME))
 }
 
-/// The desired instance. `observed` is the instance as it is: what EC2 cannot
-/// change, or only by a stop, stays as it was made.
+/// The desired instance. `observed` is the observed instance: its fields that EC2 cannot change, or
+/// can change only with a stop, are kept.
 ///
 /// # Errors
 ///
-/// It cannot be written.
+/// The object cannot be written as JSON.
 pub fn desired(
     resolved: &Resolved,
     policy: &WorkspacePolicy,
@@ -105,7 +105,7 @@ pub fn desired(
         vpc_security_group_id_selector: own_group.then_some(OfSameComposite::SELECTOR),
         vpc_security_group_ids: (!own_group).then(|| groups.clone()),
         iam_instance_profile: policy.instance.iam_instance_profile.clone(),
-        // IMDSv2 alone, and not from behind a container's bridge.
+        // Only `IMDSv2`, and with one hop, so that containers behind a bridge cannot reach it.
         metadata_options: MetadataOptions {
             http_endpoint: "enabled".to_owned(),
             http_tokens: "required".to_owned(),
@@ -118,9 +118,9 @@ pub fn desired(
             delete_on_termination: true,
             volume_size: policy.instance.root_volume_size_gib,
         },
-        // Without any, provider-aws fails to look at an instance with a further volume, and
-        // says nothing of it; with other tags than the home volume's, `Instance` and
-        // `EBSVolume` take them away from each other at every look.
+        // Without volume tags, provider-aws fails to observe an instance with a second volume, and
+        // reports no error. With tags that differ from the home volume's, `Instance` and
+        // `EBSVolume` remove each other's tags at every observation.
         volume_tags: home_tags.map_or_else(|| resolved.tags(policy), Clone::clone),
         tags,
     };
@@ -138,16 +138,16 @@ fn zone_and_subnet<'a>(
     let Some(instance) = observed else {
         return (place.zone.filter(|_| place.subnet.is_none()), place.subnet);
     };
-    // Another instance in the same object has to reach the same home.
+    // If the object gets another instance, that instance must be able to attach the same home.
     let home = place.zone.filter(|zone| instance.zone() == Some(*zone));
     let subnet = instance.subnet();
     let made = instance.for_provider.availability_zone.as_deref();
     (made.or(home.filter(|_| subnet.is_none())), subnet)
 }
 
-/// The tags that the instance's agent writes. provider-aws takes away tags that it does
-/// not know, and leaves alone what only `initProvider` names: so an instance begins with
-/// them, empty, and keeps to what it began with.
+/// The tags that the instance's agent writes. provider-aws removes tags that it does not know, but
+/// it leaves tags alone that only `initProvider` names. A new instance therefore starts with these
+/// tags, empty, and an observed instance keeps the tags that it started with.
 fn agents_tags(
     policy: &WorkspacePolicy,
     observed: Option<&OnDemandInstance<'_>>,

@@ -1,8 +1,8 @@
-//! Whether an on-demand instance is on or off: upbound's `InstanceState`.
+//! Stops and starts on-demand instances with upbound's kind `InstanceState`.
 //!
-//! An `Instance` neither stops nor starts what it stands for. An `InstanceState` does,
-//! and would start again what its owner shuts down; so it is there only while the
-//! workspace is at rest, and until its instance runs again.
+//! An `Instance` neither stops nor starts its EC2 instance. An `InstanceState` does both, but it
+//! would also restart an instance that its owner has shut down. The function therefore desires it
+//! only while the workspace is stopped, and until the instance runs again.
 
 use api::policy::WorkspacePolicy;
 use function_runtime::desired::Composed;
@@ -14,27 +14,27 @@ use crate::on_demand::OnDemandInstance;
 use crate::on_demand::api::{self as ec2, Managed};
 use crate::resource_names;
 
-/// An annotation of the Instance that changes when its machine was started or stopped:
-/// upbound's provider looks at an object that changes, and otherwise every ten minutes.
+/// Annotation of the `Instance` that changes when its EC2 instance is started or stopped.
+/// provider-aws observes a changed object at once, and otherwise only every ten minutes.
 const ANNOTATION: &str = "platform.acme.io/power";
 
-/// The state that an instance is to have.
+/// The desired state of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceState {
-    /// It runs.
+    /// The instance runs.
     Running,
-    /// It is stopped, its disks kept.
+    /// The instance is stopped and keeps its disks.
     Stopped,
 }
 
 impl InstanceState {
-    /// The state of EC2's word, where it is one of both.
+    /// Parses EC2's name of a state; none for other states.
     pub fn parse(word: &str) -> Option<Self> {
         let states = [Self::Running, Self::Stopped];
         states.into_iter().find(|state| state.as_str() == word)
     }
 
-    /// EC2's state.
+    /// EC2's name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -43,16 +43,16 @@ impl InstanceState {
     }
 }
 
-/// The name of an instance's `InstanceState`.
+/// The composition resource name of the `InstanceState` for an instance.
 pub fn resource_name(id: &str) -> String {
     hashed(resource_names::INSTANCE_STATE_PREFIX, [id])
 }
 
-/// The desired state of an instance; none while it has no id.
+/// The desired `InstanceState` of an instance; none while the instance has no id.
 ///
 /// # Errors
 ///
-/// It cannot be written.
+/// The object cannot be written as JSON.
 pub fn desired(
     instance: &OnDemandInstance<'_>,
     namespace: &str,
@@ -72,7 +72,7 @@ pub fn desired(
     Ok(Some((resource_name(id), desired)))
 }
 
-/// Marks an Instance with the state that its machine has reached.
+/// Sets the annotation to the state that the EC2 instance has reached.
 pub fn mark(instance: &mut Value, reached: Option<&str>) {
     if let Some(reached) = reached {
         instance["metadata"]["annotations"][ANNOTATION] = json!(reached);

@@ -1,13 +1,13 @@
-//! Workspaces on demand: managed resources of upbound's provider-aws-ec2.
+//! On-demand workspaces: managed resources of upbound's provider-aws-ec2.
 //!
-//! Facts of that provider (v2.5) that the rendering follows:
-//! - A field that EC2 cannot change makes every further update fail, so such a
-//!   field is part of the resource's name ([`crate::resource_names`]) and otherwise kept.
-//! - A change of user data or type stops and starts the instance in place. Here
-//!   it makes another instance, or none at all.
-//! - Terraform removes EC2's rule for everything that goes out from a new group.
-//! - A reference is resolved once. An attachment names ids, since the instance
-//!   of one object may become another one.
+//! Facts about that provider (v2.5) that this code relies on:
+//! - If a field changes that EC2 cannot change, every further update fails. Such a field is part
+//!   of the composition resource name ([`crate::resource_names`]) or keeps its first value.
+//! - If user data or the type changes, the provider stops and starts the instance. This function
+//!   replaces the instance, or changes nothing.
+//! - Terraform removes EC2's default egress rule from a new security group.
+//! - A reference is resolved once. An attachment therefore names ids, since an object may get
+//!   another instance.
 
 pub mod api;
 pub mod failure;

@@ -1,8 +1,8 @@
 //! The security group of an on-demand workspace, and its rules.
 //!
-//! Rules are `SecurityGroupRules`: the newer kinds for ingress and egress never
-//! become Synced in provider-aws v2.5. Nothing of a rule can change in EC2, so
-//! each network has a rule of its own, under its own name.
+//! The rules are `SecurityGroupRules`: the newer kinds for ingress and egress never become Synced
+//! in provider-aws v2.5. EC2 cannot change a rule, so each network has its own rule with its own
+//! name.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::on_demand::observed::Group;
 use crate::resolved::Resolved;
 use crate::resource_names;
 
-/// The group and its rules by name. `observed` is the group as it is: what EC2
-/// cannot change stays as it was made.
+/// The desired group and its rules, by composition resource name. `observed` is the observed group:
+/// its fields that EC2 cannot change are kept.
 ///
 /// # Errors
 ///
-/// One of them cannot be written.
+/// An object cannot be written as JSON.
 pub fn desired(
     resolved: &Resolved,
     policy: &WorkspacePolicy,
@@ -66,7 +66,8 @@ fn security_group(
     }
 }
 
-/// Unique in its VPC, where other control planes have groups as well.
+/// The name of the group. It is unique in its VPC, even if other control planes create groups
+/// there.
 fn group_name(resolved: &Resolved) -> String {
     let name = &resolved.composite.name;
     let uid = resolved.composite.uid.split('-').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Managed resources of upbound's provider-aws-ec2 as they are observed.
+//! Observed managed resources of upbound's provider-aws-ec2.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -13,15 +13,15 @@ use serde_json::Value;
 use crate::on_demand::api::{self as ec2, Initial, Observable};
 use crate::unreadable::{self, Unreadable};
 
-/// A managed resource as it is observed; its name and conditions are the object's.
+/// An observed managed resource. It derefs to the object, which has the name and the conditions.
 #[derive(Clone, Debug)]
 pub struct Observed<'a, P: Observable> {
     object: ObservedObject<'a>,
-    /// What it is to be.
+    /// The desired fields, `spec.forProvider`.
     pub for_provider: P,
-    /// What it was to be when it was made.
+    /// The fields that count at creation only, `spec.initProvider`.
     pub init_provider: Initial,
-    /// What its provider saw.
+    /// The observed fields, `status.atProvider`.
     pub at_provider: P::Observation,
 }
 
@@ -31,7 +31,7 @@ pub type Volume<'a> = Observed<'a, ec2::EbsVolume>;
 pub type Attachment<'a> = Observed<'a, ec2::VolumeAttachment>;
 /// The security group of a workspace's instances.
 pub type Group<'a> = Observed<'a, ec2::SecurityGroup>;
-/// Whether an instance is on or off.
+/// The `InstanceState` of an instance.
 pub type Power<'a> = Observed<'a, ec2::InstanceState>;
 
 impl<'a, P: Observable> Observed<'a, P> {
@@ -39,7 +39,7 @@ impl<'a, P: Observable> Observed<'a, P> {
     ///
     /// # Errors
     ///
-    /// A field has another type than in the versions of the provider that are known.
+    /// A field has another type than in the known versions of the provider.
     pub fn read(resource: &'a Value) -> Result<Self, Unreadable> {
         Ok(Self {
             object: ObservedObject::new(resource),
@@ -49,11 +49,11 @@ impl<'a, P: Observable> Observed<'a, P> {
         })
     }
 
-    /// Reads the managed resources of a composite whose names begin with a prefix.
+    /// Reads the observed managed resources whose composition resource names begin with `prefix`.
     ///
     /// # Errors
     ///
-    /// One of them is unreadable.
+    /// A resource has a field of an unknown shape.
     pub fn read_all(
         observed: &'a BTreeMap<String, Value>,
         prefix: &str,
@@ -84,18 +84,19 @@ impl<'a, P: Observable> Deref for Observed<'a, P> {
 
 /// An on-demand instance.
 ///
-/// Late initialization writes its network interface into the spec of its `Instance`, so that
-/// provider-aws fails to make another one for ever; without late initialization,
-/// provider-aws would forget the instance at its next start and make a second one.
+/// If its EC2 instance is lost, the same `Instance` object never gets another one. Late
+/// initialization writes the network interface into its spec, so each further creation by
+/// provider-aws fails. Without late initialization, provider-aws would forget the instance when it
+/// restarts, and would create a second one.
 #[derive(Clone, Debug)]
 pub struct OnDemandInstance<'a>(Observed<'a, ec2::Instance>);
 
 impl<'a> OnDemandInstance<'a> {
-    /// Reads the on-demand instances of a composite.
+    /// Reads the observed on-demand instances.
     ///
     /// # Errors
     ///
-    /// One of them is unreadable.
+    /// An instance has a field of an unknown shape.
     pub fn read_all(
         observed: &'a BTreeMap<String, Value>,
         prefix: &str,
@@ -107,72 +108,73 @@ impl<'a> OnDemandInstance<'a> {
             .collect())
     }
 
-    /// EC2's id of the instance that the object stands for now.
+    /// The id of the object's current EC2 instance; none if it has none.
     pub fn current_id(&self) -> Option<&str> {
         self.last_known_id().filter(|_| self.is_current())
     }
 
-    /// EC2's id of the instance that the object stands for or, while it is not Ready, stood
-    /// for before.
+    /// The id of the object's current EC2 instance or, while the object is not Ready, of its last
+    /// one.
     pub fn last_known_id(&self) -> Option<&str> {
         self.at_provider.id.as_deref()
     }
 
-    /// Whether the object had an instance that is gone from EC2.
+    /// Whether the object had an EC2 instance that no longer exists.
     pub fn is_lost(&self) -> bool {
         self.last_known_id().is_some() && !self.is_current()
     }
 
-    /// EC2's state of the current instance, as far as it is known.
+    /// The EC2 state of the current instance; none if it is not known.
     pub fn state(&self) -> Option<InstanceState> {
         InstanceState::parse(self.state_word()?)
     }
 
-    /// EC2's word for that state.
+    /// The EC2 state of the current instance, in EC2's words.
     pub fn state_word(&self) -> Option<&str> {
         self.current_id()?;
         self.at_provider.instance_state.as_deref()
     }
 
-    /// Whether EC2 says that the current instance runs.
+    /// Whether the current instance has the EC2 state `running`.
     pub fn runs(&self) -> bool {
         self.state() == Some(InstanceState::Running)
     }
 
-    /// The zone that the instance is in, as last seen.
+    /// The last observed availability zone.
     pub fn zone(&self) -> Option<&str> {
         self.at_provider.availability_zone.as_deref()
     }
 
-    /// The subnet that it was made in, where one was named.
+    /// The subnet in the spec; none if the spec names none.
     pub fn subnet(&self) -> Option<&str> {
         self.for_provider.subnet_id.as_deref()
     }
 
-    /// The type as last seen or, before that, as asked for.
+    /// The last observed instance type or, before that, the type in the spec.
     pub fn instance_type(&self) -> &str {
         let seen = self.at_provider.instance_type.as_deref();
         seen.unwrap_or(&self.for_provider.type_)
     }
 
-    /// What its agent reports.
+    /// The last report of the agent, from the instance's tag.
     pub fn report(&self) -> Option<&str> {
         self.tag(REPORT)
     }
 
-    /// Its SSH host key, as its agent reports it.
+    /// The SSH host key, which the agent writes to the instance's tag.
     pub fn host_key(&self) -> Option<&str> {
         self.tag(HOST_KEY)
     }
 
-    /// Whether somebody may have worked on it: it is neither new nor at its end.
+    /// Whether the owner may have worked on the instance: it exists and is neither pending nor
+    /// ending.
     pub fn may_hold_work(&self) -> bool {
         use InstanceState::{Pending, ShuttingDown, Terminated};
         let holds_none = matches!(self.state(), Some(Pending | ShuttingDown | Terminated));
         self.current_id().is_some() && !holds_none
     }
 
-    /// `status.atProvider` is that of the instance before, while the object is not Ready.
+    /// While the object is not Ready, `status.atProvider` is that of its last instance.
     fn is_current(&self) -> bool {
         self.failing(READY).is_none()
     }

@@ -1,15 +1,15 @@
-//! Deletion order, as `Usages` that are composed beforehand: functions do not
-//! run when an XR is deleted.
+//! `Usages` that order the deletion of resources. They are composed in advance, because Crossplane
+//! does not call functions when a composite is deleted.
 //!
-//! Each consumer has a `Usage` of its own, and keeps it while it is observed: a
-//! `Usage` goes when its consumer is gone, never before.
+//! Each user of a resource has its own `Usage`. The `Usage` is desired while its user is observed,
+//! so it is deleted only after its user is gone.
 //!
-//! Refused deletions of instances and volumes are not replayed (`replayDeletion`).
-//! Crossplane remembers them for ever: one that somebody tried on a volume would be
-//! carried out months later, at the moment in which the volume moves to another
-//! instance. When an XR is deleted, Kubernetes' garbage collector comes back by
-//! itself, each time after twice as long. The group is the last in the row and would
-//! wait for a quarter of an hour; EC2 itself keeps one that is in use.
+//! Refused deletions of instances and volumes are not replayed (`replayDeletion`). Crossplane never
+//! forgets a refused deletion: if a person tried to delete a volume, Crossplane would delete it
+//! months later, when the volume moves to another instance. When a composite is deleted,
+//! Kubernetes' garbage collector retries by itself, and doubles its waiting time each time. The
+//! security group is the last resource to be deleted and would wait for a quarter of an hour, so
+//! its deletion is replayed. EC2 itself refuses to delete a group that is in use.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::on_demand::api;
 use crate::on_demand::home::Home;
 use crate::resource_names;
 
-/// A deletion order: Crossplane does not delete `of` before `by` is gone.
+/// A deletion order: Crossplane refuses to delete `of` until `by` is gone.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Usage<'a> {
@@ -58,11 +58,11 @@ struct ResourceReference<'a> {
     name: &'a str,
 }
 
-/// Everything that has to wait for something else, by name.
+/// The desired `Usages`, by composition resource name.
 ///
 /// # Errors
 ///
-/// A `Usage` cannot be written.
+/// A `Usage` cannot be written as JSON.
 pub fn usages(
     namespace: &str,
     observed: &BTreeMap<String, Value>,
@@ -119,7 +119,7 @@ pub fn usages(
     Ok(usages)
 }
 
-/// Whether something observed may still keep the resource from being deleted.
+/// Whether a `Usage` may still protect the resource from deletion.
 pub fn is_used(name: &str, observed: &BTreeMap<String, Value>) -> bool {
     let usages = resource_names::usage(name, "");
     observed.keys().any(|name| name.starts_with(&usages))

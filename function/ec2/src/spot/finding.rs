@@ -1,4 +1,4 @@
-//! What a pool shows of its machine, and why there is none.
+//! The observed state of a pool.
 
 use api::condition::{LAUNCHED, READY, SYNCED};
 use api::pool::PoolInstance;
@@ -9,7 +9,7 @@ use crate::claim_paths::ClaimPaths;
 use crate::finding::{self, Finding, Machine, Outlook};
 use crate::spot::observed::ObservedPool;
 
-/// Looks at a pool; `None` is one that does not exist yet. `recorded` is the
+/// The observed state of a pool; `None` is a pool that does not exist yet. `recorded` is the
 /// instance of the last call.
 pub fn finding(pool: Option<&ObservedPool>, recorded: Option<&str>, paths: &ClaimPaths) -> Finding {
     let Some(pool) = pool else {
@@ -57,8 +57,8 @@ fn machine(instance: &PoolInstance, address: &str) -> Machine {
     }
 }
 
-/// The first cause that applies: what a person has to change, then what the
-/// provider cannot do, then what is waited for.
+/// The most important cause: an error that a person must fix, then an error of the provider, then a
+/// pending step.
 fn cause(pool: &ObservedPool, recorded: Option<&str>, paths: &ClaimPaths) -> Cause {
     if let Some(problem) = &pool.unreadable {
         return Cause::new(

@@ -1,4 +1,4 @@
-//! The home volume that a `SpotPool` keeps for its one instance.
+//! The home volume of a `SpotPool`.
 
 use api::home::PoolHome;
 use api::policy::WorkspacePolicy;
@@ -9,7 +9,7 @@ use crate::on_demand::home::Finding;
 use crate::resolved::Resolved;
 use crate::spot::observed::ObservedPool;
 
-/// The desired volume, where there is to be one. It only grows.
+/// The desired home of a pool; none without a home. Its size never shrinks.
 pub fn desired(
     resolved: &Resolved,
     policy: &WorkspacePolicy,
@@ -24,7 +24,7 @@ pub fn desired(
     })
 }
 
-/// A volume of a pool that does not exist yet.
+/// The state of a home volume that does not exist yet.
 pub fn absent() -> Finding {
     Finding {
         ready: false,
@@ -38,7 +38,7 @@ pub fn absent() -> Finding {
     }
 }
 
-/// What is to be told of a pool's volume.
+/// The state of a pool's home volume.
 pub fn finding(pool: &ObservedPool) -> Finding {
     let Some(home) = &pool.status.at_provider.home else {
         return absent();
@@ -66,7 +66,7 @@ pub fn finding(pool: &ObservedPool) -> Finding {
         ready: attached,
         attached,
         cause: Cause::new(reason, message),
-        // The pool is watched, and says so itself.
+        // Crossplane watches the pool, so its changes cause a call.
         detaching: false,
         status: Some(HomeStatus {
             volume_id: volume.clone(),

@@ -1,5 +1,4 @@
-//! Workspaces on the spot market: a `SpotPool` of one instance each, kept by
-//! this project's own provider.
+//! Spot workspaces: each has a `SpotPool` with one instance, which this project's provider manages.
 
 pub mod finding;
 pub mod home;

@@ -1,4 +1,4 @@
-//! The observed `SpotPool`: what runs, and what the provider says about it.
+//! The observed `SpotPool`.
 
 use api::condition::{self, Condition, ConditionStatus, LAUNCHED, READY, SYNCED};
 use api::pool::{PoolInstance, SpotPoolParameters, SpotPoolStatus};
@@ -15,25 +15,25 @@ const PROVIDER: &str = "provider-gpu-spot";
 /// An observed pool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedPool {
-    /// Its name.
+    /// The name of the pool.
     pub name: String,
-    /// Somebody is deleting it.
+    /// Whether the pool is being deleted.
     pub deleting: bool,
-    /// What its spec asks the provider for.
+    /// The desired fields, `spec.forProvider`.
     pub parameters: SpotPoolParameters,
-    /// What the provider reported.
+    /// The status that the provider wrote.
     pub status: SpotPoolStatus,
-    /// Why the report has an unknown shape.
+    /// Why the status cannot be read; none if it can be read.
     pub unreadable: Option<String>,
 }
 
 impl ObservedPool {
-    /// Reads a pool. A report in an unknown shape leaves the pool not ready; it
-    /// says nothing about the instance.
+    /// Reads a pool. If its status cannot be read, the pool is not ready, and nothing is known
+    /// about its instance.
     ///
     /// # Errors
     ///
-    /// The spec has an unknown shape: it may ask for a home that this function does not see.
+    /// The spec cannot be read. It may have a home that the function does not see.
     pub fn read(pool: &Value) -> Result<Self, Unreadable> {
         let object = ObservedObject::new(pool);
         let parameters = unreadable::read(pool, &["spec", "forProvider"], KIND, PROVIDER)?;
@@ -50,29 +50,29 @@ impl ObservedPool {
         })
     }
 
-    /// Whether it has a home volume.
+    /// Whether the pool has a home volume.
     pub fn has_home(&self) -> bool {
         self.parameters.home.is_some()
     }
 
-    /// The size of that volume.
+    /// The size of the home volume in GiB.
     pub fn home_size_gib(&self) -> Option<i32> {
         self.parameters.home.as_ref().map(|home| home.size_gib)
     }
 
-    /// Whether it is to have an instance.
+    /// Whether the pool is to have an instance.
     pub fn is_on(&self) -> bool {
         self.parameters.size.minimum > 0
     }
 
-    /// The pool's own readiness: `Ready` alone is kept from an earlier time when
-    /// reconciling fails, so `Synced` has to agree.
+    /// Whether the pool is ready. `Ready` keeps its old value when a reconcile fails, so `Synced`
+    /// must be true as well.
     pub fn is_ready(&self) -> bool {
         !self.deleting && self.holds(READY) && self.holds(SYNCED)
     }
 
-    /// The instance that the workspace is, and its address: the one of the last
-    /// call while it runs, or else the one that was launched last.
+    /// The instance of the workspace and its address: the instance of the last call if it runs, or
+    /// else the one with the highest launch number.
     pub fn usable(&self, current: Option<&str>) -> Option<(&PoolInstance, &str)> {
         let usable = || {
             let running = self.running();
@@ -83,30 +83,30 @@ impl ObservedPool {
             .or_else(|| usable().max_by_key(|(instance, _)| (instance.launch, &instance.id)))
     }
 
-    /// The instances that EC2 calls running.
+    /// The instances with the EC2 state `running`.
     pub fn running(&self) -> impl Iterator<Item = &PoolInstance> {
         self.instances_in(|state| state == Some(InstanceState::Running))
     }
 
-    /// The instances that are not gone.
+    /// The instances that are not terminated.
     pub fn alive(&self) -> impl Iterator<Item = &PoolInstance> {
         self.instances_in(|state| state != Some(InstanceState::Terminated))
     }
 
-    /// The instances that run or are about to.
+    /// The instances that are pending or running.
     pub fn starting_or_running(&self) -> impl Iterator<Item = &PoolInstance> {
         use InstanceState::{Pending, Running};
         self.instances_in(|state| matches!(state, Some(Pending | Running)))
     }
 
-    /// The instance that was launched last, of those that run or are about to.
+    /// The pending or running instance with the highest launch number.
     pub fn newest(&self) -> Option<&PoolInstance> {
         self.starting_or_running()
             .max_by_key(|instance| (instance.launch, &instance.id))
     }
 
-    /// Whether somebody may have worked on an instance of it: one that is neither
-    /// new nor at its end.
+    /// Whether the owner may have worked on an instance of the pool: one that is neither pending
+    /// nor ending.
     pub fn may_hold_work(&self) -> bool {
         use InstanceState::{Pending, ShuttingDown, Terminated};
         let holds_none = |state| matches!(state, Some(Pending | ShuttingDown | Terminated));
@@ -115,21 +115,20 @@ impl ObservedPool {
             .is_some()
     }
 
-    /// An instance by its id, in whatever state.
+    /// The instance with an id, in any state.
     pub fn instance(&self, id: &str) -> Option<&PoolInstance> {
         let mut instances = self.status.at_provider.instances.iter();
         instances.find(|instance| instance.id == id)
     }
 
-    /// The pool's condition of a type, where it is `False`.
+    /// The pool's condition of this type, if its status is `False`.
     pub fn failing(&self, type_: &str) -> Option<&Condition> {
         condition::find(&self.status.conditions, type_)
             .filter(|condition| condition.status == ConditionStatus::False)
     }
 
-    /// The last launch's failure, where trying again cannot cure it: a person has to change
-    /// configuration, permissions or a quota. The reasons of `Launched` are classes of
-    /// errors.
+    /// The failure of the last launch, if retries are useless: a person must change configuration,
+    /// permissions or a quota. The reasons of `Launched` are error classes.
     pub fn terminal_launch_failure(&self) -> Option<&Condition> {
         let condition = self.failing(LAUNCHED)?;
         let class = ErrorClass::parse(&condition.reason)?;
@@ -149,8 +148,8 @@ impl ObservedPool {
             .is_some_and(|condition| condition.status == ConditionStatus::True)
     }
 
-    /// Instances in subnets of the platform's choice may be reached by their private
-    /// addresses only.
+    /// The address of an instance. Instances in subnets of the catalogue may have a private address
+    /// only.
     fn address<'a>(&self, instance: &'a PoolInstance) -> Option<&'a str> {
         let has_subnets = self.parameters.subnet_ids.is_some();
         let private = instance.private_ip.as_deref().filter(|_| has_subnets);

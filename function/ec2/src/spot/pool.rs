@@ -1,4 +1,4 @@
-//! The desired `SpotPool`: one instance, for one workspace.
+//! The desired `SpotPool` of one workspace, with one instance.
 
 use api::capacity::{CapacityType, InstanceCapacityType};
 use api::home::PoolHome;
@@ -18,8 +18,7 @@ use crate::spot::observed::ObservedPool;
 
 const KIND: &str = "SpotPool";
 
-/// The name of a pool beside others that do not fit any more: the plain name where
-/// it is free.
+/// The composition resource name of a new pool: the plain name, if no observed pool has it.
 pub fn fresh_name(resolved: &Resolved, market: CapacityType, plain_is_taken: bool) -> String {
     if !plain_is_taken {
         return resource_names::POOL.to_owned();
@@ -28,10 +27,10 @@ pub fn fresh_name(resolved: &Resolved, market: CapacityType, plain_is_taken: boo
     hashed(resource_names::POOL_PREFIX, types.chain([market.as_str()]))
 }
 
-/// Whether what the pool runs is what is wanted, so that the pool may simply be
-/// told. One that runs nothing fits everything.
+/// Whether the instances of a pool match the resolved workspace, so that the pool can be updated. A
+/// pool without instances always matches.
 pub fn fits(pool: &ObservedPool, resolved: &Resolved, market: CapacityType) -> bool {
-    // Its volume is with this pool and no other: what has changed counts for its next
+    // Only this pool can attach its home volume, so the pool stays. Changes apply to its next
     // instance.
     if pool.has_home() {
         return true;
@@ -43,8 +42,8 @@ pub fn fits(pool: &ObservedPool, resolved: &Resolved, market: CapacityType) -> b
     })
 }
 
-/// The desired pool. Its name is Crossplane's to choose; labels and annotations
-/// of the XR are not copied, since other controllers act on theirs.
+/// The desired pool. Crossplane chooses its name. Labels and annotations of the composite are not
+/// copied, because other controllers react to them.
 pub fn desired(
     resolved: &Resolved,
     market: CapacityType,
@@ -59,7 +58,7 @@ pub fn desired(
     );
     let mut spec =
         serde_json::to_value(spec).map_err(|error| Refusal::unwritable("the SpotPool", &error))?;
-    // Left to the API server's default, so that an operator may change it.
+    // The field is left to the default of the API server, so that an operator may change it.
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("managementPolicies");
     }
@@ -78,7 +77,7 @@ fn spec(
     home: Option<PoolHome>,
 ) -> SpotPoolSpec {
     let security_group_ids = non_empty(&resolved.network.security_group_ids);
-    // The CRD refuses both together: a group of somebody else is not opened.
+    // The CRD refuses both together: the provider does not open groups of other owners.
     let ssh = security_group_ids.is_none().then(|| PoolSsh {
         allowed_cidrs: resolved.ssh_cidrs.clone(),
     });
@@ -117,8 +116,8 @@ fn spec(
     }
 }
 
-/// Tells a desired pool when its run ends, so that the provider ends it on time, also
-/// where nothing calls this function by then.
+/// Sets the end of the run in a desired pool, so that the provider ends it in time even if
+/// Crossplane does not call this function before.
 pub fn end(pool: &mut Value, at: Option<Timestamp>) {
     let Some(parameters) = for_provider(pool) else {
         return;
@@ -129,7 +128,7 @@ pub fn end(pool: &mut Value, at: Option<Timestamp>) {
     };
 }
 
-/// A desired pool that is to have no instance.
+/// Changes a desired pool so that it has no instances.
 pub fn without_instances(mut pool: Value) -> Value {
     if let Some(parameters) = for_provider(&mut pool) {
         let none = json!({"minimum": 0, "maximum": 0, "idle": 0});
@@ -138,8 +137,8 @@ pub fn without_instances(mut pool: Value) -> Value {
     pool
 }
 
-/// The fields of a pool that is kept stay as observed, also those that this version does not
-/// know: so they are edited, not written anew.
+/// The parameters of a pool. They are edited in place, so that a kept pool keeps all observed
+/// fields, including fields that this version does not know.
 fn for_provider(pool: &mut Value) -> Option<&mut Map<String, Value>> {
     pool.pointer_mut("/spec/forProvider")?.as_object_mut()
 }

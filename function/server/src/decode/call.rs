@@ -1,6 +1,7 @@
-//! A call as it arrives: what is decided from, and what is passed on.
+//! Reads a call of Crossplane: the request for the decision, and the parts that the response
+//! repeats.
 //!
-//! Numbers of fields are those of Crossplane's `run_function.proto`.
+//! The field numbers are those of Crossplane's `run_function.proto`.
 
 use std::collections::BTreeMap;
 
@@ -14,37 +15,37 @@ use serde_json::Value;
 use crate::decode::json;
 use crate::decode::protobuf::{self, Content, Fields, Malformed, once};
 
-/// A request of Crossplane's, taken apart. What is passed on is read by prost.
+/// A decoded call. prost reads the parts that the response repeats.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Call {
-    /// With the tag, which the response repeats.
+    /// The metadata. The response repeats the tag.
     pub meta: Option<RequestMeta>,
-    /// What earlier steps of the pipeline desire.
+    /// The desired state of earlier steps of the pipeline.
     pub desired: Option<State>,
-    /// What the pipeline's steps tell each other.
+    /// The context that the steps of the pipeline share.
     pub context: Option<Struct>,
-    /// What is decided from.
+    /// The request for the decision.
     pub request: Request,
 }
 
 impl Call {
-    /// Reads an encoded `RunFunctionRequest`, with the composed resources of the
-    /// composite's kind. Unknown fields change nothing.
+    /// Reads an encoded `RunFunctionRequest`. Only the composed resources of the composite's kind
+    /// are read. Unknown fields are ignored.
     ///
     /// # Errors
     ///
-    /// It is none, or its objects nest too deep; prost's words say where.
+    /// The bytes are not a request, or objects nest too deep. The text of prost names the place.
     pub fn read(encoded: &[u8], kinds: Kinds) -> Result<Self, String> {
         if let Ok(call) = Self::read_once(encoded, kinds) {
             return Ok(call);
         }
-        // A message may come in parts, which a reader merges: prost does.
+        // A message may come in parts, which a reader must merge. prost does that.
         let merged = RunFunctionRequest::decode(encoded).map_err(|e| e.to_string())?;
         Self::read_once(&merged.encode_to_vec(), kinds)
             .map_err(|_| "an object cannot be read".to_owned())
     }
 
-    /// Reads a request of which each field comes once.
+    /// Reads a request in which each field occurs at most once.
     fn read_once(encoded: &[u8], kinds: Kinds) -> Result<Self, Malformed> {
         let mut sent = Sent::default();
         let mut fields = Fields::of(encoded);
@@ -64,7 +65,7 @@ impl Call {
     }
 }
 
-/// The fields of a request, each still encoded.
+/// The fields of a request, still encoded.
 #[derive(Default)]
 struct Sent<'a> {
     meta: Option<&'a [u8]>,
@@ -104,8 +105,8 @@ impl Sent<'_> {
     }
 }
 
-/// A `State` of observed resources. Which of them are read depends on the composite, and
-/// the composite may come last.
+/// The observed state. The kind of the composite decides which resources are read, and the
+/// composite may come after them.
 #[derive(Default)]
 struct Observed<'a> {
     composite: Option<Value>,
@@ -131,7 +132,7 @@ impl<'a> Observed<'a> {
         })
     }
 
-    /// The composed resources of the composite's kind, by their names.
+    /// The composed resources of the composite's kind, by composition resource name.
     fn resources_of(&self, kind: Option<&dyn Kind>) -> Result<BTreeMap<String, Value>, Malformed> {
         let mut found = BTreeMap::new();
         for entry in &self.resources {
@@ -146,7 +147,7 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// The object of a `Resource`.
+/// The object in a `Resource`.
 fn object(resource: &[u8]) -> Result<Option<Value>, Malformed> {
     let mut object = None;
     let mut fields = Fields::of(resource);
@@ -160,7 +161,7 @@ fn object(resource: &[u8]) -> Result<Option<Value>, Malformed> {
     object.map(json::object).transpose()
 }
 
-/// The objects of `Resources`.
+/// The objects in `Resources`.
 fn items(resources: &[u8]) -> Result<Vec<Value>, Malformed> {
     let mut items = Vec::new();
     let mut fields = Fields::of(resources);
@@ -178,8 +179,8 @@ fn decode<T: Message + Default>(encoded: &[u8]) -> Result<T, Malformed> {
     T::decode(encoded).map_err(|_| Malformed)
 }
 
-/// Whether earlier steps desire resources of their own, or have said themselves
-/// whether the XR is ready.
+/// Whether earlier steps of the pipeline have desired resources or have set the readiness of the
+/// composite.
 fn decides_readiness(desired: &State, kind: Option<&dyn Kind>) -> bool {
     let said = desired.composite.as_ref().map(Resource::ready);
     let is_own = |name: &String| kind.is_some_and(|kind| kind.owns(name));

@@ -1,30 +1,30 @@
-//! JSON as protobuf carries it, read into a tree at once.
+//! Reads protobuf's encoding of JSON directly into a JSON tree.
 //!
-//! Of an object's metadata some fields are passed over: they are the larger part
-//! of most objects, and no decision depends on them.
+//! Some fields of an object's metadata are skipped: they are the largest part of most objects, and
+//! no decision depends on them.
 
 use serde_json::{Map, Number, Value};
 
 use crate::decode::protobuf::{self, Content, Fields, Malformed, once};
 
-/// How deep objects and lists may nest, in prost's levels: it counts every message
-/// and every map's entry, and reads 100 of them. Six are around an object and its
-/// innermost value.
+/// The deepest nesting of objects and lists, in prost's levels. prost counts every message and
+/// every entry of a map, and reads 100 levels. Six levels are around an object and its innermost
+/// value.
 const LEVELS: u32 = 94;
-/// A value, its object and a field of that.
+/// The levels of an object: the value, the object, and an entry of the object.
 const OBJECT: u32 = 3;
-/// A value and its list.
+/// The levels of a list: the value and the list.
 const LIST: u32 = 2;
-/// Up to here, every whole number has a double of its own.
+/// Up to this number, a double represents every integer exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
-/// What Kubernetes keeps in metadata for itself.
+/// The metadata fields that are skipped. Only Kubernetes itself needs them.
 const UNREAD: [&str; 3] = ["managedFields", "ownerReferences", "finalizers"];
 
-/// Reads a `google.protobuf.Struct`, but for what of its metadata nobody needs.
+/// Reads a `google.protobuf.Struct` without the skipped metadata fields.
 ///
 /// # Errors
 ///
-/// The message is none, or it nests too deep.
+/// The bytes are not such a message, or it nests too deep.
 pub fn object(message: &[u8]) -> Result<Value, Malformed> {
     fields(message, |key, bytes| match key {
         "metadata" => metadata(bytes),
@@ -83,7 +83,7 @@ fn value(message: &[u8], levels: u32) -> Result<Value, Malformed> {
     })
 }
 
-/// What a `Value` holds.
+/// Reads the kind of a `Value` and its content.
 fn kind(message: &[u8]) -> Result<Option<(u64, Content<'_>)>, Malformed> {
     let mut kind = None;
     let mut fields = Fields::of(message);
@@ -95,7 +95,7 @@ fn kind(message: &[u8]) -> Result<Option<(u64, Content<'_>)>, Malformed> {
     Ok(kind)
 }
 
-/// The next message under field 1: a map's entry, a list's item.
+/// Reads the next message in field 1: an entry of a map or an item of a list.
 fn message_in<'a>(fields: &mut Fields<'a>) -> Result<Option<&'a [u8]>, Malformed> {
     while let Some(field) = fields.next_field()? {
         match field {
@@ -107,8 +107,8 @@ fn message_in<'a>(fields: &mut Fields<'a>) -> Result<Option<&'a [u8]>, Malformed
     Ok(None)
 }
 
-/// Doubles are all that protobuf's JSON has; whole ones are integers again. A
-/// number that JSON does not know becomes null.
+/// Converts a double, the only number type in protobuf's JSON. A whole number becomes an integer.
+/// NaN and infinity, which JSON does not have, become null.
 fn number(double: f64) -> Value {
     if double.fract() == 0.0 && double.abs() <= EXACT {
         #[allow(clippy::cast_possible_truncation, reason = "the fraction is zero")]

@@ -1,4 +1,4 @@
-//! Requests, from their bytes.
+//! Decodes requests.
 
 pub mod call;
 mod json;

@@ -1,33 +1,33 @@
-//! Protobuf messages, read field by field where they lie.
+//! Reads protobuf messages field by field, without copies.
 //!
-//! Reading into the SDK's types builds a hash map per JSON object and a text per
-//! field, thousands for one request, and reading JSON out of them copies them: it
-//! took most of a call's time. A decision looks at a hundred fields.
+//! The SDK's types need a hash map for each JSON object and a string for each field, thousands for
+//! one request. To read JSON from them copies them again. This took most of the time of a call,
+//! although a decision reads only about a hundred fields.
 
-/// Bytes that are no message, or one in which a field comes twice, which protobuf merges:
-/// that is left to prost.
+/// The bytes are not a message, or a field that must occur once occurs twice. protobuf merges such
+/// fields, which is left to prost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// A field's content.
+/// The content of a field.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
-    /// A number, a truth value, an enum.
+    /// An integer, a boolean or an enum.
     Varint(u64),
     /// A double.
     Double(f64),
-    /// A text, a message, bytes.
+    /// A string, a message or bytes.
     Bytes(&'a [u8]),
-    /// 32 bits or a group: no field of the protocol.
+    /// A 32-bit value or a group. The protocol has no such fields.
     Other,
 }
 
-/// The largest number of a field, by protobuf's encoding.
+/// The largest field number in protobuf's encoding.
 const LARGEST: u64 = (1 << 29) - 1;
-/// How deep groups may nest, as in prost.
+/// The deepest nesting of groups, as in prost.
 const GROUPS: u32 = 100;
 
-/// The fields of a message that have not been read yet.
+/// The remaining fields of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a>(&'a [u8]);
 
@@ -37,11 +37,11 @@ impl<'a> Fields<'a> {
         Self(message)
     }
 
-    /// The next field: its number and content.
+    /// Reads the number and the content of the next field; none at the end of the message.
     ///
     /// # Errors
     ///
-    /// What follows is no field.
+    /// The next bytes are not a field.
     #[inline]
     pub fn next_field(&mut self) -> Result<Option<(u64, Content<'a>)>, Malformed> {
         if self.0.is_empty() {
@@ -51,7 +51,7 @@ impl<'a> Fields<'a> {
         Ok(Some((number, self.content(number, kind, GROUPS)?)))
     }
 
-    /// The content of a field, of which groups may nest so many levels more.
+    /// Reads the content of a field. Groups may nest `levels` deeper.
     #[inline]
     fn content(&mut self, number: u64, kind: u64, levels: u32) -> Result<Content<'a>, Malformed> {
         Ok(match kind {
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// A field's number and wire type.
+    /// Reads the number and the wire type of a field.
     #[inline]
     fn key(&mut self) -> Result<(u64, u64), Malformed> {
         let key = self.varint()?;
@@ -86,7 +86,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Passes over a group, which ends with its own number.
+    /// Skips a group. It ends with an end tag of the same number.
     fn skip_group(&mut self, group: u64, levels: u32) -> Result<(), Malformed> {
         let inner = levels.checked_sub(1).ok_or(Malformed)?;
         loop {
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
         for (n, byte) in self.0.iter().enumerate().take(10) {
             value |= u64::from(byte & 0x7f) << (7 * n);
             if n == 9 && *byte > 1 {
-                // More than 64 bits.
+                // The number has more than 64 bits.
                 return Err(Malformed);
             }
             if *byte < 0x80 {
@@ -126,11 +126,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// An entry of a map whose keys are texts: its key and its value's message.
+/// Reads an entry of a map with string keys: its key, and the bytes of its value.
 ///
 /// # Errors
 ///
-/// The message is no such entry.
+/// The message is not such an entry.
 #[inline]
 pub fn entry(message: &[u8]) -> Result<(&str, &[u8]), Malformed> {
     let (mut key, mut value) = (None, None);
@@ -146,21 +146,21 @@ pub fn entry(message: &[u8]) -> Result<(&str, &[u8]), Malformed> {
     Ok((key.unwrap_or_default(), value.unwrap_or_default()))
 }
 
-/// A text.
+/// Reads a string.
 ///
 /// # Errors
 ///
-/// It is not UTF-8.
+/// The bytes are not UTF-8.
 #[inline]
 pub fn text(bytes: &[u8]) -> Result<&str, Malformed> {
     std::str::from_utf8(bytes).map_err(|_| Malformed)
 }
 
-/// Notes a field that may come once.
+/// Stores a field that may occur only once.
 ///
 /// # Errors
 ///
-/// It came before.
+/// The field has occurred before.
 #[inline]
 pub fn once<T>(field: &mut Option<T>, value: T) -> Result<(), Malformed> {
     match field.replace(value) {

@@ -1,4 +1,4 @@
-//! Responses, into their bytes.
+//! Encodes responses.
 
 pub mod protobuf;
 pub mod response;

@@ -1,14 +1,13 @@
-//! Responses as bytes, always the same for the same response.
+//! Encodes responses. The same response always gives the same bytes.
 //!
-//! prost writes maps in the order in which `HashMap` keeps them, which differs
-//! from call to call. Here their keys are sorted, as Go's deterministic
-//! serialization does it. Nothing else differs from what prost writes.
+//! prost writes maps in the order of `HashMap`, which differs from call to call. This encoder sorts
+//! their keys, as Go's deterministic serialization does. Otherwise its output equals that of prost.
 //!
-//! A message is written from its end to its start: its length is known when
-//! its head is written, so nothing is measured beforehand, level by level.
+//! A message is written from its end to its start. Its length is therefore known when its head is
+//! written, and no pass is needed to measure it.
 //!
-//! Each function takes its message apart completely. A field that a later
-//! protocol adds does not compile until it is written as well.
+//! Each function destructures its message completely. If a later version of the protocol adds a
+//! field, the code does not compile until it writes the field.
 
 use std::collections::HashMap;
 
@@ -20,7 +19,7 @@ use function_sdk_rust::proto::v1::{
 use pbjson_types::value::Kind;
 use pbjson_types::{Duration, ListValue, Struct, Value};
 
-/// Writes a response.
+/// Encodes a response.
 pub fn encode(response: &RunFunctionResponse) -> impl AsRef<[u8]> + use<> {
     let mut writer = Writer::with_capacity(8 * 1024);
     write_response(&mut writer, response);
@@ -171,7 +170,7 @@ fn write_value(w: &mut Writer, value: &Value) {
     }
 }
 
-/// Wire types of protobuf's encoding.
+/// The wire types of protobuf's encoding.
 #[derive(Clone, Copy)]
 enum Wire {
     Varint = 0,
@@ -179,7 +178,7 @@ enum Wire {
     LengthDelimited = 2,
 }
 
-/// Bytes that are written from the end: `bytes[start..]` is what there is.
+/// A buffer that is written from its end: `bytes[start..]` is already written.
 struct Writer {
     bytes: Vec<u8>,
     start: usize,
@@ -246,13 +245,13 @@ impl Writer {
         self.key(field, Wire::SixtyFourBit);
     }
 
-    /// A negative number takes ten bytes, as protobuf wants it.
+    /// A signed number. protobuf requires ten bytes for a negative one.
     fn signed(&mut self, field: u32, value: i64) {
         self.varint(value.cast_unsigned());
         self.key(field, Wire::Varint);
     }
 
-    /// A field without presence: zero is not written.
+    /// A number without field presence: zero is not written.
     fn number(&mut self, field: u32, value: i64) {
         if value != 0 {
             self.signed(field, value);
@@ -265,7 +264,7 @@ impl Writer {
         }
     }
 
-    /// A field without presence: the empty text is not written.
+    /// A string without field presence: an empty string is not written.
     fn text(&mut self, field: u32, text: &str) {
         if !text.is_empty() {
             self.bytes(field, text.as_bytes());
@@ -297,9 +296,9 @@ impl Writer {
         }
     }
 
-    /// A map: its entries in the order of their keys, each a message of the key
-    /// (1) and the value (2), which `write` writes. Both are written even when
-    /// they are empty, as every implementation but prost does.
+    /// A map with its entries in the order of their keys. Each entry is a message with the key (1)
+    /// and the value (2), which `write` writes. Both are written even if they are empty, as in
+    /// every implementation except prost.
     fn map<T>(&mut self, field: u32, entries: &HashMap<String, T>, write: impl Fn(&mut Self, &T)) {
         let mut entries: Vec<_> = entries.iter().collect();
         entries.sort_unstable_by_key(|(key, _)| *key);

@@ -59,7 +59,7 @@ fn a_response_arrives_as_it_was_answered() {
 
 #[test]
 fn the_same_response_gives_the_same_bytes() {
-    // Every parse fills maps in an order of its own.
+    // Each call creates new maps, whose order differs.
     let first = encoded(&everything());
     for _ in 0..20 {
         assert_eq!(encoded(&everything()), first);

@@ -1,4 +1,4 @@
-//! The protocol's response from a decision.
+//! Converts a decision into the protocol's response.
 
 use function_runtime::desired::Desired;
 use function_runtime::requirement::{Requirement, Selector};
@@ -12,14 +12,13 @@ use serde_json::{Map, Value};
 
 use crate::decode::call::Call;
 
-/// The longest message, in characters. Values that people wrote and what providers
-/// say may be as long as etcd allows, and each message goes into several places.
+/// The longest message in characters. Values in claims and messages of providers may be as long as
+/// etcd allows, and each message is written to several places.
 const LONGEST: usize = 4096;
-/// Crossplane's label of a composite with its claim's namespace.
+/// Crossplane's label on a composite with the namespace of its claim.
 const CLAIM_NAMESPACE: &str = "crossplane.io/claim-namespace";
 
-/// The protocol's response: everything that earlier steps left in the
-/// request, and this decision.
+/// The protocol's response: the desired state and the context of earlier steps, and this decision.
 pub fn response(decision: Response, call: Call) -> RunFunctionResponse {
     let request = RunFunctionRequest {
         meta: call.meta,
@@ -55,7 +54,7 @@ fn add_desired(rsp: &mut RunFunctionResponse, desired: Desired) {
     }
     let composite = sdk::desired_composite(rsp);
     let fields = &mut composite.resource.get_or_insert_default().fields;
-    // Other steps may own other fields of the same status.
+    // Other steps may own other fields of the status.
     let mut status = match fields.remove("status").map(|status| pb_to_json(&status)) {
         Some(Value::Object(status)) => status,
         _ => Map::new(),
@@ -121,7 +120,7 @@ fn add_event(rsp: &mut RunFunctionResponse, event: Event) {
     result.target = Some(Target::CompositeAndClaim as i32);
 }
 
-/// A message without what is beyond the longest.
+/// A message that is cut off after [`LONGEST`] characters.
 fn bounded(mut message: String) -> String {
     if let Some((end, _)) = message.char_indices().nth(LONGEST) {
         message.truncate(end);
@@ -139,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_as_long_as_etcd_takes_does_not_fill_the_claim() {
+    fn a_long_message_is_cut_off() {
         let message = bounded("ä".repeat(LONGEST + 1));
         assert_eq!(message, "ä".repeat(LONGEST) + "…");
         assert_eq!(bounded("ä".repeat(LONGEST)), "ä".repeat(LONGEST));

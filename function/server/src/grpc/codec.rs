@@ -1,8 +1,8 @@
-//! Requests and responses on the wire.
+//! Reads requests and writes responses of gRPC.
 //!
-//! A request that cannot be read is no gRPC error here: Crossplane would report
-//! a broken function, and nobody would learn which object is at fault. Its tag
-//! can be read all the same, so it gets a fatal result.
+//! A request that cannot be read gets a fatal result and no gRPC error. For a gRPC error Crossplane
+//! would report a broken function, and users would not learn which object is wrong. The tag of such
+//! a request can still be read, so the response can repeat it.
 
 use function_runtime::kind::Kinds;
 use function_sdk_rust::proto::v1::{RequestMeta, RunFunctionRequest, RunFunctionResponse};
@@ -15,19 +15,20 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use crate::decode::call::Call;
 use crate::encode::protobuf::encode;
 
-/// Reads requests and writes responses.
+/// The codec of the service.
 #[derive(Clone, Copy)]
 pub struct Protocol {
-    /// A request is read by its composite's kind.
+    /// The kinds that the function serves. The composite's kind decides which composed resources
+    /// are read.
     pub kinds: Kinds,
 }
 
-/// What arrived.
+/// A received message.
 #[derive(Debug)]
 pub enum Received {
     /// A request.
     Request(Box<Call>),
-    /// A message of which only the head could be read.
+    /// A request of which only the metadata could be read.
     Unreadable(Unreadable),
 }
 
@@ -39,7 +40,7 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// The fatal result, with the request's tag.
+    /// The response with a fatal result and the request's tag.
     pub fn answer(self) -> RunFunctionResponse {
         let head = RunFunctionRequest {
             meta: self.meta,
@@ -87,7 +88,7 @@ impl Decoder for Protocol {
             Ok(call) => return Ok(Some(Received::Request(Box::new(call)))),
             Err(error) => error,
         };
-        // What is no request in any part is not Crossplane's.
+        // A message of which no part can be read is not from Crossplane.
         let head = Head::decode(message).map_err(|_| Status::internal(error.clone()))?;
         Ok(Some(Received::Unreadable(Unreadable {
             meta: head.meta,
@@ -96,15 +97,15 @@ impl Decoder for Protocol {
     }
 }
 
-/// The first field of a request; prost passes over all others.
+/// The first field of a request. prost skips all other fields.
 #[derive(Clone, PartialEq, Message)]
 struct Head {
     #[prost(message, optional, tag = "1")]
     meta: Option<RequestMeta>,
 }
 
-/// prost names every level from the problem outwards, as `Message.field: `. The
-/// last two say whose object it is.
+/// The message for a request that cannot be read. prost names every level from the problem
+/// outwards, as `Message.field: `. The last two levels show to whom the object belongs.
 fn explanation(error: &str) -> String {
     let mut what = error
         .strip_prefix("failed to decode Protobuf message: ")
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_that_nests_too_deep_is_told_from_a_broken_one() {
+    fn a_request_that_nests_too_deep_gets_its_own_message() {
         let error = "failed to decode Protobuf message: Value.kind: Struct.fields: \
                      State.resources: RunFunctionRequest.desired: ";
         let deep = explanation(&format!("{error}recursion limit reached"));

@@ -1,4 +1,4 @@
-//! What reflection shows: the protocol in both versions, and health.
+//! The descriptors for gRPC reflection: both versions of the protocol, and health.
 
 use function_sdk_rust::proto::FILE_DESCRIPTOR_SET;
 use prost::Message;
@@ -8,11 +8,11 @@ use tonic_reflection::server::{Builder, Error};
 const V1: &str = "apiextensions.fn.proto.v1";
 const V1BETA1: &str = "apiextensions.fn.proto.v1beta1";
 
-/// A reflection service that knows everything the server serves.
+/// A reflection service for all services of the server.
 ///
 /// # Errors
 ///
-/// When the SDK's descriptors cannot be read.
+/// The SDK's descriptors cannot be read.
 pub fn reflection() -> Result<Builder<'static>, Error> {
     Ok(Builder::configure()
         .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -20,8 +20,8 @@ pub fn reflection() -> Result<Builder<'static>, Error> {
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET))
 }
 
-/// The descriptors of v1beta1: those of v1 under the other package, as
-/// Crossplane makes its v1beta1 from its v1.
+/// The descriptors of v1beta1. They are those of v1 with another package name: Crossplane generates
+/// v1beta1 from v1 in the same way.
 fn v1beta1() -> Result<FileDescriptorSet, Error> {
     let known = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).map_err(Error::DecodeError)?;
     let protocol = known.file.into_iter().filter(|file| file.package() == V1);
@@ -57,7 +57,7 @@ fn move_message(message: &mut DescriptorProto) {
     message.nested_type.iter_mut().for_each(move_message);
 }
 
-/// Types are named in full, with a leading dot.
+/// Moves a type name to the other package. Type names are full names with a leading dot.
 fn move_type(name: &mut Option<String>) {
     if let Some(name) = name
         && let Some(local) = name

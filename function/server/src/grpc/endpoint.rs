@@ -1,7 +1,7 @@
-//! `FunctionRunnerService` in both of its versions.
+//! `FunctionRunnerService` in both versions of the protocol.
 //!
-//! They differ in the package's name alone: Crossplane generates v1beta1 from
-//! v1, for functions and Crossplanes older than 1.17.
+//! The versions differ only in the name of the package: Crossplane generates v1beta1 from v1.
+//! Crossplane and functions before 1.17 use v1beta1.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -23,9 +23,9 @@ use crate::grpc::codec::{Protocol, Received};
 
 /// A version of the protocol.
 pub trait Package: Send + Sync + 'static {
-    /// The service's full name.
+    /// The full name of the service.
     const SERVICE: &'static str;
-    /// The method's path.
+    /// The path of the method.
     const RUN_FUNCTION: &'static str;
 }
 
@@ -49,21 +49,21 @@ impl Package for V1Beta1 {
         "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction";
 }
 
-/// A composition function.
+/// The function to serve.
 #[derive(Clone, Copy)]
 pub struct Function {
-    /// Every kind that it serves.
+    /// The kinds that the function serves.
     pub kinds: Kinds,
-    /// As of when it decides; the clock's time for none.
+    /// The time of each decision; none for the current time.
     pub now: Option<Timestamp>,
-    /// Is shown every decision, and waits for nothing.
+    /// A callback for each decision. It must not block.
     pub observe: Observe,
 }
 
-/// Looks at a request and its decision.
+/// A callback that gets a request and its decision.
 pub type Observe = &'static (dyn Fn(&request::Request, &response::Response) + Send + Sync);
 
-/// A function, served in one version of the protocol.
+/// The service for one version of the protocol.
 pub struct Endpoint<P> {
     function: Function,
     limit: usize,
@@ -71,7 +71,7 @@ pub struct Endpoint<P> {
 }
 
 impl<P> Endpoint<P> {
-    /// Serves the function. `limit`: the largest request, in bytes.
+    /// Creates the service. `limit` is the size of the largest request in bytes.
     pub fn new(function: Function, limit: usize) -> Self {
         Self {
             function,
@@ -143,13 +143,13 @@ impl UnaryService<Received> for Called {
     }
 }
 
-/// tonic's reader has this code for nothing else.
+/// tonic uses this code only if a message exceeds the size limit.
 fn is_too_large(response: &http::Response<Body>) -> bool {
     Status::from_header_map(response.headers())
         .is_some_and(|status| status.code() == Code::OutOfRange)
 }
 
-/// As Go's servers answer, with the way out.
+/// The error of Go's gRPC servers for this case, with the way to raise the limit.
 fn too_large(limit: usize) -> Status {
     Status::resource_exhausted(format!(
         "the request is larger than {limit} bytes; raise the function's --max-recv-message-size \

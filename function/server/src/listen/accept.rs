@@ -1,5 +1,5 @@
-//! Accepts connections. Handshakes go on beside each other, so that a client
-//! that is slow or has the wrong certificate delays nobody.
+//! Accepts connections. Handshakes run concurrently, so a slow client or one with a wrong
+//! certificate does not delay other clients.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,13 +17,13 @@ use tracing::{debug, warn};
 use crate::listen::address::Listener;
 use crate::listen::connection::Connection;
 
-/// How long a client may take to prove who it is.
+/// Longest time for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// How many connections may wait for the server to take them.
+/// The largest number of accepted connections that wait for the server.
 const WAITING: usize = 64;
 
-/// Connections that are ready for HTTP/2. Dropping the stream closes the
-/// listener and gives up the handshakes that are going on.
+/// The connections that are ready for HTTP/2. When the stream is dropped, the listener is closed
+/// and running handshakes are cancelled.
 pub fn connections(
     listener: Listener,
     certificates: Option<watch::Receiver<Arc<ServerConfig>>>,
@@ -45,7 +45,7 @@ async fn accept(
 ) {
     loop {
         let (stream, peer) = listener.accept().await;
-        // Responses are written whole; waiting to fill a packet only delays them.
+        // Responses are written at once, so Nagle's algorithm would only delay them.
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%error, %peer, "the connection ended before it began");
             continue;
@@ -62,7 +62,7 @@ async fn accept(
             tokio::select! {
                 shaken = handshake(acceptor, stream, peer) => {
                     if let Some(connection) = shaken {
-                        // It fails when the server has stopped: the connection ends.
+                        // Sending fails when the server has stopped. The connection is then closed.
                         let _ = ready.send(connection).await;
                     }
                 }
@@ -94,7 +94,7 @@ async fn handshake(
     }
 }
 
-/// Probes of an open port connect and leave.
+/// Whether the client has closed the connection. Probes of an open port do that.
 fn is_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! Addresses to listen at, written as for Go's `net.Listen`.
+//! Addresses to listen on, written as for Go's `net.Listen`.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,25 +10,24 @@ use tracing::warn;
 use crate::arguments::Network;
 use crate::error::Error;
 
-/// How many connections may wait to be accepted, as Go lets the kernel choose.
+/// The largest number of connections that wait to be accepted. Go leaves this to the kernel.
 const BACKLOG: i32 = 1024;
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
-    /// Where, with the port that the system chose for port 0.
+    /// The address. For port 0 it has the port that the system chose.
     pub address: SocketAddr,
     socket: TcpListener,
 }
 
 impl Listener {
-    /// Listens at an address. `[::]` takes IPv4 as well, whatever the system's
-    /// default for that; without IPv6 in the kernel it means all of IPv4.
+    /// Listens on an address. `[::]` also accepts IPv4, independent of the system's default. If the
+    /// kernel has no IPv6, `[::]` means all IPv4 addresses.
     ///
     /// # Errors
     ///
-    /// [`Error::Address`] when the text is no address, [`Error::Listen`] when
-    /// the system refuses.
+    /// [`Error::Address`] if the text is not an address. [`Error::Listen`] if the system refuses.
     pub fn bind(flag: &'static str, text: &str, network: Network) -> Result<Self, Error> {
         let wanted = parse(text, network).map_err(|problem| Error::Address {
             flag,
@@ -46,15 +45,14 @@ impl Listener {
         Ok(Self { address, socket })
     }
 
-    /// The next connection. Waits out what passes by itself, such as too many
-    /// open files.
+    /// Accepts the next connection. It retries after errors that pass, such as too many open files.
     pub async fn accept(&self) -> (TcpStream, SocketAddr) {
         loop {
             match self.socket.accept().await {
                 Ok(accepted) => return accepted,
                 Err(error) => {
                     warn!(%error, address = %self.address, "cannot accept a connection");
-                    // Nothing tells when a file descriptor is free again.
+                    // The system does not report when a file descriptor becomes free.
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 }
             }
@@ -86,8 +84,8 @@ fn parse(text: &str, network: Network) -> Result<SocketAddr, &'static str> {
     }
 }
 
-/// Binds, and where the system has no IPv6, binds to all of IPv4 instead of all
-/// of both. A port that is taken or forbidden is so in IPv4 as well.
+/// Binds to an address. If the system has no IPv6, `[::]` is replaced with all IPv4 addresses. A
+/// port that is in use or forbidden is so in IPv4 too, so there is no second attempt.
 fn with_fallback<S>(
     wanted: SocketAddr,
     network: Network,
@@ -119,7 +117,7 @@ fn bind(address: SocketAddr, network: Network) -> io::Result<Socket> {
     if address.is_ipv6() {
         socket.set_only_v6(network == Network::Tcp6)?;
     }
-    // A restarted function is not kept out by connections of its predecessor.
+    // Connections of the previous process must not prevent a restart.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -146,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_said() {
+    fn an_invalid_address_is_refused_with_its_problem() {
         assert_eq!(parsed("9443", Network::Tcp), "it is no address");
         assert_eq!(
             parsed(":grpc", Network::Tcp),
@@ -174,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_node_without_ipv6_is_served_in_ipv4() {
-        // EAFNOSUPPORT has no kind of its own.
+        // There is no `ErrorKind` for `EAFNOSUPPORT`.
         let missing = io::Error::from_raw_os_error(97).kind();
         let tried = attempts("[::]:9443", Network::Tcp, missing);
         assert_eq!(tried, ["[::]:9443", "0.0.0.0:9443", "bound"]);
@@ -185,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_in_use_is_not_half_taken() {
+    fn a_port_in_use_is_not_replaced_with_ipv4() {
         let tried = attempts("[::]:9443", Network::Tcp, io::ErrorKind::AddrInUse);
         assert_eq!(tried, ["[::]:9443", "failed"]);
     }

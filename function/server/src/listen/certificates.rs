@@ -1,9 +1,8 @@
-//! The certificates of mTLS, read again whenever Crossplane renews them.
+//! Reads the certificates for mTLS, and reads them again when Crossplane renews them.
 //!
-//! A set of files becomes one `ServerConfig`, which new connections take as
-//! they come: certificate, key and client authority change together, and no
-//! session that an old authority vouched for can be resumed. Connections that
-//! are open keep what they have.
+//! One set of files becomes one `ServerConfig`. New connections use the newest one, so certificate,
+//! key and client authority change together, and a client cannot resume a session that an old
+//! authority allowed. Open connections keep their configuration.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,38 +23,38 @@ const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 const AUTHORITY: &str = "ca.crt";
 
-/// How often the files are looked at: three small reads from memory. The
-/// kubelet itself brings a changed Secret within about a minute.
+/// Time between two reads of the files: three small reads from memory. kubelet itself updates a
+/// changed Secret within about a minute.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Why the certificates cannot be used. Each names the file.
+/// Why the certificates cannot be used. Each message names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file is missing or forbidden.
+    /// A file is missing or cannot be read.
     #[error(
         "cannot read {file}: {source}; --tls-certs-dir (TLS_SERVER_CERTS_DIR) names the folder \
          where the function's TLS Secret is mounted, with tls.crt, tls.key and ca.crt"
     )]
     Unreadable {
-        /// Which.
+        /// The path of the file.
         file: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file holds something else.
+    /// A file does not hold what it should.
     #[error(
         "cannot use {file}: {problem}; delete the function's TLS Secret, and Crossplane writes it \
          anew"
     )]
     Unusable {
-        /// Which.
+        /// The path of the file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the file.
         problem: String,
     },
 }
 
-/// The certificates in a folder, and the configuration made of them.
+/// The certificates in a folder, and their configuration.
 #[derive(Debug)]
 pub struct Certificates {
     folder: PathBuf,
@@ -68,7 +67,7 @@ impl Certificates {
     ///
     /// # Errors
     ///
-    /// When one is missing or broken, or when key and certificate do not match.
+    /// A file is missing or broken, or key and certificate do not match.
     pub fn read(folder: &Path) -> Result<Self, Error> {
         let used = Files {
             certificate: read(folder, CERTIFICATE)?,
@@ -83,16 +82,16 @@ impl Certificates {
         })
     }
 
-    /// Where the configuration of the newest usable files is.
+    /// A receiver for the configuration of the newest usable files.
     pub fn newest(&self) -> watch::Receiver<Arc<ServerConfig>> {
         self.newest.subscribe()
     }
 
-    /// Reads the files again and again. What cannot be used is logged, once,
-    /// and the last usable set stays.
+    /// Reads the files for ever. Files that cannot be used are logged once, and the last usable set
+    /// stays in use.
     ///
-    /// Files are used when two looks in a row found the same: a look may fall
-    /// between two of three writes.
+    /// A change takes effect when two reads in a row found the same files, because a read may fall
+    /// between the writes of two files.
     pub async fn follow(mut self) {
         let mut seen = Ok(self.used.clone());
         let mut settled = true;
@@ -109,7 +108,7 @@ impl Certificates {
         }
     }
 
-    /// The files, or what is said about them.
+    /// The files, or the text of the error.
     async fn look(&self) -> Result<Files, String> {
         let read = async |name: &str| {
             let file = self.folder.join(name);
@@ -142,7 +141,7 @@ impl Certificates {
     }
 }
 
-/// What the files contain. Not to be printed: one is a key.
+/// The contents of the files. They must not be printed, because one is a private key.
 #[derive(Clone, PartialEq, Eq)]
 struct Files {
     certificate: Vec<u8>,
@@ -157,8 +156,8 @@ impl std::fmt::Debug for Files {
 }
 
 impl Files {
-    /// TLS 1.2 or later, HTTP/2, and no client without a certificate of the
-    /// authority.
+    /// The TLS configuration: TLS 1.2 or later, HTTP/2, and client certificates of the authority
+    /// are required.
     fn configuration(&self, folder: &Path) -> Result<ServerConfig, Error> {
         let unusable = |file: &str, problem: &dyn ToString| Error::Unusable {
             file: folder.join(file),
@@ -183,7 +182,7 @@ impl Files {
         Ok(config)
     }
 
-    /// The certificate with its key, which Crossplane writes as PKCS#1.
+    /// The certificate with its private key. Crossplane writes the key in PKCS#1 format.
     fn identity(&self, folder: &Path, provider: &CryptoProvider) -> Result<CertifiedKey, Error> {
         let unusable = |file: &str, problem: String| Error::Unusable {
             file: folder.join(file),

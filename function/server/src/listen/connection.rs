@@ -1,4 +1,4 @@
-//! A client's connection, with TLS or without.
+//! A connection of a client, with or without TLS.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,12 +9,12 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
-/// One type for both, so that the server above it is compiled once.
+/// One type for both kinds, so that the server's generic code is compiled only once.
 #[derive(Debug)]
 pub enum Connection {
-    /// As `--insecure` wants it.
+    /// A connection without TLS, for `--insecure`.
     Plain(TcpStream),
-    /// After a handshake in which the client proved who it is.
+    /// A connection with TLS. The handshake has verified the client's certificate.
     Tls(Box<TlsStream<TcpStream>>),
 }
 

@@ -1,4 +1,4 @@
-//! Connections: addresses, TLS, and who calls.
+//! Connections: addresses, TLS and clients.
 
 pub mod accept;
 pub mod address;

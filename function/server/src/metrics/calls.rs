@@ -1,8 +1,8 @@
-//! Counts of calls, with the names, labels and texts of grpc-prometheus, as
-//! Go's SDK has them: dashboards serve both.
+//! Counters of calls, with the names, labels and texts of grpc-prometheus, which Go's SDK uses. The
+//! same dashboards work for both.
 //!
-//! As there, calls of single messages are counted, and every method is there
-//! from the start, with zeros.
+//! As in grpc-prometheus, only unary calls are counted, and every method exists from the start with
+//! value 0.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,7 +18,7 @@ use tower_service::Service;
 
 use crate::grpc::endpoint::{Package, V1, V1Beta1};
 
-/// Names of gRPC's codes as Go writes them, by number.
+/// The names of gRPC's status codes in Go, by number.
 const CODES: [&str; 17] = [
     "OK",
     "Canceled",
@@ -38,7 +38,7 @@ const CODES: [&str; 17] = [
     "DataLoss",
     "Unauthenticated",
 ];
-/// How the names of counters begin.
+/// The prefix of the counters' names.
 const COUNTED: &str = "grpc_";
 const UNARY: &str = "unary";
 const METHODS: [(&str, &str, &str); 6] = [
@@ -61,7 +61,7 @@ const METHODS: [(&str, &str, &str); 6] = [
 type Labels = Vec<(&'static str, &'static str)>;
 type Counters = Family<Labels, Counter>;
 
-/// All counters.
+/// All counters of the server.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -79,7 +79,7 @@ struct Method {
 }
 
 impl Metrics {
-    /// Counters at zero, and what the function itself measures.
+    /// Creates the counters with value 0, and registers the collectors of the function.
     pub fn new(collectors: Vec<Box<dyn Collector>>) -> Self {
         let mut registry = Registry::default();
         for collector in collectors {
@@ -131,16 +131,16 @@ impl Metrics {
         }
     }
 
-    /// The counters as `OpenMetrics` 1.0.
+    /// The metrics in the format `OpenMetrics` 1.0.
     pub fn open_metrics(&self) -> String {
         let mut text = String::new();
-        // Writing into memory does not fail.
+        // Writing into a string cannot fail.
         let _ = text::encode(&mut text, &self.registry);
         text
     }
 
-    /// The counters in Prometheus' own text format, in which a counter's name
-    /// ends in `_total` in its description as well.
+    /// The metrics in Prometheus' text format. In this format the name of a counter has the suffix
+    /// `_total` in its description too.
     pub fn prometheus_text(&self) -> String {
         let text = self.open_metrics();
         let lines = text.lines().filter(|line| *line != "# EOF").map(|line| {
@@ -167,8 +167,7 @@ impl Metrics {
     }
 }
 
-/// A call that is being answered. When it is dropped without an end, its client
-/// has gone away.
+/// A running call. If it is dropped without an end, the client has cancelled the call.
 struct Running {
     metrics: Arc<Metrics>,
     method: usize,
@@ -193,7 +192,7 @@ impl Drop for Running {
     }
 }
 
-/// Counts the calls of a service.
+/// A service whose calls are counted.
 #[derive(Clone, Debug)]
 pub struct Counted<S> {
     inner: S,
@@ -201,7 +200,7 @@ pub struct Counted<S> {
 }
 
 impl<S> Counted<S> {
-    /// Counts what `inner` answers.
+    /// Counts the calls of `inner`.
     pub fn new(inner: S, metrics: Arc<Metrics>) -> Self {
         Self { inner, metrics }
     }
@@ -226,8 +225,7 @@ where
         Box::pin(async move {
             let answer = answer.await?;
             if let Some(running) = running {
-                // An error is said in the headers; without one the answer's
-                // trailers say OK.
+                // An error status is in the headers. Without one, the trailers have the status OK.
                 let status = Status::from_header_map(answer.headers());
                 running.end(status.map_or(Code::Ok, |status| status.code()));
             }

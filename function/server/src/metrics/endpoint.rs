@@ -1,4 +1,4 @@
-//! `/metrics` over HTTP.
+//! Serves `/metrics` over HTTP.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ const OPEN_METRICS_TYPE: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 const PROMETHEUS_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-/// How long a client may take to send its request.
+/// Longest time in which a client must send its request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Answers scrapers until the process ends.
+/// Serves the metrics until the process ends.
 pub async fn serve(listener: Listener, metrics: Arc<Metrics>) {
     loop {
         let (stream, peer) = listener.accept().await;
@@ -43,8 +43,8 @@ pub async fn serve(listener: Listener, metrics: Arc<Metrics>) {
     }
 }
 
-/// `OpenMetrics` for those who ask for it, as Prometheus does; otherwise
-/// Prometheus' text format.
+/// The response to a request. Clients that accept `OpenMetrics`, such as Prometheus, get it. All
+/// others get Prometheus' text format.
 fn answer<B>(request: &Request<B>, metrics: &Metrics) -> Response<String> {
     if request.uri().path() != "/metrics" {
         let mut response = Response::new("see /metrics\n".to_owned());

@@ -1,4 +1,4 @@
-//! What the server counts, and where Prometheus reads it.
+//! The metrics of the server, and the endpoint that serves them.
 
 pub mod calls;
 pub mod endpoint;

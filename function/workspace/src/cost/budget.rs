@@ -1,5 +1,4 @@
-//! Whether the owner's budget lets a workspace run: read from the owner's `DevUser`, which
-//! alone decides.
+//! Checks the owner's budget. The owner's `DevUser` makes the decision, and this module reads it.
 
 use std::time::Duration;
 
@@ -22,34 +21,34 @@ use crate::cost::subject::Subject;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
 
-/// The requirement for the owner.
+/// Name of the requirement for the owner's `DevUser`.
 pub const REQUIREMENT: &str = "dev-user";
-/// How soon to look for an answer.
+/// When to look again while the budget has not answered.
 pub const PENDING_TTL: Duration = Duration::from_secs(10);
 const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
-/// An owner's budget.
+/// The budget of an owner.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Budget {
     /// The policy has no budgets.
     Off,
-    /// The owner has none, and needs none.
+    /// The owner has no budget, and the policy does not require one.
     Unlimited,
-    /// The owner has none.
+    /// The owner has no budget, and the policy requires one.
     Missing {
-        /// The owner.
+        /// The owner's name.
         owner: String,
     },
-    /// Crossplane has not fetched the owner yet.
+    /// Crossplane has not fetched the owner's `DevUser` yet.
     Unknown {
-        /// The owner.
+        /// The owner's name.
         owner: String,
     },
-    /// The owner has one.
+    /// The owner has a budget.
     Limited(Box<Limited>),
 }
 
-/// A budget, as its `DevUser` shows it.
+/// A budget, as the status of its `DevUser` shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limited {
     owner: String,
@@ -59,21 +58,21 @@ pub struct Limited {
     status: Option<BudgetStatus>,
 }
 
-/// What the budget says of a run.
+/// What the budget allows for a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It may run.
+    /// The workspace may run.
     Go,
-    /// It may run, and not for as long as it asks.
+    /// The workspace may run, but must end earlier than it requested.
     Short(Cause),
-    /// What runs stays as it is.
+    /// Running machines stay as they are. Changes of the claim have no effect.
     Keep(Cause),
-    /// It may not start.
+    /// The workspace must not start.
     Wait(Cause),
 }
 
 impl Verdict {
-    /// Why the budget says less than it was asked for.
+    /// Why the budget allows less than requested; none if it allows everything.
     pub fn cause(&self) -> Option<&Cause> {
         match self {
             Self::Go => None,
@@ -81,19 +80,19 @@ impl Verdict {
         }
     }
 
-    /// Whether an answer is on its way.
+    /// Whether the `DevUser` has not answered yet.
     pub fn is_pending(&self) -> bool {
         self.cause()
             .is_some_and(|cause| cause.reason == Reason::BudgetPending)
     }
 }
 
-/// The owner, where budgets matter.
+/// The requirement for the owner's `DevUser`; none if the policy has no budgets.
 pub fn requirement(policy: &WorkspacePolicy, owner: &str) -> Option<Requirement> {
     policy.budgets.as_ref().map(|_| dev_user(owner))
 }
 
-/// The owner's `DevUser`.
+/// The requirement for the owner's `DevUser`.
 pub fn dev_user(owner: &str) -> Requirement {
     debug_assert_eq!(API_VERSION, format!("{WORKSPACE_GROUP}/{VERSION}"));
     Requirement {
@@ -104,7 +103,7 @@ pub fn dev_user(owner: &str) -> Requirement {
     }
 }
 
-/// Reads an owner's budget.
+/// Reads the owner's budget from the required `DevUser`.
 pub fn read(
     policy: &WorkspacePolicy,
     request: &Request,
@@ -137,13 +136,13 @@ pub fn read(
 }
 
 impl Budget {
-    /// Whether there is an amount that counts.
+    /// Whether the owner has a budget with an amount.
     pub fn is_limited(&self) -> bool {
         matches!(self, Self::Limited(_))
     }
 
-    /// Until when the run that the last status asked for may last; none where nothing is
-    /// said.
+    /// When the granted run must end; none without a grant and for a run without an end. The grant
+    /// answers the request in the last status.
     pub fn ends_by(&self, previous: &GpuDevWorkspaceStatus) -> Option<jiff::Timestamp> {
         let Self::Limited(limited) = self else {
             return None;
@@ -155,7 +154,7 @@ impl Budget {
         Some(until)
     }
 
-    /// Whether a run may start, or go on as the claim says now.
+    /// Whether a run may start, or may continue as the claim says.
     pub fn verdict(
         &self,
         subject: Subject<'_>,
@@ -171,8 +170,8 @@ impl Budget {
             Self::Missing { owner } => Cause::new(
                 Reason::BudgetMissing,
                 format!(
-                    "the policy's budgets.requireBudget lets nobody start a workspace without a \
-                     budget: give DevUser {owner} a spec.budget"
+                    "the policy's budgets.requireBudget requires a budget: give DevUser {owner} a \
+                     spec.budget"
                 ),
             ),
             Self::Unknown { owner } => Cause::new(
@@ -197,7 +196,7 @@ impl Budget {
         }
     }
 
-    /// `WithinBudget`, where the policy has budgets.
+    /// `WithinBudget`; none if the policy has no budgets.
     pub fn condition(&self, verdict: &Verdict, life: &Life) -> Option<Condition> {
         if *self == Self::Off {
             return None;
@@ -214,21 +213,22 @@ impl Budget {
     }
 }
 
-/// A workspace's name in its owner's account: that of the composite, since a claim of the
-/// same name may come while the composite of the last one still goes.
+/// The key of a workspace in its owner's account. It holds the composite's name, because a new
+/// claim may get the name of a deleted claim while the old composite still exists.
 pub fn key(origin: &Origin, composite: Composite<'_>) -> String {
     format!("{}/{}", origin.namespace, composite.name())
 }
 
 impl Limited {
-    /// The grant that answers a request, or what is left of one that asked for less.
+    /// The grant for this run. Its amount may be smaller than the request's.
     fn grant(&self, request: &BudgetRequest) -> Option<&Grant> {
         let grant = self.status.as_ref()?.grants.get(&self.key)?;
         (grant.made_at == request.made_at).then_some(grant)
     }
 
-    /// Whether a run is granted, to the granted end of it. A run without an end asks again
-    /// in each month: one that is on goes on meanwhile, and none starts.
+    /// Whether the grant covers the run until the granted end. A run without an end needs a grant
+    /// for each new month: meanwhile a running workspace continues, and a stopped one does not
+    /// start.
     fn covers(&self, request: &BudgetRequest, ledger: &Ledger, is_on: bool) -> bool {
         let Some(grant) = self.grant(request) else {
             return false;
@@ -239,12 +239,12 @@ impl Limited {
         }
         let beyond = hours(*granted, *until) * request.hourly_usd;
         let month = self.status.as_ref().map(|status| status.month.as_str());
-        // The account of another month says nothing of what this one still costs.
+        // The account of another month does not contain the cost in this month.
         month != Some(ledger.month.to_string().as_str())
             || ledger.so_far() + request.usd - beyond <= grant.usd + USD_TOLERANCE
     }
 
-    /// A granted run, which may ask for a later end than it was granted.
+    /// The verdict for a granted run. The run may have requested a later end than the grant has.
     fn granted(&self, request: &BudgetRequest, ledger: &Ledger) -> Verdict {
         let granted = self.grant(request).map(|grant| &grant.until);
         let Some(Time(granted)) = granted.filter(|Time(until)| *until < request.until.0) else {
@@ -275,8 +275,8 @@ impl Limited {
             return Cause::new(
                 Reason::BudgetPending,
                 format!(
-                    "waiting for DevUser {owner} to account for its budget: if that lasts, set \
-                     budgets in the input of its Composition"
+                    "waiting for the budget status of DevUser {owner}: if that lasts, set budgets in \
+                     the input of its Composition"
                 ),
             );
         };
@@ -295,7 +295,7 @@ impl Limited {
         if request.running && !status.grants.contains_key(&self.key) {
             return Cause::new(
                 Reason::BudgetPending,
-                format!("waiting for DevUser {owner} to account for what runs"),
+                format!("waiting for DevUser {owner} to count the running workspace"),
             );
         }
         let spent = ledger.so_far();

@@ -1,5 +1,5 @@
-//! What a workspace has cost this month. It is counted in ticks, so that an answer says
-//! the same until the next one: every write of a status is another call.
+//! The cost of a workspace in this month. It grows in steps of [`BILLING_INTERVAL`], because each
+//! write of status causes another call: between two steps the status stays the same.
 
 use api::cost::CostStatus;
 use jiff::{SignedDuration, Timestamp};
@@ -7,28 +7,28 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::cost::month::Month;
 
-/// How often what runs is counted.
+/// Time between two updates of the cost.
 pub const BILLING_INTERVAL: SignedDuration = SignedDuration::from_mins(15);
-/// Amounts that differ by less are equal: they were rounded.
+/// Amounts with a smaller difference are equal, because amounts are rounded.
 pub const USD_TOLERANCE: f64 = 0.001;
 
-/// What a workspace has cost this month.
+/// The cost of a workspace in one month.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ledger {
-    /// The month.
+    /// The calendar month.
     pub month: Month,
     /// US dollars before `since`.
     pub earlier: f64,
-    /// US dollars per hour since then; 0 while nothing runs.
+    /// US dollars per hour since `since`; 0 while no machine runs.
     pub hourly: f64,
-    /// Since when it has cost that.
+    /// Since when the price has been `hourly`.
     pub since: Option<Timestamp>,
-    /// Until when that is counted.
+    /// Time up to which the cost is counted.
     pub billed_until: Option<Timestamp>,
 }
 
 impl Ledger {
-    /// As the last call wrote it down.
+    /// Reads the ledger that the last call recorded.
     pub fn read(status: Option<&CostStatus>, now: Timestamp) -> Self {
         let month = status.and_then(|status| status.month.parse().ok());
         let time = |time: Option<&Time>| time.map(|Time(time)| *time);
@@ -50,7 +50,8 @@ impl Ledger {
         }
     }
 
-    /// As it stands when what runs costs `hourly`; none where nothing runs.
+    /// The ledger at `now`. `hourly` is the current price in US dollars per hour; none if no
+    /// machine runs.
     #[must_use]
     pub fn at(mut self, now: Timestamp, hourly: Option<f64>) -> Self {
         let month = Month::of(now).max(self.month);
@@ -84,21 +85,21 @@ impl Ledger {
         }
     }
 
-    /// US dollars of the month.
+    /// US dollars in this month so far.
     pub fn so_far(&self) -> f64 {
         let counted = self.since.zip(self.billed_until);
         let counted = counted.map_or(0.0, |(since, until)| hours(since, until));
         rounded(self.earlier + self.hourly * counted)
     }
 
-    /// When it changes by itself.
+    /// When the ledger changes next without a change of machines.
     pub fn next(&self) -> Option<Timestamp> {
         let tick = self.billed_until?.saturating_add(BILLING_INTERVAL).ok()?;
         Some(tick.min(self.month.end()))
     }
 }
 
-/// The last tick since a time.
+/// The last multiple of [`BILLING_INTERVAL`] after `since` that is not after `now`.
 pub fn last_tick(since: Timestamp, now: Timestamp) -> Timestamp {
     let seconds = now.duration_since(since).as_secs().max(0);
     let counted = seconds - seconds % BILLING_INTERVAL.as_secs();
@@ -106,17 +107,17 @@ pub fn last_tick(since: Timestamp, now: Timestamp) -> Timestamp {
     since.saturating_add(counted).unwrap_or(since)
 }
 
-/// The hours between two times; none where they are the other way round.
+/// The hours from one time to another; 0 if `until` is before `from`.
 pub fn hours(from: Timestamp, until: Timestamp) -> f64 {
     (until.duration_since(from).as_secs_f64() / 3_600.0).max(0.0)
 }
 
-/// With four decimals, as amounts are written.
+/// Rounds to four decimals, the precision of amounts in status.
 pub fn rounded(usd: f64) -> f64 {
     (usd * 10_000.0).round() / 10_000.0
 }
 
-/// Kubernetes' times have no fractions.
+/// Cuts off fractions of a second: times in Kubernetes have none.
 pub fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_is_counted_in_quarters_of_an_hour_and_not_at_every_call() {
+    fn cost_grows_every_quarter_of_an_hour_and_not_at_every_call() {
         let start = begun("2026-11-20T10:07:03Z", 0.526);
         assert_eq!(start, start.at(at("2026-11-20T10:22:02Z"), Some(0.526)));
         let first = start.at(at("2026-11-20T10:22:03Z"), Some(0.526));
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_is_counted_to_the_second_and_nothing_after_it() {
+    fn a_run_costs_until_the_second_of_its_stop() {
         let start = begun("2026-11-20T10:00:00Z", 3.6);
         let stopped = start.at(at("2026-11-20T10:20:00Z"), None);
         assert!((stopped.so_far() - 1.2).abs() < 1e-9);
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_counts_from_when_it_is_seen_at_its_own_price() {
+    fn a_replacement_costs_its_own_price_from_its_first_observation() {
         let start = begun("2026-11-20T10:00:00Z", 1.0);
         let other = start.at(at("2026-11-20T10:30:00Z"), Some(4.0));
         let other = other.at(at("2026-11-20T11:30:00Z"), Some(4.0));
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_month_begins_with_nothing_spent_and_the_machine_runs_on() {
+    fn a_new_month_starts_at_zero_while_the_machine_runs() {
         let start = begun("2026-11-30T23:50:00Z", 1.0);
         assert_eq!(start.next(), Some(at("2026-12-01T00:00:00Z")));
         let next = start.at(at("2026-12-01T00:16:00Z"), Some(1.0));

@@ -1,10 +1,10 @@
-//! What a workspace costs, and whether its owner's budget has room for it.
+//! The cost of a workspace, and the check against its owner's budget.
 //!
-//! Its machines are counted while they are seen ([`ledger`]), at the catalogue's prices
-//! ([`price`]). Where the policy has budgets, a run is asked for in status ([`need`]) and
-//! granted by the owner's `DevUser`, whose calls Crossplane makes one after the other
-//! ([`budget`], [`function_users`]): two workspaces that are reconciled at once never
-//! start on the same money.
+//! Machines cost money while they are observed ([`ledger`]), at the catalogue's prices ([`price`]).
+//! If the policy has budgets, the workspace requests the cost of a run in its status ([`need`]),
+//! and the owner's `DevUser` grants the request ([`budget`], [`function_users`]). Crossplane makes
+//! the calls for one `DevUser` one after the other, so two workspaces that are reconciled at the
+//! same time never start on the same money.
 
 pub mod budget;
 pub mod ledger;
@@ -28,10 +28,10 @@ use need::Run;
 use price::Running;
 use subject::Subject;
 
-/// What a workspace costs, as it stands in this call.
+/// The cost of a workspace in one call.
 #[derive(Clone, Debug)]
 pub struct Cost {
-    /// Whether the owner's budget lets it run.
+    /// Whether the owner's budget allows the run.
     pub verdict: Verdict,
     status: Option<CostStatus>,
     condition: Option<Condition>,
@@ -43,7 +43,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Counts, and asks for what is needed.
+    /// Counts the cost, makes the request to the budget, and reads the budget's answer.
     pub fn of(subject: Subject<'_>, budget: &Budget, life: &Life) -> Self {
         let Subject { previous, now, .. } = subject;
         let last = previous.cost.as_ref();
@@ -51,7 +51,7 @@ impl Cost {
         let hourly = match subject.running {
             Running::Nothing => None,
             Running::Priced(usd, _) => Some(usd),
-            // What ran at a known price goes on at it.
+            // Machines whose price is no longer known count at their last known price.
             Running::Unpriced => before.since.map(|_| before.hourly),
         };
         let ledger = before.at(now, hourly);
@@ -75,8 +75,8 @@ impl Cost {
                 == Some(Reason::BudgetExceeded.as_str()),
             said: previous.message.clone(),
             notice: is_unpriced.then(|| {
-                "the catalogue has no price of what runs, so the budget does not count it: add \
-                 it to data.prices"
+                "the catalogue has no price for the running machines, so the budget does not count \
+                 them: add the price to data.prices"
                     .to_owned()
             }),
             next: status.is_some().then_some(next).flatten(),
@@ -86,25 +86,25 @@ impl Cost {
         }
     }
 
-    /// What is recorded.
+    /// The cost to record in status.
     pub fn status(&self) -> Option<&CostStatus> {
         self.status.as_ref()
     }
 
-    /// What the platform team should know, although nothing is wrong with the claim.
+    /// A message for the platform team. It is not an error of the claim.
     pub fn notice(&self) -> Option<&String> {
         self.notice.as_ref()
     }
 
-    /// `WithinBudget`, where the policy has budgets.
+    /// `WithinBudget`; none if the policy has no budgets.
     pub fn condition(&self) -> Option<Condition> {
         self.condition.clone()
     }
 
-    /// What somebody should hear of beside a status's message and other events, when they
-    /// have not heard it.
+    /// The event of an exceeded budget, if it is new. `message` and `others` are already in the
+    /// response: the event does not repeat them.
     pub fn event(&self, message: Option<&str>, others: &[&Event]) -> Option<Event> {
-        // While something else keeps it from running, that is the news.
+        // If another cause keeps the workspace from running, the budget is not news.
         let is_the_cause = matches!(self.verdict, Verdict::Short(_) | Verdict::Keep(_))
             || message == self.cause().map(|cause| cause.message.as_str());
         let event = self.news().filter(|_| is_the_cause)?;
@@ -112,7 +112,7 @@ impl Cost {
         (!is_told).then_some(event)
     }
 
-    /// How soon another decision may follow.
+    /// When the function must decide again.
     pub fn looks_again(&self) -> Option<Duration> {
         let next = self.next.map(|at| {
             let left = Duration::try_from(at.duration_since(self.now)).unwrap_or_default();
@@ -122,7 +122,7 @@ impl Cost {
         next.into_iter().chain(pending).min()
     }
 
-    /// Why the budget keeps it from running.
+    /// Why the budget does not allow the start.
     fn cause(&self) -> Option<&Cause> {
         match &self.verdict {
             Verdict::Wait(cause) => Some(cause),
@@ -130,7 +130,7 @@ impl Cost {
         }
     }
 
-    /// What somebody should hear of, when they have not heard it.
+    /// The event of an exceeded budget; none if the last call already reported it.
     fn news(&self) -> Option<Event> {
         let cause = self.verdict.cause()?;
         let is_told = self.was_exceeded || self.said.as_deref() == Some(&cause.message);

@@ -1,4 +1,4 @@
-//! Calendar months, UTC: what budgets are for.
+//! Calendar months in UTC. A budget is for one month.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,14 +24,14 @@ impl Month {
         }
     }
 
-    /// Its first moment.
+    /// The first moment of the month.
     pub fn start(self) -> Timestamp {
         Date::new(self.year, self.month, 1)
             .and_then(|date| date.to_zoned(TimeZone::UTC))
             .map_or(Timestamp::MIN, |start| start.timestamp())
     }
 
-    /// The first moment of the next one.
+    /// The first moment of the next month.
     pub fn end(self) -> Timestamp {
         let next = if self.month == 12 {
             Self {

@@ -1,4 +1,4 @@
-//! What a run may still cost: what a workspace asks of its owner's budget.
+//! The request of a workspace to its owner's budget: the remaining cost of its run.
 
 use api::cost::BudgetRequest;
 use api::workspace::GpuDevWorkspaceStatus;
@@ -9,31 +9,31 @@ use crate::cost::ledger::{BILLING_INTERVAL, Ledger, hours, last_tick, rounded, w
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
 
-/// A run, as it is asked for.
+/// The input for a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// Whether it runs, and how long.
+    /// The decision whether the workspace runs, and for how long.
     pub life: &'a Life,
-    /// The workspace's last status.
+    /// The status that the last call wrote.
     pub previous: &'a GpuDevWorkspaceStatus,
-    /// Whether something composed keeps machines running, or makes some.
+    /// Whether a composed resource keeps machines running or creates them.
     pub is_on: bool,
     /// Whether a machine runs.
     pub has_machine: bool,
-    /// US dollars per hour at most; none where that is not known.
+    /// Highest price in US dollars per hour; none if it is not known.
     pub hourly: Option<f64>,
-    /// What it has cost.
+    /// The cost so far.
     pub ledger: &'a Ledger,
-    /// When the decision is made.
+    /// The time of the decision.
     pub now: Timestamp,
 }
 
 impl Run<'_> {
-    /// The request; none where it asks for nothing.
+    /// The request; none if the workspace needs nothing from the budget.
     ///
-    /// Reads of a workspace may be behind its last write. So a request is withdrawn only
-    /// when the workspace was written down as stopped: whoever reads an older status goes
-    /// on under the same request, and whoever reads this one begins with another.
+    /// A read of the workspace may be stale. A request is therefore withdrawn only after status has
+    /// recorded the stop. A call that reads an older status continues with the same request. A call
+    /// that reads the new status makes a new request.
     pub fn request(&self) -> Option<BudgetRequest> {
         let previous = self.previous.cost.as_ref();
         let previous = previous.and_then(|cost| cost.request.clone());
@@ -62,13 +62,13 @@ impl Run<'_> {
         })
     }
 
-    /// From when on it counts what it needs: what is before is spent.
+    /// The time from which the request counts. The cost before it is already spent.
     fn counted_from(&self, made_at: Timestamp) -> Timestamp {
         let waiting = || last_tick(made_at, self.now);
         self.ledger.billed_until.unwrap_or_else(waiting)
     }
 
-    /// When status or request change by themselves.
+    /// When status or request change next without a change of the workspace.
     pub fn next(&self, request: Option<&BudgetRequest>) -> Option<Timestamp> {
         let tick = |request: &BudgetRequest| {
             let Time(made_at) = request.made_at;

@@ -1,19 +1,19 @@
-//! What runs, and what it costs per hour.
+//! The price of the running machines.
 
 use api::cost::CostSource;
 
-/// What runs, and what it costs.
+/// The running machines and their price.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Running {
-    /// Nothing runs.
+    /// No machine runs.
     Nothing,
-    /// Something runs whose price nobody knows.
+    /// Machines run and their price is not known.
     Unpriced,
-    /// US dollars per hour, and where the price comes from.
+    /// US dollars per hour, and the source of the price.
     Priced(f64, CostSource),
 }
 
-/// Whether an amount can be a price.
+/// Whether an amount is a valid price: finite and not negative.
 pub fn is_price(usd: f64) -> bool {
     usd.is_finite() && usd >= 0.0
 }

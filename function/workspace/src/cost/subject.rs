@@ -1,4 +1,4 @@
-//! The facts that a cost is computed from, and the cost as status records it.
+//! The input for the cost of a workspace, and the cost as status records it.
 
 use api::catalogue::Prices;
 use api::cost::{BudgetRequest, CostSource, CostStatus};
@@ -12,27 +12,27 @@ use crate::cost::price::Running;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
 
-/// The facts that a cost is computed from.
+/// The input for the cost of a workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// The workspace.
+    /// The observed composite.
     pub composite: Composite<'a>,
-    /// Its last status.
+    /// The status that the last call wrote.
     pub previous: &'a GpuDevWorkspaceStatus,
     /// The catalogue's prices.
     pub prices: Option<&'a Prices>,
-    /// What runs.
+    /// The running machines and their price.
     pub running: Running,
-    /// Whether something composed keeps machines running, or makes some.
+    /// Whether a composed resource keeps machines running or creates them.
     pub is_on: bool,
-    /// US dollars per hour that it may cost at most; or the price that is missing.
+    /// Highest price of the workspace in US dollars per hour, or the path of the missing price.
     pub highest: &'a Result<f64, String>,
-    /// When the decision is made.
+    /// The time of the decision.
     pub now: Timestamp,
 }
 
 impl Subject<'_> {
-    /// What is written down: nothing of a workspace that never cost anything.
+    /// The cost to record in status; none for a workspace that has never cost anything.
     pub(super) fn status(
         self,
         ledger: &Ledger,

@@ -1,5 +1,5 @@
-//! Who uses a workspace, by what its agent reports. Whatever is not known counts as use:
-//! no work is lost to a broken agent.
+//! Reads the agent's report about the use of a workspace. If the use is not known, the workspace
+//! counts as used, so that a broken agent never loses work.
 
 use activity_report::{Report, Sign};
 use api::lifecycle::SignState;
@@ -9,32 +9,33 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::lifecycle::terms::Terms;
 
-/// How far an agent's clock may be ahead of this one's.
+/// Clock skew allowed between the agent and this function.
 const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
-/// What is there of an agent's report.
+/// The report of an agent, or why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported<'a> {
-    /// The platform has no agent; the field of the policy that would name one.
+    /// The policy names no agent. The value is the field of the policy that would name one.
     NoAgent(&'static str),
-    /// The agent has not said anything.
+    /// The agent has not reported yet.
     Nothing,
-    /// It said this.
+    /// The text of the last report.
     Text(&'a str),
 }
 
-/// What follows from a report.
+/// The result of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// For status.
+    /// The activity for status.
     pub status: ActivityStatus,
-    /// Whether it may be stopped: it was idle for long enough when its agent looked.
+    /// Whether the workspace may be stopped: it was idle for long enough when the agent made its
+    /// report.
     pub is_eligible: bool,
-    /// When the report becomes too old to mean anything.
+    /// When the report becomes too old to use.
     pub stale_at: Option<Timestamp>,
 }
 
-/// Reads a report. `since`: when this run began, which counts as use.
+/// Reads a report. `since` is the start of this run, which counts as use.
 pub fn read(reported: Reported<'_>, terms: &Terms, since: Timestamp, now: Timestamp) -> Reading {
     match usable(reported, terms, since, now) {
         Ok(report) => judged(&report, terms, since),
@@ -52,7 +53,7 @@ pub fn read(reported: Reported<'_>, terms: &Terms, since: Timestamp, now: Timest
     }
 }
 
-/// The report, or why nothing follows from it.
+/// Parses and checks a report. The error says why the report cannot be used.
 fn usable(
     reported: Reported<'_>,
     terms: &Terms,
@@ -62,7 +63,7 @@ fn usable(
     let text = match reported {
         Reported::NoAgent(field) => {
             return Err(format!(
-                "nobody says who uses it: the policy has no {field}"
+                "its use is not reported: the policy has no {field}"
             ));
         }
         Reported::Nothing => return Err("its agent has not reported".into()),
@@ -123,7 +124,7 @@ fn judged(report: &Report, terms: &Terms, since: Timestamp) -> Reading {
         let message = format!("its agent could not look at {unknown}; it counts as used");
         (ActivityVerdict::Unknown, message)
     } else if signs.iter().all(|(_, sign)| *sign == Sign::Absent) {
-        let message = "its agent has nothing to look at; it counts as used".to_owned();
+        let message = "its agent has no source to read; it counts as used".to_owned();
         (ActivityVerdict::Unknown, message)
     } else {
         let message = format!("not in use since {last_active:.0}");

@@ -1,4 +1,4 @@
-//! The decision about a workspace's life, from a request and into a response.
+//! Connects the lifecycle decision with the request and the response.
 
 use std::time::Duration;
 
@@ -16,41 +16,42 @@ use crate::lifecycle::activity::Reported;
 use crate::lifecycle::terms::{self, Terms};
 use crate::lifecycle::{Decision, Step, Subject, decide, notice};
 
-/// A margin for Crossplane, which comes back up to a tenth earlier or later than asked.
+/// Crossplane calls up to a tenth earlier or later than the function asks.
 pub(crate) const JITTER_FACTOR: f64 = 0.9;
-/// So close to a deadline the next look is the one after it, up to four seconds late:
-/// where a thousand workspaces end in a minute, calls ahead of it are what delays it.
+/// Within this time of a deadline the function asks for one call right after the deadline, which
+/// may be up to four seconds late. When a thousand workspaces end in the same minute, more calls
+/// before the deadline would delay the calls after it.
 const CLOSE_TO_DEADLINE: Duration = Duration::from_secs(20);
 
-/// A workspace's life, as it stands in this call.
+/// The lifecycle of a workspace in one call.
 #[derive(Clone, Debug)]
 pub struct Life {
-    /// How long it may run.
+    /// The limits from claim and policy.
     pub terms: Terms,
-    /// What becomes of it.
+    /// The decision of this call.
     pub decision: Decision,
     extension: Option<Timestamp>,
     told: Option<String>,
     now: Timestamp,
 }
 
-/// What is seen of a workspace's machine.
+/// The observed machine of a workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
-    /// Whether there is one that costs money.
+    /// Whether a machine exists that costs money.
     pub has_machine: bool,
-    /// What its agent said.
+    /// The last report of the agent.
     pub reported: Reported<'a>,
-    /// Until when the owner's budget lets its run last, where there is one.
+    /// When the run must end because of the owner's budget; none if the budget sets no end.
     pub ends_by: Option<Timestamp>,
 }
 
 impl Life {
-    /// Decides.
+    /// Decides whether the workspace runs.
     ///
     /// # Errors
     ///
-    /// The claim asks for longer than the policy allows.
+    /// The claim sets a duration that the policy does not allow.
     pub fn of(
         composite: Composite<'_>,
         previous: &GpuDevWorkspaceStatus,
@@ -81,8 +82,8 @@ impl Life {
         })
     }
 
-    /// When the run ends that the claim asks for, whatever its budget says: counted from
-    /// its start, or from a time where it has not begun. None where nothing ends it.
+    /// When the run ends by claim and policy, without the budget; none if nothing ends it. The run
+    /// counts from its start, or from `from` if it has not started.
     pub fn ends_at(&self, from: Timestamp) -> Option<Timestamp> {
         let started = self.decision.status.as_ref();
         let started = started.and_then(|record| record.started_at.as_ref());
@@ -90,13 +91,13 @@ impl Life {
         self.terms.end(started, self.extension)
     }
 
-    /// Why it does not run.
+    /// Why the workspace does not run.
     pub fn cause(&self) -> Cause {
         let record = self.decision.status.as_ref();
         notice::stopped(self.decision.step, record, &self.terms)
     }
 
-    /// Where it stands once it does not run.
+    /// The phase once no machine runs.
     pub fn phase(&self) -> Phase {
         match self.decision.step {
             Step::Stop(StopReason::MaxLifetime) | Step::Delete(StopReason::MaxLifetime) => {
@@ -106,7 +107,7 @@ impl Life {
         }
     }
 
-    /// `StopScheduled`, where something may stop it, and its event, when it is news.
+    /// `StopScheduled`, if the workspace can be stopped, and its event, if it is new.
     pub fn notice(&self) -> (Option<Condition>, Option<Event>) {
         match notice::of(&self.decision, &self.terms, self.now) {
             Some(notice) => (Some(notice.condition()), notice.event(self.told.as_deref())),
@@ -114,15 +115,15 @@ impl Life {
         }
     }
 
-    /// How soon another decision may follow.
+    /// When the function must decide again.
     pub fn looks_again(&self) -> Option<Duration> {
         self.decision.wakes_at.map(|at| until(at, self.now))
     }
 }
 
-/// How long Crossplane is to wait for a deadline: it comes back a tenth earlier or later
-/// than asked (jitter in its composite reconciler), so most of the way first, and the
-/// rest in smaller steps.
+/// The time that the function asks Crossplane to wait for a deadline. Crossplane waits up to a
+/// tenth shorter or longer (jitter in its composite reconciler), so the function asks for most of
+/// the time first, and for the rest in smaller steps.
 fn until(at: Timestamp, now: Timestamp) -> Duration {
     let left = Duration::try_from(at.duration_since(now)).unwrap_or_default();
     if left <= CLOSE_TO_DEADLINE {
@@ -136,7 +137,7 @@ fn until(at: Timestamp, now: Timestamp) -> Duration {
 mod tests {
     use super::*;
 
-    /// Crossplane's jitter, at its extremes.
+    /// The test uses the extremes of Crossplane's jitter.
     #[test]
     fn a_deadline_is_met_within_seconds_in_few_calls() {
         for jitter in [0.9, 0.95, 1.0, 1.05, 1.1] {

@@ -1,11 +1,11 @@
-//! Whether a workspace runs now: a decision from claim, policy, what its last status
-//! recorded, what its agent reports, and the time.
+//! Decides whether a workspace runs now. The decision follows from the claim, the policy, the last
+//! status, the agent's report and the time.
 //!
-//! Git holds the policy, and status what became of it: expiry and idle stops change no
-//! field that a person wrote, so nothing that compares claims with git is ever at odds
-//! with them. A run begins with the first sight of its machine. It ends at the claim's
-//! word, after the longest lifetime, or when nobody used it for long enough; the last
-//! two last until somebody asks for another run.
+//! Expiry and idle stops are recorded in status. They change no field of the claim, so a tool that
+//! compares claims with git sees no difference. A run begins when the function first sees its
+//! machine. It ends when the claim says so, after the longest lifetime, or after the longest time
+//! without use. After the last two, the workspace stays stopped until its owner asks for another
+//! run.
 
 pub mod activity;
 pub mod life;
@@ -19,65 +19,65 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use activity::{Reading, Reported};
 use terms::{Terms, after};
 
-/// How long before a stop people are told, first and last.
+/// How long before a stop the owner is warned: first and last warning.
 pub const WARNINGS: [SignedDuration; 2] =
     [SignedDuration::from_mins(30), SignedDuration::from_mins(5)];
 
-/// How far the clock of whoever ends machines on time may be ahead of this one: a machine
-/// that is gone so shortly before its end was not lost.
+/// Clock skew allowed between the provider and this function. An instance that disappears less than
+/// this before its deadline was stopped by the provider, not lost.
 const SKEW: SignedDuration = SignedDuration::from_secs(5);
 
-/// What a decision is made from.
+/// The input of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// Claim and policy.
+    /// The limits from claim and policy.
     pub terms: &'a Terms,
     /// The claim's annotation [`api::lifecycle::EXTEND_UNTIL`].
     pub extend_until: Option<&'a str>,
     /// The claim's annotation [`api::lifecycle::RESUME`].
     pub resume: Option<&'a str>,
-    /// What the last call recorded.
+    /// The record that the last call wrote to status.
     pub previous: Option<&'a LifecycleStatus>,
-    /// Whether there is a machine that costs money.
+    /// Whether a machine exists that costs money.
     pub has_machine: bool,
-    /// What its agent said.
+    /// The last report of the agent.
     pub reported: Reported<'a>,
-    /// Until when the owner's budget lets the run last, where there is one.
+    /// When the run must end because of the owner's budget; none if the budget sets no end.
     pub ends_by: Option<Timestamp>,
-    /// When the decision is made.
+    /// The time of the decision.
     pub now: Timestamp,
 }
 
-/// What becomes of the workspace.
+/// The decision about the lifecycle of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it runs.
+    /// Whether the workspace runs.
     pub step: Step,
-    /// What is recorded; none of a workspace without limits that was never stopped.
+    /// The record for status; none for a workspace that has no limits and has never been stopped.
     pub status: Option<LifecycleStatus>,
-    /// Who uses it, while it runs.
+    /// The use of the workspace while it runs.
     pub activity: Option<ActivityStatus>,
-    /// What annotations say that does not count.
+    /// Messages about annotations that have no effect.
     pub notices: Vec<String>,
-    /// When another decision may follow, at the latest.
+    /// When the function must decide again at the latest.
     pub wakes_at: Option<Timestamp>,
-    /// When the run ends, whoever uses it; none where it does not run, or for ever.
+    /// When the run ends even if the workspace is in use; none if it does not run or has no end.
     pub ends_at: Option<Timestamp>,
 }
 
 /// Whether a workspace runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It runs.
+    /// The workspace runs.
     Run,
-    /// It does not; what it keeps is kept.
+    /// The workspace does not run. Its home and its other remaining resources are kept.
     Stop(StopReason),
-    /// It has been stopped for so long that what is left of it goes, as far as the
-    /// policy lets it.
+    /// The workspace has been stopped for so long that its remaining resources are deleted, within
+    /// the limits of the policy.
     Delete(StopReason),
 }
 
-/// Decides.
+/// Decides whether the workspace runs, and what status records.
 pub fn decide(subject: &Subject<'_>) -> Decision {
     let mut notices = Vec::new();
     let extension = extension(subject, &mut notices);
@@ -90,7 +90,7 @@ pub fn decide(subject: &Subject<'_>) -> Decision {
     decision
 }
 
-/// Why it stays stopped; none where it is to run.
+/// Why the workspace stays stopped; none if it is to run.
 fn stopped(
     subject: &Subject<'_>,
     previous: &LifecycleStatus,
@@ -102,10 +102,10 @@ fn stopped(
     let because = previous.stopped_because?;
     let is_asked = subject.resume.is_some() && subject.resume != previous.resume.as_deref();
     let goes_on = match because {
-        // The claim says now that it runs.
+        // The claim no longer says `state: Stopped`.
         StopReason::State => true,
         StopReason::Idle => is_asked,
-        // An end that was moved into the future is none.
+        // The claim, the policy or an extension moved the end into the future.
         StopReason::MaxLifetime => {
             let started = previous.started_at.as_ref().map(|Time(started)| *started);
             let end = started.and_then(|started| subject.end_of_life(started, extension));
@@ -115,7 +115,7 @@ fn stopped(
     (!goes_on).then_some(because)
 }
 
-/// The record of a run that goes on, or of one that begins.
+/// The record of a run that continues or begins.
 fn begun(subject: &Subject<'_>, previous: LifecycleStatus) -> LifecycleStatus {
     let is_asked = subject.resume.is_some() && subject.resume != previous.resume.as_deref();
     let goes_on = match previous.stopped_because {
@@ -168,7 +168,7 @@ impl Subject<'_> {
         }
     }
 
-    /// It does not run, since now or since the last call.
+    /// The decision for a workspace that does not run, since this call or an earlier one.
     fn at_rest(&self, previous: &LifecycleStatus, because: StopReason) -> Decision {
         let was_stopped = previous.stopped_because.is_some();
         let now = Time(whole_seconds(self.now));
@@ -192,7 +192,8 @@ impl Subject<'_> {
                 Some(at) => Some(at.clone()),
                 None => is_over.then(|| Time(whole_seconds(self.now))),
             },
-            // What is there when it stops asks for nothing.
+            // The value of the annotation at the time of the stop does not start the workspace
+            // again.
             resume: match (was_stopped, &previous.resume) {
                 (true, seen) => seen.clone(),
                 (false, seen) => self.resume.map(str::to_owned).or_else(|| seen.clone()),
@@ -236,7 +237,7 @@ impl Subject<'_> {
         }
     }
 
-    /// Whether a run that ends then is over.
+    /// Whether a run with this end is over.
     fn is_over(&self, end: Timestamp) -> bool {
         let ahead = if self.has_machine {
             SignedDuration::ZERO
@@ -258,7 +259,7 @@ impl Subject<'_> {
     }
 }
 
-/// The time that the claim's annotation asks for.
+/// The time in the claim's annotation [`api::lifecycle::EXTEND_UNTIL`].
 fn extension(subject: &Subject<'_>, notices: &mut Vec<String>) -> Option<Timestamp> {
     let asked = subject.extend_until?;
     let problem = match asked.parse::<Timestamp>() {
@@ -276,7 +277,7 @@ fn extension(subject: &Subject<'_>, notices: &mut Vec<String>) -> Option<Timesta
     None
 }
 
-/// Kubernetes' times have no fractions.
+/// Cuts off fractions of a second: times in Kubernetes have none.
 fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

@@ -1,4 +1,4 @@
-//! What people read of a stop: before it comes, and after.
+//! Messages about a stop, before and after it.
 
 use api::condition::STOP_SCHEDULED;
 use api::lifecycle::{EXTEND_UNTIL, LifecycleStatus, RESUME, StopReason};
@@ -10,7 +10,7 @@ use crate::cause::{Cause, Reason};
 use crate::lifecycle::terms::{Length, Terms, after};
 use crate::lifecycle::{Decision, Step, WARNINGS};
 
-/// What people read of the stop that is to come.
+/// The message and the condition about the next stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     when: When,
@@ -20,15 +20,15 @@ pub struct Notice {
 /// When a workspace stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// It does not run.
+    /// The workspace does not run.
     Stopped,
-    /// Nothing stops it, as far as that is known.
+    /// No stop is known.
     NotScheduled,
-    /// In more than half an hour.
+    /// The workspace stops in more than half an hour.
     NotSoon,
-    /// Within the first of [`WARNINGS`].
+    /// The workspace stops within the first time of [`WARNINGS`].
     Within30Minutes,
-    /// Within the last of them.
+    /// The workspace stops within the last time of [`WARNINGS`].
     Within5Minutes,
 }
 
@@ -48,7 +48,8 @@ impl When {
     }
 }
 
-/// What people read of the stop of a workspace that somebody or something may stop.
+/// The notice about the next stop; none for a workspace that has no limits and has never been
+/// stopped.
 pub fn of(decision: &Decision, terms: &Terms, now: Timestamp) -> Option<Notice> {
     let record = decision.status.as_ref()?;
     if decision.step != Step::Run {
@@ -60,7 +61,7 @@ pub fn of(decision: &Decision, terms: &Terms, now: Timestamp) -> Option<Notice> 
     let (Some(Time(at)), Some(because)) = (&record.stops_at, record.stops_because) else {
         return Some(Notice {
             when: When::NotScheduled,
-            message: "nothing stops it, as far as that is known".to_owned(),
+            message: "no stop is scheduled".to_owned(),
         });
     };
     let left = at.duration_since(now);
@@ -79,7 +80,7 @@ pub fn of(decision: &Decision, terms: &Terms, now: Timestamp) -> Option<Notice> 
 }
 
 impl Notice {
-    /// `StopScheduled`. `True`: the workspace stops within half an hour.
+    /// `StopScheduled`. With status `True` the workspace stops within half an hour.
     pub fn condition(&self) -> Condition {
         Condition {
             type_: STOP_SCHEDULED,
@@ -89,8 +90,8 @@ impl Notice {
         }
     }
 
-    /// The event of a stop that comes soon. `told` is the reason that the condition had:
-    /// the event comes once.
+    /// The event of a stop within half an hour. `told` is the reason that the condition had in the
+    /// last call, so each event is sent once.
     pub fn event(&self, told: Option<&str>) -> Option<Event> {
         let reason = self.when.reason();
         let is_news = self.when.is_soon() && told != Some(reason);
@@ -102,7 +103,7 @@ impl Notice {
     }
 }
 
-/// Why a workspace does not run, and how it runs again.
+/// Why a workspace does not run, and how its owner starts it again.
 pub fn stopped(step: Step, record: Option<&LifecycleStatus>, terms: &Terms) -> Cause {
     let because = match step {
         Step::Run | Step::Stop(StopReason::State) | Step::Delete(StopReason::State) => {
@@ -120,9 +121,12 @@ pub fn stopped(step: Step, record: Option<&LifecycleStatus>, terms: &Terms) -> C
     };
     let next = match (step, record.and_then(|record| record.deletes_at.as_ref())) {
         (Step::Delete(_), _) => {
-            "; what was left of it is gone, as deleteAfterStopped and the policy say".to_owned()
+            "; its remaining resources were deleted, as deleteAfterStopped and the policy say"
+                .to_owned()
         }
-        (_, Some(_)) => "; status.lifecycle.deletesAt says when what is left of it goes".to_owned(),
+        (_, Some(_)) => {
+            "; its remaining resources are deleted at status.lifecycle.deletesAt".to_owned()
+        }
         (_, None) => String::new(),
     };
     let reason = match step {

@@ -1,4 +1,4 @@
-//! How long a workspace may run, by its claim and the platform's policy.
+//! The limits of a workspace's runs, from its claim and the policy.
 
 use api::lifecycle::{
     DurationBounds, LifecyclePolicy, WorkspaceLifecycle, WorkspaceState, duration,
@@ -6,35 +6,34 @@ use api::lifecycle::{
 use function_runtime::validation::{Violation, Violations};
 use jiff::{SignedDuration, Timestamp};
 
-/// What claim and policy say together.
+/// The limits from claim and policy together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Whether the claim wants it to run.
+    /// The state that the claim asks for.
     pub state: WorkspaceState,
-    /// Longest run.
+    /// Longest run; none without a limit.
     pub max_lifetime: Option<Length>,
-    /// Longest time without use.
+    /// Longest time without use; none without a limit.
     pub stop_after_idle: Option<Length>,
-    /// Longest time that it is stopped.
+    /// Longest time between a stop and the deletion of the rest; none without a limit.
     pub delete_after_stopped: Option<Length>,
-    /// How far a run may be extended.
+    /// Longest extension of a run.
     pub max_extension: SignedDuration,
-    /// The age from which a report says nothing.
+    /// The age at which a report is too old to use.
     pub stale_after: Length,
 }
 
-/// A length of time.
+/// A duration with its original text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Length {
-    /// How long.
+    /// The duration.
     pub time: SignedDuration,
-    /// As somebody wrote it.
+    /// The text in the claim or the policy, for messages.
     pub text: String,
 }
 
 impl Terms {
-    /// When a run ends at the latest, extended as far as it may be; none where nothing
-    /// ends it.
+    /// When a run ends at the latest, including an allowed extension; none without a limit.
     pub fn end(&self, started: Timestamp, extension: Option<Timestamp>) -> Option<Timestamp> {
         let end = after(started, self.max_lifetime.as_ref()?);
         let furthest = end.saturating_add(self.max_extension);
@@ -43,11 +42,11 @@ impl Terms {
     }
 }
 
-/// Puts the two together.
+/// Combines the limits of claim and policy.
 ///
 /// # Errors
 ///
-/// A length that is longer than the policy allows, or no time at all.
+/// The claim sets a duration that is zero, or longer than the policy allows.
 pub fn terms(
     claim: Option<&WorkspaceLifecycle>,
     policy: &LifecyclePolicy,
@@ -90,7 +89,7 @@ pub fn terms(
 }
 
 impl Terms {
-    /// Whether anything but the claim's own wish ends a run.
+    /// Whether a run has a limit other than the claim's `state`.
     pub fn have_limits(&self) -> bool {
         self.max_lifetime.is_some() || self.stop_after_idle.is_some()
     }
@@ -105,7 +104,7 @@ impl Length {
     }
 }
 
-/// The claim's, or else the policy's.
+/// The duration in the claim, or else the default of the policy. The policy's maximum limits both.
 fn resolved(
     field: &str,
     wish: Option<&String>,
@@ -142,7 +141,7 @@ fn length(text: &str) -> Option<Length> {
     })
 }
 
-/// When a length of time is over.
+/// The time at which a duration is over.
 pub(super) fn after(start: Timestamp, length: &Length) -> Timestamp {
     start.saturating_add(length.time).unwrap_or(Timestamp::MAX)
 }

@@ -10,7 +10,7 @@ fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// A workspace through its life: each look records what the next one starts from.
+/// A workspace over several calls. Each call gets the record of the call before.
 struct Life {
     claim: WorkspaceLifecycle,
     policy: LifecyclePolicy,
@@ -62,7 +62,7 @@ impl Life {
         decision
     }
 
-    /// At the hours and minutes of the first day.
+    /// The decision at this time (`HH:MM`) of the first day.
     fn at(&mut self, clock: &str) -> Step {
         self.look(&format!("2026-11-20T{clock}:00Z")).step
     }
@@ -112,7 +112,7 @@ fn a_run_ends_after_its_longest_lifetime_counted_from_its_machine() {
 }
 
 #[test]
-fn warnings_come_thirty_and_five_minutes_ahead_and_the_call_wakes_for_each() {
+fn the_owner_is_warned_thirty_and_five_minutes_before_a_stop() {
     let mut life = Life::new(Some("2h"), None);
     let mut wakes = Vec::new();
     let mut now = time(START);
@@ -144,7 +144,7 @@ fn warnings_come_thirty_and_five_minutes_ahead_and_the_call_wakes_for_each() {
 }
 
 #[test]
-fn an_extension_counts_as_far_as_the_policy_lets_it() {
+fn the_policy_limits_an_extension() {
     let mut life = Life::new(Some("1h"), None);
     life.at("10:00");
     life.extend = Some("2026-11-20T11:30:00Z".into());
@@ -161,7 +161,7 @@ fn an_extension_counts_as_far_as_the_policy_lets_it() {
 }
 
 #[test]
-fn an_extension_after_the_end_brings_the_same_run_back() {
+fn an_extension_after_the_end_continues_the_same_run() {
     let mut life = Life::new(Some("1h"), None);
     life.at("10:00");
     assert_eq!(life.at("11:00"), EXPIRED);
@@ -175,7 +175,7 @@ fn an_extension_after_the_end_brings_the_same_run_back() {
 }
 
 #[test]
-fn nobody_is_stopped_while_an_agent_has_not_looked_after_the_limit() {
+fn an_idle_stop_waits_for_a_report_from_after_the_limit() {
     let mut life = Life::new(None, Some("1h"));
     life.at("10:00");
     life.reports("10:55", "10:00");
@@ -189,7 +189,7 @@ fn nobody_is_stopped_while_an_agent_has_not_looked_after_the_limit() {
 }
 
 #[test]
-fn use_moves_the_stop_and_says_which_use() {
+fn use_delays_the_stop_and_the_message_names_its_source() {
     let mut life = Life::new(None, Some("1h"));
     life.at("10:00");
     life.reports("11:00", "11:00");
@@ -206,7 +206,7 @@ fn use_moves_the_stop_and_says_which_use() {
 }
 
 #[test]
-fn whatever_is_not_known_counts_as_use() {
+fn unknown_activity_counts_as_use() {
     let unknown = |report: Option<String>, clock: &str| {
         let mut life = Life::new(None, Some("1h"));
         life.at("10:00");
@@ -246,7 +246,7 @@ fn whatever_is_not_known_counts_as_use() {
 }
 
 #[test]
-fn a_workspace_that_stopped_by_itself_starts_when_somebody_asks_and_not_before() {
+fn an_idle_workspace_starts_again_only_with_a_new_resume_annotation() {
     let mut life = Life::new(None, Some("1h"));
     life.resume = Some("asked for once, long ago".into());
     life.at("10:00");
@@ -290,7 +290,7 @@ fn stopping_and_starting_by_commit_begins_another_run() {
 }
 
 #[test]
-fn what_is_left_of_a_stopped_workspace_goes_at_its_time_and_can_be_asked_for_again() {
+fn the_rest_of_a_stopped_workspace_is_deleted_in_time_and_it_can_start_again() {
     let mut life = Life::new(None, None);
     life.claim.state = WorkspaceState::Stopped;
     life.at("10:00");
@@ -324,7 +324,7 @@ fn a_workspace_without_limits_records_nothing() {
 }
 
 #[test]
-fn the_same_look_twice_says_the_same() {
+fn two_calls_at_the_same_time_decide_the_same() {
     let mut life = Life::new(Some("1h"), Some("30m"));
     life.reports("10:05", "none");
     for clock in ["10:00", "10:10", "10:20", "10:59", "11:00", "12:00"] {
@@ -339,7 +339,7 @@ fn the_same_look_twice_says_the_same() {
 }
 
 #[test]
-fn a_run_tells_its_end_to_whoever_ends_machines() {
+fn a_decision_has_the_end_of_the_run_without_idle_stops() {
     let mut life = Life::new(Some("1h"), Some("10m"));
     life.has_machine = false;
     assert_eq!(life.look(START).ends_at, None, "nothing runs yet");
@@ -361,7 +361,7 @@ fn a_run_tells_its_end_to_whoever_ends_machines() {
 
 /// The provider's clock may be ahead of the function's.
 #[test]
-fn a_machine_that_is_ended_on_time_by_another_clock_is_not_started_again() {
+fn a_machine_that_the_provider_ends_seconds_early_is_not_replaced() {
     let mut life = Life::new(Some("1h"), None);
     life.look(START);
     life.has_machine = false;
