@@ -75,5 +75,5 @@ def test_a_resize_is_a_stop_and_a_start(team: Workspaces) -> None:
 def test_leaving_the_queue_out_does_not_pass_it_by(team: Workspaces) -> None:
     """By a Composition without queues, in a namespace that opted in."""
     team.claim("bypass", flavor="gpu")
-    team.condition("bypass", "ComputeReady", "False", "waits to be let in", seconds=60)
+    team.condition("bypass", "ComputeReady", "False", "scheduling gate", seconds=60)
     assert team.pods("bypass")[0]["status"]["phase"] == "Pending"
