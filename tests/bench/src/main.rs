@@ -120,7 +120,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
 
 fn print_table(
     programs: &[Program],
-    figures: &[Figures],
+    figures: &[Figures; program::COUNT],
     bars: &[Bar],
     request: &Measured,
     extent: Extent,
@@ -135,16 +135,21 @@ fn print_table(
     for missed in bars.iter().filter_map(Bar::missed) {
         println!("{missed}");
     }
-    println!("{}", bars::summary(bars));
+    println!("{}", bars::summary(bars, figures));
 }
 
-fn print_json(programs: &[Program], figures: &[Figures], bars: &[Bar], request: &Measured) {
+fn print_json(
+    programs: &[Program],
+    figures: &[Figures; program::COUNT],
+    bars: &[Bar],
+    request: &Measured,
+) {
     let report = json!({
         "transport": "mTLS",
         "requestBytes": request.bytes.len(),
         "functions": report::json(programs, figures),
         "bars": bars.iter().map(Bar::json).collect::<Vec<_>>(),
-        "summary": bars::summary(bars),
+        "summary": bars::summary(bars, figures),
     });
     println!("{report:#}");
 }
