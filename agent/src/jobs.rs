@@ -1,6 +1,6 @@
 //! Registered jobs. Each job has a file, which is locked while the job runs.
 //!
-//! The kernel releases a lock when its process ends, for whatever reason. Locks work across the
+//! The kernel releases a lock when the process that holds it ends. Locks work across the
 //! containers of a pod. Process ids do not, because each container has its own.
 
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -59,8 +59,8 @@ impl Drop for Registration {
     }
 }
 
-/// Creates the folder. Every user may write to it, and nobody may remove the files of others. The
-/// permissions of an existing volume of a pod are kept.
+/// Creates the folder. Every user may create files in it. No user may remove another user's files.
+/// The permissions of an existing volume of a pod are kept.
 pub fn prepare(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     match fs::set_permissions(folder, Permissions::from_mode(0o1777)) {

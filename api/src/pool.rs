@@ -116,9 +116,9 @@ pub struct SpotPoolParameters {
     /// only: the pool's own security group does not connect its instances with each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases: Option<PoolLeases>,
-    /// When the pool ends, in RFC 3339 format. From then on the provider ends all instances that
-    /// are not leased, whatever `size` says. It does so even if the owner of the pool is gone.
-    /// Without it the pool has no end.
+    /// When the pool ends, in RFC 3339 format. From then on the provider terminates all instances
+    /// without a lease and ignores `size`. The provider does this even if the creator of the pool
+    /// no longer exists. A pool without `endsAt` has no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<Time>,
     /// Running instances that the provider replaces. Default: none.

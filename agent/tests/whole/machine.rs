@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// The longest time to wait for an expected event.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// The user id of `nobody`, who exists on every machine and is the owner in tests.
+/// The user id of the account `nobody`, which every machine has. The owner in these tests has it.
 pub const OWNER: u32 = 65_534;
 
 const HEAD: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";

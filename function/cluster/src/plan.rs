@@ -33,7 +33,7 @@ pub struct Plan {
 pub enum Step {
     /// The pods run or start.
     Run,
-    /// The pods end because the claim says so.
+    /// The pods end because the workspace is not to run.
     Stop,
     /// The pods end because their settings changed while their containers do not run. They start
     /// again as soon as the last pod is gone.

@@ -1,8 +1,8 @@
 //! Records the settings of a StatefulSet's pods in an annotation of the StatefulSet.
 //!
-//! Crossplane writes the composite's status last, and not at all while the API server refuses a
-//! composed resource. Status may therefore be older than the pods, and a restored composite has no
-//! status.
+//! Crossplane writes the composite's status after it applied the composed resources. While the API
+//! server refuses one of them, Crossplane does not write the status. The status may therefore be
+//! older than the pods, and a restored composite has no status.
 
 use api::cluster::ChosenPods;
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,7 @@
 
 use api::capacity::InstanceCapacityType;
 use function_workspace::cause::{Cause, Reason};
+use provider_core::InstanceState;
 
 /// The observed state of a compute resource: a `SpotPool` with one instance, or an on-demand
 /// `Instance`.
@@ -72,6 +73,13 @@ pub struct Machine {
     pub report: Option<String>,
     /// The SSH host key that the agent reports.
     pub host_key: Option<String>,
+}
+
+/// Whether the owner may have worked on an instance in this state, or in an unknown one: the
+/// instance is neither pending nor ending.
+pub fn may_hold_work(state: Option<InstanceState>) -> bool {
+    use InstanceState::{Pending, ShuttingDown, Terminated};
+    !matches!(state, Some(Pending | ShuttingDown | Terminated))
 }
 
 /// The cause if the machine of the last call is gone. `why` is EC2's reason; none if EC2 gives

@@ -60,15 +60,7 @@ pub fn unreadable(
         Ok(policy) => (why, Some(policy)),
         Err(violations) => (&Refusal::policy(violations), None),
     };
-    Response {
-        requirements: policy.map(requirements).unwrap_or_default(),
-        ..Response::refused(
-            why.reason(),
-            why.to_string(),
-            least_ttl(policy),
-            [conditions::compute_blocked()],
-        )
-    }
+    refusal(policy, why, requirements, [conditions::compute_blocked()])
 }
 
 /// Holds the workspace: all observed resources stay as they are.
@@ -83,22 +75,24 @@ fn held(why: &Hold, mut composition: Composition) -> (Condition, Composition) {
 
 /// Refuses the request: Crossplane applies nothing until a person changes the claim or the policy.
 fn refused(policy: Option<&WorkspacePolicy>, placed: &impl Placed, why: &Refusal) -> Response {
-    Response {
-        requirements: policy
-            .map(|policy| placed.requirements(policy))
-            .unwrap_or_default(),
-        ..Response::refused(
-            why.reason(),
-            why.to_string(),
-            least_ttl(policy),
-            placed.conditions(policy),
-        )
-    }
+    let requirements = |policy: &WorkspacePolicy| placed.requirements(policy);
+    refusal(policy, why, requirements, placed.conditions(policy))
 }
 
-fn least_ttl(policy: Option<&WorkspacePolicy>) -> Duration {
+/// A refusal that still requires what every call requires. `others` are the conditions besides
+/// `ConfigResolved`.
+fn refusal(
+    policy: Option<&WorkspacePolicy>,
+    why: &Refusal,
+    requirements: impl Fn(&WorkspacePolicy) -> Vec<Requirement>,
+    others: impl IntoIterator<Item = Condition>,
+) -> Response {
     let least = policy.map_or(0, |policy| policy.minimum_refresh_seconds);
-    Duration::from_secs(least.into())
+    let least = Duration::from_secs(least.into());
+    Response {
+        requirements: policy.map(requirements).unwrap_or_default(),
+        ..Response::refused(why.reason(), why.to_string(), least, others)
+    }
 }
 
 /// The decisions about a workspace that do not depend on its placement.

@@ -1,12 +1,12 @@
 //! A client that costs little: it sends a request that is encoded already, and
 //! takes the response as it comes.
 
-use bytes::{Buf as _, BufMut as _, Bytes};
+use bench_function::encoded::Encoded;
+use bytes::Bytes;
 use tonic::client::Grpc;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
-use tonic::{Code, Request, Status};
+use tonic::{Code, Request};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -49,43 +49,5 @@ impl Client {
             Ok(response) => response.into_inner().status() == ServingStatus::Serving,
             Err(status) => status.code() == Code::Unimplemented,
         }
-    }
-}
-
-/// Messages that stay encoded.
-#[derive(Clone, Copy, Debug)]
-struct Encoded;
-
-impl Codec for Encoded {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Encoded {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, message: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        to.put(message);
-        Ok(())
-    }
-}
-
-impl Decoder for Encoded {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(from.copy_to_bytes(from.remaining())))
     }
 }

@@ -66,14 +66,10 @@ impl<'a> Seen<'a> {
 
     /// The AMI id that an observed compute resource boots; none without one.
     pub fn booted_image(&self) -> Option<&str> {
-        let mut of_pools = self
-            .pools
-            .values()
-            .map(|pool| pool.parameters.image.id.as_str());
-        let of_instances = self.instances.values().map(|i| i.for_provider.ami.as_str());
-        of_pools
-            .next()
-            .or_else(|| of_instances.into_iter().find(|ami| !ami.is_empty()))
+        let of_pools = self.pools.values().map(|pool| &pool.parameters.image.id);
+        let of_instances = self.instances.values().map(|i| &i.for_provider.ami);
+        let mut images = of_pools.chain(of_instances);
+        images.find(|id| !id.is_empty()).map(String::as_str)
     }
 
     /// Whether an instance must be kept until its home volume is detached.

@@ -205,10 +205,13 @@ impl Observable for Instance {
 #[serde(rename_all = "camelCase", default)]
 pub struct InstanceState {
     /// AWS region.
+    #[serde(skip_deserializing)]
     pub region: String,
     /// The instance id in EC2.
+    #[serde(skip_deserializing)]
     pub instance_id: String,
     /// `running` or `stopped`.
+    #[serde(skip_deserializing)]
     pub state: String,
 }
 
@@ -234,6 +237,7 @@ impl Observable for InstanceState {
 #[serde(rename_all = "camelCase", default)]
 pub struct SecurityGroup {
     /// AWS region.
+    #[serde(skip_deserializing)]
     pub region: String,
     /// The name, unique in its VPC.
     pub name: String,
@@ -286,6 +290,7 @@ impl Parameters for SecurityGroupRule {
 #[serde(rename_all = "camelCase", default)]
 pub struct EbsVolume {
     /// AWS region.
+    #[serde(skip_deserializing)]
     pub region: String,
     /// The availability zone.
     #[serde(deserialize_with = "non_empty")]
@@ -293,12 +298,13 @@ pub struct EbsVolume {
     /// The size in GiB.
     pub size: Option<i64>,
     /// The volume type, for example `gp3`.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", skip_deserializing)]
     pub type_: String,
     /// Whether the volume is encrypted.
+    #[serde(skip_deserializing)]
     pub encrypted: bool,
     /// Whether the provider creates a snapshot before it deletes the volume.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub final_snapshot: Option<bool>,
     /// The tags of the volume.
     pub tags: Option<BTreeMap<String, String>>,
@@ -317,15 +323,19 @@ impl Observable for EbsVolume {
 #[serde(rename_all = "camelCase", default)]
 pub struct VolumeAttachment {
     /// AWS region.
+    #[serde(skip_deserializing)]
     pub region: String,
     /// The device name in EC2.
+    #[serde(skip_deserializing)]
     pub device_name: String,
     /// The instance id in EC2.
     #[serde(deserialize_with = "non_empty")]
     pub instance_id: Option<String>,
     /// The volume id in EC2.
+    #[serde(skip_deserializing)]
     pub volume_id: String,
     /// Whether the provider stops the instance before it detaches the volume.
+    #[serde(skip_deserializing)]
     pub stop_instance_before_detaching: bool,
 }
 

@@ -10,6 +10,7 @@ use provider_core::InstanceState;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::finding;
 use crate::on_demand::api::{self as ec2, Initial, Observable};
 use crate::unreadable::{self, Unreadable};
 
@@ -169,9 +170,7 @@ impl<'a> OnDemandInstance<'a> {
     /// Whether the owner may have worked on the instance: it exists and is neither pending nor
     /// ending.
     pub fn may_hold_work(&self) -> bool {
-        use InstanceState::{Pending, ShuttingDown, Terminated};
-        let holds_none = matches!(self.state(), Some(Pending | ShuttingDown | Terminated));
-        self.current_id().is_some() && !holds_none
+        self.current_id().is_some() && finding::may_hold_work(self.state())
     }
 
     /// While the object is not Ready, `status.atProvider` is that of its last instance.

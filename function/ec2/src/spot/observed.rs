@@ -7,9 +7,11 @@ use provider_core::{ErrorClass, InstanceState};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::finding;
 use crate::unreadable::{self, Unreadable};
 
-const KIND: &str = "SpotPool";
+/// The kind of pools.
+pub const KIND: &str = "SpotPool";
 const PROVIDER: &str = "provider-gpu-spot";
 
 /// An observed pool.
@@ -108,11 +110,7 @@ impl ObservedPool {
     /// Whether the owner may have worked on an instance of the pool: one that is neither pending
     /// nor ending.
     pub fn may_hold_work(&self) -> bool {
-        use InstanceState::{Pending, ShuttingDown, Terminated};
-        let holds_none = |state| matches!(state, Some(Pending | ShuttingDown | Terminated));
-        self.instances_in(|state| !holds_none(state))
-            .next()
-            .is_some()
+        self.instances_in(finding::may_hold_work).next().is_some()
     }
 
     /// The instance with an id, in any state.

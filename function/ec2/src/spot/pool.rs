@@ -14,9 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::spot::home;
-use crate::spot::observed::ObservedPool;
-
-const KIND: &str = "SpotPool";
+use crate::spot::observed::{KIND, ObservedPool};
 
 /// The composition resource name of a new pool: the plain name, if no observed pool has it.
 pub fn fresh_name(resolved: &Resolved, market: CapacityType, plain_is_taken: bool) -> String {

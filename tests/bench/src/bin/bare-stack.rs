@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::task::{Context, Poll};
 
-use bytes::{Buf as _, BufMut as _, Bytes};
+use bench_function::encoded::Encoded;
+use bytes::Bytes;
 use clap::Parser;
 use tonic::body::Body;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::{BoxFuture, Service, http};
 use tonic::server::{Grpc, NamedService, UnaryService};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
@@ -73,43 +73,5 @@ impl UnaryService<Bytes> for Bare {
 
     fn call(&mut self, _: Request<Bytes>) -> Self::Future {
         std::future::ready(Ok(Response::new(self.0.clone())))
-    }
-}
-
-/// Messages that stay encoded.
-#[derive(Clone, Copy)]
-struct Encoded;
-
-impl Codec for Encoded {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Encoded {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, message: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        to.put(message);
-        Ok(())
-    }
-}
-
-impl Decoder for Encoded {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(from.copy_to_bytes(from.remaining())))
     }
 }

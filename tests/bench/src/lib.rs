@@ -1,0 +1,3 @@
+//! The part of the benchmark that its client and the bare transport share.
+
+pub mod encoded;
