@@ -49,6 +49,28 @@ fn every_composed_resource_belongs_to_exactly_one_kind() {
 }
 
 #[test]
+fn a_composed_resource_never_becomes_another_kind_under_the_same_name() {
+    let mut seen = 0;
+    for case in case::names() {
+        let request = case::request_json(&case);
+        let answered = case::response_json(&answer(&case::request(&case)));
+        let desired = answered.pointer("/desired/resources");
+        for (name, resource) in desired.and_then(Value::as_object).into_iter().flatten() {
+            let observed = &request["observed"]["resources"][name]["resource"];
+            if observed.is_null() {
+                continue;
+            }
+            seen += 1;
+            for field in ["apiVersion", "kind"] {
+                let desired = &resource["resource"][field];
+                assert_eq!(*desired, observed[field], "{case}: {name}");
+            }
+        }
+    }
+    assert!(seen > 200, "only {seen} desired resources are observed");
+}
+
+#[test]
 fn a_composite_of_an_unknown_kind_is_refused_with_the_known_ones_and_gets_nothing() {
     for (case, unknown) in [
         ("refused-kind", "StockPool.platform.acme.io"),

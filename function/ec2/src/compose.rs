@@ -76,7 +76,7 @@ impl Seen<'_> {
 
     /// Builds the desired resources. Observed compute that does not fit is kept until its
     /// replacement serves. A home volume is attached only after it is detached from the old
-    /// instance.
+    /// instance. While a machine of the other market is being deleted, nothing changes.
     pub fn composed(
         &self,
         resolved: &Resolved,
@@ -84,6 +84,11 @@ impl Seen<'_> {
         paths: &ClaimPaths,
     ) -> Result<Composed, Refusal> {
         let choice = self.choose(resolved, policy, paths);
+        let is_of_pool = resolved.market().is_some();
+        if resource_names::is_pool(&choice.target) != is_of_pool {
+            // The target is being deleted. Its successor has another kind, and another name.
+            return Ok(self.held(paths));
+        }
         let target = self.target(&choice, paths);
         let mut objects = BTreeMap::new();
         match resolved.market() {
@@ -98,7 +103,6 @@ impl Seen<'_> {
             None => self.on_demand(resolved, policy, &choice, &mut objects)?,
         }
         let holder = self.holder(&choice);
-        let is_of_pool = resolved.market().is_some();
         if resolved.has_home && !is_of_pool {
             self.home(resolved, policy, &choice, &mut objects)?;
         }

@@ -51,6 +51,12 @@ pub fn check_answer(world: &mut World, observed: &BTreeMap<String, Value>, rende
     if is_known && !is_held && machines.len() > 2 {
         wrong.push(format!("{machines:?} are desired"));
     }
+    for (key, desired) in &rendered.desired {
+        let [kind, before] = [Some(desired), observed.get(key)].map(|o| o.map(|o| &o["kind"]));
+        if before.is_some_and(|before| Some(before) != kind) {
+            wrong.push(format!("{key} was a {before:?} and becomes a {kind:?}"));
+        }
+    }
     for event in &rendered.events {
         if event.starts_with("HomeReplaced") && !world.has_lost_track {
             wrong.push(event.clone());
