@@ -63,7 +63,7 @@ def test_a_resize_is_a_stop_and_a_start(team: Workspaces) -> None:
     team.ready("resized", seconds=120)
     team.run("resized", "echo", "kept", ">", "result.txt")
     team.change("resized", overrides={"cpu": "200m"})
-    team.condition("resized", "ConfigResolved", "True", "counts from the next start")
+    team.condition("resized", "ConfigResolved", "True", "take effect at the next start")
     team.change("resized", lifecycle={"state": "Stopped"})
     team.phase("resized", "Stopped", seconds=90)
     team.change("resized", lifecycle={"state": "Running"})

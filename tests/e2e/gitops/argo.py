@@ -20,20 +20,28 @@ APPROVED = "argocd.argoproj.io/deletion-approved"
 # How often health is read while somebody watches.
 PERIOD = 0.2
 # Argo CD compares at once after a sync. Where its cache does not show yet what it has
-# applied, it applies that once more. (Seen within 0.3 s; events have whole seconds.)
+# applied, it applies the same revision once more. (Seen within 0.3 s; events have whole
+# seconds.)
 REPEATS_WITHIN = timedelta(seconds=2)
 
 
-def without_repetitions(began: list[datetime]) -> int:
-    """Of syncs in their order: each may be repeated once, so that a fight is counted."""
+def without_repetitions(syncs: list[tuple[datetime, str]]) -> int:
+    """How many syncs began, by time and message, which names the revision.
+
+    Each may be repeated once, so that a fight is counted.
+    """
     count = 0
-    repeatable: datetime | None = None
-    for at in began:
-        if repeatable is not None and at - repeatable <= REPEATS_WITHIN:
+    repeatable: tuple[datetime, str] | None = None
+    for at, message in syncs:
+        if (
+            repeatable is not None
+            and message == repeatable[1]
+            and at - repeatable[0] <= REPEATS_WITHIN
+        ):
             repeatable = None
         else:
             count += 1
-            repeatable = at
+            repeatable = at, message
     return count
 
 
@@ -88,8 +96,11 @@ class ArgoCd:
         uid = self.application(name)["metadata"]["uid"]
         selector = f"involvedObject.uid={uid},reason=OperationStarted"
         events = self._cluster.all("events", NAMESPACE, fields=selector)
-        began = [datetime.fromisoformat(event["firstTimestamp"]) for event in events]
-        return without_repetitions(sorted(began))
+        syncs = [
+            (datetime.fromisoformat(event["firstTimestamp"]), event["message"])
+            for event in events
+        ]
+        return without_repetitions(sorted(syncs))
 
     def await_health(self, name: str, health: str, seconds: float = 60) -> Object:
         """The Application once it is so; fails with what it says instead."""
