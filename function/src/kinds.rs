@@ -4,8 +4,7 @@ use function_cluster::flavor::WorkspaceFlavor;
 use function_runtime::kind::Kinds;
 use function_runtime::request::Request;
 use function_runtime::response::Response;
-use function_sdk_rust::proto::v1::RunFunctionResponse;
-use function_server::answer;
+use function_server::answer::{self, Answer};
 use function_server::decode::call::Call;
 use function_users::DevUser;
 use jiff::Timestamp;
@@ -16,7 +15,7 @@ use crate::workspace::Workspace;
 pub static KINDS: Kinds = Kinds(&[&Workspace, &WorkspaceFlavor, &DevUser]);
 
 /// Answers a call of Crossplane as of `now`.
-pub fn answer(call: Call, now: Timestamp) -> RunFunctionResponse {
+pub fn answer(call: Call, now: Timestamp) -> Answer {
     answer::answer(KINDS, call, now, |_, _| {})
 }
 

@@ -21,7 +21,13 @@ use serde_json::{Map, Value, json};
 fn by_the_sdk(resource: &Resource) -> Option<Value> {
     let mut object = resource.resource.as_ref().map(struct_to_json)?;
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for unread in ["managedFields", "ownerReferences", "finalizers"] {
+        for unread in [
+            "managedFields",
+            "ownerReferences",
+            "finalizers",
+            "generateName",
+            "resourceVersion",
+        ] {
             metadata.remove(unread);
         }
     }

@@ -4,6 +4,7 @@
 //! A serializer writes each value that a person typed as a YAML or JSON scalar of its own. The
 //! script is constant and reads the values from files.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -16,9 +17,15 @@ use thiserror::Error;
 
 use crate::software::{Pytorch, PytorchSource, Software};
 
+mod file;
+
+use file::File;
+
 /// EC2's limit in bytes, before base64.
 pub const LIMIT: usize = 16 * 1024;
 
+const WORKSPACE_PATH: &str = "/etc/gpu-workspace/workspace.json";
+const REQUIREMENTS_PATH: &str = "/etc/gpu-workspace/requirements.txt";
 const SETUP: &str = include_str!("user_data/setup.sh");
 const SETUP_V1: &str = include_str!("user_data/setup_v1.sh");
 const SETUP_PATH: &str = "/usr/local/lib/gpu-workspace/setup";
@@ -64,37 +71,40 @@ pub struct UserData<'a> {
 impl UserData<'_> {
     /// The `#cloud-config` document.
     pub fn document(&self) -> Result<String, Refusal> {
-        let head = yaml(&Head {
-            ssh_pwauth: false,
-            users: [User {
-                name: login::USER,
-                lock_passwd: true,
-                shell: "/bin/bash",
-                sudo: self.sudo.then_some("ALL=(ALL) NOPASSWD:ALL"),
-                // cloud-init would write the keys to the home volume, where a removed key would
-                // stay.
-                ssh_authorized_keys: if self.home { &[] } else { self.public_keys },
-            }],
-        })?;
-        let tail = yaml(&Tail {
-            runcmd: self.commands(),
-        })?;
         let files = self.files()?;
-        let document = ["#cloud-config\n", &head, "write_files:\n", &files, &tail].concat();
+        let commands =
+            written(&COMMANDS[usize::from(self.home)][usize::from(self.agent.is_some())])?;
+        let parts = [
+            "#cloud-config\n",
+            &self.users()?,
+            "write_files:\n",
+            &files,
+            commands,
+        ];
+        let document = parts.concat();
         if document.len() > LIMIT {
             return Err(Refusal::from(TooLarge { limit: LIMIT }));
         }
         Ok(document)
     }
 
+    /// The user. With a home volume, cloud-init would write the keys to the volume, where a removed
+    /// key would stay.
+    fn users(&self) -> Result<Cow<'static, str>, Refusal> {
+        if self.home || self.public_keys.is_empty() {
+            return Ok(written(&USERS[usize::from(self.sudo)])?.into());
+        }
+        Ok(users(self.sudo, self.public_keys)
+            .map_err(|problem| unwritable(&problem))?
+            .into())
+    }
+
     /// The files, as items of a YAML list.
     fn files(&self) -> Result<String, Refusal> {
         let workspace = self.workspace()?;
         let requirements = self.requirements();
-        let mut files = yaml(&[
-            File::new("/etc/gpu-workspace/workspace.json", "0644", &workspace),
-            File::new("/etc/gpu-workspace/requirements.txt", "0644", &requirements),
-        ])?;
+        let mut files = item(&File::new(WORKSPACE_PATH, "0644", &workspace))?;
+        files.push_str(&item(&File::new(REQUIREMENTS_PATH, "0644", &requirements))?);
         files.push_str(match self.behaviour {
             BehaviourVersion::V1 => written(&SETUP_V1_FILE)?,
             BehaviourVersion::V2 => written(&SETUP_FILE)?,
@@ -104,12 +114,12 @@ impl UserData<'_> {
                 None => written(&HOME_FILES)?,
                 Some(_) => written(&HOME_FILES_WITH_HOST_KEYS)?,
             });
-            files.push_str(&yaml(&[File::new(KEYS_PATH, "0644", &self.keys())])?);
+            files.push_str(&item(&File::new(KEYS_PATH, "0644", &self.keys()))?);
         }
         if let Some(agent) = self.agent {
             let settings = settings(agent);
             files.push_str(written(&AGENT_FILES)?);
-            files.push_str(&yaml(&[File::new(AGENT_SETTINGS_PATH, "0644", &settings)])?);
+            files.push_str(&item(&File::new(AGENT_SETTINGS_PATH, "0644", &settings))?);
         }
         Ok(files)
     }
@@ -117,24 +127,6 @@ impl UserData<'_> {
     fn keys(&self) -> String {
         let keys = self.public_keys.iter();
         keys.flat_map(|key| [key.as_str(), "\n"]).collect()
-    }
-
-    /// The commands of the first boot. While the software is installed, the units wait for the home
-    /// volume and download the agent.
-    fn commands(&self) -> Vec<Vec<&'static str>> {
-        let home = self.home.then_some(HOME_UNIT_NAME);
-        let agent = self.agent.map(|_| AGENT_UNIT_NAME);
-        let units: Vec<&str> = home.into_iter().chain(agent).collect();
-        let mut commands = Vec::new();
-        if !units.is_empty() {
-            commands.push(vec!["systemctl", "daemon-reload"]);
-        }
-        for unit in units {
-            commands.push(vec!["systemctl", "enable", unit]);
-            commands.push(vec!["systemctl", "start", "--no-block", unit]);
-        }
-        commands.push(vec![SETUP_PATH]);
-        commands
     }
 
     fn workspace(&self) -> Result<String, Refusal> {
@@ -161,10 +153,26 @@ impl UserData<'_> {
     }
 }
 
-/// Files with constant content, as items of a YAML list. Serializing them took a third of the time
-/// of a call, so it is done once.
+/// A part of the document that is the same for many workspaces. Serializing these parts took a third
+/// of the time of a call, so it is done once.
 type Constant = LazyLock<Result<String, String>>;
 
+/// The user without public keys: without sudo, and with it.
+static USERS: [Constant; 2] = [
+    LazyLock::new(|| users(false, &[])),
+    LazyLock::new(|| users(true, &[])),
+];
+/// The commands: without a home volume and with one, each without an agent and with one.
+static COMMANDS: [[Constant; 2]; 2] = [
+    [
+        LazyLock::new(|| commands(&[])),
+        LazyLock::new(|| commands(&[AGENT_UNIT_NAME])),
+    ],
+    [
+        LazyLock::new(|| commands(&[HOME_UNIT_NAME])),
+        LazyLock::new(|| commands(&[HOME_UNIT_NAME, AGENT_UNIT_NAME])),
+    ],
+];
 static SETUP_V1_FILE: Constant =
     LazyLock::new(|| constant(&[File::new(SETUP_PATH, "0755", SETUP_V1)]));
 static SETUP_FILE: Constant = LazyLock::new(|| constant(&[File::new(SETUP_PATH, "0755", SETUP)]));
@@ -179,6 +187,36 @@ static AGENT_FILES: Constant = LazyLock::new(|| {
         File::new(AGENT_UNIT_PATH, "0644", AGENT_UNIT),
     ])
 });
+
+fn users(sudo: bool, public_keys: &[String]) -> Result<String, String> {
+    let head = Head {
+        ssh_pwauth: false,
+        users: [User {
+            name: login::USER,
+            lock_passwd: true,
+            shell: "/bin/bash",
+            sudo: sudo.then_some("ALL=(ALL) NOPASSWD:ALL"),
+            ssh_authorized_keys: public_keys,
+        }],
+    };
+    serde_yaml::to_string(&head).map_err(|error| error.to_string())
+}
+
+/// The commands of the first boot. While the software is installed, the units wait for the home
+/// volume and download the agent.
+fn commands(units: &[&'static str]) -> Result<String, String> {
+    let mut commands = Vec::new();
+    if !units.is_empty() {
+        commands.push(vec!["systemctl", "daemon-reload"]);
+    }
+    for unit in units {
+        commands.push(vec!["systemctl", "enable", unit]);
+        commands.push(vec!["systemctl", "start", "--no-block", unit]);
+    }
+    commands.push(vec![SETUP_PATH]);
+    let tail = Tail { runcmd: commands };
+    serde_yaml::to_string(&tail).map_err(|error| error.to_string())
+}
 
 fn home_files(script: &str) -> Result<String, String> {
     constant(&[
@@ -208,8 +246,8 @@ fn written(constant: &'static Constant) -> Result<&'static str, Refusal> {
     }
 }
 
-fn yaml(part: &impl Serialize) -> Result<String, Refusal> {
-    serde_yaml::to_string(part).map_err(|error| unwritable(&error))
+fn item(file: &File<'_>) -> Result<String, Refusal> {
+    file.item().map_err(|error| unwritable(&error))
 }
 
 fn unwritable(problem: &impl fmt::Display) -> Refusal {
@@ -236,23 +274,6 @@ struct User<'a> {
     sudo: Option<&'a str>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     ssh_authorized_keys: &'a [String],
-}
-
-#[derive(Serialize)]
-struct File<'a> {
-    path: &'static str,
-    permissions: &'static str,
-    content: &'a str,
-}
-
-impl<'a> File<'a> {
-    fn new(path: &'static str, permissions: &'static str, content: &'a str) -> Self {
-        Self {
-            path,
-            permissions,
-            content,
-        }
-    }
 }
 
 /// The file that the setup script reads.

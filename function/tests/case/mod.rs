@@ -16,7 +16,9 @@ use function_gpu_workspace::kinds;
 use function_gpu_workspace::kinds::KINDS;
 use function_sdk_rust::proto::v1::{Condition, RunFunctionRequest, RunFunctionResponse};
 use function_sdk_rust::resource::struct_to_json;
+use function_server::answer::Answer;
 use function_server::decode::call::Call;
+use function_server::encode::protobuf::encode;
 use jiff::Timestamp;
 use prost::Message;
 use serde_json::{Map, Value, json};
@@ -208,7 +210,13 @@ pub fn parse(request: Value) -> RunFunctionRequest {
 
 /// What the function answers.
 pub fn answer(request: &RunFunctionRequest) -> RunFunctionResponse {
-    kinds::answer(Call::read(&request.encode_to_vec(), KINDS).unwrap(), now())
+    let call = Call::read(&request.encode_to_vec(), KINDS).unwrap();
+    received(&kinds::answer(call, now()))
+}
+
+/// An answer as Crossplane receives it.
+pub fn received(answer: &Answer) -> RunFunctionResponse {
+    RunFunctionResponse::decode(encode(answer).as_ref()).unwrap()
 }
 
 /// A response as JSON with sorted keys, its numbers as Crossplane reads them.

@@ -16,6 +16,7 @@ use prost::Message;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::case;
 use crate::compare::{self, json};
 use crate::hostile;
 use crate::intent::Applied;
@@ -107,7 +108,9 @@ pub fn check(json: &Value, is_thorough: bool) -> Result<Kind, Violation> {
         Err(_) => return Ok(Kind::Unsendable),
     };
     IS_CAUGHT.set(true);
-    let response = catch_unwind(AssertUnwindSafe(|| answer(call, crate::case::now())));
+    let response = catch_unwind(AssertUnwindSafe(|| {
+        case::received(&answer(call, case::now()))
+    }));
     IS_CAUGHT.set(false);
     let Ok(response) = response else {
         return broken("panic", "the function panicked").map(|()| Kind::Unsendable);

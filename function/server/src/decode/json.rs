@@ -18,7 +18,13 @@ const LIST: u32 = 2;
 /// Up to this number, a double represents every integer exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 /// The metadata fields that are skipped. Only Kubernetes itself needs them.
-const UNREAD: [&str; 3] = ["managedFields", "ownerReferences", "finalizers"];
+const UNREAD: [&str; 5] = [
+    "managedFields",
+    "ownerReferences",
+    "finalizers",
+    "generateName",
+    "resourceVersion",
+];
 
 /// Reads a `google.protobuf.Struct` without the skipped metadata fields.
 ///
@@ -36,28 +42,28 @@ fn metadata(message: &[u8]) -> Result<Value, Malformed> {
     let Some((5, Content::Bytes(object))) = kind(message)? else {
         return value(message, LEVELS);
     };
-    let mut entries = Vec::new();
+    let mut entries = Map::new();
     let mut fields = Fields::of(object);
     while let Some(bytes) = message_in(&mut fields)? {
         let (key, bytes) = protobuf::entry(bytes)?;
         if !UNREAD.contains(&key) {
-            entries.push((key.to_owned(), value(bytes, LEVELS - OBJECT)?));
+            entries.insert(key.to_owned(), value(bytes, LEVELS - OBJECT)?);
         }
     }
-    Ok(Map::from_iter(entries).into())
+    Ok(entries.into())
 }
 
 fn fields<'a>(
     message: &'a [u8],
     read: impl Fn(&str, &'a [u8]) -> Result<Value, Malformed>,
 ) -> Result<Value, Malformed> {
-    let mut entries = Vec::with_capacity(8);
+    let mut entries = Map::new();
     let mut fields = Fields::of(message);
     while let Some(bytes) = message_in(&mut fields)? {
         let (key, bytes) = protobuf::entry(bytes)?;
-        entries.push((key.to_owned(), read(key, bytes)?));
+        entries.insert(key.to_owned(), read(key, bytes)?);
     }
-    Ok(Map::from_iter(entries).into())
+    Ok(entries.into())
 }
 
 fn value(message: &[u8], levels: u32) -> Result<Value, Malformed> {

@@ -44,6 +44,18 @@ impl<'a> Fields<'a> {
     /// The next bytes are not a field.
     #[inline]
     pub fn next_field(&mut self) -> Result<Option<(u64, Content<'a>)>, Malformed> {
+        // Almost every field of JSON is a short text or a short message.
+        if let [key @ 0x08..0x80, length @ ..0x80, rest @ ..] = self.0
+            && key & 7 == 2
+            && let Some((content, rest)) = rest.split_at_checked(usize::from(*length))
+        {
+            self.0 = rest;
+            return Ok(Some((u64::from(key >> 3), Content::Bytes(content))));
+        }
+        self.any_field()
+    }
+
+    fn any_field(&mut self) -> Result<Option<(u64, Content<'a>)>, Malformed> {
         if self.0.is_empty() {
             return Ok(None);
         }

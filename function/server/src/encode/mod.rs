@@ -1,4 +1,6 @@
 //! Encodes responses.
 
+mod json;
 pub mod protobuf;
 pub mod response;
+mod writer;

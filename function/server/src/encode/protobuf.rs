@@ -3,14 +3,12 @@
 //! prost writes maps in the order of `HashMap`, which differs from call to call. This encoder sorts
 //! their keys, as Go's deterministic serialization does. Otherwise its output equals that of prost.
 //!
-//! A message is written from its end to its start. Its length is therefore known when its head is
-//! written, and no pass is needed to measure it.
-//!
 //! Each function destructures its message completely. If a later version of the protocol adds a
 //! field, the code does not compile until it writes the field.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use function_runtime::desired::Composed;
 use function_sdk_rust::proto::v1::resource_selector::Match;
 use function_sdk_rust::proto::v1::{
     Condition, MatchLabels, Requirements, Resource, ResourceSelector, ResponseMeta, Result,
@@ -18,15 +16,28 @@ use function_sdk_rust::proto::v1::{
 };
 use pbjson_types::value::Kind;
 use pbjson_types::{Duration, ListValue, Struct, Value};
+use serde_json::Value as Json;
+
+use crate::answer::Answer;
+use crate::encode::json;
+use crate::encode::response::readiness;
+use crate::encode::writer::Writer;
+
+/// Enough bytes for the response to most calls.
+const CAPACITY: usize = 16 * 1024;
 
 /// Encodes a response.
-pub fn encode(response: &RunFunctionResponse) -> impl AsRef<[u8]> + use<> {
-    let mut writer = Writer::with_capacity(8 * 1024);
-    write_response(&mut writer, response);
+pub fn encode(answer: &Answer) -> impl AsRef<[u8]> + use<> {
+    let mut writer = Writer::with_capacity(CAPACITY);
+    write_response(&mut writer, &answer.message, &answer.composed);
     writer
 }
 
-fn write_response(w: &mut Writer, response: &RunFunctionResponse) {
+fn write_response(
+    w: &mut Writer,
+    response: &RunFunctionResponse,
+    composed: &BTreeMap<String, Composed>,
+) {
     let RunFunctionResponse {
         meta,
         desired,
@@ -41,7 +52,9 @@ fn write_response(w: &mut Writer, response: &RunFunctionResponse) {
     w.optional(5, requirements.as_ref(), write_requirements);
     w.optional(4, context.as_ref(), write_struct);
     w.repeated(3, results, write_result);
-    w.optional(2, desired.as_ref(), write_state);
+    w.optional(2, desired.as_ref(), |w, state| {
+        write_state(w, state, composed);
+    });
     w.optional(1, meta.as_ref(), write_meta);
 }
 
@@ -55,15 +68,33 @@ fn write_meta(w: &mut Writer, meta: &ResponseMeta) {
     w.text(1, tag);
 }
 
-fn write_state(w: &mut Writer, state: &State) {
+/// Writes the desired state. `composed` are the resources of the decision.
+fn write_state(w: &mut Writer, state: &State, composed: &BTreeMap<String, Composed>) {
     let State {
         composite,
         resources,
     } = state;
-    w.map(2, resources, |w, resource| {
-        w.message(2, |w| write_resource(w, resource));
+    let none = Resource::default();
+    let names: BTreeSet<&String> = resources.keys().chain(composed.keys()).collect();
+    w.sorted(2, names.into_iter().map(|name| (name, name)), |w, name| {
+        let earlier = resources.get(name).unwrap_or(&none);
+        w.message(2, |w| match composed.get(name) {
+            Some(own) => write_composed(w, own, earlier),
+            None => write_resource(w, earlier),
+        });
     });
     w.optional(1, composite.as_ref(), write_resource);
+}
+
+/// Writes a composed resource of the decision. `earlier` is the resource that an earlier step of the
+/// pipeline desires by the same name. Its connection details stay.
+fn write_composed(w: &mut Writer, composed: &Composed, earlier: &Resource) {
+    let Composed { object, ready } = composed;
+    w.number(3, i64::from(readiness(*ready) as i32));
+    w.map(2, &earlier.connection_details, |w, value| w.bytes(2, value));
+    if let Json::Object(object) = object {
+        w.message(1, |w| json::object(w, object));
+    }
 }
 
 fn write_resource(w: &mut Writer, resource: &Resource) {
@@ -167,147 +198,6 @@ fn write_value(w: &mut Writer, value: &Value) {
             w.message(6, |w| w.repeated(1, values, write_value));
         }
         None => {}
-    }
-}
-
-/// The wire types of protobuf's encoding.
-#[derive(Clone, Copy)]
-enum Wire {
-    Varint = 0,
-    SixtyFourBit = 1,
-    LengthDelimited = 2,
-}
-
-/// A buffer that is written from its end: `bytes[start..]` is already written.
-struct Writer {
-    bytes: Vec<u8>,
-    start: usize,
-}
-
-impl AsRef<[u8]> for Writer {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes[self.start..]
-    }
-}
-
-impl Writer {
-    fn with_capacity(capacity: usize) -> Self {
-        Self {
-            bytes: vec![0; capacity],
-            start: capacity,
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.bytes.len() - self.start
-    }
-
-    fn prepend(&mut self, bytes: &[u8]) {
-        if self.start < bytes.len() {
-            let mut larger = vec![0; (self.bytes.len() * 2).max(self.len() + bytes.len())];
-            let start = larger.len() - self.len();
-            larger[start..].copy_from_slice(self.as_ref());
-            self.bytes = larger;
-            self.start = start;
-        }
-        let end = self.start;
-        self.start -= bytes.len();
-        self.bytes[self.start..end].copy_from_slice(bytes);
-    }
-
-    fn varint(&mut self, mut value: u64) {
-        let mut bytes = [0; 10];
-        let mut length = 0;
-        loop {
-            let seven = value.to_le_bytes()[0] & 0x7f;
-            value >>= 7;
-            let more = if value == 0 { 0 } else { 0x80 };
-            bytes[length] = seven | more;
-            length += 1;
-            if value == 0 {
-                return self.prepend(&bytes[..length]);
-            }
-        }
-    }
-
-    fn key(&mut self, field: u32, wire: Wire) {
-        self.varint(u64::from(field << 3 | wire as u32));
-    }
-
-    fn bytes(&mut self, field: u32, bytes: &[u8]) {
-        self.prepend(bytes);
-        self.varint(bytes.len() as u64);
-        self.key(field, Wire::LengthDelimited);
-    }
-
-    fn double(&mut self, field: u32, value: f64) {
-        self.prepend(&value.to_le_bytes());
-        self.key(field, Wire::SixtyFourBit);
-    }
-
-    /// A signed number. protobuf requires ten bytes for a negative one.
-    fn signed(&mut self, field: u32, value: i64) {
-        self.varint(value.cast_unsigned());
-        self.key(field, Wire::Varint);
-    }
-
-    /// A number without field presence: zero is not written.
-    fn number(&mut self, field: u32, value: i64) {
-        if value != 0 {
-            self.signed(field, value);
-        }
-    }
-
-    fn optional_number(&mut self, field: u32, value: Option<i32>) {
-        if let Some(value) = value {
-            self.signed(field, i64::from(value));
-        }
-    }
-
-    /// A string without field presence: an empty string is not written.
-    fn text(&mut self, field: u32, text: &str) {
-        if !text.is_empty() {
-            self.bytes(field, text.as_bytes());
-        }
-    }
-
-    fn optional_text(&mut self, field: u32, text: Option<&str>) {
-        if let Some(text) = text {
-            self.bytes(field, text.as_bytes());
-        }
-    }
-
-    fn message(&mut self, field: u32, write: impl FnOnce(&mut Self)) {
-        let behind = self.len();
-        write(self);
-        self.varint((self.len() - behind) as u64);
-        self.key(field, Wire::LengthDelimited);
-    }
-
-    fn optional<T>(&mut self, field: u32, message: Option<&T>, write: impl Fn(&mut Self, &T)) {
-        if let Some(message) = message {
-            self.message(field, |w| write(w, message));
-        }
-    }
-
-    fn repeated<T>(&mut self, field: u32, messages: &[T], write: impl Fn(&mut Self, &T)) {
-        for message in messages.iter().rev() {
-            self.message(field, |w| write(w, message));
-        }
-    }
-
-    /// A map with its entries in the order of their keys. Each entry is a message with the key (1)
-    /// and the value (2), which `write` writes. Both are written even if they are empty, as in
-    /// every implementation except prost.
-    fn map<T>(&mut self, field: u32, entries: &HashMap<String, T>, write: impl Fn(&mut Self, &T)) {
-        let mut entries: Vec<_> = entries.iter().collect();
-        entries.sort_unstable_by_key(|(key, _)| *key);
-        for (key, value) in entries.into_iter().rev() {
-            self.message(field, |w| {
-                write(w, value);
-                w.bytes(1, key.as_bytes());
-            });
-        }
     }
 }
 

@@ -1,3 +1,4 @@
+use function_sdk_rust::resource::json_to_struct;
 use prost::Message;
 use serde_json::json;
 
@@ -42,7 +43,7 @@ fn everything() -> RunFunctionResponse {
 }
 
 fn encoded(response: &RunFunctionResponse) -> Vec<u8> {
-    encode(response).as_ref().to_vec()
+    encode(&response.clone().into()).as_ref().to_vec()
 }
 
 #[test]
@@ -89,4 +90,36 @@ fn negative_and_extreme_numbers_arrive() {
     let bytes = encoded(&response);
     let read = RunFunctionResponse::decode(bytes.as_slice()).unwrap();
     assert_eq!(read, response);
+}
+
+#[test]
+fn composed_resources_arrive_among_those_of_earlier_steps() {
+    let mut message = everything();
+    let earlier = &mut message.desired.as_mut().unwrap().resources;
+    let details = &mut earlier.get_mut("b").unwrap().connection_details;
+    details.insert("kept".to_owned(), b"by this step".to_vec());
+    let object = json!({
+        "": null, "z": [1, -2.5, 1e300, "c", true, false, {}, [], null], "a": {"c": {"d": 0}},
+    });
+    let composed = Composed {
+        object: object.clone(),
+        ready: true,
+    };
+    let names = ["b", "c"];
+    let answer = Answer {
+        message: message.clone(),
+        composed: names.map(|name| (name.to_owned(), composed.clone())).into(),
+    };
+    let resources = &mut message.desired.as_mut().unwrap().resources;
+    for name in names {
+        let resource = resources.entry(name.to_owned()).or_default();
+        resource.resource = object.as_object().map(json_to_struct);
+        resource.ready = 1;
+    }
+    let bytes = encode(&answer);
+    assert_eq!(
+        RunFunctionResponse::decode(bytes.as_ref()).unwrap(),
+        message
+    );
+    assert_eq!(bytes.as_ref(), encoded(&message));
 }

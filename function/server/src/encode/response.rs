@@ -1,15 +1,16 @@
 //! Converts a decision into the protocol's response.
 
-use function_runtime::desired::Desired;
+use std::collections::BTreeMap;
+
+use function_runtime::desired::{Composed, Desired};
 use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::response::{Condition, Event, Response, Severity};
 use function_sdk_rust::proto::v1::{Ready, RunFunctionRequest, RunFunctionResponse, Target};
-use function_sdk_rust::resource::{
-    add_connection_detail, json_to_pb, json_to_struct, pb_to_json, set_ready,
-};
+use function_sdk_rust::resource::{add_connection_detail, json_to_pb, pb_to_json, set_ready};
 use function_sdk_rust::response::{self as sdk, ResourceMatch};
 use serde_json::{Map, Value};
 
+use crate::answer::Answer;
 use crate::decode::call::Call;
 
 /// The longest message in characters. Values in claims and messages of providers may be as long as
@@ -19,7 +20,7 @@ const LONGEST: usize = 4096;
 const CLAIM_NAMESPACE: &str = "crossplane.io/claim-namespace";
 
 /// The protocol's response: the desired state and the context of earlier steps, and this decision.
-pub fn response(decision: Response, call: Call) -> RunFunctionResponse {
+pub fn response(decision: Response, call: Call) -> Answer {
     let request = RunFunctionRequest {
         meta: call.meta,
         ..RunFunctionRequest::default()
@@ -32,26 +33,24 @@ pub fn response(decision: Response, call: Call) -> RunFunctionResponse {
     for requirement in decision.requirements {
         add_requirement(&mut rsp, requirement);
     }
-    if let Some(desired) = decision.desired {
-        add_desired(&mut rsp, desired);
-    }
+    let composed = match decision.desired {
+        Some(desired) => add_desired(&mut rsp, desired),
+        None => BTreeMap::new(),
+    };
     for condition in decision.conditions {
         add_condition(&mut rsp, condition);
     }
     for event in decision.events {
         add_event(&mut rsp, event);
     }
-    rsp
+    Answer {
+        message: rsp,
+        composed,
+    }
 }
 
-fn add_desired(rsp: &mut RunFunctionResponse, desired: Desired) {
-    for (key, composed) in desired.resources {
-        if let Value::Object(fields) = composed.object {
-            let resource = sdk::desired_composed(rsp, &key);
-            resource.resource = Some(json_to_struct(&fields));
-            set_ready(resource, readiness(composed.ready));
-        }
-    }
+/// Adds the desired composite, and returns the composed resources.
+fn add_desired(rsp: &mut RunFunctionResponse, desired: Desired) -> BTreeMap<String, Composed> {
     let composite = sdk::desired_composite(rsp);
     let fields = &mut composite.resource.get_or_insert_default().fields;
     // Other steps may own other fields of the status.
@@ -70,6 +69,7 @@ fn add_desired(rsp: &mut RunFunctionResponse, desired: Desired) {
     if let Some(ready) = desired.ready {
         set_ready(composite, readiness(ready));
     }
+    desired.resources
 }
 
 fn add_requirement(rsp: &mut RunFunctionResponse, requirement: Requirement) {
@@ -129,7 +129,8 @@ fn bounded(mut message: String) -> String {
     message
 }
 
-fn readiness(ready: bool) -> Ready {
+/// The readiness of a desired resource.
+pub fn readiness(ready: bool) -> Ready {
     if ready { Ready::True } else { Ready::False }
 }
 

@@ -5,13 +5,14 @@
 //! a request can still be read, so the response can repeat it.
 
 use function_runtime::kind::Kinds;
-use function_sdk_rust::proto::v1::{RequestMeta, RunFunctionRequest, RunFunctionResponse};
+use function_sdk_rust::proto::v1::{RequestMeta, RunFunctionRequest};
 use function_sdk_rust::response::{self, DEFAULT_TTL};
 use prost::Message;
 use prost::bytes::{Buf, BufMut};
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
+use crate::answer::Answer;
 use crate::decode::call::Call;
 use crate::encode::protobuf::encode;
 
@@ -41,7 +42,7 @@ pub struct Unreadable {
 
 impl Unreadable {
     /// The response with a fatal result and the request's tag.
-    pub fn answer(self) -> RunFunctionResponse {
+    pub fn answer(self) -> Answer {
         let head = RunFunctionRequest {
             meta: self.meta,
             ..RunFunctionRequest::default()
@@ -49,12 +50,12 @@ impl Unreadable {
         let mut answer = response::to(&head, DEFAULT_TTL);
         let result = response::fatal(&mut answer, self.problem);
         result.reason = Some("RequestUnreadable".to_owned());
-        answer
+        answer.into()
     }
 }
 
 impl Codec for Protocol {
-    type Encode = RunFunctionResponse;
+    type Encode = Answer;
     type Decode = Received;
     type Encoder = Self;
     type Decoder = Self;
@@ -69,7 +70,7 @@ impl Codec for Protocol {
 }
 
 impl Encoder for Protocol {
-    type Item = RunFunctionResponse;
+    type Item = Answer;
     type Error = Status;
 
     fn encode(&mut self, item: Self::Item, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {

@@ -10,7 +10,6 @@ use std::task::{Context, Poll};
 
 use function_runtime::kind::Kinds;
 use function_runtime::{request, response};
-use function_sdk_rust::proto::v1::RunFunctionResponse;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tonic::body::Body;
@@ -18,7 +17,7 @@ use tonic::server::{Grpc, NamedService, UnaryService};
 use tonic::{Code, Request, Response, Status};
 use tower_service::Service;
 
-use crate::answer::answer;
+use crate::answer::{Answer, answer};
 use crate::grpc::codec::{Protocol, Received};
 
 /// A version of the protocol.
@@ -125,8 +124,8 @@ impl<P: Package> Service<http::Request<Body>> for Endpoint<P> {
 struct Called(Function);
 
 impl UnaryService<Received> for Called {
-    type Response = RunFunctionResponse;
-    type Future = Ready<Result<Response<RunFunctionResponse>, Status>>;
+    type Response = Answer;
+    type Future = Ready<Result<Response<Answer>, Status>>;
 
     fn call(&mut self, call: Request<Received>) -> Self::Future {
         ready(Ok(Response::new(match call.into_inner() {
