@@ -1,4 +1,4 @@
-"""Writes what Argo CD is configured with, from health/*.lua and exclusions.yaml.
+"""Writes Argo CD's configuration from health/*.lua and exclusions.yaml.
 
 cargo xtask python argocd/generate.py
 """
@@ -10,7 +10,7 @@ import yaml
 
 HERE = Path(__file__).parent
 
-# Each script, and the kinds whose health it tells.
+# Each health script, and the kinds whose health it computes, by API group.
 KINDS = {
     "workspaces": {
         "platform.acme.io": [
@@ -35,7 +35,8 @@ KINDS = {
     "definitions": {"apiextensions.crossplane.io": ["CompositeResourceDefinition"]},
 }
 
-# The same with wildcards, of which no two may match one kind: Argo CD takes either.
+# The same with wildcards. Only one of them may match a kind: if several match, Argo CD
+# uses any of them.
 WILDCARDS = {
     "workspaces": ["platform.acme.io/*"],
     "managed": ["gpu.platform.acme.io/Spot*", "*.aws.m.upbound.io/*"],
@@ -47,7 +48,8 @@ WILDCARDS = {
     "definitions": ["apiextensions.crossplane.io/CompositeResourceDefinition"],
 }
 
-# Of the Kubernetes client, which asks for every kind that providers bring.
+# Argo CD's Kubernetes client requests every kind that Crossplane providers install. Its
+# default rate limit is too low for so many.
 CLIENT = {"env": [{"name": "ARGOCD_K8S_CLIENT_QPS", "value": "300"}]}
 
 HEADER = """\
@@ -67,7 +69,7 @@ PURPOSES = {
 
 
 class Text(str):
-    """A text of several lines; YAML writes it once and refers to it after that."""
+    """A text of several lines. The YAML has it once, and aliases of it elsewhere."""
 
 
 class Dumper(yaml.SafeDumper):  # type: ignore[misc]
@@ -86,7 +88,7 @@ Dumper.add_representer(Text, represent_text)
 
 
 def script(name: str) -> Text:
-    """A health check as Argo CD runs it: alone."""
+    """A complete health script, because Argo CD runs each script without the others."""
     parts = [HERE / "health" / f"{part}.lua" for part in ("conditions", name)]
     return Text("\n".join(part.read_text() for part in parts))
 
@@ -96,9 +98,10 @@ ANCHORS = {str(text): name for name, text in SCRIPTS.items()}
 
 
 def settings() -> dict[str, Any]:
-    """What both forms have."""
+    """The settings that both forms have."""
     return {
-        # Its default since 3.0. Labels would make composites look like Argo CD's own.
+        # Argo CD's default since 3.0. Crossplane copies labels from claims, so tracking
+        # by label would make Argo CD take composites for its own resources.
         "application.resourceTrackingMethod": "annotation",
         "resource.exclusions": Text((HERE / "exclusions.yaml").read_text()),
     }

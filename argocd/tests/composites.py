@@ -1,4 +1,4 @@
-"""Composites and claims as Crossplane writes them after an answer of the function."""
+"""Composites and claims, as Crossplane writes them after a response of the function."""
 
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ def names() -> list[str]:
 
 
 def merged(base: Any, change: Any) -> Any:
-    """A JSON merge patch (RFC 7386)."""
+    """`base` after a JSON merge patch (RFC 7386)."""
     if not isinstance(change, dict):
         return change
     result = dict(base) if isinstance(base, dict) else {}
@@ -30,7 +30,8 @@ def merged(base: Any, change: Any) -> Any:
 
 @cache
 def written(name: str, file: str) -> Any:
-    """A file of a case. Every test reads all of them: by libyaml, and once."""
+    """A file of a case. Every test reads all files, so each file is cached, and parsed
+    by the faster libyaml."""
     return yaml.load((CASES / name / file).read_text(), Loader=yaml.CSafeLoader)
 
 
@@ -56,7 +57,7 @@ def kind(name: str) -> str:
 
 
 class Answer:
-    """What the function answered in a case."""
+    """The function's response in a case."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -69,7 +70,7 @@ class Answer:
         )
 
     def status(self) -> Resource:
-        """A fatal answer leaves the status as it was."""
+        """The composite's status. A fatal result leaves it unchanged."""
         if self.fatal:
             observed = request(self.name).get("observed") or {}
             before = (observed.get("composite") or {}).get("resource") or {}
@@ -77,7 +78,8 @@ class Answer:
         return dict(self.desired["composite"]["resource"].get("status") or {})
 
     def is_ready(self) -> bool:
-        """An explicit readiness, or else that of every composed resource."""
+        """The composite's explicit readiness, or whether all composed resources are
+        ready."""
         composite = self.desired.get("composite") or {}
         if "ready" in composite:
             return bool(composite["ready"] == "READY_TRUE")
@@ -87,7 +89,7 @@ class Answer:
         )
 
     def composite(self, age: str) -> Resource:
-        """With conditions of that age."""
+        """The composite, with conditions of this age."""
         failed = f'cannot compose resources: pipeline step "workspace" returned a fatal result: {self.fatal}'
         synced = (
             condition("Synced", "False", "ReconcileError", age, failed)

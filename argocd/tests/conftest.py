@@ -1,4 +1,4 @@
-"""What every test is given: argocd-cm in each form that is shipped."""
+"""Fixtures: argocd-cm in each shipped form."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ SHIPPED = HERE.parent
 
 
 def config_map(form: str) -> dict[str, object]:
-    """argocd-cm as kustomize or Helm make it from our files."""
+    """argocd-cm, as kustomize or Helm would create it from our files."""
     content = yaml.safe_load((SHIPPED / form).read_text())
     data = content["data"] if "data" in content else content["configs"]["cm"]
     return {
@@ -35,7 +35,7 @@ def form(
 
 @pytest.fixture(scope="session")
 def component(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The form of the kustomize component."""
+    """argocd-cm in the form of the kustomize component."""
     engine.program()
     path = tmp_path_factory.mktemp("component") / "argocd-cm.yaml"
     path.write_text(yaml.safe_dump(config_map("argocd-cm.yaml")))

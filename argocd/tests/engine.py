@@ -1,4 +1,4 @@
-"""Argo CD's own judgement of a resource: its command, with our configuration."""
+"""Argo CD's health of a resource, by its own program with our configuration."""
 
 import os
 import subprocess
@@ -12,7 +12,8 @@ import yaml
 
 BUILD = "cargo xtask cluster binary argocd-health"
 
-# When a condition changed, in the words of the cases. The scripts' patience is between.
+# The age of a condition's last transition, as the cases name it. The scripts report
+# some states as Progressing for a time that is between these two.
 AGES = {"now": timedelta(), "an hour ago": timedelta(hours=1)}
 
 Resource = dict[str, Any]
@@ -35,7 +36,7 @@ def program() -> str:
 
 
 def dated(resource: Resource) -> Resource:
-    """The resource with times in place of words."""
+    """The resource with times instead of the ages' names."""
     now = datetime.now(UTC)
 
     def walk(value: Any) -> Any:
@@ -55,7 +56,7 @@ def dated(resource: Resource) -> Resource:
 
 
 def assess(config_map: Path, resource: Resource, zone: str = "UTC") -> Health | None:
-    """What Argo CD says of a resource; None where it has no opinion."""
+    """The health of a resource in Argo CD, or None if Argo CD has no script for it."""
     [health] = assess_all(config_map, [resource], zone)
     return health
 
@@ -69,7 +70,7 @@ def assess_all(
             path.write_text(yaml.dump(dated(resource), Dumper=yaml.CSafeDumper))
         done = subprocess.run(
             [program(), str(config_map), *map(str, paths)],
-            # Without a home, and in any zone.
+            # The result must not depend on the user's home or on the time zone.
             env={"HOME": folder, "TZ": zone},
             capture_output=True,
             text=True,

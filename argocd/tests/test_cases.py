@@ -1,4 +1,4 @@
-"""Resources as they are in a cluster, in every form of the configuration."""
+"""The health of resources from clusters, with each form of the configuration."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The repositories of examples/gitops, before they meet an Argo CD."""
+"""The repositories of examples/gitops, checked without Argo CD."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def without_argo_cd(resource: Resource) -> Resource:
 
 
 def test_the_platforms_repository_lacks_what_the_plain_examples_have() -> None:
-    """A file of the same name has the same resources."""
+    """Files of the same name in both folders have the same resources."""
     plain = {path.name for path in (EXAMPLES / "platform").glob("*.yaml")}
     shared = plain & {path.name for path in PLATFORM.rglob("*.yaml")}
     assert shared >= {"catalogue.yaml", "cluster-rbac.yaml", "flavors.yaml"}
@@ -67,7 +67,7 @@ def test_something_is_synced_before_what_it_needs() -> None:
 
 
 def test_packages_have_other_names_than_crossplane_gives_dependencies() -> None:
-    """Two providers would run the same pools."""
+    """Otherwise Crossplane would install a second provider for the same pools."""
     for _, resource in resources(PLATFORM):
         if resource["apiVersion"].startswith("pkg.crossplane.io/"):
             path = resource["spec"]["package"].split("/", 1)[1].split(":")[0]
@@ -99,7 +99,7 @@ def test_a_teams_claims_are_refused_for_lack_of_the_platforms_policy() -> None:
 
 
 def test_a_misspelt_field_or_a_claim_in_two_folders_is_applied_over_and_over() -> None:
-    """The suite gitops shows each with a real Argo CD."""
+    """Checks only the sync options. The suite gitops tests Argo CD itself."""
     kinds = ("Application", "ApplicationSet")
     found = [r for _, r in resources(PLATFORM) if r["kind"] in kinds]
     templates = [each["spec"].get("template", each)["spec"] for each in found]
@@ -111,7 +111,7 @@ def test_a_misspelt_field_or_a_claim_in_two_folders_is_applied_over_and_over() -
 
 
 def test_claims_hold_each_other_up() -> None:
-    """One file in each folder, and no name twice."""
+    """Each folder has one file, and no name occurs twice."""
     folders = Counter(path.parent for path in TEAM.rglob("*.yaml"))
     assert set(folders.values()) == {1}
     assert {folder.parent for folder in folders} == {TEAM / "workspaces"}

@@ -1,6 +1,7 @@
-"""Each answer of the function, as people see it in Argo CD.
+"""The health in Argo CD after each response of the function.
 
-goldens/workspaces.yaml has them all: review it like code. UPDATE_GOLDENS=1 writes it.
+Review goldens/workspaces.yaml, which has all of them, like code. UPDATE_GOLDENS=1
+writes it.
 """
 
 import os
@@ -24,7 +25,7 @@ Shown = dict[str, tuple[Health, Health]]
 
 @pytest.fixture(scope="module")
 def composites(component: Path) -> Shown:
-    """Health at once, and after an hour."""
+    """The health of each case's composite at once, and after an hour."""
     resources = [Answer(name).composite(age) for name in names() for age in engine.AGES]
     found = [known(health) for health in engine.assess_all(component, resources)]
     pairs = zip(found[::2], found[1::2], strict=True)
@@ -86,13 +87,13 @@ def test_nothing_is_said_to_people(composites: Shown) -> None:
 def test_a_claim_says_something_else_than_its_composite(
     composites: Shown, component: Path
 ) -> None:
-    # A refusal is the same condition on both.
+    # Cases with a fatal result are left out: another test checks their message.
     workspaces = [n for n in names() if is_workspace(n) and not Answer(n).fatal]
     claims = [Answer(name).claim("now") for name in workspaces]
     found = engine.assess_all(component, claims)
     for name, claim in zip(workspaces, map(known, found), strict=True):
         composite = composites[name][0]
         assert claim.status == composite.status, name
-        # Only Crossplane's own Ready has other words on a claim.
+        # Crossplane's own condition Ready has another message on a claim.
         if not composite.message.startswith("Ready: "):
             assert claim.message == composite.message, name

@@ -1,4 +1,4 @@
-"""What is shipped is what is written here."""
+"""The shipped files are those that generate.py writes."""
 
 from pathlib import Path
 from subprocess import run
@@ -21,12 +21,12 @@ def test_shipped_files_are_not_those_of_the_health_checks() -> None:
 
 
 def test_helm_configures_something_else_than_kustomize() -> None:
-    """What is tested of one form holds for the other."""
+    """Both forms are equal, so that tests of one form also hold for the other."""
     assert config_map("values.yaml") == config_map("argocd-cm.yaml")
 
 
 def test_a_managed_resource_of_a_workspace_has_no_health() -> None:
-    """Without our script Argo CD takes it for healthy before it exists."""
+    """Without our script Argo CD shows such a resource as Healthy before it is created."""
     composed = {
         (one["resource"]["apiVersion"].split("/")[0], one["resource"]["kind"])
         for name in names()
@@ -37,7 +37,7 @@ def test_a_managed_resource_of_a_workspace_has_no_health() -> None:
     managed = {
         f"resource.customizations.health.{group}_{kind}"
         for group, kind in composed
-        # What other steps of a pipeline compose is theirs to explain.
+        # Other steps of the pipeline may compose resources of other groups.
         if group.endswith(("ec2.aws.m.upbound.io", "platform.acme.io"))
     }
     assert len(managed) >= 5
@@ -47,7 +47,7 @@ def test_a_managed_resource_of_a_workspace_has_no_health() -> None:
 
 
 def argo_cd() -> Path:
-    """Argo CD's source, which the pinned binary is built from."""
+    """The folder of Argo CD's source, in the version of the pinned binary."""
     module = SHIPPED.parent / "tests/cluster/binaries/argocd"
     command = ["go", "list", "-m", "-f", "{{.Dir}}", "github.com/argoproj/argo-cd/v3"]
     done = run(command, cwd=module, capture_output=True, text=True, check=True)

@@ -1,16 +1,16 @@
-//! What a behaviour version rendered once, it renders for ever: an upgrade of the
-//! function must not touch a single running workspace.
+//! A behaviour version renders a case the same way for ever. An upgrade of the function must not
+//! change a running workspace.
 //!
-//! `tests/behaviour/<version>.yaml` has a digest of the composed resources that each case
-//! wants. Status, conditions and results are no part of it: they are goldens only.
-//! New cases are added by
+//! `tests/behaviour/<version>.yaml` has a digest of the composed resources that each case wants.
+//! The digest does not cover status, conditions and results. Only the goldens do. This command adds
+//! new cases:
 //!
 //! ```text
 //! FREEZE_BEHAVIOUR=1 cargo test --workspace --test behaviour
 //! ```
 //!
-//! which never changes a digest that is there. A change of what is composed needs
-//! another behaviour version.
+//! The command never changes an existing digest. A change of the composed resources needs another
+//! behaviour version.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -58,7 +58,8 @@ fn every_case_is_frozen() {
     }
 }
 
-/// The digest of every frozen case in this version. Freezing writes each file once.
+/// The digest of every frozen case in this version. With `FREEZE_BEHAVIOUR`, the first call writes
+/// each file once.
 fn frozen(version: &str) -> BTreeMap<String, String> {
     static READ: LazyLock<Vec<BTreeMap<String, String>>> =
         LazyLock::new(|| VERSIONS.iter().map(|version| read(version)).collect());
@@ -85,8 +86,8 @@ fn path(version: &str) -> PathBuf {
     folder.join(format!("{version}.yaml"))
 }
 
-/// A digest of the composed resources that a case wants in this version. Programs of pods
-/// are in it by their names: their text may change between releases of the function.
+/// A digest of the composed resources that a case wants in this version. The digest covers only the
+/// names of the pods' programs, because their text may change between releases of the function.
 fn digest(name: &str, version: &str) -> String {
     let mut request = case::request_json(name);
     if let Some(input) = request.pointer_mut("/input/behaviourVersion") {

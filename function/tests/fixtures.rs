@@ -1,5 +1,5 @@
-//! The observed resources of the cases are such as the API server may hold: with the fields
-//! of the generated schemas, and no others. A field of an older version would let a case
+//! The observed resources of the cases must have the fields of the generated schemas, and no
+//! others, because the API server holds no others. With a field of an older version, a case could
 //! pass that no cluster can show.
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// These cases test a resource of a shape that the schema does not have.
+/// These cases test a resource whose shape does not match the schema.
 const UNREADABLE: [&str; 2] = ["modern-pool-unreadable", "refused-pool-unreadable"];
 
 #[test]
@@ -43,7 +43,7 @@ fn observed_pools_have_the_fields_of_their_schema() {
 fn observed_statuses_have_the_fields_of_their_schema() {
     let xr = schema("../xrds/gpudevworkspaces.platform.acme.io.yaml");
     let mut status = xr["properties"]["status"].clone();
-    // Crossplane's own.
+    // Crossplane writes these fields itself, so the XRD does not name them.
     status["properties"]["conditions"] = json!({"type": "array"});
     status["properties"]["claimConditionTypes"] = json!({"type": "array"});
     status["properties"]["connectionDetails"] = json!({"type": "object"});
@@ -83,7 +83,7 @@ fn schema(path: &str) -> Value {
     schema.unwrap().clone()
 }
 
-/// The API server prunes fields that a schema does not name.
+/// Forbids unknown fields in a schema, because the API server prunes them.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

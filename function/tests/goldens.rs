@@ -1,7 +1,6 @@
-//! Every case's response, compared with the one that is written down.
+//! Compares the response of every case with the stored response.
 //!
-//! After a change that is meant to change responses, write them anew and read
-//! the difference:
+//! After a change that is meant to change responses, write them anew and read the difference:
 //!
 //! ```text
 //! UPDATE_GOLDENS=1 cargo test -p function-gpu-workspace --test goldens

@@ -1,4 +1,4 @@
-//! The function as Crossplane meets it: a gRPC server.
+//! The function as Crossplane calls it: a gRPC server.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -36,7 +36,7 @@ async fn a_claim_becomes_a_pool_over_the_wire() {
     assert!(response.desired.unwrap().resources.contains_key("pool"));
 }
 
-/// A gRPC error would tell Crossplane that the function is broken.
+/// For a gRPC error, Crossplane would take the function for broken.
 #[tokio::test]
 async fn a_bad_claim_is_a_fatal_result_and_no_grpc_error() {
     let (_running, mut client) = connect().await;

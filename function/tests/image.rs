@@ -1,4 +1,4 @@
-//! The image of a workspace, and the setup that goes with it.
+//! The image of a workspace, and the setup that belongs to the image.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use case::answer;
 
-/// The image in the XR's status, which is the one that the pool boots.
+/// The image in the XR's status. The pool boots the same image.
 fn image(name: &str) -> Value {
     let response = answer(&case::request(name));
     let pool = case::pool(&response).unwrap();
@@ -38,7 +38,8 @@ fn the_image_is_chosen_once() {
     }
 }
 
-/// Another `PyTorch` in the catalogue is that of another image.
+/// Another `PyTorch` in the catalogue belongs to another image. A workspace keeps its image and the
+/// setup for it.
 #[test]
 fn a_catalogue_that_moves_on_does_not_change_the_setup_of_a_workspace() {
     let user_data = |name: &str| {

@@ -1,4 +1,5 @@
-//! The table of kinds: who serves what, and whose a composed resource is.
+//! The table of kinds: which composites the function serves, and to which kind a composed resource
+//! belongs.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,8 +16,8 @@ use serde_json::{Value, json};
 
 use case::answer;
 
-/// A name that two kinds own would be dropped by one of them; a name that nobody owns is
-/// composed and never seen again.
+/// If two kinds owned a name, one of them would drop the other's resource. If no kind owned a name,
+/// the function would compose its resource and never observe it.
 #[test]
 fn every_composed_resource_belongs_to_exactly_one_kind() {
     let mut names = BTreeMap::new();
@@ -96,7 +97,8 @@ fn a_composite_of_an_unknown_kind_is_refused_with_the_known_ones_and_gets_nothin
     }
 }
 
-/// They would be read, and dropped, as if they were a workspace's.
+/// Otherwise the function would read these resources, and drop them, as if they belonged to a
+/// workspace.
 #[test]
 fn resources_of_an_unknown_kind_are_not_looked_at() {
     let change = json!({"observed": {"composite": {"resource": {"kind": "StockPool"}}}});

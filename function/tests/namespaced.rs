@@ -1,4 +1,5 @@
-//! Without claims: every case of a claim's composite, asked again as a namespaced one.
+//! Namespaced composites, which have no claim. The tests turn every case of a claim's composite
+//! into one of a namespaced composite.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -16,13 +17,13 @@ use serde_json::{Map, Value, json};
 use case::answer;
 
 const SECRET: &str = "workspace-connection";
-/// What EC2 knows a group by; its name holds the composite's.
+/// The name of the security group in EC2. It contains the composite's name.
 const GROUP_NAME: &str = "/desired/resources/security-group/resource/spec/forProvider/name";
-/// How attachments that Crossplane forgot are found again.
+/// The labels by which the function finds attachments that Crossplane forgot.
 const ATTACHMENTS: &str = "/requirements/resources/attachments/matchLabels/labels";
 
-/// What differs is named here: everything else a workspace without a claim has as
-/// one with a claim has it.
+/// This test names every difference. In everything else, a workspace without a claim is composed
+/// like one with a claim.
 #[test]
 fn a_workspace_without_a_claim_is_composed_as_one_with_a_claim() {
     let mut compared = 0;
@@ -43,7 +44,8 @@ fn a_workspace_without_a_claim_is_composed_as_one_with_a_claim() {
         if found.pointer("/desired/resources") == Some(&json!({})) {
             taken(&mut found, "/desired", "resources");
         }
-        // What earlier steps told is theirs, and Crossplane drops it.
+        // Connection details of earlier steps stay in the response. Crossplane drops them for a
+        // namespaced composite.
         let earlier = taken(&mut found, "/desired/composite", "connectionDetails");
         let mut told = details(earlier.as_ref());
         told.extend(data(secret.as_ref()));
@@ -57,8 +59,8 @@ fn a_workspace_without_a_claim_is_composed_as_one_with_a_claim() {
     assert!(compared > 100, "only {compared} cases have a claim");
 }
 
-/// The names that follow from the composite's own. A group that is there keeps its
-/// name, which EC2 cannot change.
+/// Renames what is named after the composite. An existing security group keeps its name, because
+/// EC2 cannot change it.
 fn renamed(response: &mut Value, [legacy, own]: [&str; 2], has_group: bool) {
     let rename = |label: &mut Value| {
         if label == legacy {
@@ -90,12 +92,12 @@ fn taken(response: &mut Value, at: &str, field: &str) -> Option<Value> {
     object.remove(field)
 }
 
-/// Connection details, decoded.
+/// The decoded connection details.
 fn details(connection: Option<&Value>) -> BTreeMap<String, String> {
     decoded(connection.and_then(Value::as_object))
 }
 
-/// A Secret's contents.
+/// The decoded data of a Secret.
 fn data(secret: Option<&Value>) -> BTreeMap<String, String> {
     let data = secret.and_then(|secret| secret.pointer("/resource/data"));
     decoded(data.and_then(Value::as_object))
@@ -120,7 +122,7 @@ fn secret_of(request: &Value) -> Option<Value> {
         .cloned()
 }
 
-/// Handed back as Crossplane stores it, the Secret stays as it is and is ready.
+/// When the function observes the Secret that it composed, the Secret stays unchanged and is ready.
 #[test]
 fn the_secret_is_written_once() {
     let mut request = case::request_json("modern-becoming-ready");
@@ -138,7 +140,7 @@ fn the_secret_is_written_once() {
     assert_eq!(kept["ready"], "READY_TRUE");
 }
 
-/// EC2 may have given the address to somebody else.
+/// EC2 may have given the address to another customer's machine.
 #[test]
 fn a_machine_that_is_gone_is_in_no_secret() {
     let secret = secret_of(&case::request_json("modern-interrupted")).unwrap();
@@ -159,7 +161,7 @@ fn an_address_stays_in_the_secret_while_nobody_understands_the_pool() {
     assert_eq!(secret.pointer("/resource/data"), Some(observed));
 }
 
-/// The namespace is the composite's own, whatever its spec says.
+/// The function composes into the composite's own namespace, whatever the composite's spec says.
 #[test]
 fn a_namespaced_workspace_reaches_into_no_other_namespace() {
     let mut request = case::request_json("modern-xr");

@@ -1,5 +1,5 @@
-//! On-demand workspaces: what they are made of, and what becomes of them when
-//! the claim, EC2 or somebody else changes something.
+//! On-demand workspaces: their composed resources, and how these react when the claim, EC2 or a
+//! person changes something.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -92,8 +92,8 @@ fn a_network_that_is_taken_away_loses_its_rule_and_no_other_does() {
     assert!(narrowed.contains_key("ssh-10-1-0-0-16"));
 }
 
-/// Whatever EC2 or the provider says, an instance that does not run is not
-/// Ready: somebody would wait at a dead address.
+/// An instance that does not run is never Ready, whatever EC2 or the provider reports. Otherwise
+/// the user would wait at an address that does not answer.
 #[test]
 fn an_instance_that_does_not_run_is_never_called_ready() {
     for name in [
@@ -128,7 +128,8 @@ fn a_quota_is_named_with_the_code_to_ask_for() {
     assert_eq!(case::status(&response)["phase"], "Failed");
 }
 
-/// EC2 would stop the instance, and terraform start it again.
+/// If the user data of a running instance changed, EC2 would stop the instance, and terraform would
+/// start it again.
 #[test]
 fn a_change_of_keys_does_not_touch_a_running_instance() {
     let before = rendered("on-demand-ready");
@@ -168,8 +169,8 @@ fn another_type_is_ready_before_the_first_machine_goes() {
     }
 }
 
-/// EC2 refuses to attach a volume twice, and a file system that is torn off
-/// loses data.
+/// EC2 refuses to attach a volume twice. A file system loses data if EC2 detaches its volume by
+/// force.
 #[test]
 fn the_home_volume_moves_in_order() {
     let handing_over = rendered("replaced-type-hands-over");
@@ -199,7 +200,8 @@ fn the_home_volume_moves_in_order() {
     );
 }
 
-/// The first one is about to go: what it is given back is torn off.
+/// The first instance is about to be deleted. If it got the home back, EC2 would soon detach the
+/// home by force.
 #[test]
 fn a_home_that_was_handed_over_stays_when_the_second_instance_fails_for_a_moment() {
     let attached_to = "i-0000000000000c0c00";
@@ -240,7 +242,7 @@ fn until_crossplane_has_looked_for_attachments_none_is_made_and_no_instance_goes
     assert!(resources.values().all(|r| r["kind"] != "VolumeAttachment"));
 }
 
-/// A home volume is the one thing that cannot be made again.
+/// A home volume is the only resource that cannot be made again.
 #[test]
 fn no_request_whatsoever_drops_the_home_volume() {
     let mut with_home = 0;
@@ -280,7 +282,8 @@ fn a_home_volume_that_is_kept_is_never_made_a_second_time() {
     assert_eq!(may("home-deleted-with-its-claim"), json!(["*"]));
 }
 
-/// Its user data had no word of a home, and is read at the first boot only.
+/// The user data of the first instance does not mention a home, and an instance reads its user data
+/// only at its first boot.
 #[test]
 fn a_home_that_is_added_later_gets_an_instance_that_mounts_it() {
     let resources = rendered("home-added-later");
@@ -319,7 +322,8 @@ fn another_market_is_ready_before_the_first_machine_goes() {
     assert!(rendered("spot-type-replaced").contains_key("pool"));
 }
 
-/// Functions do not run when an XR is deleted: the order is composed beforehand.
+/// Crossplane does not call functions when it deletes an XR. So the function composes the order of
+/// deletion beforehand.
 #[test]
 fn deletion_goes_from_the_attachment_to_the_group() {
     let resources = rendered("on-demand-ready");
@@ -333,8 +337,8 @@ fn deletion_goes_from_the_attachment_to_the_group() {
         let usage = &resources[&format!("usage-{of}-by-{by}")]["spec"];
         assert_eq!(usage["of"]["resourceRef"]["name"], name(of));
         assert_eq!(usage["by"]["resourceRef"]["name"], name(by));
-        // Crossplane never forgets a refused deletion: it must not be carried out
-        // when the volume moves to another instance.
+        // Crossplane never forgets a refused deletion. It must not repeat that deletion when the
+        // volume moves to another instance.
         let replays = usage.get("replayDeletion").is_some();
         assert_eq!(replays, of == "security-group");
     }
@@ -353,7 +357,7 @@ fn holding_an_on_demand_workspace_changes_nothing_of_it() {
     }
 }
 
-/// EC2 tears the disks off an instance that it terminates.
+/// EC2 detaches the disks of an instance by force when it terminates the instance.
 #[test]
 fn no_instance_goes_before_anybody_has_looked_what_is_attached_to_it() {
     let forgotten = json!({

@@ -1,4 +1,4 @@
-//! What the user of a workspace is told.
+//! What the function tells the user of a workspace.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use case::answer;
 
-/// Server-side apply removes a status field that is not sent again.
+/// Server-side apply removes a status field that the function does not send again.
 #[test]
 fn no_status_field_is_lost_between_calls() {
     for name in case::names()
@@ -73,7 +73,8 @@ fn the_claim_hears_of_every_condition_on_every_call() {
     for name in case::names() {
         let response = answer(&case::request(&name));
         let types = response.conditions.iter().map(|c| c.r#type.as_str());
-        // It is the last one, where the policy has budgets.
+        // The partition separates `WithinBudget`. A workspace has it exactly where the policy has
+        // budgets.
         let budgets = case::request_json(&name)
             .pointer("/input/budgets")
             .is_some();
@@ -115,7 +116,7 @@ fn the_claim_hears_of_every_condition_on_every_call() {
     }
 }
 
-/// A message that changes on every call writes the XR on every call.
+/// If a message changed on every call, Crossplane would write the XR on every call.
 #[test]
 fn a_message_changes_only_when_its_meaning_does() {
     for name in [
@@ -166,7 +167,7 @@ fn only_what_a_person_must_change_is_a_failure() {
     }
 }
 
-/// While an instance runs, a failed launch is that of its replacement.
+/// While an instance runs, a failed launch is the launch of its replacement.
 #[test]
 fn a_failed_launch_does_not_fail_a_workspace_that_runs() {
     let failing = [
@@ -179,7 +180,8 @@ fn a_failed_launch_does_not_fail_a_workspace_that_runs() {
     assert_eq!(case::readiness(&response).1, Ready::True as i32);
 }
 
-/// EC2 gives the address to somebody else, whose host would get the login.
+/// EC2 may give the address to another customer. The user would then log in to that customer's
+/// host.
 #[test]
 fn the_address_of_a_lost_instance_is_not_shown_any_more() {
     let response = answer(&case::request("interrupted"));
@@ -206,8 +208,8 @@ fn an_interrupted_workspace_stays_so_until_another_instance_runs() {
     assert_eq!(case::status(&back)["publicIp"], "198.51.100.17");
 }
 
-/// The user works on the instance of the last call; a second one may be there
-/// while the pool is being resized.
+/// The user works on the instance of the last call. A second instance may exist while the provider
+/// resizes the pool.
 #[test]
 fn the_workspace_stays_on_its_instance_while_it_runs() {
     let instance = |id: &str, launch: i32, address: &str| {

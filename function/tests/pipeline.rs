@@ -1,4 +1,4 @@
-//! What Crossplane and the other steps of a pipeline rely on.
+//! The behaviour on which Crossplane and the other steps of a pipeline rely.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -75,7 +75,7 @@ fn a_catalogue_that_is_away_deletes_no_instance_and_changes_no_field() {
         assert_eq!(held["spec"], observed["spec"], "{name}");
         assert_eq!(held["apiVersion"], observed["apiVersion"], "{name}");
         assert_eq!(held["kind"], observed["kind"], "{name}");
-        // An apply with managedFields is refused, and status is the provider's.
+        // The API server refuses an apply with managedFields. The status belongs to the provider.
         let metadata = json!({
             "name": observed["metadata"]["name"],
             "namespace": observed["metadata"]["namespace"],
@@ -91,8 +91,8 @@ fn a_catalogue_that_is_away_deletes_no_instance_and_changes_no_field() {
     }
 }
 
-/// Crossplane calls again as long as the requirements change, five times, and
-/// then gives up: nothing that it fetches may change them.
+/// While the requirements change, Crossplane repeats the call, up to five times, and then gives up.
+/// So the fetched resources must not change the requirements.
 #[test]
 fn what_is_required_does_not_depend_on_what_was_fetched() {
     for name in case::names() {
@@ -140,8 +140,8 @@ fn the_function_is_asked_again_when_the_policy_says_so() {
     assert_eq!(ttl("refused-policy-missing"), 60);
 }
 
-/// Argo CD prunes what carries its tracking id, Kueue suspends what carries its
-/// queue: neither may reach the pool.
+/// Argo CD prunes an object with its tracking id, and Kueue suspends an object with its queue
+/// label. The pool must have neither.
 #[test]
 fn the_pool_is_named_by_crossplane_and_carries_nobody_elses_labels() {
     let metadata =
@@ -180,7 +180,7 @@ fn the_tags_say_whose_instance_it_is() {
     assert_eq!(tags("modern-xr"), expected);
 }
 
-/// The CRD refuses a pool with both.
+/// The CRD refuses a pool with both `ssh` and `securityGroupIds`.
 #[test]
 fn security_groups_of_the_platform_replace_the_pools_own() {
     let pool = case::pool(&answer(&case::request("ready-in-a-private-subnet"))).unwrap();
@@ -192,8 +192,9 @@ fn security_groups_of_the_platform_replace_the_pools_own() {
     assert_eq!(parameters.get("ssh"), None);
 }
 
-/// The same request, built anew with its maps in another order, 50 times where `THOROUGH`.
-/// A map of two has the same order in every second one, and most maps are in many cases.
+/// Reads the same request 5 times, or 50 times with `THOROUGH`, and each time its maps get another
+/// order. A map with two entries keeps its order in every second request, but most maps occur in
+/// many cases.
 #[test]
 fn the_same_request_gives_the_same_bytes() {
     let bytes = |response: &RunFunctionResponse| case::response_json(response).to_string();
@@ -214,8 +215,8 @@ fn the_same_request_gives_the_same_bytes() {
     }
 }
 
-/// A Struct has floating-point numbers only; the API server refuses 1.5 where
-/// it wants an integer, and 100.0 reads as 100 on the other side.
+/// A Struct has only floating-point numbers. Crossplane reads 100.0 as 100. The API server refuses
+/// 1.5 where it wants an integer.
 #[test]
 fn whole_numbers_stay_whole() {
     let pool = case::pool(&answer(&case::request("new-workspace"))).unwrap();
@@ -227,12 +228,12 @@ fn whole_numbers_stay_whole() {
     assert_eq!(parameters["rootVolumeSizeGib"], json!(100));
 }
 
-/// gRPC refuses messages beyond 4 MiB, whatever either side is told to accept.
+/// gRPC refuses messages beyond 4 MiB, unless the receiver raises the limit.
 #[test]
 fn a_response_is_far_below_the_size_that_grpc_refuses() {
     for name in case::names() {
         let response = answer(&case::request(&name));
-        // The pods' programs are a ConfigMap of their own.
+        // The pods' programs have a ConfigMap of their own and a separate limit.
         let programs = response.desired.iter();
         let programs = programs.filter_map(|desired| desired.resources.get("cluster-files"));
         let programs: usize = programs.map(Message::encoded_len).sum();

@@ -1,4 +1,4 @@
-//! When a workspace counts as ready.
+//! The conditions under which a workspace is ready.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -109,8 +109,8 @@ fn a_workspace_without_any_one_of_these_is_not_ready() {
         assert!(compute.message.is_some(), "{what}");
     }
 }
-/// A step that desires resources after this one, or a readiness that
-/// Crossplane has yet to find out, must not be overruled.
+/// Another step may desire resources after this one, and Crossplane may still have to find out a
+/// readiness. The function must not overrule either.
 #[test]
 fn a_ready_workspace_does_not_declare_other_steps_resources_ready() {
     let response = answer(&case::request("earlier-steps"));
@@ -120,7 +120,7 @@ fn a_ready_workspace_does_not_declare_other_steps_resources_ready() {
     assert_eq!(desired.composite.unwrap().ready, Ready::Unspecified as i32);
 }
 
-/// Crossplane calls an XR without composed resources ready.
+/// Crossplane reports an XR without composed resources as ready.
 #[test]
 fn a_workspace_that_waits_for_its_catalogue_is_not_ready() {
     for name in [

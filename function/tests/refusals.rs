@@ -1,4 +1,4 @@
-//! Bad requests: the user reads what to change, and nothing is dropped.
+//! Bad requests: the function tells the user what to change, and drops nothing.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ fn fatal(response: &RunFunctionResponse) -> Option<&str> {
     Some(&fatal.message)
 }
 
-/// The cases that are refused, and the whole message: the field, what is wrong with it, and
+/// The cases that the function refuses, with the whole message: the field, the problem with it, and
 /// the next step.
 const REFUSED: &[(&str, &str)] = &[
     (
@@ -240,8 +240,8 @@ fn a_bad_edit_does_not_hide_that_the_workspace_runs() {
     }
 }
 
-/// Every part of a request replaced by every kind of nonsense: the function
-/// answers, and it never deletes the instance or changes its image.
+/// Replaces every part of a request by every kind of nonsense. The function must answer, and must
+/// neither delete the instance nor change its image.
 #[test]
 fn a_mangled_request_never_panics_and_never_costs_the_instance() {
     let request = case::request_json("ready");

@@ -1,5 +1,5 @@
-//! User data: what an instance runs as root, so nothing of it may be anybody's
-//! to write but the serializer's.
+//! User data. An instance runs it as root, so a text that a person writes must never leave its YAML
+//! scalar.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -73,7 +73,7 @@ fn with_home(name: &str) -> String {
     found.next().unwrap()
 }
 
-/// What a boot does about a home volume.
+/// Only the boot of a workspace with a home mounts a home volume.
 #[test]
 fn a_workspace_without_a_home_looks_for_no_disk() {
     let mounts = |document: &str| document.contains("gpu-workspace-home");
@@ -192,7 +192,7 @@ fn whatever_an_owner_types_stays_in_its_scalar() {
     }
 }
 
-/// Every XR and every pool carries it, through a gRPC message of 4 MiB.
+/// Every pool and every instance carries its user data, and a gRPC message has at most 4 MiB.
 #[test]
 fn user_data_stays_small() {
     for name in ["new-workspace", "everything-asked-for"] {
@@ -291,8 +291,8 @@ fn one_opencv_is_installed_and_pytorch_comes_from_where_it_is() {
     );
 }
 
-/// cloud-init takes a number for file modes too, but YAML's versions disagree
-/// on what number `0644` is.
+/// cloud-init also accepts a number as a file mode, but the versions of YAML read `0644` as
+/// different numbers.
 #[test]
 fn file_modes_are_strings_in_every_version_of_yaml() {
     let document = composed("new-workspace");

@@ -1,4 +1,4 @@
-//! Users and their namespaces: what a deletion would end is protected.
+//! Users and their namespaces. The function protects a user whose deletion would delete homes.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -25,7 +25,7 @@ fn users() -> impl Iterator<Item = String> {
     })
 }
 
-/// Everything that a user has is in it.
+/// The namespace contains everything that the user has.
 #[test]
 fn no_request_whatsoever_drops_or_renames_a_namespace() {
     let changes = [
@@ -64,7 +64,8 @@ fn a_user_with_a_home_cannot_be_deleted() {
     assert_eq!(protection(&agreed), None);
 }
 
-/// The reason is shown to whoever tries, and written at every change.
+/// A person who tries the deletion sees the reason, and Crossplane writes the reason at every
+/// change.
 #[test]
 fn what_is_protected_is_named_in_one_order() {
     let request = case::request_json("user-with-homes");

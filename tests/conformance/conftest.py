@@ -1,4 +1,4 @@
-"""What every test is given: a function that runs as Crossplane runs it, with mTLS."""
+"""Fixtures: a function that runs with mTLS, as Crossplane runs it."""
 
 from collections.abc import Iterator
 from pathlib import Path

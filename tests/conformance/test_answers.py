@@ -1,4 +1,4 @@
-"""Serving requests: tag, time to live, results, conditions, and no chance."""
+"""Responses: tag, time to live, results and conditions. They are deterministic."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ every_case = pytest.mark.parametrize("case", cases.NAMES)
 
 REPEATS = 4
 PASCAL_CASE = re.compile(r"[A-Z][A-Za-z0-9]*")
-# Those that Crossplane sets itself.
+# The conditions that Crossplane sets itself.
 SYSTEM_CONDITIONS = {"Ready", "Synced", "Healthy", "Responsive"}
 
 
@@ -39,7 +39,7 @@ def test_every_answer_says_how_long_it_holds(case: str, answers: Answers) -> Non
 
 @pytest.fixture(scope="module")
 def restarted() -> Iterator[Function]:
-    """Another process of the function."""
+    """A second process of the function."""
     with running("--insecure") as server, server.plain() as channel:
         yield Function(channel)
 
@@ -56,7 +56,7 @@ def test_the_same_request_gives_the_same_bytes(
 @every_case
 def test_both_versions_answer_alike(case: str, function: Function) -> None:
     request = cases.request(case).SerializeToString()
-    # The messages of the older version are read as such, too.
+    # The request is a message of the older version, which has the same fields.
     older = v1beta1.RunFunctionRequest.FromString(request)
     answer = function.raw(older.SerializeToString(), V1BETA1)
     assert answer == function.raw(request, V1)
@@ -74,7 +74,7 @@ def test_requirements_become_stable(case: str, function: Function) -> None:
 
 @every_case
 def test_nothing_is_reported_on_every_call(case: str, function: Function) -> None:
-    """The second time, the XR shows what the first call said."""
+    """In the second call, the observed composite has the first call's response."""
     request = cases.request(case)
     cluster = pipeline.required_resources(request)
     first = pipeline.run(function, request, cluster)
@@ -82,7 +82,7 @@ def test_nothing_is_reported_on_every_call(case: str, function: Function) -> Non
     second = pipeline.run(function, following, cluster)
     repeated = [r for r in second.results if r.severity != v1.SEVERITY_FATAL]
     assert not repeated
-    # And then nothing changes any more.
+    # From the second call on, the response is constant.
     third = pipeline.run(function, pipeline.applied(following, second), cluster)
     assert third == second
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong with a request is a fatal result. A gRPC error would tell
+"""The function answers a wrong request with a fatal result. A gRPC error would tell
 Crossplane that the function is broken."""
 
 from collections.abc import Callable
@@ -104,7 +104,8 @@ def test_an_empty_request_is_a_fatal_result(function: Function) -> None:
 def test_a_request_that_nests_too_deep_is_a_fatal_result(
     levels: int, function: Function
 ) -> None:
-    """A gRPC library's own limit is no answer, and no depth ends the process."""
+    """The function must answer at every depth. A gRPC library's own limit would be a
+    gRPC error, and a stack overflow would end the process."""
     request = RunFunctionRequest()
     request.meta.tag = "deep"
     # RunFunctionRequest.context is field 5.
@@ -130,7 +131,7 @@ def _fatal(response: RunFunctionResponse) -> str:
 
 
 def _nested(levels: int) -> bytes:
-    """Lists in lists as a Struct, written from the inside out: protobuf's own classes
+    """A Struct with lists in lists, encoded from the inside out. protobuf's own classes
     refuse such depths."""
     heads: list[bytes] = []
     length = 0

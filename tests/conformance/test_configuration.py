@@ -28,14 +28,14 @@ def answers(channel: grpc.Channel) -> bool:
 @pytest.mark.parametrize("secure", [True, False], ids=["mTLS", "insecure"])
 def test_it_listens_on_port_9443_by_default(secure: bool, certificates: Path) -> None:
     flags = [f"--tls-certs-dir={certificates}"] if secure else ["--insecure"]
-    # A network of its own: on this machine the port may be taken.
+    # The function gets its own network namespace, because the port may be in use here.
     own_network = ["unshare", "--map-root-user", "--net"]
     with running(*flags, address=None, wrapper=own_network) as server:
         assert PORT in _listening(server.process.pid)
 
 
 def _listening(process: int) -> set[int]:
-    """The TCP ports that listen in a process' network."""
+    """The TCP ports that listen in a process's network namespace."""
     ports = set()
     for table in ["tcp", "tcp6"]:
         for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]:
@@ -81,7 +81,7 @@ def test_debug_logs_are_off_unless_asked_for(flag: list[str]) -> None:
 
 
 def test_only_crossplane_is_served(server: Running, authority: Authority) -> None:
-    """gRPC transport security is on, in both directions."""
+    """mTLS is on: client and server verify each other's certificate."""
     ours, theirs = authority.client(), Authority().client()
     clients: dict[str, tuple[bool, Callable[[], grpc.Channel]]] = {
         "crossplane": (True, lambda: server.secure(ours, ours.authority)),

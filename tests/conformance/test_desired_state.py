@@ -1,4 +1,4 @@
-"""Serving requests: what goes into desired state, and what goes through."""
+"""Desired state: the function's own part, and the part of earlier steps."""
 
 import pytest
 from crossplane.function.proto.v1.run_function_pb2 import (
@@ -15,13 +15,13 @@ from crossplane_side.pipeline import is_fatal
 every_case = pytest.mark.parametrize("case", cases.NAMES)
 
 EARLIER = "conformance-earlier-step"
-# Nodes, their hosts, homes and namespaces are found by their names: pods, SSH clients
-# and claims that come again all know them.
+# The function itself names these resources, because pods, SSH clients and recreated
+# claims find nodes, hosts, homes and namespaces by their names.
 KNOWN_BY_NAME = ("cluster-", "user-", "workspace-connection")
 
 
 def with_an_earlier_step(case: str) -> RunFunctionRequest:
-    """The case's request after a step that desires something everywhere."""
+    """The case's request after an earlier step, which fills all of desired state."""
     request = cases.request(case)
     resource = request.desired.resources[EARLIER]
     resource.resource.update(
@@ -98,13 +98,13 @@ def test_crossplane_names_the_composed_resources(case: str, answers: Answers) ->
             continue
         metadata = resource["metadata"].fields
         if "name" in metadata:
-            # It has its name from Crossplane already.
+            # Crossplane has already named the observed resource.
             observed = request.observed.resources[name].resource["metadata"]
             assert metadata["name"].string_value == observed["name"], name
 
 
 def _composed(case: str, response: RunFunctionResponse) -> dict[str, Struct]:
-    """What the function itself desires."""
+    """The desired resources of the function itself, by composition resource name."""
     earlier = cases.request(case).desired.resources
     composed = response.desired.resources.items()
     return {name: r.resource for name, r in composed if name not in earlier}

@@ -1,4 +1,4 @@
-"""What tools ask a function: its services, their types, its health."""
+"""The services for tools: reflection of services and types, and health."""
 
 import grpc
 import pytest
@@ -20,11 +20,11 @@ from crossplane_side.calls import V1, V1BETA1, Function
 from crossplane_side.process import PATIENCE
 
 SERVICES = {V1: v1.DESCRIPTOR, V1BETA1: v1beta1.DESCRIPTOR}
-# The two differ in the name of their package alone.
+# The two versions differ only in the name of their package.
 REFLECTIONS = ["grpc.reflection.v1", "grpc.reflection.v1alpha"]
 
 
-# Message, name, number and type.
+# The message, and the field's name, number and type.
 Field = tuple[str, str, int, int]
 
 
@@ -47,7 +47,7 @@ class Reflection:
         return {service.name for service in listed}
 
     def pool(self, symbol: str) -> DescriptorPool:
-        """All that is needed to understand a symbol."""
+        """The descriptors of a symbol and of all its dependencies."""
         pool, known = DescriptorPool(), set()
 
         def add(answer: ServerReflectionResponse) -> None:

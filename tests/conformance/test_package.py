@@ -1,4 +1,4 @@
-"""Packaging: what Crossplane reads before it runs the function."""
+"""The package's metadata, which Crossplane reads before it runs the function."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The TLS that gRPC clients insist on."""
+"""The TLS versions and the protocol that gRPC clients require."""
 
 import socket
 import ssl
@@ -17,8 +17,8 @@ def _negotiated(
     address = (host.strip("[]"), int(port))
     with socket.create_connection(address, timeout=PATIENCE) as plain:
         with context.wrap_socket(plain, server_hostname=SERVER) as tls:
-            # TLS 1.3 tells only now whether the client is welcome: by HTTP/2's
-            # settings, or by an alert.
+            # With TLS 1.3 the client learns only from the first bytes whether the
+            # server accepts it: HTTP/2 settings, or a TLS alert.
             assert tls.recv(1)
             return tls.version(), tls.selected_alpn_protocol()
 
@@ -26,8 +26,9 @@ def _negotiated(
 @pytest.fixture
 def context(authority: Authority, tmp_path: Path) -> ssl.SSLContext:
     folder = authority.client().write(tmp_path / "client")
-    # OpenSSL takes Crossplane's certificates for self-signed, for they all have one
-    # subject. gRPC's own TLS, in the other tests, tells them apart.
+    # OpenSSL treats Crossplane's certificates as self-signed, because all have the same
+    # subject, so this client does not verify them. The other tests use gRPC's own TLS,
+    # which verifies them.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""What is to be created in an account of AWS: permissions, queue and rule."""
+"""The resources for an AWS account: permissions, queue and rule."""
 
 import json
 import re
@@ -14,9 +14,9 @@ from documents.schemas import strict, violations
 
 SCHEMAS = ROOT / "tests/docs/schemas"
 TEMPLATE = "interruptions.yaml"
-# Whose tag the provider puts on all it creates (api/src/tags.rs).
+# The tag that the provider puts on all resources that it creates (api/src/tags.rs).
 OURS = "aws:ResourceTag/gpu.platform.acme.io:cluster"
-# What may not be done to anything of somebody else's.
+# Operations that the provider may call only on resources with this tag.
 DESTRUCTIVE = (
     "Attach",
     "Authorize",
@@ -29,8 +29,8 @@ DESTRUCTIVE = (
 )
 
 POLICIES = sorted(file.name for file in policies.FOLDER.glob("*.json"))
-# Those of the provider's own role; the others are who may become it, and what
-# configurations with roles and instance profiles need besides.
+# The policies of the provider's own role. The other files are trust policies, and
+# policies for configurations with roles and instance profiles.
 PROVIDERS = ["provider.json", "interruptions.json"]
 TRUSTS = ["trust-irsa.json", "trust-pod-identity.json"]
 
@@ -43,7 +43,7 @@ def _grammar() -> Any:
 def test_iam_takes_the_policy(name: str) -> None:
     policy = json.loads((policies.FOLDER / name).read_text())
     assert violations(policy, _grammar()) == []
-    # IAM's limit of a managed policy, without white space.
+    # IAM's limit for a managed policy, without white space, is 6144 characters.
     assert len(json.dumps(policy, separators=(",", ":"))) <= 6144
     sids = [one["Sid"] for one in policy["Statement"] if "Sid" in one]
     assert len(sids) == len(set(sids)), "a Sid is there twice"
@@ -85,7 +85,7 @@ def test_no_volume_of_somebody_else_is_copied() -> None:
         for one in policies.read("provider.json")
         if "ec2:CreateSnapshot" in policies.listed(one["Action"])
     ]
-    # The snapshot itself is new, and has no tag of before.
+    # The snapshot itself is new, so a condition cannot check its tag.
     (new,) = [one for one in copies if one["Resource"].endswith(":snapshot/*")]
     (of,) = [one for one in copies if one is not new]
     assert of["Resource"].endswith(":volume/*")
@@ -108,7 +108,7 @@ def test_an_instance_writes_two_tags_of_itself_and_no_other() -> None:
     condition = statement["Condition"]
     itself = {"aws:ARN": "${ec2:SourceInstanceARN}"}
     assert condition["StringEquals"] == itself
-    # ForAllValues alone is true of a request without tags.
+    # ForAllValues alone is also true for a request without tags.
     assert condition["Null"] == {"aws:TagKeys": "false"}
     source = (ROOT / "agent/report/src/lib.rs").read_text()
     keys = re.findall(r'^pub const (?:REPORT|HOST_KEY): &str = "(.*)";', source, re.M)
@@ -121,7 +121,7 @@ def test_the_tag_that_binds_the_permissions_is_the_providers() -> None:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """CloudFormation's short forms, as what they stand for."""
+    """Reads CloudFormation's short forms as the long forms."""
 
 
 def _short(loader: _Loader, tag: str, node: yaml.Node) -> Any:
@@ -151,7 +151,7 @@ def _resource(template: Any, kind: str) -> tuple[str, Any]:
     "file", sorted(SCHEMAS.glob("aws-*.json")), ids=lambda file: file.stem
 )
 def test_cloudformation_takes_the_template(template: Any, file: Any) -> None:
-    """AWS's own schemas of the three resources, strictly."""
+    """AWS's own schemas of the three resources, without unknown fields."""
     schema = json.loads(file.read_text())
     _, resource = _resource(template, schema["typeName"])
     properties = _resolved(resource["Properties"])
@@ -179,7 +179,7 @@ def _references(text: str) -> list[str]:
 
 
 def _resolved(value: Any) -> Any:
-    """References as text: what they are is known to AWS only."""
+    """Replaces references by a text, because only AWS knows their values."""
     if isinstance(value, dict):
         if value.keys() in ({"Ref"}, {"Fn::GetAtt"}):
             return "arn:aws:any:us-east-1:111122223333:reference"

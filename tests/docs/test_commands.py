@@ -1,4 +1,4 @@
-"""Commands of the documentation: each is executed by a test, or says what it needs."""
+"""Each command in the documentation is run by a test, or has a mark with its needs."""
 
 import os
 import re
@@ -12,10 +12,10 @@ import yaml
 from documents import suites
 from documents.markdown import ROOT, Block, blocks, parse
 
-# What nothing here can give: an account of AWS, or a cluster, a registry and a
-# network of the reader's own.
+# The needs that no test has: an AWS account, or the reader's own cluster, registry and
+# network.
 NEEDS = {"aws", "cluster"}
-# What executes a block that is marked `test:`.
+# The suites that run a block that is marked `test:`.
 OFFLINE = "offline"
 DRY_RUN = "dry-run"
 ON_CLUSTER = {"install", "troubleshooting", "upgrade", "remove"}
@@ -42,7 +42,7 @@ def test_a_reader_never_runs_a_command_that_nobody_tried(block: Block) -> None:
     "block", [block for block in COMMANDS if "tested" in block.marks], ids=str
 )
 def test_what_is_tested_elsewhere_is_found_there(block: Block) -> None:
-    """Every program and flag of the block is in the file that its mark names."""
+    """The file that the block's mark names has every flag of the block."""
     test = (ROOT / block.marks["tested"]).read_text()
     for word in re.findall(r"(?<!\S)--?[a-z][a-z-]*", block.text):
         assert word in test, f"{block}: {block.marks['tested']} has no {word}"
@@ -131,7 +131,8 @@ def test_the_version_of_crossplane_that_is_asked_for_is_the_packages() -> None:
 
 
 def _shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a script in the repository's root; what it writes goes to a folder."""
+    """Runs a script in the repository's root, with `folder` for its home and its
+    temporary files."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),

@@ -1,4 +1,4 @@
-"""Links between the pages: each leads somewhere."""
+"""The target of each link between the pages exists."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Manifests in the documentation: what is copied out of it is taken by the API server."""
+"""The API server accepts the manifests in the documentation."""
 
 import re
 from typing import Any
@@ -11,8 +11,8 @@ from documents.markdown import ROOT, Block, blocks
 
 MANIFESTS = blocks("yaml")
 
-# Kinds of Crossplane and Kubernetes in the documentation: their schemas are not here,
-# but their names are, as Crossplane 2.4 serves them.
+# Kinds of Crossplane 2.4 and Kubernetes in the documentation. The test knows their
+# names only, not their schemas.
 OTHERS = {
     ("apiextensions.crossplane.io/v1", "Composition"),
     ("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig"),
@@ -49,7 +49,7 @@ def test_a_manifest_is_taken_as_it_is_written(block: Block) -> None:
     "block", [block for block in MANIFESTS if "part" in block.marks], ids=str
 )
 def test_a_part_of_a_policy_has_the_policys_fields(block: Block) -> None:
-    """`<!-- part: KIND -->` marks some of a kind's fields."""
+    """The mark `<!-- part: KIND -->` is before a block with some fields of a kind."""
     (part,) = _documents(block)
     assert schemas.part_errors(part, block.marks["part"]) == [], str(block)
 
@@ -70,7 +70,7 @@ def test_every_file_and_example_that_is_named_exists() -> None:
             r"(?<![\w/$}\"])(?:examples|docs|tests|package)/[\w./-]+\w",
             page.read_text(),
         ):
-            # Pages are what the test of links is for.
+            # test_links.py checks links to pages.
             is_there = name.endswith(".md") or (ROOT / name).exists()
             assert is_there, f"{page.name} names {name}"
 

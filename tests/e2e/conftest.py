@@ -1,4 +1,4 @@
-"""What every suite is given: the cluster, EC2, the emulator, a bystander."""
+"""The fixtures of every suite: the cluster, EC2, the emulator, a bystander."""
 
 import os
 import uuid
@@ -16,7 +16,7 @@ REGION = "us-east-1"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuses a test of a group that may run beside the others of its group.
+    """Fails a test that could run in parallel with other tests of its xdist group.
 
     pytest-xdist writes a test's group at the end of its node ID.
     """
@@ -38,13 +38,14 @@ def ec2() -> Ec2:
 
 @pytest.fixture(scope="session")
 def bystander(ec2: Ec2) -> Bystander:
-    """Somebody else's instance, in the same account, VPC and default group."""
+    """An instance of another owner, in the same account, VPC and default group."""
     return Bystander.launch(ec2)
 
 
 @pytest.fixture(autouse=True)
 def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
-    """Faults and counts of calls are everybody's: tests side by side have none."""
+    """The emulator. Faults and counts of calls are shared, so only tests that run alone
+    may change them for all calls."""
     is_alone = "PYTEST_XDIST_WORKER" not in os.environ
     if not is_alone and request.node.get_closest_marker("alone"):
         pytest.fail("a test that is marked `alone` runs beside others")
@@ -62,7 +63,7 @@ def nothing_of_others_is_touched(bystander: Bystander) -> Iterator[None]:
 
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
-    """A team's namespace; whatever a test leaves in it is deleted."""
+    """A team's namespace. The fixture deletes it and its claims after the test."""
     name = f"team-{uuid.uuid4().hex[:8]}"
     cluster.create_namespace(name)
     yield name

@@ -1,4 +1,4 @@
-"""What every test is given: machines."""
+"""Fixtures: machines, and workspaces on them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -26,28 +26,28 @@ def base() -> Root:
 
 @pytest.fixture(scope="session")
 def packages(base: Root) -> Path:
-    """The package index of every machine."""
+    """The folder with the package index for all machines."""
     rendered = [d for name in goldens.names() for d in goldens.documents(name)]
     return wheels.ensure(base.python, {documents.requirements(d) for d in rendered})
 
 
 @pytest.fixture(scope="session")
 def start(base: Root, packages: Path) -> Iterator[Start]:
-    """Starts a machine that lives as long as the session."""
+    """Starts machines that run until the end of the session."""
     with ExitStack() as machines:
         yield lambda: machines.enter_context(machine.started(base, packages))
 
 
 @pytest.fixture
 def fresh(base: Root, packages: Path) -> Iterator[Start]:
-    """Starts a machine that lives as long as the test."""
+    """Starts machines that run until the end of the test."""
     with ExitStack() as machines:
         yield lambda: machines.enter_context(machine.started(base, packages))
 
 
 @pytest.fixture(scope="session")
 def workspace(start: Start) -> Callable[[str], Workspace]:
-    """Workspaces by name, booted. They boot at the same time, to save some."""
+    """Booted workspaces by name. They boot in parallel, to save time."""
     booting = {
         "image": workspaces.image(start()),
         "index": workspaces.index(start()),

@@ -1,4 +1,4 @@
-"""The agent: downloaded as the policy says, and never another program in its place."""
+"""A machine downloads the agent that the policy names, and runs no other program."""
 
 import hashlib
 from collections.abc import Callable

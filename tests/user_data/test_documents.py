@@ -1,4 +1,4 @@
-"""User data as text: what can be said of it before anything runs it."""
+"""Checks of user data as text, without running it."""
 
 from collections.abc import Callable
 from functools import cache
@@ -8,7 +8,7 @@ import pytest
 from machines import documents, goldens
 from machines.machine import Machine
 
-# EC2's limit, before base64.
+# EC2's limit of user data in bytes, before base64 encoding.
 LIMIT = 16 * 1024
 
 every_golden = pytest.mark.parametrize("case", goldens.names())
@@ -24,13 +24,14 @@ def machine(start: Callable[[], Machine]) -> Machine:
 
 @pytest.fixture(scope="module")
 def schema(machine: Machine) -> Findings:
-    """What cloud-init says of a document. Many goldens have the same one."""
+    """cloud-init's check of a document. Results are cached, because many goldens have
+    the same document."""
 
     @cache
     def findings(document: str) -> list[str]:
         machine.write("/tmp/user-data", document)
         checked = machine.run("cloud-init", "schema", "-c", "/tmp/user-data")
-        # Which is so: nothing booted yet.
+        # cloud-init prints this because the machine has not booted.
         return [
             l for l in checked.stdout.splitlines() if "datasource not detected" not in l
         ]

@@ -1,7 +1,8 @@
-"""The home volume: found when it comes, formatted once, and no other disk instead.
+"""The home volume. The script finds it when EC2 attaches it, formats it once, and never
+formats another disk.
 
-The disks are block devices (loop devices) and the file systems real. Made up are the
-models in /sys/block and the names in /dev, which EC2 decides.
+The disks are real block devices (loop devices) with real file systems. The models in
+/sys/block and the names in /dev, which EC2 would choose, are fakes.
 """
 
 import os
@@ -34,7 +35,7 @@ def disk() -> Iterator[Callable[[], Disk]]:
 
 @pytest.fixture
 def old_home(fresh: Callable[[], Machine], disk: Callable[[], Disk]) -> Disk:
-    """The home of somebody who wrote a letter on an instance that is gone."""
+    """A home in which an owner wrote a letter, on an instance that no longer exists."""
     machine, old = fresh(), disk()
     home.install(machine)
     old.attach(machine, "nvme1n1")
@@ -64,7 +65,8 @@ def test_a_blank_encrypted_volume_becomes_home(
     machine: Machine, disk: Callable[[], Disk]
 ) -> None:
     volume = disk()
-    # EBS decrypts blocks that were never written: kubernetes/kubernetes#86064.
+    # An encrypted EBS volume has random data in blocks that were never written, because
+    # EBS decrypts them: kubernetes/kubernetes#86064.
     volume.fill(Random(0).randbytes(8 << 20))
     volume.attach(machine, "nvme1n1")
     home.mount(machine)
@@ -88,7 +90,7 @@ def test_another_instance_gets_home_as_it_was_left(
     fresh: Callable[[], Machine], old_home: Disk
 ) -> None:
     machine = fresh()
-    # Another image, whose own users take the first numbers.
+    # On another image, the image's own users may have the first user ids.
     home.install(machine, uid=1234)
     old_home.attach(machine, "nvme3n1")
     home.mount(machine)
@@ -137,7 +139,7 @@ def test_instance_store_is_never_formatted(
 ) -> None:
     store, volume = disk(), disk()
     store.attach(machine, "nvme1n1", INSTANCE_STORE)
-    # Some images link the names of block device mappings to NVMe disks.
+    # Some images have links from the names in block device mappings to NVMe disks.
     os.symlink("nvme1n1", machine.outside("/dev/sdf"))
     running = home.wait(machine, "homes: blank: other:")
     volume.attach(machine, "nvme2n1")
@@ -185,7 +187,7 @@ def test_a_home_whose_instance_died_hard_is_repaired(
     machine: Machine, old_home: Disk
 ) -> None:
     old_home.attach(machine, "nvme1n1")
-    # As the kernel marks a file system that it found errors in.
+    # The kernel sets this state if it finds errors in a file system.
     machine.run("debugfs", "-wR", "set_super_value state 2", "/dev/nvme1n1")
     assert "with errors" in machine.says("dumpe2fs", "-h", "/dev/nvme1n1")
     home.mount(machine)
@@ -208,7 +210,7 @@ def test_a_volume_made_larger_is_used_in_full_after_a_reboot(
     if machine.can_resize():
         assert int(machine.says(*size)) > 1.9 * before
     else:
-        # Some sandboxes keep the right from their root. Home must be there anyhow.
+        # Some sandboxes do not give root this capability. Home must still be mounted.
         assert "Permission denied to resize" in home.log(machine)
 
 
@@ -244,7 +246,7 @@ KEPT = f"{home.HOME}/.gpu-workspace-host-keys"
 
 
 def _make_host_keys(machine: Machine) -> None:
-    """As cloud-init does at the first boot of an image."""
+    """Makes new host keys, as cloud-init does at the first boot of an image."""
     machine.run("sh", "-c", "rm /etc/ssh/ssh_host_*; ssh-keygen -A")
 
 
@@ -257,7 +259,8 @@ def _host_keys(machine: Machine) -> str:
 def known(
     fresh: Callable[[], Machine], disk: Callable[[], Disk]
 ) -> Callable[[], tuple[Machine, Disk, str]]:
-    """A machine that keeps its host keys with home, mounted; its disk, and the keys."""
+    """Starts a machine that keeps its host keys in home. Returns the machine, the disk
+    and the keys."""
 
     def start() -> tuple[Machine, Disk, str]:
         machine, volume = fresh(), disk()

@@ -1,4 +1,4 @@
-"""What a killed run leaves behind on the machine that runs the tests: nothing."""
+"""A killed run leaves nothing behind on the machine that runs the tests."""
 
 import subprocess
 import sys

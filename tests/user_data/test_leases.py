@@ -1,4 +1,4 @@
-"""An instance of the example's pool: whoever leases it gets in, and nobody else."""
+"""Only the person with a lease can log in to an instance of the example's pool."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ KEY = "gpu.platform.acme.io:authorized-key-"
 
 @pytest.fixture(scope="module")
 def warm(start: Callable[[], Machine]) -> Machine:
-    """An instance that nobody has yet."""
+    """An instance without a lease."""
     booted = start()
     metadata.serve(booted)
     pool = yaml.safe_load(POOL.read_text())

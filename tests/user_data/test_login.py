@@ -1,4 +1,4 @@
-"""Who can log in to a booted workspace, and as what."""
+"""Logins to a booted workspace: the keys and users that it accepts."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ AUTHORIZED = "/home/developer/.ssh/authorized_keys"
 
 @pytest.fixture(scope="module")
 def serving(workspace: Callable[[str], Workspace]) -> Callable[[str], Workspace]:
-    """Workspaces by name, with sshd on port 22 of their own network."""
+    """Workspaces by name, with sshd on port 22 of each one's own network."""
     running: set[str] = set()
 
     def serve(name: str) -> Workspace:

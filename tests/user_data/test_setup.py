@@ -1,4 +1,4 @@
-"""What the setup leaves on a booted workspace, and what it says of itself."""
+"""The result of the setup on a booted workspace, and the setup's reports."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ print(json.dumps({
     "halved": cv2.resize(numpy.zeros((4, 6), numpy.uint8), (3, 2)).shape,
 }))
 """
-# Every file that the setup could change: mode, owner, target, contents.
+# Prints mode, owner, link target and content of each file that the setup could change.
 STATE = """
 cd /
 find etc home opt usr/local -printf '%y %m %u:%g %p %l\\n' | sort
@@ -51,7 +51,7 @@ def test_cloud_init_and_the_log_say_that_the_setup_is_done(
     assert last_line(machine) == "gpu-workspace setup done", machine.says("cat", LOG)
     said = status(machine)
     assert (said["status"], said["errors"]) == ("done", []), said
-    # From cloud-init 23.4 on.
+    # cloud-init has this field from version 23.4 on.
     assert not said.get("recoverable_errors")
     warnings = "WARNING|ERROR|CRITICAL|DEPRECATED|Traceback"
     found = machine.run("grep", "-E", warnings, "/var/log/cloud-init.log", check=False)

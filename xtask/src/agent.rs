@@ -1,5 +1,5 @@
-//! `cargo xtask agent`: the program that tells who uses a workspace, for instances, and its
-//! image, for pods.
+//! `cargo xtask agent`: the agent, which reports who uses a workspace. This file builds the program
+//! for instances and the image for pods.
 
 use std::error::Error;
 use std::fs;
@@ -39,8 +39,7 @@ pub(crate) struct Arguments {
     platform: Option<Platform>,
 }
 
-/// Writes the program, linked statically, and prints its digest and path as sha256sum
-/// does.
+/// Writes the program, linked statically. Prints its digest and path in the form of sha256sum.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let path = &arguments.path;
     let platform = arguments.platform.unwrap_or_else(Platform::host);
@@ -56,8 +55,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Writes an OCI image layout with nothing but the program. Answers the digest of its
-/// manifest, in hex.
+/// Writes an OCI image layout that contains only the program. Returns the digest of its manifest,
+/// in hexadecimal digits.
 pub(crate) fn image(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<String> {
     let parts = to.with_extension("parts");
     fs::create_dir_all(&parts)?;
@@ -67,7 +66,7 @@ pub(crate) fn image(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<St
     let config = json!({
         "Entrypoint": [format!("/{PROGRAM}")],
         "Cmd": ["watch"],
-        // As the image of workspaces, whose homes are read.
+        // The same user as in the image of workspaces, because the agent reads their home folders.
         "User": "1000:1000",
     });
     let digest = oci::write(vec![layer], &config, to)?;

@@ -1,7 +1,7 @@
-//! `cargo xtask build`: everything that the demo and the tests need, side by side.
+//! `cargo xtask build`: builds everything that the demo and the tests need.
 //!
-//! Go and Cargo compile at the same time: the AWS SDK's crate keeps one processor busy for
-//! minutes, and Go the other.
+//! Go and Cargo compile at the same time. Compiling the AWS SDK's crate keeps one processor busy
+//! for minutes, and Go uses the other one.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -23,8 +23,8 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// Builds the programs of the cluster and of the packages, and what the EC2 emulator's
-/// machines are made of.
+/// Builds the programs of the cluster and of the packages, and the parts of the EC2 emulator's
+/// machines.
 pub(crate) fn everything(progress: &Progress) -> Result<(), Box<dyn Error>> {
     let cache = Cache::from_environment()?;
     up::check(&cache)?;
@@ -40,8 +40,8 @@ pub(crate) fn everything(progress: &Progress) -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// An error that another thread may have. People read it at once, and not when the last
-/// build ended.
+/// Turns an error into text, which may go to another thread. Prints the error at once, because the
+/// other builds may take minutes more.
 fn said<T, E: ToString>(progress: &Progress, outcome: Result<T, E>) -> Result<T, String> {
     outcome.map_err(|error| {
         progress.note(&format!("error: {}", error.to_string()));

@@ -1,4 +1,4 @@
-//! Cargo, with how far it is.
+//! Runs Cargo and shows its progress.
 
 use std::error::Error;
 use std::fs;
@@ -11,10 +11,10 @@ use local_cluster::command;
 use local_cluster::durations::Usual;
 use local_cluster::progress::Step;
 
-/// For all dependencies, on two cores.
+/// The typical duration of compiling all dependencies on two cores.
 const TYPICAL: Duration = Duration::from_mins(8);
 
-/// Runs cargo with its output in the log of that name, and shows in `step` how far it is.
+/// Runs cargo with its output in the log of that name. `step` shows its progress.
 pub(crate) fn run(
     cargo: &mut Command,
     name: &str,
@@ -28,7 +28,7 @@ pub(crate) fn run(
         step.expect(usual.duration());
         step.follow(crates_compiled(log.clone()));
     }
-    // Its bar is written although nobody sees it: it holds how many crates there are.
+    // Cargo writes its progress bar into the log, because the bar contains the number of crates.
     cargo
         .env("CARGO_TERM_PROGRESS_WHEN", "always")
         .env("CARGO_TERM_PROGRESS_WIDTH", "120");
@@ -47,7 +47,8 @@ fn read(log: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&fs::read(log).ok()?).into_owned())
 }
 
-/// `12 of 345 crates: aws-sdk-ec2` from the last `Building [=> ] 12/345: aws-sdk-ec2`.
+/// The progress from cargo's output. The last `Building [=> ] 12/345: aws-sdk-ec2` becomes
+/// `12 of 345 crates: aws-sdk-ec2`.
 fn how_far(log: &str) -> Option<String> {
     let bar = log
         .rsplit(['\r', '\n'])

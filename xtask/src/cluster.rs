@@ -157,7 +157,7 @@ fn start(name: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Brings the cluster up; one that is up is left alone.
+/// Starts the cluster, unless it is up already.
 pub(crate) fn up(cache: &Cache, name: &str, progress: &Progress) -> Result<(), Box<dyn Error>> {
     let options = Options {
         name: name.to_owned(),
@@ -170,7 +170,7 @@ pub(crate) fn up(cache: &Cache, name: &str, progress: &Progress) -> Result<(), B
     Ok(())
 }
 
-/// Does the work. Where Ctrl-C ends it, a cluster that was not there before goes as well.
+/// Does the work. If Ctrl-C ends it, removes the cluster unless the cluster existed before.
 pub(crate) fn undone_by_interrupt<T>(
     cache: &Cache,
     name: &str,

@@ -1,4 +1,4 @@
-//! `cargo xtask codegen`: XRDs, CRDs, the function input's schema and the API
+//! `cargo xtask codegen`: writes XRDs, CRDs, the schema of the function's input and the API
 //! reference, from the types of the `api` crate.
 
 use std::error::Error;
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     check: bool,
 }
 
-/// A file below the repository's root, and what it must hold.
+/// A file, by its path below the repository's root, with the contents that it must have.
 struct Generated {
     path: String,
     content: String,
@@ -158,8 +158,8 @@ fn input_schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// A function's input, in the form of a CRD, as Crossplane's packages carry it. It
-/// is never installed.
+/// The schema of a function's input, in the form of a CRD, because Crossplane packages contain it
+/// in this form. The CRD is never installed.
 fn input(kind: &str, plural: &str, schema: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -209,7 +209,8 @@ mod tests {
         assert_eq!(parameters["properties"]["region"]["default"], "us-east-1");
     }
 
-    /// A manifest in git fits both configurations, and so does what reads its status.
+    /// A manifest in git must fit both configurations, and so must every program that reads its
+    /// status.
     #[test]
     fn a_claim_is_the_same_object_with_and_without_a_composite_behind_it() {
         let (with, without) = (
@@ -221,7 +222,7 @@ mod tests {
         assert_eq!(with["spec"]["claimNames"], without["spec"]["names"]);
     }
 
-    /// One that is changed alone would give the same claim another meaning.
+    /// If only one of the policies changed, the same claim would have two meanings.
     #[test]
     fn both_compositions_have_the_same_policy() {
         let read = |path: &str| -> Value {

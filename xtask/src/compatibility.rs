@@ -1,7 +1,7 @@
-//! `cargo xtask compatibility`: what the packages define now against the last release.
+//! `cargo xtask compatibility`: compares the packages' definitions with those of the last release.
 //!
-//! `docs/compatibility.md` is the policy for people. The rules are in `schema` (fields),
-//! `bounds` (what values a field takes) and `definition` (kinds and versions).
+//! `docs/compatibility.md` describes the policy. The rules are in `schema` (fields), `bounds` (the
+//! values that a field accepts) and `definition` (kinds and versions).
 
 use std::error::Error;
 use std::path::Path;
@@ -73,8 +73,8 @@ fn freeze_unreleased(root: &Path) -> Outcome<String> {
     Ok(format!("{count} definitions are the baseline of {version}"))
 }
 
-/// Compares with the last release. Fails with every breaking change that nobody
-/// accepted, and with every acceptance that nothing needs.
+/// Compares with the last release. Fails if a breaking change is not accepted, or if an acceptance
+/// matches no change.
 pub(crate) fn check(root: &Path) -> Outcome<String> {
     let Some((version, old)) = baseline::last(root)? else {
         return Err("releases/ has no baseline: `cargo xtask compatibility --freeze`".into());

@@ -1,5 +1,5 @@
-//! `cargo xtask demo`: everything up, the packages in, the examples applied, a
-//! workspace ready, and on a local cluster somebody in it.
+//! `cargo xtask demo`: starts a local cluster, installs the packages, applies the examples, waits
+//! for a workspace and, on a local cluster, logs in to it.
 
 mod login;
 
@@ -25,7 +25,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// The claim that the demo waits for.
 const CLAIM: &str = "gpudevworkspaceclaims.platform.acme.io/alice-vision";
 const NAMESPACE: &str = "team-vision";
-/// Where the demo keeps the emulator's credentials.
+/// The Secret with the emulator's credentials.
 const SECRET: &str = "aws-credentials";
 
 #[derive(Args)]
@@ -49,8 +49,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// On a local cluster, which is started unless it is up; all of it goes again where Ctrl-C
-/// ends this.
+/// Runs the demo. Starts the local cluster unless it is up. If Ctrl-C ends the demo, a cluster that
+/// did not exist before is removed.
 fn start(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
     if arguments.target.current {
         return demo(arguments, progress);
@@ -70,7 +70,7 @@ fn demo(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
     if arguments.platform_only {
         return Ok(());
     }
-    // Another cluster's emulator has no machines.
+    // The emulator of a cluster that is not local has no machines to log in to.
     let login = if arguments.target.current {
         None
     } else {
@@ -90,7 +90,7 @@ fn demo(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
     show(&target, arguments, logged_in)
 }
 
-/// Applies the platform team's part: namespaces, catalogue, credentials.
+/// Applies the objects of the platform team: namespaces, the catalogue, RBAC, credentials.
 fn configure(target: &Resolved, composites: Composites, progress: &Progress) -> Outcome<()> {
     let step = progress.begin("apply examples/platform");
     for file in ["namespaces.yaml", "catalogue.yaml", "cluster-rbac.yaml"] {
@@ -117,7 +117,7 @@ fn configure(target: &Resolved, composites: Composites, progress: &Progress) -> 
         "xrd/devusers.platform.acme.io",
     ]))?;
     if !composites.namespaced {
-        // Only what has claims is offered.
+        // Crossplane sets the condition Offered only on XRDs with claims.
         output(target.kubectl().args([
             "wait",
             "--for=condition=Offered",
@@ -129,8 +129,9 @@ fn configure(target: &Resolved, composites: Composites, progress: &Progress) -> 
     Ok(())
 }
 
-/// Any credentials open the emulator; the environment's are used where there
-/// are some, so that the same command reaches another endpoint.
+/// The credentials and the `ClusterProviderConfig` for the emulator. The emulator accepts any
+/// credentials. Those of the environment are used if there are any, so that the same command works
+/// with another endpoint.
 fn emulator_access(endpoint: &str) -> [serde_json::Value; 2] {
     let or_test = |key: &str| std::env::var(key).unwrap_or_else(|_| "test".into());
     let profile = format!(
@@ -240,7 +241,7 @@ fn apply_file(target: &Resolved, path: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Through standard input: credentials never appear in a command line.
+/// Applies objects through standard input, because credentials must never appear in a command line.
 fn apply_text(target: &Resolved, text: &str) -> Outcome<()> {
     let mut apply: Command = target.kubectl();
     let mut running = apply

@@ -1,8 +1,9 @@
-//! `cargo xtask imports`: no modules of a crate import each other in a ring.
+//! `cargo xtask imports`: checks that no modules of a crate import each other in a cycle, here
+//! called a ring.
 //!
-//! Cargo refuses a ring of crates. Within a crate rustc lets every module import every other
-//! one, so this command reads the sources: `use` items, and paths that begin with `crate`,
-//! `super` or `self`. A module's tests may import what they like.
+//! Cargo refuses a ring of crates. Within a crate, rustc lets every module import every other one.
+//! So this command reads the sources: `use` items, and paths that begin with `crate`, `super` or
+//! `self`. It ignores the imports of tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -16,7 +17,7 @@ mod modules;
 
 use modules::{Module, Modules};
 
-/// The crates of the product.
+/// The folders of the product's crates.
 const CRATES: &[&str] = &[
     "agent",
     "agent/report",
@@ -34,7 +35,7 @@ const CRATES: &[&str] = &[
     "provider/runtime",
 ];
 
-/// What a module imports, by the module that it is imported from.
+/// The imports of each module: for each module that it imports from, the imported items.
 type Imports = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 pub(crate) fn run() -> ExitCode {
@@ -70,7 +71,7 @@ fn check(root: &Path) -> Result<(usize, usize), Box<dyn Error>> {
     }
 }
 
-/// Who imports what from where.
+/// Collects the imports of all modules.
 fn imports(modules: &Modules) -> Imports {
     let of = |(name, module): (&String, &Module)| {
         let mut imported: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -85,8 +86,9 @@ fn imports(modules: &Modules) -> Imports {
     modules.iter().map(of).collect()
 }
 
-/// The module that a path leads to, and what is left of the path. A path names a module by
-/// its longest beginning that is one; what that module hands on comes from another one.
+/// Returns the module that a path leads to, and the rest of the path. The longest beginning of the
+/// path that names a module is the module. If that module re-exports the item, the item's origin is
+/// another module.
 fn origin(modules: &Modules, path: &[String]) -> (String, Vec<String>) {
     let ends = (0..=path.len()).rev();
     let mut beginnings = ends.map(|end| (path[..end].join("::"), &path[end..]));
@@ -104,7 +106,7 @@ fn origin(modules: &Modules, path: &[String]) -> (String, Vec<String>) {
     }
 }
 
-/// The groups of modules of which each one imports, directly or not, every other one.
+/// The groups of modules in which each module imports every other one, directly or indirectly.
 fn rings(imports: &Imports) -> Vec<BTreeSet<&str>> {
     let edges = imports
         .iter()

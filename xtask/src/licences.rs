@@ -1,7 +1,7 @@
-//! `cargo xtask licences`: every dependency's licence is one that may be shipped.
+//! `cargo xtask licences`: checks that every dependency's licence allows us to ship the dependency.
 //!
-//! It reads Cargo's own metadata, so it needs no network. Advisories need a
-//! database that does: where there is a network, `cargo audit` reads Cargo.lock.
+//! The command reads Cargo's own metadata, so it needs no network. It does not check for security
+//! advisories, whose database needs a network; `cargo audit` does that from Cargo.lock.
 
 use std::error::Error;
 use std::process::{Command, ExitCode};
@@ -11,7 +11,7 @@ use spdx::{Expression, LicenseItem};
 
 use crate::process::output;
 
-/// Permissive licences that oblige to no more than keeping their text.
+/// Permissive licences that only require keeping their text.
 const ALLOWED: &[&str] = &[
     "0BSD",
     "Apache-2.0",
@@ -55,7 +55,7 @@ fn check() -> Result<usize, Box<dyn Error>> {
     }
 }
 
-/// Why a package may not be shipped.
+/// The reason why a package may not be shipped, if there is one.
 fn refusal(package: &Value) -> Option<String> {
     let name = format!("{} {}", package["name"], package["version"]).replace('"', "");
     match package["license"].as_str() {

@@ -1,7 +1,7 @@
 //! Development commands: code generation, the local cluster, packages, the demo.
 //!
-//! A thin dispatcher: every command lives in a file of its own, and what it
-//! does in the crate that owns it.
+//! This file only dispatches. Each command has a file of its own, and calls the crate that does the
+//! work.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 use std::path::PathBuf;
@@ -97,9 +97,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Cargo compiles a file anew that is younger than what it compiled. So in a target folder
-/// that a second checkout has used since, older files of the first one count as compiled, and
-/// programs hold the folders and the code of the second one.
+/// Fails if another checkout compiled this program.
+///
+/// Cargo compiles a file again only if the file is younger than the compiled output. If a second
+/// checkout has used the same target folder, Cargo takes the older files of the first checkout for
+/// compiled. Programs then contain the paths and the code of the second checkout.
 fn compiled_here(called: Option<&str>, compiled: &str) -> Result<(), String> {
     match called {
         Some(called) if called != compiled => Err(format!(

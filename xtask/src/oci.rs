@@ -1,5 +1,5 @@
-//! OCI image layouts: a folder with an image's parts, each named by its digest.
-//! The same parts give the same layout.
+//! OCI image layouts: folders with the parts of an image, each named by its digest. The same parts
+//! give the same layout.
 
 use std::fs;
 use std::io;
@@ -13,16 +13,16 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// A layer, compressed by gzip.
 pub(crate) struct Layer {
-    /// The file; it is moved into the layout.
+    /// The file. `write` moves it into the layout.
     pub(crate) file: PathBuf,
     /// The file's digest, in hex.
     pub(crate) digest: String,
-    /// The digest of what the file has when it is decompressed, in hex.
+    /// The digest of the decompressed contents, in hex.
     pub(crate) content: String,
 }
 
-/// Writes the layout of one image into an empty folder. `config` is what its
-/// containers run with. Answers the digest of its manifest, in hex.
+/// Writes the layout of one image into an empty folder. `config` is the configuration that its
+/// containers run with. Returns the digest of the image's manifest, in hex.
 pub(crate) fn write(layers: Vec<Layer>, config: &Value, to: &Path) -> io::Result<String> {
     let blobs = to.join("blobs/sha256");
     fs::create_dir_all(&blobs)?;

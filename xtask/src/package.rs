@@ -1,5 +1,5 @@
-//! `cargo xtask package`: the Crossplane packages of this repository, and other
-//! people's that they depend on.
+//! `cargo xtask package`: the Crossplane packages of this repository, and third-party packages that
+//! they depend on.
 
 use std::error::Error;
 use std::process::{Command, ExitCode};
@@ -33,7 +33,7 @@ pub(crate) use install::install;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Compiles the packages' programs, as development packages have them.
+/// Compiles the packages' programs, in the form that development packages contain.
 pub(crate) fn compile_programs(progress: &Progress) -> Outcome<()> {
     Source::here().compile(Profile::Dev, Platform::host(), progress)?;
     Ok(())
@@ -99,7 +99,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// Builds for a registry that holds those repositories.
+    /// Builds the packages for a registry. `holds` says whether the registry has a repository.
     fn build(
         &self,
         registry: &str,

@@ -1,9 +1,9 @@
-//! `cargo xtask planted`: whether the random simulations still find the defects of
-//! `xtask/planted.yaml`, and how soon.
+//! `cargo xtask planted`: checks that the random simulations still find the defects of
+//! `xtask/planted.yaml`, and shows after how many seeds.
 //!
-//! `make test` plays a part of each simulation. A defect that this part misses is missed
-//! in every change, so its seeds have to find every planted one. Defects are planted in a
-//! clone below `target/planted`, never in the working tree.
+//! `make test` runs a part of the seeds of each simulation. If this part misses a kind of defect,
+//! it misses this kind in every change, so this part must find every planted defect. Defects are
+//! planted in a clone below `target/planted`, never in the working tree.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ use crate::process::output;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const LIST: &str = "xtask/planted.yaml";
-/// What makes a simulation play other seeds than `make test` does.
+/// The variables that make a simulation run other seeds than in `make test`.
 const CHOICES: [&str; 8] = [
     "THOROUGH",
     "SIMULATION_SEED",
@@ -41,12 +41,12 @@ pub(crate) struct Arguments {
     only: Option<String>,
 }
 
-/// A mistake that somebody could make.
+/// A possible mistake in the code.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 struct Defect {
     name: String,
-    /// What goes wrong for a user, for whoever reads the list.
+    /// The effect on a user, for readers of the list.
     #[allow(dead_code, reason = "for readers of the list")]
     breaks: String,
     found_by: String,
@@ -55,17 +55,17 @@ struct Defect {
     replace: String,
 }
 
-/// A test that plays random seeds.
+/// A test that runs random seeds.
 #[derive(Debug)]
 struct Simulation {
     name: &'static str,
-    /// Which test target it is in.
+    /// Cargo's arguments that choose its test target.
     target: [&'static str; 2],
-    /// Which of that target's tests it is.
+    /// The filter that chooses its tests in that target.
     test: &'static str,
-    /// Where its count is.
+    /// The file with the constant for the number of seeds.
     source: &'static str,
-    /// The name of the count.
+    /// The name of that constant.
     count: &'static str,
 }
 
@@ -107,11 +107,11 @@ static SIMULATIONS: [Simulation; 5] = [
     },
 ];
 
-/// What came of a defect.
+/// The result for a defect.
 struct Found<'a> {
     defect: &'a Defect,
     first_seed: Option<u64>,
-    /// How many seeds `make test` plays.
+    /// The number of seeds in `make test`.
     count: u64,
     took: Duration,
 }
@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Answers whether every defect is found by what `make test` plays.
+/// Returns whether the seeds of `make test` find every defect.
 fn planted(arguments: &Arguments, progress: &Progress) -> Outcome<bool> {
     let root = crate::root();
     let defects = chosen(read(&root)?, arguments.only.as_deref())?;
@@ -169,7 +169,7 @@ impl Defect {
         })
     }
 
-    /// A file's text with the defect in it.
+    /// Returns a file's text with the defect in it.
     fn planted_in(&self, text: &str) -> Outcome<String> {
         let times = text.matches(&self.find).count();
         if times == 1 && self.find != self.replace {
@@ -181,7 +181,7 @@ impl Defect {
 }
 
 impl Simulation {
-    /// How many seeds `make test` plays, as its source says.
+    /// The number of seeds in `make test`, from the constant in the simulation's source.
     fn count(&self, root: &Path) -> Outcome<u64> {
         let source = fs::read_to_string(root.join(self.source))?;
         let begin = format!("const {}: u64 = ", self.count);
@@ -193,7 +193,7 @@ impl Simulation {
     }
 }
 
-/// Where defects are planted.
+/// The clone in which defects are planted.
 struct Place {
     checkout: PathBuf,
     target: PathBuf,
@@ -201,7 +201,8 @@ struct Place {
 }
 
 impl Place {
-    /// A clone of HEAD. It stays: what is compiled there is compiled once.
+    /// Makes a clone of HEAD, or updates it. The clone is kept, so that later runs reuse its
+    /// compiled files.
     fn prepare(root: &Path) -> Outcome<Self> {
         let folder = root.join("target/planted");
         let place = Self {
@@ -229,7 +230,7 @@ impl Place {
         Ok(place)
     }
 
-    /// Plants a defect, plays its simulation, and takes the defect out again.
+    /// Plants a defect, runs its simulation, and removes the defect.
     fn plant<'a>(&self, defect: &'a Defect, progress: &Progress) -> Outcome<Found<'a>> {
         let simulation = defect.simulation()?;
         let count = simulation.count(&self.checkout)?;
@@ -262,7 +263,8 @@ impl Place {
         let built = command::logged(self.cargo(simulation).arg("--no-run"), &log);
         built.map_err(|error| format!("{} does not compile: {error}", defect.name))?;
         let log = self.logs.join(format!("{}.log", defect.name));
-        // Most are found by what `make test` plays, and nobody waits for the others.
+        // The seeds of `make test` come first: they find most defects, and the other seeds need not
+        // run then.
         for thorough in [None, Some("1")] {
             let part = thorough.map_or("its first seeds", |_| "all of its seeds");
             step.follow(move || Some(part.to_owned()));
@@ -296,7 +298,7 @@ impl Place {
     }
 }
 
-/// The smallest seed that a simulation printed.
+/// The smallest seed in the output of a simulation.
 fn first_seed(printed: &str) -> Option<u64> {
     let after = |name: &'static str| printed.split(name).skip(1);
     let seeds = after("SIMULATION_SEED=").chain(after("FUZZ_SEED="));
@@ -334,7 +336,7 @@ mod tests {
 
     use super::*;
 
-    /// Code that changes would make the list say less and less.
+    /// Without this test, changes of the code would make more and more entries of the list useless.
     #[test]
     fn every_planted_defect_still_fits_the_code() {
         let root = crate::root();

@@ -1,9 +1,10 @@
-//! Programs that are run to their end.
+//! Runs programs to their end.
 
 use std::error::Error;
 use std::process::Command;
 
-/// Runs a command and answers what it printed. An error holds what it complained of.
+/// Runs a command and returns its output. An error contains what the command wrote to standard
+/// error.
 pub(crate) fn output(command: &mut Command) -> Result<String, Box<dyn Error>> {
     let ran = command.output().map_err(|e| format!("{command:?}: {e}"))?;
     if ran.status.success() {

@@ -1,5 +1,4 @@
-//! `cargo xtask e2e` and `cargo xtask python`: what is written in Python, in the
-//! locked environment.
+//! `cargo xtask e2e` and `cargo xtask python`: run Python code in the locked environment.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -32,10 +31,10 @@ pub(crate) struct Arguments {
     arguments: Vec<String>,
 }
 
-/// Suites whose tests keep to namespaces of their own, but for those marked `alone`.
+/// Suites whose tests each use namespaces of their own, except tests marked `alone`.
 const SIDE_BY_SIDE: &[&str] = &["main", "cluster", "lifecycle", "upbound"];
-/// Tests wait more than they compute: more of them than processors. Those of one
-/// `xdist_group` run one after the other.
+/// Arguments for parallel tests. Tests wait more than they compute, so more tests than processors
+/// run at a time. Tests of one `xdist_group` run one after the other.
 const AT_ONCE: [&str; 2] = ["--numprocesses=4", "--dist=loadgroup"];
 
 /// Runs an end-to-end suite against a local cluster.
@@ -57,8 +56,9 @@ pub(crate) fn suite(suite: &Suite) -> ExitCode {
     failed.copied().unwrap_or(ExitCode::SUCCESS)
 }
 
-/// What each run of pytest is told: first what can run side by side, then the others, one
-/// after the other. Whoever names tests has them one after the other.
+/// The arguments of each run of pytest. The first run has the tests that can run in parallel. The
+/// second run has the others, one after the other. If the user names tests, there is a single run
+/// without parallel tests.
 fn phases(suite: &Suite, thorough: bool) -> Vec<Vec<String>> {
     if !suite.arguments.is_empty() {
         return vec![suite.arguments.clone()];
@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     said(python().and_then(|mut python| ran(python.args(&arguments.arguments))))
 }
 
-/// The manifests of other providers' kinds, as a path list.
+/// The manifests of third-party providers' kinds, as a list of paths.
 fn mirrored_kinds() -> Result<OsString, Box<dyn Error>> {
     let mut files = Vec::new();
     for provider in mirror::PROVIDERS {
@@ -119,7 +119,7 @@ fn python() -> Result<Command, Box<dyn Error>> {
     let cache = Cache::from_environment()?;
     let python = emulator::ensure(&cache, &Progress::to_stderr())?;
     let mut command = Command::new(python);
-    // Caches stay out of the checkout.
+    // Python's bytecode caches must not be in the checkout.
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     Ok(command)
 }

@@ -1,7 +1,6 @@
-//! `cargo xtask release`: what a release changes in the repository, in one step.
+//! `cargo xtask release`: makes all changes of a release in the repository, in one step.
 //!
-//! It writes files and prints what comes next; commit, tag and push stay with whoever
-//! releases.
+//! The command writes files and prints the next steps. A person commits, tags and pushes.
 
 use std::error::Error;
 use std::fs;
@@ -20,11 +19,11 @@ pub(crate) mod versions;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What the manifests of the workspace's crates inherit.
+/// The workspace's manifest, from which the crates inherit the version.
 const MANIFEST: &str = "Cargo.toml";
 const CHANGELOG: &str = "CHANGELOG.md";
 const ACCEPTED: &str = "releases/accepted.yaml";
-/// What readers copy, with the version in it.
+/// Files that contain the version and that readers copy from.
 const SHOWN: [&str; 4] = [
     "argocd/kustomization.yaml",
     "docs/gitops.md",
@@ -44,7 +43,7 @@ pub(crate) struct Arguments {
     dry_run: bool,
 }
 
-/// A file below the root, and what it is to hold.
+/// A file, by its path below the root, with its new contents.
 #[derive(Debug, PartialEq, Eq)]
 struct Written {
     path: String,
@@ -94,7 +93,8 @@ fn release(root: &Path, version: &Version, date: Date, dry_run: bool) -> Outcome
         fs::write(root.join(&one.path), &one.content)?;
     }
     crate::compatibility::freeze(root, &version.to_string())?;
-    // Nothing but the workspace's own versions: dependencies are another decision.
+    // This updates only the workspace's own versions in Cargo.lock. Whether to update dependencies
+    // is a separate decision.
     output(Command::new(env!("CARGO")).current_dir(root).args([
         "update",
         "--workspace",
@@ -107,7 +107,7 @@ fn release(root: &Path, version: &Version, date: Date, dry_run: bool) -> Outcome
     ))
 }
 
-/// What is written, from what there is. Refuses what was released before.
+/// Returns the files to write. Refuses a version that was released before, or is older.
 fn plan(root: &Path, version: &Version, date: Date) -> Outcome<Vec<Written>> {
     let read = |path: &str| {
         fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"))
@@ -127,7 +127,7 @@ fn plan(root: &Path, version: &Version, date: Date) -> Outcome<Vec<Written>> {
             path: MANIFEST.into(),
             content: versions::in_workspace(&manifest, version)?,
         },
-        // The accepted changes are part of this release; the next one has none yet.
+        // The accepted changes belong to this release, so the list for the next release is empty.
         Written {
             path: ACCEPTED.into(),
             content: without_changes(&read(ACCEPTED)?),
@@ -147,7 +147,7 @@ fn plan(root: &Path, version: &Version, date: Date) -> Outcome<Vec<Written>> {
     Ok(written)
 }
 
-/// The comments at the top, and an empty list.
+/// The text with its comments at the top and an empty list.
 fn without_changes(text: &str) -> String {
     let comments = text.lines().take_while(|line| line.starts_with('#'));
     let kept: Vec<&str> = comments.chain(["changes: []\n"]).collect();

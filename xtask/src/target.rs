@@ -1,4 +1,4 @@
-//! Which cluster a command works on: a local one, or the kubeconfig's.
+//! The cluster that a command works on: a local one, or the current one of the kubeconfig.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -26,16 +26,16 @@ pub(crate) struct Target {
 
 /// A cluster and the programs that talk to it.
 pub(crate) struct Resolved {
-    /// None: the environment's own.
+    /// `None` means the kubeconfig that the environment names.
     kubeconfig: Option<PathBuf>,
     /// The registry, as host and port.
     pub(crate) registry: String,
-    /// The EC2 emulator, where the cluster has one.
+    /// The EC2 emulator's URL, if the cluster has an emulator.
     pub(crate) emulator: Option<String>,
     /// The crossplane CLI.
     pub(crate) crossplane: PathBuf,
     kubectl: PathBuf,
-    /// The local cluster's name; None: the kubeconfig's cluster.
+    /// The local cluster's name; `None` for the kubeconfig's cluster.
     local: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Target {
 }
 
 impl Resolved {
-    /// The command that puts somebody else's package into this cluster's registry.
+    /// The command that copies a third-party package into this cluster's registry.
     pub(crate) fn mirroring(&self, repository: &str) -> String {
         match &self.local {
             Some(name) => format!("cargo xtask package mirror {repository} --name {name}"),
@@ -80,12 +80,12 @@ impl Resolved {
         }
     }
 
-    /// kubectl, for this cluster.
+    /// A call of kubectl on this cluster. The caller adds the arguments.
     pub(crate) fn kubectl(&self) -> Command {
         self.command(&self.kubectl)
     }
 
-    /// A program, for this cluster.
+    /// A call of a program on this cluster. The caller adds the arguments.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         if let Some(kubeconfig) = &self.kubeconfig {
@@ -95,12 +95,12 @@ impl Resolved {
     }
 }
 
-/// crane, which looks into registries; built where it is not yet.
+/// The path of crane, which reads registries. crane is built if necessary.
 pub(crate) fn crane(progress: &Progress) -> Outcome<PathBuf> {
     pinned("crane", progress)
 }
 
-/// The crossplane CLI, as local clusters have it; built where it is not yet.
+/// The path of the crossplane CLI, in the version of local clusters. It is built if necessary.
 pub(crate) fn crossplane(progress: &Progress) -> Outcome<PathBuf> {
     pinned("crossplane", progress)
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask test-all`: every suite, once each, recorded by commit; and `cargo xtask
-//! test`, the few that a contributor runs.
+//! `cargo xtask test-all` runs every suite and records the results by commit. `cargo xtask test`
+//! runs the few suites that contributors need.
 //!
-//! What passed at a commit is not run again at it: a run that was interrupted goes on, and
-//! a suite that was mended runs alone. A release asks for all of them.
+//! A suite that passed at a commit is not run again at this commit. So a second run continues an
+//! interrupted one, and runs a repaired suite alone. A release requires that all suites passed.
 
 mod quick;
 mod record;
@@ -58,7 +58,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Fails unless every suite passed at the commit of this checkout, which has no changes.
+/// Fails unless every suite passed at the commit of this checkout. The caller has checked that the
+/// checkout has no changes.
 pub(crate) fn require_green() -> Outcome<()> {
     let revision = Revision::of(&crate::root())?;
     let records = record::read_all(&Cache::from_environment()?, &revision)?;
@@ -96,7 +97,7 @@ fn test_all(arguments: &Arguments, progress: &Progress) -> Outcome<ExitCode> {
             continue;
         }
         let record = runner.run(suite)?;
-        // An interrupted suite neither passed nor failed.
+        // An interrupted suite has neither passed nor failed.
         if !interrupt::requested() {
             record.write(&cache, &revision)?;
         }
@@ -132,13 +133,13 @@ fn choose(names: &[String]) -> Outcome<Vec<&'static Suite>> {
     Ok(names.iter().map(known).collect::<Result<_, _>>()?)
 }
 
-/// Runs suites, each with its output in a log.
+/// Runs suites. The output of each goes into a log.
 struct Runner<'a> {
     cache: &'a Cache,
     progress: &'a Progress,
     /// The folder of the logs.
     logs: PathBuf,
-    /// Whether suites run with what takes long.
+    /// Whether suites include their slow tests.
     is_thorough: bool,
 }
 
@@ -157,7 +158,7 @@ impl Runner<'_> {
         let mut make = Command::new("make");
         make.current_dir(crate::root())
             .args(suite.make)
-            // The make that called this one shares nothing with it.
+            // A make that called this program must not affect this one.
             .env_remove("MAKEFLAGS")
             .env_remove("MAKELEVEL");
         if self.is_thorough {

@@ -1,8 +1,9 @@
-//! `cargo xtask image`: what workspaces in the cluster run in, and the agent beside them.
+//! `cargo xtask image`: the image of workspaces that run as pods, and the image of the agent beside
+//! them.
 //!
-//! `images/workspace` has the recipe of the first. What it makes is kept in the cache folder as an
-//! OCI image layout, under a key that stands for the recipe and for where packages
-//! come from; a change of either builds again.
+//! The recipe of the workspace image is in `images/workspace`. The cache folder keeps the built
+//! image as an OCI image layout. Its key is a hash of the recipe and of the apt sources, so a
+//! change of either builds the image again.
 
 use std::error::Error;
 use std::fs;
@@ -21,12 +22,12 @@ use crate::process::output;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Where images lie in a cluster's registry.
+/// The repository of workspace images in a cluster's registry.
 const REPOSITORY: &str = "images/workspace";
 const AGENT_REPOSITORY: &str = "images/agent";
-/// A shell's answer for a program that is not there (POSIX, "Exit Status for Commands").
+/// A shell's exit status for a missing program (POSIX, "Exit Status for Commands").
 const NO_SUCH_PROGRAM: i32 = 127;
-/// What to do about that.
+/// The advice for a missing program.
 const PREREQUISITES: &str = "if it is missing: apt-get install -y util-linux mmdebstrap";
 
 #[derive(Args)]
@@ -85,11 +86,12 @@ impl Variant {
         }
     }
 
-    /// What a container runtime must know beyond what it knows of every variant.
+    /// The environment variables of this variant, in addition to those of all variants.
     fn environment(self) -> &'static [&'static str] {
         match self {
             Self::Cpu => &[],
-            // Which devices there are is the device plugin's to say.
+            // `NVIDIA_VISIBLE_DEVICES` is not set here: the device plugin decides which devices a
+            // container sees.
             Self::Cuda => &["NVIDIA_DRIVER_CAPABILITIES=compute,utility"],
         }
     }
@@ -139,8 +141,8 @@ fn agent(
 }
 
 impl Destination {
-    /// Puts an image there that `build` answers as a layout and a tag. Answers where it
-    /// is: a reference, or a folder.
+    /// Builds an image and puts it at this destination. `build` returns the image's layout and tag.
+    /// Returns a reference, or the path of a folder.
     fn take(
         &self,
         repository: &str,
@@ -156,7 +158,7 @@ impl Destination {
         }
         let repository = match &self.push {
             Some(repository) => repository.clone(),
-            // Before the build, which takes minutes.
+            // The cluster is looked up before the build, because the build takes minutes.
             None => format!("{}/{repository}", Cluster::open(&self.name)?.registry()),
         };
         let (layout, tag) = build(progress)?;
@@ -169,8 +171,8 @@ impl Destination {
     }
 }
 
-/// The image's entry in the cache, built if it is not there: its `layout`, the
-/// `digest` of its manifest, and `packages.txt`, what is in it.
+/// Returns the image's entry in the cache, and builds it if necessary. The entry contains `layout`,
+/// the `digest` of the image's manifest, and `packages.txt`, the list of the image's packages.
 fn ensure(variant: Variant, progress: &Progress) -> Outcome<PathBuf> {
     let cache = Cache::from_environment()?;
     let recipe = crate::root().join("images/workspace");
@@ -248,7 +250,7 @@ fn layer(parts: &Path, name: &str) -> Outcome<oci::Layer> {
     })
 }
 
-/// Stands for all that the image is made from and that is on this machine.
+/// A hash of all inputs of the image that are on this machine.
 fn key(variant: Variant, recipe: &Path, sources: &[PathBuf]) -> Outcome<String> {
     let mut files = files(recipe)?;
     files.extend_from_slice(sources);
@@ -268,7 +270,7 @@ fn key(variant: Variant, recipe: &Path, sources: &[PathBuf]) -> Outcome<String> 
     Ok(cache::key(borrowed))
 }
 
-/// What the recipe has, but for what people read.
+/// The files of the recipe, without the documentation.
 fn files(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)?
         .map(|entry| entry.map(|e| e.path()))
@@ -285,7 +287,7 @@ fn files(folder: &Path) -> Outcome<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Runs a command with its output in a file, whose end is shown if it fails.
+/// Runs a command with its output in a file. An error shows the end of that file.
 fn logged(command: &mut Command, log: &Path) -> Outcome<()> {
     let file = fs::File::create(log)?;
     let status = command

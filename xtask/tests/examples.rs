@@ -1,8 +1,8 @@
-//! What users copy is valid: every file below `examples/`, by Crossplane's own
+//! Users copy from `examples/`, so every file there must be valid. The tests run Crossplane's own
 //! `crossplane resource validate`, without a cluster and without a registry.
 //!
-//! It knows claims by their XRD, inputs in Compositions by the function's package, and
-//! Kubernetes' own kinds. The first run builds the CLI, in minutes.
+//! The command validates claims by their XRD, the inputs in Compositions by the function's package,
+//! and Kubernetes' own kinds. The first run builds the CLI, which takes minutes.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,12 +20,12 @@ use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
 use serde_json::Value;
 
-/// What is the same whichever configuration is installed.
+/// The schemas that are the same for all configurations.
 const KINDS: [&str; 2] = ["package/provider/crds", "package/function/input"];
-/// They choose a Composition in the way of claims.
+/// Examples that choose a Composition in the way that only claims allow.
 const FOR_CLAIMS_ONLY: &str = "examples/gitops";
 
-/// The CLI, and the folder of Crossplane's source.
+/// The path of the CLI, and the folder of Crossplane's source.
 static CROSSPLANE: LazyLock<(PathBuf, PathBuf)> = LazyLock::new(|| {
     let cache = Cache::from_environment().unwrap();
     let built = binaries::ensure(&cache, &["crossplane"], &Progress::to_stderr())
@@ -34,7 +34,8 @@ static CROSSPLANE: LazyLock<(PathBuf, PathBuf)> = LazyLock::new(|| {
     (cli, binaries::source("crossplane-core").unwrap())
 });
 
-/// The XRDs that a cluster has; one kind may be a claim here and a composite there.
+/// The XRDs of one configuration. A kind may be a claim in one configuration and a composite in
+/// another.
 struct Shape {
     name: String,
     xrds: Vec<PathBuf>,
@@ -46,7 +47,8 @@ fn root() -> PathBuf {
     root.unwrap().to_path_buf()
 }
 
-/// The configuration with claims, and one for each folder of XRDs that replace some.
+/// The configuration with claims, and one for each subfolder of `xrds`, whose XRDs replace some of
+/// the others.
 fn shapes() -> Vec<Shape> {
     let claims = directly_in(&root().join("xrds"));
     let mut shapes = Vec::new();
@@ -75,7 +77,7 @@ fn shapes() -> Vec<Shape> {
 }
 
 impl Shape {
-    /// Validates files or folders. Answers what the CLI found out about each object.
+    /// Validates files or folders. Returns the CLI's result for each object.
     fn validate(&self, resources: &[PathBuf]) -> Vec<Value> {
         let (cli, crossplane) = &*CROSSPLANE;
         let mut extensions = self.xrds.clone();
@@ -84,7 +86,7 @@ impl Shape {
         let fetched = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fetched");
         let ran = Command::new(cli)
             .args(["resource", "validate", "--output=json"])
-            // Nothing is fetched: neither Crossplane's image nor packages.
+            // With an empty image, the CLI fetches neither Crossplane's image nor packages.
             .arg("--crossplane-image=")
             .arg(format!("--cache-dir={}", fetched.display()))
             .arg(listed(&extensions))
@@ -133,8 +135,8 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Kinds that this repository or Crossplane defines must be known; those of other
-/// projects, such as Argo CD, are held by tests against their own servers.
+/// Whether this repository or Crossplane defines the kind. The CLI must know these kinds. Other
+/// tests check the kinds of other projects, such as Argo CD, against their own servers.
 fn is_ours(resource: &Value) -> bool {
     let group = resource["apiVersion"].as_str().unwrap_or_default();
     let group = group.split('/').next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Budgets, while workspaces and their owner are reconciled at once from reads that are
-//! behind what was written.
+//! Tests of budgets. Crossplane reconciles the workspaces and their owner at the same time, and its
+//! reads may be behind the last writes.
 //!
-//! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more.
+//! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more schedules.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -18,14 +18,15 @@ use world::World;
 
 const SCHEDULES: u64 = 40;
 const STEPS: usize = 220;
-/// What a run costs while its machine starts and stops, which nobody can count before.
+/// US dollars that a run costs while its machine starts and stops. The function cannot count them
+/// in advance.
 const MARGIN: f64 = 0.05;
 
 fn seconds(seconds: i64) -> SignedDuration {
     SignedDuration::from_secs(seconds)
 }
 
-/// One thing happens.
+/// Makes one random event happen.
 fn step(world: &mut World, may_lower: bool) {
     let count = world.workspaces.len();
     let which = world.dice.below(count);
@@ -171,7 +172,8 @@ fn a_lowered_budget_stops_nothing_that_runs_and_refuses_what_comes_then() {
         world.workspaces[0].message()
     );
     assert!(!world.workspaces[1].is_on());
-    // Its run ends at its time: an extension is a launch that nobody grants.
+    // The run ends at its original time: an extension counts as a launch, and the budget does not
+    // grant this one.
     let until = (world.now + SignedDuration::from_hours(5)).to_string();
     let now = world.now;
     world.workspaces[0].xr.change(now, |xr| {
@@ -186,7 +188,7 @@ fn a_lowered_budget_stops_nothing_that_runs_and_refuses_what_comes_then() {
         xr["metadata"]["annotations"]["platform.acme.io/extend-until"] = json!(null);
     });
     world.settle();
-    // And so is a resume.
+    // A resume counts as a launch too, and the budget does not grant it either.
     let now = world.now;
     world.workspaces[0].xr.change(now, |xr| {
         xr["metadata"]["annotations"]["platform.acme.io/resume"] = json!("please");

@@ -1,5 +1,6 @@
-//! A `DevUser` and workspaces of theirs, each reconciled by itself from reads that may be
-//! behind, and a cloud that runs what their pools ask for.
+//! A simulation of a `DevUser`, the user's workspaces and a cloud. Crossplane reconciles the user
+//! and each workspace separately, from reads that may be behind. The cloud runs the machines that
+//! the pools ask for.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +17,11 @@ use crate::dice::Dice;
 pub const ON_DEMAND: f64 = 1.0;
 const SPOT: f64 = 0.4;
 const NAMESPACE: &str = "dev-dave";
-/// No read is further behind than that.
+/// No read is further behind than this.
 const BEHIND: SignedDuration = SignedDuration::from_secs(2);
 
-/// An object with what readers see of it: every one the same, which may be behind.
+/// An object with all its versions. All readers see the same version, which may be behind the
+/// latest.
 #[derive(Clone)]
 pub struct Object {
     versions: Vec<(Timestamp, Value)>,
@@ -34,12 +36,12 @@ impl Object {
         }
     }
 
-    /// As it is.
+    /// The latest version.
     pub fn latest(&self) -> &Value {
         &self.versions.last().unwrap().1
     }
 
-    /// Changes it, whatever its version.
+    /// Changes the latest version, without a check of the version that the writer read.
     pub fn change(&mut self, at: Timestamp, change: impl FnOnce(&mut Value)) {
         let mut value = self.latest().clone();
         change(&mut value);
@@ -62,19 +64,18 @@ impl Object {
     }
 }
 
-/// A workspace.
 pub struct Workspace {
     /// Its composite.
     pub xr: Object,
-    /// Its pool, as composed.
+    /// The pool, as the function composed it.
     pub pool: Option<Value>,
-    /// Its machine: whether it runs, and on spot.
+    /// The machine, while one runs.
     machine: Option<Machine>,
-    /// What it really cost.
+    /// US dollars that the machines of this workspace really cost.
     pub spent: f64,
-    /// Whether somebody deleted its claim.
+    /// Whether the user deleted the claim.
     pub deleted: bool,
-    /// An answer that is not applied yet.
+    /// An answer of the function that Crossplane has not applied yet.
     answer: Option<Response>,
 }
 
@@ -84,17 +85,17 @@ struct Machine {
     spot: bool,
 }
 
-/// Everything.
+/// The state of the simulation.
 pub struct World {
     pub now: Timestamp,
     pub dice: Dice,
     pub user: Object,
     pub workspaces: Vec<Workspace>,
-    /// What really was spent by workspaces that are gone.
+    /// US dollars that deleted workspaces really cost.
     pub gone: f64,
-    /// Runs that were started.
+    /// The number of runs that started.
     pub launches: u32,
-    /// The highest budget that there was.
+    /// The highest budget so far.
     pub highest: f64,
     answer: Option<Response>,
     made: usize,
@@ -121,7 +122,7 @@ impl World {
         }
     }
 
-    /// A claim for a run of so many hours.
+    /// Creates a claim for a run of this many hours.
     pub fn claim(&mut self, hours: usize) {
         self.made += 1;
         let name = format!("w{}", self.made);
@@ -159,7 +160,7 @@ impl World {
             .unwrap()
     }
 
-    /// Time goes by, and what runs costs.
+    /// Lets time pass. Each running machine costs money meanwhile.
     pub fn pass(&mut self, time: SignedDuration) {
         let hours = time.as_secs_f64() / 3_600.0;
         self.now += time;
@@ -171,7 +172,8 @@ impl World {
         self.cloud();
     }
 
-    /// Machines follow their pools.
+    /// Starts and stops machines as their pools ask, each with some chance. EC2 may also interrupt
+    /// a spot machine.
     fn cloud(&mut self) {
         let now = self.now;
         for workspace in &mut self.workspaces {
@@ -193,7 +195,7 @@ impl World {
         self.workspaces = there;
     }
 
-    /// A call for a workspace, and later its answer.
+    /// Calls the function for a workspace. The next call of this method applies the answer.
     pub fn reconcile(&mut self, which: usize) {
         if let Some(answer) = self.workspaces[which].answer.take() {
             self.apply(which, answer);
@@ -245,7 +247,8 @@ impl World {
         }
     }
 
-    /// A call for the user, and later its answer. Crossplane makes one after the other.
+    /// Calls the function for the user. The next call of this method applies the answer, because
+    /// Crossplane finishes one reconcile of an object before it begins the next one.
     pub fn reconcile_user(&mut self) {
         if let Some(answer) = self.answer.take() {
             let status = Value::Object(answer.desired.unwrap().status);
@@ -276,7 +279,8 @@ impl World {
         self.answer = Some(answer);
     }
 
-    /// Minutes go by, in which everything is looked at again and again.
+    /// Lets minutes pass. In each minute, Crossplane calls the function once for the user and once
+    /// for every workspace, and applies the answers.
     pub fn wait(&mut self, minutes: i64) {
         for _ in 0..minutes {
             self.pass(SignedDuration::from_mins(1));
@@ -289,7 +293,7 @@ impl World {
         }
     }
 
-    /// Whatever is on its way arrives.
+    /// Lets 84 seconds pass and reconciles everything many times, so that the state comes to rest.
     pub fn settle(&mut self) {
         for _ in 0..12 {
             self.pass(SignedDuration::from_secs(7));
@@ -302,8 +306,8 @@ impl World {
         }
     }
 
-    /// What is spent, and what runs may still cost: as they were granted, or as they ask
-    /// where they were not.
+    /// The US dollars that are spent, and those that running workspaces may still spend. A granted
+    /// run counts with its grant, any other run with its request.
     pub fn committed(&self) -> f64 {
         let user = &self.user.latest()["status"]["budget"];
         let one = |workspace: &Workspace| {
@@ -326,7 +330,7 @@ impl World {
         self.gone + self.workspaces.iter().map(one).sum::<f64>()
     }
 
-    /// What there is, for people who look for a mistake.
+    /// A description of the state, for a failure message.
     pub fn shown(&self) -> String {
         let one = |w: &Workspace| {
             let status = &w.xr.latest()["status"];
@@ -347,14 +351,14 @@ impl World {
         format!("{} gone {:.3}\n{workspaces}{user}", self.now, self.gone)
     }
 
-    /// What really was spent.
+    /// The US dollars that all workspaces really cost.
     pub fn spent(&self) -> f64 {
         self.gone + self.workspaces.iter().map(|w| w.spent).sum::<f64>()
     }
 }
 
 impl Workspace {
-    /// Whether its pool is to have a machine.
+    /// Whether the pool asks for a machine.
     pub fn is_on(&self) -> bool {
         let size = |pool: &Value| pool.pointer("/spec/forProvider/size/minimum")?.as_i64();
         self.pool.as_ref().and_then(size).unwrap_or(0) > 0
@@ -365,7 +369,7 @@ impl Workspace {
         self.machine.is_some()
     }
 
-    /// The reason of its condition, in its last answer.
+    /// The message in the composite's status.
     pub fn message(&self) -> &str {
         self.xr.latest()["status"]["message"].as_str().unwrap_or("")
     }

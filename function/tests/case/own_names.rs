@@ -1,5 +1,5 @@
-//! The composition resource names that this function uses, written down once more: what a
-//! test expects of a name is not asked of the function.
+//! The composition resource names that this function uses. The list repeats them on purpose: a test
+//! must not take its expectation of a name from the function.
 
 const NAMES: [&str; 21] = [
     "pool",
@@ -24,12 +24,12 @@ const NAMES: [&str; 21] = [
     "user-default-deny",
     "user-protection",
 ];
-/// What a hash of eight hexadecimal digits follows.
+/// The prefixes of names that end with a hash of eight hexadecimal digits.
 const HASHED: [&str; 4] = ["pool-", "instance-", "home-attachment-", "power-"];
-/// What the number of a pod follows.
+/// The prefixes of names that end with the number of a pod.
 const NUMBERED: [&str; 2] = ["cluster-home-", "cluster-activity-"];
 
-/// Whether a composed resource of this name is the function's.
+/// Whether the function owns a composed resource of this name.
 pub fn is_own(name: &str) -> bool {
     match name
         .strip_prefix("usage-")
@@ -40,12 +40,12 @@ pub fn is_own(name: &str) -> bool {
     }
 }
 
-/// The number of the pod whose home has this name.
+/// The number of the pod to which the home of this name belongs.
 pub fn home_of_pod(name: &str) -> Option<i32> {
     name.strip_prefix(NUMBERED[0])?.parse().ok()
 }
 
-/// Whether it is the name of a rule for one network, such as `ssh-203-0-113-0-24`.
+/// Whether the name is that of an SSH rule for one network, such as `ssh-203-0-113-0-24`.
 pub fn is_ssh_rule(name: &str) -> bool {
     name.strip_prefix("ssh-").is_some_and(|network| {
         let parts: Vec<&str> = network.split('-').collect();

@@ -1,4 +1,4 @@
-//! The golden cases, each with something more that happens.
+//! The golden cases, each with one further event.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::request::{answer, changed};
 use crate::sight::{SET, Sight};
 use crate::steadiness;
 
-/// What may happen to any of them.
+/// The events that may happen in every case.
 pub fn events() -> Vec<Value> {
     let parameters = |change: Value| json!({"observed": {"composite": {"resource": {"spec": {"parameters": change}}}}});
     let set = |change: Value| json!({"observed": {"resources": {SET: {"resource": change}}}});
@@ -60,7 +60,7 @@ pub fn events() -> Vec<Value> {
     ]
 }
 
-/// What the rules say of every case with every event.
+/// Checks every case with every event, and returns the first 12 failures.
 fn broken(check: impl Fn(&Value) -> Outcome) -> Vec<String> {
     let names = case::names();
     let names: Vec<&String> = names.iter().filter(|n| case::is_in_cluster(n)).collect();

@@ -1,4 +1,4 @@
-//! Random requests: golden cases in which several things happen at once.
+//! Random requests: golden cases in which several events happen at once.
 
 use serde_json::{Value, json};
 
@@ -10,13 +10,14 @@ use crate::request::{answer, changed};
 use crate::sight::Sight;
 use crate::steadiness;
 
-/// They find every defect of `cargo xtask planted`.
+/// This number of requests finds every defect of `cargo xtask planted`.
 const COUNT: u64 = 1_600;
 const ALL: u64 = 20_000;
-/// Every so many requests are checked for what takes several answers as well.
+/// One request in this many is also checked by the rules that need several answers.
 const STRIDE: u64 = 10;
 
-/// `FUZZ_SEED` and `FUZZ_COUNT` repeat one request, or make more; `THOROUGH` makes all.
+/// `FUZZ_SEED` and `FUZZ_COUNT` repeat one request, or make more requests. `THOROUGH` makes `ALL`
+/// requests.
 #[test]
 fn no_combination_of_events_loses_anything() {
     let number = |key| std::env::var(key).ok().and_then(|text| text.parse().ok());
@@ -61,7 +62,7 @@ fn check(request: &Value, is_thorough: bool) -> Outcome {
     Ok(())
 }
 
-/// What requests are made of.
+/// The parts from which requests are made.
 struct Corpus {
     cases: Vec<Value>,
     events: Vec<Value>,
@@ -71,7 +72,8 @@ impl Corpus {
     fn load() -> Self {
         let names = case::names();
         let cases = names.iter().filter(|name| case::is_in_cluster(name));
-        // Each of a claim's composite, and of a namespaced one.
+        // Each case is used twice: with a claim's composite and, where there is a claim, with a
+        // namespaced composite.
         let both = cases.flat_map(|name| {
             let request = case::request_json(name);
             let namespaced = case::namespaced(&request);
@@ -96,7 +98,7 @@ impl Corpus {
         request
     }
 
-    /// A part of another case.
+    /// Replaces a part of the request by the same part of another case.
     fn swap(&self, request: &mut Value, dice: &mut Dice) {
         let part = *dice.pick(&[
             "/requiredResources/pods",
@@ -115,7 +117,7 @@ impl Corpus {
     }
 }
 
-/// The StatefulSet counts otherwise.
+/// Sets a count of the StatefulSet to another number.
 fn recount(request: &mut Value, dice: &mut Dice) {
     let count = json!(dice.below(4));
     let field = *dice.pick(&[
@@ -131,7 +133,7 @@ fn recount(request: &mut Value, dice: &mut Dice) {
     }
 }
 
-/// A pod is in another state.
+/// Removes a pod, or gives it another state.
 fn pod(request: &mut Value, dice: &mut Dice) {
     let items = request.pointer_mut("/requiredResources/pods/items");
     let Some(items) = items

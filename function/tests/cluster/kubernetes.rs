@@ -1,5 +1,5 @@
-//! Kubernetes' controllers, and Kueue 0.19 as far as its source and a real cluster
-//! showed it.
+//! A simulation of Kubernetes' controllers and of Kueue 0.19. Kueue's behaviour was taken from its
+//! source and from a real cluster.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::world::{Pod, Workload, World};
 const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 const CLASS: &str = "kueue.x-k8s.io/priority-class";
 
-/// What an admission webhook refuses, and why.
+/// A request that an admission webhook refuses, with the reason.
 #[derive(Debug)]
 pub struct Refused(pub &'static str);
 
@@ -21,7 +21,7 @@ fn replicas(set: &Value) -> i64 {
     set["spec"]["replicas"].as_i64().unwrap_or(1)
 }
 
-/// What Kueue counts of a pod.
+/// The fields of the pod template that Kueue counts.
 fn shape(set: &Value) -> Value {
     let spec = &set["spec"]["template"]["spec"];
     let resources = |list: &str| {
@@ -82,7 +82,7 @@ pub fn webhook(old: &Value, new: &Value, workloads: &[Workload]) -> Result<(), R
 }
 
 impl World {
-    /// A moment passes.
+    /// Lets the controllers act once.
     pub fn tick(&mut self, dice: &mut Dice) {
         self.stateful_set();
         self.kueue();
@@ -186,7 +186,7 @@ impl World {
         }
     }
 
-    /// A more important workspace takes the quota.
+    /// A more important workspace preempts this one and takes its quota.
     pub fn preempt(&mut self) {
         let reserved = self
             .workloads

@@ -1,5 +1,5 @@
-//! Workspaces in the cluster: what must hold whatever a claim, a policy, a flavor,
-//! Kubernetes and Kueue say.
+//! Workspaces in the cluster: rules that must hold for every claim, policy and flavor, and for
+//! every state of Kubernetes and Kueue.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

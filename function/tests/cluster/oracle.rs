@@ -1,4 +1,4 @@
-//! What must hold of every answer about a workspace in the cluster.
+//! Rules that every answer about a workspace in the cluster must keep.
 
 use crate::case::own_names::{home_of_pod, is_own};
 use base64::Engine as _;
@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use crate::sight::{SET, Sight, status_of};
 
-/// The rule that is broken, and what was seen.
+/// The broken rule, with what the test saw.
 pub type Outcome = Result<(), String>;
 
-/// An answer beside its request.
+/// An answer with its request.
 pub struct Answer<'a> {
     /// The request in JSON.
     pub sight: Sight<'a>,
-    /// What the function said.
+    /// The function's answer.
     pub response: &'a Response,
 }
 
 impl Answer<'_> {
-    /// The first rule that is broken.
+    /// Returns the first broken rule.
     pub fn check(&self) -> Outcome {
         self.conditions()?;
         self.private_keys_stay_private()?;
@@ -32,7 +32,7 @@ impl Answer<'_> {
         self.ready_means_that_one_can_log_in()
     }
 
-    /// Whether nothing is applied.
+    /// Whether the answer is a fatal result, so that Crossplane applies nothing.
     pub fn is_fatal(&self) -> bool {
         let mut events = self.response.events.iter();
         events.any(|event| event.severity == Severity::Fatal)
@@ -49,7 +49,8 @@ impl Answer<'_> {
         self.response.desired.as_ref()?.status.get(field)
     }
 
-    /// Pods, homes and what they need.
+    /// The answer drops no composed resource. Only the StatefulSet may go, and only where `may_go`
+    /// allows it.
     fn nothing_is_lost(&self) -> Outcome {
         for key in self.sight.keys() {
             if key == SET || self.desired(key).is_some() || !is_own(key) {
@@ -92,7 +93,7 @@ impl Answer<'_> {
         Ok(())
     }
 
-    /// Only the claim's own stop ends a pod in which somebody works.
+    /// Only a stop by the claim may end a pod in which a user works.
     fn nobody_is_thrown_out(&self) -> Outcome {
         let (replicas, _) = self.sight.replicas();
         let Some(desired) = self.desired(SET) else {
@@ -104,7 +105,8 @@ impl Answer<'_> {
             return Err(format!("{wanted} replicas are neither all nor none"));
         }
         let may_end = !self.sight.is_to_run() || !self.sight.somebody_works();
-        // Somebody may have scaled it by hand.
+        // A person may have scaled the StatefulSet by hand. So the rule compares with the recorded
+        // number of nodes.
         let record = self.sight.record().unwrap_or_default();
         let made_for = record.pointer("/pods/nodes").and_then(Value::as_i64);
         let ends_one = wanted == 0 || made_for.is_some_and(|nodes| wanted < nodes);
@@ -145,7 +147,8 @@ impl Answer<'_> {
         Ok(())
     }
 
-    /// What is composed is fit to be applied, and carries nobody else's keys.
+    /// Crossplane can apply each composed resource, and no resource carries metadata of other
+    /// controllers.
     fn objects(&self) -> Outcome {
         let desired = self.response.desired.as_ref().map(|d| &d.resources);
         for (key, composed) in desired.into_iter().flatten() {
@@ -220,7 +223,7 @@ impl Answer<'_> {
         }
     }
 
-    /// Everything that is said, but for the pods' programs.
+    /// All texts of the answer, except the pods' programs.
     fn texts(&self) -> impl Iterator<Item = String> {
         let desired = self.response.desired.iter();
         let objects = desired.clone().flat_map(|desired| &desired.resources);

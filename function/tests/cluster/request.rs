@@ -1,4 +1,4 @@
-//! Requests, from their JSON and with something changed.
+//! Reads requests from JSON, and changes them.
 
 use crate::case::own_names::is_own;
 use function_gpu_workspace::kinds::render;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::case;
 use crate::sight::{SET, Sight};
 
-/// What the function decides.
+/// The function's answer to a request.
 pub fn answer(request: &Value) -> Response {
     render(&read(request))
 }
@@ -37,7 +37,8 @@ fn read(request: &Value) -> Request {
     }
 }
 
-/// A case in which something more happened, to what there is of it.
+/// A case with one further event. The event changes the StatefulSet and the Secret of host keys
+/// only where the case has them.
 pub fn changed(case: &Value, event: &Value) -> Value {
     let mut request = case.clone();
     let there: Vec<String> = Sight(case).keys().cloned().collect();

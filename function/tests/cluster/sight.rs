@@ -1,9 +1,9 @@
-//! What a request shows of a workspace in the cluster, read without any code of the
-//! function.
+//! Reads what a request shows of a workspace in the cluster. This module does not use the
+//! function's code.
 
 use serde_json::{Value, json};
 
-/// The key of the nodes.
+/// The composition resource name of the StatefulSet.
 pub const SET: &str = "cluster-stateful-set";
 const RECORD: &str = "platform.acme.io/made-from";
 
@@ -12,20 +12,21 @@ const RECORD: &str = "platform.acme.io/made-from";
 pub struct Sight<'a>(pub &'a Value);
 
 impl<'a> Sight<'a> {
-    /// A composed resource.
+    /// The observed resource with this composition resource name.
     pub fn observed(self, key: &str) -> Option<&'a Value> {
         let resource = self.0.pointer("/observed/resources")?.get(key)?;
         resource.get("resource")
     }
 
-    /// The keys of all composed resources.
+    /// The composition resource names of all observed resources.
     pub fn keys(self) -> impl Iterator<Item = &'a String> {
         let resources = self.0.pointer("/observed/resources");
         let resources = resources.and_then(Value::as_object);
         resources.into_iter().flat_map(serde_json::Map::keys)
     }
 
-    /// What Crossplane found for a requirement; `None` where it has not looked.
+    /// The objects that Crossplane found for a requirement. `None` means that Crossplane has not
+    /// looked yet.
     pub fn found(self, requirement: &str) -> Option<Vec<&'a Value>> {
         let answer = self.0.get("requiredResources")?.get(requirement)?;
         let items = answer.get("items").and_then(Value::as_array);
@@ -39,18 +40,18 @@ impl<'a> Sight<'a> {
         self.0.pointer(&format!("{parameters}{pointer}"))
     }
 
-    /// Whether the claim wants it to run.
+    /// Whether the claim wants the workspace to run.
     pub fn is_to_run(self) -> bool {
         self.parameter("/lifecycle/state") != Some(&json!("Stopped"))
     }
 
-    /// What the StatefulSet says that its pods are made from.
+    /// The record in the StatefulSet's annotation: the inputs from which its pods were made.
     pub fn record(self) -> Option<Value> {
         let annotations = self.observed(SET)?.pointer("/metadata/annotations")?;
         serde_json::from_str(annotations.get(RECORD)?.as_str()?).ok()
     }
 
-    /// How many pods the StatefulSet is to have and has.
+    /// The number of pods that the StatefulSet shall have, and the number that it has.
     pub fn replicas(self) -> (i64, i64) {
         let number = |pointer| {
             let set = self.observed(SET)?;
@@ -62,13 +63,14 @@ impl<'a> Sight<'a> {
         )
     }
 
-    /// Whether there is a pod, or is to be one.
+    /// Whether the StatefulSet has pods or shall have pods. Where Crossplane has not looked for
+    /// pods, there may be some.
     pub fn is_active(self) -> bool {
         let has_pods = self.found("pods").is_none_or(|pods| !pods.is_empty());
         self.observed(SET).is_some() && (self.replicas() != (0, 0) || has_pods)
     }
 
-    /// Whether somebody may work in a pod that is not on its way out.
+    /// Whether a user may work in a pod that is not being deleted.
     pub fn somebody_works(self) -> bool {
         self.found("pods").unwrap_or_default().iter().any(|pod| {
             let is_ending = pod.pointer("/metadata/deletionTimestamp").is_some();
@@ -80,7 +82,7 @@ impl<'a> Sight<'a> {
         })
     }
 
-    /// Why the StatefulSet may be dropped and made again, where it may.
+    /// Whether the function may drop the StatefulSet and make another one.
     pub fn may_go(self) -> bool {
         let Some(set) = self.observed(SET) else {
             return true;
@@ -93,14 +95,14 @@ impl<'a> Sight<'a> {
         let is_kueues = record.pointer("/pods/queue").is_some()
             || self.0.pointer(status).is_some()
             || self.0.pointer("/input/cluster/queue").is_some();
-        // Pods of a set without replicas end anyway.
+        // The StatefulSet controller ends these pods anyway.
         let are_ending = self.replicas().0 == 0;
         let nobody_minds = !self.is_to_run() || are_ending || !self.somebody_works();
         (is_kueues && nobody_minds) || (!self.is_active() && (lacks_home || is_ending))
     }
 }
 
-/// A condition's status.
+/// The status of a condition.
 pub fn status_of<'a>(object: &'a Value, type_: &str) -> Option<&'a str> {
     let conditions = object.pointer("/status/conditions")?.as_array()?;
     let condition = conditions.iter().find(|c| c["type"] == type_)?;

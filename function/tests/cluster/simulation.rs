@@ -1,8 +1,8 @@
-//! Workspaces in a world with bad luck: claims, flavors and policies change, pods fail,
-//! quota comes and goes, and Crossplane ends in the middle of a reconcile.
+//! Simulates workspaces in which many things go wrong: claims, flavors and policies change, pods
+//! fail, quota comes and goes, and Crossplane ends in the middle of a reconcile.
 //!
-//! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more;
-//! `THOROUGH` runs all of them.
+//! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more schedules.
+//! `THOROUGH` runs `ALL_SCHEDULES`.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::dice::Dice;
 use crate::world::World;
 
-/// They find every defect of `cargo xtask planted`.
+/// This number of schedules finds every defect of `cargo xtask planted`.
 const SCHEDULES: u64 = 60;
 const ALL_SCHEDULES: u64 = 300;
 const STEPS: usize = 60;
-/// So many reconciles without events must be enough.
+/// Without events, the workspace must come to rest within this many reconciles.
 const REST: usize = 60;
 
 #[test]
@@ -68,7 +68,8 @@ fn at_end(seed: u64) -> (usize, String) {
     })
 }
 
-/// How many reconciles it took to come to rest, and where it stands then.
+/// The number of reconciles until the workspace came to rest, and the phase or the outcome in which
+/// it rests.
 type Rest = Result<(usize, String), String>;
 
 fn run(seed: u64) -> (Rest, Vec<String>) {
@@ -116,7 +117,8 @@ fn told(world: &World) -> String {
     )
 }
 
-/// Nothing happens any more, and everything works that is not known to be broken.
+/// Reconciles without further events until nothing has changed for eight reconciles. Returns the
+/// number of reconciles before these eight.
 fn rest(world: &mut World, dice: &mut Dice, log: &mut Vec<String>) -> Result<usize, String> {
     let mut quiet = 0;
     for reconcile in 0..REST {
@@ -138,7 +140,8 @@ fn rest(world: &mut World, dice: &mut Dice, log: &mut Vec<String>) -> Result<usi
 
 fn at_rest(world: &World) -> Result<(), String> {
     if world.last == "refused" {
-        // Nothing runs, or the claim's owner is told by the conditions.
+        // There is no status to check: either nothing runs, or the conditions tell the claim's
+        // owner why the function refused.
         return Ok(());
     }
     if world.last != "applied" {
@@ -150,7 +153,7 @@ fn at_rest(world: &World) -> Result<(), String> {
     let is_gated = world.pods.values().any(|pod| pod.gated);
     let expected = match (world.is_to_run(), has_pods) {
         (false, _) => "Stopped",
-        // Held: there is no flavor to start with.
+        // The function holds the workspace, because the flavor to start with does not exist.
         (true, false) => phase,
         (true, true) if is_gated => "Queued",
         (true, true) if is_bad => "Failed",
@@ -167,7 +170,8 @@ fn at_rest(world: &World) -> Result<(), String> {
     }
 }
 
-/// The claim is deleted: what is composed goes.
+/// The claim is deleted, and Crossplane deletes every composed resource. Homes may be among them
+/// only where a policy said so.
 fn departure(world: &World) -> Result<(), String> {
     if world.composed_homes.is_empty() || world.ever_deletes {
         Ok(())

@@ -1,4 +1,4 @@
-//! What must hold of several answers to the same request, or to nearly the same.
+//! Rules about several answers to the same request, or to nearly the same request.
 
 use function_runtime::response::Response;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::oracle::{Answer, Outcome};
 use crate::request::answer;
 use crate::sight::{SET, Sight};
 
-/// All of them.
+/// Checks all rules of this module.
 pub fn check(request: &Value) -> Outcome {
     let response = answer(request);
     same_bytes(request, &response)?;
@@ -27,7 +27,7 @@ fn same_bytes(request: &Value, response: &Response) -> Outcome {
     }
 }
 
-/// Crossplane calls again as long as requirements change, and then gives up.
+/// Crossplane repeats the call while the requirements change, and gives up after some calls.
 fn same_requirements(request: &Value, response: &Response) -> Outcome {
     let mut bare = request.clone();
     bare["requiredResources"] = json!({});
@@ -39,7 +39,7 @@ fn same_requirements(request: &Value, response: &Response) -> Outcome {
     }
 }
 
-/// Lists come from a cache, which has no order.
+/// Crossplane reads lists from a cache, and the cache keeps no order.
 fn orderless(request: &Value, response: &Response) -> Outcome {
     let mut other = request.clone();
     for requirement in ["pods", "homes", "workloads"] {
@@ -55,7 +55,7 @@ fn orderless(request: &Value, response: &Response) -> Outcome {
     }
 }
 
-/// When something happened, and how often it was written, decides nothing.
+/// The answer must not depend on times, on resource versions or on restart counts.
 fn timeless(request: &Value, response: &Response) -> Outcome {
     let text = request.to_string();
     let later = text
@@ -70,7 +70,7 @@ fn timeless(request: &Value, response: &Response) -> Outcome {
     }
 }
 
-/// With its own status handed back, the answer comes to rest.
+/// The answer must become stable when the function observes its own status.
 fn settles(request: &Value, mut last: Response) -> Outcome {
     let mut request = request.clone();
     for _ in 0..4 {
@@ -92,8 +92,8 @@ fn settles(request: &Value, mut last: Response) -> Outcome {
     Err(format!("does not settle: {:?}", last.events))
 }
 
-/// The pods of a workspace that runs stay what they are, whatever claim, policy and
-/// flavor say meanwhile.
+/// The pods of a running workspace stay unchanged, whatever the claim, the policy and the flavor
+/// say meanwhile.
 fn same_template(request: &Value) -> Outcome {
     let sight = Sight(request);
     if !sight.is_active() || sight.record().is_none() {

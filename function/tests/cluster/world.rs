@@ -1,5 +1,4 @@
-//! A namespace with one workspace, as far as it matters here, and Crossplane's
-//! reconcile of it.
+//! Simulates a namespace with one workspace, and Crossplane's reconcile of that workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,18 +14,17 @@ use crate::dice::Dice;
 use crate::kubernetes::{Refused, webhook};
 use crate::sight::SET;
 
-/// A pod.
 #[derive(Clone, Debug, Default)]
 pub struct Pod {
-    /// The UID of its StatefulSet.
+    /// The UID of the pod's StatefulSet.
     pub set: u64,
-    /// The image that it was made with.
+    /// The image in the template from which the pod was made.
     pub image: String,
-    /// Whether Kueue lets it in.
+    /// Whether Kueue's scheduling gate still holds the pod back.
     pub gated: bool,
-    /// How far it came: 0 made, 1 on a machine, 2 running, 3 ready.
+    /// The pod's progress: 0 made, 1 on a machine, 2 running, 3 ready.
     pub progress: u8,
-    /// Whether it is on its way out.
+    /// Whether the pod is being deleted.
     pub ending: bool,
 }
 
@@ -56,16 +54,16 @@ impl Pod {
     }
 }
 
-/// Kueue's Workload.
+/// A Workload of Kueue.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
-    /// The UID of its StatefulSet.
+    /// The UID of the Workload's StatefulSet.
     pub set: u64,
     /// `Pending`, `OnHold` or `QuotaReserved`.
     pub state: &'static str,
 }
 
-/// Everything.
+/// The state of the simulation.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     /// The claim's parameters.
@@ -76,27 +74,29 @@ pub struct World {
     pub flavor: Option<Value>,
     /// The XR's status.
     pub status: Value,
-    /// What Crossplane composed besides pods' StatefulSet and homes.
+    /// The composed resources by composition resource name, without the StatefulSet and the homes.
     pub objects: BTreeMap<String, Value>,
     /// The StatefulSet.
     pub set: Option<Value>,
-    /// Its pods by name.
+    /// The StatefulSet's pods by name.
     pub pods: BTreeMap<String, Pod>,
-    /// Homes by name: whether a volume is bound.
+    /// The PersistentVolumeClaims of the homes by name. Their status says whether a volume is
+    /// bound.
     pub homes: BTreeMap<String, Value>,
-    /// The keys of the homes that go with the composite, with their names.
+    /// The homes that Crossplane deletes with the composite: their names by composition resource
+    /// name.
     pub composed_homes: BTreeMap<String, String>,
     /// Kueue's Workloads.
     pub workloads: Vec<Workload>,
     /// Whether there is quota.
     pub has_quota: bool,
-    /// Whether the policy ever said that homes go with their claims.
+    /// Whether the policy ever said that a home is deleted with its claim.
     pub ever_deletes: bool,
     /// Whether the composite is namespaced, without a claim.
     pub is_namespaced: bool,
-    /// Makes UIDs.
+    /// The last UID that was given to a StatefulSet.
     pub uids: u64,
-    /// What the last reconcile came to.
+    /// The outcome of the last reconcile.
     pub last: String,
 }
 
@@ -107,7 +107,7 @@ impl World {
         uid.strip_prefix("u-")?.parse().ok()
     }
 
-    /// Whether the claim wants it to run.
+    /// Whether the claim wants the workspace to run.
     pub fn is_to_run(&self) -> bool {
         self.parameters["lifecycle"]["state"] != "Stopped"
     }
@@ -167,7 +167,8 @@ impl World {
         }
     }
 
-    /// Runs the function as Crossplane does: until what it requires is fetched.
+    /// Calls the function as Crossplane does: again after each fetch, until the requirements no
+    /// longer change.
     fn answer(&self) -> Result<Response, String> {
         let mut request = self.request();
         let mut asked = Vec::new();
@@ -183,7 +184,7 @@ impl World {
         Err("the requirements do not become stable".to_owned())
     }
 
-    /// One reconcile. `is_cut_short`: Crossplane ends in the middle of it.
+    /// Reconciles once. With `is_cut_short`, Crossplane may end in the middle of the reconcile.
     pub fn reconcile(&mut self, dice: &mut Dice, is_cut_short: bool) -> Result<(), String> {
         self.ever_deletes |= self.policy["home"]["onDelete"] == "Delete";
         let response = self.answer()?;
@@ -205,7 +206,7 @@ impl World {
             }
             let (key, object) = objects.swap_remove(dice.below(objects.len()));
             if let Err(Refused(why)) = self.apply(&key, object)? {
-                // Crossplane gives up at once, and writes no status.
+                // Crossplane ends the reconcile at once, and writes no status.
                 self.last = format!("refused by Kueue: {why}");
                 return Ok(());
             }
@@ -215,7 +216,7 @@ impl World {
         Ok(())
     }
 
-    /// Deletes what is not desired any more.
+    /// Deletes the composed resources that are no longer desired.
     fn collect(&mut self, desired: &BTreeSet<String>) -> Result<(), String> {
         if let Some(home) = self.composed_homes.keys().find(|k| !desired.contains(*k)) {
             return Err(format!("{home} is deleted, and the claim exists"));

@@ -16,7 +16,7 @@ impl Dice {
         self.0.usize(..bound.max(1))
     }
 
-    /// True in so many cases of a hundred.
+    /// True in this many of 100 throws.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -26,7 +26,7 @@ impl Dice {
         &of[self.below(of.len())]
     }
 
-    /// One of what there is, where there is any.
+    /// One of the items, or `None` without items.
     pub fn any<T: Clone>(&mut self, of: impl IntoIterator<Item = T>) -> Option<T> {
         let all: Vec<T> = of.into_iter().collect();
         (!all.is_empty()).then(|| self.pick(&all).clone())

@@ -1,8 +1,8 @@
-//! Requests with fields that no version of the protocol has, in every message of theirs.
+//! Adds fields that no version of the protocol has to every message of a request.
 
 use crate::dice::Dice;
 
-/// The messages of a request, after Crossplane's `run_function.proto` and protobuf's
+/// The types of messages in a request, after Crossplane's `run_function.proto` and protobuf's
 /// `struct.proto`.
 #[derive(Clone, Copy)]
 enum Of {
@@ -10,17 +10,17 @@ enum Of {
     State,
     Resource,
     Resources,
-    /// An entry of a map, whose values are such messages.
+    /// An entry of a map whose values are messages of this type.
     Entry(&'static Of),
     Struct,
     Value,
     List,
-    /// A message without further ones.
+    /// A message that contains no further messages.
     Leaf,
 }
 
 impl Of {
-    /// The message in a field; none of a scalar, or of an unknown field.
+    /// The type of the message in a field. `None` for a scalar and for an unknown field.
     fn field(self, number: u64) -> Option<Self> {
         Some(match (self, number) {
             (Self::Request, 1) => Self::Leaf,
@@ -38,7 +38,7 @@ impl Of {
     }
 }
 
-/// A request with unknown fields before, between and behind the known ones.
+/// Returns the request with unknown fields before, between and behind the known ones.
 pub fn add(request: &[u8], dice: &mut Dice) -> Vec<u8> {
     message(Of::Request, request, dice)
 }
@@ -76,7 +76,7 @@ fn message(of: Of, mut encoded: &[u8], dice: &mut Dice) -> Vec<u8> {
     whole
 }
 
-/// In one of four places, a field of any wire type and of a high number.
+/// In a quarter of the calls, writes a field with any wire type and a high number.
 fn unknown(whole: &mut Vec<u8>, dice: &mut Dice) {
     if !dice.percent(25) {
         return;
@@ -99,7 +99,7 @@ fn unknown(whole: &mut Vec<u8>, dice: &mut Dice) {
             whole.extend(text.as_bytes());
         }
         3 => {
-            // A group holds fields, and groups.
+            // A group may hold fields and further groups.
             write(whole, key(3));
             unknown(whole, dice);
             unknown(whole, dice);

@@ -1,4 +1,4 @@
-//! Many requests on all cores.
+//! Checks many requests on all cores.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,28 +14,28 @@ use crate::oracle::{self, Kind, Violation};
 
 const REPORT: Duration = Duration::from_secs(15);
 
-/// How many requests became what.
+/// The number of requests for each kind of outcome.
 pub type Tally = BTreeMap<Kind, u64>;
 
 /// A run over consecutive seeds.
 pub struct Campaign {
     /// The first seed.
     pub first: u64,
-    /// How many.
+    /// The number of seeds.
     pub count: u64,
-    /// Whether it goes on after a broken rule.
+    /// Whether the run continues after a broken rule.
     pub finds_all: bool,
-    /// The dear checks are made of every so many seeds.
+    /// One seed in this many gets the expensive checks.
     pub thorough_every: u64,
-    /// Whether each seed is printed before its turn.
+    /// Whether the run prints each seed before its turn.
     pub is_traced: bool,
 }
 
-/// What a run found: by what is wrong, the first seed and how many there are.
+/// The violations of a run by label: the lowest seed, one violation, and the number of requests.
 pub type Found = BTreeMap<String, (u64, Violation, u64)>;
 
 impl Campaign {
-    /// Runs it.
+    /// Checks the request of every seed.
     pub fn run(&self, corpus: &Corpus) -> (Tally, Found) {
         let begun = Instant::now();
         let done = AtomicU64::new(0);
@@ -113,14 +113,15 @@ impl Campaign {
     }
 }
 
-/// Violations that differ by ids and numbers only are one.
+/// A label for a violation. Violations that differ only in ids and numbers get the same label.
 fn label(violation: &Violation) -> String {
     let what = violation.what.chars().take(120);
     let what: String = what.filter(|c| !c.is_ascii_digit()).collect();
     format!("{}: {what}", violation.rule)
 }
 
-/// Where a violation's request lies, made small, and how to see it again.
+/// Minimises the request of a violation and writes it to a file. Returns a description with the
+/// file and the ways to repeat the request.
 pub fn describe(seed: u64, violation: &Violation, corpus: &Corpus) -> String {
     let request = mutation::request(&mut Dice::new(seed), corpus);
     let small = minimise(&request, violation.rule);

@@ -1,4 +1,4 @@
-//! Equality that takes NaN, which differs from itself, as null.
+//! Equality of answers that treats NaN as null, because NaN differs from itself.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub fn is_same(one: &RunFunctionResponse, other: &RunFunctionResponse) -> bool {
             && state(one.desired.as_ref()) == state(other.desired.as_ref()))
 }
 
-/// A state in JSON; one that is empty is like none.
+/// A state in JSON. An empty state and a missing state are both null.
 pub fn state(state: Option<&State>) -> Value {
     let Some(state) = state.filter(|state| **state != State::default()) else {
         return Value::Null;
@@ -43,7 +43,8 @@ pub fn json(resource: &Resource) -> Value {
     manifest.map(struct_to_json).unwrap_or_default()
 }
 
-/// Roughly the size of a state: prost's own count takes the square of its depth.
+/// The approximate size of a state. The time of prost's own count grows with the square of the
+/// depth.
 pub fn weight_of(state: Option<&State>) -> usize {
     let of = |resource: &Resource| resource.resource.as_ref().map_or(0, weight);
     let composed = |state: &State| state.resources.values().map(of).sum::<usize>();
@@ -52,7 +53,7 @@ pub fn weight_of(state: Option<&State>) -> usize {
     })
 }
 
-/// Roughly the size of a manifest.
+/// The approximate size of a manifest.
 pub fn weight(fields: &Struct) -> usize {
     let fields = fields.fields.iter();
     fields

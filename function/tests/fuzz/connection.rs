@@ -1,5 +1,5 @@
-//! Where a workspace is reached: Crossplane tells it of a claim's composite, and a
-//! Secret that is composed of a namespaced one.
+//! Rules about the address of a workspace. For a claim's composite, Crossplane publishes the
+//! connection details. For a namespaced composite, the function composes a Secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,12 +10,13 @@ use crate::compare::json;
 use crate::intent::Applied;
 use crate::view::text;
 
-/// The Secret's key.
+/// The composition resource name of the Secret.
 pub const KEY: &str = "workspace-connection";
 
-/// What is wrong with it.
+/// The broken rule, where the Secret breaks one.
 pub fn violation(applied: &Applied<'_>, composite: &Resource) -> Option<String> {
-    // What an earlier step has under the key is passed on while there is nothing to say.
+    // An earlier step may desire a resource under the same name. The function passes it on while it
+    // has no address of its own to publish.
     if applied.earlier.contains(KEY) {
         return None;
     }
@@ -26,13 +27,14 @@ pub fn violation(applied: &Applied<'_>, composite: &Resource) -> Option<String> 
     let status = json(composite);
     let ssh = text(&status, "/status/ssh");
     let Some(secret) = secret else {
-        // An address may be kept while nobody understands what its machine reports.
+        // The status may keep an address while the function cannot read the status of the machine.
+        // In that case the rule requires no Secret.
         let machines = applied.view.machines();
         let is_clear = machines.values().all(|m| !m.unreadable);
         let is_told = ssh.is_some() && is_clear && machines.values().any(|m| m.serves);
         return is_told.then(|| format!("{ssh:?} is in no Secret"));
     };
-    // What is kept is what it was when somebody could tell.
+    // A kept Secret has the data of the last call in which the function could read the machine.
     let is_kept = applied
         .view
         .observed

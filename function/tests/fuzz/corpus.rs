@@ -1,4 +1,4 @@
-//! What requests are made of: the golden cases of workspaces on EC2.
+//! The parts from which requests are made: the golden cases of workspaces on EC2.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use crate::case;
 
 /// The cases, and their parts for recombination.
 pub struct Corpus {
-    /// Requests that are rendered or held.
+    /// Requests for which the function renders resources, or holds them.
     pub requests: Vec<Value>,
-    /// Requests that are refused.
+    /// Requests that the function refuses.
     pub refused: Vec<Value>,
-    /// Observed resources by key, one list per kind of key.
+    /// The different observed resources by composition resource name.
     pub observed: BTreeMap<String, Vec<Value>>,
-    /// XRs' statuses.
+    /// Statuses of XRs.
     pub statuses: Vec<Value>,
-    /// Claims' parameters.
+    /// Parameters of claims.
     pub parameters: Vec<Value>,
     /// Policies.
     pub policies: Vec<Value>,
@@ -33,7 +33,8 @@ impl Corpus {
             .partition(|name| name.starts_with("refused-"));
         let read = |names: &[String]| -> Vec<Value> {
             let requests = names.iter().map(|name| case::request_json(name));
-            // Each of a claim's composite, and of a namespaced one.
+            // Each case is used twice: with a claim's composite and, where there is a claim, with a
+            // namespaced composite.
             let both = requests.flat_map(|request| {
                 let namespaced = case::namespaced(&request);
                 std::iter::once(request).chain(namespaced)
@@ -77,7 +78,8 @@ impl Corpus {
     }
 }
 
-/// A request without most of what nobody reads: a third of the time goes there.
+/// A request without most of the fields that the function does not read. These fields would take a
+/// third of the test's time.
 fn lean(mut request: Value) -> Value {
     match &mut request {
         Value::Object(fields) => {
@@ -119,7 +121,7 @@ fn entries<'a>(request: &'a Value, field: &str) -> impl Iterator<Item = (&'a Str
         .flatten()
 }
 
-/// The object at a path of fields, made on the way where it is missing.
+/// The object at a path of fields. Creates the missing objects on the way.
 pub fn object<'a>(root: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Value> {
     let mut at = root;
     for field in path {

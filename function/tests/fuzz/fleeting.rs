@@ -1,4 +1,4 @@
-//! What is another one at every look: times, and AWS's ids of requests.
+//! Fleeting values, which are different at every observation: times, and the ids of AWS requests.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::states::TIME;
 
 const REQUEST_ID: &str = "RequestID: ";
 
-/// Whether a text holds something fleeting.
+/// Whether a text contains a fleeting value.
 pub fn is_in(text: &str) -> bool {
     text.contains(TIME) || text.split(REQUEST_ID).skip(1).any(begins_with_id)
 }
@@ -16,8 +16,8 @@ fn begins_with_id(rest: &str) -> bool {
     rest.chars().take_while(is_part).count() > 30
 }
 
-/// Whether a request has something fleeting where nothing fleeting is written: a
-/// time in the place of an instance's state is told like any other state.
+/// Whether a request has a fleeting value in a field that never holds one. The function reports a
+/// time in the place of an instance's state like any other state.
 pub fn is_out_of_place(request: &Value) -> bool {
     match request {
         Value::Object(fields) => fields.iter().any(|(name, value)| match value {
@@ -32,8 +32,8 @@ pub fn is_out_of_place(request: &Value) -> bool {
     }
 }
 
-/// Whether such a field has such a text: when something happened, or a condition's
-/// message, in which AWS names its request.
+/// Whether a field of this name may hold this fleeting text. A field for a time may hold a time. A
+/// condition's message may hold the id of an AWS request.
 fn holds(name: &str, text: &str) -> bool {
     match name {
         "message" => !text.contains(TIME),

@@ -1,4 +1,4 @@
-//! Values that nobody should send.
+//! Values that no client should send.
 
 use function_sdk_rust::proto::v1::{Resource, RunFunctionRequest, State};
 use pbjson_types::value::Kind;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::dice::Dice;
 
-/// Stands for numbers that JSON cannot write.
+/// Texts that stand for extreme numbers. JSON cannot write the first three.
 const NUMBERS: [(&str, f64); 4] = [
     ("\u{1}NaN", f64::NAN),
     ("\u{1}Infinity", f64::INFINITY),
@@ -15,7 +15,7 @@ const NUMBERS: [(&str, f64); 4] = [
     ("\u{1}1e308", 1e308),
 ];
 
-/// Texts that have meaning somewhere.
+/// Texts that have a special meaning in some format.
 const TEXTS: [&str; 28] = [
     "",
     " ",
@@ -47,7 +47,8 @@ const TEXTS: [&str; 28] = [
     "spec.forProvider.",
 ];
 
-/// Keys of composed resources: ours, nearly ours, and other people's.
+/// Composition resource names: names that the function uses, similar names, and names of other
+/// steps.
 pub const KEYS: [&str; 34] = [
     "pool",
     "pool-01234567",
@@ -85,7 +86,7 @@ pub const KEYS: [&str; 34] = [
     "",
 ];
 
-/// Any value at all.
+/// A random value of any type.
 pub fn value(dice: &mut Dice) -> Value {
     match dice.below(14) {
         0 => Value::Null,
@@ -104,7 +105,7 @@ pub fn value(dice: &mut Dice) -> Value {
     }
 }
 
-/// Deeper than anything real, within what the wire carries.
+/// A value that nests deeper than any real manifest, but not deeper than the protocol allows.
 fn nested(dice: &mut Dice) -> Value {
     let depth = *dice.pick(&[3, 10, 20]);
     let is_list = dice.percent(50);
@@ -117,7 +118,7 @@ fn nested(dice: &mut Dice) -> Value {
     })
 }
 
-/// Mostly a few hundred bytes, sometimes as large as etcd takes.
+/// A text of mostly a few hundred bytes, and sometimes as large as etcd accepts.
 fn long(dice: &mut Dice) -> String {
     let length = match dice.below(400) {
         0 => 1_200_000,
@@ -137,7 +138,7 @@ fn long(dice: &mut Dice) -> String {
     unit.repeat(length / unit.len())
 }
 
-/// Puts the numbers that JSON cannot write into a request.
+/// Replaces the texts of `NUMBERS` in a request by their numbers.
 pub fn with_numbers(request: &mut RunFunctionRequest) {
     let in_struct = |fields: &mut Option<Struct>| {
         for value in fields.iter_mut().flat_map(|s| s.fields.values_mut()) {

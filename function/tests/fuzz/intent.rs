@@ -1,7 +1,8 @@
-//! What may be missing from a response, strictly, from the request alone.
+//! Decides strictly which observed resources may be missing from a response. The decision uses only
+//! the request and the other parts of the response.
 //!
-//! Crossplane deletes what is observed and not desired, so every resource that
-//! is missing needs an intent: something that the claim, the policy or EC2 says.
+//! Crossplane deletes a resource that is observed and not desired. So every missing resource needs
+//! an intent: a statement by the claim, the policy or EC2.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,22 +12,22 @@ use crate::case::own_names::is_own;
 use crate::connection;
 use crate::view::{Machine, View, is_compute, is_hashed, text};
 
-/// A response that applies.
+/// A response that Crossplane applies, with its request.
 pub struct Applied<'a> {
     /// The request.
     pub view: &'a View,
     /// The keys that earlier steps of the pipeline desire.
     pub earlier: &'a BTreeSet<String>,
-    /// The resources that it desires, by key.
+    /// The resources that the response desires, by composition resource name.
     pub desired: &'a BTreeMap<String, Value>,
     /// Whether `ConfigResolved` is True.
     pub is_resolved: bool,
-    /// The status that it desires.
+    /// The status that the response desires.
     pub status: &'a Value,
 }
 
 impl Applied<'_> {
-    /// Whether two observed machines claim to be the same one, which no EC2 says.
+    /// Whether two observed machines claim the same EC2 id. EC2 never reports that.
     fn is_confused(machines: &BTreeMap<&str, Machine>) -> bool {
         let mut ids: Vec<&String> = machines.values().flat_map(|m| &m.ids).collect();
         let all = ids.len();
@@ -35,7 +36,7 @@ impl Applied<'_> {
         ids.len() < all
     }
 
-    /// The first observed resource that is dropped without an intent.
+    /// The first observed resource that the response drops without an intent.
     pub fn violation(&self) -> Option<(&'static str, String)> {
         let machines = self.view.machines();
         let missing: BTreeSet<&str> = self
@@ -47,7 +48,7 @@ impl Applied<'_> {
             .filter(|key| *key != connection::KEY || self.view.is_namespaced())
             .collect();
         let first = missing.first()?;
-        // A stop needs nothing that has to be fetched.
+        // The function can stop a workspace without any required resource.
         let unresolved = self.view.unresolved().filter(|_| !self.is_at_rest());
         if let Some(unresolved) = unresolved {
             let what = format!("{first} is dropped although {unresolved} is unresolved");
@@ -65,18 +66,19 @@ impl Applied<'_> {
         Some((rule(dropped), what))
     }
 
-    /// Whether the workspace does not run.
+    /// Whether the response says that the workspace is stopped.
     fn is_at_rest(&self) -> bool {
         text(self.status, "/lifecycle/stoppedBecause").is_some()
     }
 
-    /// Whether it was stopped for so long that what is left of it goes.
+    /// Whether the workspace has been stopped for so long that the function drops its remaining
+    /// resources.
     fn is_over(&self) -> bool {
         self.is_at_rest() && text(self.status, "/lifecycle/deletedAt").is_some()
     }
 
     fn is_intended(&self, key: &str, machines: &BTreeMap<&str, Machine>) -> bool {
-        // It deletes nothing in EC2.
+        // The deletion of this resource deletes nothing in EC2.
         if is_hashed(key, "power-") {
             return true;
         }
@@ -101,7 +103,7 @@ impl Applied<'_> {
         false
     }
 
-    /// The machines other than one that stay.
+    /// The machines other than this one that the response keeps.
     fn others<'b>(
         &'b self,
         key: &'b str,
@@ -119,7 +121,7 @@ impl Applied<'_> {
             text(resource, "/spec/forProvider/userData").map(str::to_owned)
         };
         let observed = user_data(self.view.observed.get(key));
-        // What is made anew has the user data of today; the others keep theirs.
+        // A new instance has the current user data. Existing instances keep theirs.
         let wanted = |(of, resource): (&String, &Value)| {
             let is_new = is_hashed(of, "instance-") && !self.view.observed.contains_key(of);
             is_new && user_data(Some(resource)) != observed
@@ -128,8 +130,8 @@ impl Applied<'_> {
         machine.fits && !is_outdated
     }
 
-    /// The machine of the last call, or else the one that has the home: somebody
-    /// works on it.
+    /// The id of the machine of the last call, or else of the machine to which the home is
+    /// attached. The owner works on that machine.
     fn owners(&self, machines: &BTreeMap<&str, Machine>) -> Option<&str> {
         let is_there = |id: &&str| {
             let mut instances = machines
@@ -155,11 +157,12 @@ impl Applied<'_> {
         let another_serves = self.others(key, all).any(|other| other.serves);
         let recorded = self.owners(all);
         if machine.serves {
-            // Nobody pays for three: the owner knows the address of another one.
+            // A third machine would only cost money. This machine may go if the owner knows the
+            // address of another machine.
             let is_known = recorded.is_none_or(|id| machine.ids.iter().any(|i| i == id));
             return another_serves && !is_known && !self.fits(key, machine);
         }
-        // One more that fits is one too many.
+        // Even a machine that fits is unwanted if the response desires another one.
         let a_target = |(other, _): (&String, &Value)| is_compute(other) && other != key;
         let is_unwanted =
             !self.fits(key, machine) || machine.is_deleting || self.desired.iter().any(a_target);
@@ -168,7 +171,8 @@ impl Applied<'_> {
         is_unwanted && !machine.unreadable && (another_serves || never_served)
     }
 
-    /// EC2 deletes an instance with its disks torn off, so the home goes first.
+    /// EC2 detaches the disks by force when it terminates an instance. So the home must be detached
+    /// first.
     fn is_held_by_home(&self, key: &str, machine: &Machine) -> bool {
         let attached = self.view.attached_to();
         is_hashed(key, "instance-")
@@ -178,7 +182,7 @@ impl Applied<'_> {
             })
     }
 
-    /// Whether an attachment's instance is not the one that holds the home.
+    /// Whether an attachment may go, because its instance does not have to hold the home any more.
     fn is_left(&self, key: &str, machines: &BTreeMap<&str, Machine>) -> bool {
         if !self.view.has_home() {
             return true;
@@ -190,7 +194,8 @@ impl Applied<'_> {
         let Some(attached) = id(key, &self.view.observed) else {
             return true;
         };
-        // One under another instance's key is nothing that was ever composed.
+        // The function never composed an attachment under the name of another instance's
+        // attachment.
         if function_ec2::attachment_name(&attached) != key {
             return true;
         }
@@ -199,7 +204,8 @@ impl Applied<'_> {
             .filter(|(other, m)| is_hashed(other, "instance-") && m.ids.contains(&attached));
         let is_gone = its_own.clone().next().is_none();
         let runs = its_own.any(|(_, m)| m.serves);
-        // To the next one, or after the one to which the owner has moved already.
+        // The home moves to a machine that serves. The owner has moved to that machine already, or
+        // the machine is in order and fits.
         let hands_over = machines.iter().any(|(other, m)| {
             let is_owners = m
                 .ids
@@ -226,7 +232,7 @@ impl Applied<'_> {
         keys.into_iter().any(|allowed| allowed == key)
     }
 
-    /// Whether a deletion order has nothing to order any more.
+    /// Whether a Usage no longer orders any deletion.
     fn is_unused(&self, of: &str, by: &str) -> bool {
         let observed = &self.view.observed;
         let (Some(used), Some(consumer)) = (observed.get(of), observed.get(by)) else {

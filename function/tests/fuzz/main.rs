@@ -1,16 +1,17 @@
-//! Random requests, and what must hold of every answer.
+//! Random requests, and the rules that every answer must keep.
 //!
-//! A request is a golden case, changed by dice: its claim, its policy, what
-//! providers report, what Crossplane fetched, and now and then anything at all.
-//! What must hold is in [`oracle`]; what may be deleted, and why, in [`intent`],
-//! which reads requests without the function's own code ([`view`]).
+//! A request is a golden case with random changes: to its claim, to its policy, to the reports of
+//! providers and to the resources that Crossplane fetched. Some changes put a random value
+//! anywhere. The rules are in [`oracle`]. The reasons for which a resource may be deleted are in
+//! [`intent`]. It reads requests through [`view`], which does not use the function's own code.
 //!
-//! Seeds count up from `FUZZ_SEED`, `FUZZ_COUNT` of them, or as many as `THOROUGH`
-//! asks for; every twelfth, or every `FUZZ_THOROUGH`th, is checked for what takes
-//! several calls as well. A request that breaks a rule is made small and written to a
-//! file; `FUZZ_REQUEST` checks such a file. `FUZZ_ALL` goes on after the first, and
-//! `FUZZ_TRACE` prints each seed before its turn, for what ends the process. `make
-//! fuzz` runs a million optimised, each time of other seeds.
+//! Seeds count up from `FUZZ_SEED`. Their number is `FUZZ_COUNT`, or else `COUNT`, or `ALL` with
+//! `THOROUGH`. Every twelfth request, or every `FUZZ_THOROUGH`th, is also checked by the rules that
+//! need several calls. A request that breaks a rule is minimised and written to a file.
+//! `FUZZ_REQUEST` checks such a file. With `FUZZ_ALL`, the run continues after the first broken
+//! rule. With `FUZZ_TRACE`, the run prints each seed before its turn, which shows the seed that
+//! ends the process. `make fuzz` runs a million requests in an optimised build, with different
+//! seeds each time.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -43,10 +44,10 @@ use corpus::Corpus;
 use oracle::Kind;
 use serde_json::Value;
 
-/// They find every defect of `cargo xtask planted`.
+/// This number of requests finds every defect of `cargo xtask planted`.
 const COUNT: u64 = 1_100;
 const ALL: u64 = 20_000;
-/// Every so many requests are checked for what takes several calls as well.
+/// One request in this many is also checked by the rules that need several calls.
 const STRIDE: u64 = 12;
 
 #[test]
@@ -92,7 +93,7 @@ fn no_request_makes_the_function_panic_delete_or_contradict_itself() {
     }
 }
 
-/// A fuzzer whose requests are all refused would find nothing.
+/// If the function refused all requests, the fuzzer would find nothing.
 fn assert_all_kinds(tally: &Tally, count: u64) {
     let share = |kind| tally.get(&kind).copied().unwrap_or_default() * 100 / count;
     for (kind, least) in [(Kind::Refused, 5), (Kind::Held, 5), (Kind::Resolved, 15)] {

@@ -1,4 +1,4 @@
-//! A failing request made small.
+//! Minimises a failing request.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::oracle;
 
 const AT_MOST: Duration = Duration::from_mins(1);
 
-/// Leaves out all that the rule is broken without.
+/// Removes every part of the request without which the same rule is still broken.
 pub fn minimise(request: &Value, rule: &'static str) -> Value {
     let deadline = Instant::now() + AT_MOST;
     let is_broken = |request: &Value| {

@@ -1,5 +1,5 @@
-//! Changes of a request: what people, Crossplane and providers really do, and
-//! what nobody should.
+//! Changes to a request: what people, Crossplane and providers really do, and what they should
+//! never do.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::hostile;
 use crate::states;
 use crate::wishes;
 
-/// A request, as the dice fall.
+/// A random request.
 pub fn request(dice: &mut Dice, corpus: &Corpus) -> Value {
     let cases = if dice.percent(8) {
         &corpus.refused
@@ -43,7 +43,7 @@ fn change(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
     }
 }
 
-/// Resources come, go, and stand under other keys.
+/// Adds a resource, removes one, or puts one under another name.
 fn observed(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
     let own = dice.any(observed_of(request).map(|(key, resource)| (key.clone(), resource.clone())));
     let foreign = dice.any(corpus.observed.iter());
@@ -74,8 +74,8 @@ fn observed(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
     }
 }
 
-/// A key under which such a resource never stands. A key belongs to one kind for
-/// ever: none gets a pool's, whose provider has other words for failures.
+/// A name under which a resource of this kind should not be. A name belongs to one kind for ever.
+/// Only a pool may get the name of a pool, because the pool's provider words failures differently.
 fn other_key(key: &str, dice: &mut Dice) -> String {
     if dice.percent(10) {
         return "usage-home-by-".repeat(1 + dice.below(8)) + "home";
@@ -86,7 +86,7 @@ fn other_key(key: &str, dice: &mut Dice) -> String {
         .map_or_else(String::new, |key| (*key).to_owned())
 }
 
-/// Another key of the same kind.
+/// Another composition resource name of the same kind.
 fn key_like(key: &str, dice: &mut Dice) -> String {
     let hash = *dice.pick(&["00000000", "ffffffff", "12345678", "3ed65312"]);
     match key.rsplit_once('-') {
@@ -96,7 +96,7 @@ fn key_like(key: &str, dice: &mut Dice) -> String {
     }
 }
 
-/// The XR's status is lost, older, or another workspace's.
+/// The XR loses its status, or gets an older status, or that of another workspace.
 fn status(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
     let composite = object(request, &["observed", "composite", "resource"]);
     match dice.below(4) {
@@ -128,7 +128,8 @@ fn status(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
     }
 }
 
-/// Earlier steps of the pipeline have their own resources, or even ours.
+/// Earlier steps of the pipeline desire their own resources, or resources under the names that the
+/// function uses.
 fn earlier_steps(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
     match dice.below(6) {
         0 => {
@@ -194,7 +195,8 @@ fn envelope(request: &mut Value, dice: &mut Dice) {
     }
 }
 
-/// Something, somewhere: removed, replaced, put elsewhere, or added to.
+/// Changes a random place: removes its value, replaces it, copies another value there, or adds a
+/// field.
 fn anywhere(request: &mut Value, dice: &mut Dice) {
     let mut roots = roots(request);
     if roots.is_empty() {
@@ -227,7 +229,7 @@ fn anywhere(request: &mut Value, dice: &mut Dice) {
     }
 }
 
-/// The parts of a request that may hold anything.
+/// The parts of a request that may hold any fields.
 fn roots(request: &mut Value) -> Vec<&mut Value> {
     let mut roots = Vec::new();
     let Some(fields) = request.as_object_mut() else {
@@ -296,7 +298,7 @@ fn collect(value: &Value, at: &str, depth: usize, found: &mut Vec<String>) {
     }
 }
 
-/// Removes what a pointer points at.
+/// Removes the value at a pointer.
 pub fn remove(root: &mut Value, pointer: &str) {
     let Some((parent, token)) = pointer.rsplit_once('/') else {
         return;

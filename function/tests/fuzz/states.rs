@@ -1,4 +1,4 @@
-//! What providers report of composed resources, good and bad.
+//! The reports of providers about composed resources, good and bad.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::corpus::object;
 use crate::dice::Dice;
 use crate::hostile;
 
-/// When everything happened.
+/// The time of every event in a request.
 pub const TIME: &str = "2026-11-20T10:00:05Z";
 
 const IDS: [&str; 6] = [
@@ -37,7 +37,7 @@ const STATES: [&str; 8] = [
     "",
 ];
 const ADDRESSES: [&str; 4] = ["198.51.100.17", "198.51.100.18", "10.0.0.4", ""];
-/// What a failed call to EC2 looks like, with a request id that never repeats.
+/// Messages of failed calls to EC2. `conditions` replaces `ID` by a random request id.
 const FAILURES: [&str; 7] = [
     "create failed: async create failed: failed to create the resource: [{0 creating EC2 \
      Instance: operation error EC2: RunInstances, https response error StatusCode: 400, \
@@ -55,12 +55,12 @@ const FAILURES: [&str; 7] = [
     "",
 ];
 
-/// An instance's id that may occur elsewhere in the request.
+/// An id of an instance. The id may also occur elsewhere in the request.
 pub fn id(dice: &mut Dice) -> &'static str {
     dice.pick::<&'static str>(&IDS)
 }
 
-/// Something about an observed resource, or an attachment that is leaving.
+/// Changes an observed resource, or an attachment that Crossplane fetched.
 pub fn change(request: &mut Value, dice: &mut Dice) {
     let of_request = |request: &mut Value| -> Vec<String> {
         let resources = object(request, &["observed", "resources"]);
@@ -188,7 +188,7 @@ fn instance(launch: usize, dice: &mut Dice) -> Value {
     })
 }
 
-/// One condition set, or all of them gone.
+/// Sets one condition, or removes all of them.
 fn conditions(resource: &mut Value, dice: &mut Dice) {
     let message = dice.pick(&FAILURES).replace(
         "ID,",
@@ -197,7 +197,7 @@ fn conditions(resource: &mut Value, dice: &mut Dice) {
     condition(resource, dice, &message);
 }
 
-/// This project's own provider leaves ids of requests out.
+/// Messages of this project's own provider have no request ids.
 fn pool_conditions(resource: &mut Value, dice: &mut Dice) {
     let message = *dice.pick(&[
         "spec.forProvider.instanceTypes[1]: EC2 does not offer it in us-east-1",

@@ -1,4 +1,4 @@
-//! What must hold from one call to the next.
+//! Rules about several calls.
 
 use function_gpu_workspace::kinds;
 use function_gpu_workspace::kinds::KINDS;
@@ -14,7 +14,8 @@ use crate::compare::{is_same, json, state};
 use crate::fleeting;
 use crate::oracle::{MESSAGE_LIMIT, Outcome, broken, received};
 
-/// Through both messages, with their maps in another order.
+/// Encodes and decodes both messages, which changes the order of their maps. The answer must stay
+/// the same.
 pub fn over_the_wire(request: &RunFunctionRequest, response: &RunFunctionResponse) -> Outcome {
     let bytes = request.encode_to_vec();
     let again = RunFunctionRequest::decode(bytes.as_slice()).unwrap();
@@ -34,7 +35,8 @@ pub fn over_the_wire(request: &RunFunctionRequest, response: &RunFunctionRespons
     }
 }
 
-/// Crossplane calls again as long as requirements change.
+/// Crossplane repeats the call while the requirements change. So the requirements must not depend
+/// on fetched resources.
 pub fn requirements(request: &RunFunctionRequest, response: &RunFunctionResponse) -> Outcome {
     let mut bare = request.clone();
     bare.required_resources.clear();
@@ -60,8 +62,8 @@ pub fn requirements(request: &RunFunctionRequest, response: &RunFunctionResponse
     Ok(())
 }
 
-/// With its own status handed back, the answer comes to rest: a status that
-/// swings back and forth is an endless loop of reconciles and events.
+/// The answer must become stable when the function observes its own status. A status that changes
+/// back and forth would be an endless loop of reconciles and events.
 pub fn settles(request: &RunFunctionRequest, first: &RunFunctionResponse) -> Outcome {
     let mut request = request.clone();
     let mut last = first.clone();
@@ -77,7 +79,8 @@ pub fn settles(request: &RunFunctionRequest, first: &RunFunctionResponse) -> Out
         let (Some(mut status), false) = (status_of(&last), is_fatal) else {
             return Ok(());
         };
-        // Crossplane writes them down as well, and the function reads their reasons.
+        // Crossplane also writes the conditions to the status, and the function reads their
+        // reasons.
         let conditions = last.conditions.iter();
         status["conditions"] = conditions
             .map(|c| serde_json::json!({"type": c.r#type, "reason": c.reason}))
@@ -96,7 +99,7 @@ pub fn settles(request: &RunFunctionRequest, first: &RunFunctionResponse) -> Out
     broken("settles", format!("after five calls: {:?}", last.results))
 }
 
-/// Ids of requests, times and versions change all the time; nothing may follow.
+/// Request ids, times and versions change all the time. The answer must not depend on them.
 pub fn timeless(json: &Value, response: &RunFunctionResponse) -> Outcome {
     if fleeting::is_out_of_place(json) {
         return Ok(());

@@ -1,5 +1,6 @@
-//! The fuzzer's own reading of a request, made from the documents of Crossplane
-//! and of the providers, without any code of the function.
+//! The fuzzer's own way to read a request. It follows the documents of Crossplane and of the
+//! providers, and uses none of the function's decisions. It shares only the API type of a pool's
+//! status.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +10,34 @@ use serde_json::Value;
 
 const EXTERNAL_NAME: &str = "/metadata/annotations/crossplane.io~1external-name";
 
-/// A request.
+/// A request, as the fuzzer reads it.
 pub struct View {
     policy: Value,
     xr: Value,
     /// Observed resources by key.
     pub observed: BTreeMap<String, Value>,
-    /// Answers by requirement.
+    /// The objects that Crossplane fetched, by requirement.
     pub required: BTreeMap<String, Vec<Value>>,
 }
 
-/// What an observed compute resource shows.
+/// The properties of an observed compute resource.
 #[derive(Clone, Debug, Default)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "independent observations of one machine"
 )]
 pub struct Machine {
-    /// EC2's ids of what stands behind it.
+    /// The EC2 ids of its instances.
     pub ids: Vec<String>,
-    /// Whether it is what the claim asks for.
+    /// Whether it matches the claim.
     pub fits: bool,
-    /// Whether something runs and has an address.
+    /// Whether an instance runs and has an address.
     pub serves: bool,
-    /// Whether its provider says that all is well.
+    /// Whether its provider reports no problem.
     pub in_order: bool,
-    /// Whether something is stopped, with its disk.
+    /// Whether an instance is stopped, with its disk.
     pub stopped: bool,
-    /// Whether somebody is deleting it.
+    /// Whether it is being deleted.
     pub is_deleting: bool,
     /// Whether its status has an unknown shape.
     pub unreadable: bool,
@@ -69,7 +70,7 @@ impl View {
         }
     }
 
-    /// What Crossplane has not fetched, or could not find.
+    /// The first requirement that Crossplane has not fetched, or could not find.
     pub fn unresolved(&self) -> Option<String> {
         let further = self
             .policy
@@ -87,12 +88,12 @@ impl View {
             .find(|name| self.required.get(name).is_none_or(Vec::is_empty))
     }
 
-    /// Whether the composite is a namespaced one.
+    /// Whether the composite is namespaced.
     pub fn is_namespaced(&self) -> bool {
         text(&self.xr, "/metadata/namespace").is_some()
     }
 
-    /// The machine of the last call.
+    /// The id of the machine of the last call.
     pub fn recorded(&self) -> Option<&str> {
         text(&self.xr, "/status/instanceId")
     }
@@ -107,7 +108,7 @@ impl View {
 
     /// The recorded volume's id and zone.
     pub fn recorded_home(&self) -> Option<(&str, &str)> {
-        // One of a pool is none of provider-aws's.
+        // A home that a pool manages is not a home of provider-aws.
         let home = self
             .xr
             .pointer("/status/home")
@@ -118,24 +119,24 @@ impl View {
         Some((home.get("volumeId")?.as_str()?, home.get("zone")?.as_str()?))
     }
 
-    /// Whether the policy lets homes go.
+    /// Whether the policy allows that a home is deleted.
     pub fn lets_homes_go(&self) -> bool {
         self.deletes_homes() || text(&self.policy, "/home/onDelete") == Some("Snapshot")
     }
 
-    /// Whether the policy lets a lost volume be made again.
+    /// Whether the policy allows the function to make a lost volume again.
     pub fn deletes_homes(&self) -> bool {
         text(&self.policy, "/home/onDelete") == Some("Delete")
     }
 
-    /// The market of the claim, or else of the policy.
+    /// The capacity type of the claim, or else of the policy's defaults.
     pub fn market(&self) -> &str {
         text(&self.xr, "/spec/parameters/capacityType")
             .or_else(|| text(&self.policy, "/defaults/capacityType"))
             .unwrap_or("SpotWithFallback")
     }
 
-    /// The networks that may connect, host bits cleared, as EC2 writes them.
+    /// The networks that may connect. The host bits are cleared, as EC2 writes them.
     pub fn networks(&self) -> Vec<String> {
         let list = |value: &Value, at: &str| -> Vec<String> {
             let networks = value.pointer(at).and_then(Value::as_array);
@@ -150,7 +151,7 @@ impl View {
         }
     }
 
-    /// Whether a changed `userData` makes an instance one that does not fit.
+    /// Whether an instance with other user data no longer fits.
     pub fn user_data_counts(&self) -> bool {
         self.policy.pointer("/instance/replaceOnUserDataChange") == Some(&Value::Bool(true))
     }
@@ -179,7 +180,7 @@ impl View {
         std::iter::once(first).chain(further).collect()
     }
 
-    /// Every zone in which the home volume may be.
+    /// The zone of the home volume, where it is known.
     fn home_zones(&self) -> Vec<&str> {
         let volume = self.observed.get("home");
         let asked = volume.and_then(|v| text(v, "/spec/forProvider/availabilityZone"));
@@ -190,7 +191,7 @@ impl View {
     fn instance(&self, instance: &Value) -> Machine {
         let at = |field: &str| text(instance, &format!("/status/atProvider/{field}"));
         let asked = |field: &str| text(instance, &format!("/spec/forProvider/{field}"));
-        // While Ready is False, atProvider shows the machine before this one.
+        // While Ready is False, `atProvider` shows the previous machine.
         let is_current = condition(instance, "Ready") != Some("False");
         let state = at("instanceState").filter(|_| is_current);
         let private = at("privateIp").filter(|_| asked("subnetId").is_some());
@@ -246,7 +247,8 @@ impl View {
         }
     }
 
-    /// The attachments that are observed or on their way out, as instance ids.
+    /// The instance ids of the attachments that Crossplane observed or fetched. A fetched
+    /// attachment may be one that is being deleted.
     pub fn attached_to(&self) -> Vec<&str> {
         let leaving = self.required.get("attachments").into_iter().flatten();
         let observed = self.observed.iter();
@@ -259,17 +261,17 @@ impl View {
     }
 }
 
-/// Whether an instance was told at its boot to mount a home.
+/// Whether this user data makes an instance mount a home at its boot.
 fn mounts_home(user_data: &str) -> bool {
     user_data.contains("gpu-workspace-home.service")
 }
 
-/// Whether the key is that of a machine.
+/// Whether the composition resource name is that of a machine.
 pub fn is_compute(key: &str) -> bool {
     key == "pool" || is_hashed(key, "pool-") || is_hashed(key, "instance-")
 }
 
-/// Whether the key is the prefix and eight hexadecimal digits.
+/// Whether the name is the prefix and eight hexadecimal digits.
 pub fn is_hashed(key: &str, prefix: &str) -> bool {
     key.strip_prefix(prefix).is_some_and(|hash| {
         let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
@@ -277,12 +279,12 @@ pub fn is_hashed(key: &str, prefix: &str) -> bool {
     })
 }
 
-/// A text that says something.
+/// A text that is not empty.
 pub fn text<'a>(value: &'a Value, at: &str) -> Option<&'a str> {
     value.pointer(at)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// The id that the provider knows a resource by.
+/// The id under which the provider knows a resource.
 pub fn external_name(resource: &Value) -> Option<&str> {
     text(resource, EXTERNAL_NAME)
 }
@@ -295,7 +297,7 @@ fn condition<'a>(resource: &'a Value, type_: &str) -> Option<&'a str> {
     of_type.get("status")?.as_str()
 }
 
-/// Ready alone stays True while reconciling fails.
+/// Ready alone is not enough: it stays True while reconciling fails.
 fn is_well(resource: &Value) -> bool {
     condition(resource, "Ready") == Some("True")
         && condition(resource, "Synced") == Some("True")

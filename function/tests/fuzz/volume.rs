@@ -1,4 +1,4 @@
-//! What must hold of the home volume: it cannot be made again.
+//! Rules about the home volume, which cannot be made again.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What developers, the platform team and operations write.
+//! Changes that developers, the platform team and operations make.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,8 @@ const PARAMETERS: &[&str] = &["observed", "composite", "resource", "spec", "para
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEfakefakefakefakefakefakefakefakefakefakefake";
 
-/// The claim's parameters: another case's, another field, or nonsense.
+/// Changes the claim's parameters: takes those of another case, or sets one field to a good value
+/// or to nonsense.
 pub fn parameters(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
     if dice.percent(10) {
         let parameters = dice.pick(&corpus.parameters).clone();
@@ -91,7 +92,7 @@ fn wish(field: &str, dice: &mut Dice) -> Value {
     }
 }
 
-/// The Composition's policy.
+/// Changes the Composition's policy.
 pub fn policy(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
     if dice.percent(10) {
         let policy = dice.pick(&corpus.policies).clone();
@@ -157,7 +158,8 @@ pub fn policy(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
     }
 }
 
-/// What Crossplane fetched: absent, not there yet, another case's, moved on.
+/// Changes what Crossplane fetched: an answer is missing or empty, comes from another case, or has
+/// other contents.
 pub fn answers(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
     let name = *dice.pick(&["catalogue", "attachments", "namespace", "catalogue-prices"]);
     let answers = object(request, &["requiredResources"]);

@@ -20,23 +20,23 @@ const WITH_CLAIMS: (&str, &str) = (
     "compositions/gpudevworkspaces.yaml",
     "xrds/gpudevworkspaces.platform.acme.io.yaml",
 );
-/// The same of composites without.
+/// The Composition and the XRD of composites without claims.
 const NAMESPACED: (&str, &str) = (
     "compositions/namespaced/gpudevworkspaceclaims.yaml",
     "xrds/namespaced/gpudevworkspaceclaims.platform.acme.io.yaml",
 );
-/// What Crossplane puts before a function's events.
+/// The text that Crossplane puts before the message of a function's event.
 const STEP: &str = "Pipeline step \"workspace\": ";
-/// What Crossplane itself says at every reconcile.
+/// The reasons of the events that Crossplane itself writes at every reconcile.
 const OWN_EVENTS: [&str; 2] = ["ComposeResources", "SelectComposition"];
 
-/// The CLI, Crossplane's core and a function that serves.
+/// The CLI, Crossplane's core and the address of a running function.
 pub struct Crossplane {
     binaries: Binaries,
     folder: PathBuf,
 }
 
-/// Finds the CLI and the core, or builds them from source: minutes, once.
+/// Finds the CLI and the core, or builds them from source. The build takes minutes, once.
 pub fn build() -> Binaries {
     let names = ["crossplane", "crossplane-core"];
     let built = Cache::from_environment()
@@ -46,7 +46,7 @@ pub fn build() -> Binaries {
 }
 
 impl Crossplane {
-    /// Renders with the function at an address, with files of its own.
+    /// Renders with the function at this address, and writes its files to a folder of this name.
     pub fn new(binaries: Binaries, function: SocketAddr, name: &str) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&folder).unwrap();

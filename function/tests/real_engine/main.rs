@@ -1,11 +1,11 @@
-//! Workspaces with bad luck, reconciled by Crossplane's own engine.
+//! Workspaces in which many things go wrong, reconciled by Crossplane's own engine.
 //!
-//! The same schedules as `schedules`, a few of them: what this process takes for
-//! Crossplane in thousands is compared with Crossplane at every reconcile. The first
-//! run builds Crossplane from source, in minutes, with Go.
+//! These are a few of the schedules of the test `schedules`. There, a model in the test process
+//! takes the place of Crossplane. Here, every reconcile compares that model with Crossplane. The
+//! first run builds Crossplane from source, which takes minutes and needs Go.
 //!
-//! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more; `THOROUGH`
-//! runs a dozen.
+//! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more schedules.
+//! `THOROUGH` runs a dozen.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -34,12 +34,13 @@ use simulation::engine::{Call, Engine, InProcess, Rendered};
 use simulation::manifest::condition;
 use simulation::schedule;
 
-/// As each reconcile is compared, a difference is seen in the first one that shows it.
+/// Few schedules are enough: the test compares each reconcile, so the first reconcile that shows a
+/// difference fails.
 const SCHEDULES: u64 = 4;
 const ALL_SCHEDULES: u64 = 12;
 const STEPS: usize = 20;
 
-/// Crossplane, watched by what takes its place elsewhere.
+/// Runs Crossplane and the model that replaces it in other tests, and compares their results.
 struct Compared<'a> {
     crossplane: Crossplane,
     model: InProcess,
@@ -61,7 +62,8 @@ impl Engine for Compared<'_> {
             compare("readiness", &json!(rendered.ready), &json!(expected.ready))?;
             compare("events", &json!(rendered.events), &json!(expected.events))?;
         }
-        // The command says neither when to look again nor why it was fatal.
+        // The command prints neither the time to live nor the reason for a fatal result. So both
+        // come from the model.
         Ok(Rendered {
             ttl: expected.ttl,
             conditions: expected.conditions,
@@ -76,7 +78,7 @@ fn compare(what: &str, crossplane: &Value, model: &Value) -> Result<(), String> 
         .ok_or_else(|| format!("{what} by Crossplane: {crossplane}\nhere: {model}"))
 }
 
-/// Numbers that have gone through a Struct are floating-point numbers.
+/// Turns all numbers into floating-point numbers, because a Struct has no others.
 fn numbers(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -100,7 +102,7 @@ fn specs(rendered: &Rendered) -> Value {
     json!(specs)
 }
 
-/// What the XR says of itself. What a function does not mention stays as it was.
+/// The XR's own conditions. A condition that the function does not mention keeps its value.
 fn told(rendered: &Rendered, call: &Call<'_>) -> Value {
     let types = ["ConfigResolved", "ComputeReady", "HomeReady"];
     let status = json!({"status": {"conditions": rendered.conditions}});

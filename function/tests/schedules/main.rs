@@ -1,7 +1,7 @@
-//! Thousands of workspaces with bad luck, in a world in memory.
+//! Hundreds of workspaces in which many things go wrong, in a simulation in memory.
 //!
-//! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more;
-//! `THOROUGH` runs all of them.
+//! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more schedules.
+//! `THOROUGH` runs `ALL_SCHEDULES`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,12 +19,12 @@ use std::time::Instant;
 use simulation::engine::InProcess;
 use simulation::schedule;
 
-/// They find every defect of `cargo xtask planted`.
+/// This number of schedules finds every defect of `cargo xtask planted`.
 const SCHEDULES: u64 = 120;
 const ALL_SCHEDULES: u64 = 400;
 const STEPS: usize = 30;
 
-/// What schedules came to.
+/// The results of schedules.
 #[derive(Default)]
 struct Tally {
     schedules: u64,

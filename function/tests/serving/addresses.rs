@@ -1,4 +1,4 @@
-//! Where the function can be reached.
+//! The addresses at which Crossplane can reach the function.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ async fn reached(host: &str, port: u16) -> bool {
     }
 }
 
-/// Clusters are IPv4, IPv6, or both.
+/// A cluster may have IPv4, IPv6, or both.
 #[tokio::test]
 async fn the_function_is_reached_by_ipv6_and_ipv4() {
     for (network, address, six, four) in [

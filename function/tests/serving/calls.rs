@@ -39,7 +39,8 @@ pub async fn connect(
     endpoint.connect_timeout(PATIENCE).connect().await
 }
 
-/// A request that is answered by a fatal result: enough to see that it arrived.
+/// A request that the function answers with a fatal result. This is enough to see that the request
+/// arrived.
 pub fn request(tag: &str) -> RunFunctionRequest {
     RunFunctionRequest {
         meta: Some(RequestMeta {
@@ -50,8 +51,8 @@ pub fn request(tag: &str) -> RunFunctionRequest {
     }
 }
 
-/// Calls the function, and expects the tag back. TLS 1.3 tells a client that it
-/// is refused only with the first answer.
+/// Calls the function, and expects the tag back. With TLS 1.3, a refused client learns of the
+/// refusal only with the first answer.
 pub async fn call(channel: &Channel) -> Result<(), Status> {
     let response = run(channel, request("tag")).await?;
     assert_eq!(response.meta.unwrap().tag, "tag");
@@ -75,14 +76,14 @@ pub async fn run(
     answered.expect("no answer").map(Response::into_inner)
 }
 
-/// A call that runs until its request is sent.
+/// A call that runs until the test sends its request message.
 pub struct Slow {
     rest: oneshot::Sender<()>,
     answer: tokio::task::JoinHandle<Result<RunFunctionResponse, Status>>,
 }
 
 impl Slow {
-    /// Begins a call of which the message is still to come.
+    /// Begins a call, without its message.
     pub fn begin(channel: &Channel) -> Self {
         let mut grpc = Grpc::new(channel.clone());
         let (rest, sent) = oneshot::channel();

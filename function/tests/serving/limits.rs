@@ -1,4 +1,4 @@
-//! Requests that are large, or nest deep.
+//! Requests that are large, or that nest deep.
 
 use function_sdk_rust::proto::v1::{Resource, RunFunctionRequest, Severity, State};
 use pbjson_types::value::Kind;
@@ -22,7 +22,7 @@ fn object(key: &str, value: Value) -> Struct {
     }
 }
 
-/// A request with that many bytes in its context.
+/// A request with this many bytes in its context.
 fn large(bytes: usize) -> RunFunctionRequest {
     RunFunctionRequest {
         context: Some(object("large", text("x".repeat(bytes)))),
@@ -30,7 +30,7 @@ fn large(bytes: usize) -> RunFunctionRequest {
     }
 }
 
-/// A request in which an earlier step desires an object with so many levels.
+/// A request in which an earlier step desires an object with this many levels.
 fn deep(levels: usize) -> RunFunctionRequest {
     let mut inner = object("leaf", text(String::new()));
     for _ in 1..levels {
@@ -70,8 +70,8 @@ async fn the_size_of_requests_is_limited_by_flag_and_environment() {
     }
 }
 
-/// An object that earlier steps compose, such as a CRD, nests deep. The answer
-/// names the limit; the process survives any depth.
+/// An object that an earlier step composes, such as a CRD, may nest deep. The answer names the
+/// limit, and the process survives any depth.
 #[tokio::test]
 async fn what_nests_too_deep_is_a_fatal_result() {
     let function = Running::insecure().await;

@@ -1,4 +1,4 @@
-//! The program, running.
+//! Runs the program.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
-/// How long anything may take before a test gives up.
+/// The longest time that a test waits for one thing.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The program with its flags, without the caller's environment.
@@ -25,18 +25,18 @@ pub fn program(arguments: &[&str]) -> Command {
     command
 }
 
-/// The program after it has said where it serves.
+/// The running program, after it has logged its address.
 pub struct Running {
-    /// Of the gRPC server.
+    /// The address of the gRPC server.
     pub address: SocketAddr,
-    /// Of the metrics, if it serves them.
+    /// The address of the metrics, if the program serves them.
     pub metrics: Option<SocketAddr>,
     child: Child,
     log: Lines<BufReader<ChildStderr>>,
 }
 
 impl Running {
-    /// Without TLS and metrics, on a free port of the loopback.
+    /// Starts the program without TLS and metrics, on a free port of the loopback interface.
     pub async fn insecure() -> Self {
         Self::start(&mut program(&[
             "--insecure",
@@ -46,7 +46,7 @@ impl Running {
         .await
     }
 
-    /// Waits until it serves.
+    /// Starts the program, and waits until it serves.
     pub async fn start(command: &mut Command) -> Self {
         let mut child = command.spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -88,19 +88,19 @@ impl Running {
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"))
     }
 
-    /// Sends it a signal.
+    /// Sends the program a signal.
     pub fn signal(&self, signal: Signal) {
         let id = self.child.id().expect("the program ended");
         kill(Pid::from_raw(id.try_into().unwrap()), signal).unwrap();
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the program.
     pub async fn ended(&mut self) -> ExitStatus {
         let ended = timeout(PATIENCE, self.child.wait()).await;
         ended.expect("the program does not end").unwrap()
     }
 
-    /// What `/metrics` answers.
+    /// The answer of `/metrics`.
     pub async fn metrics(&self) -> String {
         let mut stream = TcpStream::connect(self.metrics.unwrap()).await.unwrap();
         let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

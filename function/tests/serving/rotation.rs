@@ -17,8 +17,8 @@ async fn serve(mounted: &Mounted) -> Running {
     Running::start(&mut command).await
 }
 
-/// Whether somebody with a certificate of `client` gets an answer from a
-/// function with a certificate of `server`, over a fresh connection.
+/// Whether a client with a certificate of the authority `client` gets an answer over a new
+/// connection. The function's certificate must be one of the authority `server`.
 async fn answers(address: SocketAddr, client: &Authority, server: &Authority) -> bool {
     match connect(address, client, server).await {
         Ok(channel) => call(&channel).await.is_ok(),

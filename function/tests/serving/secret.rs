@@ -19,7 +19,7 @@ pub struct Identity {
     pub key: String,
 }
 
-/// An authority that vouches for the function and for Crossplane.
+/// A certificate authority that signs the certificates of the function and of Crossplane.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -73,8 +73,8 @@ impl Files {
     }
 }
 
-/// A folder in which the files are links through `..data`, which is a link that
-/// is exchanged.
+/// A folder in which the files are links through `..data`. The kubelet replaces the link `..data`
+/// as a whole.
 pub struct Mounted {
     pub folder: PathBuf,
     version: u32,

@@ -1,4 +1,4 @@
-//! The end: a rollout or a drained node.
+//! How the function ends, in a rollout or on a drained node.
 
 use nix::sys::signal::Signal;
 use tokio::time::timeout;
@@ -9,7 +9,7 @@ use tonic_health::pb::health_client::HealthClient;
 use crate::calls::{Slow, call, plain};
 use crate::process::{PATIENCE, Running, program};
 
-/// A function with a call that runs, as its metrics say.
+/// Starts a function and a call. The call runs, according to the function's metrics.
 async fn busy() -> (Running, tonic::transport::Channel, Slow) {
     let mut command = program(&[
         "--insecure",
@@ -68,7 +68,7 @@ async fn a_second_signal_ends_the_function_at_once() {
     slow.cut_off().await;
 }
 
-/// Otherwise every rollout would take the whole time that calls are given.
+/// Otherwise every rollout would take the whole time that the function allows for running calls.
 #[tokio::test]
 async fn idle_connections_and_watches_of_health_hold_nothing_up() {
     let mut function = Running::insecure().await;

@@ -1,4 +1,4 @@
-//! What is said when the function cannot start.
+//! The messages of the function when it cannot start.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,12 +8,11 @@ use tokio::net::TcpListener;
 use crate::process::program;
 use crate::secret::{Authority, Files, Mounted};
 
-/// Starts the program, and expects its end with one line that says all of the
-/// words.
+/// Starts the program. Expects that it ends with one line that contains all of the words.
 async fn refused(arguments: &[&str], words: &[&str]) {
     let before = Instant::now();
     let ended = program(arguments).output().await.unwrap();
-    // Nothing is waited for. The bound leaves room for a busy machine.
+    // The program waits for nothing. The limit of 2 s leaves room for a busy machine.
     assert!(before.elapsed() < Duration::from_secs(2), "{arguments:?}");
     assert_eq!(ended.status.code(), Some(1), "{arguments:?}");
     let said = String::from_utf8(ended.stderr).unwrap();

@@ -1,4 +1,4 @@
-//! The Kubernetes API server, as far as composed resources go.
+//! A simulation of the Kubernetes API server, as far as composed resources need it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,17 @@ const IN_USE: &str = "/metadata/labels/crossplane.io~1in-use";
 const ATTEMPT: &str = "/metadata/annotations/usage.crossplane.io~1deletion-attempt-with-policy";
 const FINALIZERS: &str = "/metadata/finalizers";
 
-/// An object's kind and name; all are in one namespace.
+/// An object's kind and name. All objects are in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
-    /// Its kind.
+    /// The object's kind.
     pub kind: String,
-    /// Its name.
+    /// The object's name.
     pub name: String,
 }
 
 impl Id {
-    /// The id of a manifest.
+    /// The id of the object in a manifest.
     pub fn of(manifest: &Value) -> Self {
         let field = |pointer| text(manifest, pointer).unwrap_or_default().to_owned();
         Self {
@@ -33,17 +33,17 @@ impl Id {
 /// A stored object.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// As it is read.
+    /// The manifest, as readers get it.
     pub manifest: Value,
-    /// Counts changes.
+    /// The number of changes to all objects, up to the last change of this object.
     pub version: u64,
-    /// What Crossplane applied last.
+    /// The manifest that Crossplane applied last.
     applied: Value,
-    /// The fields that others own as well.
+    /// The fields that other managers own as well.
     others: BTreeSet<String>,
 }
 
-/// Every object.
+/// The API server with all its objects.
 #[derive(Clone, Default)]
 pub struct Api {
     objects: BTreeMap<Id, Object>,
@@ -51,17 +51,17 @@ pub struct Api {
     born: u64,
 }
 
-/// A deletion was refused, by the webhook of Usages.
+/// The webhook of Usages refused a deletion.
 #[derive(Debug)]
 pub struct InUse;
 
 impl Api {
-    /// How often anything changed.
+    /// The number of changes to all objects.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Every object.
+    /// All objects.
     pub fn all(&self) -> impl Iterator<Item = (&Id, &Object)> {
         self.objects.iter()
     }
@@ -82,8 +82,8 @@ impl Api {
         self.objects.get(id).map(|object| object.version)
     }
 
-    /// Crossplane's server-side apply: what it applied before and does not apply
-    /// now goes, unless somebody else owns it too.
+    /// Crossplane's server-side apply. A field that Crossplane applied before and does not apply
+    /// now is removed, unless another manager owns the field too.
     pub fn apply(&mut self, id: &Id, desired: &Value) {
         let born = self.born;
         let object = self.objects.entry(id.clone()).or_insert_with(|| {
@@ -114,7 +114,8 @@ impl Api {
         }
     }
 
-    /// Somebody else sets a field, and owns it from then on.
+    /// A controller or a person sets a field. From then on, they own the field, unless it is in the
+    /// status.
     pub fn edit(&mut self, id: &Id, pointer: &str, value: Value) {
         let Some(object) = self.objects.get_mut(id) else {
             return;
@@ -128,7 +129,7 @@ impl Api {
         }
     }
 
-    /// Somebody removes a field, whoever owns it.
+    /// Removes a field, whoever owns it.
     pub fn strip(&mut self, id: &Id, pointer: &str) {
         let object = self.objects.get_mut(id);
         if object.is_some_and(|object| manifest::remove(&mut object.manifest, pointer)) {
@@ -136,7 +137,7 @@ impl Api {
         }
     }
 
-    /// A condition, as its controller writes it.
+    /// Sets a condition, as a controller does.
     pub fn set_condition(&mut self, id: &Id, condition: Value) {
         let Some(object) = self.objects.get(id) else {
             return;
@@ -154,7 +155,8 @@ impl Api {
         self.edit(id, "/status/conditions", Value::Array(conditions));
     }
 
-    /// A deletion: refused while a Usage says so, done once no finalizer is left.
+    /// Deletes an object. A Usage may refuse the deletion. The object is gone once no finalizer is
+    /// left.
     pub fn delete(&mut self, id: &Id) -> Result<(), InUse> {
         let Some(manifest) = self.get(id) else {
             return Ok(());
@@ -176,12 +178,12 @@ impl Api {
         })
     }
 
-    /// Whether a deletion of the object was refused before.
+    /// Whether a Usage refused a deletion of the object before.
     pub fn was_refused(&self, id: &Id) -> bool {
         self.get(id).is_some_and(|m| text(m, ATTEMPT).is_some())
     }
 
-    /// Marks an object as used by somebody, or not any more.
+    /// Sets or removes the label that marks an object as used.
     pub fn mark_used(&mut self, id: &Id, is_used: bool) {
         if is_used {
             self.edit(id, IN_USE, json!("true"));
@@ -195,7 +197,7 @@ impl Api {
         self.edit(id, FINALIZERS, json!(["controller"]));
     }
 
-    /// The controller lets go.
+    /// Removes the controller's finalizer.
     pub fn release(&mut self, id: &Id) {
         self.edit(id, FINALIZERS, json!([]));
         self.collect(id);

@@ -1,4 +1,4 @@
-//! EC2: machines, volumes, groups, and how long things take.
+//! A simulation of EC2: machines, volumes, security groups, and the time that changes take.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,15 @@ use crate::dice::Dice;
 /// The zones of the region.
 pub const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
 
-/// A machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vm {
-    /// EC2's word.
+    /// The state, in EC2's words.
     pub state: &'static str,
-    /// What it was launched with: type, image, user data, subnet.
+    /// The inputs of its launch: type, image, user data, subnet.
     pub made: [Option<String>; 4],
     /// Its zone.
     pub zone: String,
-    /// Its public address, while it runs.
+    /// The public address while the machine runs.
     pub public_ip: Option<String>,
     /// Its private address.
     pub private_ip: String,
@@ -29,73 +28,72 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Whether it exists no more.
+    /// Whether EC2 has terminated the machine.
     pub fn is_over(&self) -> bool {
         self.state == "terminated"
     }
 }
 
-/// How far an attachment is.
+/// The state of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// On its way.
+    /// EC2 is attaching the volume.
     Attaching,
-    /// There.
+    /// The volume is attached.
     Attached,
-    /// On its way out.
+    /// EC2 is detaching the volume.
     Detaching,
 }
 
-/// A volume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Volume {
     /// Its zone.
     pub zone: String,
-    /// In GiB.
+    /// The size in GiB.
     pub size: i64,
-    /// The machine that has it.
+    /// The machine to which the volume is attached, and the state of the attachment.
     pub attached: Option<(String, Hold)>,
-    /// Whether it may hold files.
+    /// Whether the volume was ever attached, so that it may hold files.
     pub was_attached: bool,
-    /// Its tags, by key.
+    /// The volume's tags, by key.
     pub tags: Value,
 }
 
-/// What does not work at the moment.
+/// The faults of the moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "faults come and go independently"
 )]
 pub struct Faults {
-    /// No machine of these types.
+    /// EC2 has no capacity for these types.
     pub no_capacity: Vec<&'static str>,
-    /// No on-demand machine at all.
+    /// EC2 refuses every on-demand machine.
     pub no_quota: bool,
-    /// upbound's provider cannot look.
+    /// upbound's provider cannot observe anything.
     pub is_blind: bool,
     /// New machines stay pending.
     pub never_boots: bool,
-    /// Volumes take long to attach and to detach.
+    /// EC2 takes long to attach and to detach volumes.
     pub is_slow: bool,
 }
 
-/// EC2.
+/// The simulated EC2.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cloud {
-    /// By id.
+    /// The machines by id.
     pub vms: BTreeMap<String, Vm>,
-    /// By id.
+    /// The volumes by id.
     pub volumes: BTreeMap<String, Volume>,
-    /// Ids of security groups.
+    /// The ids of the security groups.
     pub groups: Vec<String>,
-    /// What does not work.
+    /// The faults of the moment.
     pub faults: Faults,
     made: u64,
 }
 
 impl Cloud {
-    /// The number of the next thing that is made.
+    /// A number for the next machine, volume or group.
     pub fn next(&mut self) -> u64 {
         self.made += 1;
         self.made
@@ -148,7 +146,7 @@ impl Cloud {
         id
     }
 
-    /// Terminates a machine; its volumes are torn off.
+    /// Terminates a machine. EC2 detaches its volumes by force.
     pub fn terminate(&mut self, id: &str) {
         if let Some(vm) = self.vms.get_mut(id)
             && !matches!(vm.state, "shutting-down" | "terminated")
@@ -158,14 +156,14 @@ impl Cloud {
         }
     }
 
-    /// The volume that a machine has.
+    /// The volume that is attached to a machine.
     pub fn volume_at(&self, vm: &str) -> Option<&str> {
         let mut volumes = self.volumes.iter();
         let found = volumes.find(|(_, v)| v.attached.as_ref().is_some_and(|(at, _)| at == vm));
         found.map(|(id, _)| id.as_str())
     }
 
-    /// Time passes: what is on its way arrives, or most of it.
+    /// Lets time pass. Each change that is under way is completed if `arrives` says so.
     pub fn tick(&mut self, mut arrives: impl FnMut() -> bool) {
         let faults = self.faults.clone();
         for vm in self.vms.values_mut() {
@@ -193,7 +191,7 @@ impl Cloud {
     }
 }
 
-/// A subnet is in one zone.
+/// The zone of a subnet.
 pub fn zone_of(subnet: &str) -> &'static str {
     if subnet.ends_with('2') {
         ZONES[1]

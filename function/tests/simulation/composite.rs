@@ -1,4 +1,4 @@
-//! Crossplane's controller of composites (core 2.4), for one XR.
+//! A simulation of Crossplane's controller of composites (core 2.4), for one XR.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,43 +11,43 @@ use super::invariants;
 use super::manifest::{self, KEY, text};
 use super::world::{NAMESPACE, World};
 
-/// The claim's name, and that of a composite without a claim.
+/// The name of the claim. A namespaced composite without a claim has the same name.
 const CLAIM: &str = "alice-vision";
 /// The name of a claim's composite.
 const NAME: &str = "alice-vision-x7k2p";
 const UID: &str = "5f1f7a0e-9d0c-4d55-8f4e-0a4f3c1d2b3e";
 const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
-/// The XR as it is stored.
+/// The stored XR.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Composite {
-    /// Whether it is namespaced, and there is no claim.
+    /// Whether the XR is namespaced and has no claim.
     pub is_namespaced: bool,
-    /// `spec.parameters`, as the claim has them.
+    /// `spec.parameters`, as in the claim.
     pub parameters: Value,
     /// The function's part of the status.
     pub status: Value,
-    /// The conditions.
+    /// The conditions by type.
     pub conditions: BTreeMap<String, Value>,
-    /// Whether it is Ready.
+    /// Whether the XR is Ready.
     pub ready: bool,
     /// `spec.resourceRefs`, by key.
     pub refs: BTreeMap<String, Id>,
 }
 
-/// What a reconcile did.
+/// The outcome of a reconcile.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reconciled {
-    /// It was applied.
+    /// Crossplane applied the response.
     Applied(Rendered),
-    /// Nothing was applied: the function's fatal result.
+    /// Crossplane applied nothing, because the function returned a fatal result.
     Fatal(Rendered),
-    /// A deletion was refused, so nothing was applied.
+    /// A deletion was refused, so Crossplane applied nothing.
     Refused,
 }
 
 impl Composite {
-    /// An XR that has just been made, of a claim where it is not namespaced.
+    /// A new XR. It belongs to a claim, unless it is namespaced.
     pub fn new(parameters: Value, is_namespaced: bool) -> Self {
         Self {
             is_namespaced,
@@ -100,7 +100,7 @@ impl Composite {
         if self.is_namespaced { CLAIM } else { NAME }
     }
 
-    /// Crossplane's labels of the XR and of what it composes.
+    /// Crossplane's labels on the XR and on its composed resources.
     fn labels(&self) -> BTreeMap<&'static str, &'static str> {
         let mut labels = BTreeMap::from([("crossplane.io/composite", self.name())]);
         if !self.is_namespaced {
@@ -118,7 +118,7 @@ pub fn observed(world: &World) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// What the function may require.
+/// The objects that the function may require.
 pub fn cluster(world: &World) -> Vec<Value> {
     let attachments = world.api.of_kind("VolumeAttachment").cloned();
     let others = world.catalogue.iter().chain(&world.namespace).cloned();
@@ -158,7 +158,8 @@ pub fn reconcile(world: &mut World, engine: &mut impl Engine) -> Result<Reconcil
     Ok(Reconciled::Applied(rendered))
 }
 
-/// Deletes what is not desired, in any order. A refusal ends the reconcile.
+/// Deletes the observed resources that are not desired, in random order. A refused deletion ends
+/// the reconcile.
 fn collect_garbage(
     world: &mut World,
     observed: &BTreeMap<String, Value>,
@@ -206,7 +207,7 @@ fn apply(world: &mut World, rendered: &Rendered) {
     }
 }
 
-/// A desired resource with all that Crossplane adds.
+/// A desired resource with everything that Crossplane adds.
 fn composed(world: &World, key: &str, desired: &Value) -> Value {
     let mut object = desired.clone();
     let name = match world.xr.refs.get(key) {
@@ -236,7 +237,8 @@ fn composed(world: &World, key: &str, desired: &Value) -> Value {
     object
 }
 
-/// The same for the same XR and key, as Crossplane's names are.
+/// A generated name. As in Crossplane, the same XR and composition resource name always give the
+/// same name.
 fn name(world: &World, key: &str) -> String {
     let mut hash = DefaultHasher::new();
     (UID, key).hash(&mut hash);
@@ -247,7 +249,8 @@ fn name(world: &World, key: &str) -> String {
     )
 }
 
-/// With a fatal result, what the function did not say becomes Unknown.
+/// Stores the conditions of a response. After a fatal result, every condition that the function did
+/// not mention becomes Unknown.
 fn conditions(world: &mut World, rendered: &Rendered, is_fatal: bool) {
     let type_ = |condition: &Value| condition["type"].as_str().unwrap_or_default().to_owned();
     let said: BTreeMap<String, Value> = rendered

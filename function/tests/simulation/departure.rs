@@ -1,13 +1,14 @@
-//! The claim is deleted: functions do not run any more, Kubernetes deletes every
-//! composed resource in any order, and again what was refused.
+//! Deletes the claim. Crossplane does not call the function any more. Kubernetes deletes every
+//! composed resource, in any order, and repeats every refused deletion.
 
 use super::manifest::text;
 use super::world::World;
 
-/// More rounds than this are a deletion that hangs.
+/// After more rounds than this, the deletion hangs.
 const ROUNDS: usize = 100;
 
-/// Deletes the claim. Answers what is left, or was torn apart.
+/// Deletes the claim. Returns an error if an object, a machine or a group is left, or if the policy
+/// and the fate of the home volume differ.
 pub fn delete(world: &mut World) -> Result<(), String> {
     let home = world.api.of_kind("EBSVolume").next().cloned();
     let is_deleted = home.as_ref().is_some_and(|home| {

@@ -1,4 +1,4 @@
-//! Who runs the function: this process, or Crossplane itself.
+//! Runs the function, either in this process or through Crossplane itself.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use serde_json::{Value, json};
 
 use super::manifest::{text, written};
 
-/// What a reconcile of an XR starts from.
+/// The inputs of a reconcile of an XR.
 pub struct Call<'a> {
-    /// The Composition's input; null where there is none.
+    /// The Composition's input, or null where there is none.
     pub policy: &'a Value,
     /// The XR.
     pub xr: Value,
     /// The composed resources that exist, by key.
     pub observed: BTreeMap<String, Value>,
-    /// Everything that the function may require.
+    /// All objects that the function may require.
     pub cluster: Vec<Value>,
 }
 
-/// What comes of it.
+/// The result of the function's calls in a reconcile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendered {
-    /// The fatal result.
+    /// The message of the fatal result, where there is one.
     pub fatal: Option<String>,
-    /// What is to be applied, by key.
+    /// The resources to apply, by composition resource name.
     pub desired: BTreeMap<String, Value>,
     /// The XR's status.
     pub status: Value,
@@ -37,26 +37,26 @@ pub struct Rendered {
     pub conditions: Vec<Value>,
     /// Events.
     pub events: Vec<String>,
-    /// When to look again, in seconds.
+    /// The time until the next reconcile, in seconds.
     pub ttl: u64,
-    /// What was required and found.
+    /// The required objects that were found.
     pub required: Vec<Value>,
 }
 
 /// Runs the function for one reconcile.
 pub trait Engine {
-    /// Runs it.
+    /// Runs the function for one reconcile.
     fn render(&mut self, call: &Call<'_>) -> Result<Rendered, String>;
 }
 
-/// Calls the function's decision without any protocol.
+/// Calls the function directly, without gRPC and without protobuf.
 #[derive(Default)]
 pub struct InProcess {
-    /// Crossplane remembers what a step required at the last reconcile.
+    /// The requirements of the last reconcile, which Crossplane remembers for each step.
     remembered: Vec<Requirement>,
 }
 
-/// Crossplane's limit.
+/// After this many rounds, Crossplane gives up if the requirements still change.
 const ROUNDS: usize = 5;
 
 impl Engine for InProcess {
@@ -130,7 +130,7 @@ fn rendered(response: Response, required: Vec<Value>) -> Rendered {
     }
 }
 
-/// What Crossplane finds for requirements.
+/// The objects that Crossplane finds for requirements.
 fn fetch(required: &[Requirement], cluster: &[Value]) -> BTreeMap<String, Vec<Value>> {
     let matches = |requirement: &Requirement, object: &&Value| {
         let is = |pointer, wanted: &str| text(object, pointer) == Some(wanted);

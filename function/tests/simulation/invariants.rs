@@ -1,4 +1,4 @@
-//! What must hold at every moment.
+//! Rules that must hold at every moment.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::world::World;
 const ADDRESS: &str = "/status/atProvider/publicIp";
 const PRIVATE: &str = "/status/atProvider/privateIp";
 
-/// An answer that is about to be applied.
+/// Checks an answer that Crossplane is about to apply.
 pub fn check_answer(world: &mut World, observed: &BTreeMap<String, Value>, rendered: &Rendered) {
     let mut wrong = Vec::new();
     let phase = text(&rendered.status, "/phase");
@@ -25,8 +25,9 @@ pub fn check_answer(world: &mut World, observed: &BTreeMap<String, Value>, rende
     {
         wrong.push(format!("Ready, but {what}"));
     }
-    // One more than the one that serves and its successor, only while nobody can
-    // tell which one is whose; and those that wait for their home to be detached.
+    // At most two machines may be desired: the machine that serves and its successor. More may be
+    // desired only while the function cannot tell which machine serves, or while it holds the
+    // workspace. A machine that waits for its home to be detached does not count.
     let drains = |key: &str| {
         let used = format!("usage-{key}-by-");
         let instance = observed.get(key);
@@ -67,7 +68,7 @@ pub fn check_answer(world: &mut World, observed: &BTreeMap<String, Value>, rende
     }
 }
 
-/// What a Ready workspace needs, as providers saw it last.
+/// Whether the workspace can be used, according to the last reports of the providers.
 fn usable(observed: &BTreeMap<String, Value>, rendered: &Rendered) -> Result<(), String> {
     let ssh = text(&rendered.status, "/ssh").ok_or("there is no address")?;
     let address = ssh.rsplit('@').next().unwrap_or_default();
@@ -109,7 +110,7 @@ fn usable(observed: &BTreeMap<String, Value>, rendered: &Rendered) -> Result<(),
     }
 }
 
-/// Crossplane is about to delete a composed resource.
+/// Checks a deletion of a composed resource by Crossplane.
 pub fn check_deletion(world: &mut World, key: &str, id: &Id) {
     let Some(manifest) = world.api.get(id).cloned() else {
         return;
@@ -131,7 +132,7 @@ pub fn check_deletion(world: &mut World, key: &str, id: &Id) {
     }
 }
 
-/// Crossplane is about to create a composed resource.
+/// Checks a creation of a composed resource by Crossplane.
 pub fn check_creation(world: &mut World, key: &str, object: &Value) {
     if text(object, "/kind") != Some("VolumeAttachment") {
         return;

@@ -1,4 +1,4 @@
-//! What the dice can do to a workspace.
+//! The random events in the life of a workspace.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ const TYPES: [&str; 3] = ["g4dn.xlarge", "g5.xlarge", "g4dn.2xlarge"];
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEfakefakefakefakefakefakefakefakefakefakefake";
 
-/// A claim as somebody might write it first.
+/// The parameters of a claim, as a developer may first write them.
 pub fn parameters(dice: &mut crate::dice::Dice) -> Value {
     let mut parameters = json!({"owner": "alice", "instanceType": *dice.pick(&TYPES)});
     match dice.below(4) {
@@ -26,7 +26,7 @@ pub fn parameters(dice: &mut crate::dice::Dice) -> Value {
     parameters
 }
 
-/// Things happen, and whoever has the time does a bit of work.
+/// Makes random events happen. Then some of the controllers work, chosen at random.
 pub fn step(world: &mut World, engine: &mut impl Engine) -> Result<(), String> {
     for _ in 0..world.dice.below(3) {
         happen(world);
@@ -57,7 +57,7 @@ fn happen(world: &mut World) {
     world.note(|| format!("- {said}"));
 }
 
-/// The developer changes the claim; what its CRD refuses does not happen.
+/// The developer changes the claim. A change that the claim's CRD would refuse does not happen.
 fn wish(world: &mut World) -> String {
     let World { dice, xr, .. } = world;
     let parameters = &mut xr.parameters;
@@ -95,7 +95,7 @@ fn wish(world: &mut World) -> String {
     let mut wanted = parameters.clone();
     wanted[field] = value;
     let market = wanted.get("capacityType").and_then(Value::as_str);
-    // The homes of pools are their provider's, and in its simulation.
+    // The provider of SpotPools manages the homes of pools, and has its own simulation of them.
     if wanted.get("home").is_some() && market != Some("OnDemand") {
         return "nothing: a home of a pool".to_owned();
     }
@@ -103,7 +103,7 @@ fn wish(world: &mut World) -> String {
     format!("the claim asks for {field} {}", parameters[field])
 }
 
-/// The platform team and operations.
+/// The platform team or operations change the catalogue, the policy or the namespace.
 fn platform(world: &mut World) -> String {
     let data = |world: &mut World, field: &str, value: Value| {
         let mut config = world.catalogue.clone().unwrap_or_else(catalogue);
@@ -203,7 +203,7 @@ fn fault(world: &mut World) -> String {
     format!("{:?}", world.cloud.faults)
 }
 
-/// EC2, or somebody in its console.
+/// EC2 changes a machine, or a person changes it in the console.
 fn ec2(world: &mut World) -> String {
     let vms = world.cloud.vms.iter().filter(|(_, vm)| !vm.is_over());
     let ids: Vec<String> = vms.map(|(id, _)| id.clone()).collect();
@@ -239,7 +239,7 @@ fn ec2(world: &mut World) -> String {
     }
 }
 
-/// A zone fails, with every machine in it: the next one is lost beside the last one.
+/// EC2 loses every machine at once, so that also the machine that follows a lost machine is lost.
 fn outage(world: &mut World) -> String {
     let vms = world.cloud.vms.values_mut();
     for vm in vms.filter(|vm| matches!(vm.state, "pending" | "running" | "stopped")) {
@@ -249,7 +249,7 @@ fn outage(world: &mut World) -> String {
     "every machine is lost".to_owned()
 }
 
-/// Somebody with kubectl.
+/// A person deletes or restores an object with kubectl.
 fn person(world: &mut World) -> String {
     match world.dice.below(8) {
         0 => {
@@ -303,7 +303,8 @@ fn delete(world: &mut World, kind: &str) -> String {
     format!("somebody deletes {key}")
 }
 
-/// What people would do in the end: everything works, and the claim can.
+/// Does what people would do in the end: ends all faults, and repairs the policy, the catalogue,
+/// the namespace and the claim.
 pub fn mend(world: &mut World) {
     world.cloud.faults = super::cloud::Faults::default();
     let instance = world.policy.get("instance").cloned();
@@ -325,7 +326,7 @@ pub fn mend(world: &mut World) {
     if let Some(network) = network {
         manifest::set(&mut config, "/data/networks/us-east-1", network);
     }
-    // An image that is booted has to be listed, whatever is lost.
+    // The catalogue must list an image that a machine has booted, whatever else is lost.
     let images = "/data/images/us-east-1/beef/id";
     manifest::set(&mut config, images, json!("ami-0000000000000beef"));
     world.catalogue = Some(config);
@@ -338,8 +339,7 @@ pub fn mend(world: &mut World) {
     world.note(|| "everything is mended".to_owned());
 }
 
-/// Somebody starts what is stopped, as messages ask for it. Answers whether there
-/// was anything.
+/// A person starts every stopped machine, as the messages ask. Returns whether there was one.
 pub fn start_stopped(world: &mut World) -> bool {
     let vms = world.cloud.vms.iter();
     let stopped = vms.filter(|(_, vm)| matches!(vm.state, "stopping" | "stopped"));

@@ -1,15 +1,15 @@
-//! Manifests, by JSON pointer.
+//! Reads and changes manifests by JSON pointer.
 
 use serde_json::{Map, Value, json};
 
-/// The XR's annotation with a composed resource's key.
+/// The annotation of a composed resource with its composition resource name.
 pub const KEY: &str = "/metadata/annotations/crossplane.io~1composition-resource-name";
-/// EC2's id of a managed resource.
+/// The annotation of a managed resource with its id in EC2.
 pub const EXTERNAL_NAME: &str = "/metadata/annotations/crossplane.io~1external-name";
-/// When somebody deleted an object.
+/// The time at which the deletion of an object began.
 pub const DELETED: &str = "/metadata/deletionTimestamp";
 
-/// A text that says something.
+/// A text that is not empty.
 pub fn text<'a>(manifest: &'a Value, pointer: &str) -> Option<&'a str> {
     manifest
         .pointer(pointer)?
@@ -17,7 +17,7 @@ pub fn text<'a>(manifest: &'a Value, pointer: &str) -> Option<&'a str> {
         .filter(|text| !text.is_empty())
 }
 
-/// Sets a field, and the objects on the way to it. Answers whether it changed.
+/// Sets a field. Creates the missing objects on the way. Returns whether the field changed.
 pub fn set(manifest: &mut Value, pointer: &str, value: Value) -> bool {
     if manifest.pointer(pointer) == Some(&value) {
         return false;
@@ -37,7 +37,7 @@ pub fn set(manifest: &mut Value, pointer: &str, value: Value) -> bool {
     true
 }
 
-/// Removes a field. Answers whether it was there.
+/// Removes a field. Returns whether it was there.
 pub fn remove(manifest: &mut Value, pointer: &str) -> bool {
     let Some((parent, token)) = pointer.rsplit_once('/') else {
         return false;
@@ -48,7 +48,7 @@ pub fn remove(manifest: &mut Value, pointer: &str) -> bool {
     fields.is_some_and(|fields| fields.remove(&token).is_some())
 }
 
-/// The pointers of everything that is no object, lists as a whole.
+/// The pointers of all values that are not objects with fields. A list counts as one value.
 pub fn leaves(manifest: &Value) -> Vec<String> {
     let mut found = Vec::new();
     collect(manifest, String::new(), &mut found);
@@ -67,7 +67,7 @@ fn collect(value: &Value, at: String, found: &mut Vec<String>) {
     }
 }
 
-/// Merges fields into a manifest, as an apply does.
+/// Merges fields into a manifest, as a server-side apply does.
 pub fn merge(manifest: &mut Value, fields: &Value) {
     match (manifest, fields) {
         (Value::Object(manifest), Value::Object(fields)) => {
@@ -87,7 +87,7 @@ pub fn condition<'a>(manifest: &'a Value, type_: &str) -> Option<(&'a str, &'a s
     Some((field("status"), field("reason"), field("message")))
 }
 
-/// Whether its provider says that all is well.
+/// Whether the provider reports no problem with the resource.
 pub fn is_well(manifest: &Value) -> bool {
     let is = |type_, status| condition(manifest, type_).is_some_and(|c| c.0 == status);
     is("Ready", "True")

@@ -1,11 +1,12 @@
-//! A workspace's world in memory: Kubernetes, Crossplane, the providers and EC2.
+//! A simulation in memory of everything around a workspace: Kubernetes, Crossplane, the providers
+//! and EC2.
 //!
-//! [`composite`] does what Crossplane's controller does with an answer of the
-//! function, whoever runs it ([`engine`]): this process, for thousands of
-//! schedules, or Crossplane's own engine, for some. [`upbound`] and [`spot`] are
-//! the providers, [`usages`] is Crossplane's controller of Usages, [`luck`]
-//! throws the dice. What must hold is in [`invariants`], at every moment, in [`rest`],
-//! when everything works again, and in [`departure`], when the claim is deleted.
+//! [`composite`] does what Crossplane's controller does with an answer of the function. An
+//! [`engine`] runs the function: either this process, for many schedules, or Crossplane's own
+//! engine, for a few. [`upbound`] and [`spot`] simulate the providers, and [`usages`] simulates
+//! Crossplane's controller of Usages. [`luck`] makes random events. The rules are in three modules:
+//! [`invariants`] for every moment, [`rest`] for the time when everything works again, and
+//! [`departure`] for the deletion of the claim.
 
 pub mod api_server;
 pub mod cloud;

@@ -1,5 +1,5 @@
-//! When everything works again, a workspace has to come to rest: Ready, as it was
-//! asked for, with nothing left over and nothing going on.
+//! When everything works again, a workspace must come to rest. It must be Ready and match the
+//! claim. Nothing may be left over, and nothing may still change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,42 +16,43 @@ use super::world::World;
 
 /// How long one round takes, in seconds.
 const ROUND: u64 = 10;
-/// When upbound's provider looks again without being called.
+/// After this many seconds, upbound's provider observes its objects again without a change. The
+/// simulation does the same for every controller.
 const POLL: u64 = 600;
-/// More rounds than this are an endless loop.
+/// More rounds than this mean an endless loop.
 const ROUNDS: usize = 1000;
-/// More reconciles of the XR than this are an endless loop.
+/// More reconciles of the XR than this mean an endless loop.
 pub const RECONCILES: usize = 60;
 
-/// How a workspace came to rest.
+/// The time that a workspace took to come to rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
-    /// Reconciles of the XR until nothing changed any more.
+    /// The number of reconciles of the XR until nothing changed any more.
     pub reconciles: usize,
-    /// Seconds until then.
+    /// The seconds until then.
     pub seconds: u64,
 }
 
-/// Who is called when.
+/// Decides when each controller reconciles.
 #[derive(Default)]
 struct Calls {
-    /// The versions at each object's last look.
+    /// The version of each object when its controller last reconciled it.
     looked: BTreeMap<Id, u64>,
-    /// Who wants to look again.
+    /// The objects that their controllers want to reconcile again.
     again: BTreeSet<Id>,
-    /// When everybody looks again.
+    /// The time at which every controller reconciles all its objects again.
     poll_at: u64,
-    /// What the XR's last reconcile saw.
+    /// The state that the XR's last reconcile saw.
     #[allow(
         clippy::type_complexity,
         reason = "compared as a whole, never taken apart"
     )]
     seen: Option<(Value, BTreeMap<String, Value>, Vec<Value>, Value)>,
-    /// When the XR is reconciled again at the latest.
+    /// The time at which the XR is reconciled again at the latest.
     due_at: u64,
 }
 
-/// Lets everybody work, called as in a cluster, until nothing happens any more.
+/// Lets every controller reconcile, called as in a cluster, until nothing changes any more.
 pub fn settle(world: &mut World, engine: &mut impl Engine) -> Result<Rest, String> {
     let mut calls = Calls::default();
     let mut rest = Rest::default();
@@ -133,8 +134,8 @@ impl Calls {
         self.seen.as_ref() != Some(&Self::saw(world))
     }
 
-    /// Crossplane reconciles an XR when something changed that it composes or
-    /// requires, and when the function's time to live is over.
+    /// Crossplane reconciles an XR when a composed or required resource has changed, and when the
+    /// time to live of the function's response is over.
     fn reconcile(
         &mut self,
         world: &mut World,
@@ -146,7 +147,8 @@ impl Calls {
         }
         let seen = Self::saw(world);
         let reconciled = reconcile(world, engine)?;
-        // What the reconcile itself applied calls again, as far as it changed.
+        // `seen` is the state before the reconcile. So a change that the reconcile itself makes
+        // calls Crossplane again.
         self.seen = Some(seen);
         match reconciled {
             Reconciled::Applied(rendered) | Reconciled::Fatal(rendered) => {
@@ -161,10 +163,11 @@ impl Calls {
     }
 }
 
-/// What is not as the claim asks for it.
+/// Checks that everything matches the claim.
 pub fn check(world: &World) -> Result<(), String> {
     let message = text(&world.xr.status, "/message").unwrap_or_default();
-    // A volume that a person deleted is never made a second time where it is kept.
+    // Where the policy keeps homes, the function does not make a volume again that a person
+    // deleted.
     let recorded_home = text(&world.xr.status, "/home/volumeId");
     let is_deleted = recorded_home.is_some_and(|id| !world.cloud.volumes.contains_key(id));
     if is_deleted && world.has_lost_track && message.contains("is gone from EC2") {
@@ -204,7 +207,7 @@ pub fn check(world: &World) -> Result<(), String> {
     home(world)
 }
 
-/// Whoever reads the Secret of a namespaced workspace reaches its machine.
+/// The Secret of a namespaced workspace has the same SSH command as the status.
 fn connection(world: &World) -> Result<(), String> {
     let Some(secret) = world.api.of_kind("Secret").next() else {
         return Ok(());
@@ -222,7 +225,7 @@ fn on_demand(world: &World) -> bool {
     market(world) == "OnDemand"
 }
 
-/// Whether the machine is in a group of its own.
+/// Whether the machine is in a security group that the function composes.
 fn has_group(world: &World) -> bool {
     let catalogue = world.catalogue.as_ref();
     let network = catalogue.and_then(|c| c.pointer("/data/networks/us-east-1"));
@@ -237,10 +240,11 @@ fn market(world: &World) -> &str {
         .unwrap_or("SpotWithFallback")
 }
 
-/// How many there are of each kind, and of what.
+/// Counts the objects by kind, the instances also by type, and the rules also by network.
 fn kinds(world: &World) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
-    // What was on demand once keeps its group and rules, which cost nothing.
+    // A workspace that was once on demand keeps its security group and rules, which cost nothing.
+    // They do not count.
     let counts = |id: &&Id| has_group(world) || !id.kind.starts_with("SecurityGroup");
     for (id, object) in world.api.all().filter(|(id, _)| counts(id)) {
         let manifest = &object.manifest;
@@ -260,7 +264,7 @@ fn kinds(world: &World) -> BTreeMap<String, usize> {
     kinds
 }
 
-/// The same, as it should be.
+/// The counts that the claim, the catalogue and the policy ask for.
 fn expected(world: &World) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     let mut expect = |what: String, number: usize| {
@@ -306,7 +310,7 @@ fn cidrs(world: &World) -> Vec<String> {
     }
 }
 
-/// The one volume is attached to the one machine.
+/// Checks that the only volume is attached to the only machine.
 fn home(world: &World) -> Result<(), String> {
     let Some(home) = world.api.of_kind("EBSVolume").next() else {
         return Ok(());
@@ -329,8 +333,8 @@ fn home(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// Instance and volume ask for the same tags of the volume: they would take them
-/// away from each other at every look.
+/// Checks that the Instance and the EBSVolume ask for the same tags of the volume. Otherwise each
+/// of them would remove the other's tags at every reconcile.
 fn tags(world: &World, home: &Value, machine: &str) -> Result<(), String> {
     let mut instances = world.api.of_kind("Instance");
     let instance = instances.find(|i| text(i, EXTERNAL_NAME) == Some(machine));

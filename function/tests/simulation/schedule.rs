@@ -1,4 +1,4 @@
-//! A schedule: the dice, then peace.
+//! A schedule: first random events, then a time without events.
 
 use super::engine::Engine;
 use super::rest::{self, Rest};
@@ -6,8 +6,8 @@ use super::world::World;
 use super::{departure, luck, world};
 use crate::dice::Dice;
 
-/// Runs a seed's schedule of so many steps. Answers how it came to rest, or what
-/// went wrong, with the log when it is wanted.
+/// Runs a seed's schedule with this many steps. Returns how the workspace came to rest, or the
+/// failure. With `is_logged`, a failure comes with the log.
 pub fn run(
     seed: u64,
     steps: usize,

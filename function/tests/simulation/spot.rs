@@ -1,4 +1,5 @@
-//! This project's own provider: one machine per pool, replaced when it is lost.
+//! A simulation of this project's own provider. It keeps one machine per pool, and replaces a lost
+//! machine.
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,7 @@ use super::api_server::Id;
 use super::manifest::{self, text, written};
 use super::world::World;
 
-/// Looks at a pool. Answers whether the provider wants to look again soon.
+/// Reconciles a pool. Returns whether the provider wants to reconcile it again soon.
 pub fn look(world: &mut World, id: &Id) -> bool {
     let Some(pool) = world.api.get(id).cloned() else {
         return false;

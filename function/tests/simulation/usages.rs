@@ -1,4 +1,4 @@
-//! Crossplane's controller of Usages (core 2.4).
+//! A simulation of Crossplane's controller of Usages (core 2.4).
 
 use serde_json::Value;
 
@@ -6,7 +6,8 @@ use super::api_server::Id;
 use super::manifest::{self, text, written};
 use super::world::World;
 
-/// Looks at a Usage. Answers whether it waits for its consumer to go.
+/// Reconciles a Usage. Returns whether the Usage waits for the deletion of the object that uses the
+/// other.
 pub fn look(world: &mut World, id: &Id) -> bool {
     let Some(manifest) = world.api.get(id).cloned() else {
         return false;
@@ -43,14 +44,15 @@ pub fn look(world: &mut World, id: &Id) -> bool {
         world.api.mark_used(&of, false);
     }
     if was_refused {
-        // A group that somebody tried to delete goes when its next instance does.
+        // A person tried to delete this security group, and a Usage refused it. The group is
+        // deleted with the next instance that uses it, because the person asked for it.
         if of.kind == "SecurityGroup"
             && let Some(group) = world.api.get(&of)
         {
             let uid = text(group, "/metadata/uid").unwrap_or_default();
             world.by_hand.insert(uid.to_owned());
         }
-        // replayDeletion: whoever was refused need not come back.
+        // With replayDeletion, Crossplane itself repeats the refused deletion.
         drop(world.api.delete(&of));
     }
     false

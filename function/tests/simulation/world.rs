@@ -1,4 +1,4 @@
-//! Everything around one workspace.
+//! The state of the simulation of one workspace.
 
 use std::collections::BTreeSet;
 
@@ -13,41 +13,42 @@ use crate::dice::Dice;
 /// The namespace that everything is in.
 pub const NAMESPACE: &str = "team-vision";
 
-/// A workspace's world.
+/// The simulation of one workspace.
 pub struct World {
-    /// Kubernetes.
+    /// The Kubernetes API server.
     pub api: Api,
     /// EC2.
     pub cloud: Cloud,
     /// The workspace's XR.
     pub xr: Composite,
-    /// The Composition's input; null where there is none.
+    /// The Composition's input, or null where there is none.
     pub policy: Value,
     /// The `EnvironmentConfig`, where there is one.
     pub catalogue: Option<Value>,
     /// The claim's Namespace, as the API server shows it.
     pub namespace: Option<Value>,
-    /// Chance.
+    /// The source of random numbers.
     pub dice: Dice,
-    /// What must never happen, and did.
+    /// The broken rules.
     pub violations: Vec<String>,
-    /// UIDs of what a person deleted.
+    /// The UIDs of the objects whose deletion a person asked for.
     pub by_hand: BTreeSet<String>,
-    /// Whether nobody could know of the first volume any more.
+    /// Whether the function may have lost track of the first home volume, so that it may make a
+    /// second one.
     pub has_lost_track: bool,
     /// Whether the XR's status was lost once.
     pub has_lost_status: bool,
-    /// What happened, where somebody will read it.
+    /// The log of events, if a test wants it.
     pub log: Option<Vec<String>>,
 }
 
 impl World {
-    /// A world without a workspace's resources.
+    /// A simulation without composed resources.
     pub fn new(seed: u64, parameters: Value, is_logged: bool) -> Self {
         Self {
             api: Api::default(),
             cloud: Cloud::default(),
-            // Every other workspace has no claim.
+            // Every second workspace is namespaced and has no claim.
             xr: Composite::new(parameters, seed.is_multiple_of(2)),
             policy: policy(),
             catalogue: Some(catalogue()),
@@ -61,22 +62,22 @@ impl World {
         }
     }
 
-    /// Writes down what happened.
+    /// Writes an event to the log.
     pub fn note(&mut self, what: impl FnOnce() -> String) {
         if let Some(log) = &mut self.log {
             log.push(what());
         }
     }
 
-    /// Something happened that never may.
+    /// Records a broken rule.
     pub fn violate(&mut self, what: impl Into<String>) {
         let what = what.into();
         self.note(|| format!("VIOLATION: {what}"));
         self.violations.push(what);
     }
 
-    /// An object's controller looks at it. Answers whether it wants to look again
-    /// without being called.
+    /// Lets an object's controller reconcile it. Returns whether the controller wants to reconcile
+    /// it again without a change.
     pub fn look(&mut self, id: &Id) -> bool {
         match id.kind.as_str() {
             "SpotPool" => spot::look(self, id),
@@ -91,7 +92,7 @@ impl World {
         self.api.all().map(|(id, _)| id.clone()).collect()
     }
 
-    /// One line about everything that exists.
+    /// A description with one line for each object, machine, volume and condition.
     pub fn summary(&self) -> String {
         let objects = self.api.all().map(|(_, object)| {
             let manifest = &object.manifest;
@@ -154,7 +155,7 @@ pub fn catalogue() -> Value {
     })
 }
 
-/// The claim's Namespace, which belongs to somebody.
+/// The claim's Namespace, with a label that names its owner.
 pub fn namespace(owner: &str) -> Value {
     json!({
         "apiVersion": "v1",

@@ -1,7 +1,7 @@
-//! Argo CD in the cluster, with a git server that tells it of each push.
+//! Argo CD in the cluster, with a git server that notifies it of each push.
 //!
-//! Its own manifests of the pinned version, and what `argocd/` of this repository adds
-//! to them, as kustomize puts the two together for anybody.
+//! kustomize combines Argo CD's own manifests of the pinned version with `argocd/` of this
+//! repository, as users do.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -25,7 +25,7 @@ pub const NAMESPACE: &str = "argocd";
 pub const GIT_NAMESPACE: &str = "git";
 
 const BINARY: &str = "argocd";
-/// What Argo CD's own image has of its distribution, with Redis and a web server for git.
+/// The Debian packages of Argo CD's own image, and in addition Redis and a web server for git.
 const DEBIAN: debian::Layer<'_> = debian::Layer {
     name: BINARY,
     packages: &[
@@ -36,10 +36,10 @@ const DEBIAN: debian::Layer<'_> = debian::Layer {
         "redis-server",
         "tini",
     ],
-    // As in Argo CD's own Dockerfile; git insists on a name for each user.
+    // As in Argo CD's own Dockerfile. git needs a user name for each user id.
     finally: "useradd --system --non-unique --uid 999 --create-home argocd",
 };
-/// The names by which the one program is called.
+/// The names under which the manifests call the single program.
 const PROGRAMS: &[&str] = &[
     "argocd-application-controller",
     "argocd-applicationset-controller",
@@ -47,7 +47,7 @@ const PROGRAMS: &[&str] = &[
     "argocd-repo-server",
     "argocd-server",
 ];
-/// What waits until it is there.
+/// The workloads whose rollouts the installation waits for, with their namespaces.
 const WORKLOADS: &[(&str, &str)] = &[
     (NAMESPACE, "deployment/argocd-redis"),
     (NAMESPACE, "deployment/argocd-repo-server"),
@@ -57,19 +57,20 @@ const WORKLOADS: &[(&str, &str)] = &[
     (GIT_NAMESPACE, "deployment/git"),
 ];
 
-/// What the git server tells of pushes, as `argocd/git/post-receive` has it.
+/// The webhooks that the git server calls after a push. `argocd/git/post-receive` has the same
+/// list.
 const WEBHOOKS: &[&str] = &[
     "http://argocd-server.argocd.svc/api/webhook",
     "http://argocd-applicationset-controller.argocd.svc:7000/api/webhook",
 ];
-/// For programs of 150 MB on a busy machine.
+/// How long to wait for a webhook. The program has 150 MB, and the machine may be busy.
 const PATIENCE: Duration = Duration::from_mins(2);
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What can go wrong while it is installed.
+/// What can go wrong during the installation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The program cannot be built, or its source not be found.
+    /// The program cannot be built, or its source cannot be found.
     #[error(transparent)]
     Binaries(#[from] binaries::Error),
     /// A file cannot be read or written.
@@ -78,7 +79,7 @@ pub enum Error {
     /// The cluster lacks a program.
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
-    /// The image's packages cannot be had.
+    /// The Debian layer of the image cannot be built.
     #[error(transparent)]
     Debian(#[from] debian::Error),
     /// A program failed.
@@ -89,8 +90,7 @@ pub enum Error {
     Webhook(#[from] wait::Error),
 }
 
-/// Builds Argo CD unless it is built, installs it or brings what is installed in line,
-/// and waits until all of it runs.
+/// Builds Argo CD if necessary, installs or updates it, and waits until all of it runs.
 pub fn install(cache: &Cache, cluster: &Cluster, progress: &Progress) -> Result<(), Error> {
     let version = binaries::version(BINARY)?;
     let built = binaries::ensure(cache, &[BINARY], progress)?;
@@ -109,7 +109,8 @@ pub fn install(cache: &Cache, cluster: &Cluster, progress: &Progress) -> Result<
         rollout(cluster, &["status", workload, "--timeout=5m"], namespace)?;
         step.end("ready");
     }
-    // Begun before the server made its key, it has no webhook for ever (Argo CD 3.2).
+    // The ApplicationSet controller never gets its webhook if it starts before argocd-server has
+    // created its key (Argo CD 3.2). So it is restarted here.
     let first = ["restart", "deployment/argocd-applicationset-controller"];
     rollout(cluster, &first, NAMESPACE)?;
     for url in WEBHOOKS {
@@ -127,7 +128,8 @@ fn rollout(cluster: &Cluster, arguments: &[&str], namespace: &str) -> Result<(),
     Ok(())
 }
 
-/// The controller of `ApplicationSet`s has no readiness probe. Any answer will do.
+/// Waits until `url` answers; any HTTP answer is enough. The rollout does not show that the
+/// controller of `ApplicationSet`s answers, because it has no readiness probe.
 fn await_answer(cluster: &Cluster, url: &str) -> Result<(), Error> {
     let mut curl = cluster.kubectl()?;
     curl.args(["exec", "deployment/git", "--namespace", GIT_NAMESPACE, "--"])
@@ -140,7 +142,7 @@ fn await_answer(cluster: &Cluster, url: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// An image, as kustomize takes its parts.
+/// The name of an image, in the two parts that kustomize expects.
 struct Image {
     repository: String,
     tag: String,
@@ -166,7 +168,7 @@ fn push_image(
     for name in PROGRAMS {
         link(Path::new(BINARY), &programs.join(name))?;
     }
-    // Mounted over by its manifests, which expect the folders.
+    // Argo CD's manifests mount volumes below this folder, and expect it in the image.
     cache::create_folder(&root.join("app/config"))?;
     images::pack(&root, &layer)?;
     images::push(
@@ -183,7 +185,7 @@ fn push_image(
     Ok(image)
 }
 
-/// Another one for other contents: what a node has under a name it does not pull again.
+/// A tag that changes with the contents: a node does not pull a tag again that it already has.
 fn tag(version: &str, binary: &Path, debian: &Path) -> String {
     let key = cache::key([
         ("binary", binary.as_os_str().as_encoded_bytes()),
@@ -199,7 +201,7 @@ fn link(to: &Path, at: &Path) -> Result<(), Error> {
     Ok(symlink(to, at).map_err(cache::Error::io("link", at))?)
 }
 
-/// A kustomization, and the files and folders that it refers to by name.
+/// A kustomization, and the files and folders that it names.
 struct Overlay {
     name: &'static str,
     kustomization: Value,
@@ -236,7 +238,7 @@ fn argocd(manifests: &Path, image: &Image) -> Result<Overlay, Error> {
                         {"name": "redis", "command": ["redis-server"]},
                     ]}}},
                 })),
-                // Its keyring would need gpg's agent, and no commit is signed here.
+                // The keyring would need gpg's agent, and commits are not signed here.
                 patch(&json!({
                     "apiVersion": "apps/v1", "kind": "Deployment",
                     "metadata": {"name": "argocd-repo-server"},
@@ -245,7 +247,7 @@ fn argocd(manifests: &Path, image: &Image) -> Result<Overlay, Error> {
                         "env": [{"name": "ARGOCD_GPG_ENABLED", "value": "false"}],
                     }]}}},
                 })),
-                // Tests ask it from outside, by the pod's own address.
+                // Tests call the server from outside the cluster, at the pod's own address.
                 patch(&json!({
                     "apiVersion": "v1", "kind": "ConfigMap",
                     "metadata": {"name": "argocd-cmd-params-cm"},
@@ -302,7 +304,8 @@ fn apply(cluster: &Cluster, overlay: &Overlay) -> Result<(), Error> {
     let mut kustomize = cluster.kubectl()?;
     let manifests = command::output(kustomize.arg("kustomize").arg(&folder))?;
     let mut apply = cluster.kubectl()?;
-    // The schema of ApplicationSets is too long for an annotation.
+    // Without `--server-side`, kubectl stores each object in an annotation, and the schema of
+    // ApplicationSets is too long for one.
     apply.args(["apply", "--server-side", "--force-conflicts", "-f", "-"]);
     command::output_with_input(&mut apply, &manifests)?;
     cache::remove_folder(&folder)?;

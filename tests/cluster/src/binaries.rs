@@ -1,8 +1,8 @@
-//! Builds the pinned binaries, once, or fetches their official releases.
+//! Builds each pinned binary once, or fetches its official release.
 //!
-//! Each lands in `<cache>/binaries/<name>-<key>/<name>`; the key stands for its
-//! pins (see [`pins`](crate::pins)), so it is built again only when they change. Programs
-//! of one release share a folder (see [`releases`](crate::releases)).
+//! A built binary is in `<cache>/binaries/<name>-<key>/<name>`. The key is a hash of the pins (see
+//! [`pins`](crate::pins)): another build needs other pins. Programs of one fetched release share a
+//! folder (see [`releases`](crate::releases)).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,32 +31,32 @@ pub enum Error {
     /// A release cannot be fetched.
     #[error(transparent)]
     Release(#[from] releases::Error),
-    /// Go did not say where a module's source is.
+    /// The answer of Go does not name the folder of a module's source.
     #[error("find the source of {module}: {source}")]
     Source {
-        /// Which module.
+        /// The module.
         module: &'static str,
-        /// What is wrong with the answer.
+        /// The parser's error.
         source: serde_json::Error,
     },
-    /// Go failed.
+    /// The `go` command failed.
     #[error("build {name}: {source}")]
     Build {
-        /// Which binary.
+        /// The binary.
         name: String,
-        /// What Go said.
+        /// The error of Go.
         source: command::Error,
     },
 }
 
-/// Built binaries by name.
+/// The paths of binaries, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Binaries {
     paths: BTreeMap<String, PathBuf>,
 }
 
 impl Binaries {
-    /// Where the binary is.
+    /// The path of one binary.
     pub fn path(&self, name: &str) -> Result<&Path, Error> {
         self.paths
             .get(name)
@@ -64,7 +64,7 @@ impl Binaries {
             .ok_or_else(|| Error::Unknown(name.to_owned()))
     }
 
-    /// Names with paths, in the order of names.
+    /// All names with their paths, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Path)> {
         self.paths
             .iter()
@@ -72,8 +72,8 @@ impl Binaries {
     }
 }
 
-/// Builds or fetches what is not there yet and returns where everything is. A second
-/// call at the same time waits for the first.
+/// Builds or fetches the binaries that are missing, and returns the paths of all. A second call at
+/// the same time waits for the first one.
 pub fn ensure(cache: &Cache, names: &[&str], progress: &Progress) -> Result<Binaries, Error> {
     let origin = Origin::from_environment()?;
     let mut binaries = Binaries::default();
@@ -107,7 +107,7 @@ pub fn ensure(cache: &Cache, names: &[&str], progress: &Progress) -> Result<Bina
     Ok(binaries)
 }
 
-/// Which of the names are neither built nor fetched yet.
+/// The names of the binaries that are neither built nor fetched yet.
 pub fn missing(cache: &Cache, names: &[&str]) -> Result<Vec<String>, Error> {
     let origin = Origin::from_environment()?;
     let go = go_version()?;
@@ -127,7 +127,7 @@ pub fn missing(cache: &Cache, names: &[&str]) -> Result<Vec<String>, Error> {
     Ok(missing)
 }
 
-/// Fetches a release unless it is there.
+/// Fetches a release unless the cache has it.
 fn ensure_release(
     cache: &Cache,
     origin: &Origin,
@@ -152,10 +152,10 @@ fn ensure_release(
     Ok(())
 }
 
-/// A program that the caller asks for.
+/// A program that the caller asked for.
 struct Wanted {
     binary: &'static Binary,
-    /// Where it is, or will be.
+    /// Its place in the cache, whether or not it is there yet.
     entry: PathBuf,
 }
 
@@ -163,7 +163,7 @@ fn find(name: &str) -> Result<(&'static Module, &'static Binary), Error> {
     modules::find(name).ok_or_else(|| Error::Unknown(name.to_owned()))
 }
 
-/// The programs of each module, in the table's order.
+/// Groups programs by module, in the order of the table of modules.
 fn by_module(names: &[&str]) -> Result<Vec<(&'static Module, Vec<&'static Binary>)>, Error> {
     for name in names {
         find(name)?;
@@ -188,7 +188,7 @@ fn ensure_module(
         return Ok(());
     }
     let step = progress.begin(&title(wanted));
-    // One lock for all: two Go builds at once take longer than one after the other.
+    // One lock for all builds: two parallel Go builds take longer than one after the other.
     let _lock = cache.lock("binaries", |lock| {
         step.note(&format!("waiting for another build ({})", lock.display()));
     })?;
@@ -222,7 +222,7 @@ fn title(wanted: &[Wanted]) -> String {
     }
 }
 
-/// One call of Go: it compiles what the programs share once, and links several at a time.
+/// One call of Go. It compiles shared packages once, and links several programs at a time.
 struct Build<'a> {
     module: &'a Module,
     pins: &'a Pins,
@@ -230,7 +230,7 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// Of its log and of its last duration.
+    /// The name of the build's log and of the record of its duration.
     fn name(&self) -> String {
         match self.missing {
             [one] => format!("build-{}", one.binary.name),
@@ -251,11 +251,11 @@ impl Build<'_> {
         for flags in modules::GCFLAGS {
             go.arg(format!("-gcflags={flags}"));
         }
-        // A name of a package on each line: how far it is.
+        // With `-v`, Go prints a line per compiled package; `packages_compiled` counts these lines.
         go.args(["-v", "-trimpath", "-mod=readonly", "-ldflags"])
             .arg(self.pins.ldflags(self.module))
             .arg("-o")
-            // With a slash: a folder, also for a single program.
+            // The slash at the end makes Go write into a folder, even if there is only one program.
             .arg(scratch.join(""))
             .args(packages);
         command::logged(&mut go, &log).map_err(failed(&name))?;
@@ -269,7 +269,7 @@ impl Build<'_> {
         Ok(cache::remove_folder(&scratch)?)
     }
 
-    /// Of how many packages the programs consist.
+    /// The number of packages that the programs consist of.
     fn count(&self) -> Result<usize, Error> {
         let mut go = self.go("list");
         go.args(["-deps", "-mod=readonly"])
@@ -281,12 +281,14 @@ impl Build<'_> {
     fn go(&self, verb: &str) -> Command {
         let mut go = Command::new("go");
         go.current_dir(&self.pins.folder)
-            // Static, so that the binary also runs in an image of its own, and no C
-            // compiler is needed. The key holds the toolchain's version: no switching.
+            // A static binary also runs in an image without other files, and needs no C compiler.
+            // `GOTOOLCHAIN=local`: the key holds the version of the installed toolchain, so Go must
+            // not switch to another one.
             .env("CGO_ENABLED", "0")
             .env("GOTOOLCHAIN", "local")
             .env("GOWORK", "off")
-            // The compiler collects less garbage: a tenth faster, for a gigabyte.
+            // With less garbage collection the compiler is a tenth faster and takes a gigabyte more
+            // memory.
             .env("GOGC", "400")
             .arg(verb);
         if !self.module.tags.is_empty() {
@@ -296,7 +298,7 @@ impl Build<'_> {
     }
 }
 
-/// How far Go is, by its log. Packages in Go's own cache are not in it.
+/// The progress of a build, from its log, which omits packages from Go's own cache.
 fn packages_compiled(all: usize, log: PathBuf) -> impl Fn() -> Option<String> + Send {
     move || {
         let text = std::fs::read_to_string(&log).ok()?;
@@ -305,7 +307,7 @@ fn packages_compiled(all: usize, log: PathBuf) -> impl Fn() -> Option<String> + 
     }
 }
 
-/// The file that Go links a package into: the last element of its path that is no version.
+/// The file that Go links a package into: the last element of the path that is not a version.
 fn file_name<'a>(package: &'a str, folder: &'a str) -> &'a str {
     let is_version = |name: &str| {
         name.strip_prefix('v')
@@ -318,7 +320,7 @@ fn file_name<'a>(package: &'a str, folder: &'a str) -> &'a str {
     }
 }
 
-/// What `go mod download -json` answers, as far as it is needed.
+/// The needed part of the answer of `go mod download -json`.
 #[derive(Deserialize)]
 struct Download {
     #[serde(rename = "Dir")]
@@ -331,7 +333,7 @@ pub fn version(name: &str) -> Result<String, Error> {
     Ok(Pins::read(module)?.version_of(binary).to_owned())
 }
 
-/// The folder of the source that a binary is built from, downloaded if need be.
+/// The folder of a binary's source. Go downloads the source if it is not there.
 pub fn source(name: &str) -> Result<PathBuf, Error> {
     let (module, binary) = find(name)?;
     let pins = Pins::read(module)?;

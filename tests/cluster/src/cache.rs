@@ -1,8 +1,7 @@
-//! The user's cache folder: where built things live once and for all clusters.
+//! The user's cache folder. It holds what is built once for all clusters.
 //!
-//! Everything in it can be deleted at the price of building it again. An entry's
-//! name carries a hash of what it was made from, and an entry appears by a
-//! rename, so a folder that exists is complete.
+//! Everything in it may be deleted; it is then built again. The name of an entry contains a hash of
+//! its inputs. An entry appears by a rename, so an entry that exists is complete.
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
@@ -13,7 +12,7 @@ use sha2::{Digest, Sha256};
 /// What can go wrong around the cache folder.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No variable says where the cache folder is.
+    /// No environment variable names the cache folder.
     #[error(
         "no cache folder: set GPU_WORKSPACES_CACHE, XDG_CACHE_HOME or HOME to an absolute path"
     )]
@@ -21,11 +20,11 @@ pub enum Error {
     /// A file or folder cannot be read or written.
     #[error("{action} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// On which path.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: std::io::Error,
     },
 }
@@ -51,7 +50,7 @@ pub struct Cache {
     root: PathBuf,
 }
 
-/// Held while something in the cache is made; released on drop.
+/// A lock, held while an entry is made. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -65,7 +64,7 @@ impl Cache {
     }
 
     fn locate(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
-        // The XDG base directory specification: relative paths are to be ignored.
+        // The XDG base directory specification says that programs must ignore relative paths.
         let folder = |name: &str| {
             variable(name)
                 .map(PathBuf::from)
@@ -78,7 +77,7 @@ impl Cache {
             .ok_or(Error::Unknown)
     }
 
-    /// The cache in that folder.
+    /// A cache in the given folder.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self {
             root: folder.into(),
@@ -90,22 +89,22 @@ impl Cache {
         &self.root
     }
 
-    /// Where the clusters' state folders are.
+    /// The folder of the clusters' state folders.
     pub fn clusters(&self) -> PathBuf {
         self.root.join("clusters")
     }
 
-    /// Where the entry of `kind` made from what `key` stands for is, or will be.
+    /// The place of an entry of `kind`, whether or not it exists. `key` is the hash of its inputs.
     pub fn entry(&self, kind: &str, name: &str, key: &str) -> PathBuf {
         self.root.join(kind).join(format!("{name}-{key}"))
     }
 
-    /// The log of making something, kept until it is made again.
+    /// The log of a build. The next build of the same name overwrites it.
     pub fn log(&self, name: &str) -> PathBuf {
         self.root.join("logs").join(format!("{name}.log"))
     }
 
-    /// Takes the named lock; `waiting` is called once if somebody else holds it.
+    /// Takes the named lock. Calls `waiting` once if another process holds it.
     pub fn lock(&self, name: &str, waiting: impl FnOnce(&Path)) -> Result<Lock, Error> {
         let path = self.root.join("locks").join(name);
         create_folder(&self.root.join("locks"))?;
@@ -127,8 +126,8 @@ impl Cache {
     }
 }
 
-/// Makes `entry` by `make`, which fills a folder beside it; a rename publishes it.
-/// The caller holds the lock that keeps a second maker out.
+/// Makes `entry`: `make` fills a folder beside it, and a rename publishes that folder. The caller
+/// holds the lock that excludes a second maker.
 pub fn publish<E: From<Error>>(
     entry: &Path,
     make: impl FnOnce(&Path) -> Result<(), E>,
@@ -143,11 +142,11 @@ pub fn publish<E: From<Error>>(
     Ok(())
 }
 
-/// Sixteen hexadecimal digits that stand for the named contents.
+/// A hash of the named contents, in sixteen hexadecimal digits.
 pub fn key<'a>(contents: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> String {
     let mut hash = Sha256::new();
     for (name, bytes) in contents {
-        // Lengths keep ("ab", "c") apart from ("a", "bc").
+        // The lengths distinguish ("ab", "c") from ("a", "bc").
         hash.update((name.len() as u64).to_be_bytes());
         hash.update(name);
         hash.update((bytes.len() as u64).to_be_bytes());
@@ -179,7 +178,7 @@ pub(crate) fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error
     fs::write(path, contents).map_err(Error::io("write", path))
 }
 
-/// Writes by a rename: a reader sees the old contents or the new, never half.
+/// Writes by a rename: a reader sees the old contents or the new, never a part of them.
 pub(crate) fn write_whole(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".fresh");

@@ -18,9 +18,9 @@ pub enum Error {
     /// The generator refused.
     #[error("make the certificate of {name}: {source}")]
     Generate {
-        /// Whose.
+        /// The name of the certificate's owner.
         name: String,
-        /// Why.
+        /// The cause.
         source: rcgen::Error,
     },
     /// The files cannot be written.
@@ -28,25 +28,25 @@ pub enum Error {
     Write(#[from] cache::Error),
 }
 
-/// What the API server is to those that serve APIs beside it.
+/// The user as which the API server calls aggregated API servers.
 pub const AGGREGATOR: &str = "aggregator";
 
-/// Who a client is to the API server.
+/// A client of the API server, with its user and group.
 struct Client {
     file: &'static str,
     user: &'static str,
     group: Option<&'static str>,
 }
 
-/// The clients of the API server. The names are those that Kubernetes' bootstrap
-/// roles are bound to, so each part has its own rights and no more.
+/// The clients of the API server. Kubernetes' bootstrap roles are bound to these names, so each
+/// part has its own rights and no others.
 const CLIENTS: &[Client] = &[
     Client {
         file: "admin",
         user: "admin",
         group: Some("system:masters"),
     },
-    // What the API server shows to the kubelet.
+    // The API server's own certificate for its calls of the kubelet.
     Client {
         file: "kubelet-client",
         user: "kube-apiserver-kubelet-client",
@@ -88,14 +88,14 @@ pub struct Files {
     pub key: PathBuf,
 }
 
-/// Where the certificates are.
+/// The folder of the certificates.
 #[derive(Debug, Clone)]
 pub struct Certificates {
     folder: PathBuf,
 }
 
 impl Certificates {
-    /// Those in `folder`.
+    /// The certificates in `folder`.
     pub fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -105,7 +105,7 @@ impl Certificates {
         self.folder.join("ca.crt")
     }
 
-    /// Certificate and key of that name.
+    /// The certificate and the key with that name.
     pub fn files(&self, name: &str) -> Files {
         Files {
             certificate: self.folder.join(format!("{name}.crt")),
@@ -113,7 +113,7 @@ impl Certificates {
         }
     }
 
-    /// The key that signs service account tokens, and the one that verifies them.
+    /// The private key that signs service account tokens, and the public key that verifies them.
     pub fn service_account(&self) -> (PathBuf, PathBuf) {
         (
             self.folder.join("service-account.key"),
@@ -121,7 +121,7 @@ impl Certificates {
         )
     }
 
-    /// Makes all of them.
+    /// Creates all certificates and keys.
     pub fn create(&self, addresses: Addresses) -> Result<(), Error> {
         create_folder(&self.folder)?;
         let authority = authority()?;
@@ -164,7 +164,7 @@ impl Certificates {
     }
 
     fn create_service_account_keys(&self) -> Result<(), Error> {
-        // Tokens are signed with RS256, which every consumer of them knows.
+        // Tokens are signed with RS256, because every consumer of tokens supports it.
         let pair = KeyPair::generate_for(&PKCS_RSA_SHA256).map_err(fails("service accounts"))?;
         let (private, public) = self.service_account();
         write_secret(&private, &pair.serialize_pem())?;

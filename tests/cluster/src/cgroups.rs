@@ -1,12 +1,14 @@
-//! The cluster's cgroups: one folder in each hierarchy, which is all that the
-//! cluster sees, and which is removed with it.
+//! The cluster's cgroups: one folder in each hierarchy. The cluster sees nothing outside this
+//! folder, and `down` removes it.
 //!
-//! Under cgroup version 1 there is a hierarchy per controller, under version 2 one
-//! in all; both are found by the mounts. Version 2 differs in two ways. Only
-//! cgroups without processes of their own can hand controllers down, which is why
-//! the parts are in a leaf beside the containers. And the root must hand down the
-//! controllers that containers are limited by: they are switched on in the root's
-//! `cgroup.subtree_control`, and stay on, as others on the machine may rely on it.
+//! Cgroup version 1 has one hierarchy per controller, version 2 has a single one. The table of
+//! mounts shows both. Version 2 has two rules of its own:
+//!
+//! - Only a cgroup without processes of its own can enable controllers for its children. So the
+//!   parts are in a leaf cgroup beside the cgroups of the containers.
+//! - The root must enable the controllers that container limits use. `enter` enables them in the
+//!   root's `cgroup.subtree_control`. They stay enabled, because other programs on the machine may
+//!   rely on them.
 
 use std::fs;
 use std::io;
@@ -20,35 +22,35 @@ use nix::sched::{CloneFlags, unshare};
 use crate::cache;
 use crate::wait::{self, Deadline};
 
-/// The leaf that the parts are in.
+/// The leaf cgroup of the parts.
 const PARTS: &str = "parts";
-/// Version 2's controllers that container limits need.
+/// The controllers of version 2 that container limits need.
 const CONTROLLERS: &[&str] = &["cpuset", "cpu", "io", "memory", "pids"];
 
 /// What can go wrong with the cluster's cgroups.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A cgroup cannot be made or entered.
+    /// A cgroup cannot be created or entered.
     #[error(transparent)]
     Cache(#[from] cache::Error),
-    /// Processes remain in it.
+    /// A cgroup still contains processes.
     #[error(transparent)]
     Wait(#[from] wait::Error),
-    /// The kernel gives no cgroup namespace.
+    /// The kernel refuses a cgroup namespace.
     #[error("unshare the cgroup namespace: {0}")]
     Namespace(Errno),
-    /// A hierarchy cannot be replaced by the cluster's part of it.
+    /// The cluster's folder cannot be mounted over its hierarchy.
     #[error("mount {folder} over its hierarchy: {source}")]
     Mount {
-        /// The cluster's part.
+        /// The cluster's folder.
         folder: String,
-        /// Why not.
+        /// The kernel's error.
         source: Errno,
     },
 }
 
-/// Moves this process into the cgroup of that name, in each hierarchy, and makes
-/// it the root of all that this process and its descendants see.
+/// Moves this process into the cgroup of that name, in each hierarchy. This process and its
+/// descendants then see this cgroup as the root.
 pub fn enter(name: &str) -> Result<(), Error> {
     let mountinfo = Path::new("/proc/self/mountinfo");
     let hierarchies = hierarchies(&cache::read(mountinfo)?);
@@ -77,8 +79,9 @@ pub fn enter(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Version 2 only: the file does not exist otherwise. A controller that the kernel
-/// lacks is refused, and a container that asks for it will say so.
+/// Enables the controllers in version 2; version 1 has no such file. The kernel refuses a
+/// controller that it lacks, and a container that needs this controller then fails with a message
+/// of its own.
 fn hand_down_controllers(root: &Path) {
     let file = root.join("cgroup.subtree_control");
     if file.exists() {
@@ -90,7 +93,7 @@ fn hand_down_controllers(root: &Path) {
 
 fn make(folder: &Path) -> Result<(), cache::Error> {
     cache::create_folder(folder)?;
-    // Version 1 lets no process into a cpuset without processors and memory.
+    // Version 1: a process cannot enter a cpuset that has no processors and no memory nodes.
     for file in ["cpuset.cpus", "cpuset.mems"] {
         let own = folder.join(file);
         let unset = fs::read_to_string(&own).is_ok_and(|text| text.trim().is_empty());
@@ -102,21 +105,21 @@ fn make(folder: &Path) -> Result<(), cache::Error> {
     Ok(())
 }
 
-/// 0 stands for the process that writes it.
+/// Moves this process into a cgroup. The kernel takes 0 for the writing process.
 fn join(folder: &Path) -> Result<(), cache::Error> {
     cache::write(&folder.join("cgroup.procs"), "0")
 }
 
-/// Removes every cgroup of that name, below the root of each hierarchy.
+/// Removes the cgroup of that name, and all cgroups below it, from each hierarchy.
 ///
-/// Ending its processes empties them, and the kernel keeps the empty folders.
+/// The cgroups are empty once their processes have ended, but the kernel keeps empty folders.
 pub fn remove(name: &str) -> Result<(), Error> {
     let mountinfo = Path::new("/proc/self/mountinfo");
     let deadline = Deadline::after(Duration::from_secs(10));
     for hierarchy in hierarchies(&cache::read(mountinfo)?) {
         let folder = hierarchy.join(name);
         let what = format!("{} to be empty", folder.display());
-        // A process that was just killed occupies its cgroup a little longer.
+        // A process that was just killed stays in its cgroup for a moment.
         wait::until(&what, deadline, Duration::from_millis(50), || {
             remove_tree(&folder).map_err(|error| error.to_string())
         })?;
@@ -124,8 +127,8 @@ pub fn remove(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The mount points of all cgroup hierarchies, by `proc_pid_mountinfo(5)`: the mount
-/// point is field 5, and the type follows a hyphen.
+/// The mount points of all cgroup hierarchies. In `proc_pid_mountinfo(5)` the mount point is field
+/// 5, and the type follows the separating hyphen.
 fn hierarchies(mountinfo: &str) -> Vec<PathBuf> {
     mountinfo
         .lines()
@@ -138,7 +141,7 @@ fn hierarchies(mountinfo: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Removes folders only, innermost first: a cgroup's files go with it.
+/// Removes only folders, the innermost first: the kernel removes a cgroup's files with its folder.
 fn remove_tree(folder: &Path) -> io::Result<()> {
     let listing = match fs::read_dir(folder) {
         Ok(listing) => listing,

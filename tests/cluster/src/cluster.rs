@@ -1,4 +1,4 @@
-//! A cluster, as its users see it: where it is, and how it does.
+//! A cluster as its users see it: its addresses, its files and its condition.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::processes::Identity;
 use crate::state::{self, Record, StateFolder, Verdict, verdict};
 use crate::supervisor::PartStatus;
 
-/// What can go wrong while a cluster is looked at.
+/// What can go wrong when a cluster is looked up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The cache folder is unknown.
@@ -25,12 +25,12 @@ pub enum Error {
         /// The name that was asked for.
         name: String,
     },
-    /// It is there and not in order.
+    /// The cluster exists and is not up.
     #[error("cluster `{name}` is not up ({how}): see `cargo xtask cluster status --name {name}`")]
     NotUp {
         /// The name that was asked for.
         name: String,
-        /// How it does.
+        /// Its condition.
         how: String,
     },
     /// There is no such program.
@@ -38,7 +38,7 @@ pub enum Error {
     NoProgram {
         /// The name that was asked for.
         name: String,
-        /// Those that there are.
+        /// The programs that the cluster has.
         known: String,
     },
 }
@@ -51,7 +51,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster with that name, in whatever condition.
+    /// Finds the cluster with that name, in any condition.
     pub fn find(cache: &Cache, name: &str) -> Result<Self, Error> {
         let state = StateFolder::of(cache, name)?;
         match state.record()? {
@@ -62,7 +62,8 @@ impl Cluster {
         }
     }
 
-    /// The cluster with that name in the environment's cache folder, if it is up.
+    /// Finds the cluster with that name in the cache folder that the environment names. Fails if
+    /// the cluster is not up.
     pub fn open(name: &str) -> Result<Self, Error> {
         let cluster = Self::find(&Cache::from_environment()?, name)?;
         match cluster.verdict()? {
@@ -79,7 +80,7 @@ impl Cluster {
         &self.record.name
     }
 
-    /// What it is.
+    /// Its record.
     pub fn record(&self) -> &Record {
         &self.record
     }
@@ -99,7 +100,8 @@ impl Cluster {
         self.state.kubeconfig()
     }
 
-    /// The registry, as host and port: plain HTTP, for everybody on this machine.
+    /// The registry, as host and port. It speaks plain HTTP, and every user of this machine can use
+    /// it.
     pub fn registry(&self) -> String {
         self.addresses().registry()
     }
@@ -109,8 +111,8 @@ impl Cluster {
         self.addresses().emulator()
     }
 
-    /// A program of the cluster: `kubectl`, `crossplane`, `crossplane-core`, `helm`,
-    /// `crane` and what else it runs.
+    /// The path of a program of the cluster, such as `kubectl`, `crossplane`, `crossplane-core`,
+    /// `helm` or `crane`.
     pub fn program(&self, name: &str) -> Result<PathBuf, Error> {
         let path = self.state.bin().join(name);
         if path.exists() {
@@ -122,7 +124,7 @@ impl Cluster {
         })
     }
 
-    /// A call of `kubectl` as the administrator, without arguments yet.
+    /// A call of `kubectl` as the administrator. The caller adds the arguments.
     pub(crate) fn kubectl(&self) -> Result<Command, Error> {
         let mut kubectl = Command::new(self.program("kubectl")?);
         kubectl.env("KUBECONFIG", self.kubeconfig());
@@ -143,18 +145,18 @@ impl Cluster {
             .collect()
     }
 
-    /// Its parts.
+    /// The statuses of its parts.
     pub fn parts(&self) -> Result<Vec<PartStatus>, Error> {
         Ok(self.state.parts()?)
     }
 
-    /// How it does.
+    /// Its condition.
     pub fn verdict(&self) -> Result<Verdict, Error> {
         let alive = self.state.init()?.is_some_and(Identity::is_alive);
         Ok(verdict(Some(&self.record), alive, &self.state.parts()?))
     }
 
-    /// The cgroup below which its containers are.
+    /// The cgroup that contains all its processes.
     pub fn cgroup(&self) -> String {
         cgroup(self.addresses())
     }
@@ -164,7 +166,7 @@ impl Cluster {
         self.state.bin()
     }
 
-    /// Environment variables that make this cluster the one that tools talk to.
+    /// Environment variables that make kubectl, crossplane and the AWS tools talk to this cluster.
     pub fn variables(&self) -> [(&'static str, String); 8] {
         let core = self.programs().join("crossplane-core");
         [
@@ -179,7 +181,7 @@ impl Cluster {
         ]
     }
 
-    /// Shell commands that set these variables, and the path of the programs.
+    /// Shell commands that set these variables and put the cluster's programs on `PATH`.
     pub fn environment(&self) -> String {
         let bin = self.programs();
         let variables = self.variables();
@@ -193,7 +195,7 @@ impl Cluster {
     }
 }
 
-/// Quotes for a POSIX shell, where needed.
+/// Quotes a text for a POSIX shell if necessary.
 fn quoted(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:@+%".contains(&byte);
     if text.bytes().all(plain) {

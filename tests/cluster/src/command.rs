@@ -1,4 +1,4 @@
-//! Running other programs to their end, with errors that say which one and why.
+//! Runs other programs to their end. Errors name the program and the cause.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -13,37 +13,37 @@ pub enum Error {
     Start {
         /// The program with its arguments.
         program: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The program ended badly.
+    /// The program failed.
     #[error("{program} ended with {status}:\n{output}")]
     Failed {
         /// The program with its arguments.
         program: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// Its last lines.
+        /// The last lines of its output.
         output: String,
     },
-    /// The program ended badly, and said why to people.
+    /// The program failed, and its output was already shown.
     #[error("{program} ended with {status}")]
     Ended {
         /// The program with its arguments.
         program: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
     },
-    /// The program ended badly and its output is in a file.
+    /// The program failed, and its output is in a file.
     #[error("{program} ended with {status}; its log is {log}, which ends with:\n{output}")]
     FailedWithLog {
         /// The program with its arguments.
         program: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// Where its output is.
+        /// The file with its output.
         log: PathBuf,
-        /// The last lines of it.
+        /// The last lines of that file.
         output: String,
     },
 }
@@ -84,7 +84,7 @@ fn finish(command: &mut Command, input: Option<&str>) -> Result<String, Error> {
     })
 }
 
-/// Runs the command with its output on this process's own.
+/// Runs the command. Its output goes to this process's own output.
 pub(crate) fn seen(command: &mut Command) -> Result<(), Error> {
     let program = describe(command);
     let status = command.status().map_err(|source| Error::Start {
@@ -97,7 +97,7 @@ pub(crate) fn seen(command: &mut Command) -> Result<(), Error> {
     Err(Error::Ended { program, status })
 }
 
-/// Runs the command with its output in `log`.
+/// Runs the command. Its output goes to the file `log`.
 pub fn logged(command: &mut Command, log: &Path) -> Result<(), Error> {
     let program = describe(command);
     let start = |source| Error::Start {
@@ -122,7 +122,7 @@ pub fn logged(command: &mut Command, log: &Path) -> Result<(), Error> {
     })
 }
 
-/// The last lines of a file, or why there are none.
+/// The last lines of a file, or the reason why it cannot be read.
 pub(crate) fn tail(path: &Path, lines: usize) -> String {
     match std::fs::read(path) {
         Ok(bytes) => last_lines(&String::from_utf8_lossy(&bytes), lines),

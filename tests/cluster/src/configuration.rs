@@ -1,4 +1,4 @@
-//! The parts' configuration files.
+//! The configuration files of the parts.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ use crate::network::DNS_SERVICE;
 
 /// The containerd socket, in the cluster's own /run.
 pub const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
-/// What the default storage class calls the part `volumes`.
+/// The provisioner that the default storage class names: the part `volumes`.
 pub const PROVISIONER: &str = "gpu-workspaces.local/folders";
 /// The name of the only node.
 pub const NODE: &str = "node";
-/// Where Debian installs the CNI plugins.
+/// The folder into which Debian installs the CNI plugins.
 pub const CNI_PLUGINS: &str = "/usr/lib/cni";
 
-/// The clients that get a kubeconfig, named as their certificates are.
+/// The clients that get a kubeconfig. Their certificates have the same names.
 const KUBECONFIGS: &[&str] = &[
     "admin",
     "controller-manager",
@@ -26,8 +26,8 @@ const KUBECONFIGS: &[&str] = &[
     "proxy",
 ];
 
-/// What the kubelet wants of the kernel (`setupKernelTunables`), and would write
-/// there for the whole machine. It is shown these values instead.
+/// The kernel settings that the kubelet wants (`setupKernelTunables`). The kubelet would write them
+/// for the whole machine, so INIT mounts files with these values over the settings.
 const KERNEL_SETTINGS: &[(&str, &str)] = &[
     ("kernel/keys/root_maxbytes", "25000000"),
     ("kernel/keys/root_maxkeys", "1000000"),
@@ -37,7 +37,7 @@ const KERNEL_SETTINGS: &[(&str, &str)] = &[
     ("vm/panic_on_oom", "0"),
 ];
 
-/// Writes all of them.
+/// Writes all configuration files and kubeconfigs.
 pub fn write_all(layout: &Layout) -> Result<(), cache::Error> {
     let folder = layout.state.configuration();
     for (path, text) in files(layout) {
@@ -57,7 +57,7 @@ fn write_into(path: &Path, text: &str) -> Result<(), cache::Error> {
     write(path, text)
 }
 
-/// Files below the configuration folder.
+/// The files of the configuration folder, with their contents.
 fn files(layout: &Layout) -> Vec<(PathBuf, String)> {
     let registry = layout.addresses.registry();
     let mut files: Vec<(PathBuf, String)> = vec![
@@ -81,7 +81,7 @@ fn files(layout: &Layout) -> Vec<(PathBuf, String)> {
     files
 }
 
-/// The files that stand in for kernel settings: ours, and where they are shown.
+/// The files that replace kernel settings: each with the path that INIT mounts it on.
 pub fn kernel_settings(layout: &Layout) -> impl Iterator<Item = (PathBuf, PathBuf)> {
     let folder = layout.state.configuration();
     KERNEL_SETTINGS.iter().map(move |(name, _)| {
@@ -179,7 +179,7 @@ fn pod_network(layout: &Layout) -> Value {
 fn kubelet(layout: &Layout) -> Value {
     let certificates = layout.state.certificates();
     let serving = certificates.files("kubelet-serving");
-    // Disk and memory are the developer's: nothing is evicted for their sake.
+    // The developer decides about disk and memory, so the kubelet must evict no pod to free them.
     let never = json!({
         "imagefs.available": "0%", "memory.available": "0%",
         "nodefs.available": "0%", "nodefs.inodesFree": "0%",
@@ -202,8 +202,8 @@ fn kubelet(layout: &Layout) -> Value {
         "containerRuntimeEndpoint": format!("unix://{CONTAINERD_SOCKET}"),
         "podLogsDir": layout.state.logs().join("pods"),
         "volumePluginDir": layout.state.data("volume-plugins"),
-        // Under cgroup version 1 the kubelet refuses to start unless told; under
-        // version 2 the setting has no effect.
+        // Without this setting the kubelet refuses to start under cgroup version 1. Under version 2
+        // it has no effect.
         "failCgroupV1": false,
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": false,
@@ -213,8 +213,8 @@ fn kubelet(layout: &Layout) -> Value {
         "evictionHard": never,
         "imageGCHighThresholdPercent": 100,
         "serializeImagePulls": false,
-        // Within a minute by default, pods see a changed secret: whoever installs
-        // something that makes its own certificates waits for that.
+        // By default, pods see a changed Secret within a minute. Installations that create their
+        // own certificates would wait for that.
         "syncFrequency": "5s",
         "healthzBindAddress": "127.0.0.1",
         "healthzPort": 10248,
@@ -231,7 +231,8 @@ fn proxy(layout: &Layout) -> Value {
         "hostnameOverride": NODE,
         "healthzBindAddress": "127.0.0.1:10256",
         "metricsBindAddress": "127.0.0.1:10249",
-        // The limits belong to the whole machine; only its own namespace may set them.
+        // The limits apply to the whole machine, and only the host's own network namespace may set
+        // them. With 0, kube-proxy leaves them alone.
         "conntrack": {"maxPerCore": 0, "min": 0},
     })
 }
@@ -239,8 +240,8 @@ fn proxy(layout: &Layout) -> Value {
 fn corefile(layout: &Layout) -> String {
     let gateway = layout.addresses.gateway();
     let kubeconfig = layout.state.kubeconfig();
-    // There is no server upstream: names outside the cluster do not exist, which
-    // is said at once instead of after a client's timeout.
+    // There is no upstream server. CoreDNS answers at once that a name outside the cluster does not
+    // exist; otherwise each client would wait for its timeout.
     format!(
         "cluster.local in-addr.arpa ip6.arpa {{
     bind {gateway}
@@ -272,8 +273,8 @@ pub fn first_objects(layout: &Layout) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "items": [service, endpoints, storage_class()]})
 }
 
-/// What a claim without a class gets: folders of the cluster's state, made by the
-/// part `volumes`.
+/// The default storage class, for volume claims that name no class. Its volumes are folders in the
+/// cluster's state folder, which the part `volumes` creates.
 fn storage_class() -> Value {
     json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",

@@ -1,5 +1,5 @@
-//! A Kubernetes API server and its etcd, and nothing else: for programs that need
-//! objects, watches and status, and no pods. Needs no namespaces and no root.
+//! A Kubernetes API server and its etcd, and nothing else, for programs that need objects, watches
+//! and status but no pods. It needs neither namespaces nor root.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
@@ -19,11 +19,11 @@ use crate::probe;
 use crate::progress::Progress;
 use crate::wait::{self, Deadline};
 
-/// For what takes a moment on an idle machine, with room for a busy one.
+/// The time limit for what takes a moment on an idle machine, so that it also fits a busy one.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How often it is looked at.
+/// The interval between two probes.
 const LOOK: Duration = Duration::from_millis(100);
-/// How much of a log is shown.
+/// The number of lines of a log that are shown.
 const LINES: usize = 20;
 
 /// What can go wrong.
@@ -41,23 +41,24 @@ pub enum Error {
     /// A program does not start.
     #[error(transparent)]
     Command(#[from] command::Error),
-    /// The system has no port to spare.
+    /// No free port was found.
     #[error("find a free port: {0}")]
     Port(std::io::Error),
-    /// It did not become ready in time.
+    /// A program did not become ready in time.
     #[error("{source}\n  its log ends with:\n{log}")]
     Wait {
-        /// What was awaited.
+        /// The condition, and what was seen instead.
         source: wait::Error,
-        /// The end of the log.
+        /// The last lines of the program's log.
         log: String,
     },
 }
 
-/// A running API server. Dropping it ends it; nothing that it held is kept.
+/// A running API server. Dropping it ends the API server and etcd; the next start in its folder
+/// deletes the data.
 #[derive(Debug)]
 pub struct ControlPlane {
-    /// In the order in which they end.
+    /// The processes, in the order in which they are ended.
     _processes: [Process; 2],
     kubeconfig: PathBuf,
 }
@@ -67,22 +68,22 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended already.
+        // Both calls fail only if the process has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl ControlPlane {
-    /// Builds what is missing, starts both and waits until they are ready. Data and
-    /// logs are in `folder`, whose earlier contents go.
+    /// Builds missing programs, starts etcd and the API server, and waits until both are ready.
+    /// Their data and logs are in `folder`; its earlier contents are deleted.
     pub fn start(cache: &Cache, folder: &Path, progress: &Progress) -> Result<Self, Error> {
         let binaries = binaries::ensure(cache, &["etcd", "kube-apiserver"], progress)?;
         let step = progress.begin("etcd and kube-apiserver");
         cache::remove_folder(folder)?;
         cache::create_folder(folder)?;
         let certificates = Certificates::in_folder(folder.join("certificates"));
-        // The serving certificate names the loopback address beside these.
+        // The serving certificate also names the loopback address, and only that one is used here.
         certificates.create(Addresses::new(0))?;
         let ports = free_ports()?;
         let starting = Starting {
@@ -111,7 +112,7 @@ struct Starting<'a> {
     folder: &'a Path,
     certificates: &'a Certificates,
     binaries: &'a Binaries,
-    /// etcd's for clients, etcd's for peers, the API server's.
+    /// The ports of etcd for clients, of etcd for peers, and of the API server.
     ports: [u16; 3],
 }
 
@@ -144,10 +145,11 @@ impl Starting<'_> {
             ("bind-address", loopback.clone()),
             ("advertise-address", loopback),
             ("secure-port", port.to_string()),
-            // Nobody reaches a Service here, and Endpoints cannot be on loopback.
+            // No client uses a Service here, and Endpoints may not contain a loopback address.
             ("endpoint-reconciler-type", "none".to_owned()),
             ("authorization-mode", "RBAC".to_owned()),
-            // Without controllers no namespace gets a default ServiceAccount.
+            // No controller runs here, so no namespace gets a default ServiceAccount. This plugin
+            // would refuse pods without one.
             ("disable-admission-plugins", "ServiceAccount".to_owned()),
             ("service-cluster-ip-range", SERVICES.to_owned()),
             ("client-ca-file", text(&self.certificates.authority())),
@@ -225,7 +227,7 @@ impl Starting<'_> {
     }
 }
 
-/// Held all at once, so that they differ.
+/// Finds three free ports. All three are held at the same time, so that they differ.
 fn free_ports() -> Result<[u16; 3], Error> {
     let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::Port);
     let held = [free()?, free()?, free()?];

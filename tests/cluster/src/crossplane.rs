@@ -1,5 +1,5 @@
-//! Crossplane: its image and chart, made once from the source of the pinned
-//! version, and its installation.
+//! Crossplane: its image and chart, made once from the source of the pinned version, and its
+//! installation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use crate::images;
 use crate::layout::Layout;
 use crate::progress::Progress;
 
-/// The host's certificate authorities, for Crossplane's image.
+/// The host's file of certificate authorities, which is copied into Crossplane's image.
 pub const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// The namespace that Crossplane's chart expects.
 pub const NAMESPACE: &str = "crossplane-system";
-/// Raised when the image is made differently from the same source.
+/// The version of the recipe. Raise it with each change of how the files are made.
 const RECIPE: &str = "1";
 const BINARY: &str = "crossplane-core";
 
-/// What can go wrong while chart and image are made.
+/// What can go wrong while the chart and the image are made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read or written.
@@ -37,7 +37,7 @@ pub enum Error {
     Command(#[from] command::Error),
 }
 
-/// What is made from Crossplane's source.
+/// The files that are made from Crossplane's source.
 #[derive(Debug, Clone)]
 pub struct Files {
     folder: PathBuf,
@@ -57,7 +57,7 @@ impl Files {
     }
 }
 
-/// Makes chart and image layer, unless they are there.
+/// Makes the chart and the image's layer, unless the cache has them.
 pub fn ensure(cache: &Cache, binaries: &Binaries, progress: &Progress) -> Result<Files, Error> {
     let version = binaries::version(BINARY)?;
     let binary = binaries.path(BINARY)?;
@@ -89,7 +89,7 @@ fn make(source: &Path, binary: &Path, version: &str, folder: &Path) -> Result<()
     let about = chart.join("Chart.yaml");
     cache::write(&about, released(&cache::read(&about)?, version))?;
 
-    // The image's files, as Crossplane's own build lays them out.
+    // The image has the same layout as the image of Crossplane's own build.
     let root = folder.join("root");
     cache::create_folder(&root.join("bin"))?;
     cache::create_folder(&root.join("etc/ssl/certs"))?;
@@ -107,7 +107,7 @@ fn make(source: &Path, binary: &Path, version: &str, folder: &Path) -> Result<()
     Ok(fs::remove_dir_all(&root).map_err(cache::Error::io("remove", &root))?)
 }
 
-/// Copies a file or folder; files of Go's module cache are read-only, copies not.
+/// Copies a file or folder. Files in Go's module cache are read-only; the copies are writable.
 fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     let mut cp = Command::new("cp");
     cp.args(["--recursive", "--dereference", "--no-preserve=mode"])
@@ -123,7 +123,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// In the source tree, the chart's versions are placeholders.
+/// Fills in the chart's versions, which are placeholders in the source tree.
 fn released(chart: &str, version: &str) -> String {
     let number = version.trim_start_matches('v');
     chart
@@ -154,7 +154,7 @@ pub fn push_image(layout: &Layout, files: &Files) -> Result<(), command::Error> 
     )
 }
 
-/// The command that installs Crossplane and ends when its pods are ready.
+/// The command that installs Crossplane. It ends when Crossplane's pods are ready.
 pub fn installation(layout: &Layout, files: &Files) -> Result<Command, cache::Error> {
     let values = layout.state.configuration().join("crossplane-values.json");
     cache::write(&values, format!("{:#}\n", chart_values(layout, files)))?;
@@ -163,17 +163,17 @@ pub fn installation(layout: &Layout, files: &Files) -> Result<Command, cache::Er
         .arg(files.chart())
         .args(["--namespace", NAMESPACE, "--create-namespace", "--values"])
         .arg(values)
-        // The caller gives up earlier, and says what it saw.
+        // The caller's time limit is shorter, and its error says what the caller saw.
         .args(["--wait", "--timeout", "10m"]);
     Ok(helm)
 }
 
 fn chart_values(layout: &Layout, files: &Files) -> serde_json::Value {
-    // The chart's limits of half a processor and less are for shared clusters;
-    // here they would only stretch the start.
+    // The chart's limits of half a processor and less are meant for shared clusters. Here they
+    // would only delay the start.
     let unlimited = json!({"limits": {"cpu": null}, "requests": {"cpu": "10m"}});
     json!({
-        // As docs/cluster.md and docs/operate.md advise.
+        // docs/cluster.md and docs/operate.md advise these values.
         "args": [
             "--circuit-breaker-burst=400",
             "--circuit-breaker-refill-rate=4",

@@ -1,4 +1,4 @@
-//! Layers of images that are made from Debian packages, by the machine's own apt sources.
+//! Image layers made from Debian packages. The packages come from the machine's own apt sources.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,12 +10,12 @@ use crate::cache::{self, Cache, key};
 use crate::command;
 use crate::progress::Progress;
 
-/// The distribution.
+/// The Debian release.
 pub const SUITE: &str = "bookworm";
-/// Every file's time.
+/// The modification time of every file, in seconds since 1970.
 const EPOCH: &str = "1700000000";
-/// Arguments of `setpriv`, before a program and its own: its processes and mounts end
-/// with whoever started it.
+/// Arguments of `setpriv`; a program and its arguments follow them. The program's processes and
+/// mounts end when the process that started it ends.
 pub const ISOLATED: &[&str] = &[
     "--pdeathsig",
     "KILL",
@@ -34,7 +34,7 @@ pub enum Error {
     /// A file cannot be read or written.
     #[error(transparent)]
     Cache(#[from] cache::Error),
-    /// The machine has no mmdebstrap, or it failed.
+    /// mmdebstrap is missing or failed.
     #[error("{0}\n  if it is missing: apt-get install -y util-linux mmdebstrap")]
     Command(#[from] command::Error),
 }
@@ -42,15 +42,15 @@ pub enum Error {
 /// A layer with a whole root file system.
 #[derive(Debug)]
 pub struct Layer<'a> {
-    /// The name in the cache.
+    /// Its name in the cache.
     pub name: &'a str,
-    /// What is installed beyond the essential packages.
+    /// The packages that are installed in addition to the essential ones.
     pub packages: &'a [&'a str],
     /// A command that runs in the finished root.
     pub finally: &'a str,
 }
 
-/// Makes the layer, unless it is there, and answers where it is.
+/// Makes the layer, unless the cache has it, and returns its file.
 pub fn ensure(cache: &Cache, layer: &Layer<'_>, progress: &Progress) -> Result<PathBuf, Error> {
     let sources = sources()?;
     let entry = cache.entry("debian", layer.name, &layer_key(layer, &sources)?);
@@ -86,7 +86,7 @@ pub fn ensure(cache: &Cache, layer: &Layer<'_>, progress: &Progress) -> Result<P
     Ok(file)
 }
 
-/// Where this machine's apt takes packages from.
+/// The files that list the machine's apt sources.
 pub fn sources() -> Result<Vec<PathBuf>, cache::Error> {
     let apt = Path::new("/etc/apt");
     let folder = apt.join("sources.list.d");

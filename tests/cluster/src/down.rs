@@ -1,4 +1,4 @@
-//! `down`: ends a cluster and leaves nothing of it.
+//! `down`: ends a cluster and removes all of it.
 
 use std::fs;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::state::{self, Verdict};
 use crate::wait::{self, Deadline};
 
-/// How long the kernel may take to end a cluster's processes.
+/// The time limit in which the kernel must end a cluster's processes.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What can go wrong.
@@ -25,15 +25,15 @@ pub enum Error {
     /// The state folder cannot be read.
     #[error(transparent)]
     State(#[from] state::Error),
-    /// The cluster cannot be looked at.
+    /// The cluster's condition cannot be read.
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
     /// The first process cannot be ended.
     #[error("end process {pid}, the cluster's first: {source}")]
     Kill {
-        /// Its number.
+        /// Its process number on the host.
         pid: i32,
-        /// Why not.
+        /// The kernel's error.
         source: Errno,
     },
     /// The interface cannot be removed.
@@ -42,13 +42,13 @@ pub enum Error {
     /// The cgroups cannot be removed.
     #[error(transparent)]
     Cgroups(#[from] cgroups::Error),
-    /// Something did not end in time.
+    /// A process did not end in time.
     #[error(transparent)]
     Wait(#[from] wait::Error),
 }
 
-/// Ends the cluster, if there is one. The logs of one that was not in order are
-/// kept beside its state folder until it is brought up again.
+/// Ends the cluster, if there is one. The logs of a cluster that was not up are kept beside its
+/// state folder until the cluster is started again.
 pub fn down(cache: &Cache, name: &str, progress: &Progress) -> Result<(), Error> {
     state::StateFolder::of(cache, name)?;
     let _lock = cache.lock(&format!("cluster-{name}"), |lock| {
@@ -68,14 +68,14 @@ pub fn down(cache: &Cache, name: &str, progress: &Progress) -> Result<(), Error>
     end(&cluster, progress)
 }
 
-/// Ends a cluster whose lock the caller holds.
+/// Ends a cluster. The caller holds its lock.
 pub(crate) fn end(cluster: &Cluster, progress: &Progress) -> Result<(), Error> {
     let verdict = cluster.verdict()?;
     let step = progress.begin(&format!("end cluster `{}`", cluster.name()));
     let was_alive = end_processes(cluster)?;
     let addresses = cluster.addresses();
-    // An interface that is there without our processes is a cluster's of another
-    // cache folder, which was free to take the number of one that had ended.
+    // If INIT was not alive but the interface exists, the interface belongs to a cluster of another
+    // cache folder. That cluster took the same number after this one had ended.
     if was_alive || !network::interface_exists(&addresses.interface()) {
         network::disconnect(addresses)?;
         cgroups::remove(&cluster.cgroup())?;
@@ -90,8 +90,8 @@ pub(crate) fn end(cluster: &Cluster, progress: &Progress) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends INIT; the kernel ends everything else in its namespaces before INIT is gone.
-/// Returns whether it was there to be ended.
+/// Ends INIT. The kernel ends all other processes in its namespaces first. Returns whether INIT was
+/// alive.
 fn end_processes(cluster: &Cluster) -> Result<bool, Error> {
     let Some(init) = cluster.state().init()?.filter(|init| init.is_alive()) else {
         return Ok(false);

@@ -1,11 +1,12 @@
-//! How long something takes, as this machine last saw it.
+//! Remembers how long pieces of work took on this machine.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cache::{self, Cache};
 
-/// What takes less had most of its work done before: it says nothing about the next time.
+/// Shorter durations are not remembered. Most of such work came from caches, so the duration does
+/// not predict the next one.
 const WORTH_REMEMBERING: Duration = Duration::from_mins(1);
 
 /// The usual duration of a named piece of work.
@@ -16,7 +17,7 @@ pub struct Usual {
 }
 
 impl Usual {
-    /// What the cache remembers under that name; `typical` is the answer for a first time.
+    /// The remembered duration of that name. `typical` is the answer if nothing is remembered.
     pub fn of(cache: &Cache, name: &str, typical: Duration) -> Self {
         Self {
             file: cache.root().join("durations").join(name),
@@ -24,7 +25,7 @@ impl Usual {
         }
     }
 
-    /// How long it took last time; else what is typical.
+    /// The last duration; the typical one if none is remembered.
     pub fn duration(&self) -> Duration {
         let seconds = std::fs::read_to_string(&self.file)
             .ok()
@@ -32,8 +33,8 @@ impl Usual {
         seconds.map_or(self.typical, Duration::from_secs)
     }
 
-    /// Remembers a duration of a minute or more. One that cannot be written is forgotten:
-    /// it only tells people what to expect.
+    /// Remembers a duration of a minute or more. A failed write is ignored, because durations only
+    /// inform people.
     pub fn record(&self, took: Duration) {
         if took < WORTH_REMEMBERING {
             return;

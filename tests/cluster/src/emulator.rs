@@ -1,4 +1,4 @@
-//! The EC2 emulator's package and the Python environment that it runs in.
+//! The EC2 emulator's Python package and its Python environment.
 
 use std::path::{Path, PathBuf};
 
@@ -8,12 +8,12 @@ use crate::python::{self, Environment};
 
 pub use crate::python::Error;
 
-/// Where the emulator's package and its lock file are.
+/// The folder with the emulator's package and its lock file.
 pub(crate) fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../emulator")
 }
 
-/// Makes sure of the emulator's virtual environment and returns its Python.
+/// Builds the emulator's virtual environment if necessary, and returns its Python.
 pub fn ensure(cache: &Cache, progress: &Progress) -> Result<PathBuf, Error> {
     let wanted = Environment {
         name: "ec2-emulator",

@@ -1,5 +1,5 @@
-//! GPUs that are not there: the node says that it has them, so that pods which ask
-//! for them are scheduled, counted and run.
+//! Emulated GPUs. The node advertises GPUs that it does not have, so that pods that ask for GPUs
+//! are scheduled, counted and started.
 
 use serde_json::{Value, json};
 
@@ -8,9 +8,9 @@ use crate::command;
 use crate::configuration::NODE;
 use crate::progress::Progress;
 
-/// The resource that pods ask for.
+/// The extended resource that pods request.
 const RESOURCE: &str = "nvidia.com/gpu";
-/// The label with which NVIDIA's feature discovery names the model.
+/// The label in which NVIDIA's feature discovery writes the GPU's model.
 const PRODUCT: &str = "nvidia.com/gpu.product";
 const MODEL: &str = "Emulated";
 
@@ -25,7 +25,7 @@ pub enum Error {
     Command(#[from] command::Error),
 }
 
-/// Makes the node advertise so many, and none if `count` is 0. What runs keeps running.
+/// Makes the node advertise `count` GPUs; 0 removes the resource. Running pods keep running.
 pub fn advertise(cluster: &Cluster, count: u32, progress: &Progress) -> Result<(), Error> {
     let step = progress.begin(&format!("{count} emulated GPUs"));
     patch(cluster, &["--subresource=status"], &status(count))?;
@@ -34,8 +34,9 @@ pub fn advertise(cluster: &Cluster, count: u32, progress: &Progress) -> Result<(
     Ok(())
 }
 
-/// The kubelet keeps capacities that it knows nothing of, and computes what can be
-/// allocated from them; that is set too, so that nobody waits for its next turn.
+/// The patch of the node's status. The kubelet keeps a capacity that it does not know, and computes
+/// `allocatable` from it. The patch sets `allocatable` as well, so that nothing waits for the
+/// kubelet's next update.
 fn status(count: u32) -> Value {
     let advertised = (count > 0).then(|| count.to_string());
     let resources = json!({RESOURCE: advertised});

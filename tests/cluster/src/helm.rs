@@ -1,11 +1,11 @@
-//! Helm, with its own files in the cluster's state folder.
+//! Helm, with its caches and configuration in the cluster's state folder.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::state::StateFolder;
 
-/// A call of it on the cluster with that state folder, without arguments yet.
+/// A call of Helm on the cluster with that state folder. The caller adds the arguments.
 pub(crate) fn call(program: &Path, state: &StateFolder) -> Command {
     let home = state.temporary().join("helm");
     let mut helm = Command::new(program);

@@ -1,4 +1,4 @@
-//! Builds images without a builder, in the cluster's registry.
+//! Builds images in the cluster's registry, without an image builder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,21 +12,21 @@ pub struct Image<'a> {
     pub reference: &'a str,
     /// Its layers, lowest first.
     pub layers: &'a [PathBuf],
-    /// What it runs: a program, and its first arguments after commas.
+    /// The program that it runs, with its first arguments, separated by commas.
     pub entrypoint: &'a str,
-    /// Who runs it, as a number; nobody says so: root.
+    /// The numeric id of the user that runs the program; `None` means root.
     pub user: Option<&'a str>,
     /// Environment variables, each `NAME=value`.
     pub environment: &'a [&'a str],
 }
 
-/// Packs what is below `root` into a layer at `to`. The same files give the same
-/// layer, whoever owns them and whenever they were written.
+/// Packs the files below `root` into a layer at `to`. The same files give the same layer: their
+/// owners and times do not matter.
 pub fn pack(root: &Path, to: &Path) -> Result<(), command::Error> {
     let mut tar = Command::new("tar");
     tar.args(["--create", "--sort=name", "--mtime=@0", "--mode=a+rX"])
         .args(["--owner=0", "--group=0", "--numeric-owner"])
-        // Decompressed once on this machine: size does not matter, time does.
+        // The layer is decompressed once, on this machine, so speed matters more than size.
         .args(["--use-compress-program=gzip -1", "--file"])
         .arg(to)
         .arg("--directory")
@@ -36,7 +36,7 @@ pub fn pack(root: &Path, to: &Path) -> Result<(), command::Error> {
     Ok(())
 }
 
-/// Packs a single static binary, as `/<its name>`.
+/// Packs a single static binary. In the image it is `/<its name>`.
 pub fn pack_binary(binary: &Path, to: &Path) -> Result<(), command::Error> {
     let mut tar = Command::new("tar");
     tar.args(["--create", "--mtime=@0", "--mode=a+rX"])
@@ -50,7 +50,7 @@ pub fn pack_binary(binary: &Path, to: &Path) -> Result<(), command::Error> {
     Ok(())
 }
 
-/// Builds the image and pushes it to the registry that its name says.
+/// Builds the image in the registry that its name contains.
 pub fn push(crane: &Path, image: &Image<'_>) -> Result<(), command::Error> {
     let mut append = Command::new(crane);
     append.args(["append", "--oci-empty-base", "--new_tag", image.reference]);
@@ -62,7 +62,7 @@ pub fn push(crane: &Path, image: &Image<'_>) -> Result<(), command::Error> {
     mutate
         .args(["mutate", image.reference, "--tag", image.reference])
         .args(["--entrypoint", image.entrypoint])
-        // An image without a platform is refused by the runtime.
+        // containerd refuses an image without a platform.
         .args(["--set-platform", platform()]);
     if let Some(user) = image.user {
         mutate.args(["--user", user]);

@@ -1,7 +1,7 @@
 //! INIT: the first process of a cluster's namespaces.
 //!
-//! It makes the namespaces a place of their own, starts the parts, reaps what
-//! ends, and writes what became of each part to `<state>/parts.json`. When it
+//! INIT sets up the mounts, cgroups and network of the namespaces. Then it starts the parts, reaps
+//! every process that ends, and writes the status of each part to `<state>/parts.json`. When INIT
 //! ends, the kernel ends every process, mount and interface of the cluster.
 
 use std::fs::{self, File};
@@ -25,9 +25,9 @@ use crate::state::StateFolder;
 use crate::supervisor::Supervisor;
 use crate::wait::{self, Deadline};
 
-/// How often a starting part is looked at.
+/// The interval between two probes of a starting part.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long `up` may take to lay the cable.
+/// The time in which `up` must create the cable, the veth pair between the host and the cluster.
 const CABLE: Duration = Duration::from_secs(30);
 
 /// What can go wrong before the parts start.
@@ -36,23 +36,23 @@ pub enum Error {
     /// The state folder cannot be read or written.
     #[error(transparent)]
     Cache(#[from] cache::Error),
-    /// The plan is not one.
+    /// The plan file is not a valid plan.
     #[error("read {0}: {1}")]
     Plan(PathBuf, serde_json::Error),
     /// A mount failed.
     #[error("mount {what}: {source}")]
     Mount {
-        /// What was to be mounted where.
+        /// The source and the target of the mount.
         what: String,
-        /// Why not.
+        /// The kernel's error.
         source: Errno,
     },
-    /// A kernel interface refused.
+    /// A system call failed.
     #[error("{what}: {source}")]
     Kernel {
-        /// What was asked of it.
+        /// What the call was for.
         what: &'static str,
-        /// Why not.
+        /// The kernel's error.
         source: Errno,
     },
     /// The process table cannot be read.
@@ -64,15 +64,16 @@ pub enum Error {
     /// The network could not be set up.
     #[error(transparent)]
     Network(#[from] network::Error),
-    /// The cable did not come.
+    /// The cable did not appear in time.
     #[error(transparent)]
     Wait(#[from] wait::Error),
 }
 
-/// Runs until the cluster is ended; returns only if it could not be set up.
+/// Runs until the cluster is ended. Returns only with an error of its own: of the set-up, or of the
+/// supervision of the parts.
 pub fn run(state: &Path) -> Result<(), Error> {
     let state = StateFolder::at(state.to_path_buf());
-    // The host's /proc is still mounted here, so this is the host's number.
+    // The host's /proc is still mounted here, so this is the process number on the host.
     let identity = Identity::of_this_process().map_err(Error::Proc)?;
     let path = state.plan();
     let plan: Plan =
@@ -83,7 +84,7 @@ pub fn run(state: &Path) -> Result<(), Error> {
     })?;
     cgroups::enter(&plan.cgroup)?;
     separate_mounts(&plan, &state)?;
-    // Tells `up` that the network namespace is there to be connected.
+    // This file tells `up` that the network namespace exists and can be connected.
     state.write_init(identity)?;
     set_up_network(&plan)?;
     supervise(plan, &state)
@@ -97,12 +98,12 @@ fn separate_mounts(plan: &Plan, state: &StateFolder) -> Result<(), Error> {
     for file in &plan.replaced_files {
         bind(&file.source, &file.target)?;
     }
-    // `unshare` made every mount private to this namespace. Shared among the
-    // cluster's own namespaces, a pod may ask for mount propagation.
+    // `unshare` made every mount private to this namespace. Pods may ask for mount propagation, so
+    // INIT makes the mounts shared again: among the namespaces of this cluster only.
     change("/", Path::new("/"), MsFlags::MS_SHARED | MsFlags::MS_REC)
 }
 
-/// Covers `folder` with an empty file system, in which `shared` stays visible.
+/// Mounts an empty file system over `folder`. The folder `shared` stays visible in it.
 fn hide(folder: &Path, shared: &Path, staging: &Path) -> Result<(), Error> {
     cache::create_folder(staging)?;
     mount_at("tmpfs", staging, "tmpfs")?;
@@ -141,9 +142,9 @@ fn change(source: &str, target: &Path, flags: MsFlags) -> Result<(), Error> {
 
 fn set_up_network(plan: &Plan) -> Result<(), Error> {
     network::ip(&["link", "set", "lo", "up"])?;
-    // On the loopback interface rather than on a bridge: pods hang on cables of
-    // their own (CNI "ptp"), so pod to service to pod traffic is always routed and
-    // needs no br_netfilter, which not every kernel has loaded.
+    // The addresses are on the loopback interface and not on a bridge. Each pod has a veth pair of
+    // its own (CNI plugin "ptp"), so the kernel routes the traffic from a pod through a service to
+    // a pod. That needs no br_netfilter, which not every kernel has loaded.
     for address in [plan.gateway, network::POD_IDENTITY_AGENT] {
         let address = format!("{address}/32");
         network::ip(&["address", "add", &address, "dev", "lo"])?;
@@ -170,10 +171,10 @@ fn set_up_network(plan: &Plan) -> Result<(), Error> {
         UPLINK,
     ])?;
     network::ip(&["link", "set", UPLINK, "up"])?;
-    // What is meant for a machine that is gone must not go back to the host, which
-    // would return it.
+    // Without this route, packets for a machine that no longer exists follow the default route to
+    // the host, and the host's route sends them back.
     network::ip(&["route", "add", "unreachable", &plan.machines])?;
-    // Forwarding is switched on by the CNI plugin, with the first pod.
+    // The CNI plugin switches forwarding on when it connects the first pod.
     Ok(network::ip(&[
         "route",
         "add",
@@ -206,7 +207,8 @@ fn supervise(plan: Plan, state: &StateFolder) -> Result<(), Error> {
             written = statuses;
         }
         if supervisor.at_rest() {
-            // Only an end can change anything: an idle cluster is not polled.
+            // Only the end of a process can change a status now, so INIT need not poll an idle
+            // cluster.
             wait_for_an_end(&mut supervisor)?;
         } else {
             note_ends(&mut supervisor)?;
@@ -221,7 +223,8 @@ fn wait_for_an_end(supervisor: &mut Supervisor) -> Result<(), Error> {
     match waitpid(None, None) {
         Ok(status) => note(supervisor, status),
         Err(Errno::EINTR) => {}
-        // Every part is dead. INIT stays, so that `status` and `down` find it.
+        // No process is left, so every part is dead. INIT keeps running, so that `status` and
+        // `down` find the cluster.
         Err(Errno::ECHILD) => pause(),
         Err(source) => return Err(waiting_failed(source)),
     }
@@ -265,8 +268,8 @@ fn note(supervisor: &mut Supervisor, status: WaitStatus) {
 }
 
 fn start(part: &Part, environment: &[(String, String)]) -> Result<i32, std::io::Error> {
-    // Fails here rather than in `spawn`, whose clean-up waits for the child that
-    // a first process must reap itself.
+    // A missing program must fail here. `spawn` would wait for its failed child itself, but only
+    // INIT's own loop may reap processes.
     fs::metadata(&part.program)?;
     let log = File::options().create(true).append(true).open(&part.log)?;
     let child = Command::new(&part.program)

@@ -1,4 +1,4 @@
-//! Ctrl-C: what waits gives up, and the caller cleans up before it ends.
+//! Ctrl-C: the code that waits gives up, and its caller cleans up before this process ends.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,13 +7,14 @@ use std::sync::{Arc, OnceLock};
 use signal_hook::consts::{SIGHUP, SIGINT};
 use signal_hook::flag;
 
-/// What a shell answers for a program that Ctrl-C ended.
+/// The exit status that a shell reports for a program that Ctrl-C ended.
 pub const EXIT_CODE: u8 = 130;
 
 static REQUESTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From now on, Ctrl-C and the end of the terminal do not end this process, but are seen by
-/// [`requested`]. The kernel sends them to its children, too. A second Ctrl-C ends it.
+/// From now on, Ctrl-C and the end of the terminal do not end this process. Instead [`requested`]
+/// reports them. The kernel sends these signals to child processes, too. A second signal ends this
+/// process, unless [`acknowledge`] was called in between.
 pub fn listen() -> io::Result<()> {
     let requested = REQUESTED.get_or_init(Arc::default);
     for signal in [SIGINT, SIGHUP] {
@@ -31,7 +32,7 @@ pub fn requested() -> bool {
         .is_some_and(|requested| requested.load(Ordering::Relaxed))
 }
 
-/// Takes the request as done, so that cleaning up may wait for something.
+/// Marks the request as handled, so that waiting works again during the clean-up.
 pub fn acknowledge() {
     if let Some(requested) = REQUESTED.get() {
         requested.store(false, Ordering::Relaxed);

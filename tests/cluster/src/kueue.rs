@@ -1,5 +1,5 @@
-//! Kueue in the cluster: its image and its own Helm chart, both made from the
-//! source of the pinned version.
+//! Kueue in the cluster. Its image and its own Helm chart are made from the source of the pinned
+//! version.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,24 +17,25 @@ use crate::wait::{self, Deadline};
 
 /// The namespace of Kueue itself.
 pub const NAMESPACE: &str = "kueue-system";
-/// The label with which a namespace puts its pods under Kueue's rule, and its value.
+/// The label, and its value, of a namespace whose pods Kueue manages.
 pub const MANAGED: (&str, &str) = ("platform.acme.io/gpu-workspaces", "managed");
-/// What is queued there.
+/// The kinds of workloads that Kueue manages.
 const FRAMEWORKS: &[&str] = &["batch/job", "pod", "deployment", "statefulset"];
-/// For how long an admitted workload may have pods that are not ready before it is
-/// evicted. Kueue's default of half an hour evicts whoever pulls a large image over
-/// a slow line; the wait for a person's first pull is not Kueue's to end.
+/// How long pods of an admitted workload may be unready before Kueue evicts the workload. After
+/// Kueue's default of half an hour, Kueue would evict a workload that pulls a large image over a
+/// slow line. A user's first pull may take longer than that.
 const PODS_READY: &str = "24h";
 
 const BINARY: &str = "kueue";
-/// For an image of 80 MB, its certificates and its caches on a busy machine.
+/// How long to wait for the webhooks. Kueue must pull an image of 80 MB, make certificates and fill
+/// its caches, and the machine may be busy.
 const PATIENCE: Duration = Duration::from_mins(5);
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What can go wrong while it is installed.
+/// What can go wrong during the installation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The program cannot be built, or its source not be found.
+    /// The program cannot be built, or its source cannot be found.
     #[error(transparent)]
     Binaries(#[from] binaries::Error),
     /// A file cannot be read or written.
@@ -43,24 +44,23 @@ pub enum Error {
     /// The cluster lacks a program.
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
-    /// A program failed.
+    /// Helm failed.
     #[error("{source}\n  what `kubectl -n kueue-system get pods` says:\n{pods}")]
     Install {
-        /// Which, and how.
+        /// Helm's error.
         source: command::Error,
-        /// Kueue's pods.
+        /// The list of Kueue's pods.
         pods: String,
     },
-    /// A program failed before anything was installed.
+    /// Another program failed.
     #[error(transparent)]
     Command(#[from] command::Error),
-    /// Its webhooks do not answer.
+    /// Kueue's webhooks do not answer.
     #[error("{0}\n  see `kubectl -n kueue-system logs deployment/kueue-controller-manager`")]
     Webhooks(#[from] wait::Error),
 }
 
-/// Builds Kueue unless it is built, installs it or brings what is installed in line,
-/// and waits until its webhooks answer.
+/// Builds Kueue if necessary, installs or updates it, and waits until its webhooks answer.
 pub fn install(cache: &Cache, cluster: &Cluster, progress: &Progress) -> Result<(), Error> {
     let version = binaries::version(BINARY)?;
     let built = binaries::ensure(cache, &[BINARY], progress)?;
@@ -92,7 +92,7 @@ fn push_image(cluster: &Cluster, binary: &Path, version: &str) -> Result<(), Err
         &images::Image {
             reference: &format!("{}:{version}", repository(cluster)),
             layers: &[layer],
-            // The chart calls it by this name, too.
+            // The chart also uses this name.
             entrypoint: "/manager",
             environment: &[],
             user: None,
@@ -127,7 +127,8 @@ fn chart_values(cluster: &Cluster, version: &str) -> Value {
                     "pullPolicy": "IfNotPresent",
                 },
                 "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
-                // The maker's image names this user; the chart demands one that is not root.
+                // The upstream image names this user, and the chart demands a user that is not
+                // root.
                 "podSecurityContext": {"runAsUser": 65532},
             },
             "readinessProbe": {"initialDelaySeconds": 1, "periodSeconds": 1},
@@ -145,11 +146,11 @@ fn configuration() -> Value {
         "health": {"healthProbeBindAddress": ":8081"},
         "metrics": {"bindAddress": ":8443"},
         "webhook": {"port": 9443},
-        // The only replica need not be elected, and starts the sooner.
+        // There is one replica, so no election is necessary; without it Kueue starts sooner.
         "leaderElection": {"leaderElect": false},
         "clientConnection": {"qps": 300, "burst": 500},
-        // Without a queue nothing runs, so that leaving the label out is no way around
-        // quotas; only namespaces that say so are concerned.
+        // A workload without the queue label does not run, so that nobody avoids quotas by omitting
+        // the label. This holds only in namespaces with the label below.
         "manageJobsWithoutQueueName": true,
         "managedJobsNamespaceSelector": {"matchLabels": {label: value}},
         "waitForPodsReady": {"timeout": PODS_READY},
@@ -157,7 +158,8 @@ fn configuration() -> Value {
     })
 }
 
-/// A queue that could be made is one that the webhooks have seen.
+/// Waits for Kueue's webhooks. The API server accepts a dry run of a `ResourceFlavor` only if the
+/// webhooks answer.
 fn await_webhooks(cluster: &Cluster) -> Result<(), Error> {
     let flavor = json!({
         "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor",
@@ -195,7 +197,7 @@ mod tests {
             configuration["managedJobsNamespaceSelector"],
             json!({"matchLabels": {"platform.acme.io/gpu-workspaces": "managed"}})
         );
-        // A StatefulSet's pods are held back by the integration of pods.
+        // For a StatefulSet, Kueue's integration of pods holds back the pods.
         for framework in ["pod", "statefulset"] {
             assert!(FRAMEWORKS.contains(&framework), "{framework}");
         }

@@ -21,16 +21,16 @@ use crate::supervisor::{PartState, PartStatus};
 use crate::up::InitProgram;
 use crate::wait::{self, Deadline};
 
-/// How often the cluster is looked at.
+/// The interval between two looks at the cluster.
 const LOOK: Duration = Duration::from_millis(100);
-/// For what takes a moment on an idle machine, with room for a busy one.
+/// The time limit for what takes a moment on an idle machine, so that it also fits a busy one.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// For Crossplane's pods: an image of 70 MB, two init containers, many CRDs.
+/// The time limit for Crossplane's pods: an image of 70 MB, two init containers, many CRDs.
 const CROSSPLANE_PATIENCE: Duration = Duration::from_mins(5);
-/// The parts that are waited for first, as others of our steps need them.
+/// `launch` waits for these two parts first, because its next steps need them.
 const REGISTRY: &str = "registry";
 const APISERVER: &str = "kube-apiserver";
-/// How much of a log is shown.
+/// The number of lines of a log that are shown.
 const LINES: usize = 20;
 
 /// What can go wrong.
@@ -45,10 +45,10 @@ pub enum Error {
     /// The network cannot be set up.
     #[error(transparent)]
     Network(#[from] network::Error),
-    /// A binary is not there.
+    /// A binary is missing.
     #[error(transparent)]
     Binaries(#[from] binaries::Error),
-    /// The cgroups of an earlier cluster are in the way.
+    /// The cgroups of an earlier cluster cannot be removed.
     #[error(transparent)]
     Cgroups(#[from] cgroups::Error),
     /// A program failed.
@@ -65,12 +65,12 @@ pub enum Error {
     Init {
         /// Its log.
         log: PathBuf,
-        /// The end of it.
+        /// The last lines of the log.
         tail: String,
     },
 }
 
-/// Starts INIT and brings everything up in it.
+/// Starts INIT, waits for the parts and installs Crossplane.
 pub(crate) fn launch(
     layout: &Layout,
     init: &InitProgram,
@@ -78,7 +78,7 @@ pub(crate) fn launch(
     progress: &Progress,
 ) -> Result<(), Error> {
     let step = progress.begin("namespaces and network");
-    // Of a cluster whose state folder was deleted while it ran.
+    // Such cgroups exist if someone deleted a cluster's state folder while the cluster ran.
     cgroups::remove(&layout.cgroup())?;
     let identity = start_init(layout, init)?;
     network::connect(layout.addresses, identity.pid)?;
@@ -111,8 +111,8 @@ fn start_init(layout: &Layout, init: &InitProgram) -> Result<Identity, Error> {
     let log = layout.state.log("init");
     let output = File::create(&log).map_err(cache::Error::io("create", &log))?;
     let error = output.try_clone().map_err(cache::Error::io("open", &log))?;
-    // In a session of its own, so that neither Ctrl-C nor the end of the terminal
-    // reaches the cluster. INIT mounts its own /proc: see there.
+    // `setsid` starts a session of its own, so that neither Ctrl-C nor the end of the terminal
+    // reaches the cluster. INIT mounts its own /proc (see init.rs).
     let mut unshare = Command::new("setsid");
     unshare
         .args(["--fork", "unshare", "--fork", "--kill-child=SIGKILL"])
@@ -135,7 +135,7 @@ fn start_init(layout: &Layout, init: &InitProgram) -> Result<Identity, Error> {
         Deadline::after(PATIENCE),
         LOOK,
         || {
-            // INIT prints when it fails, and at no other time.
+            // INIT prints only when it fails.
             let said = fs::metadata(&log).map_or(0, |log| log.len());
             match layout.state.init() {
                 Ok(Some(identity)) => Ok(Ok(identity)),
@@ -175,7 +175,7 @@ fn apply_first_objects(layout: &Layout) -> Result<(), Error> {
     let mut kubectl = Command::new(layout.program("kubectl"));
     kubectl
         .env("KUBECONFIG", layout.state.kubeconfig())
-        // The objects are ours and new: nothing is to be merged or validated.
+        // The objects are new and come from this crate, so nothing must be merged or validated.
         .args(["create", "--validate=false", "-f", "-"]);
     command::output_with_input(&mut kubectl, &first_objects(layout).to_string())?;
     Ok(())
@@ -188,7 +188,7 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Fails as soon as a part or INIT has ended.
+    /// Returns the parts' statuses. Fails if a part or INIT has ended.
     fn check(&self) -> Result<Vec<PartStatus>, Error> {
         let parts = self.layout.state.parts()?;
         if let Some(dead) = parts.iter().find(|part| part.state == PartState::Dead) {
@@ -266,7 +266,7 @@ impl Running<'_> {
         .into())
     }
 
-    /// The pods, as `kubectl` lists them.
+    /// The list of pods, as `kubectl` prints it.
     fn pods(&self) -> String {
         let mut kubectl = Command::new(self.layout.program("kubectl"));
         kubectl

@@ -1,4 +1,4 @@
-//! Everything about a cluster that is known before it starts.
+//! The data about a cluster that is known before it starts.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use crate::binaries::Binaries;
 use crate::network::Addresses;
 use crate::state::StateFolder;
 
-/// Where a cluster's things are.
+/// The name, addresses and folders of a cluster.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// The cluster's name.
@@ -24,24 +24,24 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The image that holds a pod's namespaces.
+    /// The pause image, whose container holds a pod's namespaces.
     pub fn pause_image(&self) -> String {
         format!("{}/pause:local", self.addresses.registry())
     }
 
-    /// The cgroup below which all containers of this cluster are, and nothing else.
+    /// The cgroup that contains all processes of this cluster and nothing else.
     pub fn cgroup(&self) -> String {
         cgroup(self.addresses)
     }
 
-    /// A link to the binary that does not change when its pins do.
+    /// The path of a link to the binary. The path stays the same if the binary's pins change.
     pub fn program(&self, name: &str) -> PathBuf {
         self.state.bin().join(name)
     }
 }
 
-/// The cgroup of the cluster with those addresses: unlike its name, they cannot be
-/// another's on the same machine.
+/// The cgroup of the cluster with these addresses. Addresses are unique on a machine; a name may
+/// occur in several cache folders.
 pub fn cgroup(addresses: Addresses) -> String {
     format!("gpu-workspaces-{}", addresses.index())
 }

@@ -1,13 +1,13 @@
 //! A real single-node Kubernetes with Crossplane, without Docker.
 //!
-//! [`up::up`] builds pinned binaries once, then starts a cluster in namespaces of
-//! its own; [`down::down`] ends it. [`control_plane`] is an API server alone, without
-//! nodes. Other crates look at a running cluster through [`Cluster::open`], and
-//! build further binaries by [`binaries::ensure`].
+//! [`up::up`] builds pinned binaries once, then starts a cluster in namespaces of its own.
+//! [`down::down`] ends a cluster. [`control_plane`] is an API server alone, without nodes. Other
+//! crates use a running cluster through [`Cluster::open`], and build further binaries with
+//! [`binaries::ensure`].
 //!
-//! The order of things: [`prerequisites`], [`modules`], [`pins`], [`releases`] and [`binaries`],
-//! [`certificates`], [`configuration`], [`parts`] and the [`plan`] made of them,
-//! then [`launch`] on the host's side and [`init`] inside.
+//! A reading order: [`prerequisites`], [`modules`], [`pins`], [`releases`] and [`binaries`], then
+//! [`certificates`], [`configuration`], [`parts`] and the [`plan`] made of them, then [`launch`] on
+//! the host's side and [`init`] inside the namespaces.
 
 #![cfg_attr(
     test,

@@ -1,4 +1,4 @@
-//! Machines for the EC2 emulator: instances of its image that boots.
+//! Machines for the EC2 emulator: the instances of one of its images really boot.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,10 +11,10 @@ use crate::durations::Usual;
 use crate::emulator;
 use crate::progress::Progress;
 
-/// The image whose instances boot, in us-east-1.
+/// The image whose instances boot. It is in us-east-1.
 pub const IMAGE: &str = "ami-00000000000c0deb0";
 
-/// For a root file system of Debian packages, on two cores.
+/// The typical duration of a build of the root file system from Debian packages, on two cores.
 const TYPICAL: Duration = Duration::from_secs(90);
 
 /// What can go wrong.
@@ -23,19 +23,21 @@ pub enum Error {
     /// The Python environment cannot be built.
     #[error(transparent)]
     Emulator(#[from] emulator::Error),
-    /// What machines are made of cannot be built, or the emulator takes none.
+    /// The root file system, the image or the wheels cannot be built, or the emulator refuses
+    /// machines.
     #[error(transparent)]
     Command(#[from] command::Error),
 }
 
-/// Builds what machines are made of, once.
+/// Builds what machines need, unless it is built already: a root file system, an image and Python
+/// wheels.
 ///
-/// On the host, as clusters reach no other network.
+/// This happens on the host, because clusters reach no other network.
 pub fn build(cache: &Cache, progress: &Progress) -> Result<(), Error> {
     run(cache, &[], "built", progress)
 }
 
-/// Builds what machines are made of, once, and tells the cluster's emulator.
+/// Builds what machines need if necessary, and makes the cluster's emulator boot machines.
 pub fn provide(cache: &Cache, cluster: &Cluster, progress: &Progress) -> Result<(), Error> {
     run(cache, &[cluster.emulator_url()], "provided", progress)
 }
@@ -61,8 +63,8 @@ fn run(
     Ok(())
 }
 
-/// The `known_hosts` lines of a booted instance, as its console shows them; none
-/// before it has printed them.
+/// The `known_hosts` lines of a booted instance, read from its console. Empty as long as the
+/// instance has not printed its host keys.
 pub fn host_keys(
     cache: &Cache,
     cluster: &Cluster,
@@ -81,7 +83,7 @@ pub fn host_keys(
     Ok(command::output(&mut python)?)
 }
 
-/// Where the package `machines` is, which the tests of user data share.
+/// The folder of the Python package `machines`, which the tests of user data also use.
 pub(crate) fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../user_data")
 }

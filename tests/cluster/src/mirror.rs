@@ -1,5 +1,5 @@
-//! Somebody else's provider package in the cluster's registry, as a platform's
-//! mirror would hold it, but built from pinned source: nothing else is reachable.
+//! Copies a third-party provider package into the cluster's registry, as a platform's mirror would.
+//! The package is built from pinned source, because the cluster reaches no other registry.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,18 +13,18 @@ use crate::modules::{self, Binary, Module};
 use crate::pins::Pins;
 use crate::progress::Progress;
 
-/// Raised when the package is made differently from the same source.
+/// The version of the recipe. Raise it with each change of how the package is made.
 const RECIPE: &str = "1";
 
 /// A provider that can be mirrored.
 #[derive(Debug)]
 pub struct Provider {
-    /// Its repository, as organisation and name, in whichever registry.
+    /// Its repository: organisation and name, without a registry.
     pub repository: &'static str,
-    /// Its program, by the name that the table of modules has for it.
+    /// The name of its program in the table of modules.
     binary: &'static str,
-    /// The kinds that the package brings: files of the source's `package/crds`.
-    /// The whole set is hundreds, and each takes the API server's memory.
+    /// The kinds that the package contains: names of files of the source's `package/crds`. The
+    /// source has hundreds of kinds, and each kind takes memory of the API server.
     kinds: &'static [&'static str],
 }
 
@@ -50,7 +50,7 @@ pub static PROVIDERS: &[Provider] = &[Provider {
 /// What can go wrong while a package is mirrored.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such provider.
+    /// No provider has this repository.
     #[error("no provider {0} to mirror: see mirror::PROVIDERS in tests/cluster")]
     Unknown(String),
     /// A file cannot be read or written.
@@ -67,7 +67,7 @@ pub enum Error {
     Command(#[from] command::Error),
 }
 
-/// The provider of that repository.
+/// Finds the provider with that repository.
 pub fn find(repository: &str) -> Result<&'static Provider, Error> {
     PROVIDERS
         .iter()
@@ -76,7 +76,7 @@ pub fn find(repository: &str) -> Result<&'static Provider, Error> {
 }
 
 impl Provider {
-    /// The manifests of its kinds, downloaded if need be; nothing is built.
+    /// The manifests of its kinds. The source is downloaded if necessary; nothing is built.
     pub fn kinds(&self) -> Result<Vec<PathBuf>, Error> {
         let crds = binaries::source(self.binary)?.join("package/crds");
         let file = |kind| crds.join(format!("{kind}.yaml"));
@@ -89,8 +89,8 @@ impl Provider {
     }
 }
 
-/// Builds the provider and its package, unless they are there, and pushes the
-/// package. Answers its reference in the cluster's registry.
+/// Builds the provider and its package if necessary, and pushes the package. Returns its reference
+/// in the cluster's registry.
 pub fn mirror(
     cache: &Cache,
     cluster: &Cluster,
@@ -118,7 +118,7 @@ pub fn mirror(
     Ok(reference)
 }
 
-/// Where a package goes, and what takes it there.
+/// The destination of a package, and the programs that build and push it.
 struct Target<'a> {
     repository: String,
     version: &'a str,
@@ -184,8 +184,8 @@ fn build(
     Ok(cache::remove_folder(&scratch)?)
 }
 
-/// The provider's image, as an archive. It goes through the registry: only crane
-/// makes images, and it makes them there.
+/// Builds the provider's image and returns its archive. crane builds images only in a registry, so
+/// the image is pushed to the cluster's registry first and pulled from there.
 fn runtime_image(
     scratch: &Path,
     provider: &Provider,

@@ -1,24 +1,24 @@
-//! What is built from source, and with which flags.
+//! The programs that are built from source, and the flags that Go gets.
 //!
-//! A version is written once, in `binaries/<folder>/go.mod`; this table says
-//! which packages of it become which binaries.
+//! Each version is written in one place, in `binaries/<folder>/go.mod`. This table says which
+//! packages of a module become which binaries.
 
-/// One Go module of `binaries/`: versions that agree with each other, and programs that
-/// one call of Go compiles and links.
+/// One Go module of `binaries/`. Its versions fit each other, and one call of Go compiles and links
+/// its programs.
 #[derive(Debug)]
 pub struct Module {
-    /// The folder under `binaries/`. Two entries may share one, where their programs
-    /// carry different versions in the same variable.
+    /// The folder below `binaries/`. Two entries share a folder if their programs hold different
+    /// versions in the same variable.
     pub folder: &'static str,
-    /// What is built from it.
+    /// The programs that are built from the module.
     pub binaries: &'static [Binary],
     /// Variables that the linker sets to versions.
     pub stamps: &'static [Stamp],
     /// Build tags.
     pub tags: &'static str,
-    /// Whether a cluster needs it; others are built when somebody asks for them.
+    /// Whether every cluster needs it. Other modules are built only on request.
     pub in_every_cluster: bool,
-    /// How long a first build takes on two cores, in seconds.
+    /// The duration of a first build on two cores, in seconds.
     pub typical: u64,
 }
 
@@ -27,9 +27,9 @@ pub struct Module {
 pub struct Binary {
     /// The file's name.
     pub name: &'static str,
-    /// The package that is built; our own programs begin with a dot.
+    /// The package that Go builds. The packages of our own programs begin with a dot.
     pub package: &'static str,
-    /// The module whose version is the program's; empty for our own programs.
+    /// The module whose version the program has; empty for most of our own programs.
     pub source: &'static str,
 }
 
@@ -40,7 +40,7 @@ pub struct Stamp {
     pub variable: &'static str,
     /// The module whose version it holds.
     pub source: &'static str,
-    /// Which part of the version.
+    /// The part of the version that the variable gets.
     pub part: Part,
 }
 
@@ -91,7 +91,7 @@ const CLI: &str = "github.com/crossplane/cli/v2";
 const CONTAINERD: &str = "github.com/containerd/containerd/v2";
 const CRANE: &str = "github.com/google/go-containerregistry";
 const CROSSPLANE: &str = "github.com/crossplane/crossplane/v2";
-/// Crossplane and its command line are stamped in the same variable.
+/// Crossplane and its command line both hold their version in this variable.
 const CROSSPLANE_VERSION: &str = "github.com/crossplane/crossplane-runtime/v2/pkg/version.version";
 const ETCD: &str = "go.etcd.io/etcd/server/v3";
 const HELM: &str = "helm.sh/helm/v4";
@@ -127,7 +127,8 @@ pub static MODULES: &[Module] = &[
             binary("volumes", "./volumes", ""),
         ],
         stamps: &[
-            // Without these, clients see v0.0.0 and refuse features by version.
+            // Without these, clients see version v0.0.0 and refuse features that need a newer
+            // version.
             stamp(
                 "k8s.io/component-base/version.gitVersion",
                 KUBERNETES,
@@ -156,7 +157,7 @@ pub static MODULES: &[Module] = &[
                 "github.com/google/go-containerregistry/cmd/crane",
                 CRANE,
             ),
-            // Crossplane's command line; its core has the longer name.
+            // This is Crossplane's command line. Crossplane itself is `crossplane-core`.
             binary(
                 "crossplane",
                 "github.com/crossplane/cli/v2/cmd/crossplane",
@@ -242,7 +243,7 @@ pub static MODULES: &[Module] = &[
     },
     Module {
         folder: "argocd",
-        // Its other programs are this one under other names.
+        // Argo CD's other programs are this program under other names.
         binaries: &[
             binary(
                 "argocd",
@@ -273,16 +274,18 @@ pub static MODULES: &[Module] = &[
             Part::Whole,
         )],
         tags: "",
-        // 10 GB of Go's caches.
+        // The build takes 10 GB of Go's caches.
         in_every_cluster: false,
         typical: 1800,
     },
 ];
 
-/// Compiler flags by packages; the last one that fits a package is its. Debug information
-/// would be thrown away by the linker. Without inlining, what is large and seldom runs
-/// compiles in two thirds of the time; the standard library and what API servers do all
-/// day keep it.
+/// Compiler flags by package pattern. Go applies the last pattern that matches a package.
+///
+/// `-dwarf=false`: the linker would drop debug information anyway. `-l` switches inlining off;
+/// large packages whose code seldom runs then compile in two thirds of the time. The standard
+/// library, apimachinery and apiserver keep inlining, because API servers run their code all the
+/// time.
 pub const GCFLAGS: &[&str] = &[
     "all=-dwarf=false",
     "github.com/...=-dwarf=false -l",
@@ -291,7 +294,7 @@ pub const GCFLAGS: &[&str] = &[
     "k8s.io/apiserver/...=-dwarf=false",
 ];
 
-/// The module and binary of that name.
+/// The binary with this name, and its module.
 pub fn find(name: &str) -> Option<(&'static Module, &'static Binary)> {
     MODULES.iter().find_map(|module| {
         let binary = module.binaries.iter().find(|binary| binary.name == name)?;
@@ -299,7 +302,7 @@ pub fn find(name: &str) -> Option<(&'static Module, &'static Binary)> {
     })
 }
 
-/// The names of what every cluster needs.
+/// The names of the binaries that every cluster needs.
 pub fn cluster_binaries() -> Vec<&'static str> {
     MODULES
         .iter()

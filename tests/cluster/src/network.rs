@@ -1,9 +1,10 @@
-//! The clusters' addresses, and the host's end of the cable to each.
+//! The clusters' addresses, and the host's side of each cluster's network.
 //!
-//! Cluster number `i` has `10.243.i.0/30` for the cable between the host and the
-//! cluster's network namespace, `10.244.i.0/24` for its pods and `10.245.i.0/24`
-//! for the machines of its EC2 emulator. The host gets one interface and two
-//! routes; services (10.96.0.0/16, the same in every cluster) are known inside only.
+//! A veth pair, called the cable, connects the host and the cluster's network namespace. Cluster
+//! number `i` has `10.243.i.0/30` for the cable, `10.244.i.0/24` for its pods and `10.245.i.0/24`
+//! for the machines of its EC2 emulator. The host gets one interface and two routes per cluster.
+//! The service network (10.96.0.0/16) is the same in every cluster, and only the inside of a
+//! cluster has routes to it.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -18,7 +19,8 @@ pub const SERVICES: &str = "10.96.0.0/16";
 pub const API_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 /// The service address of the cluster's DNS.
 pub const DNS_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
-/// Where pods find EKS's Pod Identity agent, as on every EKS node; inside only.
+/// The address at which pods find EKS's Pod Identity agent, as on every EKS node. Only the inside
+/// of the cluster has it.
 pub const POD_IDENTITY_AGENT: Ipv4Addr = Ipv4Addr::new(169, 254, 170, 23);
 /// The cluster's end of the cable, in its own network namespace.
 pub const UPLINK: &str = "uplink";
@@ -29,30 +31,30 @@ pub enum Error {
     /// `ip` failed.
     #[error(transparent)]
     Command(#[from] command::Error),
-    /// `ip` answered with something that is not its JSON.
+    /// The output of `ip` is not the expected JSON.
     #[error("read the host's routes: {0}")]
     Routes(#[from] serde_json::Error),
-    /// The host leads these addresses elsewhere.
+    /// The host already has a route to some of the cluster's addresses.
     #[error(
         "the cluster needs {wanted}, which this host already routes ({route}): \
          remove that route, or choose another --name"
     )]
     Taken {
-        /// What the cluster needs.
+        /// The network that the cluster needs.
         wanted: Network,
-        /// The route that is in the way.
+        /// The host's route to a part of it.
         route: String,
     },
 }
 
-/// The addresses of the cluster with that number.
+/// The addresses of one cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
     index: u8,
 }
 
 impl Addresses {
-    /// Those of cluster number `index`.
+    /// The addresses of cluster number `index`.
     pub fn new(index: u8) -> Self {
         Self { index }
     }
@@ -67,12 +69,12 @@ impl Addresses {
         Ipv4Addr::new(10, 243, self.index, 1)
     }
 
-    /// The cluster's end: the node's address.
+    /// The cluster's end of the cable, which is the node's address.
     pub fn node(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 243, self.index, 2)
     }
 
-    /// The address inside that host and pods share: the pods' gateway.
+    /// The pods' gateway: an address inside the cluster that both the host and the pods reach.
     pub fn gateway(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 244, self.index, 1)
     }
@@ -92,22 +94,22 @@ impl Addresses {
         Network::new(Ipv4Addr::new(10, 245, self.index, 0), 24)
     }
 
-    /// The API server, as the host reaches it.
+    /// The API server's URL for the host.
     pub fn apiserver(self) -> String {
         format!("https://{}:6443", self.node())
     }
 
-    /// The registry, as host, node and pods name it.
+    /// The registry's address, the same for the host, the node and the pods.
     pub fn registry(self) -> String {
         format!("{}:5000", self.gateway())
     }
 
-    /// The EC2 emulator, as host and pods reach it.
+    /// The EC2 emulator's URL, for the host and for pods.
     pub fn emulator(self) -> String {
         format!("http://{}:4566", self.gateway())
     }
 
-    /// The host's interface: `gws` for GPU workspaces, and the number.
+    /// The name of the host's interface: `gws` for GPU workspaces, and the cluster's number.
     pub fn interface(self) -> String {
         format!("gws{}", self.index)
     }
@@ -145,7 +147,7 @@ impl std::fmt::Display for Network {
     }
 }
 
-/// A line of `ip -json route`.
+/// An entry of the output of `ip -json route`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Route {
     dst: String,
@@ -159,12 +161,13 @@ impl std::fmt::Display for Route {
     }
 }
 
-/// How the host's routes stand to a cluster's networks.
+/// The host's routes that overlap with a cluster's networks.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Overlaps {
-    /// Routes to the same addresses or to some of them: they exclude the cluster.
+    /// Routes to a whole network of the cluster or to a part of it. They exclude the cluster.
     pub taken: Vec<(Network, String)>,
-    /// Wider routes, of a VPN for instance: the cluster's are more specific and win.
+    /// Wider routes, for example those of a VPN. The cluster's routes are more specific, so the
+    /// kernel prefers them.
     pub shadowed: Vec<(Network, String)>,
 }
 
@@ -192,7 +195,7 @@ pub fn host_routes() -> Result<Vec<Route>, Error> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// Lays the cable from the host into the network namespace of process `init`.
+/// Creates the cable between the host and the network namespace of process `init`.
 pub fn connect(addresses: Addresses, init: i32) -> Result<(), Error> {
     let interface = addresses.interface();
     let host = format!("{}/30", addresses.host());
@@ -203,7 +206,8 @@ pub fn connect(addresses: Addresses, init: i32) -> Result<(), Error> {
     ip(&["address", "add", &host, "dev", &interface])?;
     ip(&["link", "set", &interface, "up"])?;
     let node = addresses.node().to_string();
-    // The pods' gateway answers from inside, so nothing there is on the link.
+    // The pods' gateway is on the loopback interface inside the cluster, and no address of these
+    // networks is on the cable itself. So each route names the node as its gateway.
     for inside in [addresses.pods(), addresses.machines()] {
         let inside = inside.to_string();
         ip(&["route", "add", &inside, "via", &node, "dev", &interface])?;
@@ -211,14 +215,15 @@ pub fn connect(addresses: Addresses, init: i32) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes the cable away; the routes over it go with it.
+/// Deletes the cable. The kernel deletes the routes over it.
 pub fn disconnect(addresses: Addresses) -> Result<(), Error> {
     let interface = addresses.interface();
     if !interface_exists(&interface) {
         return Ok(());
     }
     match ip(&["link", "delete", &interface]) {
-        // The kernel removes it too, when it dismantles the namespace.
+        // The kernel also deletes the interface when it removes the namespace, maybe at this
+        // moment.
         Err(_) if !interface_exists(&interface) => Ok(()),
         result => result,
     }

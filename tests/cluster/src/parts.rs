@@ -10,7 +10,7 @@ use crate::plan::{Part, Plan, Probe, ReplacedFile};
 
 const ETCD: &str = "http://127.0.0.1:2379";
 
-/// What INIT is to do for this cluster.
+/// The plan that INIT executes for this cluster.
 pub fn plan(layout: &Layout) -> Plan {
     let addresses = layout.addresses;
     let path = format!(
@@ -61,7 +61,7 @@ fn etcd(layout: &Layout) -> Part {
         ("advertise-client-urls", ETCD.to_owned()),
         ("listen-peer-urls", "http://127.0.0.1:2380".to_owned()),
         ("log-level", "warn".to_owned()),
-        // The data does not outlive the cluster: nothing is gained by syncing.
+        // The data does not outlive the cluster, so syncing it to disk would only cost time.
         ("unsafe-no-fsync", "true".to_owned()),
     ];
     part(
@@ -92,7 +92,7 @@ fn apiserver(layout: &Layout) -> Part {
         ("client-ca-file", authority.clone()),
         ("tls-cert-file", text(&serving.certificate)),
         ("tls-private-key-file", text(&serving.key)),
-        // Without these, `kubectl logs` and `kubectl exec` fail.
+        // Without the following four, `kubectl logs` and `kubectl exec` fail.
         ("kubelet-preferred-address-types", "InternalIP".to_owned()),
         ("kubelet-certificate-authority", authority.clone()),
         (
@@ -100,7 +100,8 @@ fn apiserver(layout: &Layout) -> Part {
             text(&kubelet_client.certificate),
         ),
         ("kubelet-client-key", text(&kubelet_client.key)),
-        // Without these, APIs that pods serve (Kueue's visibility) take no requests.
+        // Without the following, the API server forwards no requests to APIs that pods serve, such
+        // as Kueue's visibility API.
         ("requestheader-client-ca-file", authority),
         ("requestheader-allowed-names", AGGREGATOR.to_owned()),
         ("requestheader-username-headers", "X-Remote-User".to_owned()),
@@ -120,8 +121,8 @@ fn apiserver(layout: &Layout) -> Part {
     ];
     let ready = https(layout, &format!("{}/readyz", layout.addresses.apiserver()));
     Part {
-        // A third of its time goes into collecting garbage otherwise, and what memory
-        // it takes instead is there.
+        // With Go's default, the API server spends a third of its time on garbage collection. The
+        // higher value takes more memory, which is available.
         environment: vec![("GOGC".to_owned(), "300".to_owned())],
         ..part(layout, "kube-apiserver", &arguments, &["etcd"], ready)
     }
@@ -139,7 +140,8 @@ fn controller_manager(layout: &Layout) -> Part {
             "flex-volume-plugin-dir",
             text(&layout.state.data("volume-plugins")),
         ),
-        // A single developer's bursts are small, and waiting for them is not.
+        // A single developer causes only small bursts of requests, and the default limits would
+        // delay them.
         ("kube-api-qps", "100".to_owned()),
         ("kube-api-burst", "200".to_owned()),
     ]);
@@ -165,7 +167,7 @@ fn scheduler(layout: &Layout) -> Part {
     )
 }
 
-/// What the controller manager and the scheduler have in common.
+/// The arguments that the controller manager and the scheduler share.
 fn control_loop(layout: &Layout, client: &str) -> Vec<(&'static str, String)> {
     let serving = layout.state.certificates().files("serving");
     let kubeconfig = text(&layout.state.kubeconfig_of(client));
@@ -290,7 +292,7 @@ fn emulator(layout: &Layout) -> Part {
         .to_vec(),
         environment: vec![
             variable("PYTHONPATH", text(&layout.state.emulator())),
-            // A log that is read while it is written must not lag behind.
+            // Python writes the log without a buffer, so that a reader sees each line at once.
             variable("PYTHONUNBUFFERED", "1".to_owned()),
         ],
         after: Vec::new(),
@@ -299,7 +301,7 @@ fn emulator(layout: &Layout) -> Part {
     }
 }
 
-/// A part whose name is its binary's.
+/// A part with the same name as its binary.
 fn part(
     layout: &Layout,
     name: &str,
@@ -307,7 +309,8 @@ fn part(
     after: &[&str],
     ready: Probe,
 ) -> Part {
-    // CoreDNS reads flags with one hyphen and with two, as the others do.
+    // All parts accept flags with two hyphens. CoreDNS's documentation shows one hyphen, but it
+    // accepts two as well.
     let argument = |(name, value): &(&str, String)| format!("--{name}={value}");
     Part {
         name: name.to_owned(),

@@ -1,16 +1,16 @@
-//! The versions of what is built from source, and keys that stand for them.
+//! The pinned versions of programs that are built from source, and the cache keys made from them.
 
 use std::path::{Path, PathBuf};
 
 use crate::cache::{self, key};
 use crate::modules::{Binary, GCFLAGS, Module};
 
-/// What a module's folder says: its pins and, for our own programs, its source.
+/// The contents of a module's folder: its pins and, for our own programs, their source.
 #[derive(Debug)]
 pub struct Pins {
     /// The folder.
     pub folder: PathBuf,
-    /// File names with contents, sorted.
+    /// The names and contents of its files, sorted by name.
     files: Vec<(String, String)>,
 }
 
@@ -56,12 +56,13 @@ impl Pins {
             .flat_map(|(_, text)| text.lines())
     }
 
-    /// The version of a program such as `v1.37.0`; `unknown` for our own programs.
+    /// The version of a program, such as `v1.37.0`; `unknown` for our own programs without a
+    /// version.
     pub fn version_of(&self, binary: &Binary) -> &str {
         self.version(binary.source).unwrap_or("unknown")
     }
 
-    /// The linker flags with the versions filled in; symbols are always stripped.
+    /// The linker flags, with the versions filled in. They always strip symbols.
     pub fn ldflags(&self, module: &Module) -> String {
         let mut flags = "-s -w".to_owned();
         for stamp in module.stamps {
@@ -72,7 +73,7 @@ impl Pins {
         flags
     }
 
-    /// Stands for everything that decides the binary's bytes.
+    /// A hash of everything that affects the binary's bytes.
     pub fn key(&self, module: &Module, binary: &Binary, go: &str) -> String {
         let ldflags = self.ldflags(module);
         let gcflags = GCFLAGS.join(" ");
@@ -97,8 +98,8 @@ impl Pins {
     }
 }
 
-/// Whether a file of the module decides about the program: its pins do, and its own
-/// source does.
+/// Whether a file of the module affects the program: the module's own files and the program's own
+/// source do.
 fn concerns(file: &str, binary: &Binary) -> bool {
     match file.rsplit_once('/') {
         Some((folder, _)) => folder == binary.package,
@@ -106,7 +107,7 @@ fn concerns(file: &str, binary: &Binary) -> bool {
     }
 }
 
-/// Adds the pins and Go files of a folder below the module's, with their paths.
+/// Adds the `go.mod`, `go.sum` and Go files of one folder of the module, with their paths.
 fn read_files(
     module: &Path,
     below: &str,

@@ -1,54 +1,55 @@
-//! What INIT is to do, as data: written by `up`, read by INIT.
+//! A cluster's plan. `up` writes it to `<state>/plan.json`, and INIT reads it (see
+//! [`init`](crate::init)).
 //!
-//! It leaves INIT no choice, so what a cluster consists of can be read in
-//! `<state>/plan.json`.
+//! INIT makes no choices of its own, so `<state>/plan.json` shows everything that the cluster
+//! consists of.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// One cluster's namespaces and the parts in them.
+/// One cluster: its namespaces, and the programs in them, called parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The host name inside.
+    /// The host name inside the namespaces.
     pub hostname: String,
-    /// The cgroup that everything in it is below.
+    /// The cgroup above all processes of the cluster.
     pub cgroup: String,
-    /// The node's address, on the cable.
+    /// The node's address: the cluster's end of the veth pair to the host, called the cable.
     pub node: Ipv4Addr,
-    /// The host's address, on the cable: the default route.
+    /// The host's end of the cable. The cluster's default route leads to it.
     pub host: Ipv4Addr,
-    /// The address that host and pods share.
+    /// The address of the pods' gateway, inside the cluster. Both the host and the pods reach it.
     pub gateway: Ipv4Addr,
-    /// The network of the EC2 emulator's machines.
+    /// The network of the machines that the EC2 emulator boots.
     pub machines: String,
-    /// Folders that get an empty file system inside, so that what parts write to
-    /// fixed places (/run/containerd, /var/lib/cni) never reaches the host.
+    /// Folders over which INIT mounts an empty file system. Parts write to fixed paths in them,
+    /// such as /run/containerd and /var/lib/cni, and these files must not reach the host.
     pub private_folders: Vec<PathBuf>,
-    /// A folder that stays visible even if it is under one of those.
+    /// A folder that stays visible even if it is inside a private folder.
     pub shared_folder: PathBuf,
-    /// Files put in the place of others, inside.
+    /// Files that INIT mounts over other files.
     pub replaced_files: Vec<ReplacedFile>,
-    /// Environment variables of every part; nothing else is inherited.
+    /// Environment variables of every part. A part inherits no other variable.
     pub environment: Vec<(String, String)>,
-    /// The programs, in the order in which they are listed to people.
+    /// The parts, in the order in which `status` lists them.
     pub parts: Vec<Part>,
 }
 
-/// A file that is shown in another's place.
+/// A file that INIT mounts over another file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplacedFile {
-    /// What is shown.
+    /// The file with the new contents.
     pub source: PathBuf,
-    /// Where.
+    /// The file that it covers.
     pub target: PathBuf,
 }
 
 /// One long-running program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// Its name to people.
+    /// The name that people see and use.
     pub name: String,
     /// The executable.
     pub program: PathBuf,
@@ -60,25 +61,25 @@ pub struct Part {
     /// Parts that must be ready before this one starts.
     #[serde(default)]
     pub after: Vec<String>,
-    /// How to see that it is ready.
+    /// The probe of its readiness.
     pub ready: Probe,
     /// Where its output goes.
     pub log: PathBuf,
 }
 
-/// How to see that something is ready.
+/// A test for readiness.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Probe {
-    /// GET answers 200.
+    /// An HTTP GET must answer with status 200.
     Http {
-        /// What to get.
+        /// The address.
         url: String,
-        /// The authority that signed the server's certificate, for https.
+        /// For https: the certificate authority that signed the server's certificate.
         #[serde(default)]
         authority: Option<PathBuf>,
     },
-    /// Somebody accepts connections on a Unix socket.
+    /// A process must accept connections on a Unix socket.
     Socket {
         /// Its path.
         path: PathBuf,

@@ -1,7 +1,7 @@
-//! What the machine must have, checked in full before anything starts.
+//! The machine's prerequisites. All of them are checked before a cluster starts.
 //!
-//! Programs are checked, and installed, by `prerequisites.sh`, which also runs before any
-//! of this is compiled. Memory and disk are checked here.
+//! The script `prerequisites.sh` checks programs and installs missing ones. It also runs before
+//! this crate is compiled. Memory and disk are checked here.
 
 use std::fs;
 use std::path::Path;
@@ -11,16 +11,17 @@ use nix::sys::statvfs::statvfs;
 
 use crate::command;
 
-/// Memory that the cluster's processes take, with room for a few pods.
+/// The memory that the cluster's processes take, with room for a few pods.
 const MEMORY: u64 = 3 << 30;
-/// Memory to compile with: the AWS SDK's crate takes 8 GB, and Go compiles beside it.
+/// The memory for a build: compiling the AWS SDK's crate takes 8 GB, and Go compiles at the same
+/// time.
 const MEMORY_TO_BUILD: u64 = 11 << 30;
-/// Disk for the images and data of a cluster.
+/// The disk space for the images and data of a cluster.
 const DISK: u64 = 3 << 30;
-/// Disk for Go's caches and the binaries, when some are still to be built.
+/// The disk space for Go's caches and the binaries, if some are not built yet.
 const DISK_TO_BUILD: u64 = 16 << 30;
 
-/// What was found on the machine.
+/// The measured facts about the machine.
 #[derive(Debug, Clone)]
 struct Facts<'a> {
     memory: u64,
@@ -28,10 +29,10 @@ struct Facts<'a> {
     cache: &'a Path,
 }
 
-/// Something that is not there.
+/// A missing prerequisite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// What.
+    /// Its description.
     pub what: String,
     /// How to get it.
     pub advice: String,
@@ -43,13 +44,13 @@ pub enum Error {
     /// Programs are missing, or could not be installed.
     #[error("{0}")]
     Programs(#[from] command::Error),
-    /// This is missing.
+    /// Memory, disk space or a usable cache folder is missing.
     #[error("{}", render(.0))]
     Missing(Vec<Missing>),
 }
 
-/// Checks everything, and installs what Debian packages bring, unless `INSTALL=no`.
-/// `building`: whether programs are still to be built.
+/// Checks all prerequisites. Installs missing programs from Debian packages, unless `INSTALL=no`.
+/// `building` says whether programs are still to be built.
 pub fn ensure(building: bool, cache: &Path) -> Result<(), Error> {
     programs()?;
     let found = missing(
@@ -70,7 +71,7 @@ pub fn ensure(building: bool, cache: &Path) -> Result<(), Error> {
 fn programs() -> Result<(), command::Error> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("prerequisites.sh");
     let mut check = Command::new("sh");
-    // People read what the script prints: what is missing, and apt-get's own progress.
+    // The script's output is for people: it lists missing programs and shows apt-get's progress.
     command::seen(check.arg(script).stdin(Stdio::null()))
 }
 
@@ -110,14 +111,15 @@ fn missing(facts: &Facts<'_>, building: bool) -> Vec<Missing> {
     missing
 }
 
-/// PATH and PYTHONPATH separate by colons, configuration files quote by quotes.
+/// Whether a path can occur in lists and in configuration files. A colon separates the entries of
+/// PATH and PYTHONPATH, and quotes delimit values in configuration files.
 fn fit_for_lists(path: &Path) -> bool {
     let unfit =
         |character: char| matches!(character, ':' | '"' | '\'') || character.is_whitespace();
     path.to_str().is_some_and(|text| !text.contains(unfit))
 }
 
-/// One list for people.
+/// All missing prerequisites as one list for people.
 fn render(missing: &[Missing]) -> String {
     let mut lines = vec!["this machine lacks what the local cluster needs:".to_owned()];
     let items = missing.iter();
@@ -125,7 +127,7 @@ fn render(missing: &[Missing]) -> String {
     lines.join("\n")
 }
 
-/// In bytes; 0 if the kernel does not say.
+/// The available memory in bytes; 0 if the kernel does not report it.
 fn available_memory() -> u64 {
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kibibytes: Option<u64> = memory
@@ -135,7 +137,8 @@ fn available_memory() -> u64 {
     kibibytes.unwrap_or(0) << 10
 }
 
-/// In bytes, where `folder` is or will be; 0 if the file system does not say.
+/// The free disk space in bytes on the file system where `folder` is or will be; 0 if the file
+/// system does not report it.
 fn available_disk(folder: &Path) -> u64 {
     folder
         .ancestors()

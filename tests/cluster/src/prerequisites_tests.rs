@@ -59,18 +59,19 @@ mod programs {
     use std::process::{Command, Output};
     use std::time::{Duration, Instant};
 
-    /// What the script itself calls.
+    /// The programs that the script itself calls.
     const TOOLS: &[&str] = &[
         "dirname", "grep", "head", "id", "printf", "sed", "sh", "sort", "tail", "touch", "chmod",
     ];
 
-    /// A machine of which `PATH` shows only what a test puts there.
+    /// A simulated machine: a folder that is the script's whole `PATH`.
     struct Machine {
         folder: PathBuf,
     }
 
     impl Machine {
-        /// It has everything that the list names as a program, and the Rust and Go of now.
+        /// A machine with all programs of the list, and with newer versions of Rust and Go than
+        /// necessary.
         fn complete(name: &str) -> Self {
             let folder = format!("prerequisites-{name}-{}", std::process::id());
             let machine = Self {
@@ -102,7 +103,7 @@ mod programs {
 
         fn program(&self, name: &str, text: &str) {
             let file = self.folder.join(name);
-            // A link would lead the text into this machine's own program.
+            // Writing through a link would overwrite the program of the real machine.
             if file.is_symlink() {
                 fs::remove_file(&file).unwrap();
             }

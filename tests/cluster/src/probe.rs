@@ -1,4 +1,4 @@
-//! Asks a part whether it is ready.
+//! Probes whether a part is ready.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::plan::Probe;
 /// A local server that needs longer than this is not ready.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// `Ok` when it is ready, else what was seen instead.
+/// Returns `Ok` if the part is ready, else what the probe saw.
 pub fn ready(probe: &Probe) -> Result<(), String> {
     match probe {
         Probe::Http { url, authority } => get(url, authority.as_deref()),
@@ -27,7 +27,7 @@ fn get(url: &str, authority: Option<&Path>) -> Result<(), String> {
     let mut config = Agent::config_builder()
         .timeout_global(Some(PATIENCE))
         .http_status_as_error(false)
-        // A proxy of the environment cannot reach a cluster on this host.
+        // A proxy from the environment could not reach a cluster on this host.
         .proxy(None);
     if let Some(path) = authority {
         config = config.tls_config(trusting(path)?);

@@ -1,4 +1,4 @@
-//! Processes of the host, told apart from later ones with the same number.
+//! Processes of the host. A later process with the same number is not mistaken for the earlier one.
 
 use std::fs;
 use std::io;
@@ -8,18 +8,18 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-/// A process: its number and when it started, which together never repeat.
+/// A process: its number and its start time. Together these two never repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The number.
     pub pid: i32,
-    /// When it started, in clock ticks since the machine did.
+    /// The start time, in clock ticks since the machine started.
     pub started: u64,
 }
 
 impl Identity {
-    /// This process, as /proc numbers it. Asks /proc rather than the kernel: in a
-    /// PID namespace under the outer /proc, this is the outer number.
+    /// This process, with the number that /proc shows. In a PID namespace under the host's /proc,
+    /// this is the number on the host; the kernel's getpid would return the number inside.
     pub fn of_this_process() -> io::Result<Self> {
         let link = fs::read_link("/proc/self")?;
         let pid = link
@@ -43,7 +43,7 @@ impl Identity {
         Self::of(self.pid) == Some(self)
     }
 
-    /// Ends it at once, if it still runs.
+    /// Kills it, if it still runs.
     pub fn kill(self) -> Result<(), Errno> {
         if !self.is_alive() {
             return Ok(());
@@ -55,8 +55,8 @@ impl Identity {
     }
 }
 
-/// The host's numbers of the children of process `parent`, each with the number
-/// it has in its own PID namespace.
+/// The children of process `parent`: each number on the host, with the number in the child's own
+/// PID namespace.
 pub fn children(parent: i32) -> Vec<(i32, i32)> {
     let Ok(listing) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -71,7 +71,8 @@ pub fn children(parent: i32) -> Vec<(i32, i32)> {
         .collect()
 }
 
-/// From /proc/PID/status: the innermost number of a child of `parent`.
+/// Reads /proc/PID/status. Returns the innermost number of the process if it is a child of
+/// `parent`.
 fn inside_number(status: &str, parent: i32) -> Option<i32> {
     let field = |name: &str| {
         status
@@ -84,7 +85,7 @@ fn inside_number(status: &str, parent: i32) -> Option<i32> {
     field("NSpid")?.split_whitespace().last()?.parse().ok()
 }
 
-/// What /proc/PID/stat says, as far as it is needed.
+/// The needed fields of /proc/PID/stat.
 struct Stat {
     state: char,
     started: u64,
@@ -95,8 +96,8 @@ impl Stat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// `proc_pid_stat(5)`: the state is field 3, the start time field 22. Field 2 is
-    /// a name in parentheses, which may itself contain spaces and parentheses.
+    /// In `proc_pid_stat(5)` the state is field 3 and the start time field 22. Field 2 is a name in
+    /// parentheses, which may itself contain spaces and parentheses.
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;
         let mut fields = rest.split_whitespace();
@@ -127,7 +128,7 @@ mod tests {
             ..this
         };
         assert!(!earlier.is_alive());
-        // Were it taken for this process, this would end the test.
+        // This call would kill the test if `earlier` were mistaken for this process.
         earlier.kill().unwrap();
     }
 

@@ -1,8 +1,8 @@
-//! What people see while something takes long.
+//! The progress of long work, as people see it.
 //!
-//! On a terminal, steps under way are lines at its end that tell each second how long
-//! they take. Elsewhere a line says so every 30 seconds. A step that ended is one line in
-//! both, with the time that it took.
+//! On a terminal, each running step has a line at the end of the screen, which shows how long the
+//! step has run. Elsewhere, a line for each running step is printed after 30 seconds without
+//! output. Both print one line, with the duration, when a step ends.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -12,22 +12,22 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-/// How often a terminal is drawn.
+/// The interval between two redraws of a terminal.
 const FRAME: Duration = Duration::from_millis(500);
-/// How long it may be silent elsewhere.
+/// The longest time without output elsewhere.
 const SILENCE: Duration = Duration::from_secs(30);
-/// When a step that takes long is first told of: by then one that had nothing to do ended.
+/// When a long step gets its first line. A step with nothing to do has ended by then.
 const ANNOUNCED: Duration = Duration::from_secs(2);
-/// Where outcomes begin.
+/// The column where outcomes begin.
 const TITLE: usize = 44;
 
-/// Where progress goes. Clones write to the same place, each from its own thread.
+/// Prints progress. Clones print to the same place, also from other threads.
 #[derive(Clone)]
 pub struct Progress {
     shared: Arc<Mutex<Shared>>,
 }
 
-/// A step under way. A step that is dropped unfinished reads "failed".
+/// A running step. A step that is dropped before its end is printed as "failed".
 pub struct Step {
     progress: Progress,
     number: u64,
@@ -35,7 +35,7 @@ pub struct Step {
     ended: bool,
 }
 
-/// Tells how far a step is, in words.
+/// Describes how far a step is.
 type Measure = Box<dyn Fn() -> Option<String> + Send>;
 
 struct Shared {
@@ -56,14 +56,14 @@ struct Running {
     began: Instant,
     expected: Option<Duration>,
     measure: Option<Measure>,
-    /// Whether a line told people of it; not on a terminal.
+    /// Whether a line about it was printed; not used on a terminal.
     announced: bool,
-    /// On a terminal.
+    /// Its line on a terminal.
     bar: Option<ProgressBar>,
 }
 
 impl Progress {
-    /// Writes to standard error, which keeps standard output for results.
+    /// Prints to standard error, because standard output is for results.
     pub fn to_stderr() -> Self {
         if std::io::stderr().is_terminal() {
             Self::with(Out::Terminal(MultiProgress::new()))
@@ -72,7 +72,7 @@ impl Progress {
         }
     }
 
-    /// Writes lines to `out`.
+    /// Prints lines to `out`.
     pub fn to(out: Box<dyn Write + Send>) -> Self {
         Self::with(Out::Lines(out))
     }
@@ -89,7 +89,7 @@ impl Progress {
         Self { shared }
     }
 
-    /// A line of its own.
+    /// Prints a line that belongs to no step.
     pub fn note(&self, text: &str) {
         self.lock().line(text);
     }
@@ -124,7 +124,7 @@ impl Progress {
 }
 
 impl Step {
-    /// Tells people how long it usually takes.
+    /// Shows how long the step usually takes.
     pub fn expect(&self, usual: Duration) {
         let mut shared = self.progress.lock();
         if let Some(running) = shared.find(self.number) {
@@ -132,24 +132,25 @@ impl Step {
         }
     }
 
-    /// Asks `measure` how far it is, whenever people are told about the step.
+    /// Shows the answer of `measure`, how far the step is, whenever a line about the step is
+    /// printed.
     pub fn follow(&self, measure: impl Fn() -> Option<String> + Send + 'static) {
         if let Some(running) = self.progress.lock().find(self.number) {
             running.measure = Some(Box::new(measure));
         }
     }
 
-    /// How long it has taken so far.
+    /// How long the step has run.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// A line of its own in the middle of the step.
+    /// Prints a line while the step runs.
     pub fn note(&self, text: &str) {
         self.progress.note(text);
     }
 
-    /// Ends the step well.
+    /// Ends the step successfully.
     pub fn end(mut self, outcome: &str) {
         self.finish(outcome);
     }
@@ -198,7 +199,7 @@ impl Shared {
     }
 
     fn line(&mut self, text: &str) {
-        // A closed terminal must not end the work that it watched.
+        // An error is ignored: the work must go on if the terminal is closed.
         match &mut self.out {
             Out::Terminal(all) => {
                 let _ = all.println(text);
@@ -211,7 +212,7 @@ impl Shared {
         self.last_line = Instant::now();
     }
 
-    /// Tells how the steps under way are at that time.
+    /// Prints the state of the running steps at time `now`.
     fn draw(&mut self, now: Instant) {
         for running in &self.running {
             if let Some(bar) = &running.bar {
@@ -241,7 +242,8 @@ impl Shared {
 }
 
 impl Running {
-    /// Whether people are to hear of it, as it takes long, before they hear of silence.
+    /// Whether the step gets its first line now: it is expected to take long, and no line about it
+    /// was printed yet.
     fn is_to_announce(&self, now: Instant) -> bool {
         let takes_long = self.expected.is_some_and(|usual| usual >= SILENCE);
         let so_far = now.saturating_duration_since(self.began);
@@ -261,7 +263,7 @@ impl Running {
     }
 }
 
-/// Draws until the last `Progress` and `Step` of it are dropped.
+/// Draws until the last `Progress` and the last `Step` are dropped.
 fn draw(watched: &Weak<Mutex<Shared>>) {
     while let Some(shared) = watched.upgrade() {
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -271,7 +273,7 @@ fn draw(watched: &Weak<Mutex<Shared>>) {
     }
 }
 
-/// Such as `1:05`: minutes and seconds.
+/// Minutes and seconds, such as `1:05`.
 fn clock(duration: Duration) -> String {
     let seconds = duration.as_secs();
     format!("{}:{:02}", seconds / 60, seconds % 60)

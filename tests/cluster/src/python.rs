@@ -1,5 +1,5 @@
-//! Python environments: virtual ones with exactly the locked packages, built once
-//! per lock file and Python version.
+//! Python virtual environments with exactly the locked packages. Each is built once per lock file
+//! and Python version.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,18 +19,18 @@ pub enum Error {
     Build(#[from] command::Error),
 }
 
-/// Which packages are wanted.
+/// A virtual environment that a caller wants.
 #[derive(Debug, Clone)]
 pub struct Environment {
-    /// Names its folder in the cache.
+    /// The name of its folder in the cache.
     pub name: &'static str,
-    /// What is shown while it is made.
+    /// The title of the step that builds it.
     pub title: &'static str,
-    /// pip's requirements, each with its hashes.
+    /// The lock file: pip's requirements, each with its hashes.
     pub lock_file: PathBuf,
 }
 
-/// Makes sure of the environment and returns its Python.
+/// Builds the environment if necessary, and returns its Python.
 pub fn ensure(cache: &Cache, progress: &Progress, wanted: &Environment) -> Result<PathBuf, Error> {
     let step = progress.begin(wanted.title);
     let requirements = cache::read(&wanted.lock_file)?;
@@ -66,8 +66,8 @@ fn build(folder: &Path, lock_file: &Path, log: &Path) -> Result<(), Error> {
         Command::new("python3").args(["-m", "venv"]).arg(folder),
         log,
     )?;
-    // Console scripts name the folder they were installed into, which is renamed
-    // afterwards: packages are run as `python -m`, which does not mind.
+    // The folder is renamed after the build, and console scripts contain its old path. So packages
+    // are run with `python -m`, which does not need that path.
     command::logged(
         Command::new(folder.join("bin/python"))
             .args(["-m", "pip", "install", "--disable-pip-version-check"])

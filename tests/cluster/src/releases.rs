@@ -1,8 +1,8 @@
 //! Official release programs, fetched instead of built.
 //!
-//! `BINARIES=release` asks for them. What [`RELEASES`] pins is fetched and compared with
-//! its SHA-256; everything else is built from source as ever. `BINARIES_MIRROR` names a
-//! mirror: a URL that takes the place of `https://` before each address.
+//! `BINARIES=release` switches this on. The programs that [`RELEASES`] pins are then fetched, and
+//! each file is compared with its SHA-256. All other programs are still built from source.
+//! `BINARIES_MIRROR` names a mirror: a URL that replaces `https://` at the start of each address.
 
 use std::fmt::Write as _;
 use std::fs::{File, Permissions};
@@ -24,26 +24,26 @@ use crate::{command, interrupt};
 /// What can go wrong while fetching a release.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The variable has a value that nothing is known of.
+    /// `BINARIES` has an unknown value.
     #[error("BINARIES is `{0}`: it is `source`, which is also the default, or `release`")]
     Origin(String),
-    /// The server cannot be reached, or it has no such file.
+    /// The server cannot be reached, or it does not have the file.
     #[error("fetch {url}: {source}. Without BINARIES=release it is built from source")]
     Fetch {
         /// The address.
         url: String,
-        /// What was seen.
+        /// The client's error.
         source: Box<ureq::Error>,
     },
-    /// The transfer broke, or the file cannot be written.
+    /// The transfer broke off, or the file cannot be written.
     #[error("fetch {url}: {source}")]
     Transfer {
         /// The address.
         url: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// Somebody else's bytes, or half of them.
+    /// The file differs from the pinned one, or is incomplete.
     #[error(
         "{url} has the SHA-256 {found}, and {expected} is pinned in tests/cluster/src/releases.rs: \
          nothing of it is used"
@@ -51,23 +51,23 @@ pub enum Error {
     Digest {
         /// The address.
         url: String,
-        /// What is pinned.
+        /// The pinned digest.
         expected: &'static str,
-        /// What was fetched.
+        /// The digest of the fetched file.
         found: String,
     },
-    /// The archive lacks a program.
+    /// The archive cannot be unpacked, for example because it lacks a program.
     #[error("unpack {url}: {source}")]
     Unpack {
         /// The address.
         url: String,
-        /// What tar said.
+        /// The error of tar.
         source: command::Error,
     },
     /// The cache folder cannot be written.
     #[error(transparent)]
     Cache(#[from] cache::Error),
-    /// Ctrl-C.
+    /// Ctrl-C asked this process to end.
     #[error("interrupted")]
     Interrupted,
 }
@@ -75,17 +75,17 @@ pub enum Error {
 /// Where programs come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Everything is built from source.
+    /// All programs are built from source.
     Source,
-    /// What is pinned is fetched.
+    /// Pinned releases are fetched; other programs are built from source.
     Release {
-        /// What takes the place of `https://`, with a slash at its end.
+        /// The text that replaces `https://`, with a slash at its end.
         mirror: Option<String>,
     },
 }
 
 impl Origin {
-    /// What `BINARIES` and `BINARIES_MIRROR` say.
+    /// Reads `BINARIES` and `BINARIES_MIRROR`.
     pub fn from_environment() -> Result<Self, Error> {
         Self::read(|name| std::env::var(name).ok())
     }
@@ -102,9 +102,9 @@ impl Origin {
         }
     }
 
-    /// The release that this program is fetched from, if it is fetched.
+    /// The release that this program is fetched from; none if the program is built from source.
     pub(crate) fn release_of(&self, program: &str) -> Option<&'static Release> {
-        // The digests are those of one operating system and one processor.
+        // The pinned files are for Linux on x86-64 only.
         let is_ours = cfg!(all(target_os = "linux", target_arch = "x86_64"));
         let has = |release: &&Release| release.programs.iter().any(|(name, _)| *name == program);
         match self {
@@ -114,24 +114,26 @@ impl Origin {
     }
 }
 
-/// A file that its makers published.
+/// A file that a project publishes as its release.
 #[derive(Debug)]
 pub struct Release {
-    /// The version, as the module's `go.mod` has it.
+    /// The version, as in the `go.mod` of the module.
     pub version: &'static str,
     /// Its address after `https://`, for Linux on x86-64. `{version}` stands for `v1.2.3`
     /// and `{number}` for `1.2.3`.
     address: &'static str,
     /// The digest of the file, in hexadecimal digits.
     sha256: &'static str,
-    /// Names of programs with their paths in the archive. An empty path says that the
-    /// file is the program.
+    /// The names of its programs, each with its path in the archive. An empty path means that the
+    /// file itself is the program.
     pub programs: &'static [(&'static str, &'static str)],
 }
 
-/// What can be fetched. Nobody here has fetched any of it from these addresses: the
-/// digests are those that other people's public build files pin for the same files.
-/// For a program that is not listed, no digest of its version was found.
+/// The releases that can be fetched.
+///
+/// We have not fetched these files from these addresses ourselves. The digests come from public
+/// build files of other projects that pin the same files. A program is missing here if we found no
+/// digest of its version.
 pub static RELEASES: &[Release] = &[
     Release {
         version: "v1.37.0",
@@ -175,13 +177,13 @@ pub static RELEASES: &[Release] = &[
     },
 ];
 
-/// A server that does not answer for so long is down.
+/// After this time without an answer, the server counts as down.
 const ANSWER: Duration = Duration::from_secs(30);
-/// The largest file has 100 MB: a megabit a second is enough.
+/// The largest file has 100 MB, so a connection of one megabit per second is fast enough.
 const TRANSFER: Duration = Duration::from_mins(15);
 
 impl Release {
-    /// Where the programs are in the cache, or will be.
+    /// The place of the programs in the cache, whether or not they are there yet.
     pub(crate) fn entry(&self, cache: &Cache) -> PathBuf {
         let name = self.programs.first().map_or("", |(name, _)| name);
         let parts = [("release", self.address), ("sha256", self.sha256)];
@@ -189,7 +191,7 @@ impl Release {
         cache.entry("binaries", name, &key)
     }
 
-    /// Fetches the file into the folder, compares it, and leaves its programs there.
+    /// Fetches the file into the folder, checks its digest, and leaves its programs in the folder.
     pub(crate) fn fetch(&self, origin: &Origin, folder: &Path, step: &Step) -> Result<(), Error> {
         let url = self.url(origin);
         let fetched = folder.join("fetched");
@@ -251,7 +253,7 @@ impl Release {
     }
 }
 
-/// The SHA-256 of what was written, in hexadecimal digits.
+/// Writes the file at `url` to `to`. Returns its SHA-256 in hexadecimal digits.
 fn download(url: &str, to: &Path) -> Result<String, Error> {
     let answer = client().get(url).call().map_err(|source| Error::Fetch {
         url: url.to_owned(),

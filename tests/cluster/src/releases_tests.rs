@@ -7,7 +7,8 @@ use crate::modules::MODULES;
 use crate::pins::Pins;
 use crate::progress::Progress;
 
-/// A server that answers each request with these bytes, and what it was asked for.
+/// Starts a server that answers one request with `body`. The thread returns the request's first
+/// line.
 fn serve(status: &'static str, body: Vec<u8>) -> (Origin, thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! `status`: what a cluster consists of and how each part does.
+//! `status`: the parts of a cluster and the state of each part.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,49 +13,49 @@ use crate::processes::children;
 use crate::state::Verdict;
 use crate::supervisor::{PartState, PartStatus};
 
-/// A cluster at one moment.
+/// The status of a cluster at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// Its name.
     pub name: String,
-    /// Whether everything runs and is ready.
+    /// Whether all parts and deployments are ready.
     pub up: bool,
-    /// How it does, in words.
+    /// Its condition, in words.
     pub verdict: String,
-    /// When it was made.
+    /// When it was created.
     pub created: Timestamp,
     /// The version of Kubernetes.
     pub kubernetes: String,
     /// The version of Crossplane.
     pub crossplane: String,
-    /// Its processes.
+    /// Its parts.
     pub parts: Vec<PartRow>,
     /// Crossplane's deployments.
     pub deployments: Vec<Deployment>,
-    /// Where to reach it.
+    /// Its addresses.
     pub endpoints: Endpoints,
     /// Its state folder.
     pub state: PathBuf,
 }
 
-/// One process.
+/// One part.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PartRow {
-    /// The part.
+    /// The part's name.
     pub name: String,
-    /// `waiting`, `starting`, `ready`, `dead`, or `gone` with its cluster.
+    /// `waiting`, `starting`, `ready` or `dead`; `gone` if the cluster's INIT has ended.
     pub state: String,
-    /// Its process, as the host numbers it.
+    /// Its process number on the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
-    /// Since when it is in that state.
+    /// When it entered that state.
     pub since: Timestamp,
-    /// The end of a dead part's log.
+    /// The last lines of a dead part's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_lines: Option<String>,
-    /// How it ended, or what keeps it from being ready.
+    /// How it ended, or what the last probe saw.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Its log.
@@ -68,13 +68,13 @@ pub struct PartRow {
 pub struct Deployment {
     /// Its name.
     pub name: String,
-    /// How many of its pods are available.
+    /// The number of its available pods.
     pub available: u64,
-    /// How many it wants.
+    /// The number of pods that it should have.
     pub wanted: u64,
 }
 
-/// Where to reach a cluster.
+/// The addresses of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Endpoints {
@@ -88,7 +88,7 @@ pub struct Endpoints {
     pub kubeconfig: PathBuf,
 }
 
-/// Looks at the cluster.
+/// Reads the status of the cluster.
 pub fn look(cluster: &Cluster) -> Result<Report, Error> {
     let verdict = cluster.verdict()?;
     let alive = !matches!(verdict, Verdict::Gone | Verdict::Absent);
@@ -146,7 +146,7 @@ fn row(part: &PartStatus, alive: bool, processes: &[(i32, i32)]) -> PartRow {
     }
 }
 
-/// Crossplane's deployments; none if the API server does not say.
+/// Crossplane's deployments; none if the API server does not answer.
 fn deployments(cluster: &Cluster) -> Vec<Deployment> {
     let Ok(kubectl) = cluster.program("kubectl") else {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! A cluster's state folder, `<cache>/clusters/<name>`, and the files in it that
-//! say what the cluster is and how it does.
+//! A cluster's state folder, `<cache>/clusters/<name>`, and the files in it that record what the
+//! cluster is and which state it is in.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,36 +20,36 @@ pub enum Error {
     /// A file cannot be read or written.
     #[error(transparent)]
     Cache(#[from] cache::Error),
-    /// A file does not hold what it should.
+    /// A file holds no valid JSON of the expected form.
     #[error("read {path}: {source}")]
     Corrupt {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parser's error.
         source: serde_json::Error,
     },
-    /// The name cannot be one.
+    /// The name is not a valid cluster name.
     #[error(
         "`{0}` cannot name a cluster: use 1 to 20 lower-case letters, digits and \
          hyphens, beginning and ending with a letter or digit"
     )]
     Name(String),
-    /// There are too many clusters.
+    /// Every cluster number is taken.
     #[error("all 254 cluster numbers are taken: take a cluster down with `cluster down --name`")]
     Full,
 }
 
-/// What a cluster is.
+/// The record of a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
     /// Its name.
     pub name: String,
-    /// Its number, which decides its addresses.
+    /// Its number. The addresses follow from it.
     pub index: u8,
-    /// When it was made.
+    /// When `up` recorded the cluster.
     pub created: Timestamp,
-    /// How far `up` has come.
+    /// How much `up` has done.
     pub stage: Stage,
     /// The version of Kubernetes.
     pub kubernetes: String,
@@ -57,15 +57,15 @@ pub struct Record {
     pub crossplane: String,
 }
 
-/// How far `up` has come.
+/// How much `up` has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Stage {
-    /// The number is taken; nothing runs.
+    /// The cluster has a number, and none of its processes was started.
     Preparing,
-    /// INIT was started.
+    /// `up` has begun to start INIT and the parts.
     Starting,
-    /// `up` ended well.
+    /// `up` has succeeded.
     Ready,
 }
 
@@ -76,12 +76,12 @@ pub struct StateFolder {
 }
 
 impl StateFolder {
-    /// That folder.
+    /// The state folder with this path.
     pub fn at(root: PathBuf) -> Self {
         Self { root }
     }
 
-    /// The one of the cluster with that name.
+    /// The state folder of the cluster with this name.
     pub fn of(cache: &Cache, name: &str) -> Result<Self, Error> {
         Ok(Self::at(cache.clusters().join(valid_name(name)?)))
     }
@@ -91,22 +91,22 @@ impl StateFolder {
         &self.root
     }
 
-    /// What INIT is to do.
+    /// The plan for INIT.
     pub fn plan(&self) -> PathBuf {
         self.root.join("plan.json")
     }
 
-    /// Every part's log.
+    /// The folder of the parts' logs.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")
     }
 
-    /// The log of that part.
+    /// The log of one part.
     pub fn log(&self, part: &str) -> PathBuf {
         self.logs().join(format!("{part}.log"))
     }
 
-    /// Where the logs of a failed cluster are kept when it is taken down.
+    /// The folder into which `down` moves the logs of a failed cluster.
     pub fn last_logs(&self) -> PathBuf {
         self.root.with_added_extension("last-logs")
     }
@@ -131,7 +131,7 @@ impl StateFolder {
         self.root.join("configuration")
     }
 
-    /// What the part stores.
+    /// The folder for one part's data.
     pub fn data(&self, part: &str) -> PathBuf {
         self.root.join("data").join(part)
     }
@@ -141,12 +141,12 @@ impl StateFolder {
         self.root.join("bin")
     }
 
-    /// The running copy of the program that INIT is.
+    /// The cluster's own copy of the program that runs as INIT.
     pub fn init_program(&self) -> PathBuf {
         self.root.join("init")
     }
 
-    /// The running copy of the EC2 emulator.
+    /// The cluster's own copy of the EC2 emulator.
     pub fn emulator(&self) -> PathBuf {
         self.root.join("emulator")
     }
@@ -161,7 +161,7 @@ impl StateFolder {
         self.root.join("staging")
     }
 
-    /// What the cluster is, if there is one.
+    /// The cluster's record, if there is a cluster.
     pub fn record(&self) -> Result<Option<Record>, Error> {
         read_json(&self.root.join("cluster.json"))
     }
@@ -171,7 +171,7 @@ impl StateFolder {
         Ok(())
     }
 
-    /// INIT's process on the host, once it has set up its namespaces.
+    /// INIT's process as the host numbers it. INIT writes this file when its namespaces exist.
     pub fn init(&self) -> Result<Option<Identity>, Error> {
         read_json(&self.root.join("init.json"))
     }
@@ -180,7 +180,7 @@ impl StateFolder {
         write_json(&self.root.join("init.json"), &identity)
     }
 
-    /// What INIT last wrote about the parts; empty before it did.
+    /// The last statuses of the parts that INIT wrote; empty before INIT has written any.
     pub fn parts(&self) -> Result<Vec<PartStatus>, Error> {
         Ok(read_json(&self.root.join("parts.json"))?.unwrap_or_default())
     }
@@ -225,8 +225,9 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), cache::Error> {
     write_whole(path, text)
 }
 
-/// The number for a new cluster: `demo` and `test` have their own, others get the
-/// lowest that is neither recorded nor excluded.
+/// The number for a cluster. A recorded cluster keeps its number. `demo` and `test` have fixed
+/// numbers. Any other cluster gets the lowest number from 2 on that is neither recorded nor
+/// excluded.
 pub fn choose_index(
     name: &str,
     recorded: &[Record],
@@ -257,18 +258,18 @@ pub fn records(cache: &Cache) -> Result<Vec<Record>, Error> {
     Ok(records)
 }
 
-/// How a cluster does.
+/// The condition of a cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// There is none, or nothing of it was started.
+    /// There is no cluster, or nothing of it was started.
     Absent,
-    /// Everything runs and `up` ended well.
+    /// All parts are ready, and `up` has succeeded.
     Up,
-    /// Everything runs so far; `up` is at work or was interrupted.
+    /// No part is dead, but `up` has not finished: it is at work or was interrupted.
     Starting,
-    /// Parts ended.
+    /// These parts have ended.
     Dead(Vec<PartStatus>),
-    /// INIT ended, and everything with it.
+    /// INIT has ended, and the kernel ended every other process of the cluster with it.
     Gone,
 }
 

@@ -1,7 +1,7 @@
-//! Which part to start, and what its end means: decisions without effects.
+//! Decides which part to start and what its end means. It has no effects of its own.
 //!
-//! A part starts when those it comes after are ready. One that ends is dead and
-//! stays dead: a restart would hide the fault that a developer is to see.
+//! A part starts when all parts that it depends on are ready. A part that ends stays dead: a
+//! restart would hide the fault from the developer.
 
 use std::path::PathBuf;
 
@@ -11,43 +11,43 @@ use serde::{Deserialize, Serialize};
 use crate::command::tail;
 use crate::plan::Part;
 
-/// How much of a dead part's log is shown.
+/// The number of lines of a dead part's log that are shown.
 const LINES: usize = 20;
 
-/// What is known of one part.
+/// The status of one part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PartStatus {
     /// The part's name.
     pub name: String,
-    /// Where it is in its life.
+    /// Its current state.
     pub state: PartState,
-    /// Since when.
+    /// When it entered this state.
     pub since: Timestamp,
-    /// Its process, as numbered inside the cluster.
+    /// Its process number inside the cluster's PID namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
     /// Where its output goes.
     pub log: PathBuf,
-    /// What the last look at its readiness saw, until it is ready.
+    /// What the last probe saw, as long as the part is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<String>,
-    /// How it ended, once it has.
+    /// How it ended, if it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<String>,
 }
 
-/// Where a part is in its life.
+/// The state of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PartState {
-    /// It waits for others.
+    /// It waits for parts that it depends on.
     Waiting,
-    /// It runs and is not ready.
+    /// It runs and is not ready yet.
     Starting,
-    /// It runs and was seen ready.
+    /// It runs, and a probe has found it ready.
     Ready,
-    /// It ended.
+    /// It has ended, or could not be started.
     Dead,
 }
 
@@ -62,14 +62,14 @@ impl std::fmt::Display for PartState {
     }
 }
 
-/// The parts of a plan and where each is.
+/// The parts of a plan, each with its status.
 #[derive(Debug)]
 pub struct Supervisor {
     parts: Vec<(Part, PartStatus)>,
 }
 
 impl Supervisor {
-    /// All parts wait.
+    /// Begins with all parts waiting.
     pub fn new(parts: Vec<Part>, now: Timestamp) -> Self {
         let status = |part: &Part| PartStatus {
             name: part.name.clone(),
@@ -88,7 +88,7 @@ impl Supervisor {
         }
     }
 
-    /// The parts that may start: what they come after is ready, and nothing died.
+    /// The parts that may start now: all parts that they depend on are ready, and no part is dead.
     pub fn due(&self) -> Vec<Part> {
         if self.in_state(PartState::Dead).next().is_some() {
             return Vec::new();
@@ -104,12 +104,12 @@ impl Supervisor {
             .collect()
     }
 
-    /// The parts whose readiness is to be looked at.
+    /// The parts that INIT must probe.
     pub fn starting(&self) -> Vec<Part> {
         self.in_state(PartState::Starting).cloned().collect()
     }
 
-    /// The part runs, as process `pid`.
+    /// Records that the part runs as process `pid`.
     pub fn started(&mut self, name: &str, pid: i32, now: Timestamp) {
         if let Some(status) = self.status_mut(|status| status.name == name) {
             status.pid = Some(pid);
@@ -117,7 +117,7 @@ impl Supervisor {
         }
     }
 
-    /// The part could not be started.
+    /// Records that the part could not be started.
     pub fn not_started(&mut self, name: &str, why: String, now: Timestamp) {
         if let Some(status) = self.status_mut(|status| status.name == name) {
             status.exit = Some(why);
@@ -125,7 +125,7 @@ impl Supervisor {
         }
     }
 
-    /// What a look at the part's readiness saw.
+    /// Records the result of a probe of the part.
     pub fn probed(&mut self, name: &str, seen: Result<(), String>, now: Timestamp) {
         let Some(status) = self.status_mut(|status| status.name == name) else {
             return;
@@ -139,8 +139,8 @@ impl Supervisor {
         }
     }
 
-    /// Process `pid` ended. Processes that are no part (a container's orphan) are
-    /// none of the supervisor's business.
+    /// Records that process `pid` ended. The supervisor ignores processes that are not parts, such
+    /// as an orphan of a container.
     pub fn exited(&mut self, pid: i32, exit: String, now: Timestamp) {
         if let Some(status) = self.status_mut(|status| status.pid == Some(pid)) {
             status.exit = Some(exit);
@@ -148,12 +148,12 @@ impl Supervisor {
         }
     }
 
-    /// Whether nothing happens any more unless a process ends.
+    /// Whether the statuses stay as they are until a process ends.
     pub fn at_rest(&self) -> bool {
         self.due().is_empty() && self.in_state(PartState::Starting).next().is_none()
     }
 
-    /// What is known of every part.
+    /// The statuses of all parts.
     pub fn statuses(&self) -> Vec<PartStatus> {
         self.parts
             .iter()
@@ -177,7 +177,7 @@ impl Supervisor {
 }
 
 impl PartStatus {
-    /// For a dead part: its name, how it ended, and its log with the last lines.
+    /// For a dead part: its name, how it ended, and the path and last lines of its log.
     pub fn describe_death(&self) -> String {
         format!(
             "{} ended: {}\n  log: {}, which ends with:\n{}",

@@ -1,4 +1,4 @@
-//! `up`: from nothing to a cluster whose Crossplane is ready.
+//! `up`: starts a cluster and waits until its Crossplane is ready.
 
 use std::fs;
 use std::path::PathBuf;
@@ -27,29 +27,29 @@ use crate::progress::Progress;
 use crate::state::{self, Record, Stage, StateFolder, Verdict, choose_index};
 use crate::supervisor::PartStatus;
 
-/// What `up` is to do.
+/// The options of `up`.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The cluster's name.
     pub name: String,
-    /// The program that calls [`init::run`](crate::init::run) with the path that
-    /// it gets as its last argument.
+    /// The program that becomes INIT. It calls [`init::run`](crate::init::run) with its last
+    /// argument, the path of the state folder.
     pub init: InitProgram,
 }
 
-/// A program, and the arguments that make it INIT.
+/// A program, and the arguments with which it runs as INIT.
 #[derive(Debug, Clone)]
 pub struct InitProgram {
-    /// The executable; the cluster runs a copy.
+    /// The executable. The cluster runs a copy of it.
     pub executable: PathBuf,
-    /// Its arguments, before the path of the state folder.
+    /// Its arguments. The path of the state folder follows them.
     pub arguments: Vec<String>,
 }
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine lacks something.
+    /// The machine lacks a prerequisite.
     #[error(transparent)]
     Prerequisites(#[from] prerequisites::Error),
     /// A file cannot be read or written.
@@ -58,10 +58,10 @@ pub enum Error {
     /// The state folder cannot be read or written.
     #[error(transparent)]
     State(#[from] state::Error),
-    /// The cluster cannot be looked at.
+    /// The cluster's condition cannot be read.
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
-    /// What a killed start left cannot be removed.
+    /// The remains of a killed start cannot be removed.
     #[error(transparent)]
     Down(#[from] down::Error),
     /// A binary cannot be built.
@@ -91,10 +91,10 @@ pub enum Error {
     Launch {
         /// Its name.
         name: String,
-        /// What went wrong.
+        /// The error of the launch.
         source: Box<launch::Error>,
     },
-    /// There is one of that name, and it is not in order.
+    /// A cluster with this name exists, and it is not up.
     #[error(
         "cluster `{name}` exists and is not up: {how}\n\
          `cargo xtask cluster down --name {name}` ends it and keeps the logs; \
@@ -103,25 +103,26 @@ pub enum Error {
     HalfUp {
         /// Its name.
         name: String,
-        /// How it does.
+        /// Its condition.
         how: String,
     },
 }
 
-/// Builds everything that clusters need and starts none.
+/// Builds everything that clusters need, and starts no cluster.
 pub fn build(cache: &Cache, progress: &Progress) -> Result<(), Error> {
     Built::ensure(cache, progress).map(drop)
 }
 
-/// Checks what the machine must have to build and to start clusters.
+/// Checks that the machine has what building and starting clusters needs.
 pub fn check(cache: &Cache) -> Result<(), Error> {
-    // Without Go, it is unknown what is built. The check below names Go then.
+    // This fails without Go: the cache keys need its version. The check below then reports that Go
+    // is missing.
     let building = binaries::missing(cache, &modules::cluster_binaries())
         .map_or(true, |missing| !missing.is_empty());
     Ok(prerequisites::ensure(building, cache.root())?)
 }
 
-/// Brings the cluster up; one that is up is left alone.
+/// Starts the cluster, unless it is up already.
 pub fn up(cache: &Cache, options: &Options, progress: &Progress) -> Result<Cluster, Error> {
     let name = &options.name;
     let state = StateFolder::of(cache, name)?;
@@ -160,7 +161,7 @@ pub fn up(cache: &Cache, options: &Options, progress: &Progress) -> Result<Clust
     Ok(Cluster::find(cache, name)?)
 }
 
-/// What is built once, for all clusters.
+/// What `up` builds once for all clusters.
 struct Built {
     binaries: Binaries,
     python: PathBuf,
@@ -178,7 +179,9 @@ impl Built {
     }
 }
 
-/// The cluster, if it is up; an error, if it is there and not up.
+/// Returns the cluster if it is up. Returns none if there is no cluster, or if its start was
+/// killed; the remains of that start are removed. Fails if the cluster exists in any other
+/// condition.
 fn existing(cache: &Cache, name: &str, progress: &Progress) -> Result<Option<Cluster>, Error> {
     let cluster = match Cluster::find(cache, name) {
         Ok(cluster) => cluster,
@@ -205,7 +208,7 @@ fn existing(cache: &Cache, name: &str, progress: &Progress) -> Result<Option<Clu
             Err(half_up(deaths.join("\n")))
         }
         Verdict::Gone => Err(half_up(launch::init_failed(cluster.state()).to_string())),
-        // The earlier `up` held the lock that this one has now: it was killed.
+        // This process holds the cluster's lock, so the earlier `up` no longer runs: it was killed.
         Verdict::Starting => {
             progress.note(&format!(
                 "cluster `{name}` was half up when its start was killed"
@@ -216,7 +219,7 @@ fn existing(cache: &Cache, name: &str, progress: &Progress) -> Result<Option<Clu
     }
 }
 
-/// Gives the cluster its number, and records it so that no other takes it.
+/// Chooses the cluster's number and records it, so that no other cluster takes the same number.
 fn take_number(cache: &Cache, name: &str, progress: &Progress) -> Result<Record, Error> {
     let _lock = cache.lock("clusters", |_| {})?;
     let routes = network::host_routes()?;
@@ -251,7 +254,7 @@ fn take_number(cache: &Cache, name: &str, progress: &Progress) -> Result<Record,
     Ok(record)
 }
 
-/// Fills the state folder.
+/// Writes the files of the state folder.
 fn prepare(layout: &Layout, init: &InitProgram, progress: &Progress) -> Result<(), Error> {
     let step = progress.begin("certificates and configuration");
     let state = &layout.state;
@@ -271,7 +274,7 @@ fn prepare(layout: &Layout, init: &InitProgram, progress: &Progress) -> Result<(
         let link = state.bin().join(name);
         std::os::unix::fs::symlink(path, &link).map_err(cache::Error::io("link", &link))?;
     }
-    // A rebuilt xtask or an edited emulator must not disturb a running cluster.
+    // The cluster runs copies, so that a rebuilt xtask or an edited emulator does not disturb it.
     let copy = state.init_program();
     fs::copy(&init.executable, &copy).map_err(cache::Error::io("write", &copy))?;
     copy_emulator(layout)?;

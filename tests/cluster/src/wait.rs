@@ -1,22 +1,22 @@
-//! Waiting for a condition, with a deadline, and with what was seen last.
+//! Waits for a condition until a deadline. The error says what was seen last.
 
 use std::time::{Duration, Instant};
 
 use crate::interrupt;
 
-/// The condition did not come about in time.
+/// The condition was not fulfilled in time.
 #[derive(Debug, thiserror::Error)]
 #[error("waited {seconds} s for {what}; last seen: {observed}")]
 pub struct Error {
-    /// For what.
+    /// The condition.
     pub what: String,
-    /// How long.
+    /// The time limit, in seconds.
     pub seconds: u64,
-    /// What was seen instead.
+    /// What was seen last.
     pub observed: String,
 }
 
-/// The moment at which waiting is given up.
+/// The moment at which waiting ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
     at: Instant,
@@ -24,7 +24,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// So long from here.
+    /// A deadline after `patience` from now.
     pub fn after(patience: Duration) -> Self {
         Self {
             at: Instant::now() + patience,
@@ -32,12 +32,12 @@ impl Deadline {
         }
     }
 
-    /// Whether it has passed, or Ctrl-C asked this process to end.
+    /// Whether the deadline has passed, or Ctrl-C asked this process to end.
     pub fn passed(self) -> bool {
         Instant::now() >= self.at || interrupt::requested()
     }
 
-    /// The error of waiting in vain for `what`, with what was `observed` instead.
+    /// The error for a condition `what` that was not fulfilled. `observed` says what was seen last.
     pub fn missed(self, what: &str, observed: String) -> Error {
         Error {
             what: what.to_owned(),
@@ -47,7 +47,7 @@ impl Deadline {
     }
 }
 
-/// Looks every `interval` until `look` returns `Ok`; its error is what was seen.
+/// Calls `look` every `interval` until it returns `Ok`. Its error says what it saw instead.
 pub fn until<T>(
     what: &str,
     deadline: Deadline,

@@ -1,1 +1,1 @@
-"""What Crossplane does around a function, and the function itself as a process."""
+"""Crossplane's part of function calls, and the function as a process."""

@@ -1,4 +1,4 @@
-"""Calls of RunFunction, in either version, with the bytes of the answer."""
+"""Calls of RunFunction in both versions. They return the bytes of the response."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ V1BETA1 = "apiextensions.fn.proto.v1beta1.FunctionRunnerService"
 
 @dataclass
 class Function:
-    """A function, as Crossplane calls it."""
+    """A function that is called as Crossplane calls it."""
 
     channel: grpc.Channel
 
@@ -27,7 +27,7 @@ class Function:
         return response
 
     def raw(self, request: bytes, service: str = V1) -> bytes:
-        """The answer's bytes to a request's bytes."""
+        """Sends the bytes of a request. Returns the bytes of the response."""
         call = self.channel.unary_unary(
             f"/{service}/RunFunction",
             request_serializer=None,
@@ -38,7 +38,8 @@ class Function:
 
 
 class Answers:
-    """The answers to the cases, each asked for once. Not to be changed."""
+    """The responses to the cases. Each case is called once, and tests share the
+    response, so they must not change it."""
 
     def __init__(self, function: Function) -> None:
         self._function = function

@@ -1,4 +1,5 @@
-"""The requests of function/tests/cases, as function/tests/case/mod.rs reads them."""
+"""Reads the requests of function/tests/cases in the same way as
+function/tests/case/mod.rs."""
 
 from functools import cache
 from pathlib import Path
@@ -11,17 +12,17 @@ from google.protobuf.json_format import ParseDict
 FOLDER = Path(__file__).parents[3] / "function/tests/cases"
 NAMES = sorted(case.name for case in FOLDER.iterdir())
 
-# What the first request of a workspace looks like, with everything in place.
+# The case with the first request of a workspace, without any error.
 PLAIN = "new-workspace"
 
 
 def has_input(name: str) -> bool:
-    """Whether the case's step has an input: one for flavors needs none."""
+    """Whether the case's pipeline step has an input. A step for flavors needs none."""
     return "input" in _written(name)
 
 
 def request(name: str, change: Any = None) -> RunFunctionRequest:
-    """A case's request with a further merge patch."""
+    """A case's request, changed by a merge patch."""
     request = RunFunctionRequest()
     ParseDict(_merged(_written(name), change or {}), request)
     return request
@@ -36,7 +37,7 @@ def _written(name: str) -> Any:
 
 
 def _merged(target: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7386). The target stays as it is."""
+    """The target after a JSON merge patch (RFC 7386). It does not change the target."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}

@@ -1,5 +1,6 @@
-"""Certificates as Crossplane makes them (internal/initializer/tls.go, cert_generator.go):
-RSA keys in PKCS#1, one subject and one serial number for all of them."""
+"""Certificates as Crossplane makes them (internal/initializer/tls.go and
+cert_generator.go). Their keys are RSA keys in PKCS#1. All have the same subject and
+serial number."""
 
 import datetime
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 SUBJECT = x509.Name(
     [
-        # No country's code, but Crossplane's certificates have it.
+        # This is no country code, but Crossplane's certificates have it.
         x509.NameAttribute(NameOID.COUNTRY_NAME, "Earth", _validate=False),
         x509.NameAttribute(NameOID.LOCALITY_NAME, "Earth"),
         x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Crossplane"),
@@ -24,14 +25,14 @@ SERVER = "function-gpu-workspace.crossplane-system"
 
 @dataclass
 class Identity:
-    """A certificate, its key and the authority behind it, in PEM."""
+    """A certificate, its key and its authority's certificate, in PEM."""
 
     certificate: bytes
     key: bytes
     authority: bytes
 
     def write(self, folder: Path) -> Path:
-        """The files of a TLS Secret."""
+        """Writes the files of a TLS Secret."""
         folder.mkdir(exist_ok=True)
         (folder / "tls.crt").write_bytes(self.certificate)
         (folder / "tls.key").write_bytes(self.key)

@@ -1,5 +1,5 @@
-"""What Crossplane does with a function's answers, in the order of its own code:
-internal/xfn/required_resources.go and
+"""Crossplane's handling of a function's responses. It has the order of Crossplane's
+code: internal/xfn/required_resources.go and
 internal/controller/apiextensions/composite/composition_functions.go."""
 
 from crossplane.function.proto.v1.run_function_pb2 import (
@@ -17,16 +17,16 @@ from google.protobuf.struct_pb2 import ListValue, Struct
 
 from crossplane_side.calls import Function
 
-# MaxRequirementsIterations
+# Crossplane calls it MaxRequirementsIterations.
 MOST_ROUNDS = 5
 
 
 class Unstable(Exception):
-    """The function asks for something else in every round."""
+    """The function's requirements differ in every round."""
 
 
 def required_resources(request: RunFunctionRequest) -> list[Resource]:
-    """The resources that a request brings: those that exist in its cluster."""
+    """The required resources in a request. They stand for the cluster's resources."""
     return [r for group in request.required_resources.values() for r in group.items]
 
 
@@ -37,7 +37,7 @@ def is_fatal(response: RunFunctionResponse) -> bool:
 def run(
     function: Function, request: RunFunctionRequest, cluster: list[Resource]
 ) -> RunFunctionResponse:
-    """Calls until the function asks for nothing that it has not seen."""
+    """Calls the function again until its requirements no longer change."""
     bootstrap, request = request, _copy(request)
     asked: Requirements | None = None
     for call in range(MOST_ROUNDS + 1):
@@ -64,7 +64,8 @@ def run(
 def applied(
     request: RunFunctionRequest, response: RunFunctionResponse
 ) -> RunFunctionRequest:
-    """The next request: the XR's status is as desired, with the conditions."""
+    """The next request. Its observed composite has the desired status, and the
+    response's conditions."""
     following = _copy(request)
     xr = following.observed.composite.resource
     conditions = {c["type"]: c for c in _conditions(xr)}

@@ -11,9 +11,9 @@ import grpc
 
 from crossplane_side.certificates import SERVER, Identity
 
-# How long anything may take before a test gives up.
-# When all cases are decided: what a call answers depends on its time.
+# The time at which the function decides all cases, because its response depends on it.
 AS_OF = "2026-11-20T12:00:00Z"
+# Seconds that a test waits for anything before it fails.
 PATIENCE = 20
 
 
@@ -27,20 +27,20 @@ def program() -> str:
 
 
 class Running:
-    """A function that serves."""
+    """A process of the function that serves requests."""
 
     def __init__(self, process: subprocess.Popen[str], address: str) -> None:
         self.process = process
         self.address = address
         self.target = address.replace("[::]", "[::1]")
-        # What it logged after that, once it has ended.
+        # The log after the line with the address. It is complete when the process ends.
         self.log = ""
 
     def plain(self) -> grpc.Channel:
         return grpc.insecure_channel(self.target)
 
     def secure(self, client: Identity | None, authority: bytes) -> grpc.Channel:
-        """A channel as Crossplane opens it, or without its own certificate."""
+        """A channel as Crossplane opens it. Without `client`, it has no certificate."""
         credentials = grpc.ssl_channel_credentials(
             root_certificates=authority,
             private_key=client.key if client else None,
@@ -57,7 +57,7 @@ def running(
     address: str | None = "127.0.0.1:0",
     wrapper: list[str] | None = None,
 ) -> Iterator[Running]:
-    """Starts the function, waits until it says that it serves, and ends it."""
+    """Starts the function, waits until it logs that it serves, and ends it."""
     command = [*(wrapper or []), program(), *arguments]
     if address is not None:
         command += [f"--address={address}", "--metrics-address=", f"--now={AS_OF}"]
@@ -80,7 +80,7 @@ def running(
 
 
 def _address(process: subprocess.Popen[str]) -> str:
-    """Where it says that it serves: in JSON, or with --debug as people read it."""
+    """The address in the function's log, which is JSON, or plain text with --debug."""
     assert process.stderr
     said = []
     impatience = Timer(PATIENCE, process.kill)

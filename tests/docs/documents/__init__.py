@@ -1,1 +1,1 @@
-"""The documentation as data: its code blocks, links, manifests and policies."""
+"""Reads the documentation's code blocks, links, manifests and policies."""

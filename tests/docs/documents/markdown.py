@@ -1,4 +1,4 @@
-"""Markdown files: fenced blocks with the marks before them, headings, links."""
+"""Reads Markdown files: fenced blocks with their marks, headings, links."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^()\s]+)\)")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block. `marks` are the HTML comments right before it, by their word."""
+    """A fenced block. `marks` are the HTML comments before it, by their first word."""
 
     file: Path
     line: int
@@ -28,7 +28,7 @@ class Block:
         return f"{self.file.relative_to(ROOT)}:{self.line}"
 
     def suites(self) -> list[str]:
-        """The suites that execute it."""
+        """The suites that execute this block."""
         return [name.strip() for name in self.marks.get("test", "").split(",") if name]
 
 
@@ -43,13 +43,13 @@ class Link:
 
 
 def files() -> list[Path]:
-    """What users read: the README, the security policy and the pages of docs."""
+    """The pages for users: the README, the security policy and the files of docs."""
     pages = sorted((ROOT / "docs").rglob("*.md"))
     return [ROOT / "README.md", ROOT / "SECURITY.md", *pages]
 
 
 def blocks(language: str) -> list[Block]:
-    """Every block of a language, in the order of files and lines."""
+    """All blocks of a language, in the order of files and lines."""
     every = (block for file in files() for block in blocks_of(file))
     return [block for block in every if block.language == language]
 
@@ -60,7 +60,8 @@ def blocks_of(file: Path) -> tuple[Block, ...]:
 
 
 def parse(file: Path, text: str) -> Iterator[Block]:
-    """Marks count for the next fence, with nothing but blank lines between."""
+    """The blocks of a text. A mark belongs to the next block if only blank lines or
+    other marks are between them."""
     marks: dict[str, str] = {}
     lines = enumerate(text.splitlines(), start=1)
     for number, line in lines:
@@ -96,7 +97,7 @@ def anchors(file: Path) -> set[str]:
 
 
 def links(file: Path) -> list[Link]:
-    """Links of the prose; code is none."""
+    """The links of a file, without those in code."""
     found = []
     for number, line in _prose(file):
         for target in _LINK.findall(re.sub(r"`[^`]*`", "code", line)):

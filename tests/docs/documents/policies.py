@@ -1,4 +1,4 @@
-"""IAM policies, and the calls of AWS that the provider's source makes."""
+"""IAM policies, and the AWS calls in the provider's source."""
 
 import json
 import re
@@ -13,17 +13,18 @@ Statement = dict[str, Any]
 FOLDER = ROOT / "docs/aws"
 _SOURCE = ROOT / "provider/aws/src"
 
-# How a client is reached in the source, and its service.
+# A call of an AWS client in the source: the client's field, and the method.
 _CLIENT = re.compile(
     r"(?:\.\s*|\b(?=client\b))(client|sts)\s*(?:\(\)\s*)?\.\s*(?!clone\b)([a-z0-9_]+)\s*\(",
     re.DOTALL,
 )
 _SENT = re.compile(r"\.\s*send\(\)")
-# A batch is allowed by the single operation ("Actions, resources, and condition keys
-# for Amazon SQS").
+# The action of the single operation also permits the batch operation ("Actions,
+# resources, and condition keys for Amazon SQS").
 _ALLOWED_BY = {"sqs:DeleteMessageBatch": "sqs:DeleteMessage"}
-# What an operation needs beside itself ("EC2 Fleet prerequisites", "Grant permission
-# to tag Amazon EC2 resources during creation"; "Pass session tags in AWS STS").
+# Further actions that an operation requires ("EC2 Fleet prerequisites", "Grant
+# permission to tag Amazon EC2 resources during creation"; "Pass session tags in AWS
+# STS").
 NEEDED_BY = {
     "ec2:CreateFleet": {"ec2:RunInstances", "ec2:CreateTags"},
     "ec2:CreateLaunchTemplate": {"ec2:CreateTags"},
@@ -35,7 +36,7 @@ NEEDED_BY = {
 
 
 def called() -> set[str]:
-    """The actions that the provider's source asks of AWS."""
+    """The IAM actions that the calls in the provider's source require."""
     found = {
         _ALLOWED_BY.get(action, action)
         for file in sorted(_SOURCE.rglob("*.rs"))
@@ -45,7 +46,7 @@ def called() -> set[str]:
 
 
 def requests_and_calls() -> tuple[int, int]:
-    """How often the source sends a request, and how many calls were recognised."""
+    """How many requests the source sends, and how many calls `_CLIENT` recognises."""
     sources = [_code(file) for file in sorted(_SOURCE.rglob("*.rs"))]
     sent = sum(len(_SENT.findall(source)) for source in sources)
     return sent, sum(len(_CLIENT.findall(source)) for source in sources)
@@ -57,7 +58,7 @@ def _code(file: Path) -> str:
 
 
 def _calls(file: Path) -> Iterator[str]:
-    """The fluent clients' operations: `self.client.describe_subnets()`."""
+    """The IAM actions of calls such as `self.client.describe_subnets()`."""
     source = _code(file)
     service = "sqs" if "aws_sdk_sqs::Client" in source else "ec2"
     for field, method in _CLIENT.findall(source):

@@ -1,7 +1,7 @@
-"""The schemas of our kinds, as the API server would hold them against a manifest.
+"""Validates manifests against the schemas of our kinds, similar to the API server.
 
-From xrds/ and package/. An unknown field is an error here, as it is for kubectl;
-rules in CEL are the cluster suites' to try.
+The schemas come from xrds/ and package/. As for kubectl, an unknown field is an error.
+CEL rules are not evaluated here; the cluster suites test them.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from .markdown import ROOT
 
 Schema = dict[str, Any]
 
-# What Crossplane adds to the spec of a composite and of a claim (2.4).
+# The fields that Crossplane 2.4 adds to the spec of composites and claims.
 _MACHINERY = {
     "compositionRef": {"type": "object"},
     "compositionSelector": {"type": "object"},
@@ -36,7 +36,7 @@ _OBJECT = {
 
 @cache
 def ours() -> dict[tuple[str, str], Schema]:
-    """A schema for each apiVersion and kind of ours."""
+    """The schemas of our kinds, by apiVersion and kind."""
     found: dict[tuple[str, str], Schema] = {}
     for folder in ("xrds", "package"):
         for file in sorted((ROOT / folder).rglob("*.yaml")):
@@ -56,7 +56,7 @@ def _of_definition(document: Any) -> Iterator[tuple[tuple[str, str], Schema]]:
     is_composite = definition == "CompositeResourceDefinition"
     for version in spec["versions"]:
         schema = version["schema"]["openAPIV3Schema"]
-        # The input of a function is no object of the API server: it has no name.
+        # A function's input is no object of the API server, so it has no name.
         is_input = spec["group"].startswith("workspace.fn.")
         for kind in kinds:
             key = (f"{spec['group']}/{version['name']}", kind)
@@ -64,7 +64,8 @@ def _of_definition(document: Any) -> Iterator[tuple[tuple[str, str], Schema]]:
 
 
 def _closed(schema: Schema, is_composite: bool, is_input: bool) -> Schema:
-    """The schema with what Crossplane and Kubernetes add, and nothing else."""
+    """The schema with the fields that Crossplane and Kubernetes add. It allows no
+    unknown field."""
     properties = dict(schema.get("properties", {}))
     if not is_input:
         properties = {**properties, **_OBJECT}
@@ -79,7 +80,7 @@ def _closed(schema: Schema, is_composite: bool, is_input: bool) -> Schema:
 
 
 def strict(schema: Any) -> Any:
-    """The schema without unknown fields, at any depth."""
+    """The schema, changed to allow no unknown field at any depth."""
     if isinstance(schema, list):
         return [strict(one) for one in schema]
     if not isinstance(schema, dict):
@@ -96,7 +97,7 @@ def strict(schema: Any) -> Any:
 
 
 def errors(document: Schema) -> list[str]:
-    """What is wrong with a manifest of ours; nothing, where it is somebody else's."""
+    """The errors of a manifest. A manifest of a foreign kind has none."""
     schema = ours().get((document["apiVersion"], document["kind"]))
     return [] if schema is None else violations(document, schema)
 
@@ -107,13 +108,13 @@ def violations(document: Any, schema: Schema) -> list[str]:
 
 
 def part_errors(part: Any, kind: str) -> list[str]:
-    """What is wrong with some of the fields of a kind, such as a policy's."""
+    """The errors of a manifest's part: some fields of a kind, such as a policy's."""
     (schema,) = [schema for (_, one), schema in ours().items() if one == kind]
     return violations(part, {**schema, "required": []})
 
 
 def objects(value: Any) -> Iterator[Schema]:
-    """Every object with apiVersion and kind in a document, at any depth."""
+    """All objects with apiVersion and kind in a document, at any depth."""
     if isinstance(value, dict):
         if "apiVersion" in value and "kind" in value:
             yield value

@@ -1,8 +1,7 @@
-"""Runs the commands of a page as they are written, in one shell.
+"""Runs the commands of a page, unchanged, in one shell.
 
-`python -m documents.suites install REGISTRY=… VERSION=…` runs the suite `install`.
-What a page sets in a block marked `variables` may be set otherwise by the caller;
-nothing else of a page is changed.
+`python -m documents.suites install REGISTRY=… VERSION=…` runs the suite `install`. The
+caller may set other values for the variables of a block marked `variables`.
 """
 
 import os
@@ -16,16 +15,16 @@ from pathlib import Path
 from .markdown import ROOT, Block, blocks
 
 _ASSIGNED = re.compile(r"^export (\w+)=", re.MULTILINE)
-# Every command's failure is the suite's; the shell says which one it was.
+# A failed command fails the suite.
 _HEAD = "set -euo pipefail\n"
 
 
 class Failed(Exception):
-    """A suite's command failed: the block, and what the shell wrote."""
+    """A command of a suite failed. The message has the suite's output."""
 
 
 def suite(name: str) -> list[Block]:
-    """The blocks of a suite, all of one page, in its order."""
+    """The blocks of a suite, in the order of their page. All must be of one page."""
     found = [block for block in blocks("sh") if name in block.suites()]
     if not found:
         raise ValueError(f"no block is marked <!-- test: {name} -->")
@@ -36,7 +35,7 @@ def suite(name: str) -> list[Block]:
 
 
 def script(found: list[Block], presets: Mapping[str, str]) -> str:
-    """The shell script of a suite. Each block announces itself."""
+    """The shell script of a suite. It prints each block's place before its commands."""
     unknown = set(presets) - assigned(found)
     if unknown:
         raise ValueError(f"no block marked `variables` sets {sorted(unknown)}")
@@ -50,7 +49,7 @@ def script(found: list[Block], presets: Mapping[str, str]) -> str:
 
 
 def assigned(found: list[Block]) -> set[str]:
-    """What a caller may set otherwise: one exported variable on each line."""
+    """The variables that a caller may set: those that `variables` blocks export."""
     variables = [block for block in found if "variables" in block.marks]
     return {n for block in variables for n in _ASSIGNED.findall(block.text)}
 
@@ -61,7 +60,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     seconds: float = 600,
 ) -> str:
-    """Runs a suite in the repository's root. Answers what it printed."""
+    """Runs a suite in the repository's root. Returns its output."""
     ran = subprocess.run(
         ["bash", "-c", script(suite(name), presets or {})],
         cwd=ROOT,
@@ -79,8 +78,8 @@ def run(
 
 
 def emulator_platform(folder: Path, endpoint: str) -> dict[str, str]:
-    """Presets for an account that the EC2 emulator plays: the platform's files, of
-    which only the credentials differ."""
+    """Presets for the EC2 emulator instead of an AWS account: the files of
+    examples/platform, with another provider configuration and credentials."""
     for file in (ROOT / "examples/platform").glob("*.yaml"):
         (folder / file.name).write_text(file.read_text())
     (folder / "provider-config.yaml").write_text(f"""\

@@ -46,7 +46,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Key]:
 
 @pytest.fixture
 def new_user(cluster: Cluster, keys: Callable[[str], Key]) -> Iterator[NewUser]:
-    """Makes DevUsers; they and all that is theirs are deleted."""
+    """Creates DevUsers. The fixture deletes them with their claims and homes."""
     made: list[Workspaces] = []
 
     def make(composition: str = "devusers") -> Workspaces:
@@ -94,7 +94,7 @@ def bob(new_user: NewUser) -> Workspaces:
 
 @pytest.fixture
 def team(new_user: NewUser, queued: str) -> Workspaces:
-    """A user whose namespace has a queue, and may run nothing beside it."""
+    """A user whose namespace has a queue, and may run no pods outside the queue."""
     return new_user("devusers-queued")
 
 
@@ -119,7 +119,8 @@ def queued(cluster: Cluster) -> str:
 
 
 def deleted(cluster: Cluster, name: str) -> bool:
-    """Tries again while the user's protection has not noticed that nothing is left."""
+    """Deletes a DevUser. Returns False while it is protected: the protection notices
+    some time later that the user's homes are gone."""
     try:
         cluster.kubectl("delete", "devuser", name, "--wait=false", "--ignore-not-found")
     except Refused as refused:

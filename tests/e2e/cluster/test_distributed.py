@@ -1,4 +1,4 @@
-"""Two pods for one torchrun: a real process group, and its loss."""
+"""One torchrun on two pods: a real process group, and the loss of a pod."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ import threading
 from cluster.workspaces import HOME, Workspaces
 from environment.waiting import until
 
-# Sums over all processes again and again, with a checkpoint that outlives a loss.
+# Computes sums over all processes, with a checkpoint that survives the loss of a pod.
 TRAINING = """
 import os, pathlib, time, torch, torch.distributed as dist
 dist.init_process_group("gloo")

@@ -1,4 +1,4 @@
-"""What the examples promise."""
+"""The examples for users and for workspaces in the cluster."""
 
 from collections.abc import Iterator
 

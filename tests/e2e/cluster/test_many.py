@@ -13,12 +13,12 @@ from environment.platform import claim
 from environment.waiting import until
 
 MANY = 100
-# Events that Crossplane takes from one composite at once, unless told otherwise.
+# Crossplane's default limit of a burst of events of one composite.
 DEFAULT_BURST = 100
 
 
 def heard(cluster: Cluster, metric: str) -> float:
-    """A sum over Crossplane's circuit breakers of workspaces."""
+    """The sum of a metric over Crossplane's circuit breakers of workspaces."""
     pods = cluster.all("pods", "crossplane-system", "app=crossplane")
     (pod,) = [pod["metadata"]["name"] for pod in pods]
     path = f"/api/v1/namespaces/crossplane-system/pods/{pod}:8080/proxy/metrics"
@@ -30,7 +30,7 @@ def heard(cluster: Cluster, metric: str) -> float:
     )
 
 
-# Its place in the queue is among those of the other tests.
+# The test shares the queue with the tests of test_queue.py.
 @pytest.mark.xdist_group("queue")
 def test_every_field_of_a_claim_has_its_effect(team: Workspaces, queued: str) -> None:
     team.claim(
@@ -71,7 +71,7 @@ def test_a_hundred_claims_at_once_are_all_ready(
             {
                 "owner": user.owner,
                 "placement": "Cluster",
-                # A hundred fit into the memory of this machine.
+                # A hundred pods of this size fit into this machine's memory.
                 "overrides": {"cpu": "10m", "memory": "216Mi"},
             },
         )

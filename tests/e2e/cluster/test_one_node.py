@@ -1,4 +1,4 @@
-"""A workspace of one pod: logging in, and what survives."""
+"""A workspace of one pod: logins, and the files and keys that survive."""
 
 import subprocess
 
@@ -68,7 +68,9 @@ def test_a_changed_size_waits_for_the_next_start(alice: Workspaces) -> None:
     alice.ready("growing", seconds=120)
     (pod,) = alice.pods("growing")
     alice.change("growing", overrides={"cpu": "200m"})
-    alice.condition("growing", "ConfigResolved", "True", "take effect at the next start")
+    alice.condition(
+        "growing", "ConfigResolved", "True", "take effect at the next start"
+    )
     assert alice.pods("growing")[0]["metadata"]["uid"] == pod["metadata"]["uid"]
 
     alice.change("growing", lifecycle={"state": "Stopped"})

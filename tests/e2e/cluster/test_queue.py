@@ -1,11 +1,11 @@
-"""Kueue: waiting for quota, getting it, losing it, getting it again."""
+"""Kueue: workspaces wait for quota, get it, lose it, and get it again."""
 
 import pytest
 
 from cluster.workspaces import HOME, Workspaces
 from environment.waiting import until
 
-# They share the quota of one GPU.
+# The tests share the quota of one GPU.
 pytestmark = pytest.mark.xdist_group("queue")
 
 
@@ -24,10 +24,10 @@ def test_the_second_waits_with_its_reason_until_the_first_stops(
     waiting = team.phase("second", "Queued", "insufficient unused quota", seconds=60)
     assert waiting["queue"]["name"] == "gpus"
     gpu(team, "third")
-    # Kueue says nothing of one that is not the next.
+    # Kueue writes no reason for a workload that is not the next one.
     team.phase("third", "Queued", "waiting", seconds=60)
     team.condition("second", "Admitted", "False", "insufficient unused quota")
-    # Kueue counts who waits in passes of its own, after it said why they wait.
+    # Kueue computes the positions separately, after it has written the reason.
     for name, place in {"second": 1, "third": 2}.items():
         until(
             f"{name} to be number {place} in the queue",
@@ -73,7 +73,7 @@ def test_a_resize_is_a_stop_and_a_start(team: Workspaces) -> None:
 
 
 def test_leaving_the_queue_out_does_not_pass_it_by(team: Workspaces) -> None:
-    """By a Composition without queues, in a namespace that opted in."""
+    """The Composition has no queues, but the namespace opted in to Kueue."""
     team.claim("bypass", flavor="gpu")
     team.condition("bypass", "ComputeReady", "False", "scheduling gate", seconds=60)
     assert team.pods("bypass")[0]["status"]["phase"] == "Pending"

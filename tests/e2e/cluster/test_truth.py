@@ -1,4 +1,4 @@
-"""What is not there is never Ready, and says why."""
+"""A workspace without working pods is never Ready, and its claim says why."""
 
 from cluster.workspaces import HOME, Workspaces
 from environment.cluster import Cluster, is_ready
@@ -62,7 +62,8 @@ def test_a_flavor_that_comes_later_is_waited_for(
     alice.claim("early", flavor="comes-later")
     alice.condition("early", "ConfigResolved", "False", "comes-later does not exist")
     flavor(cluster, image, "comes-later")
-    # The function looks again when the policy says so; a commit is sooner.
+    # Crossplane would call the function again after the policy's interval. A commit
+    # makes it call the function at once.
     alice.change("early", overrides={"cpu": "150m"})
     alice.ready("early", seconds=120)
 

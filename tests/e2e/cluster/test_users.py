@@ -1,4 +1,4 @@
-"""Two users: what is one's is not the other's."""
+"""Two users, who have no access to each other's workspaces."""
 
 import json
 
@@ -19,7 +19,7 @@ for host in sys.argv[1:]:
     except OSError as error:
         print(host, "refused", type(error).__name__)
 """
-# (verb, resource) that each may do at home, and nobody in another's namespace.
+# Pairs of verb and resource that users have in their own namespace, and in no other.
 OWN = [
     *[
         (verb, "gpudevworkspaceclaims.platform.acme.io")
@@ -39,7 +39,7 @@ OWN = [
     *[(verb, "statefulsets.apps") for verb in ("get", "list", "watch")],
     *[(verb, "workloads.kueue.x-k8s.io") for verb in ("get", "list", "watch")],
 ]
-# What nobody may do anywhere, at home neither.
+# Pairs that users have in no namespace, not even in their own.
 NEVER = [
     *[(verb, "secrets") for verb in
       ("get", "list", "watch", "create", "update", "patch", "delete")],
@@ -77,7 +77,8 @@ def may(
             "auth", "can-i", verb, *asked, f"--as={user.owner}", *where
         )
     except Refused as refused:
-        # kubectl says "no" by its exit status, and warns of what is cluster-scoped.
+        # If the answer is no, the exit status of kubectl is not 0. Its stderr may have
+        # a warning about a cluster-scoped resource.
         assert "rror" not in str(refused), refused
         return False
     return said.strip().startswith("yes")
@@ -128,7 +129,7 @@ def test_neither_reaches_the_others_pod_or_service(
         [mate["ip"], "reached"],
         [mate["host"], "reached"],
     ]
-    # Nor does a claim without networks let this machine in.
+    # A claim without networks does not let this machine in.
     bob.change("training", ssh={"allowedCidrs": None})
     until(
         "the network to be shut",
@@ -140,7 +141,7 @@ def test_neither_reaches_the_others_pod_or_service(
 def test_a_claim_for_somebody_else_is_refused(
     cluster: Cluster, alice: Workspaces, bob: Workspaces
 ) -> None:
-    """By the policy's binding of owners to namespaces."""
+    """The policy binds owners to namespaces."""
     binding = {"ownerBinding": {"namespaceLabel": "platform.acme.io/owner"}}
     bound = composition(cluster, "bound", binding)
     alice.claim("stolen", owner=bob.owner, composition=bound)
@@ -183,7 +184,8 @@ def test_a_further_key_reaches_running_workspaces(
     cluster.kubectl(
         "patch", "devuser", alice.owner, "--type=merge", "-p", json.dumps(keys)
     )
-    # A commit touches the claim as well, or the function's next look does it.
+    # The commit makes Crossplane call the function at once. Without it, the next
+    # periodic call would add the DevUser's new key.
     alice.change("vision", ssh={"publicKeys": [bob.key.public]})
     until(
         "the further key to open",

@@ -1,4 +1,4 @@
-"""Workspaces in the cluster: what an owner commits, sees and logs in to."""
+"""Workspaces in the cluster: an owner's commits and logins."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from environment.cluster import CLAIMS, Cluster
 from environment.objects import Object
 from environment.platform import Platform, claim
 
-# Where this machine's connections come from, as pods see them.
+# The network from which this machine connects, as pods see it.
 HOST_NETWORK = "10.243.0.0/16"
 HOME = {"sizeGiB": 1}
 
@@ -44,7 +44,7 @@ class Workspaces(Platform):
         self.key = key
 
     def claim(self, name: str, **parameters: Any) -> None:
-        """Applies a claim that this machine may log in to."""
+        """Applies a claim whose workspace lets this machine in."""
         composition = parameters.pop("composition", None)
         document = claim(
             self.namespace,
@@ -61,7 +61,7 @@ class Workspaces(Platform):
         self.cluster.apply(document)
 
     def change(self, name: str, **parameters: Any) -> None:
-        """Changes parameters of a claim, as a commit would."""
+        """Changes parameters of a claim, as a commit would do."""
         self.cluster.kubectl(
             "patch",
             CLAIMS,
@@ -90,7 +90,7 @@ class Workspaces(Platform):
         host_key: str | None = None,
         stdin: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a command in a node, whose host key must be the status's."""
+        """Runs a command in a node. Its host key must be the one of the status."""
         status = self.status(name)
         at = status["nodes"][node]
         (known,) = [host_key] if host_key else status["hostKeys"]
@@ -124,7 +124,7 @@ class Workspaces(Platform):
         return ran.stdout.strip()
 
     def forget(self) -> None:
-        """Deletes the claims, and the homes that they leave."""
+        """Deletes the claims, and then the homes, which outlive claims."""
         self.cluster.delete_claims(self.namespace)
         self.cluster.kubectl(
             "delete", "pvc", "--all", "-n", self.namespace, "--timeout=60s"

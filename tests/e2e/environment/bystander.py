@@ -14,7 +14,7 @@ NAME = "somebody-elses"
 class Bystander:
     ec2: Ec2
     id: str
-    # As they were at the launch, by id.
+    # The security groups at the launch, by id.
     groups: dict[str, Any]
 
     @classmethod
@@ -34,7 +34,7 @@ class Bystander:
                     "ResourceType": "instance",
                     "Tags": [
                         {"Key": "Name", "Value": NAME},
-                        # Looks like ours, belongs to another control plane.
+                        # These tags look like ours, but name another control plane.
                         {"Key": "gpu.platform.acme.io:pool", "Value": "else/where"},
                         {"Key": CLUSTER, "Value": "another"},
                         {"Key": WORKSPACE, "Value": "else/where"},
@@ -49,7 +49,7 @@ class Bystander:
         assert instance["State"]["Name"] in ("pending", "running"), instance["State"]
         assert tags(instance)["Name"] == NAME
         now = _groups(self.ec2)
-        # Tests side by side have a bystander each.
+        # Each test process has a bystander of its own.
         known = self.groups.keys()
         added = {id_ for id_, group in now.items() if not _is_bystanders(group)} - known
         assert not added, f"groups without our tags appeared: {added}"
@@ -69,7 +69,7 @@ def _is_bystanders(group: Any) -> bool:
 
 
 def _groups(ec2: Ec2) -> dict[str, Any]:
-    """Every group that carries none of our tags, with its rules, by id."""
+    """Every security group without our tags, with its rules, by id."""
     groups = ec2.client.describe_security_groups()["SecurityGroups"]
     kept = ("GroupName", "IpPermissions", "IpPermissionsEgress")
     return {

@@ -1,4 +1,4 @@
-"""The cluster, as a user sees it: changed through kubectl."""
+"""The cluster. Tests change it with kubectl, as users do."""
 
 import json
 import os
@@ -15,10 +15,10 @@ SYSTEM = "crossplane-system"
 
 
 class Cluster:
-    # What is behind a claim: a composite of its own, or itself.
+    # The kind of the composites. A claim has a composite, or is a composite itself.
     composites = "gpudevworkspaces.platform.acme.io"
-    # How claims are deleted; those of composites of their own say themselves that
-    # they wait for what was composed.
+    # How kubectl deletes claims. A claim with a composite specifies itself that its
+    # deletion waits for the composed resources.
     cascade = "background"
 
     @classmethod
@@ -54,8 +54,8 @@ class Cluster:
         return self.objects.all(kind, namespace, labels, fields)
 
     def apply(self, document: Object) -> None:
-        """Tests that run side by side may apply the same object: kubectl looks first,
-        and the second one to create it is refused."""
+        """Applies an object, a second time if a parallel test has just created it.
+        kubectl reads the object first, and then fails to create it."""
         text = json.dumps(document)
         try:
             self.kubectl("apply", "-f", "-", stdin=text)
@@ -80,7 +80,10 @@ class Cluster:
         )
 
     def pods(self, package: str) -> list[Object]:
-        """The live pods of a package, such as `provider=acme-provider-gpu-spot`."""
+        """The pods of a package that are not being deleted.
+
+        `package` is, for example, `provider=acme-provider-gpu-spot`.
+        """
         pods = self.all("pods", SYSTEM, f"pkg.crossplane.io/{package}")
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
@@ -95,9 +98,10 @@ class Cluster:
         return _process_of(container["containerID"].removeprefix("containerd://"))
 
     def kill(self, pod: Object, processes: list[int] | None = None) -> None:
-        """SIGKILL to the containers' processes, then a new pod at once.
+        """Sends SIGKILL to the containers' processes, and deletes the pod.
 
-        The kubelet would wait longer after each crash; a new pod starts afresh.
+        In the same pod, the kubelet would wait longer after each crash. A new pod
+        starts at once.
         """
         for process in processes or self.processes(pod):
             os.kill(process, signal.SIGKILL)
@@ -136,7 +140,7 @@ def is_ready(resource: Object | None) -> bool:
 
 
 def _process_of(container: str) -> int:
-    """The first process of a container, found by its cgroup's path."""
+    """The first process of a container, whose cgroup's path has the container's id."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:

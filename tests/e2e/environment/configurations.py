@@ -10,7 +10,7 @@ Reference = dict[str, str]
 
 
 class Configurations:
-    """Each name is unique to the namespace, for the cluster-wide kind as well."""
+    """The ProviderConfigs of a namespace, and its ClusterProviderConfig."""
 
     def __init__(self, cluster: Cluster, namespace: str, emulator: Emulator) -> None:
         self._cluster = cluster
@@ -33,17 +33,17 @@ class Configurations:
         return {"namespace": namespace or self._namespace, "name": "aws", "key": key}
 
     def apply(self, name: str, credentials: dict[str, Any], **spec: Any) -> Reference:
-        """Applies a ProviderConfig, and answers what a pool calls it."""
+        """Applies a ProviderConfig. Returns a pool's reference to it."""
         return self._apply("ProviderConfig", name, credentials, spec)
 
     def apply_to_cluster(self, credentials: dict[str, Any], **spec: Any) -> Reference:
-        """Applies a ClusterProviderConfig of this test's own."""
+        """Applies a ClusterProviderConfig. The namespace makes its name unique."""
         name = f"of-{self._namespace}"
         self._of_cluster.append(name)
         return self._apply("ClusterProviderConfig", name, credentials, spec)
 
     def keys(self) -> dict[str, Any]:
-        """The credentials of the Secret."""
+        """The credentials field that refers to the Secret."""
         return {"source": "Secret", "secretRef": self.reference()}
 
     def remove(self) -> None:

@@ -1,4 +1,4 @@
-"""EC2 itself, asked by boto3: the witness that is none of ours."""
+"""Reads EC2 with boto3, independently of our own code."""
 
 import base64
 import re
@@ -11,14 +11,14 @@ Instance = dict[str, Any]
 
 POOL = "gpu.platform.acme.io:pool"
 CLUSTER = "gpu.platform.acme.io:cluster"
-# On everything of a workspace that is not of a pool.
+# The tag of a workspace's resources that belong to no pool.
 WORKSPACE = "workspace"
 LIVE = ("pending", "running", "stopping", "stopped")
 ENDED = ("shutting-down", "terminated")
 
 
 class Ec2:
-    """`mark` is the tag that says `namespace/name` of what a thing belongs to."""
+    """`mark` is the tag with the `namespace/name` of a resource's pool or workspace."""
 
     def __init__(self, region: str, mark: str = POOL) -> None:
         self.region = region
@@ -45,7 +45,8 @@ class Ec2:
         ]
 
     def ended(self, namespace: str) -> dict[str, datetime]:
-        """When somebody ended each instance of a namespace, by what it is of."""
+        """When the termination of each instance of a namespace began, by the name of
+        its pool or workspace."""
         return {
             tags(instance)[self.mark].removeprefix(f"{namespace}/"): _end_of(instance)
             for instance in self.instances(self._of(namespace))
@@ -84,7 +85,7 @@ class Ec2:
 
 
 def _end_of(instance: Instance) -> datetime:
-    """From its `StateTransitionReason`, as EC2 documents it."""
+    """The time in `StateTransitionReason`, whose format EC2 documents."""
     found = re.search(r"\((.*) GMT\)", instance["StateTransitionReason"])
     assert found is not None, instance["StateTransitionReason"]
     return datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)

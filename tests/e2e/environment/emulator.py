@@ -18,7 +18,8 @@ class Emulator:
         return cls(os.environ["AWS_ENDPOINT_URL"], is_alone)
 
     def fault(self, operation: str, **fields: Any) -> str:
-        """Answers the fault's id. Side by side, `match` names what only this test has."""
+        """Adds a fault and returns its id. If tests run in parallel, `match` must match
+        calls of this test only."""
         if "match" not in fields:
             self._needs_to_be_alone()
         document = {"operation": operation, **fields}
@@ -27,7 +28,7 @@ class Emulator:
         return fault
 
     def faults(self) -> list[dict[str, Any]]:
-        """Every fault, with its `hits`."""
+        """All faults, each with its number of `hits`."""
         faults: list[dict[str, Any]] = self._ask("GET", "/faults")["faults"]
         return faults
 
@@ -35,7 +36,7 @@ class Emulator:
         self._ask("DELETE", f"/faults/{fault}")
 
     def clear_faults(self) -> None:
-        """All faults; side by side, those of this test."""
+        """Deletes all faults, or only those of this test if tests run in parallel."""
         if self._is_alone:
             self._ask("DELETE", "/faults")
         while self._own_faults:
@@ -44,7 +45,7 @@ class Emulator:
                 self.end_fault(fault)
 
     def show_instances_after(self, seconds: float) -> None:
-        """EC2 lists what it launches so much later."""
+        """Makes EC2 list an instance so many seconds after its launch."""
         self._needs_to_be_alone()
         self._ask("POST", "/visibility", {"seconds": seconds})
 
@@ -73,18 +74,18 @@ class Emulator:
         return calls
 
     def latest(self, seconds: float) -> list[dict[str, Any]]:
-        """The calls that were answered that lately."""
+        """The calls that EC2 answered in the last `seconds`."""
         path = f"/calls?since={time.time() - seconds}"
         calls: list[dict[str, Any]] = self._ask("GET", path)["calls"]
         return calls
 
     def under_way(self) -> list[dict[str, Any]]:
-        """The calls without an answer; `carriedOut` says that one took effect."""
+        """The calls without an answer. `carriedOut` says whether a call took effect."""
         calls: list[dict[str, Any]] = self._ask("GET", "/calls/under-way")["calls"]
         return calls
 
     def _needs_to_be_alone(self) -> None:
-        """What every test would see is not for tests that run side by side."""
+        """Fails if tests run in parallel, because the change affects all of them."""
         assert self._is_alone, "mark this test `alone`: it changes EC2 for all tests"
 
     def _ask(self, method: str, path: str, document: Any = None) -> Any:

@@ -1,7 +1,7 @@
 """Objects, read from the API server over connections that stay open.
 
-Tests look ten times a second. kubectl would start a process for each look, and two
-processors would do little else.
+Tests read five times a second. kubectl would start a process for each read, which
+would keep two processors busy.
 """
 
 import base64
@@ -24,12 +24,12 @@ _DISCOVERY = {
 
 
 class Refused(Exception):
-    """What the API server said, or kubectl."""
+    """The error message of the API server, or of kubectl."""
 
 
 @dataclass(frozen=True)
 class _Resource:
-    """Where the objects of a kind are."""
+    """The URL path of the objects of a kind."""
 
     root: str
     plural: str
@@ -51,7 +51,7 @@ class Objects:
 
     @classmethod
     def of_kubeconfig(cls) -> "Objects":
-        """Of the cluster and the user that kubectl would take."""
+        """Reads the same cluster, as the same user, as kubectl."""
         view = ["kubectl", "config", "view", "--minify", "--flatten", "-o", "json"]
         shown = subprocess.run([*view, "--raw"], capture_output=True, check=True)
         config = json.loads(shown.stdout)
@@ -60,7 +60,7 @@ class Objects:
         decoded = base64.b64decode
         authority = decoded(cluster["certificate-authority-data"]).decode()
         context = ssl.create_default_context(cadata=authority)
-        # Python's ssl takes a certificate and its key from a file only.
+        # Python's ssl module reads a certificate and its key only from a file.
         with tempfile.NamedTemporaryFile() as file:
             file.write(decoded(user["client-certificate-data"]))
             file.write(decoded(user["client-key-data"]))
@@ -69,21 +69,22 @@ class Objects:
         return cls(cluster["server"], context)
 
     def get(self, kind: str, name: str, namespace: str) -> Object | None:
-        """An object, or none where there is none of this name.
+        """An object, or None if it does not exist.
 
-        `kind` is what kubectl takes: `pods`, `pvc`, `spotpools.gpu.acme.io`.
+        `kind` is any name that kubectl takes: `pods`, `pvc`, `spotpools.gpu.acme.io`.
         """
         return self._read(self._resource(kind).path(namespace, name))
 
     def all(
         self, kind: str, namespace: str, labels: str = "", fields: str = ""
     ) -> list[Object]:
-        """The objects of a namespace that both selectors select."""
+        """The objects of a namespace that match both selectors."""
         selectors = {"labelSelector": labels, "fieldSelector": fields}
         listed = self._read(self._resource(kind).path(namespace), selectors)
         if listed is None:
             raise Refused(f"the API server serves no {kind} any more")
-        # Items of a list do not say what they are, other than those of kubectl.
+        # The API server's lists have items without apiVersion and kind. kubectl adds
+        # them, so the tests expect them.
         of = {
             "apiVersion": listed["apiVersion"],
             "kind": listed["kind"].removesuffix("List"),
@@ -92,14 +93,15 @@ class Objects:
 
     def _resource(self, kind: str) -> _Resource:
         if kind not in self._resources:
-            # A definition may be younger than the last look.
+            # The kind's definition may be newer than the last discovery.
             self._resources = self._discover()
         if kind not in self._resources:
             raise Refused(f'the API server does not have a resource type "{kind}"')
         return self._resources[kind]
 
     def _discover(self) -> dict[str, _Resource]:
-        """All names that kubectl takes, each for the first group that has it."""
+        """The resource of each name that kubectl takes. If several groups have a name,
+        the first group counts."""
         found: dict[str, _Resource] = {}
         for root in ("/api", "/apis"):
             for group in (self._read(root, headers=_DISCOVERY) or {})["items"]:

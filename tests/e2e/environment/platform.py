@@ -1,4 +1,4 @@
-"""Workspaces of one namespace: what a developer does and sees."""
+"""Workspaces of one namespace, with the actions of a developer."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class Platform:
         self.namespace = namespace
 
     def claim(self, name: str, **parameters: Any) -> None:
-        """Applies a claim: the smallest one, with changes."""
+        """Applies the smallest claim, with changed parameters."""
         self.cluster.apply(claim(self.namespace, name, {**PARAMETERS, **parameters}))
 
     def workspace(self, name: str) -> Object:
@@ -49,7 +49,7 @@ class Platform:
     def condition(
         self, name: str, type_: str, status: str, word: str = "", seconds: float = 60
     ) -> Object:
-        """The claim's condition once it has the status and holds the word."""
+        """The claim's condition once it has the status, and the word in its text."""
 
         def look() -> Object | None:
             seen = condition(self.workspace(name), type_)
@@ -66,7 +66,7 @@ class Platform:
     def phase(
         self, name: str, phase: str, word: str = "", seconds: float = 60
     ) -> Object:
-        """The status once it has the phase, with a message that holds the word."""
+        """The status once it has the phase, and the word in its message."""
 
         def look() -> Object | None:
             status = self.status(name)
@@ -81,7 +81,7 @@ class Platform:
         )
 
     def pool(self) -> Object:
-        """The one pool of the namespace."""
+        """The pool of the namespace, once there is exactly one."""
 
         def look() -> Object | None:
             pools = self.cluster.all("spotpools", self.namespace)

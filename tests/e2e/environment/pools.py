@@ -1,4 +1,4 @@
-"""Pools without a claim: what a platform team does to managed resources."""
+"""Pools without a claim, with a platform team's actions on managed resources."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from .objects import Object, Refused
 from .waiting import until
 
 API = "gpu.platform.acme.io/v1alpha1"
-# With their group: other providers have kinds of these names.
+# The names include the group, because other providers have kinds of the same name.
 CONFIGURATIONS = "providerconfigs.gpu.platform.acme.io"
 CLUSTER_CONFIGURATIONS = "clusterproviderconfigs.gpu.platform.acme.io"
 USAGES = "providerconfigusages.gpu.platform.acme.io"
@@ -32,7 +32,7 @@ class Pools:
         parameters: dict[str, Any] | None = None,
         **spec: Any,
     ) -> None:
-        """Applies a pool of one instance, with more in its parameters and spec."""
+        """Applies a pool of one instance, with further parameters and spec fields."""
         all_parameters = {
             "region": "us-east-1",
             "size": {"minimum": 1, "maximum": 1},
@@ -66,7 +66,7 @@ class Pools:
         return until(f"pool {name} to be Ready", look, seconds)
 
     def says(self, name: str, type_: str, status: str, word: str = "") -> Object:
-        """The pool once a condition of it has the status and holds the word."""
+        """The pool once its condition has the status, and the word in its text."""
 
         def look() -> Object | None:
             found = self.get(name)
@@ -94,14 +94,14 @@ class Pools:
 
 
 def operations(cluster: Cluster, path: str, pod: Object) -> str:
-    """What a provider's pod answers at `/metrics`, `/readyz` or `/healthz`."""
+    """The answer of a provider's pod at `/metrics`, `/readyz` or `/healthz`."""
     name = pod["metadata"]["name"]
     proxy = f"/api/v1/namespaces/{SYSTEM}/pods/{name}:{PORT}/proxy{path}"
     return cluster.kubectl("get", "--raw", proxy)
 
 
 def answers(cluster: Cluster, path: str, pod: Object) -> bool:
-    """Whether `/readyz` or `/healthz` says yes."""
+    """Whether `/readyz` or `/healthz` answers `ok`."""
     try:
         return operations(cluster, path, pod) == "ok\n"
     except Refused:
@@ -109,6 +109,6 @@ def answers(cluster: Cluster, path: str, pod: Object) -> bool:
 
 
 def samples(text: str) -> dict[str, float]:
-    """Prometheus' samples by name and labels."""
+    """The values of Prometheus samples, by name and labels."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, value in (l.rsplit(" ", 1) for l in lines)}

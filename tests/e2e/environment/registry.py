@@ -1,4 +1,4 @@
-"""The cluster's registry: what the commands before a suite have pushed."""
+"""The cluster's registry. `make e2e` pushes images and packages before a suite."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ def address() -> str:
 
 
 def tags(repository: str, suite: str) -> list[str]:
-    """A repository's tags, as crane lists them; fails where there is none."""
+    """A repository's tags, as crane lists them. Fails if it has none."""
     reference = f"{address()}/{repository}"
     listed = subprocess.run(
         ["crane", "ls", reference], capture_output=True, text=True, check=False
@@ -20,7 +20,7 @@ def tags(repository: str, suite: str) -> list[str]:
 
 
 def newest(repository: str, suite: str, prefix: str = "") -> str:
-    """The reference of the last one listed."""
+    """The reference of the last listed tag with this prefix."""
     found = [tag for tag in tags(repository, suite) if tag.startswith(prefix)]
     assert found, f"no {prefix}… in {repository}: run `make e2e SUITE={suite}`"
     return f"{address()}/{repository}:{found[-1]}"

@@ -1,4 +1,4 @@
-"""Rendering by Crossplane's own engine, without a cluster."""
+"""Renders claims with Crossplane's own engine, without a cluster."""
 
 import os
 import re
@@ -28,7 +28,7 @@ Document = dict[str, Any]
 
 @contextmanager
 def serving() -> Iterator[str]:
-    """The function, outside the cluster; answers its address."""
+    """Runs the function outside the cluster, and yields its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -56,7 +56,7 @@ def serving() -> Iterator[str]:
 def render(
     claim: Document, address: str, folder: Path, observed: list[Document] | None = None
 ) -> str:
-    """What Crossplane would apply for a claim, as YAML documents."""
+    """The YAML documents that Crossplane would apply for a claim."""
 
     def write(name: str, *documents: Document) -> Path:
         path = folder / name
@@ -91,8 +91,8 @@ def render(
 
 
 def _ordered(rendered: str) -> str:
-    """Without the results that only say which resources are not ready yet: Crossplane
-    tells them in an order of chance, and the resources themselves are all there."""
+    """Removes the results that only say which resources are not ready yet, because
+    Crossplane writes them in random order. All resources remain."""
     documents = re.split(r"^---\n", rendered, flags=re.MULTILINE)
     told = [part for part in documents if part and "is not yet ready" not in part]
     return "".join(f"---\n{part}" for part in told)

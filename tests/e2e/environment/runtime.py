@@ -1,4 +1,4 @@
-"""The provider with other arguments, as a DeploymentRuntimeConfig gives them."""
+"""Runs the provider with other arguments, by a DeploymentRuntimeConfig."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from .waiting import until
 def arguments(
     cluster: Cluster, name: str, *arguments: str, replicas: int = 1
 ) -> Iterator[None]:
-    """The provider started anew with these arguments, and as it was afterwards."""
+    """Restarts the provider with these arguments, and afterwards with the default."""
     container = {"name": "package-runtime", "args": list(arguments)}
     template = {"spec": {"containers": [container]}}
     deployment = {"replicas": replicas, "selector": {}, "template": template}
@@ -31,7 +31,7 @@ def arguments(
 
 
 def use(cluster: Cluster, config: str, replicas: int = 1) -> None:
-    """Starts the provider anew with a DeploymentRuntimeConfig."""
+    """Restarts the provider with a DeploymentRuntimeConfig."""
     old = {pod["metadata"]["uid"] for pod in cluster.pods(PODS)}
     patch = json.dumps({"spec": {"runtimeConfigRef": {"name": config}}})
     cluster.kubectl(

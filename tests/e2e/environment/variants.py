@@ -1,4 +1,4 @@
-"""What is committed, with changes: Compositions of another policy, other flavors."""
+"""Variants of committed files: Compositions with another policy, other flavors."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 def composition(
     cluster: Cluster, name: str, policy: Object, of: str = "gpudevworkspaces"
 ) -> str:
-    """Applies a Composition like a committed one, with changes of its policy."""
+    """Applies a committed Composition with another name and a changed policy."""
     document: Object = yaml.safe_load((ROOT / f"compositions/{of}.yaml").read_text())
     document["metadata"] = {"name": name}
     (step,) = document["spec"]["pipeline"]
@@ -27,7 +27,7 @@ def composition(
 
 
 def catalogue(cluster: Cluster, name: str, data: Object) -> str:
-    """Applies a catalogue like the examples', with changes of its data."""
+    """Applies the examples' catalogue with another name and changed data."""
     text = (ROOT / "examples/platform/catalogue.yaml").read_text()
     document: Object = yaml.safe_load(text)
     document["metadata"] = {"name": name}
@@ -37,7 +37,7 @@ def catalogue(cluster: Cluster, name: str, data: Object) -> str:
 
 
 def flavor(cluster: Cluster, image: str, name: str, **spec: Any) -> str:
-    """Applies a flavor like the examples' small one, with changes of its spec."""
+    """Applies the examples' flavor `cpu-small` with another name and a changed spec."""
     text = (ROOT / "examples/platform/flavors.yaml").read_text()
     (document,) = [
         one

@@ -1,4 +1,4 @@
-"""Waiting for conditions, never for time to pass."""
+"""Waits for a condition, never for a fixed time."""
 
 import time
 from collections.abc import Callable
@@ -16,9 +16,9 @@ def until(
     period: float = PERIOD,
     instead: Callable[[], object] | None = None,
 ) -> T:
-    """The first answer of `look` that is neither None nor False.
+    """The first result of `look` that is neither None nor False.
 
-    A failure tells what there is `instead`.
+    The message of a failure ends with the result of `instead`.
     """
     deadline = time.monotonic() + seconds
     while True:

@@ -1,1 +1,1 @@
-"""A storm: kills, faults, edits and interruptions at random, and what is left of it."""
+"""A storm of random kills, faults, edits and interruptions, with checks."""

@@ -1,4 +1,4 @@
-"""What is in the AWS account, and what should not be: asked of EC2 alone."""
+"""The resources in the AWS account, and those that should not exist, asked of EC2."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -22,7 +22,7 @@ class Account:
     cluster: str
 
     def live(self) -> list[Instance]:
-        """Every instance that EC2 bills, whosever it is."""
+        """Every instance that EC2 bills, of any owner."""
         states = {"Name": "instance-state-name", "Values": list(LIVE)}
         return self.ec2.instances(states)
 
@@ -30,7 +30,7 @@ class Account:
         return tags(resource).get(CLUSTER) == self.cluster
 
     def things(self) -> dict[str, Resource]:
-        """Whatever costs or clutters and is ours, by id, but for dead instances."""
+        """Our resources by id. Instances that ended are not among them."""
         ours = [{"Name": f"tag:{CLUSTER}", "Values": [self.cluster]}]
         groups = every(self.ec2, "SecurityGroups", ours)
         templates = every(self.ec2, "LaunchTemplates", ours)
@@ -44,7 +44,7 @@ class Account:
         }
 
     def leaks(self, pools: Collection[str], planted: Collection[str]) -> list[str]:
-        """What is ours and of none of these pools, by UID."""
+        """Our resources that belong to none of `pools`, given by UID."""
         return [
             f"{id_} is of no pool: {tags(thing)}"
             for id_, thing in self.things().items()
@@ -52,8 +52,8 @@ class Account:
         ]
 
     def launched(self, pools: Collection[str]) -> list[Instance]:
-        """The instances of these pools, by UID, also those that ended: EC2 shows
-        them for an hour."""
+        """The instances of `pools`, given by UID. EC2 shows an instance that ended for
+        an hour more."""
         ours = {"Name": f"tag:{CLUSTER}", "Values": [self.cluster]}
         found = self.ec2.instances(ours)
         return [one for one in found if tags(one).get(POOL_UID) in pools]
@@ -73,8 +73,9 @@ def every(ec2: Ec2, kind: str, filters: Sequence[Any] = ()) -> list[Resource]:
 
 
 def doubles(instances: list[Instance], calls: list[Call]) -> list[str]:
-    """Launches that brought more than was asked for, asked for in two ways, or not
-    asked for at all. `calls` are those of CreateFleet."""
+    """Launches with more instances than were requested, with several tokens, or
+    without a request; and tokens of several launches. `calls` are those of
+    CreateFleet."""
     tokens: dict[tuple[str, str], set[str]] = {}
     counts: dict[tuple[str, str], int] = {}
     for call in calls:

@@ -1,4 +1,4 @@
-"""Whether everything is as it should be once the storm is over."""
+"""Checks that every pool is as its spec wants after the storm."""
 
 from environment.cluster import condition, is_ready
 from environment.objects import Object
@@ -9,7 +9,7 @@ from .fleet import Fleet, Wanted
 
 
 def unsettled(fleet: Fleet, account: Account) -> dict[str, str]:
-    """The pools that are not as wanted yet, by UID, with the reason."""
+    """The pools that are not yet as their spec wants, by UID, with the reason."""
     stored = fleet.stored()
     of_pools: dict[str, dict[str, Instance]] = {}
     for id_, thing in account.things().items():
@@ -27,8 +27,9 @@ def unsettled(fleet: Fleet, account: Account) -> dict[str, str]:
 
 
 def waits_for_answer(pool: Object | None) -> bool:
-    """Whether a launch of the pool was asked for that nobody answered. One of an
-    earlier spec is not asked for again: EC2 has minutes to show it (docs/pools.md)."""
+    """Whether the pool has a launch without an answer of EC2. The provider does not
+    repeat a launch of an earlier spec. It waits minutes for EC2 to list the instances
+    (provider/core/src/launch.rs)."""
     status = (pool or {}).get("status", {}).get("atProvider", {})
     return any("answer" not in launch for launch in status.get("launches", []))
 

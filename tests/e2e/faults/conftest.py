@@ -1,4 +1,4 @@
-"""Two configurations of one account, one of them with a queue, and the pools."""
+"""Fixtures: two ProviderConfigs of one account, one of them with a queue; the pools."""
 
 import json
 import uuid
@@ -23,7 +23,7 @@ IDENTITY = "provider-gpu-spot-identity"
 
 @pytest.fixture
 def account(cluster: Cluster, ec2: Ec2) -> Account:
-    """The part of the account that is this control plane's."""
+    """The part of the account that belongs to this control plane."""
 
     def identity() -> str | None:
         found = cluster.get("configmap", IDENTITY, SYSTEM)

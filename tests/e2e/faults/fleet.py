@@ -1,4 +1,4 @@
-"""The pools of a run: what is wanted of each, and what people do to them."""
+"""The pools of a run: the wanted state of each, and the edits of people."""
 
 import json
 import uuid
@@ -12,7 +12,7 @@ from environment.objects import Object
 from environment.pools import API
 
 IMAGES = ("ami-00000000000c0de01", "ami-00000000000c0de04")
-# Whose configuration names a queue with EC2's events.
+# The pools whose ProviderConfig names a queue with EC2's events.
 QUEUED = ("warned", "drifting")
 FLEETING = ("fleeting-1", "fleeting-2", "fleeting-3")
 RESIZED = "resized"
@@ -36,7 +36,7 @@ SPECS: dict[str, dict[str, Any]] = {
         "fallback": {"afterSeconds": 2},
     },
     "drifting": {"size": _size(1, 3, 2), "replace": {"drifted": True}},
-    # Never at its maximum: what is one too many is one above it.
+    # All three sizes are equal, so that every surplus instance exceeds the maximum.
     "exact": {"size": _size(2, 2, 2), "spread": {"zones": True}},
     RESIZED: {"size": _size(1, 3, 2)},
     **{name: {"size": _size(1, 2, 1)} for name in FLEETING},
@@ -45,12 +45,12 @@ SPECS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """A pool, or what was one until it was deleted."""
+    """A pool that exists, or that was deleted, and its wanted state."""
 
     name: str
     uid: str
     spec: dict[str, Any]
-    # The largest maximum since the pool was last seen to be as wanted.
+    # The largest maximum since the test last saw the pool as its spec wants.
     ceiling: int
     is_deleted: bool = False
 
@@ -69,7 +69,7 @@ class Wanted:
 
 
 class Fleet:
-    """Used by several threads at once."""
+    """The pools of a run. Several threads use it at the same time."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster = cluster
@@ -78,7 +78,7 @@ class Fleet:
         self._wanted: dict[str, Wanted] = {}
 
     def every(self) -> list[Wanted]:
-        """All pools that ever were, the deleted ones too."""
+        """All pools of the run, also the deleted ones."""
         with self._lock:
             return list(self._wanted.values())
 
@@ -86,7 +86,8 @@ class Fleet:
         return [pool for pool in self.every() if not pool.is_deleted]
 
     def create(self, name: str) -> bool:
-        """Creates a pool; False while another of its name goes or is there."""
+        """Creates a pool. Returns False while a pool of this name exists, or is being
+        deleted."""
         with self._lock:
             if self.cluster.get("spotpool", name, self.namespace) is not None:
                 return False
@@ -125,7 +126,8 @@ class Fleet:
             )
 
     def settle(self) -> None:
-        """Every pool is as wanted: from here on its maximum is the most it may have."""
+        """To be called when every pool is as its spec wants. From then on a pool may
+        have no more instances than its current maximum."""
         with self._lock:
             for uid, pool in self._wanted.items():
                 maximum = pool.spec["size"]["maximum"]
@@ -155,7 +157,7 @@ class Fleet:
 
 
 def another_size(pool: Wanted, dice: Random) -> dict[str, int]:
-    """One within the pool's bounds; one pool's bounds change as well."""
+    """A random size within the pool's bounds. The pool `resized` gets other bounds."""
     size = pool.spec["size"]
     if pool.name == RESIZED:
         maximum = dice.randint(1, 5)
@@ -164,7 +166,7 @@ def another_size(pool: Wanted, dice: Random) -> dict[str, int]:
 
 
 def another_template(pool: Wanted, dice: Random) -> dict[str, Any]:
-    """Another image, other user data, or, where there are some, other rules."""
+    """Another image, other user data, or, if the pool has SSH rules, other rules."""
     if "ssh" in pool.spec and dice.random() < 0.5:
         return {"ssh": {"allowedCidrs": dice.sample(CIDRS, dice.randint(1, 2))}}
     if dice.random() < 0.5:

@@ -1,4 +1,4 @@
-"""What happened, when: a failed run shows it."""
+"""A log of the run with times. pytest shows it if the run fails."""
 
 import random
 import time
@@ -6,7 +6,7 @@ from threading import Lock
 
 
 class Journal:
-    """Also the source of chance: each user of it has dice of its own."""
+    """The log, and the random generators of the run: one for each user."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed

@@ -1,4 +1,4 @@
-"""SIGKILL to the provider, at moments that are drawn or aimed at."""
+"""SIGKILL to the provider, at random moments and at chosen moments."""
 
 import time
 from collections import Counter
@@ -17,26 +17,27 @@ from .journal import Journal
 from .storm import Storm
 from .weather import OF_PROVIDER
 
-# Before EC2 acts; less than a new provider takes to ask again: EC2 knows a token from
-# the moment that it has the call.
+# Seconds that the emulator delays a call before EC2 acts. A new provider needs longer
+# to repeat the call. EC2 knows a call's token as soon as it receives the call.
 BEFORE = 0.8
-# Between what EC2 does and its answer.
+# Seconds between EC2's action and its answer.
 HELD = 3.0
-# How long a provider lives before it is aimed at.
+# Seconds that a provider lives before the test waits for the moment to kill it.
 LIFE = (0.0, 7.0)
-# How long an aim is waited for.
+# Seconds that the test waits for this moment.
 PATIENCE = 8.0
-# How lately a call was answered whose result the provider is still busy with.
+# Seconds after an answer in which the provider still works on its result.
 JUST = 0.3
-# How long it has changed nothing when it is at rest.
+# A provider that has changed nothing for so many seconds is at rest.
 RESTED = 2.0
 _READS = ("Describe", "Get", "List")
 
 
 @dataclass(frozen=True)
 class Aim:
-    """A moment: `before` EC2 acts, while the answer is `held`, `after` it, of a call;
-    `at rest`, `starting`, at `any` moment, or `now` without one."""
+    """The moment of a kill. With an operation: `before` EC2 acts, while EC2's answer is
+    `held`, or `after` the answer. Without one: `at rest`, while the provider is
+    `starting`, at `any` moment, or `now`."""
 
     moment: str
     operation: str = ""
@@ -58,7 +59,7 @@ AIMS = {
 
 
 def deck(number: int, dice: Random) -> list[Aim]:
-    """So many aims, in proportion, in an order of chance."""
+    """`number` aims in random order, in proportion to their weights."""
     one = [aim for aim, weight in AIMS.items() for _ in range(weight)]
     cards: list[Aim] = []
     while len(cards) < number:
@@ -77,7 +78,7 @@ class Kills:
         self._journal = journal
         self._dice = journal.dice("kills")
         self._last = ""
-        # By what the provider was doing, as the emulator saw it.
+        # How many kills there were, by the provider's work at the kill.
         self.states: Counter[str] = Counter()
 
     @property
@@ -85,10 +86,10 @@ class Kills:
         return self.states.total()
 
     def kill(self, aim: Aim) -> None:
-        """Kills the provider at a moment; another one starts at once.
+        """Kills the provider at a moment. Kubernetes starts another one at once.
 
-        The pod is deleted with its process: the kubelet would start it again after
-        longer and longer pauses, and a pod's successor starts afresh.
+        The test also deletes the pod. In the same pod, the kubelet would restart the
+        process after a longer pause each time. A new pod starts without a pause.
         """
         pod = until("a provider's pod to run", self._running, 60)
         processes = self._cluster.processes(pod)
@@ -144,7 +145,7 @@ class Kills:
         self._emulator.end_fault(fault)
 
     def _await(self, seen: Callable[[], bool]) -> bool:
-        """Whether the moment came; the kill does not wait for ever."""
+        """Whether the moment came within PATIENCE."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             if seen():
@@ -163,7 +164,7 @@ class Kills:
         )
 
     def _state(self, lately: float = JUST) -> str:
-        """What the provider does, by the calls that it is in or just came from."""
+        """What the provider is doing, by its calls under way and its latest calls."""
         under_way = [c for c in self._emulator.under_way() if c["service"] == "ec2"]
         for call in under_way:
             if call["operation"] == "CreateFleet":

@@ -1,4 +1,4 @@
-"""What people and AWS do to pools meanwhile, at random."""
+"""Random actions of people and AWS on the pools, during the kills."""
 
 from threading import Event, Lock, Thread
 
@@ -11,14 +11,14 @@ from .journal import Journal
 from .watch import Warned
 from .weather import Weather
 
-# Seconds between two things that happen.
+# Seconds between two actions.
 PACE = (0.1, 1.2)
-# Seconds between an interruption's warning and its end.
+# Seconds between an interruption's warning and the end of the instance.
 NOTICES = (0, 3, 8)
 
 
 class Storm:
-    """Goes on in a thread of its own until it is over."""
+    """Acts in a thread of its own until `end`."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Storm:
         self._thread.start()
 
     def end(self) -> None:
-        """Waits for the last thing to have happened."""
+        """Waits until the last action is complete."""
         self._over.set()
         if self._thread:
             self._thread.join()
@@ -56,11 +56,11 @@ class Storm:
             raise self._failures[0]
 
     def pause(self) -> Lock:
-        """Holds everything for as long as the lock is held."""
+        """A lock. No action takes place while it is held."""
         return self._turn
 
     def provoke(self, operation: str) -> None:
-        """Does what makes the provider ask for an operation, as a rule."""
+        """Acts so that the provider usually calls `operation`."""
         with self._turn:
             if operation == "CreateFleet":
                 self._terminate()

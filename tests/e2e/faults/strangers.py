@@ -1,4 +1,4 @@
-"""What others run in the same account. Some of it looks like ours."""
+"""Resources of others in the same account. Some look like ours."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from .account import LAUNCH, POOL_UID, every
 
 @dataclass
 class Strangers:
-    """Ids of everything planted, and the instances as they were."""
+    """The ids of all planted resources, and the state in which they were planted."""
 
     ec2: Ec2
     planted: set[str] = field(default_factory=set)
@@ -22,9 +22,12 @@ class Strangers:
     things: dict[str, Any] = field(default_factory=dict)
 
     def plant(self, cluster: str, namespace: str, pool: str, uid: str) -> None:
-        """Next to a pool: its name and UID under another control plane, its name
-        with a UID that no pool has, which is left alone for longer than a provider
-        lives here (--orphan-grace), and tags that do not suffice."""
+        """Creates instances, templates and groups that look like those of a pool.
+
+        Some have its name and UID, but the tag of another control plane. Some have its
+        name and a UID of no pool: the provider leaves these alone for --orphan-grace,
+        which is longer than a provider lives in this test. The others lack a tag.
+        """
         mark = {POOL: f"{namespace}/{pool}", LAUNCH: "1"}
         nobody = str(uuid.uuid4())
         for owner in (
@@ -39,7 +42,7 @@ class Strangers:
             self._plant_group(owner)
 
     def changes(self, live: list[Instance]) -> list[str]:
-        """Which of the instances are not as they were planted, by id."""
+        """The ids of the planted instances that have changed."""
         there = {one["InstanceId"]: one for one in live}
         return [
             id_
@@ -48,13 +51,14 @@ class Strangers:
         ]
 
     def changed_things(self) -> list[str]:
-        """The same of templates and groups."""
+        """The ids of the planted templates and groups that have changed."""
         there = self._all_things()
         return [id_ for id_, one in self.things.items() if there.get(id_) != one]
 
     def settle(self, seconds: float) -> None:
-        """Remembers everything, once the instances run and are so old: younger ones
-        EC2 may leave out of its lists. A LaunchTime has no fraction of its second."""
+        """Remembers all planted resources once the instances run and are older than
+        `seconds`. EC2's lists may lack younger instances. One second is added because
+        LaunchTime is in whole seconds."""
         age = timedelta(seconds=seconds + 1)
 
         def instances() -> list[Instance] | None:

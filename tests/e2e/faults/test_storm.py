@@ -1,7 +1,7 @@
-"""Fifty kills in bad weather: nothing leaks, nothing is doubled, nothing of others
-is touched, and every pool comes to what is wanted of it.
+"""Fifty kills of the provider during faults of EC2. No resource leaks, no launch is
+doubled, no resource of others changes, and every pool becomes as its spec wants.
 
-FAULTS_SEED repeats a run's choices, FAULTS_KILLS makes it longer or shorter.
+FAULTS_SEED repeats a run's random choices. FAULTS_KILLS is the number of kills.
 """
 
 import os
@@ -26,13 +26,13 @@ from .weather import KINDS, LATE, Weather
 
 KILLS = int(os.environ.get("FAULTS_KILLS", "50"))
 SEED = int(os.environ.get("FAULTS_SEED", str(time.time_ns() % 1_000_000_000)))
-# Kills from one calm to the next.
+# The number of kills between two checks.
 ROUND = 10
-# Seconds from the end of all faults until everything is as wanted. A deleted pool
-# whose group was never listed waits a minute for it.
+# Seconds from the end of all faults until every pool is as its spec wants. A deleted
+# pool whose group EC2 never listed waits a minute for it.
 CALM = 90
-# The same where a launch got no answer and the spec changed meanwhile, or the pool
-# was deleted: EC2 has five minutes to show what it launched.
+# The same if a launch got no answer. The provider waits five minutes for EC2 to list
+# the instances if the spec has changed, and two minutes if the pool was deleted.
 IN_DOUBT = 330
 
 
@@ -44,7 +44,7 @@ def journal() -> Journal:
 
 
 class Run:
-    """One run's parts."""
+    """The parts of a run, and its checks."""
 
     def __init__(
         self,
@@ -65,7 +65,8 @@ class Run:
         self.calms: list[float] = []
 
     def settle(self, seconds: float, is_last: bool = False) -> None:
-        """Everything is as wanted, but for what EC2 still has time to show."""
+        """Waits until every pool is as its spec wants. Except at the last call, a pool
+        may differ if it waits for EC2's answer to a launch."""
         began = time.monotonic()
         left: dict[str, str] = {}
 
@@ -103,7 +104,7 @@ class Run:
         return [*self.watch.touched, *self.strangers.changed_things(), *asked_for]
 
     def check(self) -> None:
-        """Nothing of the run so far is wrong."""
+        """Fails if the run so far has leaked, doubled or touched a resource."""
         found = {
             "leaked": self.leaked(),
             "doubled": self.doubled(),
@@ -147,7 +148,7 @@ def run(
     strangers: Strangers,
     journal: Journal,
 ) -> Iterator[Run]:
-    """Its pools are there, and others' instances beside them."""
+    """A run with its pools, and with the resources of others."""
     emulator.forget_calls()
     run = Run(cluster, emulator, account, fleet, strangers, journal)
     for name in SPECS:
@@ -159,7 +160,6 @@ def run(
     strangers.settle(max(LATE))
     run.watch.begin()
     yield run
-    # Whatever went wrong, nothing is left blowing.
     run.storm.end()
     run.watch.end()
     run.weather.clear()
@@ -178,8 +178,8 @@ def test_nothing_leaks_is_doubled_or_is_touched_in_a_storm(
             run.kills.kill(aim)
         run.storm.end()
         run.weather.clear()
-        # A provider that starts knows of no offering that rests for a quarter of
-        # an hour, and of no refusal that a person has to mend.
+        # A new provider forgets unavailable offerings, which its predecessor would not
+        # request for 15 minutes. It also forgets denied launches.
         run.kills.kill(Aim("now"))
         run.settle(CALM)
         run.check()

@@ -1,4 +1,4 @@
-"""The storm's witnesses see what is wrong, where something is."""
+"""The checks of the storm find planted errors."""
 
 import uuid
 from typing import Any

@@ -1,4 +1,4 @@
-"""Looks at the account all the time: nothing may be wrong even for a moment."""
+"""Checks the account during the whole run: no error may occur even for a moment."""
 
 from collections import Counter
 from threading import Event, Lock, Thread
@@ -10,13 +10,14 @@ from .fleet import Fleet
 from .journal import Journal
 from .strangers import Strangers
 
-# Seconds between two looks.
+# Seconds between two checks.
 PERIOD = 0.3
 
 
 class Warned:
-    """The instances that AWS announced to take back: each one's successor comes at
-    once, beside the pool's maximum, where a queue tells of it (docs/pools.md)."""
+    """The instances with an interruption warning of AWS. If the pool's ProviderConfig
+    has a queue, the provider launches the replacement at once, even beyond the pool's
+    maximum (docs/pools.md)."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -49,7 +50,8 @@ class Watch:
         self._thread = Thread(target=self._watch, daemon=True)
         self._failures: list[BaseException] = []
         self.looks = 0
-        # Pools by UID that had too many, and strangers by id that changed.
+        # By UID, the pools that had too many instances; by id, the instances of others
+        # that changed.
         self.doubled: dict[str, str] = {}
         self.touched: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""EC2's faults, on and off at random."""
+"""Faults of EC2 that begin and end at random."""
 
 from collections import Counter
 from random import Random
@@ -9,8 +9,8 @@ from environment.emulator import Emulator
 
 from .journal import Journal
 
-# Signs every call of the provider under test, and nothing else: the witnesses and
-# their calls have no bad weather.
+# Only the provider under test signs its calls with this key. The faults match the key,
+# so that they do not affect the calls of the checks.
 KEY = "AKIAFAULTS0000000000"
 OF_PROVIDER = {"AccessKey": KEY}
 
@@ -29,13 +29,13 @@ _PLACES = (
     {"MarketType": "spot"},
     *({"AvailabilityZone": zone} for zone in _ZONES),
 )
-# Seconds until an instance is listed. Where it is at once, a new provider finds it
-# in EC2's lists, and has no need of the launch that its predecessor persisted.
+# Seconds until EC2 lists a new instance. At 0 s a new provider finds the instance in
+# EC2's lists, and does not need the launch that its predecessor persisted.
 LATE = (0, 2, 5, 8, 12)
 
 
 class Weather:
-    """At most so many faults at once; each ends by itself or with a change."""
+    """At most MOST faults at the same time. Each ends by itself or by `change`."""
 
     MOST = 4
 
@@ -65,7 +65,7 @@ class Weather:
             self._emulator.show_instances_after(0)
 
     def haze(self) -> None:
-        """EC2 lists its instances late, as it may."""
+        """Makes EC2 list new instances late, as the real EC2 may."""
         seconds = self._dice.choice(LATE)
         self._journal.note(f"weather: instances are listed after {seconds} s")
         self._emulator.show_instances_after(seconds)
@@ -84,7 +84,8 @@ def draw(kind: str, dice: Random) -> dict[str, Any]:
         times = dice.choice([2, 5, 20])
         return _refusal(operation, code, match=OF_PROVIDER, times=times)
     if kind == "lost reply":
-        # The SDK asks three times: more than that gets through to the provider.
+        # The SDK tries a call three times. If all three replies are lost, the provider
+        # sees the error.
         return {
             "operation": dice.choice(_CHANGES),
             "effect": "lose-reply",

@@ -1,4 +1,4 @@
-"""Argo CD, as its own API shows it."""
+"""Reads Argo CD through its own API."""
 
 import base64
 import json
@@ -17,18 +17,19 @@ from environment.waiting import until
 
 NAMESPACE = "argocd"
 APPROVED = "argocd.argoproj.io/deletion-approved"
-# How often health is read while somebody watches.
+# Seconds between two reads of the health in `watched`.
 PERIOD = 0.2
-# Argo CD compares at once after a sync. Where its cache does not show yet what it has
-# applied, it applies the same revision once more. (Seen within 0.3 s; events have whole
-# seconds.)
+# Argo CD compares at once after a sync. If its cache does not show the applied objects
+# yet, Argo CD applies the same revision once more. This was seen within 0.3 s. The
+# times of events are in whole seconds.
 REPEATS_WITHIN = timedelta(seconds=2)
 
 
 def without_repetitions(syncs: list[tuple[datetime, str]]) -> int:
-    """How many syncs began, by time and message, which names the revision.
+    """The number of syncs, given by time and message. The message names the revision.
 
-    Each may be repeated once, so that a fight is counted.
+    One repetition of each sync is not counted. Argo CD repeats a sync more often if it
+    fights with a controller, and those repetitions are counted.
     """
     count = 0
     repeatable: tuple[datetime, str] | None = None
@@ -58,11 +59,12 @@ class ArgoCd:
         self._token = self._ask("/api/v1/session", session)["token"]
 
     def application(self, name: str) -> Object:
-        """An Application; empty while there is none."""
+        """An Application, or an empty object if it does not exist."""
         try:
             found: Object = self._ask(f"/api/v1/applications/{name}")
         except urllib.error.HTTPError as error:
-            # 403: Argo CD tells nobody which names exist.
+            # Argo CD answers 403 for an unknown name, because it does not tell which
+            # names exist.
             if error.code in (403, 404):
                 return {}
             raise
@@ -79,20 +81,20 @@ class ArgoCd:
         return health
 
     def resource(self, name: str, kind: str) -> Object:
-        """The node of an Application's tree of that kind; empty while there is none."""
+        """The node of this kind in an Application's tree, or an empty object."""
         tree = self._ask(f"/api/v1/applications/{name}/resource-tree")
         nodes: list[Object] = tree.get("nodes") or []
         return next((node for node in nodes if node["kind"] == kind), {})
 
     def confirm_deletion(self, name: str) -> None:
-        """What `argocd app confirm-deletion` does."""
+        """Does the same as `argocd app confirm-deletion`."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._cluster.kubectl(
             *["annotate", "application", name, "-n", NAMESPACE, f"{APPROVED}={now}"]
         )
 
     def operations(self, name: str) -> int:
-        """How many syncs of an Application have begun, each with its repetition."""
+        """How many syncs of an Application have begun, see `without_repetitions`."""
         uid = self.application(name)["metadata"]["uid"]
         selector = f"involvedObject.uid={uid},reason=OperationStarted"
         events = self._cluster.all("events", NAMESPACE, fields=selector)
@@ -103,7 +105,7 @@ class ArgoCd:
         return without_repetitions(sorted(syncs))
 
     def await_health(self, name: str, health: str, seconds: float = 60) -> Object:
-        """The Application once it is so; fails with what it says instead."""
+        """The Application once it has this health. A failure shows its status."""
         seen: Object = {}
 
         def look() -> Object | None:
@@ -119,7 +121,7 @@ class ArgoCd:
 
     @contextmanager
     def watched(self, name: str) -> Iterator[list[str]]:
-        """Every health that an Application has meanwhile, in order."""
+        """Yields a list that collects every health of an Application, in order."""
         seen: list[str] = []
         over = threading.Event()
 
@@ -139,7 +141,7 @@ class ArgoCd:
         finally:
             over.set()
             thread.join()
-            # The test may have seen a health that came after the last look.
+            # The test may have seen a health that is newer than the last read.
             look()
 
     def _ask(self, path: str, body: Any = None) -> Any:

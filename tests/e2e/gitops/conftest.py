@@ -1,4 +1,4 @@
-"""Argo CD with the example repositories, in a cluster that has nothing else."""
+"""Argo CD with the example repositories, in a cluster without other workloads."""
 
 import os
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def server(cluster: Cluster) -> Server:
 def team_repository(
     server: Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Repository:
-    """The team's repository, without a workspace yet."""
+    """The team's repository, still without a workspace."""
     repository = server.repository("team-vision", tmp_path_factory.mktemp("team"))
     repository.write("workspaces/README.md", "A folder each.\n")
     repository.push("Begin")
@@ -46,7 +46,7 @@ def platform_repository(
     team_repository: Repository,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Repository:
-    """The platform's repository, once all of it is Healthy."""
+    """The platform's repository, once its Application is Healthy."""
     folder = tmp_path_factory.mktemp("platform")
     repository = server.repository("platform", folder)
     repositories.platform(folder)
@@ -79,7 +79,7 @@ def team(cluster: Cluster, platform_repository: Repository) -> Platform:
 def workspaces(
     cluster: Cluster, argocd: ArgoCd, team: Platform, team_repository: Repository
 ) -> Iterator[Repository]:
-    """The team's repository; the workspaces that a test adds are removed."""
+    """The team's repository. The fixture removes the workspaces that a test adds."""
     yield team_repository
     left = [
         path.name

@@ -1,4 +1,4 @@
-"""Git, as the teams use it: clones, commits, pushes."""
+"""Git, used as teams use it: clones, commits, pushes."""
 
 import os
 import subprocess
@@ -8,7 +8,8 @@ from pathlib import Path
 from environment.cluster import Cluster
 
 NAMESPACE = "git"
-# What Argo CD calls the server; it forwards every push to Argo CD's webhooks.
+# The address of the git server inside the cluster. The server reports every push to
+# Argo CD's webhook.
 INSIDE = "http://git.git.svc"
 
 
@@ -50,7 +51,7 @@ class Repository:
         self.write(path, text.replace(old, new))
 
     def push(self, message: str) -> float:
-        """Commits everything; answers when the push was done."""
+        """Commits and pushes all changes. Returns the time after the push."""
         git(self.folder, "add", "--all")
         git(self.folder, "commit", "--quiet", "--message", message)
         return self._push()
@@ -61,7 +62,7 @@ class Repository:
 
     def _push(self) -> float:
         said = git(self.folder, "push", "--quiet", "origin", "main")
-        # The hook says so when Argo CD does not hear of it.
+        # The server's hook prints this if it cannot reach Argo CD.
         assert "not told" not in said, said
         return time.time()
 

@@ -1,4 +1,4 @@
-"""The example repositories, with this cluster's names in the place of the real ones."""
+"""The example repositories, with this cluster's names instead of the real ones."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ SECRET = {"namespace": "crossplane-system", "name": "aws", "key": "credentials"}
 def platform(folder: Path) -> None:
     """examples/gitops/platform with the local registry, git server and EC2."""
     shutil.copytree(EXAMPLES / "platform", folder, dirs_exist_ok=True)
-    # On-demand instances are the suite `upbound`'s.
+    # The suite `upbound` tests on-demand instances.
     (folder / "crossplane/provider-aws.yaml").unlink()
     image = registry.newest("images/workspace", SUITE)
     named = {
@@ -47,7 +47,7 @@ def platform(folder: Path) -> None:
 
 
 def reference(package: str) -> str:
-    """The package as it was pushed before the suite."""
+    """The package that was pushed to the registry before the suite."""
     (tag,) = [
         tag for tag in registry.tags(f"acme/{package}", SUITE) if "again" not in tag
     ]
@@ -66,7 +66,7 @@ def _use_emulator(file: Path) -> None:
 
 
 def _add_queues(folder: Path) -> None:
-    """Kueue's quota of one GPU, and the team's way to it."""
+    """Adds Kueue's quota of one GPU, and the team's LocalQueue."""
     queues = (ROOT / "tests/e2e/cluster/queues.yaml").read_text()
     (folder / "crossplane/queues.yaml").write_text(queues)
     policy = folder / "crossplane/policy.yaml"

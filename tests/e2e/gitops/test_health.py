@@ -1,4 +1,4 @@
-"""What Argo CD says of a workspace, at every step of its life."""
+"""The health of a workspace in Argo CD, at every step of its life."""
 
 import pytest
 
@@ -30,15 +30,15 @@ def test_a_workspace_is_never_healthy_before_its_instance_runs(
             120,
         )
         argocd.await_health("vision-alice", "Progressing")
-        # Argo CD is asked first: what it calls Healthy must be Ready by then.
         emulator.clear_faults()
+        # The test asks Argo CD first. A claim that Argo CD calls Healthy must be Ready.
         until(
             "Healthy",
             lambda: argocd.health("vision-alice") == "Healthy"
             and (team.status("alice")["phase"] == "Ready" or pytest.fail("too early")),
             seconds=300,
         )
-    # Missing: before the claim is applied.
+    # The Application is Missing before Argo CD applies the claim.
     assert [h for h in seen if h not in ("Missing", "Unknown")] == [
         "Progressing",
         "Healthy",

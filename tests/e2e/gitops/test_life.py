@@ -70,7 +70,7 @@ def test_limits_idle_stops_and_interruptions_are_no_business_of_argo_cd(
         rests("Expired")
         syncs(1)
 
-        # The same run goes on for as long as the next commit says.
+        # The commit prolongs the same run.
         commit(
             "For ten minutes, unless nobody is there",
             maxLifetime="10m",
@@ -98,14 +98,14 @@ def test_limits_idle_stops_and_interruptions_are_no_business_of_argo_cd(
         syncs(2)
     print(" ".join(health))
     assert "Degraded" not in health
-    # After a commit the status of the run before may show once more for a moment, until
-    # Crossplane has looked at the new spec.
+    # After a commit the claim may show the status of the previous run for a moment,
+    # until Crossplane has reconciled the new spec. The same state may then show twice.
     settled = (state for state in health if state in ("Healthy", "Suspended"))
     runs_and_rests = [state for state, _ in groupby(settled)]
     assert runs_and_rests == ["Healthy", "Suspended"] * 3 + ["Healthy"]
 
 
 def _is_old(team: Platform) -> bool:
-    """Whether the run began longer ago than anybody may be idle."""
+    """Whether the run began more than 6 s ago, which exceeds `stopAfterIdle`."""
     started = team.status(NAME)["lifecycle"].get("startedAt")
     return bool(started) and started < later(-6)

@@ -1,4 +1,4 @@
-"""selfHeal and prune are on: Argo CD and the controllers do not fight."""
+"""With selfHeal and prune on, Argo CD and the controllers do not fight."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def test_a_workspaces_life_plays_through_without_a_sync_fight(
     emulator: Emulator,
 ) -> None:
     name = "vision-peace"
-    # What git does not name is nobody's to take back.
+    # selfHeal undoes edits only of fields that git has, so this claim names its type.
     workspaces.write(
         "workspaces/peace/claim.yaml", claim("peace", instanceType="g4dn.xlarge")
     )
@@ -32,7 +32,7 @@ def test_a_workspaces_life_plays_through_without_a_sync_fight(
     argocd.await_health(name, "Healthy", seconds=120)
     assert argocd.operations(name) == 1
 
-    # A lost instance, and its replacement.
+    # The provider replaces a lost instance without a sync.
     lost = team.status("peace")["instanceId"]
     emulator.terminate(lost)
     until(
@@ -41,8 +41,8 @@ def test_a_workspaces_life_plays_through_without_a_sync_fight(
         and argocd.health(name) == "Healthy",
         120,
     )
-    # The workspace's own pool, whose size is Crossplane's to hold: an edit by hand
-    # is taken back by it, and is none of Argo CD's business.
+    # Crossplane composes the workspace's pool with its size. Crossplane undoes an edit
+    # of the pool by hand, and Argo CD does not sync.
     pool = team.pool()["metadata"]["name"]
     cluster.kubectl(
         *["patch", "spotpool", pool, "-n", team.namespace, "--type=merge", "-p"],
@@ -57,7 +57,7 @@ def test_a_workspaces_life_plays_through_without_a_sync_fight(
     assert argocd.operations(name) == 1
     assert argocd.application(name)["status"]["sync"]["status"] == "Synced"
 
-    # What somebody edits in the claim is taken back, once.
+    # Argo CD undoes an edit of the claim by hand, with one sync.
     cluster.kubectl(
         *["patch", "gpuws", "peace", "-n", team.namespace, "--type=merge", "-p"],
         '{"spec": {"parameters": {"instanceType": "g5.xlarge"}}}',
@@ -72,7 +72,7 @@ def test_a_workspaces_life_plays_through_without_a_sync_fight(
     argocd.await_health(name, "Healthy", seconds=120)
     assert (argocd.operations(name), instance_type()) == (2, "g4dn.xlarge")
 
-    # Another size, by a commit: one sync.
+    # A commit with another instance type causes one sync.
     workspaces.write(
         "workspaces/peace/claim.yaml", claim("peace", instanceType="g5.xlarge")
     )
@@ -115,7 +115,7 @@ def test_a_pool_is_resized_by_a_commit_and_by_nobody_else(
     platform_repository.push("Two of them")
     until("two instances", lambda: len(ec2.live(team.namespace)) == 2, 120)
     argocd.await_health(name, "Healthy", seconds=120)
-    # Whoever is lost is replaced by the provider; Argo CD has no part in it.
+    # The provider replaces a lost instance. Argo CD does not sync.
     emulator.terminate(ec2.live(team.namespace)[0]["InstanceId"])
     until(
         "the replacement",
@@ -128,7 +128,7 @@ def test_a_pool_is_resized_by_a_commit_and_by_nobody_else(
 
     platform_repository.remove("crossplane/pool.yaml")
     platform_repository.push("No pool")
-    # The platform's Application does not prune: what goes is somebody's decision.
+    # The platform's Application does not prune. A person decides on each deletion.
     until(
         "OutOfSync",
         lambda: argocd.application(name)["status"]["sync"]["status"] == "OutOfSync",

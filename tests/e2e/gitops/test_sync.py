@@ -1,4 +1,4 @@
-"""From a push to a machine, and back."""
+"""A push creates an instance, and a revert ends it."""
 
 import time
 from datetime import datetime
@@ -13,7 +13,7 @@ from gitops.git import Repository
 from gitops.repositories import claim
 
 CONFIRMED = "argocd.argoproj.io/sync-options: Prune=confirm,Delete=confirm"
-# What the field calls quick.
+# Seconds that count as a quick start of a workspace elsewhere.
 FIELD = 300
 
 
@@ -80,7 +80,7 @@ def test_a_broken_claim_holds_up_no_other_one(
     until("what is no YAML", lambda: "claim.yaml" in said("garbled"), 60)
     assert argocd.health("vision-sound") == "Healthy"
 
-    # A corrected commit needs nobody's hand.
+    # Argo CD applies a corrected commit without a manual sync.
     workspaces.write("workspaces/unknown/claim.yaml", claim("unknown"))
     workspaces.push("Mend it")
     until(

@@ -1,4 +1,4 @@
-"""Packages change by a commit, and nobody who works notices."""
+"""Commits upgrade the packages without a disruption of running workspaces."""
 
 import json
 import subprocess
@@ -28,7 +28,8 @@ FILE = "crossplane/packages.yaml"
 
 @pytest.fixture
 def upgraded() -> dict[str, str]:
-    """The same packages under other digests: another revision each, other pods."""
+    """The same packages with other digests. Crossplane makes another revision of each,
+    with other pods."""
     renamed = {}
     for name in KINDS:
         old = repositories.reference(name)
@@ -44,7 +45,7 @@ def upgraded() -> dict[str, str]:
 
 @pytest.fixture
 def crowd(cluster: Cluster, namespace: str) -> Iterator[str]:
-    """A namespace of fifty workspaces, Ready."""
+    """A namespace with fifty workspaces that are Ready."""
     names = [f"w{number}" for number in range(MANY)]
     claims = [claim(namespace, name, PARAMETERS) for name in names]
     listed = {"apiVersion": "v1", "kind": "List", "items": claims}
@@ -80,7 +81,8 @@ def test_an_upgrade_and_its_rollback_replace_no_instance_and_fail_no_call(
     assert statuses(cluster, crowd) == before
     calls_after, failures_after = calls_of_the_function(cluster)
     print(f"\n{calls_after - calls:.0f} calls of the function meanwhile")
-    # Crossplane has no active revision for a moment, and asks again by itself.
+    # Crossplane has no active revision of the function for a moment, and then retries.
+    # Some composites are not Synced meanwhile.
     later = synced_since(cluster)
     waited = sum(later[xr] != since for xr, since in synced.items())
     print(f"{waited} of {len(synced)} workspaces not Synced for a moment")
@@ -108,7 +110,8 @@ def test_revisions_that_somebody_activates_by_hand_replace_no_instance(
     manual = text.replace("spec:\n", "spec:\n  revisionActivationPolicy: Manual\n")
     platform_repository.write(FILE, manual)
     platform_repository.push("Activate revisions by hand")
-    # Any edit of a package is another revision, and Crossplane ends the others first.
+    # Each edit of a package makes another revision. Crossplane deactivates the other
+    # revisions first.
     for old in upgraded:
         await_package(cluster, old, by_hand=True)
     play(cluster, platform_repository, upgraded, by_hand=True)
@@ -127,7 +130,7 @@ def play(
     upgraded: dict[str, str],
     by_hand: bool = False,
 ) -> None:
-    """An upgrade of all packages and its rollback, by commits."""
+    """Upgrades all packages and rolls them back, by commits."""
     for old, new in upgraded.items():
         repository.replace(FILE, old, new)
     repository.push("Upgrade")
@@ -139,7 +142,7 @@ def play(
 
 
 def statuses(cluster: Cluster, namespace: str) -> dict[str, Object]:
-    """What the users read, but for the times of conditions."""
+    """The statuses of the claims without conditions, whose times change."""
     return {
         one["metadata"]["name"]: {
             key: value for key, value in one["status"].items() if key != "conditions"
@@ -149,7 +152,7 @@ def statuses(cluster: Cluster, namespace: str) -> dict[str, Object]:
 
 
 def await_package(cluster: Cluster, reference: str, by_hand: bool = False) -> None:
-    """The package of that reference, installed, active and healthy."""
+    """Waits until the package of that reference is installed, active and healthy."""
     name = reference.rpartition("/")[2].partition(":")[0]
     kind = f"{KINDS[name]}.pkg.crossplane.io"
 
@@ -185,7 +188,7 @@ def is_active(cluster: Cluster, kind: str, revision: str) -> bool:
 
 
 def activate(cluster: Cluster, kind: str, revision: str) -> None:
-    """As docs/upgrade.md says."""
+    """Activates a revision by hand, as docs/upgrade.md describes."""
     if revision and not is_active(cluster, kind, revision):
         cluster.kubectl(
             *["patch", f"{kind}revisions.pkg.crossplane.io", revision],
@@ -194,7 +197,7 @@ def activate(cluster: Cluster, kind: str, revision: str) -> None:
 
 
 def synced_since(cluster: Cluster) -> dict[str, str]:
-    """Since when each composite is as it is."""
+    """The last transition time of each composite's condition Synced."""
     return {
         xr["metadata"]["name"]: condition(xr, "Synced")["lastTransitionTime"]
         for xr in cluster.all("gpudevworkspaces.platform.acme.io", SYSTEM)
@@ -202,7 +205,7 @@ def synced_since(cluster: Cluster) -> dict[str, str]:
 
 
 def calls_of_the_function(cluster: Cluster) -> tuple[float, float]:
-    """How many Crossplane made, and how many of them failed."""
+    """How many calls of the function Crossplane made, and how many of them failed."""
     (pod,) = cluster.all("pods", SYSTEM, "app=crossplane")
     path = f"pods/{pod['metadata']['name']}:8080/proxy/metrics"
     metrics = cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/{path}")
@@ -226,7 +229,7 @@ def calls_of_the_function(cluster: Cluster) -> tuple[float, float]:
 
 
 class under_load:
-    """Every workspace is reconciled over and over."""
+    """Makes Crossplane reconcile every workspace again every 0.5 s."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._cluster = cluster

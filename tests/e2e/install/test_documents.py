@@ -1,5 +1,5 @@
-"""The documentation's commands, as they are written, on a cluster with Crossplane and
-nothing else. In the order of a platform's life: each test stands on the one before."""
+"""The documentation's commands, unchanged, on a cluster with Crossplane and nothing
+else. Each test continues with the cluster that the test before has left."""
 
 import os
 import subprocess
@@ -24,14 +24,14 @@ TEAM, CLAIM = "team-vision", "alice-vision"
 
 @pytest.fixture(scope="module")
 def registry() -> str:
-    """The registry with the packages, under the versions that the pages name."""
+    """The registry, with the packages under the versions that the pages name."""
     registry = os.environ["GPU_WORKSPACES_REGISTRY"]
     for package in PACKAGES:
         repository = f"{registry}/acme/{package}"
         tags = [tag for tag in crane("ls", repository).split() if "-dev." in tag]
         assert tags, f"nothing in {repository}: run the suite by `make e2e`"
         crane("copy", f"{repository}:{tags[-1]}", f"{repository}:{VERSION}")
-        # Another digest, so that it is another revision.
+        # Another digest makes Crossplane create another revision.
         crane(
             *["mutate", f"{repository}:{VERSION}"],
             *["--label", f"version={NEXT}", "--tag", f"{repository}:{NEXT}"],
@@ -54,7 +54,7 @@ def presets(registry: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 
 def run(name: str, presets: dict[str, str]) -> str:
-    """The suite, with those variables that its page has."""
+    """Runs a suite with those presets whose variables its page has."""
     wanted = suites.assigned(suites.suite(name))
     return suites.run(name, {k: v for k, v in presets.items() if k in wanted})
 

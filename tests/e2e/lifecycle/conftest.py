@@ -1,4 +1,4 @@
-"""Workspaces whose platform stops them: limits of seconds instead of days."""
+"""Workspaces that the platform stops, after seconds instead of days."""
 
 import json
 import os
@@ -30,7 +30,7 @@ BOOTING = "ami-00000000000c0deb0"
 # Fixtures of the suite `cluster`.
 __all__ = ["alice", "flavors", "image", "keys", "new_user"]
 
-# What claims of the suite may ask for, and what they get that ask for nothing.
+# The policy of the suite: upper limits of the claims' lifecycle fields, and defaults.
 POLICY = {
     "lifecycle": {
         "maxLifetime": {"maximum": "14d"},
@@ -49,7 +49,7 @@ def composition(cluster: Cluster) -> str:
 
 @pytest.fixture(scope="session")
 def watched(cluster: Cluster) -> str:
-    """A Composition whose pods have the agent beside them."""
+    """A Composition whose pods have an agent container."""
     agent = {"image": registry.newest("images/agent", "lifecycle"), "reportSeconds": 5}
     policy = {**POLICY, "cluster": {"agent": agent}}
     return variants.composition(cluster, "lifecycle-watched", policy)
@@ -57,7 +57,7 @@ def watched(cluster: Cluster) -> str:
 
 @pytest.fixture(scope="session")
 def agent_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Where instances find the agent, and its digest."""
+    """The URL from which instances download the agent, and the agent's digest."""
     folder = tmp_path_factory.mktemp("agent")
     program = folder / "gpu-workspace-agent"
     written = subprocess.run(
@@ -76,7 +76,7 @@ def agent_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, s
 
 
 def host() -> str:
-    """This host, as instances see it: from where it reaches EC2."""
+    """This host's address for instances: the one from which it connects to EC2."""
     endpoint = urlsplit(os.environ["AWS_ENDPOINT_URL"])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((endpoint.hostname, endpoint.port or 80))
@@ -86,11 +86,11 @@ def host() -> str:
 
 @pytest.fixture(scope="session")
 def booting(cluster: Cluster, agent_url: tuple[str, str]) -> str:
-    """A Composition whose instances are machines that boot, with the agent."""
+    """A Composition whose instances boot as machines, with the agent."""
     iam = boto3.client("iam")
     profile = "gpu-workspace"
     trust = {"Version": "2012-10-17", "Statement": []}
-    # A run before this one may have made them.
+    # An earlier run may have created them.
     with suppress(iam.exceptions.EntityAlreadyExistsException):
         iam.create_role(RoleName=profile, AssumeRolePolicyDocument=json.dumps(trust))
         iam.create_instance_profile(InstanceProfileName=profile)
@@ -111,7 +111,8 @@ def booting(cluster: Cluster, agent_url: tuple[str, str]) -> str:
         "instance": {"iamInstanceProfile": profile, "sudo": True},
         "home": {"moves": True},
     }
-    # Tests side by side serve the agent at an address each.
+    # Each test process serves the agent at an address of its own, and so needs its own
+    # Composition.
     worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
     return variants.composition(cluster, f"lifecycle-booting-{worker}", policy)
 

@@ -1,5 +1,5 @@
-"""The lives of many workspaces, by one watch: who lists a thousand of them every second
-does as much work as what stops them."""
+"""The lifecycle times of many claims, read by one watch. Listing a thousand claims
+every second would cost as much work as stopping them."""
 
 import os
 import select
@@ -20,7 +20,7 @@ LINE = (
 
 
 class Following:
-    """What the claims of a namespace say of their lives, as soon as they say it."""
+    """The lifecycle times of a namespace's claims, as soon as their status has them."""
 
     def __init__(self, namespace: str) -> None:
         self._command = ["kubectl", "get", CLAIMS, "-n", namespace, "--watch"]
@@ -42,14 +42,14 @@ class Following:
         self._reader.join()
 
     def times(self, field: str) -> dict[str, datetime]:
-        """The time in a field, of those that have one."""
+        """The time in a field, by claim. Claims without it are left out."""
         assert self._reader.is_alive(), "the watch of the claims ended"
         seen = list(self._seen.items())
         return {name: times[field] for name, times in seen if field in times}
 
     def _read(self) -> None:
-        # The API server ends a watch that does not keep up, and kubectl with it: a new
-        # one begins with a list.
+        # The API server ends a watch that is too slow, and kubectl then ends. A new
+        # watch begins with a list of all claims.
         while not self._is_over.is_set():
             command = [*self._command, "-o", f"jsonpath={LINE}"]
             with subprocess.Popen(

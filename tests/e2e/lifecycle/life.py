@@ -1,4 +1,4 @@
-"""One workspace and its life: what a developer commits, annotates and sees."""
+"""One workspace and its lifecycle: a developer's commits, annotations and view."""
 
 import json
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class Life:
         )
 
     def pause(self, value: str) -> None:
-        """Whether Crossplane leaves the composite alone."""
+        """Pauses the composite if `value` is `true`, and resumes it if `false`."""
         reference = self.platform.workspace(self.name)["spec"]["resourceRef"]
         self.platform.cluster.kubectl(
             *("annotate", self.platform.cluster.composites, reference["name"]),
@@ -63,15 +63,15 @@ class Life:
         return found
 
     def phase(self, phase: str, seconds: float = 60) -> Object:
-        """The status once the workspace is in the phase."""
+        """The status once the workspace has the phase."""
         return self.platform.phase(self.name, phase, seconds=seconds)
 
     def machines(self) -> list[str]:
-        """The instances that EC2 bills."""
+        """The ids of the instances that EC2 bills."""
         return [instance["InstanceId"] for instance in self.ec2.live(self.namespace)]
 
     def ended(self, instance_id: str, seconds: float = 60) -> datetime:
-        """When an instance was no longer billed."""
+        """Waits until EC2 no longer bills an instance. Returns the time."""
         until(
             f"{instance_id} to end",
             lambda: instance_id not in self.machines(),
@@ -80,12 +80,12 @@ class Life:
         return now()
 
     def scheduled(self) -> tuple[str, str]:
-        """`StopScheduled`: its status and its reason."""
+        """The status and the reason of the condition `StopScheduled`."""
         seen = condition(self.platform.workspace(self.name), "StopScheduled")
         return seen.get("status", ""), seen.get("reason", "")
 
     def events(self) -> list[tuple[str, str]]:
-        """Reason and message of the claim's events."""
+        """The reason and the message of each event of the claim."""
         listed = self.platform.cluster.kubectl(
             *("get", "events", "-n", self.namespace, "-o", "json"),
             f"--field-selector=involvedObject.kind=GpuDevWorkspaceClaim,"
@@ -96,21 +96,22 @@ class Life:
 
 
 def says(status: Object, verdict: str, word: str) -> Object | None:
-    """A status's `activity`, where it has the verdict and holds the word."""
+    """The `activity` of a status if it has the verdict, and the word in its message."""
     activity: Object = status.get("activity", {})
     fits = activity.get("verdict") == verdict and word in activity.get("message", "")
     return activity if fits else None
 
 
 def stays(look: Callable[[], Object], verdict: str, word: str, seconds: float) -> None:
-    """It is told so, and it is Ready for so long after that."""
+    """Waits until the status has this verdict. Then checks that the workspace stays
+    Ready, and keeps the verdict, for `seconds`."""
     until(f"{verdict}: {word}", lambda: says(look(), verdict, word), 90)
     runs(look, seconds)
     assert says(look(), verdict, word), look().get("activity")
 
 
 def runs(look: Callable[[], Object], seconds: float) -> None:
-    """It is Ready for so long."""
+    """Checks that the workspace stays Ready for `seconds`."""
     begun = now()
     until(
         f"{seconds:.0f} s to pass",
@@ -125,7 +126,7 @@ def now() -> datetime:
 
 
 def moment(text: str) -> datetime:
-    """A time of Kubernetes."""
+    """Parses a time of Kubernetes."""
     return datetime.fromisoformat(text)
 
 

@@ -1,4 +1,4 @@
-"""A workspace on an instance that boots: logging in as its owner does."""
+"""A workspace on an instance that boots. Tests log in to it as its owner does."""
 
 import subprocess
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from lifecycle.life import Life
 @dataclass
 class Machine(Life):
     key: Key = field(default=Key(Path()))
-    # From where this host connects, as a network.
+    # The network from which this host connects to instances.
     here: str = ""
 
     def manifest(self, lifecycle: dict[str, str], **parameters: Any) -> Object:
@@ -22,7 +22,7 @@ class Machine(Life):
         return super().manifest(lifecycle, **{"ssh": ssh, **parameters})
 
     def options(self) -> list[str]:
-        """What `ssh` needs to log in to the host that the status names, and no other."""
+        """Arguments of `ssh` for a login to the status's host, with its host keys."""
         status = self.status()
         known = self.key.private.parent / "known_hosts"
         keys = status.get("hostKeys", [])
@@ -48,7 +48,7 @@ class Machine(Life):
         return ran.stdout.strip()
 
     def logged_in(self, seconds: float = 120) -> Object:
-        """The status, once it is Ready and its owner can log in to it."""
+        """The status, once the workspace is Ready and its owner can log in."""
         self.platform.ready(self.name, seconds)
 
         def look() -> bool:
@@ -60,7 +60,7 @@ class Machine(Life):
         return self.status()
 
     def set_up(self, seconds: float = 180) -> None:
-        """Waits for the software."""
+        """Waits until cloud-init has installed the software."""
         until(
             "cloud-init to be done",
             lambda: self.ssh("cloud-init status --wait >/dev/null").returncode == 0,

@@ -1,4 +1,4 @@
-"""What an owner may spend in a month, decided before anything is launched."""
+"""An owner's monthly budget, which the function checks before each launch."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from environment.ec2 import Ec2
 from environment.platform import PARAMETERS, claim
 from environment.waiting import until
 
-# Of a g4dn.xlarge on demand, and how long each workspace runs at most.
+# USD per hour of a g4dn.xlarge on demand, and the maximum lifetime of each workspace.
 PRICE = 0.5
 LIFETIME = "10h"
 RUN = PRICE * 10
@@ -46,7 +46,7 @@ def counted(cluster: Cluster) -> str:
 
 @pytest.fixture
 def owner(cluster: Cluster, new_user: NewUser, counted: str) -> Iterator[Owner]:
-    """Makes owners with so many dollars a month."""
+    """Creates owners with a budget of so many dollars a month."""
 
     def make(dollars: float) -> Workspaces:
         user = new_user("devusers-counted")
@@ -137,7 +137,7 @@ def _budget(cluster: Cluster, user: Workspaces, dollars: float) -> None:
 
 
 def _amounts(message: str) -> tuple[float, float, float]:
-    """What it needs, what is left, and by how much that is too little."""
+    """The dollars that a workspace needs, those that are left, and the difference."""
     found = re.search(
         r"needs ([\d.]+) USD .*?, ([\d.]+) of [\d.]+ USD are left this month: "
         r"([\d.]+) too much",

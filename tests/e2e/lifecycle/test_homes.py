@@ -1,4 +1,4 @@
-"""A home that is lost is somebody's work."""
+"""Homes keep the owner's files when a workspace stops, moves or is interrupted."""
 
 import os
 
@@ -14,7 +14,8 @@ from lifecycle.machine import Machine
 ROUNDS = int(os.environ.get("ROUNDS", "20"))
 HOME = {"home": {"sizeGiB": 1}, "capacityType": "Spot"}
 FILL = "dd if=/dev/urandom of=thesis bs=64k count=16 status=none && sha256sum thesis"
-# A zone without capacity is one for every test. Those without a home take another zone.
+# A zone without capacity would affect every test with a home, so these tests run one
+# after the other. Workspaces without a home use another zone.
 ONE_BY_ONE = pytest.mark.xdist_group("zones")
 HOOK = "#!/bin/sh\necho $WORKSPACE_STOP_REASON >>$HOME/saved\n"
 
@@ -56,8 +57,8 @@ def test_a_home_survives_stops_and_resumes_and_a_zone_without_capacity(
 def test_homes_of_pods_survive_stops_and_resumes(
     alice: Workspaces, composition: str
 ) -> None:
-    # Crossplane listens to a composite four times a second, and a stop and a resume are
-    # a hundred events: they take turns.
+    # Crossplane accepts four events of a composite a second in the long run. A stop and
+    # a resume make about a hundred events, so four workspaces take turns.
     names = [f"kept-{number}" for number in range(4)]
     for name in names:
         alice.claim(name, composition=composition, home=PODS_HOME)
@@ -105,7 +106,8 @@ def test_an_interruption_runs_the_hook_and_brings_the_home_back(
 
 
 def _await_home(machine: Machine) -> None:
-    """The home is mounted while the software is being installed."""
+    """Waits for the mounted home. The owner can log in before, while the software is
+    being installed."""
     until(
         "the home to be mounted",
         lambda: machine.ssh("mountpoint -q /home/developer").returncode == 0,

@@ -1,4 +1,4 @@
-"""Instances that boot: logging in, and who keeps them running."""
+"""Instances that boot: logins, and the sessions and jobs that keep them running."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""A workspace that outlives its time costs money; one that ends before it, work."""
+"""A workspace stops at its deadline. A late stop costs money, an early one costs work."""
 
 from environment.waiting import until
 from lifecycle.life import EXTEND, RESUME, Life, later, moment, now
@@ -33,8 +33,8 @@ def test_a_workspace_stops_after_its_lifetime_and_starts_when_asked(
 
 
 def test_a_workspace_ends_on_time_while_crossplane_looks_away(life: Life) -> None:
-    """A paused composite stands for everything that keeps Crossplane from calling the
-    function: the provider knows the end."""
+    """The test pauses the composite, so that Crossplane does not call the function. The
+    provider knows the deadline, and ends the instance."""
     life.commit({"maxLifetime": "20s"})
     instance = life.platform.ready(life.name)["instanceId"]
     stops_at = moment(life.lifecycle()["stopsAt"])
@@ -68,7 +68,7 @@ def test_more_time_is_given_before_and_after_the_end(life: Life) -> None:
 
 
 def test_a_claim_that_is_applied_every_second_changes_nothing(life: Life) -> None:
-    """What Argo CD's self-heal does, at its worst."""
+    """Argo CD's selfHeal may apply a claim this often, at worst."""
     manifest = life.commit({"maxLifetime": "15s"})
     instance = life.platform.ready(life.name)["instanceId"]
     generation = life.platform.workspace(life.name)["metadata"]["generation"]

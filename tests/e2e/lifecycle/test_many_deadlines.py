@@ -1,4 +1,4 @@
-"""A thousand workspaces whose time is over in the same minute."""
+"""A thousand workspaces with deadlines in the same minute."""
 
 import json
 import os
@@ -17,13 +17,15 @@ from lifecycle.following import Following
 from lifecycle.life import now
 
 WORKSPACES = int(os.environ.get("DEADLINES", "1000"))
-# Between the last commit and the first deadline, and between first and last one. Crossplane
-# reconciles about ten changed claims a second on two processors, and kubectl applies twenty.
+# The time from the last commit to the first deadline, and from the first to the last
+# deadline. On two processors Crossplane reconciles about ten changed claims a second,
+# and kubectl applies twenty.
 AHEAD = timedelta(minutes=2, seconds=WORKSPACES / 4)
 WITHIN = timedelta(minutes=1)
 LATE = 10
-# After the last deadline. A machine ends in time without Crossplane; what its claim says
-# takes Crossplane some twenty writes.
+# Seconds after the last deadline until all claims show their end. The provider ends an
+# instance in time without Crossplane. Crossplane then needs about twenty writes until
+# the claim shows it.
 TOLD = 300
 FUNCTION = "function=acme-function-gpu-workspace"
 
@@ -62,14 +64,14 @@ def test_every_one_of_a_thousand_deadlines_in_a_minute_is_met(
     assert late[0] >= 0 and told[0] >= 0, "nobody is stopped before their time"
     assert late[-1] <= LATE
     assert made / WORKSPACES <= 20, "no storm of calls"
-    # So many take longer to go than what other tests leave.
+    # The deletion of so many claims takes longer than the fixture would wait.
     cluster.delete_claims(platform.namespace, seconds=180 + WORKSPACES)
 
 
 def _late(
     what: str, planned: dict[str, datetime], met: dict[str, datetime]
 ) -> list[float]:
-    """By how many seconds each deadline was missed, the least first."""
+    """By how many seconds each deadline was missed, in increasing order."""
     assert met.keys() <= planned.keys()
     late = sorted((at - planned[name]).total_seconds() for name, at in met.items())
     count = len(late)
@@ -97,7 +99,7 @@ def _commit(
 
 
 def _all(lives: Following, field: str, seconds: float) -> dict[str, datetime]:
-    """The times of all of them, once they have one."""
+    """The times in a field, by claim, once all claims have it."""
 
     def look() -> int:
         return WORKSPACES - len(lives.times(field))
@@ -109,8 +111,9 @@ def _all(lives: Following, field: str, seconds: float) -> dict[str, datetime]:
 def _await_ends(
     lives: Following, ends: dict[str, datetime], seconds: float
 ) -> dict[str, datetime]:
-    """The ends as they are planned, once those that were committed are."""
-    # Where Crossplane reads what is seconds old, the same start is seen twice.
+    """The deadlines in the statuses, once all are close to the committed ones."""
+    # Crossplane may read objects that are some seconds old. The function may then
+    # compute a deadline from a start that differs by seconds.
     near = timedelta(seconds=30)
 
     def look() -> int:
@@ -125,7 +128,7 @@ def _await_ends(
 
 
 def _await_none(what: str, count: Callable[[], int], seconds: float) -> None:
-    """Waits until none is left; a failure says how many were."""
+    """Waits until the count is 0. A failure shows the remaining count."""
     try:
         until(f"no {what}", lambda: count() == 0, seconds, period=1)
     except AssertionError as error:

@@ -1,4 +1,4 @@
-"""Who uses a workspace in the cluster, as the agent beside it sees."""
+"""The use of a workspace in the cluster, as the agent in its pod reports it."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from environment.objects import Object
 from environment.waiting import until
 from lifecycle.life import moment, runs, says, stays
 
-# Long enough for ssh to open a session on a busy machine before the first stop.
+# Seconds until an idle stop. On a busy machine ssh must open a session before that.
 LIMIT = 30
 KEPT = 2 * LIMIT
 LIFECYCLE = {"stopAfterIdle": f"{LIMIT}s"}
@@ -22,7 +22,7 @@ ANNOTATION = "gpu.platform.acme.io/activity"
 
 @pytest.fixture
 def idle(alice: Workspaces, watched: str) -> Workspaces:
-    """Alice, with a workspace that nobody uses."""
+    """Alice's workspaces, with a workspace `idle` that nobody uses."""
     alice.claim("idle", composition=watched, home=HOME, lifecycle=LIFECYCLE)
     alice.ready("idle", seconds=120)
     return alice
@@ -119,7 +119,7 @@ def _known_hosts(workspaces: Workspaces, status: Object) -> str:
 
 
 def _process(workspaces: Workspaces, pod: Object, container: str) -> int:
-    """The first process of a container that starts before the others."""
+    """The first process of a sidecar, which is among the pod's init containers."""
     statuses = pod["status"]["initContainerStatuses"]
     (status,) = [one for one in statuses if one["name"] == container]
     return workspaces.cluster.process_of(status)

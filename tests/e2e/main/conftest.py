@@ -1,4 +1,4 @@
-"""What the tests of rendering share."""
+"""The fixture that the tests of rendering share."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,6 @@ from environment.rendering import serving
 
 @pytest.fixture(scope="session")
 def function() -> Iterator[str]:
-    """The function, outside the cluster; answers its address."""
+    """Runs the function outside the cluster, and yields its address."""
     with serving() as address:
         yield address

@@ -1,4 +1,4 @@
-"""Crashes and restarts, at the worst moment: one instance each, none orphaned."""
+"""After a crash or restart at the worst moment, each claim has exactly one instance."""
 
 import os
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.alone
 PROVIDER = "provider=acme-provider-gpu-spot"
 FUNCTION = "function=acme-function-gpu-workspace"
 
-# Each one waits for a held answer, and for a provider that starts again.
+# Each kill takes seconds: the test waits for a delayed answer and for a new provider.
 KILLS = 20 if os.environ.get("THOROUGH") else 3
 
 
@@ -24,8 +24,8 @@ def test_a_provider_killed_between_launch_and_status_write_launches_once(
 ) -> None:
     for number in range(KILLS):
         name = f"crash-{number}"
-        # EC2 launches, and its answer is held back: the provider has not written
-        # anything about the instance when it dies.
+        # EC2 launches the instance, and the emulator delays EC2's answer. The provider
+        # is killed before it writes the instance into the status.
         emulator.fault("CreateFleet", effect="delay-reply", seconds=8, times=1)
         platform.claim(name)
         until(
@@ -69,7 +69,8 @@ def test_restarts_of_function_provider_and_crossplane_change_no_instance(
     cluster.kubectl(
         "rollout", "status", "-n", SYSTEM, "deployment/crossplane", "--timeout=90s"
     )
-    # Everybody has looked at the claim again when a change of it goes through.
+    # Once this change reaches EC2, Crossplane, the function and the provider have
+    # processed the claim again.
     platform.claim("alice", ssh={"allowedCidrs": ["198.51.100.0/24"]})
 
     def is_open() -> bool:
@@ -107,7 +108,7 @@ def test_a_claim_deleted_while_ec2_is_out_of_reach_is_kept_until_it_is_clean(
     until("the pool to say why it stays", says_why)
     assert len(ec2.live(platform.namespace)) == 1
     emulator.clear_faults()
-    # What a person has to mend is tried again once a minute.
+    # The provider retries a denied termination once a minute.
     until("the instance to go", lambda: not ec2.live(platform.namespace), seconds=90)
     until(
         "the claim to go",

@@ -1,4 +1,4 @@
-"""Credentials: each source works, and what is missing is named."""
+"""Credentials: each source works, and an error names the missing part."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ SECRET = "do-not-print-me"
 PROFILE = f"[default]\naws_access_key_id = AKIATEST\naws_secret_access_key = {SECRET}\n"
 HERE = "123456789012"
 THERE, FAR = "111122223333", "444455556666"
-# Where EKS mounts tokens, and what for.
+# The folders in which EKS mounts tokens: for IRSA, and for Pod Identity.
 IRSA = "/var/run/secrets/eks.amazonaws.com/serviceaccount"
 POD = "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount"
 
@@ -214,7 +214,8 @@ def test_no_secret_is_in_any_log_or_status(cluster: Cluster, namespace: str) -> 
 def _serves(
     pools: Pools, emulator: Emulator, reference: Object, account: str | None
 ) -> None:
-    """A pool comes and goes, and whose credentials sign for its launch."""
+    """Creates and deletes a pool. Checks that this account's credentials signed its
+    launch; None means no signature."""
     emulator.forget_calls()
     pools.apply("pool", providerConfigRef=reference)
     pools.ready("pool")
@@ -225,7 +226,7 @@ def _serves(
 
 @pytest.fixture(scope="module")
 def identity(cluster: Cluster) -> Iterator[None]:
-    """The provider with the identities that EKS's webhooks give a pod."""
+    """Runs the provider with the identities that EKS's webhooks add to a pod."""
     name = "eks"
     cluster.apply(_runtime(name))
     use(cluster, name)

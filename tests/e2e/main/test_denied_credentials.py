@@ -1,4 +1,4 @@
-"""Credentials that AWS refuses: the pool says which, and recovers by itself."""
+"""If AWS refuses credentials, the pool names them, and recovers by itself."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from environment.waiting import until
 
 
 def key(namespace: str) -> str:
-    """The id of the keys that one test's faults strike."""
+    """The id of the access key that the faults of one test match."""
     return f"AKIA{namespace.upper()}"
 
 
@@ -22,7 +22,7 @@ def role(namespace: str) -> str:
 
 @pytest.fixture
 def old(namespace: str) -> dict[str, str]:
-    """The emulator tells one key from another by its id."""
+    """The match of a fault for the first key, which the emulator knows by its id."""
     return {"AccessKey": key(namespace)}
 
 
@@ -145,7 +145,7 @@ def test_a_launch_that_was_denied_is_tried_at_once_with_other_keys(
     assert 'ProviderConfig "own": check the permissions' in said
     configurations.secret(profile("AKIANEW"))
     pools.annotate("pool", "look=now")
-    # Without other keys, what a person has to mend rests for five minutes.
+    # Without other keys, the provider would retry the denied launch after five minutes.
     pools.ready("pool", seconds=100)
     pools.delete("pool")
 

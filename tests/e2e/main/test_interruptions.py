@@ -1,4 +1,4 @@
-"""What AWS announces: the next instance runs before the last one goes."""
+"""After a warning of AWS, the next instance runs before the first one ends."""
 
 import json
 import time
@@ -30,7 +30,7 @@ def pools(cluster: Cluster, namespace: str) -> Pools:
 
 @pytest.fixture
 def warned(cluster: Cluster, namespace: str, emulator: Emulator) -> Iterator[Object]:
-    """A configuration whose queue EventBridge sends EC2's events to."""
+    """A ProviderConfig with a queue, to which EventBridge sends EC2's events."""
     name = f"events-{uuid.uuid4().hex[:8]}"
     sqs = boto3.client("sqs", region_name=REGION)
     events = boto3.client("events", region_name=REGION)

@@ -1,4 +1,4 @@
-"""Two replicas of the provider: one works, the other one stands by."""
+"""Two replicas of the provider: a leader and a standby."""
 
 from collections.abc import Iterator
 
@@ -27,12 +27,12 @@ def test_a_standby_takes_over_when_the_leader_leaves(
     )
     pools = Pools(cluster, namespace)
     pools.apply("first")
-    # The lease of a leader that Crossplane replaced runs for half a minute more.
+    # Crossplane replaced the previous provider pod. A lease lasts up to 30 s more.
     pools.ready("first", seconds=90)
     before = _holder(cluster)
     (leader,) = [pod for pod in pods if before.startswith(pod["metadata"]["name"])]
     cluster.kubectl("delete", "pod", "-n", SYSTEM, leader["metadata"]["name"])
-    # The lease was given up: nobody waits for its end.
+    # The leader releases its lease when it ends, so the standby takes over at once.
     until("another leader", lambda: _holder(cluster) not in ("", before), seconds=15)
     pools.apply("second")
     pools.ready("second")

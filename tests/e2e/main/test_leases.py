@@ -1,4 +1,4 @@
-"""Leases: a warm instance in a moment, for one person, to the lease's end."""
+"""A lease gives one person a warm instance within seconds, until the lease ends."""
 
 import base64
 import time
@@ -21,7 +21,7 @@ WARM = {"size": {"minimum": 0, "maximum": 3, "idle": 1}, "leases": {}}
 
 
 class Leases:
-    """The leases of one namespace, of the pool `shared`."""
+    """The leases of one namespace, by default of the pool `shared`."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster = cluster
@@ -49,7 +49,7 @@ class Leases:
         return self.cluster.get("spotlease", name, self.namespace)
 
     def ready(self, name: str) -> str:
-        """The id of the instance that it has, once it is Ready."""
+        """The id of the lease's instance, once the lease is Ready."""
 
         def look() -> Object | None:
             found = self.get(name)

@@ -1,4 +1,4 @@
-"""What the provider may do in the cluster: what Crossplane grants, no more."""
+"""The provider's only permissions in the cluster are those that Crossplane grants."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What Crossplane promises of every managed resource, kept for pools."""
+"""Pools behave as Crossplane documents it for every managed resource."""
 
 import base64
 import json
@@ -45,13 +45,13 @@ def test_a_paused_pool_is_not_touched(
     pools.apply("paused", {PAUSED: "true"})
     seen = pools.says("paused", "Synced", "False", "ReconcilePaused")
     assert "finalizers" not in seen["metadata"]
-    # Another pool shows that the provider has had its turn.
+    # A second pool shows that the provider has had time to reconcile the first.
     pools.apply("witness")
     pools.ready("witness")
     assert len(ec2.live(pools.namespace)) == 1
     pools.annotate("paused", f"{PAUSED}-")
     pools.ready("paused")
-    # Deleted while paused it stays, with its instance.
+    # A pool that is deleted while it is paused remains, with its instance.
     pools.annotate("paused", f"{PAUSED}=true")
     pools.says("paused", "Synced", "False", "ReconcilePaused")
     pools.delete("paused", wait=False)
@@ -114,8 +114,8 @@ def test_a_configuration_in_use_is_not_deleted(
         "the configuration to say why it stays",
         lambda: condition(config(), "Terminating").get("reason") == "InUse",
     )
-    # In the foreground, dependents are deleted before the pool: its usage must
-    # outlive it, or the provider loses its credentials.
+    # A foreground deletion deletes dependents before the pool. The pool's usage must
+    # outlive the pool: otherwise the provider would lose its credentials.
     cluster.kubectl(
         *("delete", "spotpool", "pool", "-n", pools.namespace),
         *("--cascade=foreground", "--timeout=60s"),
@@ -148,7 +148,7 @@ def test_a_request_to_reconcile_is_followed_at_once(
     pools.apply("pool")
     pools.says("pool", "Launched", "False", "Denied")
     emulator.clear_faults()
-    # Without a request, what a person has to mend is tried again in minutes.
+    # Without the request, the provider would retry the denied launch in five minutes.
     pools.annotate("pool", f"{REQUEST}=mended")
     seen = pools.ready("pool", seconds=30)
     assert seen["status"]["lastHandledReconcileAt"] == "mended"
@@ -260,7 +260,7 @@ def test_no_dashboard_and_no_alert_asks_for_a_metric_that_is_not_there(
 
 
 def _configure(cluster: Cluster, namespace: str, emulator: Emulator) -> None:
-    """A configuration `own` with credentials of its namespace."""
+    """Applies a ProviderConfig `own` with a Secret of its namespace."""
     profile = "[default]\naws_access_key_id = A\naws_secret_access_key = B\n"
     secret = {"namespace": namespace, "name": "aws", "key": "credentials"}
     for document in (

@@ -1,4 +1,4 @@
-"""Instances that no pool accounts for any more cost nobody money for long."""
+"""The provider ends instances whose pool no longer exists."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def test_what_a_pool_left_behind_is_ended_and_everything_else_stays(
     (kept,) = pools.ready("stays")["status"]["atProvider"]["instances"]
     (lost,) = pools.ready("goes")["status"]["atProvider"]["instances"]
 
-    # Somebody takes the finalizer away; the provider adds none to what is paused.
+    # A person removes the finalizer. The provider does not add it to a paused pool.
     pools.annotate("goes", "crossplane.io/paused=true")
     pools.says("goes", "Synced", "False", "ReconcilePaused")
     patch = '{"metadata": {"finalizers": null}}'

@@ -1,4 +1,4 @@
-"""Where the policy binds owners to namespaces, nobody creates for somebody else."""
+"""With owners bound to namespaces, nobody can create a claim for another owner."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ COMPOSITION = "gpudevworkspaces-bound"
 
 @pytest.fixture
 def bound(cluster: Cluster) -> Iterator[str]:
-    """A Composition whose policy binds owners, and Crossplane's right to look."""
+    """A Composition whose policy binds owners. Crossplane gets access to namespaces."""
     access = ROOT / "examples/platform/owner-binding.yaml"
     cluster.kubectl("apply", "-f", str(access))
     binding = {"ownerBinding": {"namespaceLabel": LABEL}}
@@ -40,7 +40,7 @@ def test_a_claim_for_somebody_else_is_refused_until_the_namespace_is_theirs(
     cluster.kubectl("label", "--overwrite", "namespace", namespace, f"{LABEL}=alice")
     running = platform.ready("alice")["instanceId"]
 
-    # Taking the label away must not cost her what runs.
+    # Without the label, the owner must keep her running instance.
     cluster.kubectl("label", "namespace", namespace, f"{LABEL}-")
     _touch(cluster, document)
     platform.condition("alice", "ConfigResolved", "False", "nobody may have")
@@ -49,7 +49,7 @@ def test_a_claim_for_somebody_else_is_refused_until_the_namespace_is_theirs(
 
 
 def _touch(cluster: Cluster, document: dict[str, object]) -> None:
-    """Another revision of the claim, so that Crossplane looks at it at once."""
+    """Changes the claim, so that Crossplane reconciles it at once."""
     changed = json.loads(json.dumps(document))
     changed["spec"]["parameters"]["opencvVersion"] = "4.9.0"
     cluster.apply(changed)

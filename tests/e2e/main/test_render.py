@@ -1,4 +1,4 @@
-"""Every example, rendered by Crossplane's own engine, gives its golden."""
+"""Crossplane's own engine renders every example as its golden."""
 
 import os
 import time
@@ -25,7 +25,7 @@ def test_an_example_renders_as_its_golden_says(
 
 
 def _certain(rendered: str) -> list[str]:
-    """The documents but for what Crossplane tells in an order of chance."""
+    """The documents without the results that Crossplane writes in random order."""
     return [one for one in rendered.split("---\n") if "not yet ready" not in one]
 
 

@@ -1,4 +1,4 @@
-"""A changed claim gets another machine before it loses the one it has."""
+"""A changed claim gets its next instance before its first one ends."""
 
 from environment.ec2 import Ec2
 from environment.platform import Platform
@@ -19,8 +19,8 @@ def test_another_type_runs_before_the_first_machine_goes(
             if instance["State"]["Name"] == "running"
         ]
         assert running, "nothing runs: the first machine went before the next one"
-        # Crossplane writes the composite's status after it has deleted the first pool, and
-        # the claim's after that: the claim may still name the first machine when it goes.
+        # Crossplane deletes the first pool, then writes the composite's status, then
+        # the claim's. The claim may still name the first instance when that ends.
         return platform.status("alice").get("instanceType") == "g5.xlarge"
 
     until("the machine to be replaced", replaced)
@@ -43,7 +43,7 @@ def test_going_back_to_the_first_type_keeps_its_machine(
 ) -> None:
     platform.claim("alice")
     first = platform.ready("alice")["instanceId"]
-    # The emulator has no such machine: its replacement never comes.
+    # EC2 has no such instance type, so the replacement never comes.
     platform.claim("alice", instanceType="g4dn.huge")
     platform.condition("alice", "ComputeReady", "False", "serves until")
     assert platform.status("alice")["instanceId"] == first

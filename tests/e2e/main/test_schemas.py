@@ -1,7 +1,7 @@
-"""What is composed is what the API server takes: no unknown field, no broken rule.
+"""The API server accepts all composed resources: no unknown field, no broken rule.
 
-Against the published schemas of every kind, also of those whose provider does not
-run here.
+It checks them against the published schema of each kind, also of kinds whose provider
+does not run here.
 """
 
 import json
@@ -15,19 +15,20 @@ import yaml
 from environment.cluster import Cluster
 from environment.rendering import EXAMPLES, render
 
-# Documents that come with a rendering and are not composed.
+# The kinds in a rendering that are no composed resources.
 ASIDE = ("GpuDevWorkspace", "Result")
 KEY = "crossplane.io/composition-resource-name"
 
 
 @pytest.fixture(scope="module")
 def foreign_kinds(cluster: Cluster) -> None:
-    """The kinds of providers that this suite does not install. They stay: the API
-    server takes minutes to forget them, and the cluster is the suite's own."""
+    """Installs the kinds of providers that this suite does not install. The kinds
+    remain, because the API server needs minutes to remove them, and no other suite uses
+    the cluster."""
     names = []
     for path in os.environ["MIRRORED_KINDS"].split(":"):
         name = yaml.safe_load(Path(path).read_text())["metadata"]["name"]
-        # Server-side: tests side by side may all be the first one.
+        # Parallel tests may create the same kind. A server-side apply allows that.
         cluster.kubectl("apply", "--server-side", "-f", path)
         names.append(f"crd/{name}")
     cluster.kubectl("wait", *names, "--for=condition=Established", "--timeout=60s")
@@ -81,7 +82,8 @@ def test_a_field_that_a_kind_does_not_have_is_refused(
 def _everything_composed(
     example: Path, function: str, folder: Path
 ) -> dict[str, dict[str, Any]]:
-    """Rendered again and again, as if all that was composed became ready."""
+    """All composed resources, by composition resource name. Renders the example until
+    there are no new ones, with the resources so far observed as ready."""
     claim = yaml.safe_load(example.read_text())
     seen: dict[str, dict[str, Any]] = {}
     while True:
@@ -98,7 +100,7 @@ def _everything_composed(
 
 
 def _made(document: dict[str, Any]) -> dict[str, Any]:
-    """The object as its provider would leave it."""
+    """The observed resource, with the status that its provider would write."""
     metadata = document["metadata"]
     external = f"{document['kind'].lower()}-{metadata['name'][-12:]}"
     annotations = {**metadata["annotations"], "crossplane.io/external-name": external}

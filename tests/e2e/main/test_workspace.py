@@ -1,4 +1,4 @@
-"""A claim becomes a running spot instance, and nothing is left when it goes."""
+"""A claim becomes a running spot instance, and its deletion leaves nothing behind."""
 
 from pathlib import Path
 
@@ -91,7 +91,7 @@ def test_user_data_makes_the_developer_with_the_owners_keys_and_one_opencv(
 def test_deleting_a_claim_leaves_nothing_in_ec2_and_nothing_in_the_cluster(
     platform: Platform, ec2: Ec2, cluster: Cluster
 ) -> None:
-    # Of this test alone: composites of other namespaces are listed as well.
+    # No other test uses this name. The list below has composites of all namespaces.
     name = "leaver"
     platform.claim(name)
     status = platform.ready(name)
@@ -137,7 +137,7 @@ def test_an_instance_that_aws_takes_back_is_replaced_and_not_called_ready(
     emulator.interrupt(lost)
 
     def is_interrupted() -> bool:
-        # Crossplane writes a claim's fields first and its conditions after them.
+        # Crossplane writes the fields of a claim's status before its conditions.
         found = platform.workspace("alice")
         is_not_ready = condition(found, "Ready").get("status") == "False"
         return is_not_ready and found["status"].get("phase") == "Interrupted"

@@ -1,4 +1,4 @@
-"""Wrong input is refused at admission, or shown on the claim by its field."""
+"""The API server refuses wrong input, or the claim names the wrong field."""
 
 import json
 from typing import Any
@@ -56,7 +56,7 @@ def test_admission_refuses_a_claim_without_an_owner(
 def test_admission_refuses_what_would_cost_the_home(
     cluster: Cluster, namespace: str, change: dict[str, Any], word: str
 ) -> None:
-    # No Composition is called so: nothing is composed of this claim.
+    # There is no Composition of this name, so Crossplane composes nothing.
     parameters = {**PARAMETERS, "capacityType": "OnDemand", "home": {"sizeGiB": 20}}
     document = claim(namespace, "home", parameters)
     document["spec"]["compositionRef"] = {"name": "none"}
@@ -132,7 +132,7 @@ def test_a_catalogue_that_is_gone_holds_what_runs(
 
 
 def _bare(text: str) -> str:
-    """The object as somebody would commit it."""
+    """The object without the fields that the API server adds to `metadata`."""
     document = json.loads(text)
     name = document["metadata"]["name"]
     return json.dumps({**document, "metadata": {"name": name}})

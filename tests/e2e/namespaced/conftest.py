@@ -1,4 +1,4 @@
-"""Workspaces without claims: what users write is the composite itself."""
+"""Workspaces without claims: users write the composite itself."""
 
 import pytest
 
@@ -9,7 +9,7 @@ pytest.register_assert_rewrite("main.test_workspace", "main.test_wrong_input")
 
 @pytest.fixture(scope="session")
 def cluster() -> Cluster:
-    """The cluster, where a deletion waits for what was composed if it is told to."""
+    """The cluster. A foreground deletion makes kubectl wait for composed resources."""
     cluster = Cluster.from_environment()
     cluster.composites, cluster.cascade = CLAIMS, "foreground"
     return cluster

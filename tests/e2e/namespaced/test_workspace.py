@@ -1,4 +1,4 @@
-"""What a developer does and sees is the same without a claim behind it."""
+"""A workspace without a claim behaves as one with a claim."""
 
 import base64
 
@@ -103,7 +103,7 @@ def test_nobody_but_crossplane_writes_what_the_function_remembers(
             *arguments,
         )
 
-    # The role is aggregated in the background.
+    # Kubernetes aggregates the role in the background.
     until("the editor's rights", lambda: _may(cluster, platform.namespace))
     with pytest.raises(Refused) as refused:
         patch(*([f"--subresource={subresource}"] if subresource else []), "-p", change)

@@ -1,4 +1,4 @@
-"""upbound's provider in the cluster, with the emulator in the place of AWS."""
+"""upbound's provider in the cluster, with the emulator instead of AWS."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from environment.waiting import until
 REGION = "us-east-1"
 PACKAGE = "upbound-provider-aws-ec2"
 PLATFORM = Path(__file__).parent / "platform"
-# What the committed manifests name, by the variable that says what it is here.
+# Texts of the committed manifests, and the variable whose value replaces each.
 PLACES = {
     "https://ec2.emulator": "AWS_ENDPOINT_URL",
 }
@@ -26,15 +26,15 @@ PLACES = {
 
 @pytest.fixture(scope="session", autouse=True)
 def upbound(cluster: Cluster) -> None:
-    """The provider that Crossplane resolved for our configuration, set up."""
+    """Configures upbound's provider, a dependency of our Crossplane configuration."""
     packages = cluster.kubectl("get", "providers.pkg.crossplane.io", "-o", "name")
     assert PACKAGE in packages, (
         "the configuration was installed without upbound's provider: run the suite "
         "by `make e2e SUITE=upbound`"
     )
     _apply(cluster, "runtime.yaml")
-    # Crossplane reads an ImageConfig's runtime at the installation only, and this
-    # package is here already: the configuration depends on it.
+    # Crossplane reads the runtime of an ImageConfig only when it installs a package. As
+    # a dependency of the configuration, this package is already installed.
     named = {"spec": {"runtimeConfigRef": {"name": "upbound-aws"}}}
     cluster.kubectl(
         "patch",
@@ -58,7 +58,7 @@ def ec2() -> Ec2:
 
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
-    """A team's namespace; what is in it takes minutes to be deleted."""
+    """A team's namespace. The deletion of its workspaces takes minutes."""
     name = f"team-{uuid.uuid4().hex[:8]}"
     cluster.create_namespace(name)
     yield name
@@ -68,7 +68,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def deleting_homes(cluster: Cluster) -> str:
-    """The Composition of a policy by which homes go with their claims."""
+    """A Composition whose policy deletes homes with their claims."""
     return composition(cluster, "deleting-homes", {"home": {"onDelete": "Delete"}})
 
 

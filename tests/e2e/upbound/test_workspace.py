@@ -1,4 +1,4 @@
-"""A workspace on demand: an instance that AWS does not take back, with its home."""
+"""A workspace on demand: an instance that AWS does not interrupt, with its home."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ from environment.waiting import until
 
 ON_DEMAND = {"capacityType": "OnDemand", "home": {"sizeGiB": 20}}
 SSH = {"allowedCidrs": ["203.0.113.0/24", "198.51.100.7/32"]}
-# upbound's provider waits ten seconds and more around every step.
+# upbound's provider waits ten seconds or more before and after every step.
 SOON = 240
-# The attachment, the instance and the group go one after the other, and
-# Crossplane looks every 30 seconds whether the next one may.
+# The attachment, the instance and the group are deleted one after the other. Crossplane
+# checks every 30 seconds whether it may delete the next one.
 GONE = 300
 
 MANAGED = (
@@ -126,7 +126,7 @@ def test_an_instance_that_somebody_terminates_is_replaced_and_the_home_follows(
     before = platform.ready("alice", SOON)
     emulator.terminate(before["instanceId"])
 
-    # The provider looks every 15 seconds; from then on the claim tells.
+    # The provider observes the instance every 15 seconds. Then the claim shows the end.
     platform.condition("alice", "Ready", "False")
     seen = platform.condition("alice", "ComputeReady", "False", before["instanceId"])
     assert "is gone" in seen["message"]
@@ -135,7 +135,7 @@ def test_an_instance_that_somebody_terminates_is_replaced_and_the_home_follows(
         status = platform.status("alice")
         is_ready = condition(platform.workspace("alice"), "Ready")["status"] == "True"
         if is_ready:
-            # Never Ready on an instance that does not run.
+            # A claim must not be Ready if its instance does not run.
             state = ec2.instance(status["instanceId"])["State"]["Name"]
             assert state == "running", f"Ready on an instance that is {state}"
         renewed = status.get("instanceId") not in (None, before["instanceId"])
@@ -196,7 +196,7 @@ def test_a_reached_quota_is_named_on_the_claim_and_stays_the_same_message(
 ) -> None:
     emulator.fault("RunInstances", code="VcpuLimitExceeded")
     claim(platform, "alice")
-    # The provider may tell of the second failure first, a minute later.
+    # The provider may report only the second failure, a minute later.
     seen = platform.condition("alice", "ComputeReady", "False", "Quota", SOON)
     assert "L-DB2E81BA" in seen["message"]
     assert "RequestID" not in seen["message"]

@@ -1,1 +1,1 @@
-"""EC2 as AWS documents it, for tests and demonstrations: moto plus what moto lacks."""
+"""Emulates EC2 as AWS documents it, for tests and demonstrations. It extends moto."""

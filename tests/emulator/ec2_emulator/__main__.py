@@ -10,9 +10,9 @@ import threading
 from ipaddress import IPv4Network
 from pathlib import Path
 
-# Read by moto when it is imported. The emulator brings its own images.
+# moto reads these variables when it is imported. The emulator has its own images.
 os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
-# moto checks nothing by itself; here for calls that the emulator leaves to it.
+# By default moto does not validate. It has to, in calls that the emulator leaves to it.
 os.environ["MOTO_ENABLE_AMI_VALIDATION"] = "1"
 os.environ["MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION"] = "1"
 
@@ -54,7 +54,7 @@ def main() -> None:
 
     emulator = Emulator(Settings(), Clock(), _place(arguments))
     app = build_app(emulator)
-    # Before anyone can be told that the emulator is ready, and before it logs.
+    # The warm-up is before the emulator reports that it is ready, and before it logs.
     warm_up(app)
     logging.getLogger("ec2_emulator").setLevel(logging.INFO)
     threading.Thread(target=emulator.keep_time, daemon=True).start()
@@ -67,7 +67,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with contextlib.suppress(KeyboardInterrupt, SystemExit):
         server.serve()
-    # There is nothing to save, and long polls need not be waited for.
+    # The emulator has nothing to save, and need not wait for long polls.
     logging.shutdown()
     os._exit(0)
 

@@ -27,18 +27,19 @@ from .recorder import Answered, UnderWay
 
 log = logging.getLogger("ec2_emulator")
 
-# moto's other services are neither loaded nor right here.
+# The emulator neither loads nor checks moto's other services.
 SERVICES = ("ec2", "sts", "iam", "ssm", "sqs", "events")
-# Long polls of a queue must not keep everyone else waiting.
+# Services without the emulator's lock, because long polls of a queue must not block
+# other calls.
 UNGUARDED = ("sqs", "sts")
 
 StartResponse = Callable[..., Any]
-# Under this key the server puts a function that cuts the client's connection.
+# The key under which the server stores a function that cuts the client's connection.
 CUT = "ec2_emulator.cut"
 
 
 class LostReply(Exception):
-    """The reply is to be lost: the call may have taken effect."""
+    """A fault loses the reply of a call, which may have taken effect."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class App:
         guard = nullcontext() if call.service in UNGUARDED else emulator.held()
         with guard:
             if call.service in ("ec2", "ssm"):
-                # Its images and their parameters come with the region.
+                # This creates the region, with its images and their SSM parameters.
                 emulator.region(account, call.region)
             reply = self._ask_moto(call, environ, body)
         under_way.carried_out = True
@@ -128,7 +129,7 @@ class App:
 
         inner = {**environ, "wsgi.input": io.BytesIO(body)}
         if not call.access_key:
-            # As whatever stands between such a client and AWS would sign it.
+            # Such a client uses a proxy that signs its calls.
             inner["HTTP_AUTHORIZATION"] = (
                 "AWS4-HMAC-SHA256 Credential="
                 f"UNSIGNED/20260101/{call.region}/{call.service}/aws4_request"
@@ -143,12 +144,12 @@ class App:
         except NotImplementedError as error:
             raise AwsError("NotImplementedByEmulator", str(error), 501) from error
         except Exception as error:
-            # Not 500: clients take that for passing trouble and try again.
+            # The status is not 500, because clients retry after 500.
             log.exception("%s failed inside the emulator", call.operation)
             message = f"{type(error).__name__}: {error}"
             raise AwsError("EmulatorFailure", message, 501) from error
         status, headers = captured
-        # moto and the endpoint leave the place of the id marked.
+        # moto and the endpoint write a placeholder for the request id.
         request_id = str(uuid.uuid4()).encode()
         content = content.replace(b">request-id<", b">" + request_id + b"<", 1)
         if status >= 500 and content.lstrip().startswith(b"<!"):

@@ -1,4 +1,4 @@
-"""Reading a request: which service, operation, region and parameters it is about."""
+"""Reads a request: its service, operation, region and parameters."""
 
 import json
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from moto.core.utils import get_service_model
 
 DEFAULT_REGION = "us-east-1"
 
-# Parameters that hold a credential, by operation; their values are never kept.
+# Parameters that contain a credential, by operation. Their values are never stored.
 SECRET_PARAMETERS = {
     "AssumeRoleWithWebIdentity": {"WebIdentityToken"},
     "AssumeRoleWithSAML": {"SAMLAssertion"},
@@ -35,7 +35,7 @@ class Call:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def facts(self) -> dict[str, str]:
-        """Who asks, and what an EC2 request says about the offering it asks for."""
+        """The caller's key, and the offering that an EC2 request names."""
         placement = self.parameters.get("Placement") or {}
         market = self.parameters.get("InstanceMarketOptions") or {}
         return {
@@ -51,7 +51,7 @@ class Call:
 
 
 def read_call(environ: dict[str, Any], body: bytes) -> Call:
-    """The call in a request; `operation` is empty where it names none."""
+    """The call in a request. `operation` is empty if the request names none."""
     access_key, region, service = _credential_scope(environ)
     target = environ.get("HTTP_X_AMZ_TARGET", "")
     if target:

@@ -1,4 +1,4 @@
-"""The control API under /_emulator: what a test may do that AWS would not let it."""
+"""The control API under /_emulator: actions of tests that AWS does not offer."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ Handler = Callable[[Any, Query], Any]
 
 
 class Refused(Exception):
-    """A control request that cannot be met; the message names the field."""
+    """The emulator refuses a control request. The message names the field."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

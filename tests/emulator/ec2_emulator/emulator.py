@@ -1,4 +1,4 @@
-"""The emulated world: its time, its settings, its failures, its regions."""
+"""The state of the emulator: its time, settings, faults and regions."""
 
 import logging
 import threading
@@ -23,22 +23,22 @@ log = logging.getLogger("ec2_emulator")
 
 
 class NoMachines(RuntimeError):
-    """Instances cannot boot here; the message says what is missing."""
+    """Instances cannot boot. The message says what is missing."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where machines are to be, for an emulator that may have some."""
+    """The folder and the network for machines, if the emulator may have some."""
 
     folder: Path
-    # Their public addresses; the first one is the emulator's.
+    # The network of the machines' public addresses. The emulator has the first one.
     network: str
 
 
 class Emulator:
     """All state of one emulator process.
 
-    `held` guards everything but faults, recorder and throttle, which guard themselves.
+    `held` locks all state except faults, recorder and throttle, which have own locks.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Emulator:
     ) -> None:
         self.clock = clock
         self.machines: Hypervisor | None = None
-        # What answers calls, for machines that make some.
+        # The application that answers the calls of machines.
         self.app: Any = None
         self._place = place
         self.settings = settings
@@ -63,14 +63,14 @@ class Emulator:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Exclusive use of the world, brought up to the present first."""
+        """Exclusive use of the state, after all due events have happened."""
         with self._lock:
             self.timeline.settle(self.clock)
             yield
             self._changed.notify_all()
 
     def provide_machines(self, base: Base) -> None:
-        """From here on, instances of the image that boots have machines."""
+        """Gives machines to all later instances of the image that boots."""
         place = self._place
         if place is None:
             raise NoMachines(
@@ -90,15 +90,15 @@ class Emulator:
             return self._regions[key]
 
     def find_instance(self, instance_id: str) -> Any:
-        """The instance in whatever account and region, or None."""
+        """The instance of any account and region, or None."""
         for region in self._regions.values():
             if instance_id in region.instances:
                 return region.instances[instance_id]
         return None
 
     def reset(self) -> None:
-        """As freshly started, but for calls already under way, and for machines:
-        those that run are ended, and others can be had."""
+        """Resets all state to that of a new emulator, except calls under way. Running
+        machines end. The emulator can still create new ones."""
         if self.machines is not None:
             self.machines.clear()
         with self._lock:
@@ -112,9 +112,9 @@ class Emulator:
         self.recorder.clear()
 
     def keep_time(self) -> None:
-        """Lets what is due happen even when nobody asks. Never returns.
+        """Makes due events happen without a call. Never returns.
 
-        Answers do not depend on it: it is for queues that receive events.
+        Answers do not depend on it. Queues do, because they receive events.
         """
         with self._lock:
             while True:
@@ -125,5 +125,5 @@ class Emulator:
                 try:
                     self.timeline.settle(self.clock)
                 except Exception:
-                    # One event that fails must not stop time for the others.
+                    # A failed event must not prevent the others.
                     log.exception("what was due failed")

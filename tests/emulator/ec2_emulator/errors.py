@@ -1,4 +1,4 @@
-"""AWS's error answers: codes, HTTP statuses, texts, and their wire forms."""
+"""AWS's error answers: codes, HTTP statuses, texts, and their formats."""
 
 import json
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from xml.sax.saxutils import escape
 
 
 class AwsError(Exception):
-    """An error answer in the service's own words.
+    """An error answer with the service's own text.
 
-    Not one of moto's exceptions on purpose: moto turns its own into HTTP 400, while
-    EC2 tells clients by the status what is worth retrying.
+    This is none of moto's exceptions, because moto answers those with HTTP 400. EC2's
+    status tells clients which errors they should retry.
     """
 
     def __init__(self, code: str, message: str, status: int | None = None) -> None:
@@ -25,7 +25,7 @@ class KnownError:
     message: str
 
 
-# Statuses and texts as EC2 sends them; a fault that names only a code takes these.
+# EC2's statuses and texts. They are the defaults for a fault that names only a code.
 KNOWN_ERRORS = {
     "InsufficientInstanceCapacity": KnownError(
         500,
@@ -88,7 +88,7 @@ KNOWN_ERRORS = {
     ),
 }
 
-# Refusals that EC2 gives only once a request is otherwise valid and about to be placed.
+# Refusals of the placement. EC2 gives them only if the request is otherwise valid.
 PLACEMENT_CODES = frozenset(
     {
         "InsufficientInstanceCapacity",

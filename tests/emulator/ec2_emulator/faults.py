@@ -1,4 +1,4 @@
-"""Failures on demand: which call fails, how, and how often."""
+"""Faults that tests request: which call fails, how, and how often."""
 
 import itertools
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from typing import Any
 from .calls import Call
 from .errors import PLACEMENT_CODES, AwsError, default_message, default_status
 
-# Operations that ask for the faults of placement themselves.
+# Operations that check the faults of placement themselves.
 PLACING = ("RunInstances", "CreateFleet")
 
 DELAYS = ("delay", "delay-reply")
@@ -28,14 +28,14 @@ _FIELDS = {
 
 
 class InvalidFault(ValueError):
-    """Names the field of the fault document and what it takes."""
+    """The message names the field of the fault document, and its valid values."""
 
 
 @dataclass
 class Fault:
-    """One rule. `times` counts down; None is for ever.
+    """One fault. `times` counts down, and None means no limit.
 
-    `available` is for capacity: so many instances can still be had, once.
+    `available` is for missing capacity: EC2 still grants so many instances, once.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Fault:
 
     @property
     def at_placement(self) -> bool:
-        """Whether EC2 would refuse so only after validation and token lookup."""
+        """Whether EC2 gives this refusal only after validation and token lookup."""
         return self.effect == "refuse" and self.code in PLACEMENT_CODES
 
     def error(self) -> AwsError:
@@ -101,9 +101,9 @@ class Faults:
             self._rules.clear()
 
     def take_at_front(self, call: Call) -> list[Fault]:
-        """The rules that strike this call before or after it takes effect.
+        """The faults that affect this call, before or after it takes effect.
 
-        All delays strike; of the others the first.
+        These are all matching delays, and the first of the other matching faults.
         """
         taken: list[Fault] = []
         with self._lock:
@@ -120,7 +120,7 @@ class Faults:
     def take_at_placement(
         self, operation: str, parameters: dict[str, Any], facts: dict[str, str]
     ) -> Fault | None:
-        """The rule that refuses this offering, told by its effective facts."""
+        """The fault that refuses this offering, by the offering's effective facts."""
         with self._lock:
             for rule in self._rules:
                 if rule.at_placement and _strikes(rule, operation, parameters, facts):
@@ -129,7 +129,7 @@ class Faults:
 
 
 def parse_fault(document: Any, fault_id: str) -> Fault:
-    """A fault from its JSON document, or InvalidFault."""
+    """Reads a fault from its JSON document, or raises InvalidFault."""
     if not isinstance(document, dict):
         raise InvalidFault("fault: expected a JSON object")
     unknown = sorted(set(document) - _FIELDS)
@@ -205,7 +205,7 @@ def _strikes(
 
 
 def lookup(parameters: Any, path: str) -> list[str]:
-    """The values at a dotted path; a list on the way stands for each of its items."""
+    """The values at a dotted path. The path continues in each item of a list."""
     found = [parameters]
     for step in path.split("."):
         deeper: list[Any] = []

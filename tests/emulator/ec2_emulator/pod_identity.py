@@ -1,4 +1,4 @@
-"""EKS's Pod Identity agent: a role's session for a pod that shows its token.
+"""EKS's Pod Identity agent. A pod sends its token, and gets a session of a role.
 
 "Learn how EKS Pod Identity grants pods access to AWS services", EKS user guide: the
 agent listens at 169.254.170.23, port 80, and asks `AssumeRoleForPodIdentity` of EKS.
@@ -14,13 +14,13 @@ from .errors import AwsError
 from .reply import Reply
 
 PATH = "/v1/credentials"
-# The only role that is associated, with whatever service account.
+# The only associated role. All service accounts have it.
 ROLE = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/pod-identity"
 SESSION_SECONDS = 6 * 3600
 
 
 def agent_call() -> Call:
-    """What the agent asks of EKS for the pod."""
+    """The agent's call to EKS for the pod."""
     operation = "AssumeRoleForPodIdentity"
     return Call("eks-auth", operation, DEFAULT_REGION, "agent", "")
 
@@ -49,6 +49,6 @@ def answer(token: str) -> Reply:
 
 
 def refusal(error: AwsError) -> Reply:
-    """The agent passes the status on, and the reason as text."""
+    """The agent's answer after an error: EKS's status, and the reason as text."""
     text = f"[{error.code}]: {error.message}".encode()
     return Reply(error.status, {"Content-Type": "text/plain"}, text)

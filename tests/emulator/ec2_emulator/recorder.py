@@ -1,4 +1,4 @@
-"""What was asked of the emulator, for tests that assert what was not."""
+"""Records the calls of the emulator, so that tests can check which calls were made."""
 
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -10,16 +10,17 @@ from typing import Any
 
 from .calls import Call
 
-# Enough for a long test; older calls fall out, their counts stay.
+# Enough for a long test. The recorder drops older calls, but keeps their counts.
 REMEMBERED_CALLS = 20_000
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A call and how it was answered; `code` is "OK" or the error's code.
+    """A call and its answer. `code` is "OK" or the error's code.
 
-    `account` is whose credentials signed it; None where none did.
-    `cpu_milliseconds` is what answering took of a processor, however busy that was.
+    `account` is the account whose credentials signed the call, or None without a
+    signature. `cpu_milliseconds` is the processor time of the answer, which does not
+    depend on the load of the machine.
     """
 
     seconds: float
@@ -33,7 +34,7 @@ class Answered:
 
 @dataclass
 class UnderWay:
-    """A call without an answer yet; `carried_out` says that it took effect."""
+    """A call without an answer yet. `carried_out` says whether it took effect."""
 
     seconds: float
     call: Call
@@ -49,7 +50,7 @@ class Recorder:
 
     @contextmanager
     def under_way(self, seconds: float, call: Call) -> Iterator[UnderWay]:
-        """Shows a call for as long as it is being answered."""
+        """Lists a call as under way until it is answered."""
         begun = UnderWay(seconds, call)
         with self._lock:
             self._under_way.append(begun)
@@ -88,7 +89,7 @@ class Recorder:
     def as_json(self, since: float, operation: str | None) -> dict[str, Any]:
         """The calls answered at `since` (epoch seconds) or later, and their counts.
 
-        Without a bound in time, counts include calls that have fallen out of memory.
+        With `since` 0 and no operation, the counts include dropped calls.
         """
         with self._lock:
             selected = [

@@ -1,6 +1,6 @@
-"""Every place where this emulator takes hold of moto, and why.
+"""All places where this emulator replaces or uses internals of moto, with the reasons.
 
-Pinned to one moto release; `attach` refuses to start when a place has vanished.
+They depend on one release of moto. `attach` fails if one of them does not exist.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from moto.ssm.models import SimpleSystemManagerBackend, ssm_backends
 
 ROOT_PATH = "{0}/"
 
-# What the emulator calls or reads without replacing it.
+# Internals that the emulator uses without replacing them.
 RELIED_ON: tuple[tuple[Any, str], ...] = (
     (EC2Backend, "create_volume"),
     (EC2Backend, "create_network_interface"),
@@ -32,7 +32,7 @@ RELIED_ON: tuple[tuple[Any, str], ...] = (
 
 
 class MissingSeam(RuntimeError):
-    """The installed moto lacks something this emulator is built on."""
+    """The installed moto lacks an internal that this emulator uses."""
 
 
 class Backends:
@@ -55,7 +55,7 @@ class Backends:
 
 
 def attach(endpoint: type[EC2Response]) -> None:
-    """Puts the endpoint in place of moto's and mends what no subclass can."""
+    """Replaces moto's endpoint, and changes the parts that no subclass can change."""
     for owner, name in RELIED_ON:
         _require(owner, name)
     _serve_ec2_by(endpoint)
@@ -63,7 +63,7 @@ def attach(endpoint: type[EC2Response]) -> None:
 
 
 def _serve_ec2_by(endpoint: type[EC2Response]) -> None:
-    """EC2 requests go to the emulator's endpoint, which falls back on moto's."""
+    """Routes EC2 requests to the emulator's endpoint, a subclass of moto's."""
     urls = importlib.import_module("moto.ec2.urls")
     _require(urls, "url_paths")
     if urls.url_paths.get(ROOT_PATH) is None:
@@ -72,10 +72,10 @@ def _serve_ec2_by(endpoint: type[EC2Response]) -> None:
 
 
 def _look_tags_up_directly() -> None:
-    """A resource's tags by its id.
+    """Reads a resource's tags by its id.
 
-    moto scans all tags of the region for each resource, which makes describing
-    n resources take n squared; EC2 answers a page of 1,000 within seconds.
+    moto scans all tags of the region for each resource, so that the time to describe n
+    resources is quadratic in n. EC2 answers a page of 1,000 within seconds.
     """
     _require(TaggedEC2Resource, "get_tags")
 

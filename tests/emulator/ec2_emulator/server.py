@@ -1,4 +1,4 @@
-"""Threads and sockets: cheroot, with a way to cut a client off."""
+"""The HTTP server: cheroot, with a function that cuts a client's connection."""
 
 import contextlib
 import socket
@@ -8,12 +8,12 @@ from cheroot import wsgi
 
 from .app import CUT, App
 
-# Long polls and injected delays each hold a thread.
+# Each long poll and each injected delay occupies a thread.
 THREADS = 32
 
 
 class CuttableGateway(wsgi.Gateway_10):
-    # cheroot's stubs say None; it is a dict.
+    # The stubs of cheroot declare None, but the result is a dict.
     def get_environ(self) -> dict[str, Any]:  # type: ignore[override]
         environ: dict[str, Any] = super().get_environ()  # type: ignore[no-untyped-call]
         environ[CUT] = self._cut
@@ -26,7 +26,7 @@ class CuttableGateway(wsgi.Gateway_10):
 
 
 def make_server(app: App, host: str, port: int) -> wsgi.Server:
-    """A server that listens already; port 0 takes a free one (`bind_addr`)."""
+    """A server that already listens. Port 0 takes a free port (see `bind_addr`)."""
     server = wsgi.Server(
         (host, port), app, numthreads=THREADS, request_queue_size=128, timeout=60
     )

@@ -1,16 +1,16 @@
-"""What a person may change while the emulator runs."""
+"""The settings that can change while the emulator runs."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 
 class InvalidSetting(ValueError):
-    """Names the setting and what it takes."""
+    """The message names the setting and its valid values."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Durations are in seconds; JSON names are camelCase (`pendingSeconds`)."""
+    """Durations are in seconds. JSON names are in camelCase (`pendingSeconds`)."""
 
     pending_seconds: float = 2.0
     shutting_down_seconds: float = 1.0
@@ -18,13 +18,13 @@ class Settings:
     volume_creating_seconds: float = 0.5
     attaching_seconds: float = 0.5
     detaching_seconds: float = 0.5
-    # From pending to completed. EC2 takes minutes.
+    # The time of a snapshot from pending to completed. EC2 needs minutes.
     snapshot_seconds: float = 2.0
-    # "Request Amazon EBS volume modifications": six hours between two of them.
+    # "Request Amazon EBS volume modifications": the next one is possible after 6 hours.
     modification_cool_down_seconds: float = 6 * 3600.0
     # EC2 keeps terminated instances visible for "approximately one hour".
     terminated_retention_seconds: float = 3600.0
-    # Status checks report "initializing" for this long after `running`.
+    # How long after `running` the status checks report "initializing".
     status_check_seconds: float = 5.0
     # How long after its launch an instance first appears in a Describe answer.
     visibility_seconds: float = 0.0
@@ -33,7 +33,7 @@ class Settings:
     throttle: bool = False
 
     def changed_by(self, document: Any) -> "Settings":
-        """These settings with the document's values, or InvalidSetting."""
+        """These settings, changed by the document. Raises InvalidSetting."""
         if not isinstance(document, dict):
             raise InvalidSetting("settings: expected a JSON object")
         known = {_json_name(field.name): field.name for field in fields(self)}

@@ -26,7 +26,7 @@ BY_OPERATION = {
     "TerminateInstances": Limit(100, 5),
     "CreateTags": Limit(100, 10),
 }
-# Resource token bucket: one token per instance asked for.
+# The resource token bucket: one token for each requested instance.
 LAUNCHED_INSTANCES = Limit(1000, 2)
 
 _READS = ("Describe", "Get", "List", "Search")

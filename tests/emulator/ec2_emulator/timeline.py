@@ -1,4 +1,4 @@
-"""What is going to happen, and when: state transitions, events, forgetting."""
+"""Scheduled actions: state transitions, events, removals."""
 
 import heapq
 import itertools
@@ -10,9 +10,9 @@ from .clock import Clock
 class Timeline:
     """A queue of callbacks by due time.
 
-    Nothing runs by itself: `settle` runs what is due, in order of time, before every
-    answer, so that no reader ever sees a state that should have passed already.
-    Not synchronized; the emulator's lock guards it.
+    Nothing runs by itself. Before every answer, `settle` runs the due callbacks in
+    order of time, so that no reader sees an outdated state.
+    The emulator's lock must be held for every use.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Loads what the first calls would have to wait for: API models, backends, types."""
+"""Loads API models, backends and types before the first calls need them."""
 
 import importlib
 import io
@@ -28,8 +28,8 @@ _CALLS = (
 
 
 def warm_up(app: App) -> None:
-    """Answers a few harmless calls as if they had come, and forgets them."""
-    # Loaded by the first encrypted volume otherwise.
+    """Answers a few harmless calls, and removes them from the records."""
+    # Otherwise the first encrypted volume would load this module.
     importlib.import_module("moto.kms.models")
     for service, parameters in _CALLS:
         body = urlencode(parameters).encode()

@@ -1,4 +1,4 @@
-"""Instances that boot, for tests: an emulator with machines, and ways into them."""
+"""For tests of instances that boot: an emulator with machines, and logins to them."""
 
 import base64
 import json
@@ -40,16 +40,17 @@ class Cloud:
     control: Any
     process: subprocess.Popen[str]
     ec2: Any
-    # Where the key is, and what the emulator writes.
+    # The folder of the SSH key and of the emulator's files.
     folder: Path
-    # From where the tests connect: the emulator's side of each cable.
+    # The address from which the tests connect: the emulator's side of each cable.
     here: str
 
     @classmethod
     @contextmanager
     def up(cls, folder: Path, number: int = 0) -> Iterator["Cloud"]:
-        """One of that number at a time: it has 10.246.NUMBER.0/24."""
-        # Where fixtures are.
+        """Starts an emulator with the network 10.246.NUMBER.0/24. A lock ensures that
+        each number is in use only once at a time."""
+        # conftest imports this module, so this import cannot be at the top.
         from conftest import started
 
         options = ["--machines", str(folder / "machines")]
@@ -67,7 +68,7 @@ class Cloud:
         return (self.folder / "key.pub").read_text().strip()
 
     def boot(self, ready: bool = True, **changes: Any) -> "Booted":
-        """Runs an instance that lets the tests in, and waits until it does."""
+        """Launches an instance that lets the tests in. With `ready`, waits for SSH."""
         request = {
             "ImageId": IMAGE,
             "InstanceType": "g5.xlarge",
@@ -89,7 +90,7 @@ class Cloud:
         return instance
 
     def group(self, *cidrs: str) -> str:
-        """A new security group that lets them use SSH."""
+        """Creates a security group that allows SSH from these networks."""
         name = f"ssh-{len(self.ec2.describe_security_groups()['SecurityGroups'])}"
         made = self.ec2.create_security_group(GroupName=name, Description=name)
         group: str = made["GroupId"]
@@ -127,12 +128,12 @@ class Booted:
         self.ssh("cloud-init status --wait >/dev/null")
 
     def known_hosts(self) -> list[str]:
-        """As the console had them first: a machine keeps its host keys."""
+        """The host keys that the console showed first. A machine must keep its keys."""
         self.keys = self.keys or console.host_keys(self.cloud.ec2, self.id)
         return [f"{self.address} {key}" for key in self.keys]
 
     def ssh(self, command: str, check: bool = True) -> str | None:
-        """What it prints; the host key is that of the console."""
+        """Runs a command by SSH, with the console's host key. Returns its output."""
         known = self.cloud.folder / f"known-{self.id}"
         known.write_text("".join(f"{line}\n" for line in self.known_hosts()))
         options = ["BatchMode=yes", "StrictHostKeyChecking=yes", "ConnectTimeout=2"]
@@ -155,7 +156,7 @@ class Booted:
         return said
 
     def python(self, script: str, *arguments: str) -> Any:
-        """What a script printed as JSON, run on the machine as root."""
+        """Runs a script on the machine as root. Returns its output, read as JSON."""
         encoded = base64.b64encode(script.encode()).decode()
         words = " ".join(arguments)
         program = f"echo {encoded} | base64 -d | sudo python3 - {words}"
@@ -167,7 +168,7 @@ class Booted:
 
 
 def ssh_from(group: str, cidr: str) -> dict[str, Any]:
-    """The rule, as requests name it."""
+    """The parameters of a security group's rule for SSH."""
     permission = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22}
     return {
         "GroupId": group,
@@ -175,7 +176,7 @@ def ssh_from(group: str, cidr: str) -> dict[str, Any]:
     }
 
 
-# Asks the metadata service: each argument is a path; the answers by path.
+# Reads the paths in its arguments from the metadata service. `answers` is by path.
 METADATA = """
 import json, sys, urllib.error, urllib.request
 BASE = "http://169.254.169.254/latest/"
@@ -192,7 +193,7 @@ answers = {p: ask(p, X_aws_ec2_metadata_token=token) for p in sys.argv[1:]}
 
 
 def metadata(instance: Booted, *paths: str) -> dict[str, Any]:
-    """Texts, or the status where there is none."""
+    """The answers by path: the text, or the HTTP status of an error."""
     script = f"{METADATA}\nprint(json.dumps(answers))\n"
     found: dict[str, Any] = instance.python(script, *paths)
     return found

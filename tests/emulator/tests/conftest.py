@@ -1,4 +1,4 @@
-"""One emulator for all tests, reset before each; clients that do not retry."""
+"""One emulator for all tests, which is reset before each test. Clients do not retry."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from booting import Booted, Cloud
 REGION = "us-east-1"
 IMAGE = "ami-00000000000c0de01"
 ROOT = Path(__file__).resolve().parent.parent
-# The emulator's package, and that of its machines.
+# The folders of the emulator's package, and of the package `machines`.
 PATH = os.pathsep.join([str(ROOT), str(ROOT.parent / "user_data")])
 
 
@@ -77,7 +77,7 @@ class Control:
 
 @contextmanager
 def started(*options: str) -> Iterator[tuple[Control, subprocess.Popen[str]]]:
-    """An emulator of its own, and its process; whoever ends that is believed."""
+    """Starts an emulator. Yields its control and its process, which a test may end."""
     process = subprocess.Popen(
         [sys.executable, "-m", "ec2_emulator", "--port", "0", *options],
         env={**os.environ, "PYTHONPATH": PATH},
@@ -94,7 +94,7 @@ def started(*options: str) -> Iterator[tuple[Control, subprocess.Popen[str]]]:
             control = Control(found.group(1))
             break
     assert control is not None, f"the emulator ended before it listened: {said}"
-    # Keeps the pipe from filling up.
+    # The emulator would block if nobody read its stderr.
     drain = subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
     yield control, process
     if process.poll() is None:
@@ -111,14 +111,14 @@ def server() -> Iterator[Control]:
 
 @pytest.fixture(scope="session")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    """An emulator whose instances boot; its clock runs."""
+    """An emulator whose instances boot. Its clock runs."""
     with Cloud.up(tmp_path_factory.mktemp("cloud")) as cloud:
         yield cloud
 
 
 @pytest.fixture(scope="session")
 def booted(cloud: Cloud) -> Booted:
-    """An instance that anybody may look at, and nobody may change."""
+    """An instance that tests share. They must not change it."""
     return cloud.boot()
 
 
@@ -130,7 +130,7 @@ def clients(server: Control) -> dict[str, Any]:
 
 @pytest.fixture
 def emulator(server: Control) -> Control:
-    """Freshly reset, with its clock stopped: tests say when time passes."""
+    """The emulator after a reset. Its clock is stopped, and tests advance it."""
     server.ask("POST", "/reset")
     server.ask("POST", "/clock", {"stopped": True})
     return server
@@ -143,7 +143,7 @@ def ec2(emulator: Control, clients: dict[str, Any]) -> Any:
 
 @pytest.fixture
 def launch(ec2: Any) -> Callable[..., list[dict[str, Any]]]:
-    """Runs instances, one g5.xlarge unless told otherwise."""
+    """Launches instances, by default one g5.xlarge."""
 
     def run(**changes: Any) -> list[dict[str, Any]]:
         request = {
@@ -169,7 +169,7 @@ def shown(ec2: Any, **request: Any) -> list[dict[str, Any]]:
 
 
 def refused(call: Callable[..., Any], **request: Any) -> tuple[int, str, str]:
-    """HTTP status, code and message with which the call is refused."""
+    """Checks that EC2 refuses the call. Returns HTTP status, code and message."""
     with pytest.raises(ClientError) as caught:
         call(**request)
     answer = caught.value.response

@@ -1,4 +1,4 @@
-"""Accounts are apart, and a role leads from one into another."""
+"""Accounts are separate, and a role gives access from one to another."""
 
 import boto3
 from botocore.config import Config

@@ -14,7 +14,7 @@ from machines.waiting import until
 
 @pytest.fixture
 def own(cloud: Cloud) -> Iterator[Booted]:
-    """An instance of the test's own."""
+    """An instance that only one test uses."""
     instance = cloud.boot()
     yield instance
     instance.terminate()
@@ -134,7 +134,8 @@ def _console(instance: Booted) -> str:
 
 
 def _closed(address: str) -> bool:
-    """Whether no SSH server is there; somebody else's router may accept anything."""
+    """Whether no SSH server answers. A connection alone proves nothing, because a
+    router elsewhere may accept it."""
     try:
         with socket.create_connection((address, 22), timeout=1) as connection:
             return connection.recv(4) != b"SSH-"

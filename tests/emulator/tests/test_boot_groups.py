@@ -1,4 +1,4 @@
-"""Security groups let in whom they name, and nobody else."""
+"""Security groups let in only the networks and groups that their rules name."""
 
 from machines.waiting import until
 
@@ -6,7 +6,7 @@ import pytest
 
 from booting import Booted, Cloud, ssh_from
 
-# Each boots machines of its own.
+# These tests are slow: each boots machines of its own.
 pytestmark = pytest.mark.thorough
 
 

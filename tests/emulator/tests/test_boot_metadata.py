@@ -1,4 +1,4 @@
-"""What a machine learns at 169.254.169.254, as AWS documents it."""
+"""The metadata at 169.254.169.254, as AWS documents it."""
 
 import json
 

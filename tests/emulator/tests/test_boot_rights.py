@@ -1,4 +1,4 @@
-"""The role of an instance: it tags that very instance, by two keys, and no more."""
+"""The role of an instance may only write two tags of this instance."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from botocore.config import Config
 from booting import Booted, Cloud, metadata
 from conftest import REGION, refused
 
-# Each boots machines of its own.
+# These tests are slow: each boots machines of its own.
 pytestmark = pytest.mark.thorough
 
 ACTIVITY = {"Key": "gpu.platform.acme.io:activity", "Value": "v1 at=now"}
@@ -32,7 +32,7 @@ def own(cloud: Cloud) -> Booted:
 
 @pytest.fixture
 def session(own: Booted) -> dict[str, Any]:
-    """The credentials that the machine has."""
+    """The credentials that the machine reads from its metadata service."""
     (told,) = metadata(own, PATH).values()
     return dict(json.loads(told))
 

@@ -7,7 +7,7 @@ import pytest
 from booting import Booted, Cloud
 from machines.waiting import until
 
-# Each boots machines of its own.
+# These tests are slow: each boots machines of its own.
 pytestmark = pytest.mark.thorough
 
 DISK = "/dev/nvme1n1"
@@ -29,7 +29,7 @@ def volume(cloud: Cloud, booted: Booted) -> Callable[..., str]:
 
 @pytest.fixture
 def other(cloud: Cloud, booted: Booted) -> Iterator[Booted]:
-    """Another machine of the same zone."""
+    """Another machine in the same zone."""
     zone = booted.shown()["Placement"]["AvailabilityZone"]
     instance = cloud.boot(Placement={"AvailabilityZone": zone})
     yield instance

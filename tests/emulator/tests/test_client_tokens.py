@@ -93,7 +93,7 @@ def test_the_token_returns_the_dead_instance_for_a_day_after_its_end(
 ):
     (first,) = launch(ClientToken="t")
     ec2.terminate_instances(InstanceIds=[first["InstanceId"]])
-    # No longer listed after an hour, and still bound to the token.
+    # EC2 no longer lists the instance after an hour, but its token is still in use.
     emulator.advance(23 * 3600)
     assert shown(ec2) == []
     (again,) = launch(ClientToken="t")

@@ -1,4 +1,4 @@
-"""The control API itself, and what is not emulated."""
+"""The control API itself, and calls that are not emulated."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -159,7 +159,7 @@ def test_a_control_for_an_instance_that_is_not_there(emulator):
 
 
 def test_what_is_not_emulated_is_not_taken_for_passing_trouble(emulator, ec2):
-    """SDKs try again on 500, 502, 503 and 504."""
+    """The answer has another status, because SDKs retry after 500, 502, 503 and 504."""
     refusals = [
         refused(ec2.get_spot_placement_scores, TargetCapacity=1),
         refused(ec2.request_spot_instances, LaunchSpecification={}),
@@ -192,7 +192,7 @@ def test_an_action_that_ec2_does_not_have_is_invalid(emulator):
 def test_a_thousand_tagged_instances_are_described_within_a_second(
     emulator, ec2, launch
 ):
-    """moto alone takes longer than two seconds, and grows with the square."""
+    """moto alone needs more than two seconds, and its time is quadratic."""
     tags = [{"Key": f"key-{number}", "Value": "v" * 30} for number in range(5)]
     specification = {"ResourceType": "instance", "Tags": tags}
     for _ in range(10):

@@ -18,7 +18,7 @@ TAGGED = {
 
 @pytest.fixture
 def pair(emulator, launch):
-    """A tagged spot instance, running, and a pending on-demand one without tags."""
+    """A running spot instance with tags, and a pending on-demand one without tags."""
     (spot,) = launch(ClientToken="spot-token", **SPOT, **TAGGED)
     emulator.advance(2)
     (plain,) = launch(
@@ -145,7 +145,7 @@ def test_pages_count_instances_not_reservations(ec2, launch):
     sizes = [len(one["Instances"]) for one in first["Reservations"]]
     assert sizes == [5]
     second = ec2.describe_instances(MaxResults=5, NextToken=first["NextToken"])
-    # The rest of the first reservation and the beginning of the second.
+    # The page has the rest of the first reservation and the beginning of the second.
     assert [len(one["Instances"]) for one in second["Reservations"]] == [2, 3]
     last = ec2.describe_instances(MaxResults=5, NextToken=second["NextToken"])
     assert "NextToken" not in last

@@ -1,4 +1,4 @@
-"""Failures on demand: refusals, lost replies, delays, throttling."""
+"""Faults that tests request: refusals, lost replies, delays, throttling."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -165,7 +165,7 @@ def test_run_instances_is_throttled_after_a_burst_of_five(emulator, launch):
     for _ in range(5):
         launch()
     assert refused(launch)[:2] == (503, "RequestLimitExceeded")
-    # Two tokens a second come back.
+    # The bucket gets two tokens a second.
     emulator.advance(1)
     launch()
     launch()

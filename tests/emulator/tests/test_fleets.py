@@ -8,7 +8,7 @@ OFFERINGS = [("g5.xlarge", "us-east-1a"), ("g4dn.xlarge", "us-east-1b")]
 
 @pytest.fixture
 def fleet(ec2):
-    """Asks for spot instances of g5.xlarge in a or g4dn.xlarge in b."""
+    """Requests spot instances: g5.xlarge in zone a, or g4dn.xlarge in zone b."""
     ec2.create_launch_template(
         LaunchTemplateName="pool",
         LaunchTemplateData={

@@ -1,4 +1,4 @@
-"""What can be changed of an instance, and when: "ModifyInstanceAttribute"."""
+"""Changes of an instance's attributes: "ModifyInstanceAttribute"."""
 
 import base64
 

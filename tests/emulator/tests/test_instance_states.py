@@ -89,7 +89,7 @@ def test_an_elastic_address_outlives_its_instance(emulator, ec2, launch):
 
 
 def test_addresses_of_terminated_instances_can_be_used_again(emulator, ec2, launch):
-    """A /28 has eleven addresses to give; twenty launches have to fit in turn."""
+    """A /28 has eleven free addresses, so twenty launches must reuse some."""
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/24")["Vpc"]["VpcId"]
     subnet = ec2.create_subnet(
         VpcId=vpc, CidrBlock="10.0.0.0/28", AvailabilityZone="us-east-1a"

@@ -1,4 +1,4 @@
-"""Spot interruptions and EC2's events, as EventBridge brings them to a queue."""
+"""Spot interruptions, and EC2's events that EventBridge sends to a queue."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,8 @@ def spot(emulator, launch):
 
 @pytest.fixture
 def queue(emulator, clients):
-    """A queue that a rule sends all of EC2's events to; returns a reader."""
+    """Creates a queue, and a rule that sends all of EC2's events to it. Returns a
+    function that reads the queue."""
     sqs, events = clients["sqs"], clients["events"]
     url = sqs.create_queue(QueueName="interruptions")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])[
@@ -115,7 +116,7 @@ def test_every_change_of_state_reaches_the_queue_in_time(emulator, queue, ec2, l
     emulator.settings(pendingSeconds=0.3, shuttingDownSeconds=0.3)
     emulator.let_time_pass()
     (instance,) = launch()
-    # Nobody asks for the instance: its events come by themselves.
+    # The test makes no EC2 call, but the events still come.
     states = []
     while len(states) < 2:
         states += [event["detail"]["state"] for event in queue(wait=2)]
@@ -130,7 +131,7 @@ def test_a_long_poll_keeps_nobody_waiting(emulator, queue, ec2, launch):
         polling = pool.submit(queue, 20)
         assert shown(ec2) == []
         assert not polling.done()
-        # Its event ends the poll.
+        # The event of this launch ends the poll.
         launch()
         (event,) = polling.result(timeout=15)
     assert event["detail"]["state"] == "pending"

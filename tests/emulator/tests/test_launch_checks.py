@@ -1,4 +1,4 @@
-"""What RunInstances keeps, and what it refuses before anything is launched."""
+"""The parameters that RunInstances applies, and those that it refuses."""
 
 import base64
 

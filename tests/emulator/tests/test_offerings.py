@@ -1,4 +1,4 @@
-"""Types, zones, prices."""
+"""Instance types, zones and prices."""
 
 from datetime import UTC, datetime, timedelta
 

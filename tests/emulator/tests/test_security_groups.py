@@ -114,7 +114,7 @@ def test_a_group_in_use_cannot_be_deleted(emulator, ec2, launch, group):
         "DependencyViolation",
     )
     ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
-    # Shutting down is not gone yet.
+    # An instance that is shutting down still uses its group.
     assert refused(ec2.delete_security_group, GroupId=group)[1] == "DependencyViolation"
     emulator.advance(1)
     ec2.delete_security_group(GroupId=group)

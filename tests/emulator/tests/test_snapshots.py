@@ -1,4 +1,4 @@
-"""Snapshots and larger volumes, from AWS's documentation of them."""
+"""Snapshots and larger volumes, as AWS documents them."""
 
 import pytest
 from conftest import refused
@@ -79,7 +79,7 @@ def test_a_volume_is_made_from_a_completed_snapshot_in_another_zone(
     made = ec2.create_volume(**request, Size=12, ClientToken="one")
     assert (made["SnapshotId"], made["Size"]) == (snapshot, 12)
     assert made["AvailabilityZone"] == "us-east-1b"
-    # The token is answered although the snapshot is gone.
+    # EC2 still answers the token although the snapshot is deleted.
     ec2.delete_snapshot(SnapshotId=snapshot)
     again = ec2.create_volume(**request, Size=12, ClientToken="one")
     assert again["VolumeId"] == made["VolumeId"]

@@ -1,4 +1,4 @@
-"""Launch templates: their lists come whole, in pages."""
+"""Launch templates: their lists are complete, in pages."""
 
 from conftest import IMAGE
 

@@ -15,7 +15,7 @@ def home(emulator, ec2):
 
 @pytest.fixture
 def running(emulator, launch):
-    """Launches, and waits until the instances run."""
+    """Launches instances, and advances the clock until they run."""
 
     def run(**changes):
         instances = launch(**changes)
@@ -150,7 +150,8 @@ def test_a_home_moves_from_a_terminated_instance_to_the_next(
     emulator.advance(1)
     volume = volume_of(ec2, home)
     assert (volume["State"], volume["Attachments"]) == ("available", [])
-    # "Preserve data when an instance is terminated": root volumes go, others stay.
+    # "Preserve data when an instance is terminated": EC2 deletes root volumes and keeps
+    # other volumes.
     assert [one["VolumeId"] for one in ec2.describe_volumes()["Volumes"]] == [home]
     (second,) = running()
     attach(ec2, home, second)

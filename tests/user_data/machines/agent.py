@@ -1,4 +1,4 @@
-"""A machine whose workspace has an agent, and what the agent speaks to."""
+"""A machine whose workspace has an agent, and the servers that the agent calls."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ HOOK_LOG = "/var/log/gpu-workspace-hooks.log"
 PORT = 8080
 URL = f"http://127.0.0.1:{PORT}/gpu-workspace-agent"
 TAGS = "/run/tagged"
-# IMDS as an instance with a role has it, and EC2 beside it.
+# A fake of IMDS for an instance with a role, and of EC2, on one address.
 CLOUD = f"""\
 import http.server
 
@@ -65,7 +65,7 @@ http.server.HTTPServer(("{metadata.ADDRESS}", 80), Cloud).serve_forever()
 
 @cache
 def program() -> bytes:
-    """The real one, as development builds make it."""
+    """The real agent, from a development build."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "agent"
         command = ["cargo", "xtask", "agent", str(path)]
@@ -74,7 +74,8 @@ def program() -> bytes:
 
 
 def install(machine: Machine, served: bytes | None, wanted: bytes) -> None:
-    """Puts in place what user data writes, for a program that a server has, or another."""
+    """Writes the agent's files of the user data. The local server offers the program
+    `served`; the digest in the settings is that of `wanted`."""
     config = documents.parsed(goldens.document(workspaces.AGENT))
     for place in (SCRIPT, UNIT_FILE, SETTINGS):
         file = documents.file(config, place)
@@ -114,11 +115,11 @@ def _answers(machine: Machine, address: str, port: int) -> None:
 
 
 def command(machine: Machine, setting: str) -> list[str]:
-    """What the unit runs at some moment, with the variables of its file."""
+    """The command in a setting of the unit, with the variables of its environment file."""
     unit = machine.says("cat", UNIT_FILE).splitlines()
     (line,) = [line for line in unit if line.startswith(f"{setting}=")]
     assert f"EnvironmentFile={SETTINGS}" in unit
-    # `+`: outside of the unit's protection, of which there is none here.
+    # In a unit, `+` runs a command without the unit's sandbox. Here is no sandbox.
     program = line.removeprefix(f"{setting}=").removeprefix("+")
     run = f"set -a; . {SETTINGS}; exec {program}"
     return ["sh", "-c", run]
@@ -130,7 +131,7 @@ def start(machine: Machine, setting: str, **more: str) -> subprocess.Popen[str]:
 
 
 def stop(machine: Machine) -> None:
-    """As systemd does when the machine goes down."""
+    """Runs the unit's ExecStop, with a systemctl that reports a shutdown."""
     systemctl = "#!/bin/sh\necho stopping\nexit 1\n"
     machine.write("/usr/local/sbin/systemctl", systemctl, "0755")
     machine.run(*command(machine, "ExecStop"))
@@ -141,7 +142,7 @@ def setup_log(machine: Machine) -> str:
 
 
 def tags(machine: Machine) -> dict[str, str]:
-    """What the instance was tagged with, once it was."""
+    """The tags in the first CreateTags call, once the agent has made one."""
 
     def bodies() -> list[str]:
         said = machine.says("sh", "-c", f"cat {TAGS} 2>/dev/null || true")

@@ -1,8 +1,8 @@
-"""The cache folder, by the rules of the local cluster (tests/cluster/src/cache.rs).
+"""The cache folder, with the rules of the local cluster (tests/cluster/src/cache.rs).
 
-Everything in it can be deleted at the price of building it again. An entry's name
-carries a hash of what it was made from, and an entry appears by a rename, so a
-folder that exists is complete.
+You can delete anything in it; the tests build it again. The name of an entry has a hash
+of its sources. A finished entry gets its name by a rename, so a folder with such a name
+is complete.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ def folder() -> Path:
         ("HOME", ".cache/gpu-workspaces"),
     ]:
         value = os.environ.get(variable, "")
-        # The XDG base directory specification: relative paths are to be ignored.
+        # The XDG base directory specification says to ignore relative paths.
         if value.startswith("/"):
             return Path(value) / below
     raise LookupError(
@@ -33,13 +33,13 @@ def folder() -> Path:
 def key(*parts: str) -> str:
     digest = hashlib.sha256()
     for part in parts:
-        # Lengths keep ("ab", "c") apart from ("a", "bc").
+        # With the lengths, ("ab", "c") and ("a", "bc") have different hashes.
         digest.update(len(part.encode()).to_bytes(8, "big") + part.encode())
     return digest.hexdigest()[:16]
 
 
 def entry(kind: str, name: str, key: str, make: Callable[[Path], None]) -> Path:
-    """The entry's folder; `make` fills it if it is not there yet."""
+    """The folder of an entry. If it does not exist, `make` fills it."""
     place = folder() / kind / f"{name}-{key}"
     if not place.exists():
         with lock(kind):
@@ -49,7 +49,7 @@ def entry(kind: str, name: str, key: str, make: Callable[[Path], None]) -> Path:
 
 
 def log(name: str) -> Path:
-    """Where the log of making something is kept until it is made again."""
+    """The path for the log of a build. The next build overwrites it."""
     path = folder() / "logs" / f"{name}.log"
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
@@ -69,7 +69,7 @@ def _publish(place: Path, make: Callable[[Path], None]) -> None:
     if unfinished.exists():
         shutil.rmtree(unfinished)
     unfinished.mkdir(parents=True)
-    # Other people's business ends here: a root file system has setuid programs.
+    # Other users must not enter, because a root file system has setuid programs.
     place.parent.chmod(0o700)
     try:
         make(unfinished)

@@ -1,7 +1,7 @@
-"""Disks: loop devices over memory or a file, shown to a machine as EC2 would attach them.
+"""Disks: loop devices on memory or a file, shown to a machine as EC2 attaches volumes.
 
-No device outlives the process that made it: the kernel detaches it with its last user.
-The memory has no name and goes too.
+No device outlives the process that made it: the kernel detaches a device when its last
+user closes it. It also frees the memory, which has no name.
 """
 
 import errno
@@ -18,17 +18,17 @@ from machines.machine import Machine
 EBS = "Amazon Elastic Block Store"
 INSTANCE_STORE = "Amazon EC2 NVMe Instance Storage"
 
-# linux/loop.h
+# Constants of linux/loop.h.
 LOOP_CTL_GET_FREE = 0x4C82
 LOOP_CONFIGURE = 0x4C0A
 LOOP_SET_CAPACITY = 0x4C07
 LO_FLAGS_AUTOCLEAR = 4
-# struct loop_config: the file, the block size, struct loop_info64, reserved words.
+# struct loop_config has the file, the block size, struct loop_info64, reserved words.
 CONFIG = struct.Struct("=II52xI176x64x")
 
 
 class Disk:
-    """A disk of zeros, or with the content of a file, which keeps what is written."""
+    """A disk of zeros in memory, or a disk whose content is a file."""
 
     def __init__(self, mebibytes: int = 512, file: Path | None = None) -> None:
         if file is None:
@@ -37,11 +37,11 @@ class Disk:
         else:
             self._content = os.open(file, os.O_RDWR)
         self._device = _attach(self._content)
-        # It is /dev/loop and this number.
+        # The device is /dev/loopNUMBER.
         self.number = os.minor(os.fstat(self._device).st_rdev)
 
     def fill(self, data: bytes) -> None:
-        """Writes from its start."""
+        """Writes data at the start of the disk."""
         os.pwrite(self._device, data, 0)
 
     def grow(self, mebibytes: int) -> None:
@@ -49,7 +49,7 @@ class Disk:
         fcntl.ioctl(self._device, LOOP_SET_CAPACITY)
 
     def is_untouched(self) -> bool:
-        """Whether nothing was ever written to it, not even zeros."""
+        """Whether nothing was ever written to the disk, not even zeros."""
         os.fsync(self._device)
         try:
             os.lseek(self._content, 0, os.SEEK_DATA)
@@ -68,22 +68,23 @@ class Disk:
         os.close(self._content)
 
     def attach(self, machine: Machine, name: str, model: str | None = EBS) -> None:
-        """Shows it as /dev/NAME: an NVMe disk of that model, or a Xen disk."""
+        """Shows the disk as /dev/NAME: an NVMe disk with this model, or a Xen disk if
+        there is no model."""
         node = machine.outside(f"/dev/{name}")
         os.mknod(node, stat.S_IFBLK | 0o600, os.fstat(self._device).st_rdev)
         if model:
             folder = Path(machine.outside(f"/sys/block/{name}/device"))
             folder.mkdir(parents=True)
-            # A controller pads its model to 40 bytes.
+            # NVMe controllers pad the model to 40 bytes.
             (folder / "model").write_text(f"{model:40}\n")
 
     def detach(self, machine: Machine, name: str) -> None:
-        """Hides it again."""
+        """Hides the disk from the machine."""
         Path(machine.outside(f"/dev/{name}")).unlink()
         shutil.rmtree(machine.outside(f"/sys/block/{name}"), ignore_errors=True)
 
     def is_mounted(self) -> bool:
-        """Whether somebody has its file system mounted, on whatever machine."""
+        """Whether any machine has mounted the disk's file system."""
         try:
             os.close(os.open(f"/dev/loop{self.number}", os.O_RDONLY | os.O_EXCL))
         except OSError as error:
@@ -106,7 +107,7 @@ def _attach(file: int) -> int:
                 return device
             except OSError as error:
                 os.close(device)
-                # Somebody else was given the same one.
+                # Another process has taken the same device.
                 if error.errno != errno.EBUSY:
                     raise
     finally:

@@ -1,4 +1,4 @@
-"""Reading user data, and changing in it what only a test has."""
+"""Reads user data, and replaces parts for tests, such as keys."""
 
 import json
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def workspace(document: str) -> dict[str, str]:
 
 
 def keys(document: str) -> list[str]:
-    """The public keys that open the workspace, wherever they stand."""
+    """All public keys that give access to the workspace."""
     config = parsed(document)
     (user,) = config["users"]
     files = [f for f in config["write_files"] if f["path"] == KEYS]
@@ -53,7 +53,7 @@ def keys(document: str) -> list[str]:
 
 
 def with_key(key: str) -> Callable[[dict[str, Any]], None]:
-    """The owner's first key becomes one whose private half the test has."""
+    """Replaces the owner's first key by one whose private key the test has."""
 
     def change(config: dict[str, Any]) -> None:
         for written in config["write_files"]:
@@ -77,5 +77,6 @@ def with_pytorch_index(url: str) -> Callable[[dict[str, Any]], None]:
 
 
 def without_setup(config: dict[str, Any]) -> None:
-    """All but the software, which takes long and does not matter to every test."""
+    """Removes the installation of software, which takes long and which many tests do
+    not need."""
     file(config, SETUP)["content"] = "#!/bin/sh\n"

@@ -1,4 +1,4 @@
-"""The user data that the function renders, as its goldens hold it."""
+"""The user data that the function renders, read from its goldens."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import yaml
 FUNCTION = Path(__file__).resolve().parents[3] / "function"
 CASES = FUNCTION / "tests/cases"
 SCRIPTS = FUNCTION / "ec2/src/user_data"
-# Where the script of a home volume gets the one that keeps host keys.
+# The function inserts the script for host keys before this line of the home's script.
 HOST_KEYS_BEFORE = "uid=$(id -u developer)\n"
 
 
@@ -24,16 +24,17 @@ def names() -> list[str]:
 
 
 def rendered() -> list[str]:
-    """The cases whose user data, or some of it, comes from the case's own request."""
+    """The cases for which the function renders user data. In the others it only repeats
+    the user data of observed machines."""
     return [name for name in names() if set(documents(name)) - observed(name)]
 
 
 @cache
 def documents(case: str) -> list[str]:
-    """Every user data among the desired resources of a case.
+    """All user data in the desired resources of a case.
 
-    Some cases show the function a mere comment as the user data of a machine that
-    runs; handed on, it is not the function's.
+    In some cases, the user data of an observed machine is only a comment. The function
+    repeats it in desired resources, and it is left out here.
     """
     desired = _read(case, "response").get("desired") or {}
     found = [_with_scripts(d) for d in _user_data(desired.get("resources"))]
@@ -49,12 +50,13 @@ def document(case: str) -> str:
 
 @cache
 def observed(case: str) -> set[str]:
-    """Every user data that the function was shown: machines keep theirs."""
+    """All user data in the observed resources. Existing machines keep theirs."""
     return set(_user_data(request(case)["observed"].get("resources")))
 
 
 def public_keys(case: str) -> list[str]:
-    """The owner's keys: the catalogue's, then the claim's own, each once."""
+    """The owner's keys: those of the catalogue, then those of the claim, without
+    duplicates."""
     asked = request(case)
     (catalogue,) = asked["requiredResources"]["catalogue"]["items"]
     parameters = asked["observed"]["composite"]["resource"]["spec"]["parameters"]
@@ -66,7 +68,8 @@ def public_keys(case: str) -> list[str]:
 
 @cache
 def request(case: str) -> dict[str, Any]:
-    """A request is written out, or changes another by a merge patch (RFC 7386)."""
+    """The request of a case. Its file is complete, or has a merge patch (RFC 7386) of
+    another case's request."""
     written = _read(case, "request")
     if "extends" in written:
         written = _merged(request(written["extends"]), written["change"])
@@ -74,7 +77,7 @@ def request(case: str) -> dict[str, Any]:
 
 
 def _with_scripts(document: str) -> str:
-    """Goldens name the scripts, which are files; a machine gets their text."""
+    """Replaces the names of script files in a golden by the texts of the scripts."""
 
     def text(line: re.Match[str]) -> str:
         script = (SCRIPTS / line[1]).read_text()
@@ -90,7 +93,7 @@ def _with_scripts(document: str) -> str:
 
 def _read(case: str, name: str) -> dict[str, Any]:
     text = (CASES / case / f"{name}.yaml").read_text()
-    # Ten times as fast as the one in Python.
+    # libyaml is ten times as fast as the loader in Python.
     content = yaml.load(text, Loader=yaml.CSafeLoader)
     assert isinstance(content, dict)
     return content

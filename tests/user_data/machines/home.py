@@ -18,7 +18,7 @@ READY = "/run/gpu-workspace/home-ready"
 
 
 def install(machine: Machine, uid: int = 1000, case: str = workspaces.HOME) -> None:
-    """Puts in place, without booting, what user data writes for a home volume."""
+    """Writes the files of the user data for a home volume, without a boot."""
     user = ["--create-home", "--shell", "/bin/bash", "--uid", str(uid), "developer"]
     machine.run("useradd", *user)
     config = documents.parsed(goldens.document(case))
@@ -28,14 +28,14 @@ def install(machine: Machine, uid: int = 1000, case: str = workspaces.HOME) -> N
 
 
 def start(machine: Machine) -> subprocess.Popen[str]:
-    """Starts what the unit starts."""
+    """Starts the command of the unit."""
     unit = machine.says("cat", UNIT_FILE).splitlines()
     (command,) = [line for line in unit if line.startswith("ExecStart=")]
     return machine.start(*shlex.split(command.removeprefix("ExecStart=")))
 
 
 def mount(machine: Machine, running: subprocess.Popen[str] | None = None) -> None:
-    """Runs the script, or goes on with it, to its end: home is mounted."""
+    """Runs the script, or waits for a running one. At its end, home must be mounted."""
     running = running or start(machine)
     output, _ = running.communicate(timeout=60)
     assert (output, running.returncode) == ("", 0), log(machine)
@@ -44,7 +44,7 @@ def mount(machine: Machine, running: subprocess.Popen[str] | None = None) -> Non
 
 
 def wait(machine: Machine, because: str) -> subprocess.Popen[str]:
-    """Runs the script until its log says that it waits, and for what."""
+    """Runs the script until its log has the reason for which it waits."""
     running = start(machine)
     until(because, lambda: because in log(machine))
     assert running.poll() is None
@@ -54,7 +54,7 @@ def wait(machine: Machine, because: str) -> subprocess.Popen[str]:
 
 
 def reboot(machine: Machine) -> None:
-    """Home is not mounted any more, and /run is empty."""
+    """Has the effects of a reboot: home is not mounted, and its folder in /run is gone."""
     machine.run("umount", HOME)
     machine.run("rm", "-r", str(PurePosixPath(READY).parent))
 

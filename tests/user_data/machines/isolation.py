@@ -2,7 +2,7 @@
 
 
 def isolated(*namespaces: str) -> list[str]:
-    """What to put before a command.
+    """The words to put before a command.
 
     The kernel ends `unshare` when its parent dies, then process 1 of the new PID
     namespace, then everything else in it; the mounts go with the last process.

@@ -1,4 +1,4 @@
-"""sshd inside a machine, on port 22 of a network of its own, and ssh to it."""
+"""sshd in a machine, on port 22 of the machine's own network, and ssh to it."""
 
 import subprocess
 
@@ -10,7 +10,8 @@ OPTIONS = ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-i", KEY]
 
 
 def make_key(machine: Machine) -> str:
-    """The public half; the private one stays in the machine."""
+    """Makes a key pair, and returns the public key. The private key stays in the
+    machine."""
     machine.run("mkdir", "-p", "/root/.ssh")
     machine.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", KEY)
     return machine.says("cat", f"{KEY}.pub")

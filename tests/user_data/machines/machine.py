@@ -12,9 +12,10 @@ from machines.isolation import isolated
 from machines.root import Root
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# As systemd starts services; SYSTEMD_OFFLINE lets systemctl enable units without it.
+# The environment that systemd gives services. With SYSTEMD_OFFLINE, systemctl enables
+# units without a running systemd.
 ENVIRONMENT = [f"PATH={PATH}", "LANG=C.UTF-8", "SYSTEMD_OFFLINE=1"]
-# What concerns the whole host, though only root of a machine asks for it.
+# Capabilities that affect the whole host. A machine's root does not get them.
 WITHOUT = ["sys_boot", "sys_module", "sys_rawio", "sys_time", "syslog", "mknod"]
 STAGES = ["init --local", "init", "modules --mode=config", "modules --mode=final"]
 CAP_SYS_RESOURCE = 24
@@ -24,11 +25,11 @@ SCRIPT = Path(__file__).with_name("machine.sh")
 
 class Machine:
     def __init__(self, pid: int) -> None:
-        # Of its process 1, as the host numbers processes.
+        # The host's number of the machine's process 1.
         self.pid = pid
 
     def command(self, *arguments: str) -> list[str]:
-        """What runs a command inside, from outside."""
+        """A command of the host that runs a command in the machine."""
         enter = ["nsenter", "--target", str(self.pid), "--all", "--root", "--wdns=/"]
         bounds = "--bounding-set=" + ",".join(f"-{name}" for name in WITHOUT)
         clean = ["env", "-i", *ENVIRONMENT]
@@ -37,7 +38,7 @@ class Machine:
     def run(
         self, *arguments: str, given: str = "", check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a command as root; its output has stderr in it as well."""
+        """Runs a command as root. Its output includes stderr."""
         done = subprocess.run(
             self.command(*arguments),
             input=given,
@@ -69,7 +70,7 @@ class Machine:
         subprocess.run(command, input=data, check=True)
 
     def outside(self, path: str) -> str:
-        """Where the host sees a path that has no symbolic links in it."""
+        """The host's path of a machine's file. `path` must have no symbolic links."""
         return f"/proc/{self.pid}/root{path}"
 
     def has(self, path: str) -> bool:
@@ -94,13 +95,13 @@ class Boot:
         self._process = process
 
     def finish(self) -> Machine:
-        """The machine when cloud-init is through, well or not."""
+        """Waits until cloud-init ends, with success or failure. Returns the machine."""
         self._process.communicate(timeout=300)
         return self.machine
 
 
 def status(machine: Machine) -> dict[str, Any]:
-    """What cloud-init says of itself, as whoever waits for an instance reads it."""
+    """cloud-init's own status, which clients that wait for an instance read."""
     done = machine.run("cloud-init", "status", "--format=json", check=False)
     report = json.loads(done.stdout)
     assert isinstance(report, dict)
@@ -109,7 +110,7 @@ def status(machine: Machine) -> dict[str, Any]:
 
 @contextmanager
 def started(root: Root, packages: Path) -> Iterator[Machine]:
-    """A fresh machine; `packages` is its /srv/packages."""
+    """A new machine. `packages` is its /srv/packages."""
     arguments = [SCRIPT, root.files, root.mountpoint, packages]
     command = [*isolated("uts", "ipc", "net"), "sh", *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

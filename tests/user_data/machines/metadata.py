@@ -1,4 +1,4 @@
-"""EC2's metadata service inside a machine, for what an instance reads of its tags."""
+"""EC2's metadata service in a machine, from which an instance reads its tags."""
 
 import json
 
@@ -39,7 +39,7 @@ http.server.HTTPServer(("169.254.169.254", 80), Service).serve_forever()
 
 
 def serve(machine: Machine) -> None:
-    """Starts it; instance tags are off until there are some."""
+    """Starts the service. Until there are tags, instance tags are off."""
     machine.run("ip", "addr", "add", f"{ADDRESS}/32", "dev", "lo")
     show(machine, {})
     machine.write("/opt/metadata.py", SERVER)
@@ -49,5 +49,5 @@ def serve(machine: Machine) -> None:
 
 
 def show(machine: Machine, tags: dict[str, str]) -> None:
-    """Tags the instance."""
+    """Sets the instance's tags."""
     machine.write("/run/tags.json", json.dumps(tags))

@@ -1,15 +1,15 @@
-"""What the machine that runs the tests must have."""
+"""Programs that the tests need on this machine."""
 
 import subprocess
 from pathlib import Path
 
-# Root and Debian packages, as for the local cluster: what is missing is installed, or
-# named where INSTALL=no.
+# Checks for root and for Debian packages, as for the local cluster. It installs missing
+# packages, or only names them if INSTALL=no.
 PROGRAMS = Path(__file__).parents[2] / "cluster/prerequisites.sh"
 
 
 def ensure() -> None:
-    """Installs missing packages; raises with what else is missing."""
+    """Installs missing packages. Raises an error that names anything else missing."""
     checked = subprocess.run(
         ["sh", str(PROGRAMS)], capture_output=True, text=True, check=False
     )

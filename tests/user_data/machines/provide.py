@@ -13,7 +13,7 @@ from machines import documents, goldens, image, prerequisites, root, wheels
 
 
 def folders() -> dict[str, str]:
-    """What machines are made of, as the emulator's control API takes it."""
+    """The folders of which machines consist, for the emulator's control API."""
     prerequisites.ensure()
     base = root.ensure()
     rendered = [d for name in goldens.names() for d in goldens.documents(name)]

@@ -1,4 +1,4 @@
-"""Waiting for conditions, never for time to pass."""
+"""Waits for a condition, never for a fixed time."""
 
 import time
 from collections.abc import Callable

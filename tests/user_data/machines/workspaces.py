@@ -1,4 +1,4 @@
-"""Machines that boot the goldens' user data, each with what its user data expects."""
+"""Machines that boot the goldens' user data, with the packages that it needs."""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -6,11 +6,11 @@ from pathlib import PurePosixPath
 from machines import documents, goldens, login, wheels
 from machines.machine import Boot, Machine
 
-# PyTorch from the image, OpenCV 4.8.0, root by sudo.
+# Cases of the function's goldens. First: PyTorch in the image, OpenCV 4.8.0, and sudo.
 IMAGE = "new-workspace"
-# PyTorch from an index, a newer OpenCV.
+# PyTorch from an index, and a newer OpenCV.
 INDEX = "everything-asked-for"
-# A policy that does not trust owners with root.
+# The policy does not give owners root.
 PLAIN = "only-an-owner"
 # A home volume.
 HOME = "on-demand-new"
@@ -23,7 +23,7 @@ PYTORCH = "/srv/pytorch"
 
 @dataclass
 class Workspace:
-    # As it was booted, with the test's key.
+    # The booted user data, with the test's key.
     document: str
     boot: Boot
 
@@ -47,10 +47,10 @@ def image(machine: Machine) -> Workspace:
 
 
 def index(machine: Machine, version: str | None = None) -> Workspace:
-    """Its index has the version of PyTorch that was asked for, or another one."""
+    """A workspace whose index has the requested version of PyTorch, or `version`."""
     document = goldens.document(INDEX)
     if version is None:
-        # As the CUDA indexes name them.
+        # The CUDA indexes have such versions.
         version = documents.workspace(document)["pytorchVersion"] + "+cu130"
     name, wheel = wheels.torch(version)
     machine.write(f"{PYTORCH}/{name}", wheel)
@@ -64,21 +64,21 @@ def index(machine: Machine, version: str | None = None) -> Workspace:
 
 
 def plain(machine: Machine) -> Workspace:
-    """Without software, which it is not asked for."""
+    """The case PLAIN, booted without the installation of software."""
     key = login.make_key(machine)
     changes = [documents.with_key(key), documents.without_setup]
     return _boot(machine, documents.changed(goldens.document(PLAIN), *changes))
 
 
 def with_home(machine: Machine) -> Workspace:
-    """Without software."""
+    """The case HOME, booted without the installation of software."""
     key = login.make_key(machine)
     changes = [documents.with_key(key), documents.without_setup]
     return _boot(machine, documents.changed(goldens.document(HOME), *changes))
 
 
 def with_agent(machine: Machine) -> Workspace:
-    """Without software, and without what its agent could be downloaded from."""
+    """The case AGENT, without software, and without a server that has the agent."""
     key = login.make_key(machine)
     changes = [documents.with_key(key), documents.without_setup]
     return _boot(machine, documents.changed(goldens.document(AGENT), *changes))

@@ -1,5 +1,5 @@
-"""What tests on a cluster are given. They need KUBECONFIG, and the image's reference
-in WORKSPACE_IMAGE, as `cargo xtask image workspace` prints it."""
+"""Fixtures for tests on a cluster. They need KUBECONFIG, and the image's reference in
+WORKSPACE_IMAGE, as `cargo xtask image workspace` prints it."""
 
 import os
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def owner(keys: Path) -> str:
 
 @pytest.fixture(scope="session")
 def gang(image: str, owner: str) -> Iterator[Workspace]:
-    """Two nodes, ready."""
+    """A workspace of two nodes that are ready."""
     workspaces.namespace()
     made = workspaces.apply("gang", image, [owner], nodes=2, change=work.mounted)
     made.wait()
@@ -48,6 +48,6 @@ def gang(image: str, owner: str) -> Iterator[Workspace]:
 
 @pytest.fixture(scope="session")
 def login(gang: Workspace, keys: Path) -> Login:
-    """The owner's, with the host key that the Secret publishes."""
+    """The owner's login, with the host key in the Secret."""
     public = gang.secret()["ssh_host_ed25519_key.pub"]
     return Login(keys / "owner", ssh.known(keys / "known_hosts", public))

@@ -1,4 +1,4 @@
-"""ssh from this machine to a pod, with keys of its own and a host key that is known."""
+"""ssh from this machine to a pod, with the test's keys and a known host key."""
 
 import subprocess
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Login:
-    """Who logs in, and which host key they expect."""
+    """The key of a user who logs in, and the host key that ssh expects."""
 
     key: Path
     known_hosts: Path
@@ -22,7 +22,7 @@ class Login:
             "UserKnownHostsFile": str(self.known_hosts),
         }
         set_by = [f"-o{name}={value}" for name, value in settings.items()]
-        # Nothing of whoever runs this counts.
+        # ssh must not read the configuration of the user who runs the tests.
         return ["-F", "none", "-i", str(self.key), *set_by]
 
     def run(
@@ -32,7 +32,8 @@ class Login:
         return _run(arguments, check, given)
 
     def in_terminal(self, address: str, command: str) -> str:
-        """Twice -t: a terminal although this process has none."""
+        """Runs a command in a terminal. `-tt` asks for one although this process has
+        none."""
         target = f"developer@{address}"
         return _run(["ssh", "-tt", *self.options(), target, command], True, "").stdout
 
@@ -46,20 +47,20 @@ class Login:
         )
 
     def copy(self, source: Path, address: str, to: str) -> None:
-        """By scp, which speaks SFTP."""
+        """Copies a file with scp, which uses SFTP."""
         target = f"developer@{address}:{to}"
         _run(["scp", "-q", *self.options(), str(source), target], True, "")
 
 
 def make_key(path: Path) -> str:
-    """The public half."""
+    """Makes a key pair, and returns the public key."""
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f"]
     subprocess.run([*command, str(path)], check=True)
     return path.with_name(f"{path.name}.pub").read_text().strip()
 
 
 def known(path: Path, public_key: str) -> Path:
-    """A known_hosts file for the alias that logins use."""
+    """Writes a known_hosts file for the alias that `Login` uses."""
     path.write_text(f"workspace {public_key.strip()}\n")
     return path
 

@@ -1,4 +1,4 @@
-"""What a workspace says when it cannot be given."""
+"""The messages of a workspace that cannot start."""
 
 from collections.abc import Callable, Iterator
 
@@ -54,7 +54,7 @@ def test_another_opencv_than_promised_is_named_with_both_versions(wrong: Wrong) 
 
 
 def test_a_pytorch_that_does_not_import_is_named_with_the_reason(wrong: Wrong) -> None:
-    # /dev/null in the place of the package's first file.
+    # A mount of the home volume hides the files of the PyTorch package.
     mount = "            - {name: memory, mountPath: /dev/shm}\n"
     hidden = (
         "            - {name: home, mountPath: /usr/lib/python3/dist-packages/torch}\n"

@@ -10,8 +10,8 @@ from on_cluster.ssh import Login
 from on_cluster.work import SCRIPT
 from on_cluster.workspaces import Workspace, kubectl, until
 
-# What a run leaves behind would be one of these; the brackets keep the shell that asks
-# out of it.
+# Lists the processes that a run could leave behind. With the brackets, the patterns do
+# not match the shell that runs pgrep.
 LEFT = "pgrep -fa '[t]orchrun|[t]rain.py|[f]ail.py|[n]ode_agent' || true"
 
 
@@ -47,7 +47,7 @@ def test_a_rendezvous_of_all_nodes_is_confirmed(gang: Workspace, login: Login) -
 
 
 def test_a_node_that_does_not_arrive_is_named(gang: Workspace, login: Login) -> None:
-    # A node that stopped answering: no new connections reach its sshd.
+    # A stopped sshd accepts no new connections, as on a node that does not answer.
     hold = "pkill -STOP -o -x sshd"
     kubectl("-n", "workspaces", "exec", "gang-1", "--", "sh", "-c", hold)
     try:
@@ -156,7 +156,7 @@ def test_a_run_goes_on_after_a_node_was_lost(
 
 
 def _begins(running: subprocess.Popen[str]) -> None:
-    """Reads up to a step in which all nodes took part."""
+    """Reads the output up to the first step in which all nodes took part."""
     assert running.stdout is not None
     said = ""
     for line in running.stdout:

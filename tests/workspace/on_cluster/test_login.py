@@ -1,4 +1,4 @@
-"""Who gets into a workspace, and what a session finds there."""
+"""Logins to a workspace, and the environment of a session."""
 
 import json
 from dataclasses import replace
@@ -16,7 +16,7 @@ def test_the_owner_gets_pytorch_and_opencv_that_import(
 ) -> None:
     said = login.run(gang.address(0), f"python -c '{IMPORT}'").stdout.split()
     assert said[1] == "4.8.0"
-    # In a login shell as well, where /etc/profile sets PATH anew.
+    # The programs must also be found in a login shell, where /etc/profile sets PATH.
     shell = f"bash -lc \"python -c '{IMPORT}'\""
     assert login.run(gang.address(0), shell).stdout.split() == said
 
@@ -136,7 +136,7 @@ def _another(gang: Workspace, uid: str) -> bool:
 
 
 def test_an_idle_pod_stops_at_once(gang: Workspace) -> None:
-    # kubectl waits until it is gone; its grace period is 30 s.
+    # kubectl waits until the pod is gone. The pod's grace period is 30 s.
     kubectl("-n", NAMESPACE, "delete", "pod", "gang-1", "--timeout=15s")
     gang.wait()
 

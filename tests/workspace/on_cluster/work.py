@@ -1,8 +1,9 @@
-"""A script for runs on all nodes, where each node finds it also after a restart."""
+"""A script for runs on all nodes. It is in a ConfigMap, so that a node also finds it
+after a restart."""
 
 import json
 
-# An all-reduce every fifth of a second, as many as its argument says.
+# Does an all-reduce every 0.2 s. Its argument is the number of them.
 TRAIN = """\
 import sys, time
 import torch, torch.distributed as dist
@@ -19,12 +20,12 @@ for step in range(int(sys.argv[1])):
 print("rank", rank, "done", flush=True)
 """
 SCRIPT = "/srv/work/train.py"
-# A value that has to be quoted for sshd.
+# A value that must be quoted in sshd's configuration.
 NASTY = """ a "b" 'c' \\d # $HOME %h ü\\"""
 
 
 def mounted(manifest: str) -> str:
-    """The manifest with a ConfigMap that has the script, and a nasty variable."""
+    """The manifest with the script in a ConfigMap, and with the variable NASTY."""
     variable = "            - {name: NCCL_DEBUG, value: WARN}\n"
     assert variable in manifest
     nasty = f"            - {{name: NASTY, value: {json.dumps(NASTY)}}}\n"

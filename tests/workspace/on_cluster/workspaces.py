@@ -1,4 +1,4 @@
-"""Workspaces as the function composes them, from the manifest, by kubectl."""
+"""Applies workspaces with kubectl, as the function composes them."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ def kubectl(*arguments: str, given: str = "", check: bool = True) -> str:
 
 
 def until(what: str, look: Callable[[], Any], seconds: float = 120) -> Any:
-    """What `look` finds, when it finds something."""
+    """The first result of `look` that is true."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
         if time.monotonic() > deadline:
@@ -37,7 +37,7 @@ def until(what: str, look: Callable[[], Any], seconds: float = 120) -> Any:
 
 
 def namespace() -> None:
-    """Under the Pod Security Standard `restricted`."""
+    """Creates the namespace, with the Pod Security Standard `restricted`."""
     labels = {
         f"pod-security.kubernetes.io/{mode}": "restricted"
         for mode in ["enforce", "warn"]
@@ -88,7 +88,7 @@ class Workspace:
         kubectl("-n", NAMESPACE, "delete", "pod", f"{self.name}-{index}", *options)
 
     def termination_message(self, index: int = 0) -> str:
-        """Of whichever container ended badly last."""
+        """The termination message of a container that failed."""
         status = self.pod(f"{self.name}-{index}").get("status", {})
         kinds = ["initContainerStatuses", "containerStatuses"]
         for container in [c for kind in kinds for c in status.get(kind, [])]:
@@ -110,7 +110,7 @@ def apply(
     nodes: int = 1,
     change: Callable[[str], str] = lambda text: text,
 ) -> Workspace:
-    """`change` makes the manifest a wrong one."""
+    """Applies the manifest of a workspace. `change` may modify the manifest first."""
     files = ["create", "configmap", f"{name}-files", f"--from-file={SCRIPTS}"]
     dry = ["--dry-run=client", "-o", "yaml"]
     kubectl("apply", "-f", "-", given=kubectl("-n", NAMESPACE, *files, *dry))

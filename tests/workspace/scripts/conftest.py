@@ -1,4 +1,4 @@
-"""What these tests need of the machine: Python and OpenSSH's client."""
+"""These tests need Python and OpenSSH's client on the machine."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""What is checked before a node is ready, and what an empty home is given."""
+"""The checks before a node is ready, and the files that an empty home gets."""
 
 import os
 import socket
@@ -45,7 +45,7 @@ def test_another_version_than_promised_is_not_ready(
 
 
 def _python(folder: Path, body: str) -> dict[str, str]:
-    """An environment whose python3 does that."""
+    """An environment whose python3 is a shell script with this body."""
     program = folder / "python3"
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)
@@ -70,7 +70,7 @@ def test_both_versions_stand_in_the_message(tmp_path: Path) -> None:
 
 
 def test_a_module_that_does_not_import_is_named_with_the_reason(tmp_path: Path) -> None:
-    # This Python has neither.
+    # The Python of the tests has neither PyTorch nor OpenCV.
     environment = _python(tmp_path, f'exec {sys.executable} "$@"')
     with pytest.raises(Failure, match="PyTorch does not work.*No module named 'torch'"):
         software.check(environment)
@@ -234,7 +234,7 @@ def test_an_idle_session_does_not_hold_a_stopping_pod(name: str) -> None:
 
 def test_the_scripts_fit_into_a_configmap_and_can_be_run() -> None:
     files = [path for path in SCRIPTS.iterdir() if path.is_file()]
-    # A ConfigMap holds 1 MiB; the composite's status and events share etcd with it.
+    # A ConfigMap may have 1 MiB, but etcd also has the composite's status and events.
     assert sum(path.stat().st_size for path in files) < 100 << 10
     for path in files:
         assert path.suffix == ".py" or path.stat().st_mode & 0o111, path

@@ -1,4 +1,4 @@
-"""Which host key a workspace has."""
+"""The host keys of a workspace: all nodes share those of a Secret."""
 
 import base64
 import subprocess
@@ -25,7 +25,7 @@ def api() -> Iterator[Api]:
 
 
 class Clock:
-    """Time that passes only by sleeping."""
+    """A clock that advances only when the script sleeps."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -106,7 +106,7 @@ def test_an_api_server_that_stays_away_is_named(api: Api, tmp_path: Path) -> Non
         Failure, match="team/vision-host-keys.*no answer for 120 s: 503"
     ):
         shared(api, tmp_path)
-    # Not as fast as it can.
+    # The script pauses between its calls.
     assert api.calls < 60
 
 

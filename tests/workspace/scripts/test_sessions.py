@@ -1,4 +1,4 @@
-"""What ssh sessions find in their environment, and how nodes reach each other."""
+"""The environment of ssh sessions, and connections between nodes."""
 
 import string
 from pathlib import Path
@@ -29,7 +29,7 @@ NASTY = [
 
 
 def as_sshd_splits(line: str) -> list[str]:
-    """argv_split of OpenSSH's misc.c, without comments."""
+    """Splits a line like argv_split in OpenSSH's misc.c, but without comments."""
     words: list[str] = []
     at = 0
     while at < len(line):
@@ -78,7 +78,7 @@ def test_sessions_find_the_workspaces_programs_first() -> None:
     path = sshd_config.session({"PATH": "/opt/conda/bin:/usr/bin"})["PATH"]
     own = "/opt/workspace/venv/bin:/opt/gpu-workspace/bin"
     assert path == f"{own}:/opt/conda/bin:/usr/bin"
-    # Not twice where the image has them already.
+    # If PATH already has the folders, they are not added again.
     assert sshd_config.session({"PATH": path})["PATH"] == path
 
 

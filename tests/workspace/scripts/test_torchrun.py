@@ -1,5 +1,4 @@
-"""Runs on all nodes: the real launcher and agents, with an ssh and a torchrun that are
-this machine's own."""
+"""Runs on all nodes, with the real launcher and agents, but a fake ssh and torchrun."""
 
 import os
 import signal
@@ -17,7 +16,7 @@ from fakes import ssh
 from fakes.ssh import Nodes
 
 Start = Callable[[str], Nodes]
-# Answers as nodes do that a test made unreachable, and runs what is asked for.
+# Runs the real launcher. Nodes with a file `lost` do not answer its probe.
 PROGRAM = """\
 import os, sys
 import answering, gang, distributed_run
@@ -31,7 +30,7 @@ gang.wait = lambda nodes, seconds, say: wait(nodes, seconds, say, probe)
 gang.PERIOD = 0.05
 sys.exit(distributed_run.main(sys.argv[2:]))
 """
-# Notes its environment and its arguments; then what the test adds.
+# Writes its environment and its arguments to a file. The test's code follows.
 TORCHRUN = """\
 import os, pathlib, signal, subprocess, sys, time
 node = pathlib.Path(os.environ["NODE"])
@@ -40,12 +39,12 @@ attempt = len(list(node.glob("attempt-*")))
 port, run = os.environ["PET_MASTER_PORT"], os.environ["PET_RDZV_ID"]
 (node / f"attempt-{attempt}").write_text(f"{port} {run} {os.getcwd()} {sys.argv[1:]}")
 """
-# Goes on when every node has come so far.
+# Waits until both nodes have reached this line.
 TOGETHER = """\
 (node / f"here-{attempt}").touch()
 while len(list(node.parent.glob(f"*/here-{attempt}"))) < 2: time.sleep(0.01)
 """
-# A worker that ignores being asked to end, in a session of its own.
+# Starts a worker in a session of its own, which ignores SIGTERM.
 STUBBORN = """\
 worker = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 started = subprocess.Popen([sys.executable, "-c", worker], start_new_session=True)
@@ -55,7 +54,7 @@ started = subprocess.Popen([sys.executable, "-c", worker], start_new_session=Tru
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Two nodes, whose torchrun does what the test adds."""
+    """Makes nodes, by default two, whose torchrun runs the test's code."""
 
     def started(torchrun: str, count: int = 2) -> Nodes:
         nodes, programs = ssh.nodes(tmp_path, count, TORCHRUN + torchrun)
@@ -75,8 +74,8 @@ def begin(nodes: Nodes, arguments: Sequence[str]) -> subprocess.Popen[str]:
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # Shells start what is to run in the background with SIGINT ignored, and what
-        # runs these tests may have been started so.
+        # Shells start background commands with SIGINT ignored, and child processes
+        # inherit it. The tests may be such a background command.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
@@ -155,7 +154,7 @@ def test_a_lost_connection_ends_the_run_and_is_waited_for(start: Start) -> None:
     connections = nodes[1] / "connections"
     until("both nodes", lambda: all((nodes[i] / "attempt-0").exists() for i in (0, 1)))
     (nodes[1] / "lost").touch()
-    # In the place of ssh's own end.
+    # A real ssh would end when it loses the connection.
     os.kill(int(connections.read_text()), signal.SIGKILL)
     back = threading.Timer(0.5, (nodes[1] / "lost").unlink)
     back.start()

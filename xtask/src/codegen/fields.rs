@@ -1,24 +1,24 @@
-//! The fields of a schema, one after the other.
+//! The fields of a schema, as a flat list.
 
 use serde_json::{Map, Value};
 
 use super::reference::code;
 
-/// A field.
+/// A field of a schema.
 pub(super) struct Field {
-    /// Below the object that is described, such as `parameters.ssh.allowedCidrs`.
+    /// Its path below the described object, such as `parameters.ssh.allowedCidrs`.
     pub(super) path: String,
-    /// Whether its object cannot do without it.
+    /// Whether its object requires it.
     pub(super) is_required: bool,
-    /// What it may be, in words.
+    /// Its type and bounds, in words.
     pub(super) type_: String,
-    /// What it is when it is left out, as JSON.
+    /// Its default, as JSON.
     pub(super) default: Option<String>,
-    /// What it is for, on one line.
+    /// Its description, on one line.
     pub(super) description: String,
 }
 
-/// A rule of Kubernetes' expression language.
+/// A validation rule in Kubernetes' expression language (CEL).
 pub(super) struct Rule {
     path: String,
     expression: String,
@@ -26,7 +26,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// As an entry of a list.
+    /// The rule as an entry of a Markdown list.
     pub(super) fn line(&self) -> String {
         let Self {
             path,
@@ -48,7 +48,7 @@ pub(super) fn of(schema: &Value) -> Vec<Field> {
     fields
 }
 
-/// All rules of an object and of what is below it.
+/// All rules of an object and of the fields below it.
 pub(super) fn rules(schema: &Value, path: &str) -> Vec<Rule> {
     let own = schema["x-kubernetes-validations"].as_array();
     let word = |rule: &Value, field: &str| rule[field].as_str().unwrap_or_default().to_owned();
@@ -77,7 +77,8 @@ fn walk(schema: &Value, path: &str, fields: &mut Vec<Field>) {
     let required = schema["required"].as_array();
     for (path, schema) in below(schema, path) {
         let name = path.rsplit('.').next().unwrap_or_default();
-        // Entries and values have no row of their own: their type is the list's.
+        // Entries of lists and values of maps have no row of their own: the type of the list or map
+        // names their type.
         let is_field = !path.ends_with("[]") && name != "*";
         if is_field {
             fields.push(Field {
@@ -88,14 +89,14 @@ fn walk(schema: &Value, path: &str, fields: &mut Vec<Field>) {
                 path: path.clone(),
             });
         }
-        // Conditions look alike everywhere, and have a page of their own.
+        // The fields of conditions are the same in every kind, and another page describes them.
         if name != "conditions" {
             walk(schema, &path, fields);
         }
     }
 }
 
-/// What is directly below: fields, the entries of a list, the values of a map.
+/// The direct children: fields, the entries of a list, the values of a map.
 fn below<'a>(schema: &'a Value, path: &str) -> Vec<(String, &'a Value)> {
     let under = |name: &str| match path {
         "" => name.to_owned(),
@@ -157,7 +158,7 @@ fn bounds(schema: &Value, least: &str, most: &str, unit: &str) -> String {
     }
 }
 
-/// Whole numbers without a fraction, wherever they are.
+/// The value, with each whole number written without a fraction, at any depth.
 fn number(value: &Value) -> Value {
     match value {
         #[allow(clippy::cast_possible_truncation, reason = "the fraction is zero")]

@@ -1,4 +1,4 @@
-//! What the API reference tells of, and for whom.
+//! The kinds that the API reference describes, and who writes their objects.
 
 use std::error::Error;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::reference::Section;
 use super::{input_schema, xrds};
 
-/// The kinds that people write or read, most used first.
+/// The kinds that people write or read, the most used ones first.
 pub(super) fn sections() -> Result<Vec<Section>, Box<dyn Error>> {
     let mut sections = workspaces()?;
     sections.extend(pools()?);

@@ -1,4 +1,4 @@
-//! `docs/api.md`: every field of every kind, for people, from the same schemas.
+//! `docs/api.md`: every field of every kind, for readers, from the generated schemas.
 
 use std::fmt::Write as _;
 
@@ -15,19 +15,19 @@ list, `*` each value of a map. `kubectl explain` tells the same of a cluster. Wh
 [conditions.md](conditions.md).
 ";
 
-/// A kind, as its section shows it.
+/// The section of a kind.
 pub(super) struct Section {
-    /// The kind, or what stands for one.
+    /// The kind, or the name of data that has no kind.
     pub(super) kind: &'static str,
-    /// Group and version.
+    /// Its group and version.
     pub(super) api_version: String,
-    /// Where its objects are, and who writes them.
+    /// What its objects are, and who writes them.
     pub(super) about: &'static str,
-    /// Its schema: `spec` and `status`, or fields that stand by themselves.
+    /// Its schema. It contains `spec` and `status`, or other fields without these two.
     pub(super) schema: Value,
 }
 
-/// The document.
+/// The text of the document.
 pub(super) fn document(sections: &[Section]) -> String {
     let mut text = INTRODUCTION.to_owned();
     text.push_str("\n| kind | API version | |\n|---|---|---|\n");
@@ -59,7 +59,7 @@ pub(super) fn document(sections: &[Section]) -> String {
     text
 }
 
-/// `spec` and `status` apart, where there are these two.
+/// The tables of a schema: one each for `spec` and `status` if it has them, else a single one.
 fn parts(schema: &Value) -> String {
     let mut text = String::new();
     let mut has_parts = false;
@@ -76,8 +76,8 @@ fn parts(schema: &Value) -> String {
     }
 }
 
-/// A description, a table of fields, and the rules that concern several of them. What
-/// is only read has neither defaults nor anything that must be given.
+/// A description, a table of fields, and the validation rules. Fields that users only read have
+/// neither defaults nor marks for required fields.
 fn table(schema: &Value, is_read: bool) -> String {
     let mut text = String::new();
     let description = fields::description(schema);
@@ -118,12 +118,12 @@ fn row(field: &Field, is_read: bool) -> String {
     let default = (!is_read).then_some(default);
     let cells = [path, field.type_.clone()].into_iter().chain(default);
     let cells = cells.chain([field.description.clone()]);
-    // A bar ends a cell, in code as well.
+    // A vertical bar ends a cell, also inside code.
     let cells: Vec<String> = cells.map(|cell| cell.replace('|', "\\|")).collect();
     format!("| {} |", cells.join(" | "))
 }
 
-/// Text as code, whatever is in it.
+/// The text as Markdown code.
 pub(super) fn code(text: &str) -> String {
     format!("`{text}`")
 }

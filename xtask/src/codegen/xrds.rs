@@ -8,7 +8,7 @@ use api::workspace::GpuDevWorkspace;
 use kube::CustomResourceExt;
 use serde_json::{Value, json};
 
-/// The composite and its claim. Crossplane adds its own fields to the schema.
+/// The XRD of the composite and its claim. Crossplane adds its own fields to the schema.
 pub(super) fn workspace() -> Result<Value, Box<dyn Error>> {
     Ok(json!({
         "apiVersion": "apiextensions.crossplane.io/v1",
@@ -23,17 +23,17 @@ pub(super) fn workspace() -> Result<Value, Box<dyn Error>> {
                 "shortNames": ["gpuws"],
             },
             "connectionSecretKeys": ["host", "port", "user", "ssh", "known_hosts"],
-            // A claim is gone when its instance is, not before.
+            // With this policy a claim is deleted only after its instance is deleted.
             "defaultCompositeDeletePolicy": "Foreground",
-            // Without it Crossplane draws one of all Compositions of the kind.
+            // Without this, Crossplane chooses any Composition of the kind.
             "defaultCompositionRef": {"name": "gpudevworkspaces"},
             "versions": [workspace_version()?],
         },
     }))
 }
 
-/// The same kind of object as the claim, without one: a namespaced composite. A
-/// manifest in git fits both.
+/// The XRD of the configuration without claims: a namespaced composite of the same kind as the
+/// claim. A manifest in git fits both configurations.
 pub(super) fn namespaced_workspace() -> Result<Value, Box<dyn Error>> {
     let (kind, plural) = ("GpuDevWorkspaceClaim", "gpudevworkspaceclaims");
     Ok(json!({
@@ -50,7 +50,7 @@ pub(super) fn namespaced_workspace() -> Result<Value, Box<dyn Error>> {
     }))
 }
 
-/// A workspace's columns and schema, with a claim or without.
+/// The version of the workspace kind, with its columns and schema. Both XRDs use it.
 fn workspace_version() -> Result<Value, Box<dyn Error>> {
     let crd = serde_json::to_value(GpuDevWorkspace::crd())?;
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
@@ -78,7 +78,7 @@ fn workspace_version() -> Result<Value, Box<dyn Error>> {
     }))
 }
 
-/// Flavors. Platform teams write them and users: they have no claims.
+/// The XRD of flavors. Only platform teams write flavors and users, so these kinds have no claims.
 pub(super) fn flavor() -> Result<Value, Box<dyn Error>> {
     modern_xrd(
         &serde_json::to_value(WorkspaceFlavor::crd())?,
@@ -95,7 +95,7 @@ pub(super) fn flavor() -> Result<Value, Box<dyn Error>> {
     )
 }
 
-/// Users.
+/// The XRD of users.
 pub(super) fn dev_user() -> Result<Value, Box<dyn Error>> {
     modern_xrd(
         &serde_json::to_value(DevUser::crd())?,

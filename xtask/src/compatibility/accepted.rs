@@ -1,4 +1,4 @@
-//! Breaking changes that somebody decided for, each with its reason.
+//! Breaking changes that we have accepted, each with its reason.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use serde::Deserialize;
 
 use super::change::{Change, Rule};
 
-/// Where they are listed.
+/// The file with the list.
 pub(super) const FILE: &str = "releases/accepted.yaml";
 
-/// The list, as it is committed.
+/// The committed list.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Accepted {
@@ -22,7 +22,7 @@ struct Entry {
     definition: String,
     field: String,
     rule: Rule,
-    /// For whoever reads the list; an empty one is refused.
+    /// The reason, for readers of the list. An empty reason is refused.
     reason: String,
 }
 
@@ -54,7 +54,7 @@ impl Accepted {
         }
     }
 
-    /// The changes that nobody accepted, and the entries that no change needs.
+    /// Returns the changes that are not accepted, and the entries that match no change.
     pub(super) fn sort(&self, changes: Vec<Change>) -> (Vec<Change>, Vec<String>) {
         let is_stale = |entry: &&Entry| !changes.iter().any(|change| entry.is(change));
         let stale = self.changes.iter().filter(is_stale);

@@ -1,5 +1,5 @@
-//! The definitions of the working tree, and those of releases: one file each, below
-//! `releases/<version>/<package>/`, as they were shipped.
+//! The definitions of the working tree, and those of releases. Each definition of a release is one
+//! file below `releases/<version>/<package>/`, as it was shipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::package::stage::sorted;
 const FOLDER: &str = "releases";
 const HEADER: &str = "# What users of this release rely on. Written by `cargo xtask release`.\n";
 
-/// The definitions that packages hold, from their manifests.
+/// The definitions in the manifests of packages.
 pub(super) fn of_tree(root: &Path, packages: &[Package]) -> Outcome<Vec<Definition>> {
     let mut definitions = Vec::new();
     for package in packages {
@@ -52,7 +52,7 @@ pub(super) fn last(root: &Path) -> Outcome<Option<(Version, Vec<Definition>)>> {
     Ok(Some((version, definitions)))
 }
 
-/// Writes the definitions of a release, in the place of what was written for it before.
+/// Writes the definitions of a release. Replaces those that were written for it before.
 pub(super) fn freeze(root: &Path, version: &str, definitions: &[Definition]) -> Outcome<()> {
     let folder = root.join(FOLDER).join(version);
     if folder.exists() {

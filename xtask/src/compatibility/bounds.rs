@@ -1,11 +1,11 @@
-//! Which values a field takes, what it has when nobody sets it, and how it is merged.
+//! The values that a field accepts, its default, and how it is merged.
 
 use serde_json::Value;
 
 use super::change::Rule;
 use super::schema::{Side, text};
 
-/// Every keyword that is compared here.
+/// The keywords that this module compares.
 pub(super) const KEYWORDS: [&str; 23] = [
     "type",
     "format",
@@ -32,7 +32,7 @@ pub(super) const KEYWORDS: [&str; 23] = [
     "x-kubernetes-list-map-keys",
 ];
 
-/// Compares one node of two schemas, without what lies below it.
+/// Compares one node of two schemas, without the nodes below it.
 pub(super) fn compare(side: Side, old: &Value, new: &Value) -> Vec<(Rule, String)> {
     let mut findings = kind(old, new);
     if side == Side::Written {
@@ -48,7 +48,8 @@ pub(super) fn compare(side: Side, old: &Value, new: &Value) -> Vec<(Rule, String
     findings
 }
 
-/// A field without a type, as an int-or-string has none, is shown by what it is.
+/// Compares the keywords that say what a field is. An int-or-string has no `type`, so the third
+/// keyword describes it.
 fn kind(old: &Value, new: &Value) -> Vec<(Rule, String)> {
     let mut findings = Vec::new();
     for keyword in ["type", "format", "x-kubernetes-int-or-string"] {
@@ -57,7 +58,7 @@ fn kind(old: &Value, new: &Value) -> Vec<(Rule, String)> {
     findings
 }
 
-/// What a field of the same type does not take any more.
+/// The values that a field of the same type no longer accepts.
 fn refusals(old: &Value, new: &Value) -> Vec<(Rule, String)> {
     let mut findings = Vec::new();
     for keyword in ["x-kubernetes-preserve-unknown-fields", "nullable"] {
@@ -91,7 +92,8 @@ fn values(old: &Value, new: &Value) -> Vec<(Rule, String)> {
         }
     }
     if !new["pattern"].is_null() {
-        // Whether one pattern takes all that another takes is for people to say.
+        // The program cannot decide whether the new pattern accepts everything that the old one
+        // accepts, so people must.
         findings.extend(changed("pattern", Rule::PatternChanged, old, new));
     }
     findings

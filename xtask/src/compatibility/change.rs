@@ -1,10 +1,10 @@
-//! A change that breaks somebody, and what to do about it.
+//! A breaking change, and advice how to avoid it.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-/// What kind of change it is. The names are those of `releases/accepted.yaml`.
+/// The kind of a change. `releases/accepted.yaml` uses the same names.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Rule {
@@ -72,19 +72,19 @@ impl Rule {
     }
 }
 
-/// Something that a user of the last release relies on and that is different.
+/// A difference from the last release that breaks users who rely on that release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
-    /// The package that defines it.
+    /// The package with the definition.
     pub(super) package: String,
     /// The definition's name, such as `spotpools.gpu.platform.acme.io`.
     pub(super) definition: String,
-    /// Where in the definition: a version and the path of a field in objects of it, or a
-    /// field of the definition itself.
+    /// The place in the definition: a version and the path of a field in its objects, or a field of
+    /// the definition itself.
     pub(super) field: String,
-    /// Which rule it breaks.
+    /// The rule that it breaks.
     pub(super) rule: Rule,
-    /// What was and what is.
+    /// The old and the new state.
     pub(super) what: String,
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::change::{Change, Rule};
 use super::schema::{self, text};
 
-/// A definition that a package holds.
+/// A definition in a package.
 #[derive(Clone, Debug)]
 pub(super) struct Definition {
     /// The package's name.
@@ -35,8 +35,7 @@ impl Definition {
     }
 }
 
-/// Everything that breaks who relies on the old definitions. A definition that only the
-/// new ones have breaks nobody.
+/// The changes that break users of the old definitions. A new definition breaks nobody.
 pub(super) fn compare(old: &[Definition], new: &[Definition]) -> Vec<Change> {
     let mut changes = Vec::new();
     for old in old {
@@ -56,7 +55,7 @@ pub(super) fn compare(old: &[Definition], new: &[Definition]) -> Vec<Change> {
     changes
 }
 
-/// What an API server and its clients know the kind by.
+/// Compares the names by which an API server and its clients know the kind, and its scope.
 fn names(old: &Definition, new: &Definition, changes: &mut Vec<Change>) {
     for (pointer, rule) in [
         ("/apiVersion", Rule::NamesChanged),
@@ -69,7 +68,7 @@ fn names(old: &Definition, new: &Definition, changes: &mut Vec<Change>) {
         ("/spec/scope", Rule::ScopeChanged),
     ] {
         let (before, after) = (at(old, pointer), at(new, pointer));
-        // Names for claims may come: who had none had no claims.
+        // Adding names for claims is allowed: without names there were no claims to break.
         let is_added = before.is_null() && pointer.starts_with("/spec/claimNames");
         if before != after && !is_added {
             let what = format!("was {}, and is {}", text(before), text(after));
@@ -84,7 +83,8 @@ fn names(old: &Definition, new: &Definition, changes: &mut Vec<Change>) {
     }
 }
 
-/// What Crossplane does with composites and claims where they say nothing themselves.
+/// Compares the defaults that Crossplane applies to composites and claims, and the keys of
+/// connection Secrets.
 fn composites(old: &Definition, new: &Definition, changes: &mut Vec<Change>) {
     for pointer in [
         "/spec/defaultCompositionRef",
@@ -107,7 +107,7 @@ fn composites(old: &Definition, new: &Definition, changes: &mut Vec<Change>) {
 
 fn versions(old: &Definition, new: &Definition, changes: &mut Vec<Change>) {
     for before in list(at(old, "/spec/versions")) {
-        // What was not served nobody has used.
+        // No user can have used a version that was not served.
         if before["served"] != Value::Bool(true) {
             continue;
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::change::Rule;
 use super::definition::{Definition, compare};
 
-/// A composite with claims: its spec's fields, in one version.
+/// A composite with claims and one version. `spec` is the schema of its spec.
 fn definition(spec: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.crossplane.io/v1",
@@ -50,7 +50,8 @@ fn fields() -> Value {
     })
 }
 
-/// What is found when the definition is edited at a pointer; null removes.
+/// The findings after editing the definition. An edit sets the value at a JSON pointer; null
+/// removes the value.
 fn found(edits: &[(&str, Value)]) -> Vec<(String, Rule)> {
     let old = definition(&fields());
     let mut new = old.clone();
@@ -81,7 +82,7 @@ fn found(edits: &[(&str, Value)]) -> Vec<(String, Rule)> {
 
 const SPEC: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
 
-/// The same, below the schema of `spec`.
+/// The same, with pointers below the schema of `spec`.
 fn in_spec(edits: &[(&str, Value)]) -> Vec<(String, Rule)> {
     let paths: Vec<String> = edits.iter().map(|(at, _)| format!("{SPEC}{at}")).collect();
     let edits: Vec<(&str, Value)> = paths

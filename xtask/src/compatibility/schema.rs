@@ -1,26 +1,26 @@
-//! The fields of two versions of a schema, for those who write objects and for those
-//! who read them.
+//! Compares the fields of two versions of a schema, for users who write objects and for users who
+//! read them.
 
 use serde_json::{Map, Value};
 
 use super::bounds;
 use super::change::Rule;
 
-/// A field's path and what is wrong with it.
+/// The path of a field, the rule that its change breaks, and the change in words.
 pub(super) type Finding = (String, Rule, String);
 
-/// Who is hurt by a change. Users write `spec` and read `status`; what a controller
-/// writes may become narrower.
+/// Whether users write a field or read it. Users write `spec` and read `status`. The values that a
+/// controller writes may become fewer without breaking a reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Written,
     Read,
 }
 
-/// Keywords that say nothing about which objects are valid.
+/// Keywords that do not affect which objects are valid.
 const HARMLESS: [&str; 4] = ["description", "title", "example", "externalDocs"];
 
-/// Keywords with a rule of their own, here or in [`bounds`].
+/// Keywords that this module compares; [`bounds`] compares others.
 const STRUCTURE: [&str; 5] = [
     "properties",
     "required",
@@ -29,7 +29,7 @@ const STRUCTURE: [&str; 5] = [
     "x-kubernetes-validations",
 ];
 
-/// Compares two schemas of the objects themselves.
+/// Compares two schemas of whole objects.
 pub(super) fn compare(old: &Value, new: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
     node("", Side::Written, old, new, &mut findings);
@@ -63,7 +63,7 @@ fn properties(path: &str, side: Side, old: &Value, new: &Value, to: &mut Vec<Fin
     let Some(before) = old["properties"].as_object() else {
         return;
     };
-    // An object whose fields became free takes every field that it had.
+    // An object that now accepts any field still accepts every field that it had.
     let is_free = new["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true)
         || new["additionalProperties"].is_object();
     for (name, old) in before {
@@ -81,7 +81,7 @@ fn properties(path: &str, side: Side, old: &Value, new: &Value, to: &mut Vec<Fin
     }
 }
 
-/// A subschema below one keyword, which is lost where only the old one has it.
+/// Compares the subschema below one keyword. A subschema is lost if only the old schema has it.
 fn nested(keyword: &str, path: &str, side: Side, old: &Value, new: &Value, to: &mut Vec<Finding>) {
     match (&old[keyword], &new[keyword]) {
         (before @ Value::Object(_), after @ Value::Object(_)) => {
@@ -98,7 +98,8 @@ fn nested(keyword: &str, path: &str, side: Side, old: &Value, new: &Value, to: &
     }
 }
 
-/// A default fills a field in before the API server looks whether it is there.
+/// Finds fields that became required. A required field with a default breaks nobody, because the
+/// API server fills in defaults before it checks required fields.
 fn required(path: &str, old: &Value, new: &Value, to: &mut Vec<Finding>) {
     let before = names(&old["required"]);
     for name in names(&new["required"]) {
@@ -129,7 +130,8 @@ fn rules(path: &str, old: &Value, new: &Value, to: &mut Vec<Finding>) {
     }
 }
 
-/// Whatever has no rule of its own must not differ: better one acceptance too many.
+/// Refuses any difference in keywords that no other rule compares. An acceptance without need is
+/// better than a breaking change that nobody notices.
 fn others(path: &str, old: &Value, new: &Value, to: &mut Vec<Finding>) {
     let nothing = Map::new();
     let (before, after) = (
@@ -155,7 +157,7 @@ fn others(path: &str, old: &Value, new: &Value, to: &mut Vec<Finding>) {
     }
 }
 
-/// A value for people; `unset` for none.
+/// The value as text for people; `unset` if there is none.
 pub(super) fn text(value: &Value) -> String {
     if value.is_null() {
         "unset".into()

@@ -1,4 +1,4 @@
-//! What the demo needs to log in: machines, a key pair, a rule for this host, and the
+//! The login of the demo. It needs machines, a key pair, an SSH rule for this host, and the
 //! machine's host keys.
 
 use std::error::Error;
@@ -21,10 +21,10 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// The claim's owner in the example's catalogue.
 const OWNER: &str = "alice";
 const USER: &str = "developer";
-/// For a machine that boots and installs its software from a folder.
+/// The time limit for a machine that boots and installs its software from a folder.
 const PATIENCE: Duration = Duration::from_mins(3);
 const LOOK: Duration = Duration::from_millis(500);
-/// A login shell, as people get one: it knows the workspace's Python.
+/// The command that the demo runs. A login shell, as users get it, finds the workspace's Python.
 const SHOWN: &str = "bash -lc 'python -c \"import cv2; print(cv2.__version__)\"'";
 
 pub(crate) struct Login {
@@ -34,8 +34,8 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    /// Provides the cluster's emulator with machines, and the owner with a key whose
-    /// private half stays in the cluster's state folder.
+    /// Makes the cluster's emulator boot machines, and gives the owner a key. The private key stays
+    /// in the cluster's state folder.
     pub(crate) fn prepare(name: &str, target: &Resolved, progress: &Progress) -> Outcome<Self> {
         let (cache, cluster) = (Cache::from_environment()?, Cluster::open(name)?);
         machines::provide(&cache, &cluster, progress)?;
@@ -47,7 +47,8 @@ impl Login {
             folder,
         };
         let key = login.public_key()?;
-        // In the catalogue of this cluster alone: the example names AWS's own image.
+        // The image is changed only in the catalogue of this cluster, because the example names
+        // AWS's own image.
         let image = json!({
             "id": machines::IMAGE,
             "description": "Emulated GPU image that boots, PyTorch 2.12",
@@ -67,7 +68,7 @@ impl Login {
         Ok(login)
     }
 
-    /// Lets this host connect: without a CIDR nobody can.
+    /// Lets this host connect. Without a CIDR in the claim, no host can.
     pub(crate) fn admit_host(&self, target: &Resolved) -> Outcome<()> {
         let host = format!("{}/32", self.cluster.addresses().host());
         let patch = json!({"spec": {"parameters": {"ssh": {"allowedCidrs": [host]}}}});
@@ -83,8 +84,8 @@ impl Login {
         Ok(())
     }
 
-    /// Waits until one can log in and the software is there. The command that logs in,
-    /// and what it was seen to print.
+    /// Waits until a login works and the software is installed. Returns the command that logs in,
+    /// and the output of the example command.
     pub(crate) fn log_in(
         &self,
         target: &Resolved,
@@ -130,11 +131,11 @@ impl Login {
         self.folder.join("key")
     }
 
-    /// The public half of the demo's key, which is made with the first demo.
+    /// The demo's public key. The first demo on a cluster makes the key pair.
     fn public_key(&self) -> Outcome<String> {
         let key = self.key();
         if !key.exists() {
-            // ssh-keygen lets nobody else read it.
+            // ssh-keygen makes the private key readable for its owner only.
             let mut keygen = Command::new("ssh-keygen");
             keygen
                 .args(["-q", "-t", "ed25519", "-N", "", "-C", "demo", "-f"])
@@ -145,7 +146,8 @@ impl Login {
         Ok(public.trim().to_owned())
     }
 
-    /// From the claim's status, or from the console of the instance.
+    /// The host keys as `known_hosts` lines, from the claim's status or else from the instance's
+    /// console.
     fn host_keys(&self, target: &Resolved, instance: &str, address: &str) -> Outcome<String> {
         let path = r#"jsonpath={range .status.hostKeys[*]}{@}{"\n"}{end}"#;
         let reported = claim(target, path)?;
@@ -161,7 +163,7 @@ impl Login {
     }
 }
 
-/// A field of the claim's status, empty where it has none.
+/// A field of the claim's status; empty if the status does not have it.
 fn status(target: &Resolved, field: &str) -> Outcome<String> {
     claim(target, &format!("jsonpath={{.status.{field}}}"))
 }
@@ -171,7 +173,7 @@ fn claim(target: &Resolved, path: &str) -> Outcome<String> {
     output(get.args(["get", "-n", NAMESPACE, CLAIM, "-o", path]))
 }
 
-/// Tries until it succeeds, or with the last failure.
+/// Tries until the attempt succeeds. After the time limit, returns the last error.
 fn within<T>(patience: Duration, attempt: impl Fn() -> Outcome<T>) -> Outcome<T> {
     let began = Instant::now();
     loop {

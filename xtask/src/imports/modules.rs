@@ -1,4 +1,4 @@
-//! The modules of a crate, and the paths within the crate that each of them writes.
+//! The modules of a crate, and the paths in each module that lead to items of the same crate.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -8,19 +8,21 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, File, Item, ItemMod, ItemUse, Macro, UseTree, Visibility};
 
-/// By path without `crate`, for example `cost::budget`; the crate's root is empty.
+/// Modules by path. A path has no `crate`, for example `cost::budget`; the crate's root has the
+/// empty path.
 pub(super) type Modules = BTreeMap<String, Module>;
 
-/// A module that is a file.
+/// A module with a file of its own.
 pub(super) struct Module {
-    /// Every path that begins within the crate, from its root.
+    /// Every path in it that leads into the crate, as a path from the crate's root.
     pub(super) paths: Vec<Vec<String>>,
-    /// What it hands on by `pub use`, by name: whoever imports that imports its origin.
+    /// Its re-exports (`pub use`), by name, with the path of the origin. An import of a re-export
+    /// counts as an import from the origin.
     pub(super) handed_on: BTreeMap<String, Vec<String>>,
     children: Vec<String>,
 }
 
-/// Reads a crate: `lib.rs` with its modules, or `main.rs` where there is no library.
+/// Reads a crate: `lib.rs` with its modules, or `main.rs` if there is no library.
 pub(super) fn read(source: &Path) -> Result<Modules, Box<dyn Error>> {
     let roots = ["lib.rs", "main.rs"].map(|name| source.join(name));
     let root = roots.into_iter().find(|file| file.exists());
@@ -40,7 +42,7 @@ pub(super) fn read(source: &Path) -> Result<Modules, Box<dyn Error>> {
     Ok(modules)
 }
 
-/// Reads the text of a module. Inline modules are a part of it, and tests are not.
+/// Reads the text of a module. Inline modules belong to it; tests are ignored.
 pub(super) fn parse(name: &str, text: &str) -> Result<Module, syn::Error> {
     let file: File = syn::parse_file(text)?;
     let mut reader = Reader {
@@ -90,17 +92,17 @@ fn join(module: &str, child: &str) -> String {
 struct Reader {
     at: Vec<String>,
     module: Module,
-    /// In how many inline modules it reads.
+    /// The number of inline modules around the current item.
     depth: usize,
 }
 
 impl Reader {
-    /// Adds a path as it is written, if it begins within the crate.
+    /// Adds a path as it is written in the source, if it leads into the crate.
     fn add(&mut self, written: &[String]) {
         self.module.paths.extend(self.within_crate(written));
     }
 
-    /// A name alone is no path: it may be a variable's.
+    /// Adds a path of several names. A single name is ignored, because it may be a variable.
     fn add_path(&mut self, written: &[String]) {
         if written.len() > 1 {
             self.add(written);
@@ -113,11 +115,11 @@ impl Reader {
             "crate" => Vec::new(),
             "self" => self.at.clone(),
             "super" => {
-                // The parent of an inline module is this file.
+                // The parent of an inline module is the module of this file.
                 let up = usize::from(self.depth == 0);
                 self.at[..self.at.len().saturating_sub(up)].to_vec()
             }
-            // In Rust 2024 a path may begin with the name of a child.
+            // In Rust 2024, a path may begin with the name of a child module.
             child if self.module.children.iter().any(|known| known == child) => {
                 let mut path = self.at.clone();
                 path.push(child.to_owned());
@@ -137,7 +139,8 @@ impl Reader {
         Some(path)
     }
 
-    /// Adds what a `use` imports. What it hands on is no import of its own.
+    /// Adds the imports of a `use`. With `hands_on`, the `use` re-exports the items, and counts as
+    /// no import.
     fn add_tree(&mut self, before: &[String], tree: &UseTree, hands_on: bool) {
         let with = |name: &str| [before, &[name.to_owned()]].concat();
         let (written, name) = match tree {
@@ -163,7 +166,7 @@ impl Reader {
         }
     }
 
-    /// The paths in what a macro is called with, which syn leaves as tokens.
+    /// Adds the paths in the arguments of a macro, which syn does not parse.
     fn add_tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut colons = 0;

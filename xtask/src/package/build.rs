@@ -1,8 +1,8 @@
-//! Package files, from the programs and the staged manifests.
+//! Builds package files from the programs and the staged manifests.
 //!
-//! The same sources give the same bytes. A development package's tag is its version with
-//! a digest of what went into it: the same content keeps its tag, so installing again
-//! changes nothing.
+//! The same sources give the same bytes. The tag of a development package is its version with a
+//! digest of its contents. Unchanged contents keep their tag, so a second installation changes
+//! nothing.
 
 use std::error::Error;
 use std::fs;
@@ -20,27 +20,27 @@ use crate::process::output;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What to build, and for whom.
+/// What to build, and for which platforms and registry.
 pub(super) struct Request<'a> {
     pub(super) profile: Profile,
     pub(super) platforms: &'a [Platform],
-    /// The registry in which the packages are looked for.
+    /// The registry that the packages name for each other.
     pub(super) registry: &'a str,
-    /// Whether that registry has other people's repositories.
+    /// Whether that registry has a given third-party repository.
     pub(super) holds: &'a dyn Fn(&str) -> bool,
 }
 
-/// A package's files and the tag of its content.
+/// A package's files, and the tag for its contents.
 pub(super) struct Built {
     pub(super) package: &'static Package,
-    /// One for each platform; one for all where no program is in it.
+    /// One file per platform; a single file if the package has no program.
     pub(super) files: Vec<PathBuf>,
     pub(super) tag: String,
-    /// Dependencies that the registry lacks and the files leave out.
+    /// Dependencies that the registry lacks. The files leave them out.
     pub(super) missing: Vec<String>,
 }
 
-/// A package's program, ready to be put into an image.
+/// A package's program in the archive of an image.
 struct Runtime {
     platform: Platform,
     archive: PathBuf,
@@ -48,7 +48,7 @@ struct Runtime {
     digest: String,
 }
 
-/// Where a statically linked program of ours lies after a build.
+/// The path of a statically linked program after a development build.
 pub(crate) fn program(name: &str) -> PathBuf {
     let folder = Source::here().packages(Profile::Dev);
     folder.join(format!("{name}.stripped"))
@@ -89,8 +89,8 @@ pub(super) fn build(
     Ok(packages)
 }
 
-/// A program without what only debuggers read, in an image of its own. The build id goes
-/// as well: it stands for debug information too, in which there are paths.
+/// Strips a program and puts it into an image of its own. The build id is removed as well: it also
+/// depends on debug information, which contains paths of this machine.
 fn runtime(
     program: &str,
     platform: Platform,
@@ -156,7 +156,8 @@ fn pack(
     })
 }
 
-/// Examples are always named: the CLI would take a folder `examples` of whoever calls.
+/// Builds one package file. The folder of examples is always given; otherwise the CLI takes a
+/// folder `examples` of the current folder.
 fn xpkg(
     cli: &Path,
     folder: &Path,
@@ -193,7 +194,7 @@ fn file(
     to.join(format!("{}{suffix}.{extension}", package.name))
 }
 
-/// Development packages for this machine are found under their plain names.
+/// The suffix of a file's name. Development packages for this machine have none.
 fn suffix(request: &Request<'_>, platform: Platform) -> String {
     if request.profile == Profile::Dev && platform == Platform::host() {
         String::new()

@@ -1,7 +1,7 @@
-//! The programs in packages, linked statically.
+//! Compiles the programs of packages, linked statically.
 //!
-//! Always the whole workspace: another set of packages would unify other features and
-//! compile the AWS SDK again.
+//! Cargo always gets the whole workspace. Another set of packages would unify other features, and
+//! Cargo would compile the AWS SDK again.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -17,12 +17,12 @@ use crate::process::output;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// How programs are compiled.
+/// The way in which programs are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Profile {
-    /// As tests are, and from the same compiled dependencies.
+    /// Compiled like the tests, and with the same compiled dependencies.
     Dev,
-    /// Optimised, with no path of this machine in it.
+    /// Optimised, and without any path of this machine.
     Release,
 }
 
@@ -35,8 +35,7 @@ impl Profile {
     }
 }
 
-/// Compiles one program of this checkout that is in no package, and writes it without
-/// its symbols.
+/// Compiles one program of this checkout that is in no package, and writes it without symbols.
 pub(crate) fn write(program: &str, is_release: bool, platform: Platform, to: &Path) -> Outcome<()> {
     let profile = super::profile(is_release);
     let folder = Source::here().compile_programs(&[program], profile, platform, None)?;
@@ -45,7 +44,7 @@ pub(crate) fn write(program: &str, is_release: bool, platform: Platform, to: &Pa
     Ok(())
 }
 
-/// A checkout and the folder that it is compiled into.
+/// A checkout, and its target folder.
 pub(super) struct Source {
     pub(super) root: PathBuf,
     pub(super) target: PathBuf,
@@ -60,14 +59,13 @@ impl Source {
         Self { root, target }
     }
 
-    /// Where packages lie after a build. Development packages for this machine are where
-    /// tests look for their programs.
+    /// The folder of the packages after a build. Tests look in the folder of development packages
+    /// for their programs.
     pub(super) fn packages(&self, profile: Profile) -> PathBuf {
         self.target.join(profile.folder()).join("packages")
     }
 
-    /// Compiles the programs of all packages for a platform. Answers the folder that they
-    /// are in.
+    /// Compiles the programs of all packages for a platform. Returns the folder with the programs.
     pub(super) fn compile(
         &self,
         profile: Profile,
@@ -82,8 +80,7 @@ impl Source {
         Ok(folder)
     }
 
-    /// Compiles some programs. Features are those of the whole workspace, whatever they
-    /// are.
+    /// Compiles some programs, always with the features of the whole workspace.
     fn compile_programs(
         &self,
         programs: &[&str],
@@ -114,9 +111,9 @@ impl Source {
         Ok(folder.join(profile.folder()))
     }
 
-    /// Only this workspace's crates are compiled for static linking, by a wrapper, and
-    /// dependencies are those of tests. Found by its name: Cargo mixes the wrapper's path
-    /// into all symbols, and each checkout has another.
+    /// Uses the dependencies that were compiled for the tests. A wrapper of rustc links only this
+    /// workspace's programs statically. Cargo mixes the wrapper's path into all symbols, and the
+    /// path differs between checkouts, so Cargo gets the wrapper's name and finds it on `PATH`.
     fn beside_tests(&self, cargo: &mut Command) -> Outcome<()> {
         let own = std::env::var_os("PATH").unwrap_or_default();
         let folders = [self.root.join("xtask")].into_iter();
@@ -127,8 +124,8 @@ impl Source {
         Ok(())
     }
 
-    /// Everything is compiled for the platform alone, so that the flags are nobody
-    /// else's, and paths of this machine become names.
+    /// Compiles everything for a target of its own, so that the flags affect no other build. Names
+    /// replace the paths of this machine.
     fn apart(&self, cargo: &mut Command, platform: Platform) {
         let triple = platform.triple();
         let renamed = renamed(&self.root, &self.target, &cargo_home());
@@ -147,7 +144,8 @@ impl Source {
         let variable = triple.replace('-', "_");
         cargo
             .env("CARGO_ENCODED_RUSTFLAGS", flags)
-            // Without what .cargo/config.toml names: nothing unstable is in a release.
+            // This switches off the wrapper in .cargo/config.toml, which uses an unstable flag of
+            // rustc. A release uses nothing unstable.
             .env("RUSTC_WRAPPER", "")
             .env(format!("CFLAGS_{variable}"), for_c)
             .env(
@@ -158,7 +156,8 @@ impl Source {
     }
 }
 
-/// Paths of this machine, the inner ones last: the last that fits is taken.
+/// The paths of this machine and the names that replace them. Inner folders come last, because
+/// compilers use the last entry that matches.
 fn renamed(root: &Path, target: &Path, cargo_home: &Path) -> [(PathBuf, &'static str); 3] {
     let mut renamed = [
         (root.to_owned(), "/gpu-workspaces"),
@@ -178,7 +177,7 @@ fn cargo_home() -> PathBuf {
 mod tests {
     use super::*;
 
-    /// rustc takes the last name that fits a path.
+    /// rustc uses the last name that matches a path.
     #[test]
     fn a_folder_inside_another_has_a_name_of_its_own() {
         let at = |renamed: &[(PathBuf, &'static str)], name: &str| {

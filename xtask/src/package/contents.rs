@@ -1,12 +1,12 @@
-//! Which packages there are, and what goes into each.
+//! The packages of this repository, and their contents.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use clap::Args;
 
-/// The organisation in package references and, by Crossplane's rule, in the
-/// names of installed packages.
+/// The organisation in package references. By Crossplane's rule it is also in the names of
+/// installed packages.
 pub(crate) const ORGANISATION: &str = "acme";
 
 const WITH_CLAIMS: &str = "configuration-gpu-workspaces";
@@ -31,7 +31,7 @@ impl Composites {
         }
     }
 
-    /// Those that this cluster does not have.
+    /// The other kind of workspaces, which this cluster does not have.
     pub(crate) fn other(self) -> Self {
         Self {
             namespaced: !self.namespaced,
@@ -54,29 +54,29 @@ pub(crate) struct Package {
     pub(crate) kind: &'static str,
     /// The last part of its reference.
     pub(crate) name: &'static str,
-    /// The folder below `package/` with its metadata and what only it has. All of it
-    /// goes into the package.
+    /// The folder below `package/` with its metadata and with the files that no other package has.
+    /// All files of the folder go into the package.
     pub(crate) folder: &'static str,
-    /// Folders below the repository's root whose manifests it holds as well. Only the
-    /// files that lie directly in them: what lies deeper belongs to another package.
+    /// Folders below the repository's root whose manifests also go into the package. Only files
+    /// directly in these folders do; subfolders belong to other packages.
     pub(crate) manifests: &'static [&'static str],
-    /// Files of these folders that only another package holds.
+    /// Files of these folders that belong only to another package.
     pub(crate) without: &'static [&'static str],
-    /// Folders or files below `examples/` that show how it is used.
+    /// Folders or files below `examples/` that show its use.
     pub(crate) examples: &'static [&'static str],
     /// The program that it runs.
     pub(crate) program: Option<&'static str>,
 }
 
 impl Package {
-    /// Whether a manifest of its folders belongs to another package alone.
+    /// Whether a manifest of its folders belongs only to another package.
     pub(crate) fn leaves_out(&self, file: &Path) -> bool {
         let name = file.file_name().and_then(OsStr::to_str);
         name.is_some_and(|name| self.without.contains(&name))
     }
 }
 
-/// In the order in which they are installed.
+/// The packages, in the order in which they are installed.
 pub(crate) const PACKAGES: &[Package] = &[
     Package {
         kind: "provider",
@@ -169,7 +169,7 @@ mod tests {
             let (licence, source) = (env!("CARGO_PKG_LICENSE"), env!("CARGO_PKG_REPOSITORY"));
             assert_eq!(text("meta.crossplane.io/license"), licence);
             assert_eq!(text("meta.crossplane.io/source"), source);
-            // The specification: one sentence.
+            // The package specification asks for one sentence.
             assert_eq!(text("meta.crossplane.io/description").lines().count(), 1);
             assert_eq!(manifest["spec"]["crossplane"]["version"], ">=v2.0.0-0");
         }

@@ -1,8 +1,8 @@
-//! Dependencies of a package on what this repository does not build.
+//! Dependencies of a package on packages that this repository does not build.
 //!
-//! They come from the platform's mirror of other people's packages. A registry
-//! without one still gets a configuration that can be installed: the dependency
-//! is left out, and the reader is told what that costs.
+//! They come from the platform's mirror of third-party packages. Without such a mirror in the
+//! registry, the configuration can still be installed: the dependency is left out, and a note tells
+//! the reader what does not work then.
 
 use std::error::Error;
 use std::path::Path;
@@ -12,18 +12,18 @@ use serde_yaml::Value;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A manifest with the dependencies that the registry can serve, and those that
-/// were left out, as repositories without their registry.
+/// A manifest with only the dependencies that the registry can serve, and the list of those that
+/// were left out.
 #[derive(Debug)]
 pub(crate) struct Served {
-    /// The manifest; untouched where nothing is missing.
+    /// The manifest; unchanged if nothing is missing.
     pub(crate) manifest: String,
     /// Repositories such as `upbound/provider-aws-ec2`.
     pub(crate) missing: Vec<String>,
 }
 
-/// Leaves out of `dependsOn` what `registry` does not hold. Packages of `own`, this
-/// repository's organisation, are pushed before and are never looked for.
+/// Removes from `dependsOn` the packages that `registry` does not hold. Packages of `own`, this
+/// repository's organisation, are not looked up, because they are pushed before.
 pub(crate) fn served(
     manifest: &str,
     registry: &str,
@@ -59,8 +59,8 @@ pub(crate) fn served(
     Ok(Served { manifest, missing })
 }
 
-/// Whether the registry lists a tag of the repository. A registry that answers
-/// with an error, as most do for what they do not have, holds nothing.
+/// Whether the registry lists a tag of the repository. Most registries answer with an error for a
+/// repository that they do not have, so an error means no.
 pub(crate) fn holds(crane: &Path, registry: &str, repository: &str) -> bool {
     let listed = Command::new(crane)
         .args(["ls", &format!("{registry}/{repository}")])
@@ -68,7 +68,7 @@ pub(crate) fn holds(crane: &Path, registry: &str, repository: &str) -> bool {
     listed.is_ok_and(|ran| ran.status.success() && !ran.stdout.trim_ascii().is_empty())
 }
 
-/// What somebody reads whose registry lacks the package.
+/// The note for users whose registry lacks the package.
 pub(crate) fn note(registry: &str, repository: &str, mirror: &str) -> String {
     format!(
         "note: {registry} has no {repository}: on-demand workspaces need it. Mirror it with\n  \

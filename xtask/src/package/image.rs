@@ -1,7 +1,7 @@
 //! Runtime images: one static binary and the CA certificates, nothing else.
 //!
-//! Written as an image archive, without a daemon and without a registry. The
-//! same files give the same bytes.
+//! An image is written as an archive, without a daemon and without a registry. The same files give
+//! the same bytes.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,18 +13,17 @@ use sha2::{Digest, Sha256};
 
 use super::platform::Platform;
 
-/// Where the CA certificates lie in the image; rustls looks there.
+/// The path of the CA certificates in the image. rustls reads this path.
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 /// Crossplane runs packages as this user and group.
 const USER: &str = "2000:2000";
 
-/// The provider's allocator gives memory back at once: it needs much for a moment
-/// when it looks at thousands of instances, and little until the next look. Whoever
-/// has another allocator does not read it.
+/// Makes the provider's allocator return memory to the kernel at once. The provider needs much
+/// memory for a moment while it observes thousands of instances, and little until the next
+/// observation. Programs with another allocator ignore the variable.
 const ALLOCATOR: &str = "MIMALLOC_PURGE_DELAY=0";
 
-/// Writes the archive of an image whose entrypoint is `binary`. Answers the
-/// image's digest, in hex.
+/// Writes the archive of an image whose entrypoint is `binary`. Returns the image's digest, in hex.
 pub(super) fn write(
     binary: &Path,
     name: &str,

@@ -1,4 +1,4 @@
-//! Packages pushed to a registry and installed in Crossplane.
+//! Pushes packages to a registry and installs them in Crossplane.
 
 use std::error::Error;
 
@@ -14,8 +14,8 @@ use crate::target::Resolved;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Builds for this machine, pushes and installs, and waits until Crossplane calls each
-/// healthy.
+/// Builds the packages for this machine, pushes and installs them, and waits until Crossplane
+/// reports each as healthy.
 pub(crate) fn install(
     target: &Resolved,
     composites: Composites,
@@ -45,8 +45,8 @@ pub(crate) fn install(
     Ok(())
 }
 
-/// Crossplane establishes one XRD of a kind: the second configuration would wait for
-/// ever.
+/// Fails if the cluster has the other configuration. Crossplane establishes only one XRD per kind,
+/// so a second configuration would never become healthy.
 fn refuse_both(target: &Resolved, composites: Composites) -> Outcome<()> {
     let object = format!("xrd/{}", composites.other().xrd());
     let mut existing = target.kubectl();
@@ -62,8 +62,8 @@ fn refuse_both(target: &Resolved, composites: Composites) -> Outcome<()> {
     .into())
 }
 
-/// Installs a package by Crossplane's own command, or moves an installed one to
-/// another reference.
+/// Installs a package with Crossplane's own command, or changes the reference of an installed
+/// package.
 fn put(target: &Resolved, package: &Package, reference: &str) -> Outcome<()> {
     let object = format!(
         "{}.pkg.crossplane.io/{ORGANISATION}-{}",
@@ -93,8 +93,9 @@ fn put(target: &Resolved, package: &Package, reference: &str) -> Outcome<()> {
     await_healthy(target, &object, reference)
 }
 
-/// A moved package is healthy, by its old revision, until the new one is looked at:
-/// the revision is waited for first.
+/// Waits until a package is healthy. After a change of the reference, Crossplane reports the old
+/// revision as healthy until it has processed the new one. So this waits for the new reference
+/// first.
 fn await_healthy(target: &Resolved, object: &str, reference: &str) -> Outcome<()> {
     let wanted = format!("jsonpath={{.status.resolvedPackage}}={reference}");
     for condition in [wanted.as_str(), "condition=Installed", "condition=Healthy"] {

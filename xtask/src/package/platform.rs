@@ -1,4 +1,4 @@
-//! What machines a package's program runs on, and what it takes to build for them.
+//! The platforms for which packages are built, and the prerequisites of a build for them.
 
 use std::error::Error;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) enum Platform {
 }
 
 impl Platform {
-    /// This machine's.
+    /// The platform of this machine.
     pub(crate) fn host() -> Self {
         match std::env::consts::ARCH {
             "aarch64" => Self::Arm64,
@@ -42,7 +42,7 @@ impl Platform {
         }
     }
 
-    /// A program of GNU's tools for this platform, such as `gcc`.
+    /// The name of a GNU tool for this platform, such as `gcc`.
     pub(super) fn tool(self, name: &str) -> String {
         if self == Self::host() {
             name.to_owned()
@@ -58,8 +58,8 @@ impl Platform {
         }
     }
 
-    /// Fails with all that this machine lacks to build for the platform, and what
-    /// installs it.
+    /// Fails if this machine cannot build for the platform. The error lists everything that is
+    /// missing, each with the command that installs it.
     pub(super) fn check(self) -> Result<(), Box<dyn Error>> {
         if self == Self::host() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Package files in a registry: one image, or an index of one image for each platform.
+//! Pushes package files to a registry: as one image, or as an index with one image per platform.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use super::build::Built;
 use super::contents::ORGANISATION;
 use crate::process::output;
 
-/// Pushes a package by the crossplane CLI, `command`. Answers its reference.
+/// Pushes a package. `command` calls the crossplane CLI. Returns the package's reference.
 pub(super) fn push(
     mut command: Command,
     registry: &str,
@@ -39,7 +39,7 @@ pub(super) fn push(
     Ok(reference)
 }
 
-/// As the CLI takes several files: from more than one it makes an index.
+/// The files in the form that the CLI expects. The CLI makes an index of more than one file.
 fn listed(files: &[PathBuf]) -> OsString {
     let files: Vec<&std::ffi::OsStr> = files.iter().map(|file| file.as_os_str()).collect();
     files.join(std::ffi::OsStr::new(","))
@@ -59,7 +59,7 @@ mod tests {
     use crate::package::image;
     use crate::package::platform::Platform;
 
-    /// A registry in a process of its own, which ends with it.
+    /// A registry in a process of its own. Dropping it ends the process.
     struct Registry {
         process: Child,
         address: String,
@@ -78,7 +78,8 @@ mod tests {
                 let port = line.rsplit_once("serving on port ")?.1.to_owned();
                 Some(port)
             });
-            // It says more for each request, and must not wait for a reader.
+            // The registry prints a line per request. A reader is necessary, or the registry would
+            // block when the pipe is full.
             std::thread::spawn(move || lines.for_each(drop));
             let address = format!("127.0.0.1:{}", line.unwrap());
             Self { process, address }
@@ -92,7 +93,7 @@ mod tests {
         }
     }
 
-    /// The programs are not ones: what is looked at is which image a machine is given.
+    /// The "programs" are only text: the test checks which image a machine gets.
     #[test]
     fn every_machine_pulls_the_package_of_its_own_platform() {
         let progress = &Progress::to_stderr();

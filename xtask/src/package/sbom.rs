@@ -1,12 +1,12 @@
-//! The bill of materials of a package's program: `CycloneDX`, from Cargo's metadata.
+//! The bill of materials of a package's program, in the format `CycloneDX`, from Cargo's metadata.
 //!
-//! Only what is linked into the program is listed: no tests, no build scripts, no
-//! procedural macros. Without a time or a random serial number, so that the same sources
-//! give the same file.
+//! The bill lists only what is linked into the program: no tests, no build scripts, no procedural
+//! macros. It contains neither a time nor a random serial number, so that the same sources give the
+//! same file.
 //!
-//! Written here: the crate for the format (cyclonedx-bom) switches features of `time` and
-//! `uuid` on, which would go into the programs themselves. `tests/package` holds the
-//! files against `CycloneDX`'s own schema.
+//! This file writes the format itself. The crate for the format (cyclonedx-bom) enables features of
+//! `time` and `uuid`, and the workspace's programs would be compiled with these features, too.
+//! `tests/package` checks the files with `CycloneDX`'s own schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -23,7 +23,7 @@ use crate::process::output;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Writes what a package's program is made of on a platform.
+/// Writes the bill of materials of a package's program for a platform.
 pub(super) fn write(
     source: &Source,
     package: &Package,
@@ -48,8 +48,8 @@ fn metadata(root: &Path, platform: Platform) -> Outcome<Value> {
     Ok(serde_json::from_str(&output(&mut cargo)?)?)
 }
 
-/// The bill of the crate that is named like its program. Features are those of the whole
-/// workspace, as they are compiled.
+/// The bill of the crate with the program's name. The features are those of the whole workspace, as
+/// in the build.
 fn bill(metadata: &Value, program: &str) -> Outcome<Value> {
     let graph = Graph::of(metadata)?;
     let named = |(_, package): &(&&str, &&Value)| package["name"] == program;
@@ -75,7 +75,7 @@ fn bill(metadata: &Value, program: &str) -> Outcome<Value> {
     }))
 }
 
-/// Cargo's resolved dependencies, by the ids that it gives packages.
+/// Cargo's resolved dependencies, by Cargo's ids of packages.
 struct Graph<'a> {
     packages: BTreeMap<&'a str, &'a Value>,
     nodes: BTreeMap<&'a str, &'a Value>,
@@ -96,7 +96,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// What a package is linked with, itself included, in the order of ids.
+    /// The package itself and all packages that it is linked with, in the order of ids.
     fn linked(&self, root: &'a str) -> BTreeSet<&'a str> {
         let mut linked = BTreeSet::new();
         let mut next = vec![root];
@@ -119,7 +119,8 @@ impl<'a> Graph<'a> {
         ids.into_iter()
     }
 
-    /// Procedural macros run in the compiler.
+    /// Whether a package is a procedural macro. Such a package runs in the compiler and is not
+    /// linked.
     fn is_macro(&self, id: &str) -> bool {
         let targets = self.packages.get(id).and_then(|p| p["targets"].as_array());
         targets.into_iter().flatten().any(|target| {
@@ -151,11 +152,11 @@ impl<'a> Graph<'a> {
             "version": version,
         });
         if let Some(licence) = package["license"].as_str() {
-            // A slash is Cargo's older form of a choice.
+            // In Cargo's older form, a slash separates alternatives.
             let expression = licence.replace('/', " OR ");
             component["licenses"] = json!([{"expression": expression}]);
         }
-        // This workspace's crates are in no registry.
+        // This workspace's crates are in no registry, so they have no package URL.
         if !package["source"].is_null() {
             let version = version.replace('+', "%2B");
             component["purl"] = json!(format!("pkg:cargo/{name}@{version}"));

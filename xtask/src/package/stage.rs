@@ -1,4 +1,4 @@
-//! A package's manifests, copied together as the crossplane CLI packs them.
+//! Copies a package's manifests into one folder, because the crossplane CLI packs a folder.
 
 use std::error::Error;
 use std::fs;
@@ -11,23 +11,24 @@ use super::image;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The registry in committed manifests; replaced by the one that is pushed to.
+/// The registry that committed manifests name. Staging replaces it by the registry of the push.
 pub(super) const COMMITTED_REGISTRY: &str = "registry.platform.acme.io";
 
-/// What lies ready to be packed.
+/// A package's files, ready to be packed.
 pub(super) struct Staged {
     /// The folder with its manifests.
     pub(super) folder: PathBuf,
-    /// The folder with its examples; there is none where it has none.
+    /// The folder with its examples. It does not exist if the package has no examples.
     pub(super) examples: PathBuf,
-    /// The digests of all its files, one after the other.
+    /// The concatenated digests of all its files.
     pub(super) digests: String,
-    /// Dependencies that the registry lacks and the manifest leaves out.
+    /// Dependencies that the registry lacks. The manifest leaves them out.
     pub(super) missing: Vec<String>,
 }
 
-/// Copies a package's manifests into an empty folder, without the dependencies that
-/// the registry lacks, and its examples into a folder beside it.
+/// Copies a package's manifests into the folder `to`, and its examples into a folder beside it.
+/// Both folders are emptied first. The copied manifest leaves out dependencies that the registry
+/// lacks.
 pub(super) fn stage(
     package: &Package,
     root: &Path,
@@ -90,7 +91,7 @@ fn digests(folder: &Path) -> Outcome<String> {
     Ok(together)
 }
 
-/// Copies the manifests of a folder and of those in it.
+/// Copies the manifests of a folder and of its subfolders.
 fn copy_all(from: &Path, to: &Path, registry: &str) -> Outcome<()> {
     copy_files(from, to, registry)?;
     for folder in sorted(from)?.into_iter().filter(|path| path.is_dir()) {
@@ -100,8 +101,8 @@ fn copy_all(from: &Path, to: &Path, registry: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Copies the manifests that lie directly in a folder, with the registry in the place
-/// of the committed one.
+/// Copies the manifests that are directly in a folder. Replaces the committed registry by
+/// `registry`.
 fn copy_files(from: &Path, to: &Path, registry: &str) -> Outcome<()> {
     fs::create_dir_all(to)?;
     for file in sorted(from)?.into_iter().filter(|path| path.is_file()) {
@@ -125,7 +126,7 @@ fn copy_file(from: &Path, to: &Path, registry: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// What lies in a folder, in the order of names.
+/// The entries of a folder, sorted by name.
 pub(crate) fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries

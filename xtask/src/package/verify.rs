@@ -1,8 +1,8 @@
-//! `cargo xtask package verify`: the same sources give the same packages, wherever they
-//! lie and whenever they are built.
+//! `cargo xtask package verify`: checks that the same sources give the same packages, in any folder
+//! and at any time.
 //!
-//! A release is compiled twice, dependencies and all. For development packages the
-//! dependencies are compiled once: what is proved then is that no path or time enters
+//! For a release, everything is compiled twice, including dependencies. For development packages,
+//! the dependencies are compiled once. The check then shows only that no path and no time gets into
 //! this workspace's crates, images, manifests and package files.
 
 use std::error::Error;
@@ -21,8 +21,8 @@ use crate::process::output;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Builds here and in a copy, for this machine's platform, and compares. Answers each
-/// package file's name with its digest.
+/// Builds in this checkout and in a copy of it, for this machine's platform, and compares the
+/// results. Returns the name and digest of each package file.
 pub(super) fn verify(
     cli: &Path,
     profile: Profile,
@@ -91,7 +91,7 @@ fn differing<'a>(first: &'a [(String, String)], second: &[(String, String)]) -> 
     names.collect()
 }
 
-/// Everything that git has or would take, and nothing that it ignores.
+/// Copies the files that git tracks or would add, without the files that git ignores.
 fn copy(from: &Path, to: &Path) -> Outcome<()> {
     let mut git = Command::new("git");
     git.current_dir(from);
@@ -107,7 +107,7 @@ fn copy(from: &Path, to: &Path) -> Outcome<()> {
         .filter(|path| !path.is_empty())
     {
         let source = from.join(path);
-        // A file that was removed and not yet committed is listed still.
+        // git also lists a file that was deleted if the deletion is not committed.
         if source.is_file() {
             let target = to.join(path);
             fs::create_dir_all(target.parent().unwrap_or(to))?;
@@ -117,8 +117,8 @@ fn copy(from: &Path, to: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Links what is compiled for development into another target folder, without what comes
-/// from this workspace.
+/// Links the compiled development dependencies into another target folder. Removes the output of
+/// this workspace's crates there.
 fn share_dependencies(here: &Source, there: &Source) -> Outcome<()> {
     let (from, to) = (here.target.join("debug"), there.target.join("debug"));
     fs::create_dir_all(&to)?;

@@ -1,12 +1,12 @@
-//! CHANGELOG.md: a section for each release, and one for what is not released.
+//! CHANGELOG.md: a section for each release, and one for unreleased changes.
 
 use jiff::civil::Date;
 use semver::Version;
 
 const UNRELEASED: &str = "## Unreleased";
 
-/// The changelog with the unreleased section as that of a version. An empty one takes its
-/// place. Fails where there is nothing to release.
+/// Returns the changelog with the unreleased section renamed to a version and with a new, empty
+/// unreleased section. Fails if there is nothing to release.
 pub(super) fn released(text: &str, version: &Version, date: Date) -> Result<String, String> {
     let (before, after) = text
         .split_once(&format!("{UNRELEASED}\n"))
@@ -23,7 +23,8 @@ pub(super) fn released(text: &str, version: &Version, date: Date) -> Result<Stri
     ))
 }
 
-/// Whether a version has a section, which is when it is released.
+/// Whether the changelog has a section for a version. A version is released if and only if it has
+/// one.
 pub(crate) fn has_section(text: &str, version: &str) -> bool {
     let mut headings = text.lines().filter_map(|line| line.strip_prefix("## "));
     headings.any(|heading| heading.split(' ').next() == Some(version))
@@ -45,7 +46,7 @@ mod tests {
             "# Changelog\n\n## Unreleased\n\n## 0.2.0 - 2026-12-01\n\n- Pools.\n\n\
              ## 0.1.0 - 2026-11-01\n\n- All.\n"
         );
-        // Another release right after it has nothing to tell.
+        // Another release right after this one has no changes to list.
         let error = released(&log, &Version::new(0, 3, 0), date).unwrap_err();
         assert!(error.contains("has no entry"), "{error}");
     }

@@ -1,11 +1,13 @@
-//! The version that all crates and packages share, and what packages ask of each other.
+//! The version that all crates and packages share, and the version ranges in packages'
+//! dependencies.
 
 use semver::Version;
 use toml_edit::{DocumentMut, Item};
 
-/// Which versions of a package of this repository another one of `version` works with:
-/// from its own on, up to the next that may break it. `-0` on both ends, because
-/// Crossplane takes pre-releases, as development builds are, only where a bound is one.
+/// The range of versions with which a package of `version` works, for dependencies between packages
+/// of this repository. It begins at `version`, without its pre-release part, and ends before the
+/// next version that may break it. Both ends have `-0`: Crossplane accepts pre-releases, such as
+/// development builds, only if a bound is a pre-release.
 pub(crate) fn range(version: &Version) -> String {
     let Version {
         major,
@@ -29,7 +31,7 @@ pub(super) fn of_workspace(manifest: &str) -> Result<Version, String> {
     Version::parse(version).map_err(|e| format!("Cargo.toml: workspace.package.version: {e}"))
 }
 
-/// The manifest with another version, and otherwise as it was.
+/// The manifest with another version. Everything else stays as it is.
 pub(super) fn in_workspace(manifest: &str, version: &Version) -> Result<String, String> {
     let mut document = parse(manifest)?;
     let value = document["workspace"]["package"]["version"]
@@ -41,7 +43,7 @@ pub(super) fn in_workspace(manifest: &str, version: &Version) -> Result<String, 
     Ok(document.to_string())
 }
 
-/// A text with the ranges and the tags of another version.
+/// The text with the ranges and tags of `version` instead of those of `current`.
 pub(super) fn in_text(text: &str, current: &Version, version: &Version) -> String {
     let (before, after) = (range(current), range(version));
     let pieces = text.split(&before);
@@ -69,7 +71,8 @@ mod tests {
         assert_eq!(range(&candidate), ">=v0.2.0-0, <v0.3.0-0");
     }
 
-    /// The end of the old range is the beginning of the new one.
+    /// The end of the old range is the beginning of the new one, so a second replacement would
+    /// change it again.
     #[test]
     fn ranges_and_tags_move_once() {
         let text = "a:v0.1.0 >=v0.1.0-0, <v0.2.0-0 b:v0.2.0\n";

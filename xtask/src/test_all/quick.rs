@@ -1,7 +1,7 @@
-//! `cargo xtask test`: what a contributor and CI run.
+//! `cargo xtask test`: the suites that contributors and CI run.
 //!
-//! The end-to-end suites wait most of their time. What needs no cluster runs beside them, in
-//! a second lane.
+//! The end-to-end suites wait most of their time. So the suites that need no cluster run at the
+//! same time, in a second lane.
 
 use std::error::Error;
 use std::process::{Command, ExitCode};
@@ -17,9 +17,9 @@ use super::suites::{SUITES, Suite};
 use super::{Outcome, Runner};
 use crate::{build, cargo};
 
-/// Both lanes wait for it: it fails soonest.
+/// The suite that runs before both lanes, because it fails soonest.
 const FIRST: &str = "check";
-/// Of about the same length.
+/// The suites of the two lanes. Both lanes take about the same time.
 const LANES: [&[&str]; 2] = [
     &["main", "cluster"],
     &[
@@ -75,7 +75,8 @@ fn test(progress: &Progress) -> Outcome<ExitCode> {
     })
 }
 
-/// Compiles the tests with both processors: Cargo lets nobody else build meanwhile.
+/// Compiles the tests before the lanes start, on both processors. In a lane, Cargo's lock would
+/// make the other lane wait for the build.
 fn compile(progress: &Progress) -> Outcome<()> {
     let step = progress.begin("tests compiled");
     let mut tests = Command::new(env!("CARGO"));
@@ -87,7 +88,7 @@ fn compile(progress: &Progress) -> Outcome<()> {
     Ok(())
 }
 
-/// A lane ends with its first suite that fails; the other one goes on.
+/// Runs both lanes at the same time. A lane ends at its first failed suite; the other lane goes on.
 fn side_by_side(runner: &Runner<'_>) -> Outcome<Vec<Record>> {
     thread::scope(|scope| {
         let lanes = LANES.map(|names| scope.spawn(move || lane(runner, names)));
@@ -128,7 +129,7 @@ fn in_words(took: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// A name that is misspelt would fail after the build, and only there.
+    /// Without this test, a misspelt name would fail only after the build.
     #[test]
     fn every_suite_of_make_test_exists_and_runs_once() {
         let mut names = LANES.concat();

@@ -1,4 +1,4 @@
-//! What came of a suite, by commit, in the cache folder.
+//! The results of suites, recorded by commit in the cache folder.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter, Write as _};
@@ -16,7 +16,7 @@ use crate::process::output;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What is tested: a commit, and a digest of what was changed since.
+/// The tested code: a commit, and a digest of the changes since the commit, if there are any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Revision(String);
 
@@ -49,12 +49,12 @@ impl Display for Revision {
     }
 }
 
-/// What came of one suite.
+/// The result of one suite.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Record {
     suite: String,
-    /// Whether its command said so, and tests ran where it has some.
+    /// Whether its command succeeded, and at least one test passed if the suite has tests.
     passed: bool,
     tests_passed: u64,
     tests_failed: u64,
@@ -100,7 +100,7 @@ impl Record {
     }
 }
 
-/// Where the records and logs of a revision are.
+/// The folder with the records and logs of a revision.
 pub(super) fn folder(cache: &Cache, revision: &Revision) -> PathBuf {
     cache.root().join("test-all").join(&revision.0)
 }
@@ -113,7 +113,7 @@ pub(super) fn read(cache: &Cache, revision: &Revision, suite: &Suite) -> Outcome
     Ok(Some(serde_json::from_str(&fs::read_to_string(file)?)?))
 }
 
-/// What is recorded, in the order of the suites.
+/// All records of a revision, in the order of the suites.
 pub(super) fn read_all(cache: &Cache, revision: &Revision) -> Outcome<Vec<Record>> {
     let records = SUITES.iter().map(|suite| read(cache, revision, suite));
     Ok(records
@@ -123,7 +123,7 @@ pub(super) fn read_all(cache: &Cache, revision: &Revision) -> Outcome<Vec<Record
         .collect())
 }
 
-/// The number before each of these words in what pytest and Cargo print, added up.
+/// Adds up the numbers before `word` in the summaries of pytest and Cargo.
 fn count(printed: &str, word: &str) -> u64 {
     let summaries = printed.lines().filter(|line| {
         line.starts_with("test result: ") || line.contains(" in ") || line.starts_with('=')
@@ -138,7 +138,7 @@ fn count(printed: &str, word: &str) -> u64 {
         .sum()
 }
 
-/// What is recorded of these suites, for people.
+/// The records of these suites as a table for people.
 pub(super) fn table<'a>(
     revision: &Revision,
     suites: impl IntoIterator<Item = &'a Suite>,

@@ -1,16 +1,16 @@
-//! Every suite there is.
+//! All suites.
 
 /// Tests that pass or fail together.
 #[derive(Debug)]
 pub(super) struct Suite {
     pub(super) name: &'static str,
-    /// What breaks for people when it fails.
+    /// What users lose if it fails, in a few words.
     pub(super) proves: &'static str,
     /// The arguments of make.
     pub(super) make: &'static [&'static str],
-    /// How long it typically takes on two processors.
+    /// Its typical duration in minutes, on two processors.
     pub(super) minutes: u64,
-    /// Whether its output counts tests; one that counts none then failed.
+    /// Whether its output counts tests. Such a suite fails if no test passed.
     pub(super) counts: bool,
 }
 
@@ -29,7 +29,7 @@ const fn suite(
     }
 }
 
-/// In the order in which they run: what fails soonest comes first.
+/// The suites in the order in which `make test-all` runs them: suites that fail sooner come first.
 pub(super) static SUITES: &[Suite] = &[
     Suite {
         name: "check",
@@ -132,7 +132,7 @@ pub(super) static SUITES: &[Suite] = &[
 mod tests {
     use super::*;
 
-    /// A suite that no target runs is green for ever.
+    /// A suite that nothing runs would never show a failure.
     #[test]
     fn every_end_to_end_suite_is_run_and_every_target_exists() {
         let root = crate::root();

@@ -1,4 +1,4 @@
-//! `EBSVolume` and `VolumeAttachment`.
+//! The provider's reconcile of `EBSVolume` and `VolumeAttachment`.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn make_volume(world: &mut World, id: &Id, manifest: &Value, size: i64) -> bool 
     true
 }
 
-/// The tags of a volume: those that are asked for, and no others.
+/// The tags of a volume. A volume has the requested tags and no others.
 fn tags(manifest: &Value) -> Value {
     let tags = manifest.pointer("/spec/forProvider/tags");
     tags.cloned().unwrap_or_default()
@@ -78,7 +78,7 @@ pub fn delete_volume(world: &mut World, id: &Id, manifest: &Value) -> bool {
     if !world.by_hand.contains(uid) {
         world.violate(format!("{name} is deleted, and nobody asked for it"));
     }
-    // A person asked for it: whatever follows begins anew.
+    // A person asked for this deletion, so the function may make a new volume.
     world.has_lost_track = true;
     world.cloud.volumes.remove(name);
     world.api.release(id);

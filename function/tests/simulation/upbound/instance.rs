@@ -1,4 +1,4 @@
-//! `Instance`.
+//! The provider's reconcile of `Instance`.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::simulation::manifest::{self, EXTERNAL_NAME, text, written};
 use crate::simulation::world::World;
 
 const INTERFACE: &str = "/spec/forProvider/primaryNetworkInterface/networkInterfaceId";
-/// What decides on the instance that is launched.
+/// The fields that describe the instance to launch.
 const MADE_OF: [&str; 4] = ["instanceType", "ami", "userData", "subnetId"];
 
 pub fn look(world: &mut World, id: &Id, manifest: &Value) -> bool {
@@ -52,7 +52,7 @@ pub fn look(world: &mut World, id: &Id, manifest: &Value) -> bool {
     matches!(vm.state, "pending" | "stopping" | "shutting-down")
 }
 
-/// Answers whether the groups are known.
+/// Resolves the security groups. Returns whether they are known.
 fn resolve_groups(world: &mut World, id: &Id, manifest: &Value) -> bool {
     let selector = "/spec/forProvider/vpcSecurityGroupIdSelector";
     match groups(world, manifest, selector) {
@@ -70,8 +70,9 @@ fn resolve_groups(world: &mut World, id: &Id, manifest: &Value) -> bool {
     true
 }
 
-/// With a volume that is not of the instance's own making, and without
-/// `volumeTags`, looking panics: upjet recovers, and writes nothing at all.
+/// Whether the provider panics while it observes this instance. It panics if a volume is attached
+/// that the instance did not make itself, and `volumeTags` are missing. Upjet recovers from the
+/// panic, and writes nothing at all.
 fn panics(world: &World, vm: &str, manifest: &Value) -> bool {
     world.cloud.volume_at(vm).is_some() && volume_tags(manifest).is_none()
 }
@@ -82,7 +83,7 @@ fn volume_tags(manifest: &Value) -> Option<&Value> {
     Some(tags)
 }
 
-/// Every volume at the instance gets its `volumeTags`, and loses all others.
+/// The provider gives every volume of the instance its `volumeTags`, and removes all other tags.
 fn take_over_tags(world: &mut World, vm: &str, manifest: &Value) {
     let volume = world.cloud.volume_at(vm).map(str::to_owned);
     let volume = volume.and_then(|volume| world.cloud.volumes.get_mut(&volume));
@@ -91,7 +92,8 @@ fn take_over_tags(world: &mut World, vm: &str, manifest: &Value) {
     }
 }
 
-/// Late initialisation: what EC2 chose is asked for from then on.
+/// Late initialisation: the provider writes EC2's choices into the spec, and asks for them from
+/// then on.
 fn initialise(world: &mut World, id: &Id, name: &str, vm: &Vm) {
     let zone = "/spec/forProvider/availabilityZone";
     world.api.edit(id, zone, json!(vm.zone));
@@ -110,7 +112,7 @@ fn check(world: &mut World, name: &str, vm: &Vm, manifest: &Value) {
     }
 }
 
-/// `status.atProvider` goes on telling of the instance before.
+/// Launches an instance. `status.atProvider` still shows the previous instance.
 fn launch(world: &mut World, id: &Id, manifest: &Value) -> bool {
     let made = MADE_OF.map(|field| asked(manifest, field));
     let type_ = made[0].clone().unwrap_or_default();
@@ -144,8 +146,9 @@ fn launch(world: &mut World, id: &Id, manifest: &Value) -> bool {
     true
 }
 
-/// What EC2 says to `RunInstances`. An interface that was written down by late
-/// initialisation went with its instance, so that there is never another one.
+/// The error with which EC2 refuses `RunInstances`, where it does. Late initialisation writes the
+/// network interface into the spec. EC2 deletes the interface with its instance, so no later launch
+/// can succeed.
 fn refusal(world: &World, manifest: &Value, type_: &str) -> Option<String> {
     let faults = &world.cloud.faults;
     if let Some(interface) = text(manifest, INTERFACE) {

@@ -1,8 +1,8 @@
-//! upbound's provider-aws-ec2, v2.5, as far as a workspace sees it.
+//! A simulation of upbound's provider-aws-ec2, v2.5, as far as a workspace depends on it.
 //!
-//! What it does was seen in its source and at work: see the facts in the function's
-//! module `on_demand`. A look is one reconcile of one object; each changes EC2 at
-//! most once, so that anything may happen between two of them.
+//! The behaviour was taken from the provider's source and from the running provider. The function's
+//! module `on_demand` has the facts. A look is one reconcile of one object. Each look changes EC2
+//! at most once, so any event may happen between two looks.
 
 mod home;
 mod instance;
@@ -19,7 +19,7 @@ const TAGGED: [&str; 3] = ["EBSVolume", "Instance", "SecurityGroup"];
 const SYNCED: &str = "Synced";
 const READY: &str = "Ready";
 
-/// Looks at an object. Answers whether the provider wants to look again soon.
+/// Looks at an object. Returns whether the provider wants to look again soon.
 pub fn look(world: &mut World, id: &Id) -> bool {
     let Some(manifest) = world.api.get(id).cloned() else {
         return false;
@@ -60,7 +60,7 @@ pub fn look(world: &mut World, id: &Id) -> bool {
     }
 }
 
-/// Upjet's first act at every look: it writes tags of its own into the spec.
+/// At every look, upjet first writes tags of its own into the spec.
 fn tag(world: &mut World, id: &Id, manifest: Value) -> Value {
     if !TAGGED.contains(&id.kind.as_str()) {
         return manifest;
@@ -89,7 +89,7 @@ fn fails(world: &mut World, id: &Id, message: &str) {
         .set_condition(id, written(SYNCED, false, "ReconcileError", message));
 }
 
-/// The provider found it, and it is as it should be.
+/// The provider found the resource in EC2, and the resource matches its spec.
 fn is_there(world: &mut World, id: &Id, at_provider: Value) {
     world.api.edit(id, "/status/atProvider", at_provider);
     world
@@ -100,7 +100,7 @@ fn is_there(world: &mut World, id: &Id, at_provider: Value) {
         .set_condition(id, written(SYNCED, true, "ReconcileSuccess", ""));
 }
 
-/// The provider began to make it.
+/// The provider began to create the resource.
 fn is_made(world: &mut World, id: &Id) {
     world
         .api
@@ -110,7 +110,7 @@ fn is_made(world: &mut World, id: &Id) {
         .set_condition(id, written(SYNCED, true, "ReconcileSuccess", ""));
 }
 
-/// What upjet says when something cannot be changed.
+/// Upjet's error for a field that cannot be changed.
 fn refuses(world: &mut World, id: &Id, argument: &str, from: &str, to: &str) {
     fails(
         world,

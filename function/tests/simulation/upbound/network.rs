@@ -1,4 +1,4 @@
-//! `SecurityGroup` and `SecurityGroupRule`.
+//! The provider's reconcile of `SecurityGroup` and `SecurityGroupRule`.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ pub fn rule(world: &mut World, id: &Id, manifest: &Value) -> bool {
     false
 }
 
-/// The groups that a selector matches; none where there is no selector.
+/// The groups that a selector matches, or `None` without a selector.
 pub fn groups(world: &World, manifest: &Value, selector: &str) -> Option<Vec<String>> {
     manifest.pointer(selector)?;
     let groups = world.api.of_kind("SecurityGroup");

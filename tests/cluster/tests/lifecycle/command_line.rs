@@ -1,14 +1,14 @@
-//! Runs `cargo xtask` as its users do.
+//! Runs `cargo xtask` as users run it.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Takes the cluster down when the test ends, however it ends.
+/// Takes the cluster down when the test ends, also after a failure.
 pub(crate) struct Guard(&'static str);
 
 impl Guard {
-    /// Of an earlier run that was killed, a cluster may be left: it ends here.
+    /// Takes down a cluster that an earlier, killed run has left. Takes this cluster down on drop.
     pub(crate) fn of(name: &'static str) -> Self {
         xtask(&["cluster", "down", "--name", name]);
         Self(name)
@@ -24,14 +24,14 @@ impl Drop for Guard {
     }
 }
 
-/// Runs a command that must succeed, and returns what it said.
+/// Runs a command that must succeed, and returns its output.
 pub(crate) fn xtask(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(output.status.success(), "{arguments:?}:\n{}", said(&output));
     said(&output)
 }
 
-/// Runs a command that must fail, and returns what it said.
+/// Runs a command that must fail, and returns its output.
 pub(crate) fn xtask_fails(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(
@@ -42,7 +42,7 @@ pub(crate) fn xtask_fails(arguments: &[&str]) -> String {
     said(&output)
 }
 
-/// `status -o json`, whatever its exit status.
+/// The report of `status -o json`. The exit status must agree with the report's `up`.
 pub(crate) fn status(name: &str) -> serde_json::Value {
     let output = run(&["cluster", "status", "--name", name, "-o", "json"]);
     let report: serde_json::Value =
@@ -51,7 +51,7 @@ pub(crate) fn status(name: &str) -> serde_json::Value {
     report
 }
 
-/// Waits until the status is as wanted.
+/// Waits until the report fulfils the condition, and returns the report.
 pub(crate) fn await_status(
     name: &str,
     wanted: impl Fn(&serde_json::Value) -> bool,
@@ -67,8 +67,8 @@ pub(crate) fn await_status(
     }
 }
 
-/// Starts `up` and returns while it is at work. It leads a process group, as a terminal's
-/// commands do.
+/// Starts `up` and returns while `up` is still running. The process leads a process group, like the
+/// commands in a terminal.
 pub(crate) fn begin_up(name: &str) -> Child {
     let mut up = command(&["cluster", "up", "--name", name]);
     up.process_group(0);
@@ -76,7 +76,7 @@ pub(crate) fn begin_up(name: &str) -> Child {
     up.spawn().unwrap()
 }
 
-/// Waits until the part runs, and returns its process.
+/// Waits until the part runs, and returns its process number.
 pub(crate) fn await_process(name: &str, part: &str) -> i64 {
     let deadline = Instant::now() + Duration::from_mins(1);
     loop {
@@ -92,14 +92,15 @@ pub(crate) fn await_process(name: &str, part: &str) -> i64 {
     }
 }
 
-/// Waits until the command ends, which it must do by failing.
+/// Waits until the command ends. It must fail. Returns its output.
 pub(crate) fn fails(command: Child) -> String {
     let output = command.wait_with_output().unwrap();
     assert!(!output.status.success(), "{}", said(&output));
     said(&output)
 }
 
-/// `$XTASK` names a built xtask; without it, cargo builds and runs this one.
+/// A call of xtask. `$XTASK` names a built xtask; without the variable, cargo builds and runs the
+/// xtask of this checkout.
 fn command(arguments: &[&str]) -> Command {
     let mut command = if let Some(program) = std::env::var_os("XTASK") {
         Command::new(program)

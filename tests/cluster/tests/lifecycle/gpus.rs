@@ -1,4 +1,4 @@
-//! GPUs that are not there.
+//! Emulated GPUs.
 
 use local_cluster::Cluster;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::command_line::xtask;
 use crate::pods::{apply, kubectl, push_probe};
 
-/// A pod that asks for one runs, once the node says that it has one.
+/// A pod that requests GPUs is unschedulable until the node advertises them. Then it runs.
 pub(crate) fn pods_that_ask_for_emulated_gpus_run(cluster: &Cluster) {
     let image = push_probe(cluster);
     let name = ["--name", cluster.name()];

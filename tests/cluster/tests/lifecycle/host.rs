@@ -1,4 +1,4 @@
-//! The host, as far as a cluster could leave something on it.
+//! Observes the host: what a cluster could leave on it, and processes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ const PLACES: &[&str] = &[
     "/var/log/pods",
 ];
 
-/// What the kubelet would change for the whole machine.
+/// Kernel settings that a Kubernetes node changes for the whole machine.
 const KERNEL_SETTINGS: &[&str] = &[
     "kernel/keys/root_maxbytes",
     "kernel/keys/root_maxkeys",
@@ -31,11 +31,13 @@ const KERNEL_SETTINGS: &[&str] = &[
     "vm/panic_on_oom",
 ];
 
-/// Other people's clusters, which come and go on a developer's machine.
+/// Names of interfaces and cgroups of other clusters. Such clusters start and end on a developer's
+/// machine while the test runs.
 pub(crate) struct Others(Vec<String>);
 
 impl Others {
-    /// `demo` and `test`, whenever they come, and what is there already.
+    /// The names of the clusters `demo` and `test`, which may start at any time, and the names that
+    /// exist already.
     pub(crate) fn now() -> Self {
         let mut names: Vec<String> = ["gws0", "gws1", "gpu-workspaces-0", "gpu-workspaces-1"]
             .map(str::to_owned)
@@ -54,7 +56,7 @@ impl Others {
     }
 }
 
-/// What the host looks like, line by line, each with where it comes from.
+/// The state of the host, as lines. Each line begins with its source.
 #[derive(Debug)]
 pub(crate) struct Snapshot(BTreeSet<String>);
 
@@ -88,7 +90,7 @@ impl Snapshot {
         Self(all.filter(|line| !foreign(line)).collect())
     }
 
-    /// Without what a running cluster is allowed to have on the host.
+    /// This snapshot without what a running cluster may have on the host.
     pub(crate) fn outside(mut self, cluster: &Cluster) -> Self {
         let allowed = [cluster.addresses().interface(), cluster.cgroup()];
         self.0
@@ -96,7 +98,7 @@ impl Snapshot {
         self
     }
 
-    /// What came (+) and what went (-) since `before`.
+    /// The lines that were added (+) and removed (-) since `before`.
     pub(crate) fn changes_since(&self, before: &Self) -> Vec<String> {
         let came = self.0.difference(&before.0).map(|line| format!("+ {line}"));
         let went = before.0.difference(&self.0).map(|line| format!("- {line}"));
@@ -115,7 +117,7 @@ fn list(folder: &str) -> Vec<String> {
         .collect()
 }
 
-/// Everything below the folder, and the folder itself if it is there.
+/// Adds the path, if it exists, and everything below it.
 fn list_below(path: &Path, found: &mut Vec<String>) {
     let Ok(about) = path.symlink_metadata() else {
         return;
@@ -128,7 +130,7 @@ fn list_below(path: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// A process, with its start time: numbers are used again.
+/// A process. Process numbers are reused, so its start time identifies it as well.
 #[derive(Debug)]
 pub(crate) struct Process {
     pid: i64,
@@ -154,7 +156,7 @@ pub(crate) fn runs(pid: i64) -> bool {
     Process::of(pid).is_some()
 }
 
-/// The processes below the cgroup of that name, containers' included.
+/// The processes below the cgroup of that name, including those of containers.
 pub(crate) fn processes_in(cgroup: &str) -> Vec<Process> {
     fs::read_dir("/proc")
         .unwrap()
@@ -165,7 +167,7 @@ pub(crate) fn processes_in(cgroup: &str) -> Vec<Process> {
         .collect()
 }
 
-/// Ctrl-C on a terminal, for the process group of that leader.
+/// Sends the signal of Ctrl-C to the process group of that leader, as a terminal does.
 pub(crate) fn interrupt(leader: u32) {
     output("kill", &["-INT", "--", &format!("-{leader}")]);
 }

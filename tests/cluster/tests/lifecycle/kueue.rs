@@ -9,7 +9,8 @@ use crate::pods::{apply, kubectl, push_probe};
 const NAMESPACE: &str = "team";
 const ADMITTED: &str = "--for=jsonpath={.status.readyReplicas}=1";
 
-/// One GPU, two workloads, and one that names no queue.
+/// The node has one GPU. A workload without a queue runs only in a namespace that Kueue does not
+/// manage. Of two workloads with a queue, the second runs when the first is deleted.
 pub(crate) fn a_queue_lets_one_workload_after_the_other_run(cluster: &Cluster) {
     let image = push_probe(cluster);
     xtask(&["cluster", "gpus", "1", "--name", cluster.name()]);

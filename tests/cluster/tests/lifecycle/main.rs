@@ -1,6 +1,6 @@
-//! The local cluster from up to down, on clusters of its own names.
+//! The local cluster from `up` to `down`. The tests use clusters with names of their own.
 //!
-//! `cargo test -p local-cluster --features cluster --test lifecycle`, as root.
+//! `cargo test --workspace --features local-cluster/cluster --test lifecycle`, as root.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use command_line::{Guard, await_process, begin_up, fails, xtask, xtask_fails};
 use host::{Others, Snapshot};
 
-/// Two clusters at once take twice as long on a small machine.
+/// On a small machine, tests that run at the same time would each take twice as long.
 static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 const NONE: [&str; 0] = [];
@@ -174,7 +174,7 @@ fn ctrl_c_ends_a_start_and_leaves_nothing_and_the_next_one_comes_up() {
     let missing = xtask_fails(&["cluster", "status", "--name", name]);
     assert!(missing.contains("cluster up --name"), "{missing}");
 
-    // SIGKILL leaves a half of a cluster, which the next start takes away.
+    // After SIGKILL a half-started cluster is left. The next start removes it.
     let up = begin_up(name);
     await_process(name, "etcd");
     host::kill(up.id().into());
@@ -194,7 +194,7 @@ fn a_part_that_dies_ends_the_up_that_waits_for_it() {
     host::kill(await_process(name, "ec2-emulator"));
     let killed = Instant::now();
     let said = fails(up);
-    // Without it, `up` would go on until the last part, or to its deadline.
+    // `up` must notice the dead part at once, and not wait for other parts or for its time limit.
     assert!(killed.elapsed() < Duration::from_secs(5), "{said}");
     for word in [
         "ec2-emulator ended: killed by signal 9 (SIGKILL)",

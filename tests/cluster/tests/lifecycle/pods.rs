@@ -1,4 +1,4 @@
-//! What a pod must be able to do, and what must be able to reach it.
+//! What a pod must be able to do, and who must be able to reach it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -9,7 +9,8 @@ use local_cluster::progress::Progress;
 use local_cluster::{Cluster, binaries, images};
 use serde_json::json;
 
-/// Runs a pod that serves HTTP, and looks at it in every way that people use.
+/// Runs a pod that serves HTTP. Tests its logs, exec, DNS, a Service, its address and port
+/// forwarding.
 pub(crate) fn a_pod_runs_and_is_reached(cluster: &Cluster) {
     let image = push_probe(cluster);
     let labels = json!({"app": "probe"});
@@ -45,7 +46,8 @@ pub(crate) fn a_pod_runs_and_is_reached(cluster: &Cluster) {
     let kubernetes = exec(&["resolve", "kubernetes.default.svc.cluster.local"]);
     assert_eq!(kubernetes, "10.96.0.1\n");
     assert_eq!(exec(&["resolve", "kubernetes.default"]), "10.96.0.1\n");
-    // Out to the service's address and back to the same pod, once kube-proxy knows it.
+    // The request goes to the Service's address and back to the same pod. kube-proxy needs a moment
+    // before it knows the Service.
     eventually("the service does not lead to its pod", || {
         let get = ["exec", "probe", "--", "/probe", "get", "http://front"];
         let output = command(cluster).args(get).output().unwrap();
@@ -64,7 +66,7 @@ pub(crate) fn a_pod_runs_and_is_reached(cluster: &Cluster) {
     a_port_is_forwarded(cluster);
 }
 
-/// Waits for what comes about by itself.
+/// Waits until the condition holds. `what` is the message if it does not hold in time.
 pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !holds() {
@@ -97,11 +99,11 @@ fn a_port_is_forwarded(cluster: &Cluster) {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // Open until the end: kubectl also prints each connection.
+    // The pipe stays open until the end, because kubectl prints a line for each connection.
     let mut said = BufReader::new(forward.stdout.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
-    // Forwarding from 127.0.0.1:40123 -> 8080
+    // The line looks like this: Forwarding from 127.0.0.1:40123 -> 8080
     let address = line.split_whitespace().nth(2).unwrap_or_default();
     let answer = get(address);
     forward.kill().unwrap();
@@ -126,7 +128,7 @@ pub(crate) fn command(cluster: &Cluster) -> Command {
     kubectl
 }
 
-/// What `kubectl` prints; it must succeed.
+/// Runs `kubectl`, which must succeed, and returns its output.
 pub(crate) fn kubectl(cluster: &Cluster, arguments: &[&str]) -> String {
     let output = command(cluster).args(arguments).output().unwrap();
     assert!(

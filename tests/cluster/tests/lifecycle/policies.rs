@@ -1,4 +1,4 @@
-//! Which pods may reach which.
+//! Network policies: which pods may reach which.
 
 use local_cluster::Cluster;
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use crate::pods::{apply, command, eventually, kubectl, push_probe};
 
 const NAMESPACE: &str = "guarded";
 
-/// Two members of a gang in a namespace that lets nobody in, and a stranger outside.
+/// Two pods with the same label, "members", are in a namespace whose policy first admits no
+/// traffic. A third pod, the "stranger", is in another namespace.
 pub(crate) fn pods_reach_each_other_only_as_the_policies_say(cluster: &Cluster) {
     let image = push_probe(cluster);
     let gang = json!({"app": "gang"});

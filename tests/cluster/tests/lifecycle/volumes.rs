@@ -1,11 +1,12 @@
-//! What the default storage class must do.
+//! The default storage class.
 
 use local_cluster::Cluster;
 use serde_json::{Value, json};
 
 use crate::pods::{apply, eventually, kubectl, push_probe};
 
-/// A pod that is not root writes, another reads, and the data goes with the claim.
+/// A pod that does not run as root writes a file, and a second pod reads it. The data is deleted
+/// with the volume claim.
 pub(crate) fn a_volume_outlives_its_pod_and_ends_with_its_claim(cluster: &Cluster) {
     let image = push_probe(cluster);
     let claim = json!({
@@ -26,7 +27,7 @@ pub(crate) fn a_volume_outlives_its_pod_and_ends_with_its_claim(cluster: &Cluste
 
     run(cluster, &image);
     probe(cluster, &["write", "/home/dev/file", "kept"]);
-    // The next pod has the same name: it must be another one.
+    // The next pod has the same name, so this pod must be gone before.
     kubectl(cluster, &["delete", "pod", "resident", "--grace-period=1"]);
     run(cluster, &image);
     assert_eq!(probe(cluster, &["read", "/home/dev/file"]), "kept");

@@ -1,5 +1,5 @@
-"""Instances that boot: real machines behind the instances of one image.
+"""Instances that boot: each instance of one image has a real machine.
 
-They are namespaces around a real root file system, with systemd, cloud-init, sshd and a
-metadata service; see the README.
+A machine consists of namespaces around a real root file system, with systemd,
+cloud-init, sshd and a metadata service. See the README.
 """

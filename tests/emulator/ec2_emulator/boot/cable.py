@@ -1,10 +1,10 @@
-"""A machine's network: its interface, what guards it, and the way to it.
+"""A machine's network: its interface, its firewall, and its route.
 
-Between the emulator's network namespace and the machine's there is a third one, which
-stands for EC2's side of the interface: the metadata service and EC2's endpoint listen in
-it, and the rules of the security groups are kept in it, where nobody on the machine can
+A third network namespace is between those of the emulator and the machine. It stands
+for EC2's side of the interface. The metadata service and EC2's endpoint listen in it.
+It also has the rules of the security groups, so that processes on the machine cannot
 change them.
-Nothing has a name outside: all of it ends with the last process that holds it.
+The namespace has no name, so it ends with the last process that holds it.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 METADATA = "169.254.169.254"
-# The machine's next hop, where EC2's endpoint is, too.
+# The address of the machine's next hop, and of EC2's endpoint.
 NEXT_HOP = "169.254.1.1"
 CLONE_NEWNET = 0x40000000
 
@@ -26,12 +26,12 @@ T = TypeVar("T")
 
 
 class Cable:
-    """From the emulator's namespace to the machine's, for an address of a machine."""
+    """The connection from the emulator's namespace to a machine's, for one address."""
 
     def __init__(self, gateway: IPv4Address, address: str, mac: str) -> None:
         self.address = address
         self._mac = mac
-        # A name that nobody else has, within the kernel's fifteen bytes.
+        # The name of the interface is unique. The kernel allows fifteen bytes.
         self._outside = f"ec2-{int(IPv4Address(address)):08x}"
         self._gateway = gateway
         self._namespace = _in_a_thread(_new_namespace)
@@ -43,10 +43,10 @@ class Cable:
         )
 
     def connect(self, machine: int, public: bool) -> None:
-        """Gives the machine with that process its interface, and leads to it."""
+        """Creates the interface of the machine with this process 1, and its routes."""
         ours = f"/proc/{os.getpid()}/fd/{self._namespace}"
         address, outside = self.address, self._outside
-        # A machine that boots again has its cable from before.
+        # After a reboot the links of the previous boot still exist.
         self._cut()
         _ip(
             f"link add {outside} type veth peer name outer netns {ours}",
@@ -77,15 +77,16 @@ class Cable:
         finally:
             os.close(there)
         if public:
-            # EC2's side answers for its own address, and passes on.
+            # The third namespace is the next hop on the way to the machine.
             via = f"via {NEXT_HOP} dev {outside} onlink"
             _ip(f"route replace {address} {via} src {self._gateway}")
-            # Machines reach each other, whatever the host's other interfaces do.
+            # Machines must reach each other, whether or not the host forwards packets.
             forwarding = Path(f"/proc/sys/net/ipv4/conf/{outside}/forwarding")
             forwarding.write_text("1")
 
     def guard(self, rules: list[str]) -> None:
-        """Lets in what the rules accept, and what the machine asked for."""
+        """Accepts packets that match a rule, and answers to the machine's connections.
+        Drops all others."""
         accepted = "\n".join(f"    {rule} accept" for rule in rules)
         text = f"""
 table ip groups
@@ -103,7 +104,7 @@ table ip groups {{
         _run([*_entering(self._namespace), "nft", "-f", "-"], (self._namespace,), text)
 
     def listen(self, address: str) -> socket.socket:
-        """A socket that listens at port 80, on EC2's side."""
+        """A socket in the third namespace that listens on port 80."""
 
         def open_socket() -> socket.socket:
             _libc("setns", self._namespace, CLONE_NEWNET)
@@ -116,7 +117,7 @@ table ip groups {{
         os.close(self._namespace)
 
     def _cut(self) -> None:
-        """Its ends may be gone already, each with the namespace of the other one."""
+        """Deletes the links. A link may be gone with the namespace of its other end."""
         delete = ["ip", "link", "delete"]
         inside = [*_entering(self._namespace), *delete, "inner"]
         subprocess.run([*delete, self._outside], capture_output=True)
@@ -136,7 +137,7 @@ def _libc(name: str, *arguments: int) -> None:
 
 
 def _in_a_thread(act: Callable[[], T]) -> T:
-    """For what changes the thread that does it."""
+    """Calls `act` in a new thread, because it changes the thread's namespace."""
     done: list[T] = []
     failed: list[BaseException] = []
 

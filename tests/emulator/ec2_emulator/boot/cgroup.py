@@ -1,7 +1,7 @@
-"""Cgroups of machines: systemd needs one of its own.
+"""The cgroups of machines. A machine's systemd needs a cgroup of its own.
 
-They are below the emulator's own, in the hierarchy of version 2, which every kernel
-has mounted that systemd runs on, if only for systemd's own use.
+They are below the emulator's cgroup, in the hierarchy of version 2. systemd mounts this
+hierarchy on every host, if only for its own use.
 """
 
 import os
@@ -11,7 +11,8 @@ from pathlib import Path
 
 
 def folder(emulator: int | None = None) -> Path:
-    """Of the machines of an emulator, this one if no process is named."""
+    """The cgroup of an emulator's machines. `emulator` is its process, by default this
+    one."""
     return _own() / f"ec2-emulator-{emulator or os.getpid()}"
 
 
@@ -22,7 +23,8 @@ def make(name: str) -> Path:
 
 
 def remove(name: str) -> None:
-    """With all that systemd made below. A killed process leaves a little later."""
+    """Removes a machine's cgroup, and those that systemd created in it. It retries,
+    because a killed process leaves its cgroup some time later."""
     for _ in range(50):
         remains = _remove(folder() / name)
         if not remains:
@@ -42,7 +44,7 @@ def _own() -> Path:
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         mount, _, kind = line.partition(" - ")
         if kind.startswith("cgroup2 "):
-            # A later mount lies above an earlier one.
+            # A later mount hides an earlier one.
             hierarchy = Path(mount.split(" ")[4])
     if hierarchy is None:
         raise LookupError(

@@ -1,4 +1,4 @@
-"""AWS's services as a machine reaches them: the emulator, by its own network."""
+"""The endpoint of AWS's services in a machine's network. The emulator answers."""
 
 import socket
 import threading
@@ -12,7 +12,7 @@ class Endpoint:
 
     def __init__(self, listening: socket.socket, app: Any) -> None:
         host, port = listening.getsockname()
-        # The server takes a copy of the socket.
+        # The server copies the socket, so the original is closed.
         self._server = make_server(
             host, port, app, threaded=True, fd=listening.fileno()
         )

@@ -1,15 +1,15 @@
-"""What security groups let in, as rules for nftables."""
+"""The ingress rules of security groups, as rules for nftables."""
 
 from collections.abc import Iterable
 from ipaddress import IPv4Network
 from typing import Any
 
-# "IpPermission" (API reference): names, numbers, and -1 for all.
+# "IpPermission" (API reference): a protocol is a name or a number, and -1 means all.
 _PORTS = {"tcp": "tcp", "6": "tcp", "udp": "udp", "17": "udp"}
 
 
 def accepted(groups: Iterable[Any], members: dict[str, set[str]]) -> list[str]:
-    """Matches of nftables; `members` has the addresses of each group's instances."""
+    """Matches for nftables. `members` has the addresses of each group's instances."""
     found: list[str] = []
     for group in groups:
         for rule in group.ingress_rules:

@@ -1,7 +1,7 @@
-"""The machines of all instances that boot, and what EC2 does to them.
+"""The machines of all instances that boot, and EC2's actions on them.
 
-What is called under the emulator's lock only begins things: machines take their time in
-threads of their own, and the instance's states wait for them.
+Methods that are called under the emulator's lock only start an action. Machines
+complete it in threads of their own, and the instance's states wait for them.
 """
 
 import logging
@@ -23,10 +23,10 @@ from .metadata_server import MetadataServer
 from .sessions import Sessions
 from .storage import Storage
 
-# What the root of a machine is told of its surroundings, as its image would.
+# The machine's file with the endpoint and the region of AWS.
 ENVIRONMENT = "etc/systemd/system.conf.d/50-aws.conf"
-# A machine that does not shut down in this time is switched off, as EC2 does after
-# minutes: services may take the two that a spot interruption gives.
+# Seconds until a machine that does not shut down is switched off. EC2 does that after
+# minutes. Services may use the two minutes of a spot interruption.
 PATIENCE_SECONDS = 150.0
 
 log = logging.getLogger("ec2_emulator")
@@ -34,7 +34,7 @@ log = logging.getLogger("ec2_emulator")
 
 @dataclass(frozen=True)
 class Base:
-    """What machines start from: layers of folders, the topmost first."""
+    """The base of all machines: layers of folders, the topmost first."""
 
     layers: tuple[Path, ...]
     mountpoint: Path
@@ -43,17 +43,17 @@ class Base:
 
 @dataclass
 class Seat:
-    """An instance that is on."""
+    """The parts of an instance that is on."""
 
     cable: Cable
     servers: tuple[MetadataServer, Endpoint]
     machine: BootedMachine | None = None
-    # Those that are shown, by volume.
+    # The attached disks and their device names, by volume.
     disks: dict[str, tuple[str, Disk]] = field(default_factory=dict)
 
 
 class Hypervisor:
-    """`world` is the emulator; `app` is what answers AWS's calls, as WSGI has it."""
+    """`world` is the emulator. `app` is the WSGI application for AWS's calls."""
 
     def __init__(
         self, world: Any, app: Any, base: Base, below: Path, network: str
@@ -68,7 +68,8 @@ class Hypervisor:
         self._seats: dict[str, Seat] = {}
 
     def address(self) -> str:
-        """A public address that leads to a machine; one that was not used lately."""
+        """A free public address for a machine. The addresses are used in turn, so that
+        it was not in use recently."""
         taken = {seat.cable.address for seat in self._seats.values()}
         for _ in range(self._network.num_addresses):
             address = str(next(self._hosts))
@@ -110,26 +111,27 @@ class Hypervisor:
         return instance.id in self._seats
 
     def console(self, instance: EmulatedInstance) -> bytes:
-        """What was printed since it was started last; the end of it stays."""
+        """The console output since the last start. It remains after the shutdown."""
         machine = self._machine(instance)
         return machine.console() if machine is not None else instance.printed
 
     def guard(self) -> None:
-        """Brings every machine's rules in line with its groups."""
+        """Updates every machine's firewall rules from its security groups."""
         for instance_id, seat in list(self._seats.items()):
             instance = self._world.find_instance(instance_id)
             if instance is not None:
                 seat.cable.guard(self._rules(instance))
 
     def attach(self, instance: EmulatedInstance, volume: Any) -> None:
-        """The volume appears on the machine, if that is on."""
+        """Shows the volume to the machine, if the machine is on."""
         seat = self._seats.get(instance.id)
         machine = seat.machine if seat else None
         if seat is not None and machine is not None and machine.inside is not None:
             self._show(seat, machine.inside, volume)
 
     def detach(self, instance: EmulatedInstance, volume: Any) -> bool:
-        """Takes it away, unless its file system is mounted: then EC2 waits, too."""
+        """Removes the volume from the machine. Returns False if its file system is
+        mounted: EC2 then waits, too."""
         seat = self._seats.get(instance.id)
         if seat is None or volume.id not in seat.disks:
             return True
@@ -143,14 +145,14 @@ class Hypervisor:
         return True
 
     def grow(self, volume: Any) -> None:
-        """A disk that is shown has its new size at once."""
+        """Gives an attached disk its volume's new size at once."""
         for seat in self._seats.values():
             if volume.id in seat.disks:
                 _, disk = seat.disks[volume.id]
                 disk.grow(volume.size << 10)
 
     def clear(self) -> None:
-        """Pulls every plug. Not to be called under the emulator's lock."""
+        """Kills all machines. Must not be called under the emulator's lock."""
         for seat in list(self._seats.values()):
             if seat.machine is not None:
                 seat.machine.kill()
@@ -181,7 +183,7 @@ class Hypervisor:
 
     def _prepare(self, instance: EmulatedInstance, seat: Seat, inside: Machine) -> None:
         seat.cable.connect(inside.pid, public=instance.public_ip is not None)
-        # In a VPC, its name server knows the machine's name.
+        # In a VPC, the VPC's name server knows the machine's name.
         name = instance.private_dns_name
         known = f"127.0.0.1 localhost\n127.0.1.1 {name} {name.split('.')[0]}\n"
         Path(inside.outside("/etc/hosts")).write_text(known)
@@ -198,7 +200,7 @@ class Hypervisor:
     def _show(self, seat: Seat, inside: Machine, volume: Any) -> None:
         if volume.id in seat.disks:
             return
-        # The root is the first one, although it is no disk here.
+        # On EC2 the first disk, nvme0n1, is the root. Here the root is no disk.
         taken = {name for name, _ in seat.disks.values()}
         free = (f"nvme{number}n1" for number in range(1, 27))
         name = next(one for one in free if one not in taken)
@@ -207,7 +209,7 @@ class Hypervisor:
         seat.disks[volume.id] = (name, disk)
 
     def _ended(self, instance: EmulatedInstance, seat: Seat, by_itself: bool) -> None:
-        """Called in the machine's thread, when it is off."""
+        """The machine's thread calls this when the machine is off."""
         for server in seat.servers:
             server.close()
         seat.cable.close()

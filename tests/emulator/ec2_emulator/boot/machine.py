@@ -1,4 +1,4 @@
-"""One machine: a process that is switched on, shut down, and boots again."""
+"""One machine: a process that boots, reboots and shuts down."""
 
 import logging
 import os
@@ -15,12 +15,12 @@ from machines.machine import SCRIPT, Machine
 
 from . import cgroup
 
-# systemd(1): what these signals ask of process 1.
+# systemd(1) lists the effects of these signals on process 1.
 POWER_OFF = signal.SIGRTMIN + 4
 REBOOT = signal.SIGRTMIN + 5
-# How often it is asked; before systemd is there, nobody hears it.
+# Seconds between two signals. They are repeated because systemd may not run yet.
 ASK_SECONDS = 2.0
-# "GetConsoleOutput": the most recent 64 KiB.
+# "GetConsoleOutput" returns the most recent 64 KiB.
 CONSOLE_BYTES = 64 << 10
 
 log = logging.getLogger("ec2_emulator")
@@ -29,8 +29,9 @@ log = logging.getLogger("ec2_emulator")
 class BootedMachine:
     """Boots at once, in a thread of its own.
 
-    `prepare` is called with each boot's machine before its first program runs, and
-    `ended` once it is off for good, with whether somebody on the machine did it.
+    The thread calls `prepare` with the machine of each boot, before its first program
+    runs. It calls `ended` once, when the machine does not boot again, and tells whether
+    the machine ended by itself.
     """
 
     def __init__(
@@ -49,12 +50,13 @@ class BootedMachine:
         self._ended = ended
         self._console = bytearray()
         self._process: subprocess.Popen[bytes] | None = None
-        # What was asked for: a reboot is over when the machine boots again.
+        # Set after the request for a shutdown or a reboot. The next boot ends a reboot.
         self._leaving = threading.Event()
         self._rebooting = threading.Event()
         self._started = threading.Event()
         self._gone = threading.Event()
-        # The kernel ends the machine with this thread, so it has to live as long.
+        # The kernel ends the machine when this thread ends, so the thread must live as
+        # long as the machine.
         threading.Thread(target=self._live, daemon=True, name=name).start()
 
     @property
@@ -65,7 +67,8 @@ class BootedMachine:
         return bytes(self._console)
 
     def shut_down(self) -> None:
-        """As an ACPI event does: services stop in order, within some time."""
+        """Shuts the machine down like an ACPI event: services stop in order, within a
+        time limit."""
         if not self._leaving.is_set():
             self._leaving.set()
             threading.Thread(target=self._ask, args=(POWER_OFF,), daemon=True).start()
@@ -76,7 +79,7 @@ class BootedMachine:
             threading.Thread(target=self._ask, args=(REBOOT,), daemon=True).start()
 
     def kill(self) -> None:
-        """Pulls the plug, and waits until everything of it is gone."""
+        """Kills the machine, and waits until all of it is gone."""
         self._leaving.set()
         self._started.wait()
         if self._process is not None:
@@ -102,7 +105,7 @@ class BootedMachine:
         try:
             while True:
                 code = self._boot()
-                # reboot(2): in a PID namespace, process 1 is ended by a signal.
+                # reboot(2): a reboot in a PID namespace ends process 1 with a signal.
                 again = code == -signal.SIGHUP or self._rebooting.is_set()
                 self._rebooting.clear()
                 if self._leaving.is_set() or not again:
@@ -116,7 +119,7 @@ class BootedMachine:
             self._ended(not self._leaving.is_set())
 
     def _boot(self) -> int:
-        """From process 1's start to its end."""
+        """Boots the machine, and waits until its process 1 ends."""
         ours, theirs = pty.openpty()
         command = [*isolated("uts", "ipc", "net", "cgroup"), "sh", str(SCRIPT)]
         command += [*self._command, os.ttyname(theirs)]
@@ -166,6 +169,6 @@ class BootedMachine:
 def arguments(
     layers: Iterable[Path], mountpoint: Path, packages: Path, disk: Path
 ) -> list[str]:
-    """What `machine.sh` is given, but for the console."""
+    """The arguments of `machine.sh`, except the console."""
     root = ":".join(map(str, layers))
     return [root, str(mountpoint), str(packages), str(disk)]

@@ -1,4 +1,4 @@
-"""The metadata service: what an instance is told of itself, at 169.254.169.254.
+"""The metadata of an instance, which it reads at 169.254.169.254.
 
 "Instance metadata categories" and "Use the Instance Metadata Service" (EC2 user guide).
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from ..ec2.instance import EmulatedInstance
 
-# Those that SDKs and cloud-init ask for; what they show does not differ here.
+# The versions that SDKs and cloud-init request. All have the same content here.
 VERSIONS = ("2009-04-04", "2016-09-02", "2018-09-24", "2021-03-23", "latest")
 
 # A folder, or the text of a file.
@@ -20,7 +20,8 @@ Credentials = Callable[[], dict[str, str]]
 
 
 def tree(instance: EmulatedInstance, credentials: Credentials) -> Tree:
-    """All of it, below a version; `credentials` makes the role's, when it is asked."""
+    """All metadata below a version. A read of the role's credentials calls
+    `credentials`."""
     found: Tree = {
         "meta-data": _meta_data(instance, credentials),
         "dynamic": {"instance-identity": {"document": _identity(instance)}},
@@ -31,7 +32,7 @@ def tree(instance: EmulatedInstance, credentials: Credentials) -> Tree:
 
 
 def find(whole: Tree, path: str) -> bytes | None:
-    """What stands at a path: a file, or a folder's list; None where nothing does."""
+    """The file at a path, or the list of a folder, or None if there is nothing."""
     at: Any = whole
     for part in filter(None, path.split("/")):
         at = at.get(part) if isinstance(at, dict) else None
@@ -106,7 +107,7 @@ def _iam(instance: EmulatedInstance, credentials: Credentials) -> Tree:
 
 
 def _notices(instance: EmulatedInstance) -> Tree:
-    """What is about to happen; the categories are there only then."""
+    """The notices of coming events. A category exists only if it has a notice."""
     found: Tree = {}
     if instance.rebalance_at is not None:
         notice = json.dumps({"noticeTime": _time(instance.rebalance_at)})

@@ -1,4 +1,4 @@
-"""The metadata service's protocol: tokens, versions, and who is answered at all."""
+"""The protocol of the metadata service: tokens, versions and access."""
 
 import logging
 import secrets
@@ -21,7 +21,7 @@ log = logging.getLogger("ec2_emulator")
 
 
 class MetadataServer:
-    """Answers on a socket that listens; `look` gives the options and the tree."""
+    """Answers on a listening socket. `look` returns the options and the metadata."""
 
     def __init__(
         self, listening: socket.socket, look: Callable[[], tuple[Any, metadata.Tree]]
@@ -54,7 +54,7 @@ class MetadataServer:
         self._server.server_close()
 
     def put(self, request: BaseHTTPRequestHandler) -> None:
-        """A token, for whoever is on the machine itself."""
+        """Answers with a token, for processes on the machine itself."""
         options, _ = self._look()
         lasts = request.headers.get(TTL, "")
         if request.path != "/latest/api/token":
@@ -101,7 +101,7 @@ def _answer(
     content: bytes = b"",
     headers: dict[str, str] | None = None,
 ) -> None:
-    # Whoever asked may be gone, with the machine.
+    # The client may have ended with its machine.
     with suppress(OSError):
         request.send_response(status)
         for name, value in (headers or {}).items():

@@ -1,8 +1,8 @@
-"""The sessions of instances' roles, and the one thing that they may do.
+"""The sessions of instances' roles, and their only permission.
 
-An instance says of itself what its tags say. The role of a workspace's instance is to
-allow no more than this, which the emulator holds every such session to, whatever the
-role's own policies are: two tags of the very instance.
+An instance reports its state by its tags. The role of a workspace's instance should
+permit only two tags of this instance. The emulator limits every such session to that,
+whatever policies the role has.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,8 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
 
     def begin(self, instance: EmulatedInstance) -> dict[str, str]:
-        """Credentials in the form that SDKs read from the metadata service."""
+        """Begins a session. Returns its credentials in the form that SDKs read from the
+        metadata service."""
         region, role = instance.region, instance.roles[0]
         made = sts_backends[region.account]["aws"].assume_role(
             region_name=region.name,
@@ -59,7 +60,7 @@ class Sessions:
         self._sessions.clear()
 
     def check(self, call: Call, token: str) -> None:
-        """Raises AWS's refusal where an instance asks for what it may not do."""
+        """Raises AWS's error if an instance makes a call that it has no permission for."""
         session = self._sessions.get(call.access_key)
         if session is None:
             return

@@ -1,6 +1,7 @@
-"""What machines write: their root disks, and volumes, which outlive machines.
+"""The storage of machines: their root disks, and volumes, which outlive machines.
 
-All of it is in one folder, which goes with the emulator, however that ends.
+All of it is in one folder. The folder is deleted when the emulator ends, also if it is
+killed.
 """
 
 import os
@@ -11,8 +12,8 @@ from pathlib import Path
 
 from . import cgroup
 
-# Waits for the end of whoever holds the other end of its standard input, then cleans up
-# after it: its cgroups, which are folders that nobody is in any more, and its disks.
+# Waits until its standard input closes, which means that the emulator has ended. Then
+# removes the emulator's cgroups, which are empty folders by then, and its disks.
 CLEAN = """\
 cat >/dev/null
 for _ in $(seq 100); do
@@ -30,13 +31,14 @@ class Storage:
         self._folder = Path(tempfile.mkdtemp(prefix="machines-", dir=below))
         (self._folder / "volumes").mkdir()
         command = ["sh", "-c", CLEAN, "-", str(self._folder), str(cgroup.folder())]
-        # In a session of its own: what ends the emulator must not end it, too.
+        # The script has its own session, so that a signal to the emulator's process
+        # group does not end it.
         self._cleaner = subprocess.Popen(
             command, stdin=subprocess.PIPE, start_new_session=True
         )
 
     def root(self, instance_id: str) -> Path:
-        """The folder of a root disk: what was written since the instance's launch."""
+        """The folder of a root disk. It has all that was written since the launch."""
         place = self._folder / "roots" / instance_id
         place.mkdir(parents=True, exist_ok=True)
         return place
@@ -45,7 +47,7 @@ class Storage:
         shutil.rmtree(self._folder / "roots" / instance_id, ignore_errors=True)
 
     def volume(self, volume_id: str, gib: int) -> Path:
-        """The file of a volume, zeros at first; it grows with the volume."""
+        """The file of a volume. It begins with zeros, and grows with the volume."""
         file = self._folder / "volumes" / volume_id
         file.touch()
         if file.stat().st_size < gib << 30:
@@ -53,13 +55,14 @@ class Storage:
         return file
 
     def copy(self, source: str, target: str) -> None:
-        """The content of a volume or snapshot becomes another's, as it is now.
+        """Copies the current content of a volume or snapshot to another.
 
-        A source without a file was never written to; nor is its copy.
+        A source without a file was never written to. Its copy needs no file either.
         """
         files = self._folder / "volumes"
         if (files / source).exists():
-            # Holes stay holes, and where the file system can, nothing is copied at all.
+            # cp preserves holes. If the file system supports it, cp shares the blocks
+            # instead of copying them.
             subprocess.run(["cp", files / source, files / target], check=True)
 
     def forget_volume(self, volume_id: str) -> None:

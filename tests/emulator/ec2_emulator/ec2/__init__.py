@@ -1,1 +1,1 @@
-"""The EC2 operations that moto does not have right, one room for each concern."""
+"""The EC2 operations that moto does not implement as EC2. Each topic has a module."""

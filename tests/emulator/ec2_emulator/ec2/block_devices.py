@@ -1,4 +1,4 @@
-"""Volumes that come with a launch: the image's, as the request changes them."""
+"""The volumes of a launch: those of the image, with the request's changes."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ Devices = dict[str, dict[str, Any]]
 
 
 def resolve_devices(image: Any, mappings: list[dict[str, Any]] | None) -> Devices:
-    """EBS settings by device name, checked against the snapshots they come from."""
+    """The EBS settings by device name, checked against their snapshots."""
     devices: Devices = {
         one["DeviceName"]: dict(one["Ebs"]) for one in image.block_device_mappings
     }
@@ -76,7 +76,7 @@ def _check(backend: Any, ebs: dict[str, Any]) -> None:
 
 
 def _check_performance(ebs: dict[str, Any]) -> None:
-    """Which settings which volume type takes (API reference, EbsBlockDevice)."""
+    """Checks the settings that a volume type takes (API reference, EbsBlockDevice)."""
     kind = ebs.get("VolumeType") or DEFAULT_TYPE
     if kind not in VOLUME_TYPES:
         raise AwsError(

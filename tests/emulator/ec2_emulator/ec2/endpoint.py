@@ -1,4 +1,4 @@
-"""EC2 as a whole: this emulator's operations over moto's for the rest."""
+"""The whole EC2 API: this emulator's operations, and moto's for the rest."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class Ec2Endpoint(
     Volumes,
     EC2Response,
 ):
-    """`world` is the emulator; each emulator binds a subclass of its own."""
+    """`world` is the emulator. Each emulator binds a subclass of its own."""
 
     world: Any
 

@@ -1,4 +1,4 @@
-"""EC2's events on the account's default EventBridge bus, to the queues they go to.
+"""Sends EC2's events from the account's default EventBridge bus to SQS queues.
 
 Shapes from "Monitor Amazon EC2 events" (EC2 user guide) and "Event structure"
 (EventBridge user guide).
@@ -24,7 +24,8 @@ def publish(
 ) -> None:
     """Sends one event to every SQS target of a matching rule.
 
-    moto matches; it does not deliver, because its delivery leaves the account out.
+    moto only matches the rules. Its own delivery is not used, because it ignores the
+    account.
     """
     rules = events_backend.describe_event_bus("default").rules
     if not rules:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ..errors import AwsError
 
 T = TypeVar("T")
-# What a filter compares: nothing, one value, or several of which one must match.
+# The values that a filter compares: none, one, or several of which one must match.
 Values = str | None | Iterable[str]
 Getters = Mapping[str, Callable[[T], Values]]
 

@@ -1,8 +1,8 @@
-"""Which offerings an instant fleet takes, in which order, and how many of each.
+"""The offerings of an instant fleet, their order, and the number of instances of each.
 
 "EC2 Fleet and Spot Fleet request types" and "Use allocation strategies" (EC2 user
-guide). An instant fleet tries once: what it cannot have becomes an error beside the
-instances it got.
+guide). An instant fleet tries each offering once. The answer has the launched
+instances, and an error for each offering that failed.
 """
 
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ from .offerings import on_demand_price, spot_price, zones_offering
 from .region import Region
 from .templates import only_instance_parameters, with_template
 
-# What an override changes of the template, beside the placement.
+# The template's parameters that an override may change, beside the placement.
 _OVERRIDDEN = ("InstanceType", "ImageId", "SubnetId", "BlockDeviceMappings")
 
 
 @dataclass(frozen=True)
 class Offering:
-    """One launch template with one override, as the request names them."""
+    """One launch template with one override of the request."""
 
     template: dict[str, Any]
     override: dict[str, Any]
@@ -42,7 +42,7 @@ class Offering:
 
 @dataclass(frozen=True)
 class Share:
-    """So many instances of an offering in a zone."""
+    """A number of instances of an offering in a zone."""
 
     offering: Offering
     request: LaunchRequest
@@ -60,7 +60,7 @@ class FleetPlan:
 
 
 def plan_fleet(region: Region, faults: Faults, parameters: dict[str, Any]) -> FleetPlan:
-    """The whole fleet before anything of it is launched."""
+    """Plans the whole fleet, before any instance is launched."""
     plan = FleetPlan()
     for market, target in _targets(parameters).items():
         options = parameters.get(
@@ -158,7 +158,7 @@ def _offering(
 def _ordered(
     region: Region, offerings: list[Offering], options: dict[str, Any]
 ) -> list[Offering]:
-    """By priority or by price; capacity here is what faults leave."""
+    """The offerings by priority or by price. Only faults limit the capacity."""
     strategy = options.get("AllocationStrategy") or "lowest-price"
 
     def rank(offering: Offering) -> tuple[float, float]:
@@ -194,7 +194,7 @@ def _take(
         return
     plan.shares.append(Share(offering, request, zone, count))
     if count < missing and offering.override.get("AvailabilityZone"):
-        # Partly had: the rest of the pool is what the next attempt would refuse.
+        # EC2 granted only a part. The next attempt would refuse the rest.
         code = "InsufficientInstanceCapacity"
         text = "There is no more capacity available that matches your request."
         plan.refusals.append((offering, AwsError(code, text)))

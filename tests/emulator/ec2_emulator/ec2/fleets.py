@@ -1,7 +1,7 @@
 """EC2 Fleet of type `instant`: one attempt, instances and errors in one answer.
 
-Fleets of type `request` and `maintain`, and Spot Fleet, are refused: moto's know
-neither prices nor capacity.
+The emulator refuses fleets of type `request` and `maintain`, and Spot Fleet, because
+those of moto have neither prices nor capacity.
 """
 
 import uuid

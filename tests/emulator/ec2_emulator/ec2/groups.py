@@ -1,4 +1,4 @@
-"""Security groups: what moto lets through and EC2 does not."""
+"""Security groups: requests that EC2 refuses and moto accepts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -88,7 +88,7 @@ class Groups(SecurityGroups):
         return result
 
     def _authorize(self, direction: str, add: Callable[..., Any]) -> ActionResult:
-        """Adds all of the request's rules or, with the error, none."""
+        """Adds all rules of the request. After an error it adds none."""
         group = self._group()
         self.error_on_dryrun()
         before = list(getattr(group, direction))
@@ -115,7 +115,8 @@ class Groups(SecurityGroups):
         return group
 
     def _in_use(self, group: Any) -> bool:
-        """By an instance not terminated yet, an interface, or another group's rule."""
+        """Whether an instance that is not terminated, an interface, or a rule of
+        another group uses the group."""
         backend = self.ec2_backend
         if any(group in one.security_groups for one in self.here.instances.values()):
             return True

@@ -23,7 +23,7 @@ _DEEP_LEARNING = "/aws/service/deeplearning/ami"
 
 @dataclass(frozen=True)
 class Image:
-    """A public image; `root_gib` is the size of its root snapshot."""
+    """A public image. `root_gib` is the size of its root snapshot."""
 
     number: int
     name: str
@@ -78,7 +78,7 @@ def _pytorch(
     )
 
 
-# The one whose instances boot, where somebody has provided machines.
+# The image whose instances boot, if the emulator was given machines.
 BOOTING = 0xB0
 
 _UBUNTU_24 = ("Ubuntu 24.04", "ubuntu-24.04")
@@ -123,7 +123,7 @@ def boots(image_id: str) -> bool:
 
 
 class PublicImage(Ami):
-    """A moto image whose root volume is that of the real one."""
+    """A moto image with the root volume of the real image."""
 
     def __init__(self, backend: Any, image: Image, region: str) -> None:
         super().__init__(
@@ -185,7 +185,8 @@ def load_images(ec2_backend: Any) -> None:
 def load_parameters(ssm_backend: Any) -> None:
     """Publishes the images' ids as AWS's public SSM parameters do.
 
-    PutParameter refuses names under /aws, as it does on AWS; hence directly.
+    It writes into moto's backend, because PutParameter refuses names under /aws, as on
+    AWS.
     """
     region = ssm_backend.region_name
     if region not in REGIONS:

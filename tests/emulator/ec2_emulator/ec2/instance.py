@@ -1,4 +1,4 @@
-"""One instance and its life: EC2's states, by elapsed time.
+"""One instance and its lifecycle: EC2's states, which follow the time.
 
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html
 """
@@ -35,34 +35,34 @@ SPOT_TERMINATION = StateReason(
 _PENDING = StateReason("pending", "pending")
 _NONE = StateReason()
 
-# A public address exists only while the instance is in one of these.
+# The states in which an instance has a public address.
 _ADDRESSED = ("running", "stopping")
-# How soon to look again whether a machine has shut down.
+# Seconds between two checks whether a machine has shut down.
 _LOOK_SECONDS = 0.1
 
 
 class EmulatedInstance(Instance):
-    """A moto instance that takes its time.
+    """A moto instance whose state changes take time.
 
-    `region` is the Region it lives in; it schedules what comes next and hears of
-    every change of state.
+    `region` is its Region, which schedules the next change of state, and is told of
+    each one.
     """
 
     def __init__(self, region: Any, image_id: str, **kwargs: Any) -> None:
         self.region = region
         self._name = "pending"
-        # Transitions scheduled under an earlier epoch have been overtaken.
+        # A transition that was scheduled in an earlier epoch is no longer valid.
         self._epoch = 0
         self.sequence = 0
         self.reservation_id = ""
         self.spot_request: Any = None
         self.running_since: float | None = None
         self.impaired: str | None = None
-        # Seconds since the epoch: when a rebalance was recommended, and when the
-        # capacity will be taken back.
+        # The times, in seconds since the epoch, of a rebalance recommendation, and of
+        # the coming interruption.
         self.rebalance_at: float | None = None
         self.interruption_at: float | None = None
-        # On the console of a machine that is off.
+        # The console output of a machine that is off.
         self.printed = b""
         user_data = kwargs.pop("user_data")
         groups = kwargs.pop("security_groups")
@@ -80,7 +80,7 @@ class EmulatedInstance(Instance):
 
     @_state.setter
     def _state(self, _: InstanceState) -> None:
-        """The life of this instance is told by its own transitions only."""
+        """Ignores moto's changes. Only the instance's own transitions change it."""
 
     @property
     def has_public_address(self) -> bool:
@@ -108,12 +108,12 @@ class EmulatedInstance(Instance):
 
     @property
     def visible(self) -> bool:
-        """Whether Describe calls have caught up with the launch yet."""
+        """Whether Describe calls show the instance already."""
         delay = self.region.settings.visibility_seconds
         return bool(self.region.clock.reached(self.launched + delay))
 
     def begin(self) -> None:
-        """Enters `pending`, once, after construction."""
+        """Enters `pending`. To be called once, after construction."""
         self._enter("pending", _PENDING, "")
         self._schedule(self.region.settings.pending_seconds, self._run)
 
@@ -136,7 +136,8 @@ class EmulatedInstance(Instance):
         return previous
 
     def shut_down_by_itself(self) -> None:
-        """Somebody on its machine did it: `InstanceInitiatedShutdownBehavior`."""
+        """The machine was shut down from inside. `InstanceInitiatedShutdownBehavior`
+        says what follows."""
         if self._name == "running":
             stays = self.instance_initiated_shutdown_behavior == "stop"
             if stays and not self.is_one_time_spot:
@@ -150,7 +151,7 @@ class EmulatedInstance(Instance):
     def end(
         self, reason: StateReason, initiator: str, at: float | None = None
     ) -> InstanceState:
-        """Begins shutting down, at a time if not now; a second call changes nothing."""
+        """Begins to shut down, now or at the time `at`. A second call has no effect."""
         previous = self._state
         if self._name not in ("shutting-down", "terminated"):
             began = self.region.clock.seconds() if at is None else at
@@ -168,7 +169,7 @@ class EmulatedInstance(Instance):
             self.machines.reboot(self)
 
     def release(self) -> None:
-        """Gives up volumes, interfaces and addresses, as EC2 does on termination."""
+        """Releases volumes, interfaces and addresses, as EC2 does on termination."""
         for device, block in self.get_block_device_mapping:
             del self.block_device_mapping[device]
             volume = self.ec2_backend.volumes[block.volume_id]
@@ -183,7 +184,7 @@ class EmulatedInstance(Instance):
             self.detach_eni(nic)
             if nic.delete_on_termination:
                 nic.delete()
-        # An interface that stays keeps its address; moto's destructor would free it.
+        # A remaining interface keeps its address. moto's destructor would free it.
         self._private_ips = set()
         self._subnet_id = None
         self.security_groups = []
@@ -191,7 +192,7 @@ class EmulatedInstance(Instance):
 
     @property
     def machines(self) -> Any:
-        """What runs its machine, where its image has one that boots."""
+        """The hypervisor, if the instance's image boots and there are machines."""
         return self.region.machines if boots(self.image_id) else None
 
     def _run(self, due: float) -> None:
@@ -231,7 +232,7 @@ class EmulatedInstance(Instance):
         self.region.forget_later(self, due)
 
     def _disassociate_addresses(self, nic: Any) -> None:
-        """An Elastic IP address outlives the instance that it pointed to."""
+        """Disassociates Elastic IP addresses, which outlive the instance."""
         for address in list(self.ec2_backend.addresses):
             if address.eni is nic:
                 self.ec2_backend.disassociate_address(

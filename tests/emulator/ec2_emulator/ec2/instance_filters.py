@@ -82,7 +82,7 @@ INSTANCE_FILTERS: dict[str, Getter] = {
     "vpc-id": lambda i: i.vpc_id,
 }
 
-# Names that EC2 knows and nothing here has needed: refused as such, not as wrong.
+# EC2's filters that are not emulated. Their error differs from that of unknown filters.
 NOT_EMULATED = frozenset(
     {
         "affinity",

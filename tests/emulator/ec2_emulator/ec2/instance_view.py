@@ -28,7 +28,7 @@ def reservation(
 
 
 def describe(instance: EmulatedInstance) -> dict[str, Any]:
-    """Everything EC2 shows of an instance that this emulator keeps."""
+    """The fields of EC2's answer for an instance, as far as the emulator has them."""
     options = instance.metadata_options
     view: dict[str, Any] = {
         "AmiLaunchIndex": instance.ami_launch_index,

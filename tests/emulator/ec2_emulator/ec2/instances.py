@@ -64,7 +64,7 @@ class Instances(InstanceResponse):
         instances = self._named()
         self.error_on_dryrun()
         protected = [one for one in instances if one.disable_api_termination]
-        # In zones without a protected instance the request takes effect all the same.
+        # The request still takes effect in zones without a protected instance.
         refused = {one.availability_zone for one in protected}
         changes = [
             _change(one, one.terminate)
@@ -105,7 +105,8 @@ class Instances(InstanceResponse):
         return EmptyResult()
 
     def get_console_output(self) -> ActionResult:
-        """What the machine printed; nothing where the instance has none."""
+        """Answers with the machine's console output. It is empty if the instance has no
+        machine."""
         (instance,) = self.here.find([self._get_param("InstanceId")])
         self.error_on_dryrun()
         machines = instance.machines
@@ -119,7 +120,7 @@ class Instances(InstanceResponse):
         )
 
     def modify_instance_metadata_options(self) -> ActionResult:
-        """Changes what the request names; moto resets the rest to defaults."""
+        """Changes only the options in the request. moto would reset the others."""
         (instance,) = self.here.find([self._get_param("InstanceId")])
         self.error_on_dryrun()
         options = instance.metadata_options
@@ -131,7 +132,7 @@ class Instances(InstanceResponse):
         return Answer({"InstanceId": instance.id, "InstanceMetadataOptions": shown})
 
     def modify_instance_attribute(self) -> ActionResult:
-        """What a machine is made of changes while it is stopped only."""
+        """Some attributes of an instance can change only while it is stopped."""
         (instance,) = self.here.find([self._get_param("InstanceId")])
         parameters = dict(self.params)
         named = [parameters.get("Attribute") or ""]
@@ -147,12 +148,13 @@ class Instances(InstanceResponse):
             self.here.groups_changed()
             return result
         self.error_on_dryrun()
-        # The value has been decoded on its way here; moto would decode it again.
+        # The parser has already decoded the value. moto would decode it again.
         instance.user_data = Base64EncodedString.from_raw_bytes(user_data)
         return EmptyResult()
 
     def _token_scope(self, parameters: dict[str, Any]) -> str:
-        """By zone when the request names one or a subnet, else by region."""
+        """The scope of a client token: the zone if the request names a zone or a
+        subnet, else the region."""
         zone = (parameters.get("Placement") or {}).get("AvailabilityZone")
         subnet_id = parameters.get("SubnetId")
         for subnets in self.ec2_backend.subnets.values():

@@ -1,8 +1,8 @@
-"""Spot interruptions: the notice, then the end.
+"""Spot interruptions: the notice, then the termination.
 
 "Spot Instance interruption notices" and "Spot request status" (EC2 user guide): the
-warning comes two minutes early, the request's status changes at once, the instance
-keeps running until its time is up.
+warning comes two minutes before the termination. The request's status changes at once.
+The instance runs until the termination.
 """
 
 from .events import INTERRUPTION
@@ -10,7 +10,7 @@ from .instance import SPOT_TERMINATION, EmulatedInstance
 
 
 def interrupt(instance: EmulatedInstance, notice_seconds: float) -> None:
-    """Warns now and takes the instance back after the notice; 0 is at once."""
+    """Sends the warning now, and ends the instance `notice_seconds` later."""
     region = instance.region
     if instance.state in ("shutting-down", "terminated"):
         return

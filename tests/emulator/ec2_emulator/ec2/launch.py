@@ -1,4 +1,4 @@
-"""From a valid launch request to instances: where, how many, and built of what."""
+"""Launches the instances of a valid request: their zone, number and parts."""
 
 from typing import Any
 
@@ -19,17 +19,17 @@ from .spot import SpotRequest
 def place(
     region: Region, faults: Faults, operation: str, request: LaunchRequest
 ) -> tuple[str, int]:
-    """A zone that takes the request, and how many instances it takes.
+    """The zone of the launch, and how many instances it grants.
 
-    Without a zone in the request, EC2 chooses one: here the first that offers the type
-    and that no fault refuses.
+    If the request names no zone, EC2 chooses one. The emulator takes the first zone
+    that offers the type and that no fault refuses.
     """
     offered = zones_offering(region.name, request.instance_type)
     if not offered or request.zone not in (None, *offered):
         raise _not_offered(request.instance_type, request.zone, offered)
     _check_price(region, request, request.zone or offered[0])
-    # Once for the request, then for each zone tried: only rules that name a zone tell
-    # these apart.
+    # The faults are checked once for the request, and then for each zone. Only faults
+    # that name a zone distinguish these checks.
     fault = faults.take_at_placement(operation, request.parameters, request.facts)
     candidates = (request.zone,) if request.zone is not None else offered
     for zone in candidates:
@@ -55,9 +55,9 @@ def launch(
     count: int,
     own_tags: dict[str, str],
 ) -> list[EmulatedInstance]:
-    """Builds the instances, in one reservation, in state pending.
+    """Builds the instances, in one reservation and in state `pending`.
 
-    `own_tags` are those that EC2 itself adds (`aws:` prefix).
+    `own_tags` are the tags that EC2 itself adds, with the prefix `aws:`.
     """
     backend = region.backend
     booked = Reservation(random_reservation_id(), owner_id=backend.account_id)
@@ -83,7 +83,7 @@ def launch(
 def _build_all(
     region: Region, request: LaunchRequest, zone: str, count: int
 ) -> list[EmulatedInstance]:
-    """All of them or, with the error, none."""
+    """Builds all instances. After an error it builds none."""
     built: list[EmulatedInstance] = []
     try:
         for index in range(count):
@@ -169,9 +169,9 @@ def _monitoring(given: dict[str, Any]) -> str:
 
 
 def _interfaces(request: LaunchRequest, subnet: Any) -> list[dict[str, Any]]:
-    """Interface specifications with EC2's defaults made explicit.
+    """The interface specifications, with EC2's defaults.
 
-    An interface that the launch creates goes when the instance goes.
+    An interface that the launch creates is deleted with the instance.
     """
     specified = request.interfaces or [{"DeviceIndex": 0}]
     interfaces: list[dict[str, Any]] = []

@@ -1,6 +1,6 @@
-"""What a RunInstances request asks for, checked as EC2 checks it.
+"""Checks a RunInstances request as EC2 checks it.
 
-Nothing here changes anything: a request that passes can be placed and built.
+The checks change no state. A request that passes can be placed and built.
 """
 
 import base64
@@ -46,7 +46,7 @@ class LaunchRequest:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What a fault may be matched against."""
+        """The facts that a fault can match."""
         return {
             "InstanceType": self.instance_type,
             "AvailabilityZone": self.zone or "",
@@ -178,7 +178,7 @@ def _zone(backend: Any, parameters: dict[str, Any], subnet: Any) -> str | None:
     if subnet is not None:
         return str(subnet.availability_zone)
     zone = (parameters.get("Placement") or {}).get("AvailabilityZone")
-    # terraform names the empty zone where it means none, and EC2 takes it.
+    # terraform sends an empty zone if the user names none, and EC2 accepts that.
     if not zone:
         return None
     if zone not in {one.name for one in backend.describe_availability_zones()}:

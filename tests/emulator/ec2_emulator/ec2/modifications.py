@@ -1,6 +1,7 @@
 """Larger volumes: "Request Amazon EBS volume modifications" (EBS user guide).
 
-Comes before the class of the volumes, whose operation it checks and goes on to.
+This class is before that of the volumes in the endpoint's bases. It checks the request,
+and then calls the operation of the volumes.
 """
 
 from typing import Any
@@ -16,11 +17,11 @@ class Modifications(ElasticBlockStore):
     here: Region
 
     def modify_volume(self) -> ActionResult:
-        """After one, the next has to wait for six hours."""
+        """Changes a volume. The next change is possible six hours later."""
         volume: Any = self.ec2_backend.volumes.get(self._get_param("VolumeId"))
         size = self._get_param("Size")
         if volume is None or (size is not None and int(size) < volume.size):
-            # Refused for that, and before anything else.
+            # EC2 checks this first. The operation of the volumes refuses the request.
             result: ActionResult = super().modify_volume()
             return result
         if self.here.volume_state(volume) not in ("available", "in-use"):

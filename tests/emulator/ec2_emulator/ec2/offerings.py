@@ -1,4 +1,4 @@
-"""Which types there are, where they are offered, and what they cost on spot."""
+"""Instance types, the zones that offer them, and their spot prices."""
 
 import zlib
 from datetime import datetime, timedelta
@@ -54,7 +54,7 @@ ON_DEMAND = {
 }
 _USD_PER_VCPU = 0.05
 
-# A spot price holds for so long, and the history reaches back so far by default.
+# How long a spot price is valid, and the default length of the price history.
 PRICE_HOLDS = timedelta(hours=6)
 HISTORY = timedelta(days=1)
 PRODUCT = "Linux/UNIX"
@@ -84,7 +84,7 @@ def on_demand_price(instance_type: str) -> float:
 
 
 def spot_price(instance_type: str, zone: str, at: datetime) -> float:
-    """30 to 40 per cent of on-demand: a stable choice per type, zone and period."""
+    """30 to 40 per cent of on-demand. Constant for each type, zone and period."""
     period = int(at.timestamp() // PRICE_HOLDS.total_seconds())
     pool = zlib.crc32(f"{instance_type}/{zone}".encode()) % 900
     drift = zlib.crc32(f"{instance_type}/{zone}/{period}".encode()) % 100
@@ -196,7 +196,7 @@ class Offerings(EC2BaseResponse):
             history, self._get_param("Filters", []), _PRICE_FILTERS, _no_tags
         )
         shown, token = _numbered(found, dict(self.params), 1, 1000, 1000)
-        # The real service answers an empty token on the last page.
+        # EC2's answer has an empty token on the last page.
         return Answer({"SpotPriceHistory": shown, "NextToken": token or ""})
 
 
@@ -209,7 +209,7 @@ def _aware(value: datetime | None, default: datetime) -> datetime:
 def _prices(
     name: str, zone: str, start: datetime, end: datetime
 ) -> list[dict[str, Any]]:
-    """Changes from the newest back to the one in force at `start`."""
+    """The price changes, from the newest back to the one that is valid at `start`."""
     if name not in INSTANCE_TYPES or "spot" not in INSTANCE_TYPES[name].get(
         "SupportedUsageClasses", []
     ):

@@ -1,7 +1,7 @@
 """Pages by MaxResults and NextToken.
 
-"Pagination" (EC2 developer guide): a token is opaque, and belongs to the request that
-it came from.
+"Pagination" (EC2 developer guide): a token is opaque. It is valid only for a request
+with the same parameters.
 """
 
 import base64
@@ -23,11 +23,11 @@ def page(
     default: int | None,
     position: Callable[[T], int],
 ) -> tuple[list[T], str | None]:
-    """One page of the items and the token for the next.
+    """One page of the items, and the token for the next page.
 
-    `position` is a number that grows along the items and stays with each of them, so
-    that a page begins where the last one ended whatever came or went meanwhile.
-    More than the largest page asks for the largest, as EC2 has it.
+    `position` is a number of each item. It increases along the items and never changes,
+    so that a page begins where the last one ended, even if items came or went.
+    A size above `largest` means `largest`, as in EC2.
     """
     size = parameters.get("MaxResults")
     if size is not None and size < smallest:
@@ -45,7 +45,7 @@ def page(
 
 
 def _question(parameters: dict[str, Any]) -> int:
-    """What the request asks, apart from how it is cut into pages."""
+    """A hash of the request's parameters without those for pages."""
     asked = {
         k: v for k, v in parameters.items() if k not in ("NextToken", "MaxResults")
     }

@@ -1,4 +1,4 @@
-"""Instance profiles that come with a launch."""
+"""The instance profile of a launch."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +10,9 @@ from .instance import EmulatedInstance
 
 @dataclass
 class ProfileAssociation:
-    """Under moto's names, for its operations on associations.
+    """Has the attributes of moto's class, for moto's operations on associations.
 
-    moto's own walks all instances of the region for each new association.
+    moto's own class iterates over all instances of the region for each new association.
     """
 
     ec2_backend: Any

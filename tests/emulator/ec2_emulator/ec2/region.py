@@ -1,4 +1,4 @@
-"""What the emulator knows of one account's EC2 in one region, beside moto's backend."""
+"""The emulator's state of one account's EC2 in one region, beside moto's backend."""
 
 import itertools
 from typing import Any
@@ -12,12 +12,12 @@ from .images import load_images, load_parameters
 from .instance import EmulatedInstance
 from .tokens import Tokens
 
-# How soon to look again whether a volume is still mounted.
+# Seconds between two checks whether a volume is still mounted.
 LOOK_SECONDS = 0.5
 
 
 class Region:
-    """`world` is the emulator: its clock, its settings, its timeline."""
+    """`world` is the emulator, with its clock, settings and timeline."""
 
     def __init__(self, world: Any, account: str, name: str, backends: Any) -> None:
         self.account = account
@@ -45,7 +45,7 @@ class Region:
 
     @property
     def machines(self) -> Any:
-        """What runs the machines of instances that boot, if anything does."""
+        """The hypervisor of instances that boot, or None."""
         return self._world.machines
 
     @property
@@ -68,7 +68,7 @@ class Region:
         return [self.instances[one] for one in dict.fromkeys(ids)]
 
     def find_visible(self, ids: list[str]) -> list[EmulatedInstance]:
-        """As `find`, where an instance not visible yet does not exist yet."""
+        """Like `find`, but treats an instance that is not visible yet as unknown."""
         found = self.find(ids)
         hidden = [one.id for one in found if not one.visible]
         if hidden:
@@ -76,7 +76,8 @@ class Region:
         return found
 
     def forget_later(self, instance: EmulatedInstance, ended: float) -> None:
-        """A terminated instance stays listed for a while, its token for longer."""
+        """Schedules the removal of a terminated instance from the lists, and the later
+        removal of its token."""
         self._ended[instance.id] = ended
         retention = self.settings.terminated_retention_seconds
         self.timeline.at(ended + retention, lambda _: self._forget(instance))
@@ -84,18 +85,18 @@ class Region:
         self.timeline.at(ended + keep + 1, lambda now: self._expire(now - keep))
 
     def ended_at(self, instances: list[EmulatedInstance]) -> float | None:
-        """When the last of them was terminated; None while one is not."""
+        """When the last of the instances was terminated. None while one is not."""
         times = [self._ended.get(one.id) for one in instances]
         known = [time for time in times if time is not None]
         return max(known) if known and len(known) == len(times) else None
 
     def volume_created(self, volume: Any) -> None:
-        """The volume becomes available in its time."""
+        """Schedules the time at which a new volume is available."""
         seconds = self.settings.volume_creating_seconds
         self._creating[volume.id] = self.clock.seconds() + seconds
 
     def volume_state(self, volume: Any) -> str:
-        """Its state as EC2 names it."""
+        """EC2's state of a volume."""
         due = self._creating.get(volume.id)
         if due is not None:
             if not self.clock.reached(due):
@@ -104,7 +105,7 @@ class Region:
         return "available" if volume.attachment is None else "in-use"
 
     def attach(self, volume: Any) -> None:
-        """A fresh attachment takes its time to be attached."""
+        """Makes a new attachment `attaching`, and schedules its `attached`."""
         attachment = volume.attachment
         attachment.status = "attaching"
 
@@ -118,16 +119,16 @@ class Region:
         self.timeline.at(self.clock.seconds() + seconds, attached)
 
     def detach(self, volume: Any) -> None:
-        """The volume is in use until its attachment is gone."""
+        """Makes an attachment `detaching`. The volume is in use until it is removed."""
         attachment = volume.attachment
         attachment.status = "detaching"
 
         def detached(due: float) -> None:
             machines = attachment.instance.machines
-            # The end of its instance may have taken it away before.
+            # The termination of the instance may already have removed the attachment.
             if volume.attachment is attachment:
                 if machines and not machines.detach(attachment.instance, volume):
-                    # "Detach an Amazon EBS volume": one that is mounted stays.
+                    # "Detach an Amazon EBS volume": a mounted volume stays attached.
                     self.timeline.at(due + LOOK_SECONDS, detached)
                     return
                 volume.attachment = None
@@ -141,7 +142,7 @@ class Region:
             self.machines.guard()
 
     def content_copied(self, source: str, target: str) -> None:
-        """A snapshot is what a volume was then; a volume begins as its snapshot."""
+        """Copies the content of a volume to a snapshot, or the other way round."""
         if self.machines is not None:
             self.machines.storage.copy(source, target)
 
@@ -150,7 +151,7 @@ class Region:
             self.machines.grow(volume)
 
     def volume_deleted(self, volume_id: str) -> None:
-        """Also a snapshot."""
+        """Deletes the content of a volume, or of a snapshot."""
         if self.machines is not None:
             self.machines.storage.forget_volume(volume_id)
 

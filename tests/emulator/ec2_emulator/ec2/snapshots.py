@@ -1,10 +1,11 @@
-"""Snapshots: what a volume was when one was begun, usable when it is completed.
+"""Snapshots: the content of a volume at the request. Usable once they are completed.
 
-"Create Amazon EBS snapshots" (EBS user guide): it is `pending` until all of the volume
-is in it; what is written meanwhile is not. "CreateVolume" (API reference) takes none
-that is not completed, and no size below its own.
+"Create Amazon EBS snapshots" (EBS user guide): a snapshot is `pending` until it has the
+whole volume. It does not have data that is written meanwhile. "CreateVolume" (API
+reference) refuses a snapshot that is not completed, and a size below the snapshot's.
 
-Comes before the class of the volumes, whose operations it checks and goes on to.
+This class is before that of the volumes in the endpoint's bases. It checks requests,
+and then calls the operations of the volumes.
 """
 
 from collections.abc import Callable
@@ -35,7 +36,7 @@ class Snapshots(ElasticBlockStore):
         if self.here.volume_state(volume) not in ("available", "in-use"):
             raise AwsError("IncorrectState", f"{volume_id} is not 'available'.")
         snapshot: Any = super().create_snapshot().result
-        # The volume may grow, and be gone, before the snapshot is.
+        # The volume may grow or be deleted before the snapshot is used.
         snapshot.gib = volume.size
         seconds = self.here.settings.snapshot_seconds
         snapshot.completed_at = self.here.clock.seconds() + seconds
@@ -71,7 +72,7 @@ class Snapshots(ElasticBlockStore):
         snapshot_id = self._get_param("SnapshotId")
         token = self._get_param("ClientToken")
         parameters: dict[str, Any] = dict(self.params)
-        # A token that is known is answered as it was, whatever became of the snapshot.
+        # A known token gets its first answer again, also if the snapshot is deleted.
         known = self.here.tokens.find("CreateVolume", token, parameters)
         if not snapshot_id or known is not None:
             result: ActionResult = super().create_volume()
@@ -138,7 +139,7 @@ def _gib(snapshot: Any) -> int:
     return size
 
 
-# "DescribeSnapshots" (API reference); `status` needs the region's clock.
+# "DescribeSnapshots" (API reference). `status` is not here: it needs the clock.
 SNAPSHOT_FILTERS: dict[str, Callable[[Any], Values]] = {
     "description": lambda s: s.description,
     "encrypted": lambda s: flag(s.encrypted),

@@ -1,4 +1,4 @@
-"""Spot Instance requests: how EC2 accounts for each spot instance.
+"""Spot Instance requests. EC2 keeps one for each spot instance.
 
 States and codes from "Spot request status", EC2 user guide.
 """
@@ -22,7 +22,7 @@ _MESSAGES = {
 
 
 class SpotRequest(TaggedEC2Resource):
-    """One request for one instance; `type` is "one-time" or "persistent"."""
+    """One request for one instance. `type` is "one-time" or "persistent"."""
 
     def __init__(self, region: Any, instance: Any, options: dict[str, Any]) -> None:
         self.ec2_backend = region.backend
@@ -38,7 +38,7 @@ class SpotRequest(TaggedEC2Resource):
         self.updated: datetime = self.created
 
     def follow(self, instance_state: str) -> None:
-        """Takes the status that the instance's new state implies."""
+        """Sets the status that follows from the instance's new state."""
         if instance_state == "terminated":
             interrupted = self.code == "instance-terminated-no-capacity"
             if self.state != "cancelled":
@@ -57,13 +57,14 @@ class SpotRequest(TaggedEC2Resource):
             self._become("instance-stopped-by-user")
 
     def interrupt(self) -> None:
-        """At the notice already, while the instance still runs."""
+        """Sets the status of an interruption. EC2 does so at the notice, while the
+        instance still runs."""
         if self.state != "cancelled":
             self.state = "closed"
         self._become("instance-terminated-no-capacity")
 
     def cancel(self) -> None:
-        """Cancels the request only; its instance runs on."""
+        """Cancels only the request. Its instance continues to run."""
         if self.state == "active":
             self._become("request-canceled-and-instance-running")
         if self.state in ("active", "open", "disabled"):

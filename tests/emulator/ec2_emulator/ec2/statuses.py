@@ -40,7 +40,7 @@ _FILTERS = {
     "system-status.status": lambda one: check_status(one, "system"),
     "system-status.reachability": lambda one: _PASSED.get(check_status(one, "system")),
 }
-# Scheduled events do not occur here; filters on them match nothing.
+# The emulator has no scheduled events, so filters on them match nothing.
 _EVENT_FILTERS = (
     "event.code",
     "event.description",

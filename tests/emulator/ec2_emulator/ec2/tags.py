@@ -1,7 +1,8 @@
-"""Tags: what EC2 accepts as one, and on what.
+"""Tags: the keys, values and resources that EC2 accepts.
 
-"Tag your Amazon EC2 resources" (EC2 user guide): keys to 128 characters, values to
-256, no `aws:` prefix; with tags in instance metadata, keys without spaces or "/".
+"Tag your Amazon EC2 resources" (EC2 user guide): keys have up to 128 characters and no
+prefix `aws:`, values up to 256 characters. With tags in instance metadata, keys have no
+spaces and no "/".
 """
 
 import re
@@ -22,7 +23,7 @@ _RESERVED_METADATA_KEYS = (".", "..", "_index")
 
 
 def check_tags(tags: dict[str, str], in_metadata: bool = False) -> None:
-    """Raises EC2's error for a key or value that it would not take."""
+    """Raises EC2's error for a key or value that EC2 refuses."""
     for key, value in tags.items():
         if key.lower().startswith("aws:"):
             raise AwsError(
@@ -57,7 +58,7 @@ def check_metadata_key(key: str) -> None:
 
 
 def launch_tags(parameters: dict[str, Any], spot: bool) -> dict[str, dict[str, str]]:
-    """TagSpecifications of a launch: tags by resource type."""
+    """The tags in the TagSpecifications of a launch, by resource type."""
     in_metadata = _tags_in_metadata(parameters.get("MetadataOptions"))
     tags: dict[str, dict[str, str]] = {}
     for one in parameters.get("TagSpecifications") or []:

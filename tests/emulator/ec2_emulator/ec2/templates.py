@@ -15,7 +15,7 @@ from .paging import page
 AWS_TEMPLATE_ID = "aws:ec2launchtemplate:id"
 AWS_TEMPLATE_VERSION = "aws:ec2launchtemplate:version"
 
-# Of a request that names a template, what is not for the instance itself.
+# Parameters of a request with a template that do not describe the instance.
 _ENVELOPE = ("LaunchTemplate", "ClientToken", "DryRun", "MinCount", "MaxCount")
 
 
@@ -25,7 +25,8 @@ _PAGE = 200
 
 class Templates(EC2Response):
     def describe_launch_templates(self) -> ActionResult:
-        """moto cuts the list and has no next page: it is asked for all, by id."""
+        """Pages the list by id. moto would cut the list and have no next page, so the
+        emulator asks moto for all templates."""
         asked = dict(self.params)
         self.params = {**asked, "MaxResults": len(self.ec2_backend.launch_templates)}
         result: ActionResult = super().describe_launch_templates()
@@ -51,7 +52,7 @@ def with_template(
     version = template_version(backend, named)
     merged: dict[str, Any] = dict(version.data)
     if "TagSpecifications" in merged:
-        # moto keeps the template's own tags among those of its instances.
+        # moto stores the template's own tags with those for its instances.
         merged["TagSpecifications"] = [
             one
             for one in merged["TagSpecifications"]

@@ -1,9 +1,9 @@
-"""Client tokens: one launch for one token, however often it is asked for.
+"""Client tokens: repeated requests with one token cause one launch.
 
 "Ensuring idempotency in Amazon EC2 API requests", EC2 developer guide: a retry with
-the same parameters succeeds without further action and reports the current state; one
-with other parameters fails with IdempotentParameterMismatch; RunInstances tokens are
-valid for at least 24 hours after the termination of the instances.
+the same parameters succeeds without further action, and reports the current state. A
+retry with other parameters fails with IdempotentParameterMismatch. RunInstances tokens
+are valid for at least 24 hours after the termination of the instances.
 """
 
 from collections.abc import Callable
@@ -21,10 +21,10 @@ MAX_LENGTH = 64
 
 @dataclass
 class Use:
-    """What a token was first used for. `result` is None while nothing succeeded.
+    """The first use of a token. `result` is None until a request has succeeded.
 
-    A launch that failed for capacity has bound the token to its parameters all the
-    same: EC2 answers a retry with another type by IdempotentParameterMismatch
+    A launch that failed for capacity also binds the token to its parameters. If a retry
+    has another type, EC2 answers with IdempotentParameterMismatch
     (ubicloud/ubicloud#5898, runs-on/runs-on#251).
     """
 
@@ -36,15 +36,16 @@ class Use:
 class Tokens:
     """The tokens of one account in one region.
 
-    `scope` is the operation, with the Availability Zone where the request names one or
-    a subnet of it: RunInstances is idempotent by zone then, by region otherwise.
+    `scope` is the operation, plus the Availability Zone if the request names a zone or
+    a subnet. RunInstances is then idempotent by zone, and otherwise by region.
     """
 
     def __init__(self) -> None:
         self._uses: dict[tuple[str, str], Use] = {}
 
     def find(self, scope: str, token: str | None, parameters: dict[str, Any]) -> Any:
-        """The earlier result for this token, or None; raises on other parameters."""
+        """The earlier result for this token, or None. Raises EC2's error if the
+        parameters differ."""
         if not token:
             return None
         if len(token) > MAX_LENGTH or not token.isascii():
@@ -68,13 +69,13 @@ class Tokens:
         result: Any = None,
         ended_at: Callable[[], float | None] = lambda: None,
     ) -> None:
-        """Remembers the token; `ended_at` tells when its resources were gone."""
+        """Remembers the token. `ended_at` returns when its resources ended."""
         if token:
             use = Use(compared(parameters), result, ended_at)
             self._uses[(scope, token)] = use
 
     def expire(self, ended_before: float) -> None:
-        """Forgets tokens whose resources were gone before that time."""
+        """Forgets tokens whose resources ended before that time."""
         for key, use in list(self._uses.items()):
             ended = use.ended_at()
             if ended is not None and ended < ended_before:
@@ -82,5 +83,5 @@ class Tokens:
 
 
 def compared(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that must be the same: all but the token and DryRun."""
+    """The parameters that must be equal: all but the token and DryRun."""
     return {k: v for k, v in parameters.items() if k not in ("ClientToken", "DryRun")}

@@ -10,7 +10,7 @@ Getter = Callable[[Any], Values]
 
 
 def describe_volume(volume: Any, state: str) -> dict[str, Any]:
-    """Everything EC2 shows of a volume that this emulator keeps."""
+    """The fields of EC2's answer for a volume, as far as the emulator has them."""
     attachment = volume.attachment
     return {
         "Attachments": [describe_attachment(attachment)] if attachment else [],
@@ -55,7 +55,7 @@ def _time(value: Any) -> str:
     return text
 
 
-# "DescribeVolumes" (API reference); `status` needs the region's clock.
+# "DescribeVolumes" (API reference). `status` is not here: it needs the clock.
 VOLUME_FILTERS: dict[str, Getter] = {
     "attachment.attach-time": _attached(lambda a: _time(a.attach_time)),
     "attachment.delete-on-termination": _attached(

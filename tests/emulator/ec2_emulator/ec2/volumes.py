@@ -1,7 +1,7 @@
-"""Volumes: created once for a token, attached only within their zone.
+"""Volumes: one for each token, attached only within their zone.
 
-"Amazon EBS volume lifecycle" (EBS user guide): creating, available, in-use by
-elapsed time; an attachment is attaching, attached, detaching in between.
+"Amazon EBS volume lifecycle" (EBS user guide): with time, a volume is creating,
+available, in-use. Its attachment is attaching, attached, detaching.
 """
 
 from typing import Any
@@ -86,11 +86,12 @@ class Volumes(ElasticBlockStore):
         return result
 
     def attach_volume(self) -> ActionResult:
-        """An EBS volume lives in one Availability Zone and serves one instance."""
+        """An EBS volume belongs to one Availability Zone, and serves one instance."""
         (instance,) = self.here.find([self._get_param("InstanceId")])
         volume = self._volume(self._get_param("VolumeId"))
         device = self._get_param("Device")
-        # "Attach an Amazon EBS volume to an Amazon EC2 instance": running or stopped.
+        # "Attach an Amazon EBS volume to an Amazon EC2 instance": the instance must be
+        # running or stopped.
         if instance.state not in ("running", "stopped"):
             raise AwsError(
                 "IncorrectState", f"Instance '{instance.id}' is not 'running'."

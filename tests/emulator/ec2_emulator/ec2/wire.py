@@ -1,7 +1,7 @@
-"""EC2's XML answers, written straight from the API's own model.
+"""Writes EC2's XML answers directly from the API's own model.
 
-moto's serializer takes about 1.6 ms for one instance; a page of a thousand has to
-take a fraction of a second.
+moto's serializer needs about 1.6 ms for one instance. A page of a thousand instances
+must take only a fraction of a second.
 """
 
 import base64
@@ -20,7 +20,7 @@ Writer = Callable[[Any, list[str]], None]
 
 
 class Answer(ActionResult):
-    """A result given as plain dicts and lists under the API's names."""
+    """A result of plain dicts and lists, with the API's names."""
 
     def execute_result(self, context: ActionContext) -> Any:
         name = context.operation_model.name
@@ -63,7 +63,7 @@ def _structure(shape: Any, known: dict[str, Writer]) -> Writer:
                 inner(item, out)
                 out.append(closing)
 
-    # Known before its members are, for shapes that contain themselves.
+    # The shape must be known before its members, because a shape may contain itself.
     known[shape.name] = write
     for name, member in shape.members.items():
         tag = member.serialization.get("name", name)

@@ -1,4 +1,4 @@
-"""An API server that knows one Secret."""
+"""A fake API server with one Secret."""
 
 import json
 import ssl
@@ -21,9 +21,10 @@ TOKEN = "the-token"
 class Api:
     data: dict[str, str] | None = None
     version: int = 1
-    # Answers that come first, one for each call: a status, or 0 for a closed connection.
+    # The first answers, one for each call: a status (200 is no fault), or 0, which
+    # closes the connection.
     faults: list[int] = field(default_factory=list)
-    # Called before a patch is looked at.
+    # Called before the server handles a patch.
     meanwhile: Callable[["Api"], None] = lambda api: None
     patches: int = 0
     calls: int = 0
@@ -49,7 +50,8 @@ class Api:
 
 @contextmanager
 def serving(api: Api, certificate: Path | None = None) -> Iterator[Api]:
-    """With a certificate, which has its key in the same file, by TLS."""
+    """Runs the API server. With a certificate it uses TLS. The certificate's file must
+    also have the key."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -83,11 +85,11 @@ def serving(api: Api, certificate: Path | None = None) -> Iterator[Api]:
             try:
                 super().handle()
             except OSError:
-                # A client that does not trust the certificate.
+                # A client that does not trust the certificate closes the connection.
                 return
 
         def log_message(self, *_: object) -> None:
-            """Nothing is printed."""
+            """Prints nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         api.port = server.server_port

@@ -1,4 +1,4 @@
-"""Certificates that sign themselves."""
+"""Self-signed certificates."""
 
 import ipaddress
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def certificate(path: Path) -> Path:
-    """For 127.0.0.1; a file with the certificate and its key."""
+    """Writes a file with a certificate for 127.0.0.1, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "kubernetes")])
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))

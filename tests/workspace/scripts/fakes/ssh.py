@@ -1,8 +1,8 @@
-"""Nodes that are folders of this machine, and an ssh that goes to them.
+"""Fake nodes, which are folders on this machine, and a fake ssh to them.
 
-`ssh NODE python3 …/node_agent.py` starts the real agent, with the node's name in its
-environment. `torchrun` on its PATH is a script of the test's. A node whose folder has
-a file `lost` cannot be reached.
+`ssh NODE python3 …/node_agent.py` starts the real agent, with the node's folder in its
+environment. The `torchrun` on its PATH is a script of the test. If a node's folder has
+a file `lost`, ssh cannot reach the node.
 """
 
 import os
@@ -49,7 +49,7 @@ class Nodes:
 
 
 def nodes(folder: Path, count: int, torchrun: str) -> tuple[Nodes, str]:
-    """The nodes, and the folder of programs to put on PATH."""
+    """The nodes, and a folder with ssh and torchrun for PATH."""
     programs = folder / "bin"
     programs.mkdir()
     made = Nodes(folder / "nodes", count)
@@ -66,7 +66,7 @@ def _program(path: Path, text: str) -> None:
 
 
 def alive(process: int) -> bool:
-    """Whether it runs and is no zombie."""
+    """Whether a process runs and is no zombie."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
