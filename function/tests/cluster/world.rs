@@ -78,9 +78,9 @@ pub struct World {
     pub objects: BTreeMap<String, Value>,
     /// The StatefulSet.
     pub set: Option<Value>,
-    /// The StatefulSet's pods by name.
+    /// The pods of the `StatefulSet` by name.
     pub pods: BTreeMap<String, Pod>,
-    /// The PersistentVolumeClaims of the homes by name. Their status says whether a volume is
+    /// The `PersistentVolumeClaims` of the homes by name. Their status says whether a volume is
     /// bound.
     pub homes: BTreeMap<String, Value>,
     /// The homes that Crossplane deletes with the composite: their names by composition resource

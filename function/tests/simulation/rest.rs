@@ -333,8 +333,8 @@ fn home(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that the Instance and the EBSVolume ask for the same tags of the volume. Otherwise each
-/// of them would remove the other's tags at every reconcile.
+/// Checks that the `Instance` and the `EBSVolume` ask for the same tags of the volume. Otherwise
+/// each of them would remove the other's tags at every reconcile.
 fn tags(world: &World, home: &Value, machine: &str) -> Result<(), String> {
     let mut instances = world.api.of_kind("Instance");
     let instance = instances.find(|i| text(i, EXTERNAL_NAME) == Some(machine));

@@ -1,8 +1,8 @@
 //! Builds each pinned binary once, or fetches its official release.
 //!
 //! A built binary is in `<cache>/binaries/<name>-<key>/<name>`. The key is a hash of the pins (see
-//! [`pins`](crate::pins)): another build needs other pins. Programs of one fetched release share a
-//! folder (see [`releases`](crate::releases)).
+//! [`pins`](crate::pins)), so only changed pins cause another build. Programs of one fetched
+//! release share a folder (see [`releases`](crate::releases)).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
