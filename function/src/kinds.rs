@@ -4,8 +4,9 @@ use function_cluster::flavor::WorkspaceFlavor;
 use function_runtime::kind::Kinds;
 use function_runtime::request::Request;
 use function_runtime::response::Response;
-use function_server::answer::{self, Answer};
+use function_server::answer;
 use function_server::decode::call::Call;
+use function_server::encode::response::Answer;
 use function_users::DevUser;
 use jiff::Timestamp;
 

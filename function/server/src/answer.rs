@@ -3,39 +3,15 @@
 //! An invalid request gets a fatal result in its response. With a gRPC error Crossplane would
 //! report a broken function.
 
-use std::collections::BTreeMap;
-
 use function_runtime::composite::Composite;
-use function_runtime::desired::Composed;
 use function_runtime::kind::Kinds;
 use function_runtime::request::Request;
 use function_runtime::response::Response;
-use function_sdk_rust::proto::v1::RunFunctionResponse;
 use jiff::Timestamp;
 use tracing::debug;
 
 use crate::decode::call::Call;
-use crate::encode::response;
-
-/// The response to a call.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
-    /// The message, with the desired resources of earlier steps of the pipeline.
-    pub message: RunFunctionResponse,
-    /// The composed resources of the decision, by composition resource name. They replace those in
-    /// the message with the same name.
-    pub composed: BTreeMap<String, Composed>,
-}
-
-impl From<RunFunctionResponse> for Answer {
-    /// A response without resources of a decision.
-    fn from(message: RunFunctionResponse) -> Self {
-        Self {
-            message,
-            composed: BTreeMap::new(),
-        }
-    }
-}
+use crate::encode::response::{Answer, response};
 
 /// Decides as of `now`, passes the decision to `observe`, and returns the response.
 pub fn answer(
@@ -60,5 +36,5 @@ pub fn answer(
             .join(" "),
         "ran"
     );
-    response::response(decision, call)
+    response(decision, call)
 }

@@ -18,9 +18,8 @@ use pbjson_types::value::Kind;
 use pbjson_types::{Duration, ListValue, Struct, Value};
 use serde_json::Value as Json;
 
-use crate::answer::Answer;
 use crate::encode::json;
-use crate::encode::response::readiness;
+use crate::encode::response::{Answer, readiness};
 use crate::encode::writer::Writer;
 
 /// Enough bytes for the response to most calls.

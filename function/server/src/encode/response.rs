@@ -10,7 +10,6 @@ use function_sdk_rust::resource::{add_connection_detail, json_to_pb, pb_to_json,
 use function_sdk_rust::response::{self as sdk, ResourceMatch};
 use serde_json::{Map, Value};
 
-use crate::answer::Answer;
 use crate::decode::call::Call;
 
 /// The longest message in characters. Values in claims and messages of providers may be as long as
@@ -18,6 +17,26 @@ use crate::decode::call::Call;
 const LONGEST: usize = 4096;
 /// Crossplane's label on a composite with the namespace of its claim.
 const CLAIM_NAMESPACE: &str = "crossplane.io/claim-namespace";
+
+/// The response to a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// The message, with the desired resources of earlier steps of the pipeline.
+    pub message: RunFunctionResponse,
+    /// The composed resources of the decision, by composition resource name. They replace those in
+    /// the message with the same name.
+    pub composed: BTreeMap<String, Composed>,
+}
+
+impl From<RunFunctionResponse> for Answer {
+    /// A response without resources of a decision.
+    fn from(message: RunFunctionResponse) -> Self {
+        Self {
+            message,
+            composed: BTreeMap::new(),
+        }
+    }
+}
 
 /// The protocol's response: the desired state and the context of earlier steps, and this decision.
 pub fn response(decision: Response, call: Call) -> Answer {

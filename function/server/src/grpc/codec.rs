@@ -12,9 +12,9 @@ use prost::bytes::{Buf, BufMut};
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
-use crate::answer::Answer;
 use crate::decode::call::Call;
 use crate::encode::protobuf::encode;
+use crate::encode::response::Answer;
 
 /// The codec of the service.
 #[derive(Clone, Copy)]

@@ -17,7 +17,8 @@ use tonic::server::{Grpc, NamedService, UnaryService};
 use tonic::{Code, Request, Response, Status};
 use tower_service::Service;
 
-use crate::answer::{Answer, answer};
+use crate::answer::answer;
+use crate::encode::response::Answer;
 use crate::grpc::codec::{Protocol, Received};
 
 /// A version of the protocol.
