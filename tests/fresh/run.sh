@@ -1,12 +1,14 @@
 #!/bin/sh
-# Runs a command as on a fresh Debian, in a clone of this checkout's HEAD:
+# Runs a command in a fresh Debian, in a clone of this checkout's HEAD:
 #
 #     tests/fresh/run.sh SUITE FOLDER COMMAND [ARGUMENT ...]
 #
-# debootstrap makes a root file system of the suite in FOLDER, with make and nothing else
-# beyond its own; the next run takes what is there. This machine's Rust and Go are mounted
-# read-only, the certificate authorities that it trusts are trusted there, too. Network and
-# kernel are shared. Needs root and debootstrap.
+# debootstrap creates a root file system of the suite in FOLDER. Beyond debootstrap's default
+# packages, the script adds only make. The next run with the same FOLDER uses this root file
+# system again. The script mounts this machine's Rust and Go into it, read-only. It also copies
+# the certificate authorities that this machine trusts to the folder where ca-certificates
+# finds them. The command shares the machine's network and kernel. The script needs root and
+# debootstrap.
 set -eu
 suite=$1 folder=$2
 shift 2
@@ -15,15 +17,16 @@ checkout=$(cd "$(dirname "$0")/../.." && pwd)
 main() {
 	[ -e "$folder/root/srv/ready" ] || make_root
 	root=$(cd "$folder/root" && pwd)
-	# What an earlier command compiled is kept: a second run is one of the things to see.
+	# The clone keeps what an earlier command compiled, so that a second run can be tested, too.
 	[ -e "$root/srv/checkout" ] || git clone --quiet "$checkout" "$root/srv/checkout"
 	git -C "$root/srv/checkout" fetch --quiet "$checkout" HEAD
 	git -C "$root/srv/checkout" reset --quiet --hard FETCH_HEAD
-	# The command's processes and mounts end with it.
+	# All processes and mounts of the command end when the command ends.
 	export root RUST="$(rustc --print sysroot)" GO="$(go env GOROOT)"
 	exec unshare --mount --pid --fork --kill-child -- sh -eu -c '
 		mount --make-rprivate /
-		# Of its own, so that what runs in it can make namespaces of mounts.
+		# The root file system becomes a mount: pivot_root requires this, and programs
+		# inside can then create mount namespaces.
 		mount --bind "$root" "$root"
 		for part in dev sys; do mount --rbind "/$part" "$root/$part"; done
 		mount -t proc proc "$root/proc"
@@ -51,12 +54,13 @@ make_root() {
 	touch "$folder/root/srv/ready"
 }
 
-# Where this machine's apt takes Debian from.
+# Prints the mirror from which this machine's apt gets Debian.
 mirror() {
 	apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' | head -n 1
 }
 
-# One file for each: ca-certificates takes no bundles.
+# Writes each certificate authority to its own file, because ca-certificates does not accept
+# bundles.
 authorities() {
 	mkdir -p "$1"
 	awk -v folder="$1" '

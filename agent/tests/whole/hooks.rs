@@ -1,4 +1,4 @@
-//! Hooks before a stop.
+//! Tests of the hooks that the agent runs before a machine stops.
 
 use std::fs;
 use std::process::Command;

@@ -15,8 +15,8 @@ fn pid(running: &Running) -> Pid {
     Pid::from_raw(i32::try_from(running.0.id()).unwrap())
 }
 
-/// A job that creates a file when it runs. It may wait for its input, which ends when the job is
-/// dropped.
+/// Starts a job that creates a file and then runs the shell commands in `then`. Returns when the
+/// file exists. The job's standard input stays open until the test closes it.
 fn job(machine: &Machine, then: &str) -> Running {
     let ready = machine.at("/ready");
     let script = format!(": >{}; {then}", ready.display());
@@ -132,7 +132,8 @@ fn an_agent_ends_when_it_is_asked_to() {
     assert!(watch.0.wait().unwrap().success());
 }
 
-/// Whether the process has ended.
+/// Whether the process has ended. The test has not waited for the process yet, so the kernel still
+/// lists it, as a zombie (state `Z`).
 fn watch_ended(watch: &Running) -> Option<bool> {
     std::thread::sleep(Duration::from_millis(10));
     let stat = fs::read_to_string(format!("/proc/{}/stat", watch.0.id())).ok()?;

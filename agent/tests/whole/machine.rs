@@ -1,4 +1,4 @@
-//! A machine that is a folder, with the agent on it.
+//! A machine for tests: a folder that the agent uses as its root directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,8 @@ impl Machine {
         fs::rename(unfinished, path).unwrap();
     }
 
-    /// Lists connections to sshd in the machine's table, each by a number.
+    /// Replaces the machine's TCP table by one with these connections to sshd. A number is the
+    /// inode of a connection's socket, by which the agent tells connections apart.
     pub fn connect(&self, numbers: &[u32]) {
         let line =
             |n: &u32| format!("   1: 0A00000A:0016 0B00000A:C350 01 0:0 00:0 0 0 0 {n} 2 0\n");

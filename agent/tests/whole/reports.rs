@@ -22,7 +22,8 @@ fn field<'a>(form: &'a [(String, String)], name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.as_str())
 }
 
-/// A fake EC2 that accepts tags.
+/// A fake EC2 and a flag. The fake accepts tags while the flag is true, and refuses them with
+/// HTTP 403 otherwise.
 fn ec2() -> (Server, Arc<AtomicBool>) {
     let allows = Arc::new(AtomicBool::new(true));
     let allowed = Arc::clone(&allows);

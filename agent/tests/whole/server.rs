@@ -97,7 +97,8 @@ impl Server {
     }
 }
 
-/// Handles one request. Clients that send nothing or do not trust the certificate are dropped.
+/// Handles one request. If the client sends nothing or does not trust the certificate, the server
+/// closes the connection.
 fn attend<S: Read + Write>(
     stream: S,
     kept: &Mutex<Vec<Request>>,

@@ -1,4 +1,4 @@
-//! Tests of the other sources: sessions and Jupyter kernels. Also tests what survives a restart.
+//! Tests of the sources `ssh` and `kernel`, and of what survives a restart of the agent.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ fn a_session_is_use_and_probes_are_not() {
     );
     machine.connect(&[]);
     let before = machine.becomes("ssh", "Idle");
-    // A monitor that connects again and again.
+    // A monitor opens a new connection for each probe.
     let mut probe = 100;
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(13) {

@@ -1,4 +1,4 @@
-//! The effect of leases on their pool, and the tags that instances get.
+//! Tests of the effect of leases on their pool, and of the tags that instances get.
 
 use api::lease::{PoolReference, SpotLeaseParameters, SpotLeaseSpec};
 use api::managed::ManagementAction::{self, All, Create, Observe};
@@ -16,7 +16,7 @@ fn pool() -> SpotPool {
     pool
 }
 
-/// A lease of that pool that was created `age` seconds ago.
+/// A lease of the pool `alice` that was created `age` seconds ago.
 fn lease(name: &str, age: i64) -> SpotLease {
     let spec = SpotLeaseSpec {
         management_policies: vec![All],

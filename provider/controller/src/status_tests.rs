@@ -1,4 +1,5 @@
-//! The status of a pool: readiness, refusals, losses, and events on transitions only.
+//! Tests of the status of a pool (readiness, refusals, losses), and of its events, which the
+//! provider writes only on transitions.
 
 use jiff::SignedDuration;
 use provider_core::{Action, Disruption, Market, UnavailableOfferings};

@@ -1,5 +1,5 @@
-//! Every invalid spec is refused with its field, and every valid one gives the pool that its author
-//! asked for.
+//! Tests of the validation: the error of an invalid spec names the field, and a valid spec gives
+//! the pool that its author asked for.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ fn facts() -> Facts {
     }
 }
 
-/// The error of a spec that differs from a valid one by an edit.
+/// The error of the valid spec and facts after this edit.
 fn refusal(edit: impl FnOnce(&mut SpotPoolParameters, &mut Facts)) -> Invalid {
     let (mut pool, mut facts) = (pool(), facts());
     edit(&mut pool.spec.for_provider, &mut facts);

@@ -1,7 +1,7 @@
 //! An API server in memory for tests, and kinds for it.
 //!
-//! It stores objects as JSON by path, and refuses writes with a stale version. It implements no
-//! schema, no watch and no field ownership.
+//! The server stores objects as JSON by path, and refuses writes with a stale version. It
+//! implements no schema, no watch and no field ownership.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -107,7 +107,7 @@ impl ApiServer {
         self.0.lock().unwrap().objects.remove(path);
     }
 
-    /// Answers every later request with this code.
+    /// Makes the server answer every later request with this error code.
     pub fn refuse(&self, code: u16) {
         self.0.lock().unwrap().refusal = Some(code);
     }
@@ -179,8 +179,8 @@ impl State {
     /// Every object of a kind that has all of the labels, in one namespace or in all.
     fn list(&self, path: &str, query: &str) -> Option<Value> {
         let (prefix, plural) = path.rsplit_once('/')?;
-        // This is the path of an object: plurals end with `s`, and the names of objects in these
-        // tests do not.
+        // A path that does not end with `s` is the path of an object. Plurals of kinds end with
+        // `s`, and the names of objects in these tests do not.
         if !plural.ends_with('s') {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Whether the programs do the same work: the same request gets the same answer.
+//! Checks that the programs do the same work: each gives the same answer to the same request.
 
 use bytes::Bytes;
 use function_sdk_rust::proto::v1::{RunFunctionRequest, RunFunctionResponse};
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::Outcome;
 
-/// How a user data document begins.
+/// The first line of a user data document.
 const CLOUD_CONFIG: &str = "#cloud-config\n";
-/// How many differences are worth reading.
+/// The most differences that an error message shows.
 const SHOWN: usize = 8;
 
-/// Checks that an answer is the same as this function's own, to the last field.
+/// Checks that every field of an answer is the same as in this function's own answer.
 pub(crate) fn check(name: &str, answer: &Bytes, own: &Bytes) -> Outcome<()> {
     let (answer, own) = (comparable(answer)?, comparable(own)?);
     let differences = json_patch::diff(&own, &answer);
@@ -32,7 +32,7 @@ pub(crate) fn check(name: &str, answer: &Bytes, own: &Bytes) -> Outcome<()> {
     .into())
 }
 
-/// Checks that an answer has the bytes that this function answered.
+/// Checks that an answer has the same bytes as this function's own answer.
 pub(crate) fn check_recorded(answer: &Bytes, own: Option<&Bytes>) -> Outcome<()> {
     if Some(answer) == own {
         return Ok(());
@@ -40,7 +40,7 @@ pub(crate) fn check_recorded(answer: &Bytes, own: Option<&Bytes>) -> Outcome<()>
     Err("the bare transport does not answer what this function answers".into())
 }
 
-/// Checks that an answer echoes the request's tag and what it desires.
+/// Checks that an answer has the tag and the desired state of the request.
 pub(crate) fn check_echo(answer: &Bytes, request: &RunFunctionRequest) -> Outcome<()> {
     let answer = RunFunctionResponse::decode(answer.clone())?;
     let tag = request.meta.as_ref().map(|meta| &meta.tag);
@@ -50,8 +50,8 @@ pub(crate) fn check_echo(answer: &Bytes, request: &RunFunctionRequest) -> Outcom
     Err("the empty function does not echo the request".into())
 }
 
-/// A response as it is meant: maps have no order, an empty context is none, and
-/// serializers may lay out the same user data in different ways.
+/// A response without differences that have no meaning: the order of maps, an empty context instead
+/// of none, and the layout that a serializer gives to user data.
 fn comparable(answer: &Bytes) -> Outcome<Value> {
     let mut response = RunFunctionResponse::decode(answer.clone())?;
     response.context = response

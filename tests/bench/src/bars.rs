@@ -1,25 +1,26 @@
-//! What the function promises, and whether it keeps it.
+//! The limits that the function promises to keep, and whether it keeps them.
 
 use serde_json::{Value, json};
 
 use crate::measurement::Figures;
 use crate::program::{COUNT, Program};
 
-/// Bytes.
+/// The bytes of a MiB.
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
-/// How much longer than an empty function's a call may take.
+/// The most that a call may take, as a multiple of a call of the empty function.
 const ABOVE_EMPTY: f64 = 1.15;
-/// How much longer a call of the function on Go's SDK takes, at least.
+/// The least that a call of the function on Go's SDK takes, as a multiple of a call of this
+/// function.
 const FASTER_THAN_GO: f64 = 6.0;
-/// How much longer a call of the function on Python's SDK takes, at least.
+/// The least that a call of the function on Python's SDK takes, as such a multiple.
 const FASTER_THAN_PYTHON: f64 = 10.0;
-/// Of the image and of idle memory, in MiB.
+/// The largest size of the image, and the most memory when idle, in MiB.
 const SIZE: f64 = 15.0;
-/// From start to serving, in milliseconds.
+/// The longest time from the start until the function serves, in milliseconds.
 const COLD_START: f64 = 100.0;
 
-/// A promise and what was measured.
+/// A promise and the measured figure.
 #[derive(Clone, Debug)]
 pub(crate) struct Bar {
     what: &'static str,
@@ -34,8 +35,8 @@ enum Limit {
     AtLeast(f64),
 }
 
-/// The promises, by the programs and their figures: this function's, the empty
-/// one's, Go's, Python's, and those of the transport alone, which promise nothing.
+/// All promises. The programs and their figures are in this order: this function, the empty
+/// function, Go's, Python's, and the transport alone, about which there is no promise.
 pub(crate) fn of(programs: &[Program; COUNT], figures: &[Figures; COUNT]) -> [Bar; 6] {
     let [own, empty, go, python, _] = figures.map(|figures| figures.alone.p50);
     let [function, ..] = figures;
@@ -89,7 +90,7 @@ impl Bar {
         }
     }
 
-    /// What is wrong, for people.
+    /// A message for people about a promise that is not kept.
     pub(crate) fn missed(&self) -> Option<String> {
         let (than, limit) = match self.limit {
             Limit::AtMost(limit) => ("more than", limit),
@@ -99,7 +100,7 @@ impl Bar {
         (!self.met()).then(|| format!("missed: {what} is {is:.2}{unit}, {than} {limit}"))
     }
 
-    /// For machines.
+    /// The promise and the figure for machines.
     pub(crate) fn json(&self) -> Value {
         let (key, limit) = match self.limit {
             Limit::AtMost(limit) => ("atMost", limit),
@@ -115,7 +116,7 @@ impl Bar {
     }
 }
 
-/// The ratios in one line, with that to the transport alone, which no promise limits.
+/// All ratios in one line. No promise limits the ratio to the transport alone.
 pub(crate) fn summary(bars: &[Bar], figures: &[Figures; COUNT]) -> String {
     let [own, .., transport] = figures.map(|figures| figures.alone.p50);
     let ratios: Vec<String> = bars

@@ -1,5 +1,5 @@
-//! Certificates as Crossplane makes them for its functions: one authority, and a
-//! 2048-bit RSA pair for either side.
+//! Certificates as Crossplane makes them for its functions: one certificate authority, and a
+//! 2048-bit RSA key with a certificate for the client and for the server.
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,11 @@ use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use crate::Outcome;
 
-/// The name that the servers' certificate is for.
+/// The name in the servers' certificate.
 const SERVER: &str = "function.crossplane-system";
 
-/// Writes a function's certificates into `folder`, as Crossplane mounts them, and
-/// answers what a client needs to be let in.
+/// Writes a function's certificates into `folder`, with the file names that Crossplane uses when it
+/// mounts them. Returns the TLS configuration with which a client can connect.
 pub(crate) fn create(folder: &Path) -> Outcome<ClientTlsConfig> {
     let mut params = named("crossplane-root-ca")?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -51,7 +51,8 @@ fn issue(
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-/// OpenSSL takes a certificate for self-signed whose subject is its issuer's.
+/// Parameters with a subject of their own. If a certificate had the same subject as its issuer,
+/// OpenSSL would take it for self-signed.
 fn named(name: &str) -> Outcome<CertificateParams> {
     let mut params = CertificateParams::new(vec![name.to_owned()])?;
     params.distinguished_name = DistinguishedName::new();

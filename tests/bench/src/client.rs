@@ -1,5 +1,5 @@
-//! A client that costs little: it sends a request that is encoded already, and
-//! takes the response as it comes.
+//! A client that uses little processor time: it sends a request that is already encoded, and does
+//! not decode the response.
 
 use bench_function::encoded::Encoded;
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use crate::Outcome;
 
 const METHOD: &str = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
 
-/// One connection to a server, as Crossplane keeps one to each function.
+/// One connection to a server. Crossplane also keeps one connection to each function.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     channel: Channel,
@@ -23,7 +23,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects by mTLS, which is how Crossplane calls functions.
+    /// Connects by mTLS, as Crossplane does.
     pub(crate) async fn connect(address: &str, tls: &ClientTlsConfig) -> Outcome<Self> {
         let endpoint = Endpoint::from_shared(format!("https://{address}"))?;
         let channel = endpoint.tls_config(tls.clone())?.connect().await?;
@@ -33,7 +33,7 @@ impl Client {
         })
     }
 
-    /// Runs the function; the response is encoded.
+    /// Runs the function. The request and the response are encoded.
     pub(crate) async fn run(&mut self, request: Bytes) -> Outcome<Bytes> {
         self.runner.ready().await?;
         let method = PathAndQuery::from_static(METHOD);
@@ -41,8 +41,8 @@ impl Client {
         Ok(response.await?.into_inner())
     }
 
-    /// Whether the server says that it serves. One without the health service
-    /// serves as soon as it answers; Python's SDK has none.
+    /// Whether the server's health service says that it serves. A server without this service, such
+    /// as one on Python's SDK, serves as soon as it answers.
     pub(crate) async fn serves(&self) -> bool {
         let mut health = HealthClient::new(self.channel.clone());
         match health.check(HealthCheckRequest::default()).await {

@@ -1,5 +1,5 @@
-//! gRPC messages as bytes: neither the client of the benchmark nor the bare transport encodes or
-//! decodes anything.
+//! gRPC messages as bytes: neither the benchmark's client nor the bare transport encodes or decodes
+//! messages.
 
 use bytes::{Buf as _, BufMut as _, Bytes};
 use tonic::Status;

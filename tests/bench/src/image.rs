@@ -1,4 +1,5 @@
-//! How large a function's image is where it is stored and pulled: compressed.
+//! The compressed size of a function's image: registries store images compressed, and nodes pull
+//! them so.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -6,10 +7,10 @@ use std::process::Command;
 
 use crate::Outcome;
 
-/// Every image holds them, for calls out.
+/// The certificate authorities. Every image has them, so that the function can make TLS calls.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// The image of one static binary, with nothing under it.
+/// The size in bytes of an image that has one static binary and no base image.
 pub(crate) fn of_binary(binary: &Path, scratch: &Path) -> Outcome<f64> {
     compressed(scratch, |layer| {
         layer.append_path_with_name(binary, "function")?;
@@ -17,8 +18,8 @@ pub(crate) fn of_binary(binary: &Path, scratch: &Path) -> Outcome<f64> {
     })
 }
 
-/// What a folder adds to an image. Below a Python environment lies Python itself,
-/// which is not counted.
+/// The bytes that a folder adds to an image. For a Python environment, this does not count Python
+/// itself, which is in a layer below.
 pub(crate) fn of_folder(folder: &Path, scratch: &Path) -> Outcome<f64> {
     compressed(scratch, |layer| {
         layer.follow_symlinks(false);
@@ -26,8 +27,8 @@ pub(crate) fn of_folder(folder: &Path, scratch: &Path) -> Outcome<f64> {
     })
 }
 
-/// The size of a layer as Crossplane's command line pushes it: with gzip's
-/// quickest level.
+/// The size in bytes of a layer, compressed at gzip's fastest level, as Crossplane's command line
+/// pushes it.
 fn compressed(
     scratch: &Path,
     fill: impl FnOnce(&mut tar::Builder<File>) -> std::io::Result<()>,

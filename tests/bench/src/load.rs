@@ -1,4 +1,4 @@
-//! Calls in a closed loop: each of some callers calls again when it is answered.
+//! Calls in a closed loop: each caller makes its next call when it has the answer to the last one.
 
 use std::time::{Duration, Instant};
 
@@ -9,27 +9,27 @@ use crate::Outcome;
 use crate::client::Client;
 use crate::statistics::percentile;
 
-/// What some calls took.
+/// The figures of a number of calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slice {
-    /// Of one call.
+    /// The median duration of a call.
     pub(crate) p50: Duration,
-    /// Of one call.
+    /// The 99th percentile of the duration of a call.
     pub(crate) p99: Duration,
     /// Calls per second.
     pub(crate) rate: f64,
 }
 
-/// Of how many calls one goes uncounted before: the processor's caches still hold
-/// what ran before.
+/// The number of measured calls for which one warm-up call is made before. A program needs a
+/// warm-up because the processor's caches still have the data of the program that ran before it.
 const WARM_UP: usize = 10;
 
-/// How many calls are made in order to measure so many.
+/// The number of measured calls and warm-up calls together.
 pub(crate) fn calls_of(measured: usize) -> usize {
     measured + measured / WARM_UP
 }
 
-/// Calls so many times in all, by so many callers at once, after a warm-up.
+/// Measures `calls` calls in all, made by `callers` callers at once, after a warm-up.
 pub(crate) async fn measure(
     client: &Client,
     request: &Bytes,
@@ -49,7 +49,8 @@ pub(crate) async fn measure(
     })
 }
 
-/// Calls, and answers how long each call took.
+/// Makes the calls, and returns the duration of each one. The number of calls is rounded up to a
+/// multiple of the callers.
 pub(crate) async fn call(
     client: &Client,
     request: &Bytes,

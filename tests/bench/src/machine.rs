@@ -1,4 +1,4 @@
-//! The machine that measures: which processor runs what, and whether it is idle.
+//! The machine on which the benchmark runs: its processors, and whether it is idle.
 
 use std::fs;
 use std::thread;
@@ -9,22 +9,23 @@ use nix::unistd::Pid;
 
 use crate::Outcome;
 
-/// A machine that does more than this beside the measurement is busy.
+/// The most that other processes may use of the machine, as a share of all its processors' time,
+/// without a warning.
 const BUSY: f64 = 0.1;
-/// For how long others are watched.
+/// How long the benchmark watches the other processes.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// Which processors servers and client run on: apart, where there are two.
+/// The processors of the servers and of the client. They differ if this process may use two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Processors {
-    /// Runs whichever server is called.
+    /// The processor of the server that is measured.
     server: usize,
-    /// Runs the load generator.
+    /// The processor of the client, which generates the load.
     client: usize,
 }
 
 impl Processors {
-    /// The first and the last that this process may use.
+    /// Chooses the first and the last processor that this process may use.
     pub(crate) fn available() -> Outcome<Self> {
         let allowed = sched_getaffinity(Pid::from_raw(0))?;
         let numbers: Vec<usize> = (0..CpuSet::count())
@@ -36,7 +37,8 @@ impl Processors {
         }
     }
 
-    /// Moves this thread to the servers' processor, for what it starts there.
+    /// Moves this thread to the servers' processor. A process that the thread then starts runs
+    /// there, too.
     pub(crate) fn to_servers(self) -> Outcome<()> {
         confine(Pid::from_raw(0), &[self.server])
     }
@@ -65,7 +67,7 @@ fn confine(thread: Pid, processors: &[usize]) -> Outcome<()> {
     Ok(sched_setaffinity(thread, &set)?)
 }
 
-/// What makes figures of this machine doubtful.
+/// Warnings about the machine that make the figures doubtful.
 pub(crate) fn warnings(processors: Processors) -> Outcome<Vec<String>> {
     let before = Ticks::read()?;
     thread::sleep(SAMPLE);
@@ -84,7 +86,8 @@ pub(crate) fn warnings(processors: Processors) -> Outcome<Vec<String>> {
     Ok(warnings)
 }
 
-/// What the processors have done since the start, in the kernel's ticks.
+/// The time that the processors were idle since the boot, and all their time, in the kernel's
+/// ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ticks {
     idle: f64,
@@ -97,8 +100,8 @@ impl Ticks {
             .ok_or_else(|| "/proc/stat: the first line names no times".into())
     }
 
-    /// proc(5): user, nice, system, idle, iowait and others. Waiting for a disk
-    /// leaves the processor free.
+    /// Reads the first line of `/proc/stat`: user, nice, system, idle, iowait and others (proc(5)).
+    /// A processor that waits for a disk (iowait) counts as idle, because programs can use it.
     fn parse(stat: &str) -> Option<Self> {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
         let times: Vec<f64> = line

@@ -1,10 +1,10 @@
-//! `make bench-function`: what a call of the function costs, beside an empty
-//! function on the same SDK, beside functions with the same output on Go's and
-//! Python's SDK, and beside the transport alone, which is the limit. Same machine, same
-//! run, same request, one table.
+//! `make bench-function`: measures the cost of a call of the function. The benchmark compares the
+//! function with an empty function on the same SDK, with functions on Go's and Python's SDK that
+//! give the same output, and with the transport alone, which is the lower limit. All programs get
+//! the same request, on the same machine, in the same run, and are in one table.
 //!
-//! All are called by mTLS, as Crossplane calls functions, over one connection
-//! each. [`measurement`] says what is measured, [`bars`] what is promised.
+//! The client calls each program by mTLS, as Crossplane does, over one connection. [`measurement`]
+//! says what is measured, [`bars`] what is promised.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 mod agreement;
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures and prints. Answers whether every promise is kept.
+/// Measures the programs and prints the figures. Returns whether every promise is kept.
 fn run(arguments: &Arguments) -> Outcome<bool> {
     let root = root();
     let folder = program::target(&root).join("bench-function");
@@ -86,7 +86,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     let answer = folder.join("answer.pb");
     let programs = program::build(&root, &folder, &cache, &answer)?;
     let request = request::load(&root)?;
-    // For whoever wants to look closer.
+    // The benchmark does not read this file. A developer can look at it, or send it.
     fs::write(folder.join("request.pb"), &request.bytes)?;
     let around = Surroundings {
         tls: certificates::create(&folder)?,
@@ -154,8 +154,8 @@ fn print_json(
     println!("{report:#}");
 }
 
-/// The repository's root, written as xtask writes it: Cargo compiles anew for a
-/// wrapper by another path.
+/// The repository's root, by the same path that xtask uses: Cargo compiles the programs anew if
+/// `RUSTC_WORKSPACE_WRAPPER` has another path.
 fn root() -> PathBuf {
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let root = manifest.ancestors().nth(2).map(PathBuf::from);

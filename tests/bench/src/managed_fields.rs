@@ -1,14 +1,15 @@
-//! `metadata.managedFields` as an API server keeps it for a composed resource:
-//! who last wrote which field. Crossplane hands it to functions with the rest,
-//! where it is the largest part of a resource that nobody reads.
+//! `metadata.managedFields` of a composed resource, in which the API server records the manager of
+//! each field. Crossplane sends it to functions with the rest of the resource. It is the largest
+//! part of a resource that no function reads, so the measured request must have it.
 
 use serde_json::{Map, Value, json};
 
-/// The time of the last write, which no function looks at.
+/// The time of the last write. No function reads it.
 const WRITTEN: &str = "2026-11-20T10:00:45Z";
 
-/// Adds the field to a resource: Crossplane applies the spec and most of the
-/// metadata, the provider updates the rest and, as a subresource, the status.
+/// Adds the field to a resource. In it, Crossplane applies the spec and the metadata without the
+/// finalizers. The provider updates the finalizers and, as a subresource, the status. The API
+/// server sets fields such as the name and the UID, which have no manager.
 pub(crate) fn add(resource: &mut Value) {
     let version = resource
         .get("apiVersion")
@@ -64,16 +65,16 @@ fn entry(manager: &str, operation: &str, version: &str, mut fields: Value) -> Va
     })
 }
 
-/// A part without fields is nobody's.
+/// Removes parts without fields: the API server does not record them.
 fn prune(fields: &mut Value) {
     if let Some(fields) = fields.as_object_mut() {
         fields.retain(|_, of| of.as_object().is_none_or(|of| !of.is_empty()));
     }
 }
 
-/// The fields of an object in the form `FieldsV1`: `f:` before each name, and
-/// items of the lists that have keys under `k:` or `v:`. Other lists belong to one
-/// manager as a whole.
+/// The fields of an object in the form `FieldsV1`, in which each name has the prefix `f:`. In a
+/// list with keys, each item has an entry with the prefix `k:` (by a key field) or `v:` (by its
+/// value). Any other list has one manager as a whole.
 fn owned(value: &Value) -> Map<String, Value> {
     let fields = value.as_object().into_iter().flatten();
     fields

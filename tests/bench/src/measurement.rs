@@ -1,5 +1,5 @@
-//! Everything about every program, in rounds, so that what disturbs the machine
-//! disturbs all of them alike.
+//! Measures all programs. They take turns in many rounds, so that a disturbance of the machine
+//! affects all of them in the same way.
 
 use std::fs;
 use std::path::Path;
@@ -15,45 +15,45 @@ use crate::server::{Server, Surroundings};
 use crate::statistics::median;
 use crate::{Outcome, agreement};
 
-/// How many callers call at once, beside the one who calls alone.
+/// How many callers there are in the second load of a turn. The first load has one caller.
 pub(crate) const TOGETHER: usize = 16;
 
-/// How much is measured.
+/// The extent of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     /// How often each program starts.
     pub(crate) starts: usize,
-    /// How often each program's turn comes.
+    /// How many turns each program has.
     pub(crate) rounds: usize,
-    /// How many calls one turn has for one caller, and again for all callers.
+    /// How many calls a turn measures with one caller, and again with all callers.
     pub(crate) calls: usize,
-    /// After how many calls memory is measured again.
+    /// After how many calls of a program the memory is measured again.
     pub(crate) until: usize,
 }
 
-/// What was measured of a program: medians over the rounds.
+/// The figures of a program. Those of starts and loads are medians.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
-    /// From start to serving, in milliseconds.
+    /// The time from the start until the program serves, in milliseconds.
     pub(crate) cold_start: f64,
     /// Resident memory before the first call, in bytes.
     pub(crate) idle: f64,
     /// Resident memory after many calls, in bytes.
     pub(crate) loaded: f64,
-    /// Processor time of one call, in milliseconds.
+    /// The mean processor time of a call, in milliseconds.
     pub(crate) processor: f64,
-    /// One caller.
+    /// The load with one caller.
     pub(crate) alone: Load,
-    /// Many callers.
+    /// The load with many callers.
     pub(crate) together: Load,
 }
 
-/// What calling was like.
+/// The figures of calls under one load: medians over the rounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// Milliseconds.
+    /// The median duration of a call, in milliseconds.
     pub(crate) p50: f64,
-    /// Milliseconds.
+    /// The 99th percentile of the duration of a call, in milliseconds.
     pub(crate) p99: f64,
     /// Calls per second.
     pub(crate) rate: f64,
@@ -70,21 +70,22 @@ impl Load {
     }
 }
 
-/// A program under measurement.
+/// A program that is being measured, and its figures so far.
 struct Subject<'a> {
     program: &'a Program,
     server: Server,
     cold_starts: Vec<f64>,
     idle: Vec<f64>,
-    /// Milliseconds in all turns.
+    /// The processor time in all turns, in milliseconds.
     processor: f64,
-    /// In all turns.
+    /// The number of calls in all turns.
     calls: usize,
     alone: Vec<Slice>,
     together: Vec<Slice>,
 }
 
-/// Asks a program once, and keeps its answer in a file.
+/// Calls a program once, and writes its answer to a file. The bare transport answers with this
+/// file.
 pub(crate) async fn record(
     program: &Program,
     request: &Measured,
@@ -96,8 +97,8 @@ pub(crate) async fn record(
     Ok(())
 }
 
-/// Measures all programs; the figures come in the programs' order. The first
-/// program's answer is what the others' are held against, the empty one's apart.
+/// Measures all programs. The figures are in the order of the programs. Every answer must be equal
+/// to that of the first program, except the empty function's, which must echo the request.
 pub(crate) async fn run<const N: usize>(
     programs: &[Program; N],
     request: &Measured,
@@ -208,8 +209,8 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Calls all programs at once, as often as they have not been called yet, and
-/// looks at their memory after that.
+/// Calls all programs at the same time, until each has been called [`Extent::until`] times, and
+/// then collects the figures, which include the memory after these calls.
 async fn finish(
     subjects: &[Subject<'_>],
     request: &Bytes,

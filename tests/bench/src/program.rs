@@ -1,4 +1,4 @@
-//! What is measured: functions, each built as one would ship it, and the bare transport.
+//! The measured programs: functions, each built as for a release, and the bare transport.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,36 +16,36 @@ const FUNCTION: &str = "function-gpu-workspace";
 const EMPTY: &str = "empty-function";
 const BARE: &str = "bare-stack";
 
-/// What a program answers.
+/// The kind of answer that a program gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// What this function decides.
+    /// The desired state that this function decides.
     Decision,
     /// The request's own desired state.
     Echo,
-    /// The bytes that this function answered.
+    /// The bytes that this function answered before.
     Recorded,
 }
 
-/// A function's program.
+/// A program to measure.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
-    /// One word, for files and for machines.
+    /// A single word, for file names and for the JSON output.
     pub(crate) name: &'static str,
-    /// For people.
+    /// The name in the table.
     pub(crate) title: &'static str,
-    /// What it answers.
+    /// The kind of its answer.
     pub(crate) answer: Answer,
-    /// What is started.
+    /// The executable.
     pub(crate) command: PathBuf,
-    /// With which arguments, beside those that all functions take.
+    /// Arguments in addition to those that all programs get.
     pub(crate) arguments: Vec<PathBuf>,
-    /// Its image's size in bytes, compressed as for a registry.
+    /// The compressed size of its image, in bytes.
     pub(crate) image: f64,
 }
 
-/// Builds all of them: this function, the empty one, Go's, Python's and the bare transport,
-/// which answers what is in the file `answer`.
+/// Builds all programs: this function, the empty function, Go's, Python's, and the bare transport,
+/// which answers with the content of the file `answer`.
 pub(crate) fn build(
     root: &Path,
     folder: &Path,
@@ -102,14 +102,12 @@ pub(crate) fn build(
     Ok([function, empty, go, python, bare])
 }
 
-/// Cargo's target folder.
 pub(crate) fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
-/// Builds the Rust programs with optimisation, linked statically as in their
-/// images. Only what these need is compiled, with the features that the whole
-/// workspace gives it.
+/// Builds the Rust programs with optimisation and static linking, as for their images. Cargo
+/// compiles only their dependencies, with the features that the whole workspace enables.
 fn cargo(root: &Path) -> Outcome<()> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
@@ -120,8 +118,7 @@ fn cargo(root: &Path) -> Outcome<()> {
     finish(&mut cargo)
 }
 
-/// Builds the Go program as Crossplane's template does: linked statically,
-/// without symbols.
+/// Builds the Go program as Crossplane's template does: with static linking, without symbols.
 fn go(source: &Path, binary: &Path) -> Outcome<()> {
     let mut go = Command::new("go");
     go.current_dir(source)

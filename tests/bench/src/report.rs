@@ -1,4 +1,4 @@
-//! The figures, for people and for machines.
+//! The figures as a table for people, and as JSON for machines.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use crate::bars::MIB;
 use crate::measurement::{Figures, Load, TOGETHER};
 use crate::program::Program;
 
-/// What lies between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
 
 type Row = [String; 12];
 
-/// An aligned table, one line per program. `calls` is after how many calls memory
-/// was looked at again.
+/// An aligned table with one line per program. `calls` is the number of calls after which the
+/// memory was measured again.
 pub(crate) fn table(programs: &[Program], figures: &[Figures], calls: usize) -> String {
     let together = format!("{TOGETHER} callers");
     let after = format!("{calls} calls");
@@ -40,7 +40,7 @@ pub(crate) fn table(programs: &[Program], figures: &[Figures], calls: usize) -> 
     rows.iter().map(|row| line(row, &widths)).collect()
 }
 
-/// Everything, with the units in the names.
+/// All figures. The names of the fields contain the units.
 pub(crate) fn json(programs: &[Program], figures: &[Figures]) -> Value {
     let functions = programs.iter().zip(figures).map(|(program, figures)| {
         json!({
@@ -86,7 +86,7 @@ fn row(program: &Program, figures: &Figures) -> Row {
     ]
 }
 
-/// Names to the left, figures to the right.
+/// A line of the table. The first column is aligned to the left, the others to the right.
 fn line(row: &Row, widths: &[usize]) -> String {
     let cells: Vec<String> = row
         .iter()

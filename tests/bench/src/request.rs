@@ -1,5 +1,5 @@
-//! The request that is measured: a golden case of the function's, filled up with
-//! what an API server and a provider add to every resource.
+//! The request that the benchmark sends: a golden case of the function, with the fields that an API
+//! server and a provider add to every resource.
 
 use std::fs;
 use std::path::Path;
@@ -13,21 +13,21 @@ use crate::{Outcome, managed_fields};
 
 /// The function's golden cases.
 const CASES: &str = "function/tests/cases";
-/// What this measurement adds to one of them.
+/// The benchmark's changes to one of the golden cases.
 const CHANGES: &str = "tests/bench/request.yaml";
 
-/// A request as it goes over the wire, encoded once: the client's own work is
-/// kept out of what is measured.
+/// A request, and the same request encoded. The benchmark encodes it only once, so that the figures
+/// do not include this work of the client.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     /// The request.
     pub(crate) message: RunFunctionRequest,
-    /// The same, encoded.
+    /// The encoded request.
     pub(crate) bytes: Bytes,
 }
 
 impl Measured {
-    /// Its size on the wire.
+    /// The encoded size in KiB.
     pub(crate) fn kib(&self) -> f64 {
         #[allow(clippy::cast_precision_loss, reason = "far smaller than 2^52")]
         let bytes = self.bytes.len() as f64;
@@ -53,7 +53,8 @@ pub(crate) fn load(root: &Path) -> Outcome<Measured> {
     Ok(Measured { message, bytes })
 }
 
-/// A request with what it `extends` put under it: `change` is a JSON merge patch.
+/// Reads a request file. If the file `extends` a golden case, the request is that case, with the
+/// JSON merge patch `change` applied to it.
 fn extended(root: &Path, file: &Path) -> Outcome<Value> {
     let text = fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let written: Value =

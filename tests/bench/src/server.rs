@@ -1,4 +1,5 @@
-//! A function's server: started, connected to, looked at, ended.
+//! The process of a program: its start and end, the connection to it, its memory and its processor
+//! time.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -13,31 +14,32 @@ use crate::client::Client;
 use crate::machine::Processors;
 use crate::program::Program;
 
-/// A server that needs longer than this to serve never will.
+/// The longest time until a server serves.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a starting server is asked, and so how exact its cold start is.
+/// The time between two questions to a starting server whether it serves. The measured cold start
+/// is only as exact as this.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// What all servers have in common.
+/// The settings that all servers have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
-    /// Where certificates and logs lie.
+    /// The folder of the certificates and logs.
     pub(crate) folder: PathBuf,
-    /// The files that every workspace's user data carries as they are.
+    /// The folder of the files that every workspace's user data contains unchanged.
     pub(crate) user_data: PathBuf,
-    /// How clients get in.
+    /// The TLS configuration of the clients.
     pub(crate) tls: ClientTlsConfig,
-    /// Who runs where.
+    /// The processors of the servers and of the client.
     pub(crate) processors: Processors,
 }
 
-/// A running server; dropping it ends it.
+/// A running server. Dropping the value kills the process.
 #[derive(Debug)]
 pub(crate) struct Server {
     process: Process,
-    /// A connection to it.
+    /// A client with a connection to the server.
     pub(crate) client: Client,
-    /// From its start until it says that it serves.
+    /// The time from the start of the process until the server says that it serves.
     pub(crate) cold_start: Duration,
 }
 
@@ -74,21 +76,21 @@ impl Server {
         }
     }
 
-    /// Its resident memory in bytes.
+    /// The process's resident memory in bytes.
     pub(crate) fn resident(&self) -> Outcome<f64> {
         let path = format!("/proc/{}/status", self.id());
         let status = fs::read_to_string(&path)?;
         resident(&status).ok_or_else(|| format!("{path} has no VmRSS").into())
     }
 
-    /// Processor time that it has used, in milliseconds.
+    /// The processor time that the process has used, in milliseconds.
     pub(crate) fn processor_time(&self) -> Outcome<f64> {
         let path = format!("/proc/{}/stat", self.id());
         let stat = fs::read_to_string(&path)?;
         processor_time(&stat).ok_or_else(|| format!("{path} has no times").into())
     }
 
-    /// Its process's number.
+    /// The process id.
     pub(crate) fn id(&self) -> u32 {
         self.process.0.id()
     }
@@ -118,9 +120,9 @@ fn command(
         .args(["--address", address])
         .env("TLS_SERVER_CERTS_DIR", &around.folder)
         .env("USER_DATA_FILES", &around.user_data)
-        // In a pod it is port 8080, which servers side by side cannot share.
+        // The default port is 8080, which servers on one machine cannot share.
         .env("METRICS_ADDRESS", free_address()?)
-        // Caches of compiled Python stay out of the checkout.
+        // Otherwise Python writes its caches of compiled code into the checkout.
         .env("PYTHONPYCACHEPREFIX", around.folder.join("pycache"))
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
@@ -133,7 +135,7 @@ fn free_address() -> Outcome<String> {
     Ok(listener.local_addr()?.to_string())
 }
 
-/// proc(5): after `VmRSS:` comes a figure in kB, which are of 1024 bytes.
+/// Reads the figure after `VmRSS:`. Its unit kB stands for 1024 bytes (proc(5)).
 fn resident(status: &str) -> Option<f64> {
     let line = status
         .lines()
@@ -142,9 +144,9 @@ fn resident(status: &str) -> Option<f64> {
     Some(kib * 1024.0)
 }
 
-/// proc(5): utime and stime are the 14th and 15th field. The second one, the
-/// program's name, may hold spaces. Ticks are hundredths of a second wherever
-/// programs can see them.
+/// Adds utime and stime, the 14th and the 15th field (proc(5)). The second field is the program's
+/// name in parentheses and may contain spaces, so the fields are counted from the last parenthesis.
+/// In the figures that the kernel shows to programs, a tick is always a hundredth of a second.
 fn processor_time(stat: &str) -> Option<f64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks: Vec<f64> = fields

@@ -1,8 +1,8 @@
-//! Figures made of many.
+//! Percentiles and medians.
 
 use std::time::Duration;
 
-/// The nearest-rank percentile of durations, which get sorted.
+/// A percentile of the durations, by nearest rank. This sorts the durations.
 pub(crate) fn percentile(durations: &mut [Duration], percent: usize) -> Duration {
     durations.sort_unstable();
     let rank = (durations.len() * percent).div_ceil(100);
@@ -12,7 +12,8 @@ pub(crate) fn percentile(durations: &mut [Duration], percent: usize) -> Duration
         .unwrap_or_default()
 }
 
-/// The middle one of some figures; of an even number, the mean of the middle two.
+/// The median. For an even number of figures, this is the mean of the middle two. For no figures,
+/// it is NaN.
 pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.into_iter().collect();
     figures.sort_by(f64::total_cmp);

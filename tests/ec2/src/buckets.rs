@@ -1,36 +1,37 @@
-//! EC2's token buckets: how many calls, and how many instances, it takes at once.
+//! EC2's token buckets. They limit the calls, and the launched instances, that EC2 accepts.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-/// A bucket's size, and how fast it fills again.
+/// The size of a bucket, and the speed at which it fills again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Tokens of a full bucket.
+    /// The tokens of a full bucket.
     pub burst: f64,
-    /// Tokens that come back each second.
+    /// The tokens that the bucket gets back each second.
     pub per_second: f64,
 }
 
-/// The buckets of an account in a region. Each operation has one of its own.
+/// The sizes of the buckets of an account in a region. Each operation has its own bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Of each `Describe…`, with filters and pages.
+    /// The bucket of each `Describe…` operation, for calls with filters or pages.
     pub describe: Rate,
-    /// Of each operation that changes something, but for the next three.
+    /// The bucket of each other operation.
     pub mutate: Rate,
-    /// Of `RunInstances`.
+    /// The bucket of `RunInstances`.
     pub run: Rate,
-    /// Of `TerminateInstances`.
+    /// The bucket of `TerminateInstances`.
     pub terminate: Rate,
-    /// Of `CreateTags`.
+    /// The bucket of `CreateTags`.
     pub tag: Rate,
-    /// Of instances, whichever operation launches them; without one: no bound.
+    /// The bucket of launched instances, which all operations that launch share. Without it, EC2
+    /// does not limit launched instances.
     pub launched: Option<Rate>,
 }
 
-/// How full each bucket is.
+/// The token buckets with their levels. Without limits, EC2 never refuses a call.
 #[derive(Clone, Debug, Default)]
 pub struct Buckets {
     limits: Option<Limits>,
@@ -44,20 +45,20 @@ struct Level {
     at: Timestamp,
 }
 
-/// The bucket of launched instances; no operation is called so.
+/// The name of the bucket of launched instances. No operation has this name.
 const LAUNCHED: &str = "instances";
 
 impl Rate {
-    /// A bucket of `burst` tokens that gets `per_second` back.
+    /// A bucket of `burst` tokens that gets back `per_second` tokens each second.
     pub const fn new(burst: f64, per_second: f64) -> Self {
         Self { burst, per_second }
     }
 }
 
 impl Limits {
-    /// AWS's, from "Request throttling for the Amazon EC2 API". The bucket of
-    /// launched instances is left out: 1,000 and two a second are what a new account
-    /// gets, and AWS raises it.
+    /// The limits of AWS, from "Request throttling for the Amazon EC2 API". There is no bucket of
+    /// launched instances: a new account has 1,000 tokens and gets back two a second, and AWS
+    /// raises this limit.
     pub const AWS: Self = Self {
         describe: Rate::new(100.0, 20.0),
         mutate: Rate::new(50.0, 5.0),
@@ -79,7 +80,7 @@ impl Limits {
 }
 
 impl Buckets {
-    /// Full ones.
+    /// Full buckets.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits: Some(limits),
@@ -88,20 +89,19 @@ impl Buckets {
         }
     }
 
-    /// Takes a token for a call; answers whether there was one. A call that is
-    /// refused costs nothing.
+    /// Takes a token for a call, and returns whether there was one. A refused call takes no token.
     pub fn take(&mut self, operation: &str, now: Timestamp) -> bool {
         let rate = self.limits.map(|limits| limits.of(operation));
         rate.is_none_or(|rate| self.draw(operation, rate, 1.0, now))
     }
 
-    /// Takes tokens for instances; answers whether there were enough.
+    /// Takes tokens for instances, and returns whether there were enough. If not, it takes none.
     pub fn take_instances(&mut self, count: u32, now: Timestamp) -> bool {
         let rate = self.limits.and_then(|limits| limits.launched);
         rate.is_none_or(|rate| self.draw(LAUNCHED, rate, f64::from(count), now))
     }
 
-    /// How often there was no token.
+    /// How often there were too few tokens.
     pub fn refused(&self) -> usize {
         self.refused
     }

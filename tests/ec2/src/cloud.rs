@@ -1,5 +1,5 @@
-//! EC2's instances, as AWS documents them: idempotent tokens, states that take
-//! their time, and lists that learn of an instance later than its creator.
+//! EC2's instances, as AWS documents them: client tokens make launches idempotent, an instance
+//! stays in a state for some time, and lists show an instance later than the call that launched it.
 
 use std::collections::BTreeMap;
 
@@ -11,76 +11,77 @@ use provider_core::{Instance, InstanceState, Offering};
 
 use crate::{Buckets, Firewall, Storage, error};
 
-/// From a termination to its end.
+/// The time from the end of an instance until EC2 shows it as terminated.
 const SHUTTING_DOWN: SignedDuration = SignedDuration::from_secs(35);
-/// How long EC2 lists what is terminated.
+/// How long EC2 lists terminated instances.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
-/// EC2's code for too many calls.
+/// EC2's error code for a throttled call.
 const THROTTLED: &str = "RequestLimitExceeded";
-/// From a warning to the end.
+/// The time from an interruption warning to the end of the instance.
 const WARNED: SignedDuration = SignedDuration::from_mins(2);
-/// EC2's code for a launch template that does not exist.
+/// EC2's error code for a launch template that does not exist.
 pub const TEMPLATE_MISSING: &str = "InvalidLaunchTemplateName.NotFoundException";
-/// EC2's reason for an instance that it took back.
+/// EC2's state reason of a spot instance that AWS took back.
 pub const RECLAIMED: &str = "Server.SpotInstanceTermination";
 
-/// How slowly EC2 is.
+/// How slow EC2 is.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Until a new instance is listed.
+    /// The time until EC2 lists a new instance.
     pub lists_instance: SignedDuration,
-    /// Until a new group is listed.
+    /// The time until EC2 lists a new security group.
     pub lists_group: SignedDuration,
-    /// Until a new volume or snapshot is listed.
+    /// The time until EC2 lists a new volume or snapshot.
     pub lists_volume: SignedDuration,
-    /// From pending to running.
+    /// The time that a new instance is pending.
     pub boots: SignedDuration,
 }
 
-/// An instance as it is, whoever sees it.
+/// The actual state of an instance. EC2's lists may not show it yet.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// EC2's id.
+    /// Its id.
     pub id: String,
-    /// Type, zone and market.
+    /// Its type, zone and market.
     pub offering: Offering,
-    /// What it booted.
+    /// The image that it booted.
     pub image_id: String,
     /// Its security groups.
     pub group_ids: Vec<String>,
-    /// Its tags at present.
+    /// Its present tags.
     pub tags: Tags,
-    /// When it was launched.
+    /// The time of its launch.
     pub born: Timestamp,
-    /// Lists leave it out before.
+    /// The time from which lists show it.
     pub listed_from: Timestamp,
-    /// It is pending before.
+    /// The time until which it is pending.
     pub runs_from: Timestamp,
-    /// Whether somebody stopped it.
+    /// Whether it has been stopped.
     pub is_stopped: bool,
     /// Whether it fails EC2's status checks.
     pub is_impaired: bool,
-    /// When AWS takes it back, as it announced.
+    /// The time at which AWS takes it back, if AWS has announced an interruption.
     pub ends_at: Option<Timestamp>,
-    /// Its end, when that has come.
+    /// Its end, if it has ended.
     pub ended: Option<End>,
 }
 
-/// What a token stands for: EC2 answers it again, whatever became of the instances.
+/// The result of a launch. EC2 gives it again for the same client token, even if the instances have
+/// ended.
 #[derive(Clone, Debug)]
 pub struct Fleet {
-    /// As it was asked for.
+    /// The request.
     pub request: LaunchRequest,
-    /// Indexes of its instances.
+    /// The indexes of its instances in [`Cloud::machines`].
     pub machines: Vec<usize>,
-    /// What was refused, with EC2's code.
+    /// The offerings of which EC2 refused instances, with its error code.
     pub refusals: Vec<(Offering, &'static str)>,
 }
 
 /// The end of an instance.
 #[derive(Clone, Debug)]
 pub struct End {
-    /// When.
+    /// The time of the end.
     pub at: Timestamp,
     /// EC2's state reason.
     pub reason: &'static str,
@@ -89,9 +90,9 @@ pub struct End {
 /// One region of one account.
 #[derive(Clone, Debug)]
 pub struct Cloud {
-    /// Every instance that ever was, oldest first.
+    /// All instances, also those that have ended, oldest first.
     pub machines: Vec<Machine>,
-    /// Launches that were granted, by token.
+    /// The accepted launches, by client token.
     pub fleets: BTreeMap<String, Fleet>,
     /// Launch templates by name.
     pub templates: BTreeMap<String, TemplateRequest>,
@@ -103,14 +104,14 @@ pub struct Cloud {
     pub subnets: Vec<Subnet>,
     /// The images that exist.
     pub images: Vec<&'static str>,
-    /// How slow everything is.
+    /// How slow EC2 is.
     pub pace: Pace,
-    /// How many calls are too many.
+    /// The token buckets, by which EC2 throttles calls.
     pub buckets: Buckets,
 }
 
 impl Machine {
-    /// Its state, as EC2 calls it.
+    /// The state that EC2 shows.
     pub fn state(&self, now: Timestamp) -> InstanceState {
         match &self.ended {
             Some(end) if now.duration_since(end.at) < SHUTTING_DOWN => InstanceState::ShuttingDown,
@@ -121,18 +122,18 @@ impl Machine {
         }
     }
 
-    /// Whether its end has not come.
+    /// Whether it has not ended.
     pub fn is_live(&self) -> bool {
         self.ended.is_none()
     }
 
-    /// Whether lists show it: neither too young nor long dead.
+    /// Whether lists show it. They show it neither at once after its launch nor long after its end.
     pub fn is_listed(&self, now: Timestamp) -> bool {
         let forgotten = |end: &End| now.duration_since(end.at) > SHUTTING_DOWN + REMEMBERED;
         self.listed_from <= now && !self.ended.as_ref().is_some_and(forgotten)
     }
 
-    /// As provider-aws reads it: only with every tag of a pool.
+    /// The instance as the crate `provider-aws` reads it; `None` if it lacks a pool's tags.
     pub fn read(&self, keys: &TagKeys, now: Timestamp) -> Option<Instance> {
         let state = self.state(now);
         let is_running = state == InstanceState::Running;
@@ -157,12 +158,13 @@ impl Machine {
 }
 
 impl Cloud {
-    /// The instance with that id.
+    /// The instance with this id.
     pub fn find(&mut self, id: &str) -> Option<&mut Machine> {
         self.machines.iter_mut().find(|m| m.id == id)
     }
 
-    /// Whether EC2 takes another call: before anything else, it counts.
+    /// Takes a token for a call, or returns the error of a throttled call. A caller must call this
+    /// before it carries out the operation, because EC2 throttles before anything else.
     pub fn admit(&mut self, operation: &'static str, now: Timestamp) -> Result<(), Ec2Error> {
         if self.buckets.take(operation, now) {
             Ok(())
@@ -171,8 +173,9 @@ impl Cloud {
         }
     }
 
-    /// `CreateFleet` without the faults. `sells` tells how many of an offering there
-    /// are of those that are missing, and why no more. Answers what is new of it.
+    /// `CreateFleet`. For an offering and the number of missing instances, `sells` returns how many
+    /// of them EC2 has, and the error code if it has fewer. Returns the indexes of the new
+    /// instances.
     pub fn launch(
         &mut self,
         request: &LaunchRequest,
@@ -249,7 +252,7 @@ impl Cloud {
         });
     }
 
-    /// What EC2 refuses before it looks at the token.
+    /// The error code of a request that EC2 refuses before it looks at the client token.
     fn faulty(&self, request: &LaunchRequest, template: &TemplateRequest) -> Option<&'static str> {
         let is_there = |place: &LaunchPlace| {
             let is_it = |s: &Subnet| s.id == place.subnet_id && s.zone == place.zone;
@@ -265,21 +268,21 @@ impl Cloud {
         (!template.group_ids.iter().all(exists)).then_some("InvalidGroup.NotFound")
     }
 
-    /// Ends an instance that lives, for a reason in EC2's words.
+    /// Ends an instance, unless it has ended already. `reason` is EC2's state reason.
     pub fn end(&mut self, id: &str, reason: &'static str, at: Timestamp) {
         if let Some(machine) = self.find(id).filter(|m| m.is_live()) {
             machine.ended = Some(End { at, reason });
         }
     }
 
-    /// Announces that AWS takes an instance back, two minutes ahead.
+    /// Announces that AWS takes an instance back in two minutes.
     pub fn interrupt(&mut self, id: &str, now: Timestamp) {
         if let Some(machine) = self.find(id) {
             machine.ends_at = now.saturating_add(WARNED).ok();
         }
     }
 
-    /// Ends what was announced to end by now.
+    /// Ends the instances whose announced end has come, and detaches volumes from terminated ones.
     pub fn pass_time(&mut self, now: Timestamp) {
         for machine in &mut self.machines {
             if let Some(at) = machine.ends_at.filter(|at| *at <= now)
@@ -294,7 +297,7 @@ impl Cloud {
         self.detach(now);
     }
 
-    /// The image with that id, if there is one.
+    /// The image with this id, if it exists.
     pub fn image(&self, id: &str) -> Option<Image> {
         self.images.contains(&id).then(|| Image {
             id: id.to_owned(),

@@ -1,4 +1,4 @@
-//! What EC2 refuses, and with which words.
+//! Faults of EC2: refused calls, lost replies, and offerings that EC2 does not have.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,12 +7,12 @@ use provider_core::{ErrorClass, Market, Offering};
 
 use crate::SplitMix64;
 
-/// What happens to a call.
+/// A fault of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// EC2 answers this code and does nothing.
+    /// EC2 answers with this error code and does nothing.
     Refused(&'static str),
-    /// EC2 does it and the answer is lost.
+    /// EC2 carries out the call, but the reply is lost.
     LostReply,
 }
 
@@ -21,19 +21,19 @@ pub enum Fault {
 pub struct Faults {
     /// Offerings without capacity.
     pub no_capacity: BTreeSet<Offering>,
-    /// Markets whose limit is reached.
+    /// Markets in which the account has reached its quota.
     pub no_quota: BTreeSet<Market>,
-    /// No offering has more than so many at a time.
+    /// The most instances of an offering that EC2 has for one launch.
     pub most_each: Option<u32>,
-    /// By API operation, until it is taken out.
+    /// Faults of all calls of an operation, until the test removes them.
     pub always: BTreeMap<&'static str, Fault>,
-    /// By API operation, each for one call.
+    /// Faults of the next calls of an operation, each for one call.
     pub once: VecDeque<(&'static str, Fault)>,
-    /// Nothing answers.
+    /// Whether EC2 does not answer at all.
     pub is_unreachable: bool,
-    /// Calls of a hundred that fail in one way or another.
+    /// The percentage of calls that get a random fault.
     pub percent: u64,
-    /// Listed instances of a hundred that one answer leaves out.
+    /// The percentage of instances and volumes that an answer leaves out at random.
     pub flicker: u64,
 }
 
@@ -48,7 +48,7 @@ const AT_RANDOM: [Fault; 7] = [
 ];
 
 impl Faults {
-    /// What happens to the next call of `operation`.
+    /// The fault of the next call of `operation`, if there is one.
     pub fn of(&mut self, operation: &str, dice: &mut SplitMix64) -> Option<Fault> {
         if self.is_unreachable {
             return Some(Fault::Refused("Dispatch"));
@@ -62,12 +62,13 @@ impl Faults {
         (self.percent > 0 && dice.percent(self.percent)).then(|| *dice.pick(&AT_RANDOM))
     }
 
-    /// Everything works.
+    /// Ends all faults.
     pub fn end(&mut self) {
         *self = Self::default();
     }
 
-    /// How many of an offering EC2 sells at the moment, and why no more.
+    /// How many of the missing instances EC2 has of an offering, and the error code if it has
+    /// fewer.
     pub fn grant(&self, offering: &Offering, missing: u32) -> (u32, Option<&'static str>) {
         if self.no_quota.contains(&offering.market) {
             let code = match offering.market {
@@ -86,7 +87,7 @@ impl Faults {
     }
 }
 
-/// An error of an operation, as provider-aws classifies it.
+/// An error of an operation, with the class that the provider gives to the code.
 pub fn error(operation: &'static str, code: &str) -> Ec2Error {
     Ec2Error {
         operation,

@@ -13,24 +13,24 @@ use crate::error;
 pub struct Firewall {
     /// All groups.
     pub groups: Vec<SecurityGroup>,
-    /// Groups and rules so far.
+    /// A counter from which groups and rules get their ids.
     created: usize,
 }
 
-/// A group as it is, whoever sees it.
+/// The actual state of a security group. EC2's lists may not show it yet.
 #[derive(Clone, Debug)]
 pub struct SecurityGroup {
-    /// EC2's id.
+    /// Its id.
     pub id: String,
-    /// Unique within the VPC.
+    /// Its name, which is unique within the VPC.
     pub name: String,
-    /// Where it is.
+    /// Its VPC.
     pub vpc_id: String,
-    /// Its tags at present.
+    /// Its present tags.
     pub tags: Tags,
-    /// Lists leave it out before.
+    /// The time from which lists show it.
     pub listed_from: Timestamp,
-    /// Ingress by rule id.
+    /// Its ingress rules by rule id.
     pub rules: BTreeMap<String, Rule>,
 }
 
@@ -39,14 +39,14 @@ pub struct SecurityGroup {
 pub enum Rule {
     /// SSH from a CIDR.
     Ssh(String),
-    /// Everything among the members.
+    /// All traffic between members of the group.
     Members,
-    /// Something that the provider never makes.
+    /// HTTP from everywhere. The provider never makes such a rule.
     Web,
 }
 
 impl SecurityGroup {
-    /// As provider-aws reads it.
+    /// The group as the crate `provider-aws` reads it; `None` if it lacks a pool's tag.
     pub fn read(&self, keys: &TagKeys) -> Option<Group> {
         let mut rules = GroupRules::default();
         let mut foreign_rule_ids = BTreeSet::new();
@@ -68,7 +68,7 @@ impl SecurityGroup {
 }
 
 impl Firewall {
-    /// `CreateSecurityGroup`: a name is unique within its VPC.
+    /// `CreateSecurityGroup`. Fails if the VPC has a group of this name.
     pub fn create(
         &mut self,
         request: &GroupRequest,
@@ -92,7 +92,8 @@ impl Firewall {
         Ok(id)
     }
 
-    /// Rules that exist already stay, as provider-aws has it.
+    /// `AuthorizeSecurityGroupIngress`. Existing rules are no error here, because `provider-aws`
+    /// ignores EC2's error about them.
     pub fn authorize(&mut self, id: &str, rules: &GroupRules) -> Result<(), Ec2Error> {
         self.existing("AuthorizeSecurityGroupIngress", id)?;
         for rule in each(rules) {
@@ -101,7 +102,7 @@ impl Firewall {
         Ok(())
     }
 
-    /// A rule that does not exist is an error.
+    /// `RevokeSecurityGroupIngress`. Fails if a rule does not exist.
     pub fn revoke(
         &mut self,
         id: &str,
@@ -123,7 +124,7 @@ impl Firewall {
         Ok(())
     }
 
-    /// Adds a rule to a group that exists, unless it has it.
+    /// Adds a rule to a group, unless the group has the rule or does not exist.
     pub fn widen(&mut self, id: &str, rule: Rule) {
         self.created += 1;
         let rule_id = format!("sgr-{:06}", self.created);
@@ -135,7 +136,7 @@ impl Firewall {
         }
     }
 
-    /// `DeleteSecurityGroup`: not while something uses it.
+    /// `DeleteSecurityGroup`. Fails while an instance uses the group.
     pub fn delete(&mut self, id: &str, is_used: bool) -> Result<(), Ec2Error> {
         const OPERATION: &str = "DeleteSecurityGroup";
         self.existing(OPERATION, id)?;

@@ -1,11 +1,12 @@
 //! EC2 in memory, as AWS documents it.
 //!
-//! [`Cloud`] is one region of one account: instances, launch templates, fleets by
-//! their tokens, security groups, [`Storage`] and token [`Buckets`]. It is a state machine that
-//! does nothing by itself: clock and dice are arguments. What fails, and how, is in
-//! [`Faults`]; whoever calls asks it first.
+//! [`Cloud`] is one region of one account: instances, launch templates, fleets by their client
+//! tokens, security groups, [`Storage`] and token [`Buckets`]. It is a state machine that does
+//! nothing by itself: the clock and the random numbers are arguments. [`Faults`] decides which
+//! calls fail, and how. The caller must ask it before it carries out an operation.
 //!
-//! It speaks in the requests of provider-aws's port, and answers with its errors.
+//! The arguments are the requests of the port of the crate `provider-aws`, and the errors are its
+//! errors.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 mod buckets;

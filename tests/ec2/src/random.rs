@@ -1,12 +1,12 @@
-//! Dice with a seed.
+//! Random numbers from a seed.
 
-/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-/// 2014: equal seeds give equal throws on every machine.
+/// The generator of Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
+/// The same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
-    /// The next throw.
+    /// The next random number.
     #[allow(
         clippy::should_implement_trait,
         reason = "dice never end, so an iterator's Option says nothing"
@@ -19,17 +19,17 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// From 0 to `bound`, exclusive.
+    /// A random number from 0 to `bound`, without `bound` itself.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    /// True in so many cases of a hundred.
+    /// Whether a random event with this probability in percent happens.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// One of several; there is at least one.
+    /// A random element. The slice must not be empty.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         let index = self.below(of.len() as u64);
         &of[usize::try_from(index).unwrap_or_default()]

@@ -1,5 +1,5 @@
-//! EBS volumes and snapshots, as AWS documents them: states that take their time, one
-//! instance at a time, and contents.
+//! EBS volumes and snapshots, as AWS documents them. A volume stays in a state for some time, is
+//! attached to one instance at a time, and has a content.
 
 use std::collections::BTreeMap;
 
@@ -11,67 +11,68 @@ use provider_core::{
 
 use crate::{Cloud, Machine, error};
 
-/// From creating to available.
+/// The time from the creation of a volume until it is available.
 const CREATES: SignedDuration = SignedDuration::from_secs(4);
-/// From attaching to attached.
+/// The time from the call to attach a volume until the volume is attached.
 const ATTACHES: SignedDuration = SignedDuration::from_secs(3);
-/// From pending to completed.
+/// The time from the start of a snapshot until it is completed.
 const COPIES: SignedDuration = SignedDuration::from_secs(90);
-/// Between two changes of a volume ("Request Amazon EBS volume modifications").
+/// The shortest time between two changes of a volume ("Request Amazon EBS volume modifications").
 const COOLS_DOWN: SignedDuration = SignedDuration::from_hours(6);
 
-/// The volumes and snapshots of a region. The disks that instances boot are not among
-/// them: they come and go with their instances.
+/// The volumes and snapshots of a region. This does not include the root volumes of instances,
+/// which EC2 creates and deletes together with the instance.
 #[derive(Clone, Debug, Default)]
 pub struct Storage {
-    /// Every volume that ever was, oldest first.
+    /// All volumes, also deleted ones, oldest first.
     pub disks: Vec<Disk>,
-    /// Every snapshot that ever was, oldest first.
+    /// All snapshots, also deleted ones, oldest first.
     pub copies: Vec<Copy>,
     by_token: BTreeMap<String, (VolumeRequest, usize)>,
 }
 
-/// A volume as it is, whoever sees it.
+/// The actual state of a volume. EC2's lists may not show it yet.
 #[derive(Clone, Debug)]
 pub struct Disk {
-    /// EC2's id.
+    /// Its id.
     pub id: String,
-    /// Its tags at present.
+    /// Its present tags.
     pub tags: Tags,
     /// Its zone.
     pub zone: String,
-    /// Its size.
+    /// Its size in GiB.
     pub size_gib: u32,
-    /// When it was made.
+    /// The time of its creation.
     pub born: Timestamp,
-    /// Lists leave it out before.
+    /// The time from which lists show it.
     pub listed_from: Timestamp,
-    /// The instance that has it, and since when.
+    /// The instance to which it is attached, and the time of the call to attach it.
     pub user: Option<(String, Timestamp)>,
-    /// When it became larger.
+    /// The last time at which it became larger.
     pub grown_at: Option<Timestamp>,
-    /// When it was deleted.
+    /// The time of its deletion, if it has been deleted.
     pub deleted_at: Option<Timestamp>,
-    /// What is in it: a line of each instance that ever had it, oldest first.
+    /// Its content: the id of each instance to which this volume, or the source of its snapshot,
+    /// was attached, oldest first.
     pub content: Vec<String>,
 }
 
-/// A snapshot as it is.
+/// The actual state of a snapshot. EC2's lists may not show it yet.
 #[derive(Clone, Debug)]
 pub struct Copy {
-    /// EC2's id.
+    /// Its id.
     pub id: String,
     /// Its tags.
     pub tags: Tags,
-    /// What it is of.
+    /// The volume of which it is a snapshot.
     pub volume_id: String,
-    /// When it was begun.
+    /// The time of its start.
     pub begun: Timestamp,
-    /// Lists leave it out before.
+    /// The time from which lists show it.
     pub listed_from: Timestamp,
-    /// When it was deleted.
+    /// The time of its deletion, if it has been deleted.
     pub deleted_at: Option<Timestamp>,
-    /// What was in the volume when it was begun.
+    /// The content of the volume at the start of the snapshot.
     pub content: Vec<String>,
 }
 
@@ -93,7 +94,7 @@ impl Disk {
         }
     }
 
-    /// As provider-aws reads it: only with the tags of a home.
+    /// The volume as the crate `provider-aws` reads it; `None` if it lacks the tags of a home.
     pub fn read(&self, keys: &TagKeys, now: Timestamp) -> Option<Volume> {
         let attachment = self.user.as_ref().map(|(instance_id, since)| Attachment {
             instance_id: instance_id.clone(),
@@ -119,12 +120,12 @@ impl Copy {
         self.deleted_at.is_none()
     }
 
-    /// Whether everything is in it.
+    /// Whether EC2 has copied the whole volume.
     pub fn is_completed(&self, now: Timestamp) -> bool {
         now.duration_since(self.begun) >= COPIES
     }
 
-    /// As provider-aws reads it.
+    /// The snapshot as the crate `provider-aws` reads it; `None` if it lacks the tags of a home.
     pub fn read(&self, keys: &TagKeys, now: Timestamp) -> Option<VolumeSnapshot> {
         Some(VolumeSnapshot {
             id: self.id.clone(),
@@ -141,14 +142,14 @@ impl Copy {
 }
 
 impl Storage {
-    /// The volume with that id.
+    /// The volume with this id, unless it has been deleted.
     pub fn find(&mut self, id: &str) -> Option<&mut Disk> {
         self.disks.iter_mut().find(|d| d.id == id && d.is_live())
     }
 }
 
 impl Cloud {
-    /// `CreateVolume`. Answers which one it is, and whether it is new.
+    /// `CreateVolume`. Returns the index of the volume, and whether it is new.
     pub fn create_volume(
         &mut self,
         request: &VolumeRequest,
@@ -192,7 +193,7 @@ impl Cloud {
         Ok((index, true))
     }
 
-    /// `AttachVolume`: the instance writes at once.
+    /// `AttachVolume`. The instance writes to the volume at once.
     pub fn attach_volume(
         &mut self,
         volume_id: &str,
@@ -224,7 +225,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// `ModifyVolume`, of the size.
+    /// `ModifyVolume` with a new size.
     pub fn grow_volume(&mut self, id: &str, size: u32, now: Timestamp) -> Result<(), Ec2Error> {
         const OPERATION: &str = "ModifyVolume";
         let Some(disk) = self.storage.find(id) else {
@@ -258,7 +259,8 @@ impl Cloud {
         }
     }
 
-    /// `CreateSnapshot`, which EC2 has no token for. Answers which one it is.
+    /// `CreateSnapshot`. Returns the index of the snapshot, which is always new: the operation has
+    /// no client token.
     pub fn create_snapshot(
         &mut self,
         request: &SnapshotRequest,
@@ -293,7 +295,7 @@ impl Cloud {
         }
     }
 
-    /// Volumes come off instances that are gone.
+    /// Detaches volumes from terminated instances.
     pub(crate) fn detach(&mut self, now: Timestamp) {
         let machines = &self.machines;
         let is_gone = |id: &String| {

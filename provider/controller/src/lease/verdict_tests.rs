@@ -1,4 +1,4 @@
-//! The messages of a lease in every state of its pool.
+//! Tests of the messages of a lease in every state of its pool.
 
 use api::capacity::InstanceCapacityType;
 use api::condition::Condition;
@@ -34,7 +34,7 @@ fn lease() -> SpotLease {
     lease
 }
 
-/// A pool that gives leases at most two instances.
+/// A pool that has at most two instances for leases.
 fn pool() -> SpotPool {
     let mut pool = pool_for_tests();
     let spec = &mut pool.spec.for_provider;
@@ -44,7 +44,8 @@ fn pool() -> SpotPool {
     pool
 }
 
-/// A pool with an instance whose tags name the lease, if `told` does.
+/// A pool whose status binds the lease to an instance in this state. The instance's tags name the
+/// lease `told`.
 fn lent(state: &str, told: Option<&str>) -> SpotPool {
     let mut pool = pool();
     let seen = &mut pool.status.as_mut().unwrap().at_provider;
@@ -74,7 +75,7 @@ fn lent(state: &str, told: Option<&str>) -> SpotPool {
     pool
 }
 
-/// Whether the lease is ready, and the reason and message.
+/// Whether the lease is ready, and the reason and message of its condition.
 fn said(pool: Option<&SpotPool>) -> (bool, &'static str, String) {
     let verdict = ready(&lease(), pool, NOW);
     (

@@ -1,5 +1,5 @@
-//! Goes through every small pool with a home. A plan changes a volume only where no files are lost,
-//! and nothing is left to do once EC2 has answered.
+//! Tests that go through every small pool with a home. They check that a plan changes a volume only
+//! if no files are lost, and that nothing is left to do after EC2 has carried out the plan.
 
 use provider_core::{
     Action, Attachment, Desired, Home, HomeAction, HomeRecord, InstanceState, NoticeKind, Observed,

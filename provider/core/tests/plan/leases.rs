@@ -1,4 +1,5 @@
-//! Which lease gets which instance, and how the instance is told of it.
+//! Tests of leases: which instance a lease gets, and how the planner tells an instance of its
+//! lease.
 
 use provider_core::{Action, InstanceState, plan};
 

@@ -1,4 +1,4 @@
-//! Tests of the planner: chosen situations, and every small pool.
+//! Tests of the planner with chosen situations and with every small pool.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

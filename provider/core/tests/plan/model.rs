@@ -1,6 +1,7 @@
-//! Goes through every small pool. A plan keeps to its bounds, its own instances and its leases, and
-//! nothing is left to do once EC2 has answered. Pools have up to two instances, and up to three if
-//! `THOROUGH` is set.
+//! A test that goes through every small pool. It checks that a plan keeps the pool's size within
+//! its bounds, terminates only the pool's own instances and respects leases. It also checks that
+//! nothing is left to do after EC2 has carried out the plans. Pools have up to two instances, and
+//! up to three if the environment variable `THOROUGH` is set.
 
 use super::world::{DIGEST, NOW, World, desired, instance, launch, lease, notice};
 use jiff::SignedDuration;
@@ -26,7 +27,7 @@ const KINDS: [&str; 15] = [
     "lease-over",
     "orphaned",
 ];
-/// The launches that are open: how many, and whether EC2 answered.
+/// The numbers of open launches, and whether EC2 has answered them.
 const OPEN: [(u64, bool); 4] = [(0, false), (1, false), (1, true), (2, false)];
 
 #[test]
@@ -97,7 +98,7 @@ fn run(kinds: [usize; 3], open: (u64, bool), size: Size, waiting: usize, replace
     let (mut world, mut desired) = pool(kinds, open);
     desired.size = size;
     desired.replace = replace;
-    // The leases that have no instance yet.
+    // These leases have no instance yet.
     desired
         .leases
         .extend((0..waiting).map(|n| lease(&format!("waiting-{n}"), false)));
@@ -107,7 +108,7 @@ fn run(kinds: [usize; 3], open: (u64, bool), size: Size, waiting: usize, replace
         .filter(|kind| KINDS[**kind] == "orphaned")
         .count();
     if leases + orphans > usize::try_from(size.maximum).unwrap() {
-        // The maximum allows fewer instances than leases want.
+        // The maximum is too small for an instance of each lease beside the orphaned instances.
         return false;
     }
     world.run_to_rest(&desired);
@@ -125,7 +126,7 @@ fn run(kinds: [usize; 3], open: (u64, bool), size: Size, waiting: usize, replace
 
 /// Every combination of kinds for up to this many instances. Their order does not matter.
 fn combinations(instances: usize) -> impl Iterator<Item = [usize; 3]> {
-    // The first kind is no instance.
+    // The kind 0 is `none`. If the first kind is always 0, at most two instances are left.
     let first = if instances < 3 { 1 } else { KINDS.len() };
     (0..first)
         .flat_map(|a| (a..KINDS.len()).flat_map(move |b| (b..KINDS.len()).map(move |c| [a, b, c])))

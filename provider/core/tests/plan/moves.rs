@@ -1,4 +1,4 @@
-//! Homes that move to another zone, and steps that are repeated.
+//! Tests of homes that move to another zone, and of steps that the planner repeats.
 
 use jiff::SignedDuration;
 use provider_core::{

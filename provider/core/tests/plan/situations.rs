@@ -1,4 +1,4 @@
-//! What a pool does in each situation, and what it never does.
+//! Tests of the planner in chosen situations.
 
 use super::world::{NOW, World, desired, instance, launch, lease, offerings};
 use jiff::{SignedDuration, Timestamp};

@@ -1,5 +1,5 @@
-//! A small EC2 for plans: it carries out actions at once and advances states on
-//! demand.
+//! A small in-memory EC2 for the planner's tests. It carries out the actions of a plan at once, and
+//! advances the states of instances when a test asks it to.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! One account in one region: EC2, the queue of its events, and a ledger of who
-//! asked for what.
+//! One AWS account in one region: the in-memory EC2, the queue of EC2's events, and a ledger of the
+//! provider's calls.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,39 +14,41 @@ use tokio::sync::Notify;
 pub(crate) const REGION: &str = "us-east-1";
 pub(crate) const IMAGE: &str = "ami-0123456789abcdef0";
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
-/// From a launch until the instance runs.
+/// The time from a launch until the instance runs.
 pub(crate) const BOOT: Duration = Duration::from_secs(30);
-/// From a launch until lists show it.
+/// The time from the creation of an instance or a security group until EC2 lists it.
 const LISTED_AFTER: SignedDuration = SignedDuration::from_secs(2);
 
-/// Shared by whoever asks and whoever measures.
+/// The account. The endpoint, which answers the provider, and the benchmark share it.
 #[derive(Debug)]
 pub(crate) struct Account {
     state: Mutex<State>,
     arrived: Notify,
 }
 
-/// What changes.
+/// The part of the account that changes.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) cloud: Cloud,
-    /// Messages that nobody has received.
+    /// The messages that the provider has not received yet.
     pub(crate) queue: VecDeque<Value>,
     pub(crate) ledger: Ledger,
 }
 
-/// Every call so far.
+/// The record of every call so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
-    /// By operation.
+    /// The number of calls of each operation.
     pub(crate) calls: BTreeMap<String, Count>,
-    /// Of a region's shared look: lists of everything that is ours.
+    /// The number of calls that the provider makes for all pools of a region at once: lists of all
+    /// its resources and of impaired instances, and receiving events. The table calls them the
+    /// shared look.
     pub(crate) shared: u64,
-    /// When a fleet was asked for, with its pool's UID.
+    /// When the provider asked for each fleet, and the UID of the fleet's pool.
     pub(crate) launches: Vec<(Instant, String)>,
 }
 
-/// Calls of one operation.
+/// Numbers of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) all: u64,
@@ -54,7 +56,7 @@ pub(crate) struct Count {
 }
 
 impl Account {
-    /// An empty one, with AWS's buckets in force.
+    /// An account without resources, with AWS's token buckets in force.
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::new(State {
@@ -66,12 +68,12 @@ impl Account {
         }
     }
 
-    /// Nothing panics while it is held.
+    /// Ignores poisoning: no code panics while it holds the lock.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when there is a message, or after `wait`.
+    /// Waits until the queue has a message, but at most for `wait`.
     pub(crate) async fn arrival(&self, wait: Duration) {
         let deadline = tokio::time::Instant::now() + wait;
         while self.lock().queue.is_empty() {
@@ -82,7 +84,7 @@ impl Account {
         }
     }
 
-    /// AWS announces that it takes an instance back.
+    /// Interrupts an instance as AWS does: with a warning in the queue of events.
     pub(crate) fn interrupt(&self, id: &str) {
         let now = Timestamp::now();
         let mut state = self.lock();
@@ -104,8 +106,9 @@ impl Account {
 }
 
 impl Ledger {
-    /// Counts a call. `filters` tells the shared look from what one pool asks: a
-    /// list for all pools has one filter, and rules have their groups' ids.
+    /// Counts a call. The number of its `filters` shows whether a list is for all pools or for one
+    /// pool: a list for all pools has one filter. A list of security group rules is always for all
+    /// pools, because its filter names the ids of several groups.
     pub(crate) fn count(&mut self, operation: &str, filters: usize, is_throttled: bool) {
         let count = self.calls.entry(operation.to_owned()).or_default();
         count.all += 1;
@@ -118,14 +121,14 @@ impl Ledger {
         self.shared += u64::from(is_shared);
     }
 
-    /// Notes that somebody asks for a fleet.
+    /// Notes that the provider asks for a fleet with these instance tags.
     pub(crate) fn launched(&mut self, tags: &Tags) {
         let uid = tags.get(api::tags::POOL_UID).cloned();
         self.launches
             .push((Instant::now(), uid.unwrap_or_default()));
     }
 
-    /// All calls.
+    /// The calls of all operations together.
     pub(crate) fn total(&self) -> Count {
         let counts = self.calls.values();
         counts.fold(Count::default(), |sum, count| Count {
@@ -134,7 +137,7 @@ impl Ledger {
         })
     }
 
-    /// What was called since `before`.
+    /// The calls since the ledger was `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let calls = self.calls.iter().map(|(operation, count)| {
             let was = before.calls.get(operation).copied().unwrap_or_default();
@@ -152,7 +155,7 @@ impl Ledger {
     }
 }
 
-/// A region with AWS's buckets, where instances take their time.
+/// A region without resources, with AWS's token buckets. Boots and lists take some time, as in AWS.
 pub(crate) fn cloud() -> Cloud {
     Cloud {
         machines: Vec::new(),

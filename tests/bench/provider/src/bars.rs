@@ -1,16 +1,16 @@
-//! What the provider promises, and whether it keeps it.
+//! The limits that the provider promises to keep, and whether it keeps them.
 
 use crate::figures::Figures;
 use crate::process::MIB;
 
-/// Of memory at rest, in MiB.
+/// The most resident memory at rest, in MiB.
 const MEMORY: f64 = 64.0;
-/// From an interruption to its replacement's request, in seconds.
+/// The longest time from an interruption to the request for the replacement, in seconds.
 const REPLACED: f64 = 1.0;
-/// Of the naive shape's calls at rest.
+/// The most calls at rest, as a share of the naive provider's calls at rest.
 const CALLS: f64 = 0.1;
 
-/// A promise and what was measured.
+/// A promise and the measured figure.
 #[derive(Clone, Debug)]
 pub(crate) struct Bar {
     what: &'static str,
@@ -43,19 +43,19 @@ pub(crate) fn of(figures: &Figures) -> [Bar; 5] {
 }
 
 impl Bar {
-    /// Whether the promise is kept. What could not be measured is not kept.
+    /// Whether the promise is kept. If the figure could not be measured (NaN), it is not.
     pub(crate) fn met(&self) -> bool {
         self.is <= self.at_most
     }
 
-    /// What is wrong, for people.
+    /// A message for people about a promise that is not kept.
     pub(crate) fn missed(&self) -> Option<String> {
         let Self { what, is, at_most } = self;
         (!self.met()).then(|| format!("missed: {is:.3} {what}, more than {at_most}"))
     }
 }
 
-/// The ratios and counts in one line.
+/// All measured figures in one line.
 pub(crate) fn summary(bars: &[Bar]) -> String {
     let all: Vec<String> = bars
         .iter()

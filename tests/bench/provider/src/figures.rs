@@ -1,4 +1,4 @@
-//! The figures and their table.
+//! The measured figures and their table.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use crate::process::MIB;
 pub(crate) struct Figures {
     pub(crate) pools: usize,
     pub(crate) instances: usize,
-    /// From a pool's creation to its capacity, p50 and p99, in seconds.
+    /// The time from a pool's creation until it has its capacity, p50 and p99, in seconds.
     pub(crate) to_capacity: [f64; 2],
     pub(crate) fill: Phase,
     pub(crate) rest: Phase,
-    /// From an interruption to the request for its replacement, p50 and p99, in seconds.
+    /// The time from an interruption to the request for the replacement, p50 and p99, in seconds.
     pub(crate) replaced: [f64; 2],
     pub(crate) interruptions: usize,
     pub(crate) naive: Naive,
 }
 
 impl Figures {
-    /// Calls beside the shared look.
+    /// AWS calls at rest per reconcile, without those of the shared look (`Ledger::shared`).
     pub(crate) fn calls_per_reconcile(&self) -> f64 {
         let own = self.rest.calls.total().all - self.rest.calls.shared;
         number(own) / self.rest.requests.reconciles
@@ -34,13 +34,13 @@ impl Figures {
         self.rest.requests.status_writes / self.rest.requests.reconciles
     }
 
-    /// Calls at rest as a part of the naive shape's.
+    /// Calls per second at rest, as a share of the naive provider's.
     pub(crate) fn ratio(&self) -> f64 {
         let naive = rate(self.naive.resting, Naive::window());
         rate(self.rest.calls.total(), self.rest.took) / naive
     }
 
-    /// For people.
+    /// The table for people.
     pub(crate) fn table(&self) -> String {
         let mut text = String::new();
         let mut row = |what: &str, own: String, naive: String| {
@@ -146,7 +146,7 @@ impl Figures {
     }
 }
 
-/// Of an ascending list, by nearest rank, in seconds.
+/// The 50th and the 99th percentile by nearest rank, in seconds. Both are NaN for an empty list.
 pub(crate) fn percentiles(mut durations: Vec<Duration>) -> [f64; 2] {
     durations.sort_unstable();
     [50, 99].map(|percent| {

@@ -1,6 +1,7 @@
-//! `make bench-provider`: a thousand pools and ten thousand instances, by the real
-//! provider, against a real API server and the in-memory EC2 behind HTTP with AWS's
-//! token buckets; beside it the same work in the naive shape.
+//! `make bench-provider`: the real provider manages a thousand pools with ten thousand instances.
+//! The provider works against a real API server and the in-memory EC2, which is behind HTTP and has
+//! AWS's token buckets. For comparison, the benchmark simulates a naive provider that does the same
+//! work.
 //!
 //! [`phases`] says what is measured, [`bars`] what is promised.
 
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures and prints. Answers whether every promise is kept.
+/// Measures the provider and prints the figures. Returns whether every promise is kept.
 fn run(arguments: &Arguments) -> Outcome<bool> {
     let root = root();
     let folder = target(&root).join("bench-provider");
@@ -99,7 +100,7 @@ async fn measure(
     program: &Path,
     arguments: &Arguments,
 ) -> Outcome<Figures> {
-    // Two libraries bring a provider of cryptography each.
+    // Two dependencies enable a cryptography provider of rustls each, so rustls chooses neither.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let kubeconfig = Kubeconfig::read_from(control_plane.kubeconfig())?;
     let options = KubeConfigOptions::default();
@@ -137,14 +138,14 @@ async fn measure(
     })
 }
 
-/// So many instances over so many pools, as evenly as possible.
+/// Distributes the instances over the pools as evenly as possible.
 fn sizes(pools: usize, instances: usize) -> Vec<usize> {
     (0..pools)
         .map(|number| instances / pools + usize::from(number < instances % pools))
         .collect()
 }
 
-/// Builds the provider with optimisation, linked statically as in its image.
+/// Builds the provider with optimisation and static linking, as for its image.
 fn compile(root: &Path, progress: &Progress) -> Outcome<PathBuf> {
     let step = progress.begin("compile the provider");
     let mut cargo = Command::new(env!("CARGO"));
@@ -167,12 +168,10 @@ fn compile(root: &Path, progress: &Progress) -> Outcome<PathBuf> {
     Ok(target(root).join("release").join(PROVIDER))
 }
 
-/// Cargo's target folder.
 fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
-/// The repository's root.
 fn root() -> PathBuf {
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let root = manifest.ancestors().nth(3).map(PathBuf::from);

@@ -1,12 +1,12 @@
-//! The same work in the naive shape, as tutorials have it: every pool lists its own
-//! instances every 40 seconds, and asks for each missing one by a call of its own.
-//! Nothing is shared.
+//! A simulated naive provider that does the same work, in the way that tutorials show. Each pool
+//! lists its own instances every 40 seconds, and launches each missing instance by a call of its
+//! own. Pools share no calls.
 //!
-//! It runs in virtual time against the same buckets. It is spared much: it never
-//! waits for a worker, it has no groups and no templates to make, and it launches by
-//! `CreateFleet`, whose bucket is larger than that of `RunInstances`. Throttled calls are
-//! repeated as AWS's SDK repeats them: twice, after a random part of one and of two
-//! seconds.
+//! The simulation runs in virtual time against the same token buckets. The naive provider has less
+//! work than a real one: it never waits for a worker, it creates no security groups and no launch
+//! templates, and it launches by `CreateFleet`, which has a larger bucket than `RunInstances`. It
+//! repeats a throttled call as AWS's SDK does: at most twice, after a random part of one second and
+//! then of two seconds.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,28 +17,28 @@ use memory_ec2::{Buckets, Limits, SplitMix64};
 
 use crate::account::Count;
 
-/// Between two looks of a pool, in milliseconds.
+/// The time between two lists of a pool, in milliseconds.
 const INTERVAL: u64 = 40_000;
-/// From a call to the next one of the same pool, in milliseconds.
+/// The time that a call takes, in milliseconds. A pool makes its next call after that.
 const LATENCY: u64 = 100;
-/// Calls of the SDK at one operation.
+/// How often the SDK tries an operation.
 const ATTEMPTS: u32 = 3;
-/// How long it is watched at rest, in milliseconds.
+/// How long the calls at rest are counted, in milliseconds.
 const WINDOW: u64 = 30 * 60_000;
 
-/// What came of it.
+/// The result of the simulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Naive {
-    /// Until every instance was launched.
+    /// The time until every instance was launched.
     pub(crate) filled: Duration,
-    /// Calls until then.
+    /// The calls until every instance was launched.
     pub(crate) filling: Count,
-    /// Calls in [`Naive::window`] after that.
+    /// The calls at rest, in a time of [`Naive::window`].
     pub(crate) resting: Count,
 }
 
 impl Naive {
-    /// How long it was watched at rest.
+    /// How long the calls at rest were counted.
     pub(crate) fn window() -> Duration {
         Duration::from_millis(WINDOW)
     }
@@ -47,15 +47,15 @@ impl Naive {
 /// A pool's next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
-    /// In milliseconds.
+    /// The time of the call, in milliseconds.
     at: u64,
     pool: usize,
-    /// Failed calls of this operation so far.
+    /// How often AWS has throttled this call so far.
     attempt: u32,
     is_launch: bool,
 }
 
-/// Fills pools of these sizes, and watches them at rest.
+/// Fills pools of these sizes, and counts their calls during the fill and at rest.
 pub(crate) fn run(sizes: &[usize]) -> Naive {
     let mut buckets = Buckets::new(Limits::AWS);
     let mut dice = SplitMix64(1);
@@ -77,7 +77,8 @@ pub(crate) fn run(sizes: &[usize]) -> Naive {
         filling: Count::default(),
         resting: Count::default(),
     };
-    // The buckets are as a fill leaves them until they have come to rest.
+    // The time at which the fill ended. The buckets are emptier then than at rest, so the
+    // simulation counts no calls in the two intervals after the fill.
     let mut rest = None;
     while let Some(Reverse(turn)) = turns.pop() {
         let begins = rest.map_or(u64::MAX, |filled: u64| filled + 2 * INTERVAL);
@@ -158,7 +159,7 @@ mod tests {
     #[test]
     fn a_thousand_pools_list_more_than_aws_grants() {
         let naive = run(&[10; 1000]);
-        // 10,000 fleets at five a second.
+        // AWS grants five fleets a second, and there are 10,000.
         assert!(naive.filled > Duration::from_secs(1900), "{naive:?}");
         assert!(naive.resting.all > 25 * 1700, "{naive:?}");
         assert!(

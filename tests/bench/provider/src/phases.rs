@@ -1,4 +1,5 @@
-//! What is measured of the provider: filling, at rest, interruptions.
+//! The measured phases: the provider fills the pools, is at rest, and replaces interrupted
+//! instances.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,44 +12,44 @@ use crate::account::{Account, Ledger};
 use crate::pools::Times;
 use crate::process::{Metrics, Provider};
 
-/// Between two lines about a phase.
+/// The time between two progress lines about a phase.
 const LINE: Duration = Duration::from_secs(15);
-/// Between two looks at the provider.
+/// The time between two samples of the provider.
 const LOOK: Duration = Duration::from_secs(1);
-/// A fill that takes longer has stopped.
+/// The longest time that the fill, or coming to rest after it, may take.
 const PATIENCE: Duration = Duration::from_mins(40);
-/// Nothing is written for so long when everything is at rest: longer than the
-/// provider looks closely after something happened.
+/// The provider is at rest when it has written no status for this long. The time is longer than the
+/// 30 seconds for which the provider watches the effects of an action closely.
 const QUIET: Duration = Duration::from_secs(45);
-/// A replacement that takes longer is not coming.
+/// The longest time that the request for a replacement may take.
 const REPLACED_WITHIN: Duration = Duration::from_secs(20);
-/// Between a replacement and the next interruption.
+/// The time between the request for a replacement and the next interruption.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The provider and what it works on.
+/// The provider, its AWS account, and the times of its pools.
 pub(crate) struct Scene {
     pub(crate) account: std::sync::Arc<Account>,
     pub(crate) provider: Provider,
     pub(crate) times: Times,
 }
 
-/// What a phase was like.
+/// The figures of a phase.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase {
     pub(crate) took: Duration,
     pub(crate) calls: Ledger,
-    /// The largest resident memory, in bytes.
+    /// The largest resident memory in the samples, in bytes.
     pub(crate) resident: f64,
-    /// Processors in use.
+    /// The mean number of processors in use.
     pub(crate) processors: f64,
     pub(crate) requests: Requests,
 }
 
-/// What the API server was asked.
+/// The provider's reconciles of pools, and its requests to the API server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Requests {
     pub(crate) reconciles: f64,
-    /// PUT: of the provider's objects, only a status is written so.
+    /// The PUT requests: the provider writes a status by PUT, and nothing else.
     pub(crate) status_writes: f64,
     pub(crate) all: f64,
 }
@@ -73,7 +74,7 @@ impl Requests {
     }
 }
 
-/// A phase under way.
+/// A phase that has not ended: the values at its begin, and the samples so far.
 struct Watch {
     begun: Instant,
     calls: Ledger,
@@ -148,7 +149,7 @@ fn tell(scene: &Scene, phase: &str, begun: Instant) {
     );
 }
 
-/// Returns when nothing has been written for a while.
+/// Waits until the provider is at rest.
 pub(crate) async fn settle(scene: &Scene) -> Outcome<()> {
     let (begun, mut quiet_since, mut written) = (Instant::now(), Instant::now(), f64::NAN);
     let mut next_line = begun + LINE;
@@ -169,7 +170,7 @@ pub(crate) async fn settle(scene: &Scene) -> Outcome<()> {
     Ok(())
 }
 
-/// Watches for so long while nothing happens.
+/// Measures the provider at rest for this long.
 pub(crate) async fn rest(scene: &Scene, window: Duration) -> Outcome<Phase> {
     let mut watch = Watch::begin(scene).await?;
     while watch.begun.elapsed() < window {
@@ -178,8 +179,8 @@ pub(crate) async fn rest(scene: &Scene, window: Duration) -> Outcome<Phase> {
     watch.end(scene).await
 }
 
-/// Interrupts instances, one after the other. Answers how long after each event its
-/// replacement was asked for.
+/// Interrupts instances, one after the other. Returns the times from each interruption to the
+/// provider's request for the replacement.
 pub(crate) async fn interrupt(scene: &Scene, events: usize) -> Outcome<Vec<Duration>> {
     let victims = victims(scene, events);
     if victims.len() < events {
@@ -210,8 +211,9 @@ pub(crate) async fn interrupt(scene: &Scene, events: usize) -> Outcome<Vec<Durat
     Ok(taken)
 }
 
-/// Instances of one offering, as AWS takes them back, with their pools' UIDs; as few
-/// of one pool as there can be.
+/// Chooses running instances to interrupt, and returns each one's id and its pool's UID. All have
+/// the same offering, because AWS takes instances back by offering. As few as possible are of the
+/// same pool.
 fn victims(scene: &Scene, count: usize) -> Vec<(String, String)> {
     let now = jiff::Timestamp::now();
     let state = scene.account.lock();

@@ -1,5 +1,5 @@
-//! The pools in the API server: what they need, their creation, and when they are
-//! ready.
+//! The pools in the API server: the objects that they need, their creation, and the times at which
+//! they become ready.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,14 +24,14 @@ use crate::account::{IMAGE, REGION};
 
 const NAMESPACE: &str = "gpu";
 const SYSTEM: &str = "crossplane-system";
-/// For the API server to serve a new kind.
+/// The longest time until the API server serves a new kind.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Pools created at once.
+/// How many pools the benchmark creates at the same time.
 const TOGETHER: usize = 16;
-/// Most wanted first.
+/// The instance types of a pool, in the order of preference.
 const TYPES: [&str; 2] = ["g4dn.xlarge", "g5.xlarge"];
 
-/// When each pool was created and had its capacity, by name.
+/// The times at which each pool was created and became ready, by the pool's name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Times(Arc<Mutex<BTreeMap<String, Time>>>);
 
@@ -42,12 +42,12 @@ struct Time {
 }
 
 impl Times {
-    /// Nothing panics while it is held.
+    /// Ignores poisoning: no code panics while it holds the lock.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Time>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pools that are ready.
+    /// The number of pools that became ready.
     pub(crate) fn ready(&self) -> usize {
         self.lock()
             .values()
@@ -55,7 +55,7 @@ impl Times {
             .count()
     }
 
-    /// From creation to capacity, of every pool that has it.
+    /// The time from creation to readiness, of every pool that became ready.
     pub(crate) fn to_capacity(&self) -> Vec<Duration> {
         let times = self.lock();
         let taken = times
@@ -64,7 +64,7 @@ impl Times {
         taken.collect()
     }
 
-    /// Notes when pools have their capacity, for as long as the process lives.
+    /// Starts to note when pools become ready. This goes on until the process ends.
     pub(crate) fn follow(&self, client: Client) {
         let times = self.clone();
         tokio::spawn(async move {
@@ -83,7 +83,7 @@ impl Times {
     }
 }
 
-/// All its instances run, and the provider says so.
+/// Whether all of the pool's instances run and the provider has set the condition `Ready`.
 fn is_ready(pool: &SpotPool) -> bool {
     let Some(status) = &pool.status else {
         return false;
@@ -95,7 +95,8 @@ fn is_ready(pool: &SpotPool) -> bool {
             .is_some_and(|ready| ready.status == ConditionStatus::True)
 }
 
-/// Kinds, namespaces, credentials and the configuration that leads to `endpoint`.
+/// Creates the provider's kinds, the namespaces, credentials, and a provider configuration that
+/// sends the provider's AWS calls to `endpoint`.
 pub(crate) async fn install(client: &Client, root: &Path, endpoint: &str) -> Outcome<()> {
     let kinds: Api<CustomResourceDefinition> = Api::all(client.clone());
     for entry in fs::read_dir(root.join("package/provider/crds"))? {

@@ -1,4 +1,4 @@
-//! The provider's process: started, asked for its metrics, looked at, ended.
+//! The provider's process: its start and end, its metrics, its memory and its processor time.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener};
@@ -11,13 +11,13 @@ use tokio::net::TcpStream;
 
 use crate::Outcome;
 
-/// A provider that needs longer than this to be ready never will be.
+/// The longest time until the provider is ready.
 const PATIENCE: Duration = Duration::from_mins(1);
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Bytes.
+/// The bytes of a MiB.
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
-/// A running provider; dropping it ends it.
+/// A running provider. Dropping the value kills the process.
 #[derive(Debug)]
 pub(crate) struct Provider {
     child: Child,
@@ -25,12 +25,12 @@ pub(crate) struct Provider {
     log: PathBuf,
 }
 
-/// What `/metrics` answered.
+/// The text that the provider answered at `/metrics`.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics(String);
 
 impl Provider {
-    /// Starts it against an API server; it is the one of the kubeconfig's user.
+    /// Starts the provider as the user of this kubeconfig, and waits until it is ready.
     pub(crate) async fn start(program: &Path, kubeconfig: &Path, log: PathBuf) -> Outcome<Self> {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = free.local_addr()?.to_string();
@@ -40,7 +40,7 @@ impl Provider {
         command
             .args(["--operations-address", &address])
             .env("KUBECONFIG", kubeconfig)
-            // As its image does.
+            // The provider's image sets this variable, too.
             .env("MIMALLOC_PURGE_DELAY", "0")
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
@@ -73,7 +73,6 @@ impl Provider {
         }
     }
 
-    /// Its metrics at this moment.
     pub(crate) async fn metrics(&self) -> Outcome<Metrics> {
         Ok(Metrics(self.get("/metrics").await?))
     }
@@ -87,14 +86,14 @@ impl Provider {
         Ok(answer)
     }
 
-    /// Its resident memory in bytes.
+    /// The process's resident memory in bytes.
     pub(crate) fn resident(&self) -> Outcome<f64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(&path)?;
         resident(&status).ok_or_else(|| format!("{path} has no VmRSS").into())
     }
 
-    /// Processor time that it has used, in seconds.
+    /// The processor time that the process has used, in seconds.
     pub(crate) fn processor_time(&self) -> Outcome<f64> {
         let path = format!("/proc/{}/stat", self.child.id());
         let stat = fs::read_to_string(&path)?;
@@ -127,7 +126,7 @@ impl Metrics {
     }
 }
 
-/// proc(5): after `VmRSS:` comes a figure in kB, which are of 1024 bytes.
+/// Reads the figure after `VmRSS:`. Its unit kB stands for 1024 bytes (proc(5)).
 fn resident(status: &str) -> Option<f64> {
     let mut lines = status.lines();
     let line = lines.find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -135,8 +134,9 @@ fn resident(status: &str) -> Option<f64> {
     Some(kib * 1024.0)
 }
 
-/// proc(5): utime and stime are the 14th and 15th field, in hundredths of a second.
-/// The second one, the program's name, may hold spaces.
+/// Adds utime and stime, the 14th and the 15th field, which are in hundredths of a second
+/// (proc(5)). The second field is the program's name in parentheses and may contain spaces, so the
+/// fields are counted from the last parenthesis.
 fn processor_time(stat: &str) -> Option<f64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks = fields.split_whitespace().skip(11).take(2);

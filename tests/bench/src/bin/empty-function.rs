@@ -1,5 +1,5 @@
-//! The least that a composition function can be on this SDK: it echoes the tag
-//! and what earlier steps desire. What a function costs beyond it is its own.
+//! The smallest possible composition function on this SDK: it echoes the request's tag and desired
+//! state. The additional cost of another function is the cost of its own code, not of the SDK.
 
 use std::process::ExitCode;
 

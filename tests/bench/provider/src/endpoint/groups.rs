@@ -148,7 +148,7 @@ fn permission(xml: &mut Xml, group: &SecurityGroup, rule: &Rule) {
     xml.values(&[("ipv6Ranges", ""), ("prefixListIds", "")]);
 }
 
-/// With the port as both ends of the range.
+/// The protocol, and the port that is both ends of the rule's port range.
 fn protocol(rule: &Rule) -> (&'static str, &'static str) {
     match rule {
         Rule::Ssh(_) => ("tcp", "22"),

@@ -1,5 +1,5 @@
-//! `DescribeInstances`: an instance with everything that EC2 tells of one in a VPC,
-//! which is what a provider has to read.
+//! `DescribeInstances`. The answer has every field that EC2 gives for an instance in a VPC, so that
+//! the provider has as much to parse as with EC2.
 
 use jiff::Timestamp;
 use memory_ec2::{Cloud, Machine};
@@ -8,11 +8,11 @@ use provider_core::{InstanceState, Market};
 use super::query::Query;
 use super::xml::Xml;
 
-/// EC2's largest page.
+/// The most instances in a page of EC2's answer.
 const PAGE: usize = 1000;
 const OWNER: &str = "123456789012";
 
-/// One page of what passes the filters.
+/// One page of the instances that pass the filters.
 pub(crate) fn describe(query: &Query, cloud: &Cloud, now: Timestamp) -> String {
     let filters = query.filters();
     let passes = |machine: &Machine| {

@@ -51,7 +51,7 @@ pub(crate) fn describe_templates(query: &Query, cloud: &Cloud) -> String {
     })
 }
 
-/// A template's id is its name: nothing reads more into it.
+/// The id of a template is its name: the provider only needs an id that names one template.
 fn template(xml: &mut Xml, name: &str) {
     xml.values(&[("launchTemplateId", name), ("launchTemplateName", name)]);
 }
@@ -63,8 +63,8 @@ pub(crate) fn delete_template(query: &Query, cloud: &mut Cloud) -> Answer {
     Ok(Xml::done("DeleteLaunchTemplate"))
 }
 
-/// AWS chooses by price and capacity: here by the token, so that the same token is
-/// answered the same.
+/// AWS chooses the place of a fleet by price and capacity. This EC2 chooses by the client token, so
+/// that the same token always gives the same answer.
 pub(crate) fn create_fleet(query: &Query, cloud: &mut Cloud, now: Timestamp) -> Answer {
     let mut request = request(query)?;
     let number = request

@@ -1,5 +1,6 @@
-//! The in-memory EC2 behind HTTP: EC2's query protocol and SQS's JSON, just what
-//! the provider asks. Every call takes a token from AWS's buckets, and is counted.
+//! The in-memory EC2 behind HTTP. It understands EC2's query protocol and SQS's JSON protocol, and
+//! has only the operations that the provider calls. It counts every call. Each call to EC2 takes a
+//! token from AWS's buckets.
 
 mod groups;
 mod instances;
@@ -30,16 +31,17 @@ use crate::account::{Account, State};
 use query::Query;
 use xml::Xml;
 
-/// What an operation answers: a document, or EC2's code.
+/// The answer of an operation: an XML document, or EC2's error code.
 type Answer = Result<String, String>;
 
-/// Serves the account on a free port until the process ends. Answers where.
+/// Serves the account on a free port until the process ends. Returns the address.
 pub(crate) async fn serve(account: Arc<Account>) -> Outcome<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // A small answer must not wait for the next one.
+            // Otherwise the kernel may delay a small answer until the client acknowledges earlier
+            // ones.
             let _ = stream.set_nodelay(true);
             let account = account.clone();
             tokio::spawn(async move {
@@ -48,7 +50,7 @@ pub(crate) async fn serve(account: Arc<Account>) -> Outcome<SocketAddr> {
                     async move { Ok::<_, Infallible>(answer(&account, request).await) }
                 });
                 let connection = http1::Builder::new();
-                // A client that goes away in the middle is everyday business.
+                // The only errors are of clients that close the connection early, which is normal.
                 let _ = connection
                     .serve_connection(TokioIo::new(stream), service)
                     .await;
@@ -95,7 +97,7 @@ fn respond(status: StatusCode, text: String) -> Response<String> {
     response
 }
 
-/// One call of EC2.
+/// Counts a call to EC2, and carries it out unless EC2 throttles it.
 fn ec2(state: &mut State, query: &Query, now: Timestamp) -> Answer {
     let operation = query.text("Action").unwrap_or_default();
     let operation = *OPERATIONS
@@ -114,7 +116,7 @@ fn ec2(state: &mut State, query: &Query, now: Timestamp) -> Answer {
     carry_out(operation, &mut state.cloud, query, now)
 }
 
-/// What provider-aws calls.
+/// The operations that the crate `provider-aws` calls.
 const OPERATIONS: [&str; 17] = [
     "DescribeInstances",
     "DescribeInstanceStatus",

@@ -1,11 +1,12 @@
-//! What hardly changes: types by zone, images, subnets. And who is impaired.
+//! Lists that hardly ever change (instance types by zone, images, subnets), and the list of
+//! impaired instances.
 
 use memory_ec2::Cloud;
 
 use super::query::Query;
 use super::xml::Xml;
 
-/// With a filter that only the impaired pass.
+/// The impaired instances. The request's filter, which the provider always sets, selects them too.
 pub(crate) fn impaired(cloud: &Cloud) -> String {
     let impaired = cloud.machines.iter().filter(|m| m.is_impaired);
     Xml::answer("DescribeInstanceStatus", |xml| {
@@ -15,7 +16,7 @@ pub(crate) fn impaired(cloud: &Cloud) -> String {
     })
 }
 
-/// Every type in every zone.
+/// Every requested instance type, in every zone.
 pub(crate) fn offerings(query: &Query, cloud: &Cloud) -> String {
     let filters = query.filters();
     let types = filters.iter().filter(|f| f.name == "instance-type");
@@ -47,7 +48,7 @@ pub(crate) fn images(query: &Query, cloud: &Cloud) -> String {
     })
 }
 
-/// All of them are the default ones of their zones.
+/// The requested subnets, or all of them. Each subnet is the default subnet of its zone.
 pub(crate) fn subnets(query: &Query, cloud: &Cloud) -> String {
     let filters = query.filters();
     let named = filters.iter().find(|f| f.name == "subnet-id");

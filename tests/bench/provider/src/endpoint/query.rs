@@ -8,7 +8,8 @@ use provider_aws::Tags;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(BTreeMap<String, String>);
 
-/// A filter of a `Describe…`: one of the values, each of the filters.
+/// A filter of a `Describe…` call. A resource must have one of the filter's values, and must pass
+/// every filter of the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filter {
     pub(crate) name: String,
@@ -16,7 +17,7 @@ pub(crate) struct Filter {
 }
 
 impl Query {
-    /// From a form.
+    /// Parses a body of the type `application/x-www-form-urlencoded`.
     pub(crate) fn parse(body: &[u8]) -> Self {
         Self(form_urlencoded::parse(body).into_owned().collect())
     }
@@ -25,7 +26,7 @@ impl Query {
         self.0.get(key).map(String::as_str)
     }
 
-    /// A number, where there is one.
+    /// The value of a key, if it is a number.
     pub(crate) fn number(&self, key: &str) -> Option<usize> {
         self.text(key)?.parse().ok()
     }
@@ -36,7 +37,7 @@ impl Query {
         (1..).map_while(numbered).map(str::to_owned).collect()
     }
 
-    /// The prefixes `key.1`, `key.2` and so on of structures.
+    /// The prefixes `key.1`, `key.2` and so on of a list of structures.
     pub(crate) fn items<'a>(&'a self, key: &str) -> impl Iterator<Item = String> + use<'a> {
         let key = key.to_owned();
         (1..)
@@ -55,7 +56,7 @@ impl Query {
         filters.collect()
     }
 
-    /// The tags that a creation gives to a kind of resource.
+    /// The tags that a call which creates resources gives to this kind of resource.
     pub(crate) fn tags_of(&self, resource: &str) -> Tags {
         self.items("TagSpecification")
             .filter(|item| self.text(&format!("{item}.ResourceType")) == Some(resource))
@@ -84,7 +85,7 @@ impl Query {
 }
 
 impl Filter {
-    /// Whether tags pass it; filters of something else do not concern them.
+    /// Whether a resource with these tags passes the filter; `None` if it is not a filter by tag.
     pub(crate) fn passes_tags(&self, tags: &Tags) -> Option<bool> {
         let key = self.name.strip_prefix("tag:")?;
         let found = tags.get(key);

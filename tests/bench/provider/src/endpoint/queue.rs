@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::account::Account;
 
-/// SQS gives no more at once.
+/// The most messages that SQS gives in one answer.
 const BATCH: usize = 10;
 
 pub(super) async fn answer(account: &Account, operation: &str, body: &[u8]) -> String {
@@ -15,13 +15,14 @@ pub(super) async fn answer(account: &Account, operation: &str, body: &[u8]) -> S
     let answer = match operation {
         "ReceiveMessage" => receive(account, &request).await,
         "DeleteMessageBatch" => delete_batch(&request),
-        // Messages that were received are never shown again here.
+        // This queue removes a message when the provider receives it, so there is nothing to do for
+        // other operations.
         _ => json!({}),
     };
     answer.to_string()
 }
 
-/// Long polling: a message ends it at once.
+/// Long polling: returns as soon as there is a message, or without one after `WaitTimeSeconds`.
 async fn receive(account: &Account, request: &Value) -> Value {
     let wait = request["WaitTimeSeconds"].as_u64().unwrap_or_default();
     let arrived = account.arrival(Duration::from_secs(wait));

@@ -1,10 +1,10 @@
-//! Answers in EC2's XML, indented as EC2 indents them.
+//! Answers in EC2's XML, with EC2's indentation.
 
 use std::fmt::{Display, Write as _};
 
 use provider_aws::Tags;
 
-/// A document in the making.
+/// A document that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Xml {
     text: String,
@@ -20,7 +20,7 @@ impl Xml {
             text: "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned(),
             depth: 1,
         };
-        // Writing to a String never fails, here and below.
+        // Writing to a String never fails. This holds for all writes in this file.
         let _ = writeln!(xml.text, "<{operation}Response xmlns=\"{NAMESPACE}\">");
         xml.value("requestId", "00000000-0000-0000-0000-000000000000");
         content(&mut xml);
@@ -28,7 +28,7 @@ impl Xml {
         xml.text
     }
 
-    /// An error.
+    /// The answer with an error code.
     pub(crate) fn error(code: &str) -> String {
         format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Response><Errors><Error><Code>{code}\
@@ -36,7 +36,7 @@ impl Xml {
         )
     }
 
-    /// `return`, of operations that answer nothing else.
+    /// The answer of an operation that has no result: the element `return` with the value `true`.
     pub(crate) fn done(operation: &str) -> String {
         Self::answer(operation, |xml| xml.value("return", "true"))
     }
@@ -65,14 +65,13 @@ impl Xml {
         let _ = writeln!(self.text, "</{name}>");
     }
 
-    /// Several values, one after the other.
     pub(crate) fn values(&mut self, values: &[(&str, &str)]) {
         for (name, value) in values {
             self.value(name, value);
         }
     }
 
-    /// A set of items.
+    /// An element with one element `item` for each item.
     pub(crate) fn set<T>(
         &mut self,
         name: &str,
