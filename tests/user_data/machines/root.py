@@ -1,7 +1,8 @@
 """The root file system that every machine starts from, made once by mmdebstrap.
 
-It is the distribution of the machine that runs the tests, from that machine's own
-apt sources.
+On Debian it is always Debian 12: later releases have Pythons for which the NumPy that
+OpenCV 4.8 needs has no wheel. Elsewhere it is the distribution of the machine that runs
+the tests. The packages come from that machine's own apt sources.
 """
 
 import hashlib
@@ -56,28 +57,50 @@ class Root:
 
 
 def ensure() -> Root:
-    suite, sources = _suite(), _sources()
+    distribution = platform.freedesktop_os_release()
+    suite = _suite(distribution)
+    sources = _sources(distribution, suite)
     recipe = [Path(__file__).read_text(), platform.machine(), suite]
-    key = cache.key(*recipe, *(path.read_text() for path in sources))
+    texts = [Path(s).read_text() if s.startswith("/") else s for s in sources]
     make = lambda folder: _make(folder, suite, sources)
-    return Root(cache.entry("user-data-roots", suite, key, make))
+    entry = cache.entry("user-data-roots", suite, cache.key(*recipe, *texts), make)
+    return Root(entry)
 
 
-def _suite() -> str:
+def _suite(distribution: dict[str, str]) -> str:
     if suite := os.environ.get("USER_DATA_SUITE"):
         return suite
-    return platform.freedesktop_os_release()["VERSION_CODENAME"]
+    if distribution["ID"] == "debian":
+        return "bookworm"
+    return distribution["VERSION_CODENAME"]
 
 
-def _sources() -> list[Path]:
+def _sources(distribution: dict[str, str], suite: str) -> list[str]:
+    """Files or lines of apt sources, as mmdebstrap takes them."""
     if source := os.environ.get("USER_DATA_SOURCES"):
-        return [Path(source)]
+        return [source]
+    if suite != distribution["VERSION_CODENAME"]:
+        return [f"deb {_mirror()} {suite} main"]
     apt = Path("/etc/apt")
     parts = [p for e in ("list", "sources") for p in apt.glob(f"sources.list.d/*.{e}")]
-    return [p for p in [apt / "sources.list", *sorted(parts)] if p.exists()]
+    files = [apt / "sources.list", *sorted(parts)]
+    return [str(path) for path in files if path.exists()]
 
 
-def _make(folder: Path, suite: str, sources: list[Path]) -> None:
+def _mirror() -> str:
+    """The mirror from which this machine's apt gets Debian."""
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Origin: Debian"]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    mirrors = found.stdout.splitlines()
+    if not mirrors:
+        raise LookupError(
+            "apt knows no mirror of Debian: run apt-get update, or set USER_DATA_SOURCES"
+            " to a file with apt sources"
+        )
+    return mirrors[0]
+
+
+def _make(folder: Path, suite: str, sources: list[str]) -> None:
     root = folder / "root"
     (folder / "mountpoint").mkdir()
     fetch = (
@@ -90,7 +113,7 @@ def _make(folder: Path, suite: str, sources: list[Path]) -> None:
         f"--include={','.join(PACKAGES + TOOLS)}",
         "--dpkgopt=force-unsafe-io",
         f"--customize-hook={fetch}",
-        *[suite, str(root), *map(str, sources)],
+        *[suite, str(root), *sources],
     ]
     log = cache.log("user-data-root")
     # If it is killed, what it leaves goes with the unfinished entry.
