@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import select
 import shlex
@@ -92,7 +93,9 @@ def run(
     threading.Thread(target=_watch_reader, args=[events], daemon=True).start()
     with _signals(events):
         sessions = [_Session(node, job, output, events) for node in nodes]
-        return _Watch(sessions, events, together).outcome()
+        outcome = _Watch(sessions, events, together).outcome()
+    output.discard_unread()
+    return outcome
 
 
 def prefixed(node: Node, stream: IO[bytes], line: bytes) -> None:
@@ -255,6 +258,14 @@ class _Output:
         except BrokenPipeError:
             self._gone = True
             self._events.put(_NobodyReads())
+
+    def discard_unread(self) -> None:
+        """Drops the output that nobody reads. Python would try to write it at its exit, and
+        would then end with status 120 (3.13 does so reliably)."""
+        if self._gone:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
 
 
 def _watch_reader(events: queue.SimpleQueue[_Event]) -> None:

@@ -192,6 +192,9 @@ fn named(user: &str, group: Option<&str>) -> CertificateParams {
     }
     let mut params = CertificateParams::default();
     params.distinguished_name = name;
+    // Python verifies certificates strictly from 3.13 on: without this extension (RFC 5280,
+    // 4.2.1.1) it refuses the server.
+    params.use_authority_key_identifier_extension = true;
     params
 }
 
