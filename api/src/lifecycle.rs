@@ -173,6 +173,28 @@ pub struct LifecycleStatus {
     /// value at the time of the stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
+    /// Limits of the run, from claim and policy together. They hold while the policy cannot be
+    /// read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<RunLimits>,
+}
+
+/// Limits of a run, as durations such as `72h`.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct RunLimits {
+    /// Longest run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_lifetime: Option<String>,
+    /// Longest time without use before the workspace stops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_after_idle: Option<String>,
+    /// Longest extension of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_extension: Option<String>,
+    /// Age at which an agent's report is too old to use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale_after: Option<String>,
 }
 
 /// Reason of a stop.

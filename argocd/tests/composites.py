@@ -64,10 +64,18 @@ class Answer:
         answer = written(name, "response.yaml")
         self.desired = answer.get("desired") or {}
         self.own = answer.get("conditions") or []
-        results = answer.get("results") or []
+        self.results = answer.get("results") or []
         self.fatal = next(
-            (r["message"] for r in results if r["severity"] == "SEVERITY_FATAL"), None
+            (r["message"] for r in self.results if r["severity"] == "SEVERITY_FATAL"),
+            None,
         )
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the function refuses the composite; none if it accepts it."""
+        reasons = {c["reason"] for c in self.own if c["type"] == "ConfigResolved"}
+        refusals = [r["message"] for r in self.results if r["reason"] in reasons]
+        return refusals[0] if refusals else None
 
     def status(self) -> Resource:
         """The composite's status. A fatal result leaves it unchanged."""

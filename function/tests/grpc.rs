@@ -38,23 +38,19 @@ async fn a_claim_becomes_a_pool_over_the_wire() {
 
 /// For a gRPC error, Crossplane would take the function for broken.
 #[tokio::test]
-async fn a_bad_claim_is_a_fatal_result_and_no_grpc_error() {
+async fn a_bad_claim_is_a_warning_and_no_grpc_error() {
     let (_running, mut client) = connect().await;
-    for name in [
-        "refused-owner",
-        "refused-policy-missing",
-        "refused-composite",
+    for (name, severity) in [
+        ("refused-owner", Severity::Warning),
+        ("refused-policy-missing", Severity::Warning),
+        ("refused-composite", Severity::Fatal),
     ] {
         let response = client
             .run_function(case::request(name))
             .await
             .unwrap()
             .into_inner();
-        assert_eq!(
-            response.results[0].severity,
-            Severity::Fatal as i32,
-            "{name}"
-        );
+        assert_eq!(response.results[0].severity, severity as i32, "{name}");
         assert_eq!(response.meta.unwrap().tag, "c0ffee", "{name}");
     }
 }

@@ -7,6 +7,8 @@
 
 mod case;
 
+use std::collections::BTreeSet;
+
 use function_sdk_rust::proto::v1::{RunFunctionResponse, Severity, Status};
 use function_sdk_rust::resource::struct_to_json;
 use serde_json::{Value, json};
@@ -14,9 +16,13 @@ use serde_json::{Value, json};
 use case::answer;
 
 fn fatal(response: &RunFunctionResponse) -> Option<&str> {
+    said(response, Severity::Fatal)
+}
+
+fn said(response: &RunFunctionResponse, severity: Severity) -> Option<&str> {
     let mut results = response.results.iter();
-    let fatal = results.find(|result| result.severity == Severity::Fatal as i32)?;
-    Some(&fatal.message)
+    let said = results.find(|result| result.severity == severity as i32)?;
+    Some(&said.message)
 }
 
 /// The cases that the function refuses, with the whole message: the field, the problem with it, and
@@ -206,16 +212,37 @@ fn a_refusal_names_the_field_and_the_next_step() {
     for (name, message) in REFUSED {
         let request = case::request(&format!("refused-{name}"));
         let response = answer(&request);
-        let said = fatal(&response).unwrap_or_default();
+        let is_workspace = case::is_workspace(&format!("refused-{name}"));
+        let severity = if is_workspace {
+            Severity::Warning
+        } else {
+            Severity::Fatal
+        };
+        let said = said(&response, severity).unwrap_or_default();
         assert_eq!(said, *message, "{name}");
         let resolved = &response.conditions[0];
         assert_eq!(resolved.r#type, "ConfigResolved", "{name}");
         assert_eq!(resolved.status, Status::ConditionFalse as i32, "{name}");
         assert_eq!(resolved.message.as_deref(), Some(said), "{name}");
-        assert_eq!(
-            response.desired, request.desired,
-            "{name}: nothing may be half applied"
-        );
+        if !is_workspace {
+            let nothing_is_applied = response.desired == request.desired;
+            assert!(nothing_is_applied, "{name}: nothing may be half applied");
+            continue;
+        }
+        let [observed, desired] = [&request.observed, &response.desired].map(|state| {
+            state
+                .as_ref()
+                .unwrap()
+                .resources
+                .keys()
+                .collect::<BTreeSet<_>>()
+        });
+        assert_eq!(desired, observed, "{name}: everything observed stays");
+        let status = case::status(&response);
+        if observed.is_empty() {
+            assert_eq!(status["phase"], "Failed", "{name}");
+            assert_eq!(status["message"], *message, "{name}");
+        }
     }
     let refused = case::names()
         .iter()
@@ -228,7 +255,6 @@ fn a_refusal_names_the_field_and_the_next_step() {
 fn a_bad_edit_does_not_hide_that_the_workspace_runs() {
     let unreadable = json!({"input": {"cluster": {"queues": true}}});
     let without_policy = answer(&case::changed("cluster-works", &unreadable));
-    assert!(fatal(&without_policy).is_some());
     for response in [
         answer(&case::request("refused-while-running")),
         answer(&case::request("refused-cluster-placement")),

@@ -1,5 +1,6 @@
-"""The function answers a wrong request with a fatal result. A gRPC error would tell
-Crossplane that the function is broken."""
+"""The function answers a wrong request with a warning, and a request without a composite
+that it knows with a fatal result. A gRPC error would tell Crossplane that the function is
+broken."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +9,7 @@ import grpc
 import pytest
 from crossplane.function.proto.v1.run_function_pb2 import (
     SEVERITY_FATAL,
+    SEVERITY_WARNING,
     RunFunctionRequest,
     RunFunctionResponse,
 )
@@ -35,7 +37,7 @@ def test_an_unusable_input_is_named(
     change: dict[str, Any], named: str, function: Function
 ) -> None:
     response = function.run(cases.request(cases.PLAIN, {"input": change}))
-    assert named in _fatal(response)
+    assert named in _warning(response)
 
 
 def _without_input(request: RunFunctionRequest) -> None:
@@ -73,20 +75,29 @@ def _parameters_of_other_types(request: RunFunctionRequest) -> None:
     spec["parameters"] = [None]
 
 
-CHANGES = [
+OF_A_WORKSPACE = [
     _without_input,
     _empty_input,
     _no_number,
-    _without_state,
-    _without_xr,
-    _empty_xr,
     _xr_of_other_types,
     _parameters_of_other_types,
 ]
+OF_NOTHING = [_without_state, _without_xr, _empty_xr]
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda c: c.__name__.strip("_"))
-def test_an_unusable_request_is_a_fatal_result(
+@pytest.mark.parametrize("change", OF_A_WORKSPACE, ids=lambda c: c.__name__.strip("_"))
+def test_an_unusable_workspace_is_a_warning(
+    change: Callable[[RunFunctionRequest], None], function: Function
+) -> None:
+    request = cases.request(cases.PLAIN)
+    change(request)
+    response = function.run(request)
+    assert _warning(response)
+    assert response.meta.tag == request.meta.tag
+
+
+@pytest.mark.parametrize("change", OF_NOTHING, ids=lambda c: c.__name__.strip("_"))
+def test_a_request_without_a_composite_is_a_fatal_result(
     change: Callable[[RunFunctionRequest], None], function: Function
 ) -> None:
     request = cases.request(cases.PLAIN)
@@ -127,6 +138,14 @@ def _fatal(response: RunFunctionResponse) -> str:
     assert is_fatal(response)
     (result,) = response.results
     assert result.severity == SEVERITY_FATAL
+    return str(result.message)
+
+
+def _warning(response: RunFunctionResponse) -> str:
+    """The message of a refusal that keeps what is observed."""
+    assert not is_fatal(response)
+    (result,) = response.results
+    assert result.severity == SEVERITY_WARNING
     return str(result.message)
 
 

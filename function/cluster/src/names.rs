@@ -12,6 +12,9 @@ pub const HOMES: &str = "homes";
 /// Name of the requirement for Kueue's Workloads in the namespace.
 pub const WORKLOADS: &str = "workloads";
 
+/// The DNS domain to use while the policy cannot be read. No decision depends on it.
+pub const DEFAULT_DOMAIN: &str = "cluster.local";
+
 /// The longest name. Kubernetes appends eleven characters to a StatefulSet's name for a label,
 /// which holds 63 characters. The ordinal of a pod needs a few more.
 const LONGEST: usize = 47;

@@ -114,7 +114,7 @@ fn recorded(resolved: &Resolved, seen: Seen<'_>, status: Option<&ChosenPods>) ->
 
 /// Whether pods exist or are to exist. The pods' settings cannot change before the last pod is
 /// gone.
-fn is_active(seen: Seen<'_>) -> bool {
+pub fn is_active(seen: Seen<'_>) -> bool {
     let counted = seen
         .stateful_set()
         .is_some_and(|set| set.replicas() > 0 || set.current() > 0);

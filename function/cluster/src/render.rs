@@ -10,26 +10,22 @@ use api::workspace::{Phase, WorkspaceParameters};
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::desired::Composed;
 use function_runtime::keep;
-use function_runtime::outcome::Unresolved;
+use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
-use function_runtime::response::{Condition, Response};
-use function_workspace::conditions;
-use function_workspace::placed::{Allowance, Claimed, Course, Leftovers, Machines, Placed};
+use function_runtime::response::Response;
+use function_workspace::placed::{
+    Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
+};
 use function_workspace::report::{Composition, Report};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::names::Names;
+use crate::names::{DEFAULT_DOMAIN, Names};
 use crate::plan::{self, Step};
-use crate::prices::PodPrices;
 use crate::record::{self, Record};
 use crate::report::Subject;
 use crate::seen::Seen;
-use crate::{activity, choice, required, resolved, resource_names};
-
-/// The DNS domain to use while the policy cannot be read. No decision depends on it.
-const DEFAULT_DOMAIN: &str = "cluster.local";
+use crate::{activity, choice, prices, required, resolved, resource_names};
 
 /// Decides what is desired for a workspace in the cluster.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
@@ -48,37 +44,40 @@ struct InCluster<'a> {
 }
 
 impl Placed for InCluster<'_> {
-    fn requirements(&self, policy: &WorkspacePolicy) -> Vec<Requirement> {
+    fn requirements(&self, policy: Option<&WorkspacePolicy>) -> Vec<Requirement> {
         required::requirements(policy, self.claimed, self.seen.stateful_set())
     }
 
     fn machines(
         &self,
-        policy: &WorkspacePolicy,
-        parameters: &WorkspaceParameters,
+        _: Option<&WorkspacePolicy>,
+        _: Option<&WorkspaceParameters>,
         prices: Option<&Prices>,
     ) -> Machines<'_> {
-        let started = self.seen.pods().filter(|pod| pod.has_started()).count();
-        let prices = PodPrices {
-            prices,
-            chosen: self.pods.as_ref(),
-            resolved: policy
-                .cluster
-                .as_ref()
-                .and_then(|cluster| choice::flavor(parameters, cluster).ok()),
-            count: parameters.distributed.as_ref().map_or(1, |d| d.nodes),
-            started,
-        };
-        let set = self.seen.stateful_set();
-        let is_on = set.is_some_and(|set| set.replicas() > 0) || started > 0;
         let has_agent = self.pods.as_ref().map_or(0, plan::watched) > 0;
+        let started = self.started();
         Machines {
             reported: activity::as_reported(has_agent, self.reported.as_deref()),
             has_machine: started > 0,
-            is_on,
-            running: prices.running(),
-            highest: prices.highest(is_on),
+            is_on: self.is_on(),
+            running: prices::running(self.pods.as_ref(), prices, started),
         }
+    }
+
+    fn highest_price(
+        &self,
+        policy: &WorkspacePolicy,
+        parameters: &WorkspaceParameters,
+        prices: Option<&Prices>,
+    ) -> Result<f64, String> {
+        // Running pods keep the settings that they started with.
+        if let Some(pods) = self.pods.as_ref().filter(|_| self.is_on()) {
+            return prices::of(&pods.flavor, pods.nodes, prices);
+        }
+        let cluster = policy.cluster.as_ref();
+        let flavor = cluster.and_then(|cluster| choice::flavor(parameters, cluster).ok());
+        let nodes = parameters.distributed.as_ref().map_or(1, |d| d.nodes);
+        prices::of(flavor.unwrap_or_default(), nodes, prices)
     }
 
     fn compose(
@@ -89,11 +88,10 @@ impl Placed for InCluster<'_> {
     ) -> Result<Composition, Unresolved> {
         let stays = Leftovers::Stay;
         let (state, leftovers, rest) = match course {
-            Course::Rest {
-                leftovers,
-                cause,
-                phase,
-            } => (WorkspaceState::Stopped, *leftovers, Some((cause, *phase))),
+            Course::Rest(rest) => {
+                let because = Some((&rest.cause, rest.phase));
+                (WorkspaceState::Stopped, rest.leftovers, because)
+            }
             Course::Run { budget, .. } => match budget {
                 Allowance::Run => (WorkspaceState::Running, stays, None),
                 // Running pods keep their settings, so to run them is to keep them.
@@ -129,20 +127,32 @@ impl Placed for InCluster<'_> {
         })
     }
 
-    fn kept(&self, policy: &WorkspacePolicy, _: Option<Timestamp>) -> Composition {
-        let domain = policy.cluster.as_ref();
-        let domain = domain.map(|cluster| cluster.domain.as_str());
+    fn kept(&self, policy: Option<&WorkspacePolicy>, _: End) -> Composition {
         let observed = self.seen.observed.iter();
         let objects = observed.map(|(name, object)| (name.clone(), kept(name, object)));
-        self.composed(self.as_observed(domain), objects.collect())
+        self.composed(self.as_observed(policy, None), objects.collect())
     }
 
-    fn conditions(&self, _: Option<&WorkspacePolicy>) -> Vec<Condition> {
-        if self.seen.observed.is_empty() {
-            vec![conditions::compute_blocked()]
-        } else {
-            self.as_observed(None).conditions
-        }
+    fn stopped(
+        &self,
+        policy: Option<&WorkspacePolicy>,
+        rest: &Rest,
+    ) -> Result<Composition, Refusal> {
+        let observed = self.seen.observed.iter();
+        let stopped = observed.filter_map(|(name, object)| {
+            let mut object = kept(name, object);
+            if name == resource_names::STATEFUL_SET {
+                // Kueue frees the quota of a StatefulSet only when it is deleted.
+                let is_counted = self.pods.as_ref().is_some_and(|pods| pods.queue.is_some());
+                if is_counted {
+                    return None;
+                }
+                object["spec"]["replicas"] = json!(0);
+            }
+            Some((name.clone(), object))
+        });
+        let report = self.as_observed(policy, Some(rest));
+        Ok(self.composed(report, stopped.collect()))
     }
 }
 
@@ -159,6 +169,16 @@ impl<'a> InCluster<'a> {
             pods,
             reported: activity::reported(seen, watched),
         }
+    }
+
+    /// The number of pods that cost money.
+    fn started(&self) -> usize {
+        self.seen.pods().filter(|pod| pod.has_started()).count()
+    }
+
+    fn is_on(&self) -> bool {
+        let set = self.seen.stateful_set();
+        set.is_some_and(|set| set.replicas() > 0) || self.started() > 0
     }
 
     fn is_stopping(&self) -> bool {
@@ -187,42 +207,44 @@ impl<'a> InCluster<'a> {
         }
     }
 
-    fn as_observed(&self, domain: Option<&str>) -> Report {
-        let names = match self.claimed.composite.origin() {
-            Some(origin) => Names::of(&origin, domain.unwrap_or(DEFAULT_DOMAIN)),
-            None => Names::of(
-                &Origin {
-                    namespace: String::new(),
-                    name: self.claimed.composite.name().to_owned(),
-                },
-                DEFAULT_DOMAIN,
-            ),
-        };
+    /// The report about the observed objects. With `rest` the workspace does not run.
+    fn as_observed(&self, policy: Option<&WorkspacePolicy>, rest: Option<&Rest>) -> Report {
+        let composite = self.claimed.composite;
+        let origin = composite.origin().unwrap_or_else(|| Origin {
+            namespace: String::new(),
+            name: composite.name().to_owned(),
+        });
+        let cluster = policy.and_then(|policy| policy.cluster.as_ref());
+        let domain = cluster.map_or(DEFAULT_DOMAIN, |cluster| cluster.domain.as_str());
         let set = self.seen.stateful_set();
-        let record = set.and_then(Record::of);
-        let recorded = record.as_ref().map(|record| &record.pods);
         Subject {
-            names: &names,
+            names: &Names::of(&origin, domain),
             seen: self.seen,
-            pods: recorded.or(self.claimed.previous.pods.as_ref()),
-            step: match set {
-                Some(set) if set.replicas() > 0 => Step::Run,
-                Some(set) if set.current() > 0 => Step::Stop,
+            pods: self.pods.as_ref(),
+            step: match rest {
+                Some(_) if plan::is_active(self.seen) => Step::Stop,
                 Some(_) => Step::Rest,
-                None if matches!(
-                    self.claimed.previous.phase,
-                    Some(Phase::Stopped | Phase::Expired)
-                ) =>
-                {
-                    Step::Rest
-                }
-                None => Step::Run,
+                None => self.observed_step(),
             },
             has_home: set.is_some_and(|set| set.home_template().is_some()),
-            rest: None,
+            rest: rest.map(|rest| (&rest.cause, rest.phase)),
             previous: &self.claimed.previous,
         }
         .report()
+    }
+
+    fn observed_step(&self) -> Step {
+        let was_at_rest = matches!(
+            self.claimed.previous.phase,
+            Some(Phase::Stopped | Phase::Expired)
+        );
+        match self.seen.stateful_set() {
+            Some(set) if set.replicas() > 0 => Step::Run,
+            Some(set) if set.current() > 0 => Step::Stop,
+            Some(_) => Step::Rest,
+            None if was_at_rest => Step::Rest,
+            None => Step::Run,
+        }
     }
 }
 

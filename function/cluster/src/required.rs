@@ -2,7 +2,7 @@
 
 use api::flavor::WorkspaceFlavorSpec;
 use api::policy::{ClusterPolicy, WorkspacePolicy};
-use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
+use api::workspace::{Phase, WorkspaceParameters};
 use api::{VERSION, WORKSPACE_GROUP};
 use function_runtime::composite::Origin;
 use function_runtime::outcome::{Hold, Problem};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::flavor;
-use crate::names::{HOMES, Names, PODS, WORKLOADS, WORKSPACE_LABEL};
+use crate::names::{DEFAULT_DOMAIN, HOMES, Names, PODS, WORKLOADS, WORKSPACE_LABEL};
 use crate::record::Record;
 use crate::seen::StatefulSet;
 use crate::{choice, queue};
@@ -28,62 +28,57 @@ const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
 /// All requirements of a workspace. They depend on claim, policy and observed resources only, so
 /// they are the same in every call of a reconcile.
+///
+/// `policy` is none if it cannot be read. Pods and homes are required nevertheless, because their
+/// costs and their end depend on no policy.
 pub fn requirements(
-    policy: &WorkspacePolicy,
+    policy: Option<&WorkspacePolicy>,
     claimed: &Claimed<'_>,
     set: Option<StatefulSet<'_>>,
 ) -> Vec<Requirement> {
-    let parameters = claimed.parameters.as_ref().ok();
-    let status = &claimed.previous;
     debug_assert_eq!(API_VERSION, format!("{WORKSPACE_GROUP}/{VERSION}"));
-    let mut required = catalogue::requirements(policy);
-    let (Some(cluster), Ok(origin)) = (&policy.cluster, claim::origin(claimed.composite)) else {
+    let mut required = policy.map(catalogue::requirements).unwrap_or_default();
+    let Some(origin) = claimed.composite.origin() else {
         return required;
     };
-    required.extend(owner::requirement(policy, &origin));
-    let budgets = policy.budgets.is_some();
-    required.extend(of_claim(cluster, budgets, &origin, parameters, status, set));
-    required
-}
-
-fn of_claim(
-    cluster: &ClusterPolicy,
-    budgets: bool,
-    origin: &Origin,
-    parameters: Option<&WorkspaceParameters>,
-    status: &GpuDevWorkspaceStatus,
-    set: Option<StatefulSet<'_>>,
-) -> Vec<Requirement> {
-    let names = Names::of(origin, &cluster.domain);
-    let mine = |name: &str, kind: &'static str| Requirement {
-        name: name.to_owned(),
-        api_version: "v1",
-        kind,
-        selector: Selector::Labelled {
-            namespace: names.namespace.clone(),
-            key: WORKSPACE_LABEL,
-            value: names.name.clone(),
-        },
-    };
-    let mut required = vec![mine(PODS, "Pod"), mine(HOMES, "PersistentVolumeClaim")];
-    let Some(parameters) = parameters else {
-        return required;
-    };
-    if let Ok(flavor) = choice::flavor(parameters, cluster) {
-        required.push(ours(FLAVOR, "WorkspaceFlavor", flavor));
-    }
-    if cluster.dev_users || budgets {
-        required.push(budget::dev_user(&parameters.owner));
-    }
+    required.extend(policy.and_then(|policy| owner::requirement(policy, &origin)));
+    required.extend([
+        of_workspace(&origin, PODS, "Pod"),
+        of_workspace(&origin, HOMES, "PersistentVolumeClaim"),
+    ]);
+    let cluster = policy.and_then(|policy| policy.cluster.as_ref());
+    let parameters = claimed.parameters.as_ref().ok();
+    let flavor = cluster.zip(parameters);
+    let flavor = flavor.and_then(|(cluster, claim)| choice::flavor(claim, cluster).ok());
+    required.extend(flavor.map(|flavor| ours(FLAVOR, "WorkspaceFlavor", flavor)));
+    let owner = claim::owner(claimed.composite);
+    let status = &claimed.previous;
+    let has_keys = cluster.is_some_and(|cluster| cluster.dev_users) && !owner.is_empty();
+    let user = has_keys.then(|| budget::dev_user(owner));
+    required.extend(user.or_else(|| budget::requirement(policy, status, owner)));
     let recorded = set.and_then(Record::of).map(|record| record.pods);
     let is_queued = [status.pods.as_ref(), recorded.as_ref()]
         .into_iter()
         .flatten()
         .any(|pods| pods.queue.is_some());
-    if cluster.queue.is_some() || is_queued {
-        required.push(of_kueue(status.phase, &names.namespace, set));
+    if is_queued || cluster.is_some_and(|cluster| cluster.queue.is_some()) {
+        required.push(of_kueue(status.phase, &origin.namespace, set));
     }
     required
+}
+
+fn of_workspace(origin: &Origin, requirement: &str, kind: &'static str) -> Requirement {
+    let names = Names::of(origin, DEFAULT_DOMAIN);
+    Requirement {
+        name: requirement.to_owned(),
+        api_version: "v1",
+        kind,
+        selector: Selector::Labelled {
+            namespace: names.namespace,
+            key: WORKSPACE_LABEL,
+            value: names.name,
+        },
+    }
 }
 
 /// A running workspace requires its own Workload only. A waiting workspace requires all Workloads

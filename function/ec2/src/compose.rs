@@ -22,7 +22,7 @@ mod rest;
 mod running;
 mod seen;
 
-pub use rest::Rest;
+pub use rest::AtRest;
 pub use seen::Seen;
 
 /// The composed resources of a workspace, and their observed state.
@@ -193,7 +193,8 @@ impl Seen<'_> {
         if let Some(observed) = observed.filter(|observed| self.is_off(observed)) {
             let namespace = &resolved.origin.namespace;
             let running = InstanceState::Running;
-            let on = instance_state::desired(observed, namespace, running, policy)?;
+            let config = &policy.on_demand_provider_config_ref;
+            let on = instance_state::desired(observed, namespace, running, config)?;
             objects.extend(on);
             instance_state::mark(&mut object, self.state_word_of(observed));
         }
@@ -292,7 +293,7 @@ mod tests {
     #[test]
     fn a_held_workspace_without_machines_waits_for_its_machine() {
         let (request, previous) = (Request::default(), GpuDevWorkspaceStatus::default());
-        let seen = Seen::read(&request, &previous).unwrap();
+        let seen = Seen::read(&request, &previous);
         let held = seen.held(&ClaimPaths::default());
         assert_eq!(
             held.target.cause.message,

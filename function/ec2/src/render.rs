@@ -4,18 +4,19 @@ use api::catalogue::Prices;
 use api::policy::WorkspacePolicy;
 use api::workspace::{Phase, WorkspaceParameters};
 use function_runtime::composite::Composite;
-use function_runtime::outcome::Unresolved;
+use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
-use function_runtime::response::{Condition, Response};
+use function_runtime::response::Response;
 use function_workspace::cause::Cause;
-use function_workspace::placed::{Allowance, Claimed, Course, Leftovers, Machines, Placed};
+use function_workspace::claim;
+use function_workspace::placed::{
+    Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
+};
 use function_workspace::report::Composition;
-use function_workspace::{claim, conditions};
-use jiff::Timestamp;
 
 use crate::claim_paths::ClaimPaths;
-use crate::compose::{Composed, Rest, Seen};
+use crate::compose::{AtRest, Composed, Seen};
 use crate::{instance_types, prices, requirements, resolve, resource_names, spot, status};
 
 const OLD_USER_DATA: &str = "changed keys or software take effect on the next instance only: an \
@@ -25,17 +26,11 @@ const OLD_USER_DATA: &str = "changed keys or software take effect on the next in
 /// Decides what is desired for a workspace on EC2.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
     let claimed = Claimed::read(request, composite);
-    match Seen::read(request, &claimed.previous) {
-        Ok(seen) => {
-            let claimed = &claimed;
-            function_workspace::render::render(claimed, &OnEc2 { claimed, seen })
-        }
-        Err(why) => function_workspace::render::unreadable(
-            &claimed,
-            |policy| requirements::of(policy, &claimed),
-            &why.into(),
-        ),
-    }
+    let workspace = OnEc2 {
+        claimed: &claimed,
+        seen: Seen::read(request, &claimed.previous),
+    };
+    function_workspace::render::render(&claimed, &workspace)
 }
 
 struct OnEc2<'a> {
@@ -44,28 +39,36 @@ struct OnEc2<'a> {
 }
 
 impl Placed for OnEc2<'_> {
-    fn requirements(&self, policy: &WorkspacePolicy) -> Vec<Requirement> {
+    fn requirements(&self, policy: Option<&WorkspacePolicy>) -> Vec<Requirement> {
         requirements::of(policy, self.claimed)
     }
 
     fn machines(
         &self,
-        policy: &WorkspacePolicy,
-        parameters: &WorkspaceParameters,
+        policy: Option<&WorkspacePolicy>,
+        parameters: Option<&WorkspaceParameters>,
         listed: Option<&Prices>,
     ) -> Machines<'_> {
-        let region = &parameters.region;
-        let types = instance_types::of(parameters);
-        let market = parameters
-            .capacity_type
-            .unwrap_or(policy.defaults.capacity_type);
+        let region = parameters.map_or("", |parameters| parameters.region.as_str());
         Machines {
             reported: self.seen.reported(policy),
             has_machine: self.seen.has_machine(),
             is_on: self.seen.is_on(),
-            running: prices::of_machines(listed, region, &self.seen.machines()),
-            highest: prices::highest(listed, region, &types, market),
+            running: self.seen.running(listed, region),
         }
+    }
+
+    fn highest_price(
+        &self,
+        policy: &WorkspacePolicy,
+        parameters: &WorkspaceParameters,
+        listed: Option<&Prices>,
+    ) -> Result<f64, String> {
+        let types = instance_types::of(parameters);
+        let market = parameters
+            .capacity_type
+            .unwrap_or(policy.defaults.capacity_type);
+        prices::highest(listed, &parameters.region, &types, market)
     }
 
     fn compose(
@@ -74,18 +77,19 @@ impl Placed for OnEc2<'_> {
         parameters: &WorkspaceParameters,
         course: &Course,
     ) -> Result<Composition, Unresolved> {
-        let (ends_at, budget) = match course {
-            Course::Run { ends_at, budget } => (*ends_at, budget),
+        if let Some(problem) = self.seen.problem() {
+            return Err(Refusal::from(problem.clone()).into());
+        }
+        let (end, budget) = match course {
+            Course::Run { end, budget } => (*end, budget),
             // This case needs no fetched resources, so a missing catalogue never keeps a machine
             // running.
-            Course::Rest {
-                leftovers,
-                cause,
-                phase,
-            } => {
+            Course::Rest(rest) => {
                 let origin = claim::origin(self.claimed.composite)?;
-                let rest = self.seen.at_rest(*leftovers, policy, &origin.namespace)?;
-                return Ok(self.resting(rest, cause, *phase));
+                let at_rest = self
+                    .seen
+                    .at_rest(rest.leftovers, policy, &origin.namespace)?;
+                return Ok(self.resting(at_rest, &rest.cause, rest.phase));
             }
         };
         let workspace = resolve::workspace(policy, self.claimed, parameters, &self.seen)?;
@@ -100,7 +104,7 @@ impl Placed for OnEc2<'_> {
                     notices: workspace.notices,
                     ..self.resting(rest, cause, Phase::Queued)
                 };
-                return Ok(ending(waiting, ends_at));
+                return Ok(self.ending(waiting, end));
             }
         };
         let mut notices = workspace.notices;
@@ -112,21 +116,34 @@ impl Placed for OnEc2<'_> {
             ..self.running(composed)
         };
         running.report.status.image = Some(workspace.resolved.image);
-        Ok(ending(running, ends_at))
+        Ok(self.ending(running, end))
     }
 
-    fn kept(&self, policy: &WorkspacePolicy, ends_at: Option<Timestamp>) -> Composition {
-        let composed = self.seen.held(&self.claim_paths(policy));
-        ending(self.running(composed), ends_at)
-    }
-
-    fn conditions(&self, policy: Option<&WorkspacePolicy>) -> Vec<Condition> {
-        if self.claimed.request.observed.is_empty() {
-            return vec![conditions::compute_blocked()];
-        }
+    fn kept(&self, policy: Option<&WorkspacePolicy>, end: End) -> Composition {
         let paths = policy.map(|policy| self.claim_paths(policy));
         let composed = self.seen.held(&paths.unwrap_or_default());
-        status::report(&composed, &self.claimed.previous).conditions
+        let mut kept = self.running(composed);
+        if self.seen.problem().is_some() {
+            kept.report = status::unread(self.claimed);
+        }
+        self.ending(kept, end)
+    }
+
+    fn stopped(
+        &self,
+        policy: Option<&WorkspacePolicy>,
+        rest: &Rest,
+    ) -> Result<Composition, Refusal> {
+        let origin = self.claimed.composite.origin();
+        let readable = policy.filter(|_| self.seen.problem().is_none());
+        let at_rest = match (readable, origin) {
+            (Some(policy), Some(origin)) => {
+                self.seen
+                    .at_rest(rest.leftovers, policy, &origin.namespace)?
+            }
+            _ => self.seen.at_rest_as_observed()?,
+        };
+        Ok(self.resting(at_rest, &rest.cause, rest.phase))
     }
 }
 
@@ -141,7 +158,7 @@ impl OnEc2<'_> {
         }
     }
 
-    fn resting(&self, rest: Rest, because: &Cause, phase: Phase) -> Composition {
+    fn resting(&self, rest: AtRest, because: &Cause, phase: Phase) -> Composition {
         let is_detaching = rest.home.as_ref().is_some_and(|home| home.detaching);
         Composition {
             report: status::at_rest(&rest, because, phase, &self.claimed.previous),
@@ -164,14 +181,16 @@ impl OnEc2<'_> {
             image: image.map(|image| image.name.clone()).unwrap_or_default(),
         }
     }
-}
 
-/// Sets the end of the run in every pool, including kept pools. An extended run is therefore
-/// extended even while other parts of the claim cannot be resolved.
-fn ending(mut composition: Composition, at: Option<Timestamp>) -> Composition {
-    let resources = composition.resources.iter_mut();
-    for (_, pool) in resources.filter(|(name, _)| resource_names::is_pool(name)) {
-        spot::pool::end(&mut pool.object, at);
+    /// Sets the end of the run in every pool, including kept pools. An extended run is therefore
+    /// extended even while other parts of the claim cannot be resolved.
+    fn ending(&self, mut composition: Composition, end: End) -> Composition {
+        let resources = composition.resources.iter_mut();
+        for (name, pool) in resources.filter(|(name, _)| resource_names::is_pool(name)) {
+            let observed = self.claimed.request.observed.get(name);
+            let at = end.after(observed.and_then(spot::pool::ends_at));
+            spot::pool::end(&mut pool.object, at);
+        }
+        composition
     }
-    composition
 }

@@ -13,19 +13,20 @@ use crate::on_demand::api::{API_VERSION, Parameters, VolumeAttachment};
 use crate::on_demand::home;
 use crate::resource_names;
 
-/// All requirements of a workspace on EC2.
-pub fn of(policy: &WorkspacePolicy, claimed: &Claimed<'_>) -> Vec<Requirement> {
+/// All requirements of a workspace on EC2. `policy` is none if it cannot be read.
+pub fn of(policy: Option<&WorkspacePolicy>, claimed: &Claimed<'_>) -> Vec<Requirement> {
     let composite = claimed.composite;
     let parameters = claimed.parameters.as_ref().ok();
-    let mut required = catalogue::requirements(policy);
+    let mut required = policy.map(catalogue::requirements).unwrap_or_default();
     let Some(origin) = composite.origin() else {
         return required;
     };
-    required.extend(owner::requirement(policy, &origin));
-    let owner = parameters.map(|p| p.owner.as_str());
-    required.extend(owner.and_then(|owner| budget::requirement(policy, owner)));
+    required.extend(policy.and_then(|policy| owner::requirement(policy, &origin)));
+    let owner = claim::owner(composite);
+    required.extend(budget::requirement(policy, &claimed.previous, owner));
     let market = parameters.and_then(|p| p.capacity_type);
-    let is_on_demand = market.unwrap_or(policy.defaults.capacity_type) == CapacityType::OnDemand;
+    let market = market.or(policy.map(|policy| policy.defaults.capacity_type));
+    let is_on_demand = market == Some(CapacityType::OnDemand);
     let recorded = claimed.previous.home.as_ref();
     let has_home = (claim::asks_for_home(composite) && is_on_demand)
         || recorded.is_some_and(|home| home.pool.is_none())

@@ -4,9 +4,11 @@ use api::condition::{COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use function_runtime::response::{Condition, Event, Severity};
 use function_workspace::cause::{Cause, Reason};
+use function_workspace::conditions;
+use function_workspace::placed::Claimed;
 use function_workspace::report::{self, Report};
 
-use crate::compose::{Composed, Rest};
+use crate::compose::{AtRest, Composed};
 use crate::finding::{Finding, Machine, Outlook};
 use crate::on_demand::home;
 
@@ -60,17 +62,32 @@ pub fn report(composed: &Composed, previous: &GpuDevWorkspaceStatus) -> Report {
             .into_iter()
             .chain(home.as_ref().map(home_condition))
             .collect(),
-        connection: machine
-            .map(|machine| report::connection(&machine.address))
-            .unwrap_or_default(),
+        connection: match machine {
+            Some(machine) => report::connection(&machine.address),
+            // Only an unreadable machine keeps its address in status.
+            None => report::last_connection(&status),
+        },
         status,
+    }
+}
+
+/// The report about a workspace with a resource that cannot be read: what the last call reported,
+/// but not ready, because nobody knows whether the machine still serves.
+pub fn unread(claimed: &Claimed<'_>) -> Report {
+    let previous = &claimed.previous;
+    Report {
+        status: previous.clone(),
+        ready: false,
+        conditions: conditions::observed(claimed.composite),
+        events: Vec::new(),
+        connection: report::last_connection(previous),
     }
 }
 
 /// The report about a workspace that does not run. `because` is the reason, and `phase` the phase
 /// once the last machine is gone.
 pub fn at_rest(
-    rest: &Rest,
+    rest: &AtRest,
     because: &Cause,
     phase: Phase,
     previous: &GpuDevWorkspaceStatus,

@@ -40,6 +40,23 @@ impl Problem for Unreadable {
     }
 }
 
+/// The problems with the observed resources of one call. The function changes nothing while there
+/// is one, but it still ends a run that is over.
+#[derive(Clone, Debug, Default)]
+pub struct Problems(Vec<Unreadable>);
+
+impl Problems {
+    /// A resource that can be read; none otherwise, and the problem is recorded.
+    pub fn readable<T>(&mut self, read: Result<T, Unreadable>) -> Option<T> {
+        read.map_err(|problem| self.0.push(problem)).ok()
+    }
+
+    /// The first problem.
+    pub fn first(&self) -> Option<&Unreadable> {
+        self.0.first()
+    }
+}
+
 /// Reads the field at a path of an observed resource. `kind` and `provider` are for the message. A
 /// missing field reads as null.
 ///

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::object::{Observed, ObservedObject};
+
 /// An observed composite.
 #[derive(Clone, Copy, Debug)]
 pub struct Composite<'a>(&'a Value);
@@ -88,13 +90,14 @@ impl<'a> Composite<'a> {
             .filter(|value| !value.is_empty())
     }
 
+    /// A condition, as the last call left it.
+    pub fn condition(self, type_: &str) -> Option<Observed<'a>> {
+        ObservedObject::new(self.0).condition(type_)
+    }
+
     /// The reason of a condition, as the last call left it.
     pub fn condition_reason(self, type_: &str) -> Option<&'a str> {
-        let conditions = self.at(&["status", "conditions"])?.as_array()?;
-        let condition = conditions
-            .iter()
-            .find(|c| c.get("type").and_then(Value::as_str) == Some(type_))?;
-        condition.get("reason")?.as_str()
+        self.condition(type_).map(|condition| condition.reason)
     }
 
     /// The value at a path of keys. `Value::pointer` is not used because it copies the keys.

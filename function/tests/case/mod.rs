@@ -14,7 +14,7 @@ use std::sync::{LazyLock, Mutex};
 
 use function_gpu_workspace::kinds;
 use function_gpu_workspace::kinds::KINDS;
-use function_sdk_rust::proto::v1::{Condition, RunFunctionRequest, RunFunctionResponse};
+use function_sdk_rust::proto::v1::{Condition, RunFunctionRequest, RunFunctionResponse, Status};
 use function_sdk_rust::resource::struct_to_json;
 use function_server::decode::call::Call;
 use function_server::encode::protobuf::encode;
@@ -196,7 +196,16 @@ pub fn after(name: &str, response: &RunFunctionResponse) -> RunFunctionRequest {
     let conditions: Vec<Value> = response
         .conditions
         .iter()
-        .map(|c| json!({"type": c.r#type, "reason": c.reason, "message": c.message}))
+        .map(|c| {
+            let holds = if c.status == Status::ConditionTrue as i32 {
+                "True"
+            } else {
+                "False"
+            };
+            json!({
+                "type": c.r#type, "status": holds, "reason": c.reason, "message": c.message()
+            })
+        })
         .collect();
     status["conditions"] = conditions.into();
     request["observed"]["composite"]["resource"]["status"] = status;

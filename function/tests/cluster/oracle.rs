@@ -106,11 +106,15 @@ impl Answer<'_> {
         }
         let may_end = !self.sight.is_to_run() || !self.sight.somebody_works();
         // A person may have scaled the StatefulSet by hand. So the rule compares with the recorded
-        // number of nodes.
+        // number of nodes. What cannot be resolved stays as it is observed.
+        let mut conditions = self.response.conditions.iter();
+        let is_resolved = conditions.any(|c| c.type_ == "ConfigResolved" && c.is_true);
+        let is_kept = !is_resolved && wanted == replicas;
         let record = self.sight.record().unwrap_or_default();
         let made_for = record.pointer("/pods/nodes").and_then(Value::as_i64);
         let ends_one = wanted == 0 || made_for.is_some_and(|nodes| wanted < nodes);
-        if self.sight.observed(SET).is_some() && !may_end && replicas > 0 && ends_one {
+        let is_at_work = self.sight.observed(SET).is_some() && !may_end && replicas > 0;
+        if is_at_work && ends_one && !is_kept {
             return Err(format!(
                 "{wanted} replicas while somebody works in {replicas}"
             ));

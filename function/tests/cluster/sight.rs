@@ -1,7 +1,11 @@
 //! Reads what a request shows of a workspace in the cluster. This module does not use the
 //! function's code.
 
+use api::lifecycle::duration;
+use jiff::Timestamp;
 use serde_json::{Value, json};
+
+use crate::case;
 
 /// The composition resource name of the StatefulSet.
 pub const SET: &str = "cluster-stateful-set";
@@ -40,9 +44,30 @@ impl<'a> Sight<'a> {
         self.0.pointer(&format!("{parameters}{pointer}"))
     }
 
-    /// Whether the claim wants the workspace to run.
+    /// Whether the claim wants the workspace to run, and its lifetime is not over.
     pub fn is_to_run(self) -> bool {
-        self.parameter("/lifecycle/state") != Some(&json!("Stopped"))
+        self.parameter("/lifecycle/state") != Some(&json!("Stopped")) && !self.may_be_over()
+    }
+
+    /// Whether the shortest lifetime that claim, policy and status name is over.
+    fn may_be_over(self) -> bool {
+        let text = |pointer: &str| self.0.pointer(pointer)?.as_str().and_then(duration);
+        let status = "/observed/composite/resource/status/lifecycle";
+        let limits = [
+            "/observed/composite/resource/spec/parameters/lifecycle/maxLifetime".to_owned(),
+            "/input/lifecycle/maxLifetime/default".to_owned(),
+            "/input/lifecycle/maxLifetime/maximum".to_owned(),
+            format!("{status}/limits/maxLifetime"),
+        ];
+        let shortest = limits.iter().filter_map(|pointer| text(pointer)).min();
+        let started = self.0.pointer(&format!("{status}/startedAt"));
+        let started: Option<Timestamp> = started
+            .and_then(Value::as_str)
+            .and_then(|started| started.parse().ok());
+        let end = started
+            .zip(shortest)
+            .and_then(|(at, limit)| at.checked_add(limit).ok());
+        end.is_some_and(|end| end <= case::now())
     }
 
     /// The record in the StatefulSet's annotation: the inputs from which its pods were made.

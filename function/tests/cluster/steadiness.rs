@@ -82,7 +82,16 @@ fn settles(request: &Value, mut last: Response) -> Outcome {
             return Ok(());
         }
         let status = this.response.desired.as_ref().map(|d| d.status.clone());
-        request["observed"]["composite"]["resource"]["status"] = json!(status);
+        let mut status = json!(status.unwrap_or_default());
+        // Crossplane also writes the conditions to the status.
+        let conditions = this.response.conditions.iter();
+        status["conditions"] = conditions
+            .map(|c| {
+                let holds = if c.is_true { "True" } else { "False" };
+                json!({"type": c.type_, "status": holds, "reason": c.reason, "message": c.message})
+            })
+            .collect();
+        request["observed"]["composite"]["resource"]["status"] = status;
         let next = answer(&request);
         if next.events.is_empty() && next == last {
             return Ok(());

@@ -96,7 +96,7 @@ fn no_request_makes_the_function_panic_delete_or_contradict_itself() {
 /// If the function refused all requests, the fuzzer would find nothing.
 fn assert_all_kinds(tally: &Tally, count: u64) {
     let share = |kind| tally.get(&kind).copied().unwrap_or_default() * 100 / count;
-    for (kind, least) in [(Kind::Refused, 5), (Kind::Held, 5), (Kind::Resolved, 15)] {
+    for (kind, least) in [(Kind::Refused, 1), (Kind::Held, 15), (Kind::Resolved, 15)] {
         assert!(share(kind) >= least, "{kind:?}: {tally:?}");
     }
     assert!(share(Kind::Dropping) >= 2, "{tally:?}");

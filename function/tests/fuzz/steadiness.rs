@@ -2,7 +2,7 @@
 
 use function_gpu_workspace::kinds;
 use function_gpu_workspace::kinds::KINDS;
-use function_sdk_rust::proto::v1::{RunFunctionRequest, RunFunctionResponse, Severity};
+use function_sdk_rust::proto::v1::{RunFunctionRequest, RunFunctionResponse, Severity, Status};
 use function_sdk_rust::resource::json_to_struct;
 use function_server::decode::call::Call;
 use function_server::encode::protobuf::encode;
@@ -79,11 +79,20 @@ pub fn settles(request: &RunFunctionRequest, first: &RunFunctionResponse) -> Out
         let (Some(mut status), false) = (status_of(&last), is_fatal) else {
             return Ok(());
         };
-        // Crossplane also writes the conditions to the status, and the function reads their
-        // reasons.
+        // Crossplane also writes the conditions to the status, and the function reads them.
         let conditions = last.conditions.iter();
         status["conditions"] = conditions
-            .map(|c| serde_json::json!({"type": c.r#type, "reason": c.reason}))
+            .map(|c| {
+                let holds = if c.status == Status::ConditionTrue as i32 {
+                    "True"
+                } else {
+                    "False"
+                };
+                let (name, reason, message) = (&c.r#type, &c.reason, c.message());
+                serde_json::json!({
+                    "type": name, "status": holds, "reason": reason, "message": message
+                })
+            })
             .collect();
         let Value::Object(mut xr) = json(observed) else {
             return Ok(());

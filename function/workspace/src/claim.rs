@@ -1,5 +1,6 @@
 //! Reads a workspace's parameters and last status from its composite.
 
+use api::lifecycle::WorkspaceLifecycle;
 use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::outcome::{Problem, Refusal};
@@ -53,9 +54,38 @@ pub fn is_in_cluster(composite: Composite<'_>) -> bool {
     composite.text(&["spec", "parameters", "placement"]) == "Cluster"
 }
 
-/// The owner of the workspace. It is read even if other parameters are invalid.
+/// The owner of the workspace; empty if the claim has no valid owner. It is read even if other
+/// parameters are invalid.
 pub fn owner(composite: Composite<'_>) -> &str {
-    composite.text(&["spec", "parameters", "owner"])
+    let owner = composite.text(&["spec", "parameters", "owner"]);
+    if is_owner(owner) { owner } else { "" }
+}
+
+/// Whether a text is the name of a `DevUser` and the value of a label.
+fn is_owner(text: &str) -> bool {
+    let is_inner = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
+    let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && bytes.iter().copied().all(is_inner)
+        && is_outer(bytes.first())
+        && is_outer(bytes.last())
+}
+
+/// The lifecycle that the claim asks for. It is read field by field, even if other parameters are
+/// invalid, because a claim's error must not switch off its limits. A field with an invalid value
+/// counts as unset.
+pub fn lifecycle(composite: Composite<'_>) -> WorkspaceLifecycle {
+    WorkspaceLifecycle {
+        state: wish(composite, "state").unwrap_or_default(),
+        max_lifetime: wish(composite, "maxLifetime"),
+        stop_after_idle: wish(composite, "stopAfterIdle"),
+        delete_after_stopped: wish(composite, "deleteAfterStopped"),
+    }
+}
+
+fn wish<T: DeserializeOwned>(composite: Composite<'_>, field: &str) -> Option<T> {
+    T::deserialize(composite.at(&["spec", "parameters", "lifecycle", field])?).ok()
 }
 
 /// Whether the claim has a home. It is read even if the parameters are invalid.

@@ -1,6 +1,8 @@
 //! Conditions of workspaces in every placement.
 
-use api::condition::COMPUTE_READY;
+use api::condition::{ADMITTED, COMPUTE_READY, HOME_READY};
+use function_runtime::composite::Composite;
+use function_runtime::object::Status;
 use function_runtime::response::{CONFIG_RESOLVED, Condition};
 
 /// `ConfigResolved` with status `True`. `notice` is its message, or empty.
@@ -16,4 +18,21 @@ pub fn compute_blocked() -> Condition {
         "ConfigUnresolved",
         format!("waiting for {CONFIG_RESOLVED}"),
     )
+}
+
+/// The observed conditions about a workspace's machines and home, as the last call left them. They
+/// stay while the function cannot read the resources that they are about.
+pub fn observed(composite: Composite<'_>) -> Vec<Condition> {
+    let observed = |type_| {
+        let observed = composite.condition(type_)?;
+        Some(Condition {
+            type_,
+            is_true: observed.status == Status::True,
+            reason: observed.reason.to_owned(),
+            message: observed.message.to_owned(),
+        })
+    };
+    let compute = observed(COMPUTE_READY).unwrap_or_else(compute_blocked);
+    let others = [HOME_READY, ADMITTED].into_iter().filter_map(observed);
+    [compute].into_iter().chain(others).collect()
 }

@@ -4,10 +4,9 @@ use api::catalogue::Prices;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use function_runtime::composite::Composite;
-use function_runtime::outcome::Unresolved;
+use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
-use function_runtime::response::Condition;
 use function_runtime::validation::Violations;
 use jiff::Timestamp;
 
@@ -43,17 +42,32 @@ impl<'a> Claimed<'a> {
 }
 
 /// A workspace in its placement, in one call.
+///
+/// `policy` is none if the policy cannot be read, and `parameters` are none if the claim's
+/// parameters are invalid.
 pub trait Placed {
     /// Resources that Crossplane must fetch for the workspace.
-    fn requirements(&self, policy: &WorkspacePolicy) -> Vec<Requirement>;
+    fn requirements(&self, policy: Option<&WorkspacePolicy>) -> Vec<Requirement>;
 
     /// The observed machines of the workspace, and their cost.
     fn machines(
         &self,
+        policy: Option<&WorkspacePolicy>,
+        parameters: Option<&WorkspaceParameters>,
+        prices: Option<&Prices>,
+    ) -> Machines<'_>;
+
+    /// The highest price of the workspace in US dollars per hour.
+    ///
+    /// # Errors
+    ///
+    /// The path of a price that the catalogue does not have.
+    fn highest_price(
+        &self,
         policy: &WorkspacePolicy,
         parameters: &WorkspaceParameters,
         prices: Option<&Prices>,
-    ) -> Machines<'_>;
+    ) -> Result<f64, String>;
 
     /// Composes the resources of the workspace for `course`.
     ///
@@ -68,11 +82,19 @@ pub trait Placed {
     ) -> Result<Composition, Unresolved>;
 
     /// All observed resources, desired as they are observed.
-    fn kept(&self, policy: &WorkspacePolicy, ends_at: Option<Timestamp>) -> Composition;
+    fn kept(&self, policy: Option<&WorkspacePolicy>, end: End) -> Composition;
 
-    /// The conditions of the observed resources, which do not depend on the policy. Crossplane
-    /// would set conditions that a refusal leaves out to Unknown.
-    fn conditions(&self, policy: Option<&WorkspacePolicy>) -> Vec<Condition>;
+    /// All observed resources of a workspace that does not run. The machines end, and everything
+    /// else is kept. This needs no fetched resource and no valid claim.
+    ///
+    /// # Errors
+    ///
+    /// A resource cannot be written as JSON.
+    fn stopped(
+        &self,
+        policy: Option<&WorkspacePolicy>,
+        rest: &Rest,
+    ) -> Result<Composition, Refusal>;
 }
 
 /// The observed machines of a workspace, and their cost.
@@ -86,8 +108,6 @@ pub struct Machines<'a> {
     pub is_on: bool,
     /// The price of the running machines.
     pub running: Running,
-    /// Highest price of the workspace in US dollars per hour, or the path of the missing price.
-    pub highest: Result<f64, String>,
 }
 
 /// What the function does with a workspace in this call. It follows from lifecycle and budget.
@@ -95,20 +115,59 @@ pub struct Machines<'a> {
 pub enum Course {
     /// The workspace runs.
     Run {
-        /// When the run ends; none for a run without an end.
-        ends_at: Option<Timestamp>,
+        /// When the run ends.
+        end: End,
         /// What the owner's budget allows.
         budget: Allowance,
     },
     /// The workspace does not run.
-    Rest {
-        /// What happens to the rest of the workspace, for example its home.
-        leftovers: Leftovers,
-        /// Why the workspace does not run.
-        cause: Cause,
-        /// The phase once all machines or pods are gone.
-        phase: Phase,
+    Rest(Rest),
+}
+
+/// When the run of a workspace ends, even if the workspace is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Nothing ends the run.
+    Never,
+    /// The run ends at this time.
+    At(Timestamp),
+    /// The run has not started. A machine of it must end between the two times: an observed end
+    /// between them stays, so that a waiting resource does not change in every call.
+    Unstarted {
+        /// The earliest end.
+        earliest: Timestamp,
+        /// The latest end.
+        latest: Timestamp,
     },
+    /// The limits of the run are not known. An observed end stays.
+    Unknown,
+}
+
+impl End {
+    /// The end to desire, if `observed` is the observed one.
+    #[must_use]
+    pub fn after(self, observed: Option<Timestamp>) -> Option<Timestamp> {
+        match self {
+            Self::Never => None,
+            Self::At(at) => Some(at),
+            Self::Unstarted { earliest, latest } => {
+                let stays = observed.filter(|at| (earliest..=latest).contains(at));
+                Some(stays.unwrap_or(latest))
+            }
+            Self::Unknown => observed,
+        }
+    }
+}
+
+/// A workspace that does not run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rest {
+    /// What happens to the rest of the workspace, for example its home.
+    pub leftovers: Leftovers,
+    /// Why the workspace does not run.
+    pub cause: Cause,
+    /// The phase once all machines or pods are gone.
+    pub phase: Phase,
 }
 
 /// What happens to the rest of a stopped workspace, within the limits of the policy.
@@ -129,14 +188,4 @@ pub enum Allowance {
     Keep,
     /// The workspace must not start.
     Wait(Cause),
-}
-
-impl Course {
-    /// When the run ends; none for a run without an end and for a workspace that does not run.
-    pub fn ends_at(&self) -> Option<Timestamp> {
-        match self {
-            Self::Run { ends_at, .. } => *ends_at,
-            Self::Rest { .. } => None,
-        }
-    }
 }

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use api::policy::WorkspacePolicy;
-use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
+use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use function_runtime::connection::{self, Connection};
 use function_runtime::desired::Desired;
-use function_runtime::outcome::{Hold, Refusal, Unresolved};
-use function_runtime::requirement::Requirement;
-use function_runtime::response::{CONFIG_RESOLVED, Condition, Event, Response, fields};
+use function_runtime::outcome::{Refusal, Unresolved};
+use function_runtime::response::{CONFIG_RESOLVED, Condition, Event, Response, Severity, fields};
 use function_runtime::validation::Violations;
 
 use crate::conditions;
@@ -16,91 +15,56 @@ use crate::cost::budget::{self, Verdict};
 use crate::cost::{self, Cost};
 use crate::lifecycle::Step;
 use crate::lifecycle::life::{Life, Sight};
-use crate::placed::{Allowance, Claimed, Course, Leftovers, Placed};
+use crate::placed::{Allowance, Claimed, Course, End, Leftovers, Placed, Rest};
 use crate::report::{Composition, Report};
 use crate::{catalogue, policy};
 
 /// When to look again while something changes that Crossplane does not watch.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
+/// When to look again after a refusal.
+const REFUSED_TTL: Duration = Duration::from_mins(1);
 
 /// Reads policy and claim, decides about lifecycle and budget, lets the placement compose, and
 /// builds the response.
+///
+/// No error of claim, policy or catalogue stops the decisions about lifecycle and cost. What the
+/// function cannot compose stays as it is observed, and the machines of a run that is over end.
 pub fn render(claimed: &Claimed<'_>, placed: &impl Placed) -> Response {
-    let policy = match policy::read(claimed.request.policy.as_ref()) {
-        Ok(policy) => policy,
-        Err(violations) => return refused(None, placed, &Refusal::policy(&violations)),
+    let policy = policy::read(claimed.request.policy.as_ref());
+    let decided = Decided::read(claimed, placed, &policy);
+    let policy = policy.as_ref().ok();
+    let composed = match &decided.accepted {
+        Ok(Accepted { policy, parameters }) => {
+            placed.compose(policy, parameters, &decided.course())
+        }
+        Err(why) => Err(why.clone().into()),
     };
-    let decided = match Decided::read(claimed, placed, &policy) {
-        Ok(decided) => decided,
-        Err(violations) => {
-            return refused(Some(&policy), placed, &Refusal::parameters(violations));
+    let (outcome, composition) = match composed {
+        Ok(composition) => (Ok(()), composition),
+        Err(why) => {
+            let (why, composition) = decided.unresolved(policy, placed, why);
+            (Err(why), composition)
         }
     };
-    let course = decided.course();
-    let (config, composition) = match placed.compose(&policy, decided.parameters, &course) {
-        Ok(composition) => (decided.config(&composition), composition),
-        Err(Unresolved::Held(why)) => held(&why, placed.kept(&policy, course.ends_at())),
-        Err(Unresolved::Refused(why)) => return decided.refused(&policy, placed, &why),
-    };
-    match decided.answer(&policy, placed, config, composition) {
+    match decided.answer(policy, placed, &outcome, composition) {
         Ok(response) => response,
-        Err(why) => decided.refused(&policy, placed, &why),
-    }
-}
-
-/// The response if an observed resource cannot be read. Nothing is applied, because the function
-/// does not know the state of the workspace.
-pub fn unreadable(
-    claimed: &Claimed<'_>,
-    requirements: impl Fn(&WorkspacePolicy) -> Vec<Requirement>,
-    why: &Refusal,
-) -> Response {
-    let policy = policy::read(claimed.request.policy.as_ref());
-    let (why, policy) = match &policy {
-        Ok(policy) => (why, Some(policy)),
-        Err(violations) => (&Refusal::policy(violations), None),
-    };
-    refusal(policy, why, requirements, [conditions::compute_blocked()])
-}
-
-/// Holds the workspace: all observed resources stay as they are.
-fn held(why: &Hold, mut composition: Composition) -> (Condition, Composition) {
-    if composition.resources.is_empty() {
-        composition.report.status.message = Some(why.to_string());
-        composition.report.conditions = vec![conditions::compute_blocked()];
-    }
-    let config = Condition::is_false(CONFIG_RESOLVED, why.reason(), why.to_string());
-    (config, composition)
-}
-
-/// Refuses the request: Crossplane applies nothing until a person changes the claim or the policy.
-fn refused(policy: Option<&WorkspacePolicy>, placed: &impl Placed, why: &Refusal) -> Response {
-    let requirements = |policy: &WorkspacePolicy| placed.requirements(policy);
-    refusal(policy, why, requirements, placed.conditions(policy))
-}
-
-/// A refusal that still requires what every call requires. `others` are the conditions besides
-/// `ConfigResolved`.
-fn refusal(
-    policy: Option<&WorkspacePolicy>,
-    why: &Refusal,
-    requirements: impl Fn(&WorkspacePolicy) -> Vec<Requirement>,
-    others: impl IntoIterator<Item = Condition>,
-) -> Response {
-    let least = policy.map_or(0, |policy| policy.minimum_refresh_seconds);
-    let least = Duration::from_secs(least.into());
-    Response {
-        requirements: policy.map(requirements).unwrap_or_default(),
-        ..Response::refused(why.reason(), why.to_string(), least, others)
+        // The status cannot be written. This is a bug of the function, so nothing may change.
+        Err(why) => Response::refused(why.reason(), why.to_string(), UNSETTLED_TTL, []),
     }
 }
 
 /// The decisions about a workspace that do not depend on its placement.
 struct Decided<'a> {
     claimed: &'a Claimed<'a>,
-    parameters: &'a WorkspaceParameters,
+    accepted: Result<Accepted<'a>, Refusal>,
     life: Life,
     cost: Cost,
+}
+
+/// A readable policy, and valid parameters of a claim.
+struct Accepted<'a> {
+    policy: &'a WorkspacePolicy,
+    parameters: &'a WorkspaceParameters,
 }
 
 impl<'a> Decided<'a> {
@@ -108,54 +72,62 @@ impl<'a> Decided<'a> {
     fn read(
         claimed: &'a Claimed<'a>,
         placed: &impl Placed,
-        policy: &WorkspacePolicy,
-    ) -> Result<Self, Violations> {
+        policy: &'a Result<WorkspacePolicy, Violations>,
+    ) -> Self {
         let Claimed {
             request,
             composite,
             previous,
             ..
         } = claimed;
-        let parameters = claimed.parameters.as_ref().map_err(Clone::clone)?;
-        let prices = catalogue::prices(policy, request);
-        let machines = placed.machines(policy, parameters, prices.as_ref());
-        let budget = budget::read(policy, request, &parameters.owner, *composite);
+        let given = policy.as_ref().ok();
+        let valid = claimed.parameters.as_ref().ok();
+        let prices = given.and_then(|policy| catalogue::prices(policy, request));
+        let prices = prices.as_ref();
+        let machines = placed.machines(given, valid, prices);
+        let budget = budget::read(given, previous, request, *composite);
         let sight = Sight {
             has_machine: machines.has_machine,
             reported: machines.reported,
             ends_by: budget.ends_by(previous),
         };
-        let life = Life::of(
-            *composite,
-            previous,
-            parameters.lifecycle.as_ref(),
-            &policy.lifecycle,
-            sight,
-            request.now,
-        )?;
+        let limits = given.map(|policy| &policy.lifecycle);
+        let (life, violations) = Life::of(*composite, previous, limits, sight, request.now);
+        let highest = match (given, valid) {
+            (Some(policy), Some(parameters)) => placed.highest_price(policy, parameters, prices),
+            // The run keeps the price that it asked its budget for.
+            _ => last_price(previous),
+        };
         let subject = cost::subject::Subject {
             composite: *composite,
             previous,
-            prices: prices.as_ref(),
+            prices,
             running: machines.running,
             is_on: machines.is_on,
-            highest: &machines.highest,
+            highest: &highest,
             now: request.now,
         };
         let cost = Cost::of(subject, &budget, &life);
-        Ok(Self {
+        let accepted = match (policy, &claimed.parameters) {
+            (Err(violations), _) => Err(Refusal::policy(violations)),
+            (Ok(_), Err(violations)) => Err(Refusal::parameters(violations.clone())),
+            (Ok(policy), Ok(parameters)) => Violations::into_result(violations)
+                .map(|()| Accepted { policy, parameters })
+                .map_err(Refusal::parameters),
+        };
+        Self {
             claimed,
-            parameters,
+            accepted,
             life,
             cost,
-        })
+        }
     }
 
     fn course(&self) -> Course {
         let decision = &self.life.decision;
         if decision.step == Step::Run {
             return Course::Run {
-                ends_at: decision.ends_at,
+                end: self.life.end(),
                 budget: match &self.cost.verdict {
                     Verdict::Go | Verdict::Short(_) => Allowance::Run,
                     Verdict::Keep(_) => Allowance::Keep,
@@ -163,14 +135,42 @@ impl<'a> Decided<'a> {
                 },
             };
         }
-        Course::Rest {
+        Course::Rest(Rest {
             leftovers: match decision.step {
                 Step::Delete(_) => Leftovers::Go,
                 Step::Run | Step::Stop(_) => Leftovers::Stay,
             },
             cause: self.life.cause(),
             phase: self.life.phase(),
+        })
+    }
+
+    /// The composition of a workspace that cannot be resolved. All observed resources stay as they
+    /// are, but the machines of a run that is over end.
+    fn unresolved(
+        &self,
+        policy: Option<&WorkspacePolicy>,
+        placed: &impl Placed,
+        why: Unresolved,
+    ) -> (Unresolved, Composition) {
+        let end = match self.course() {
+            Course::Rest(rest) => match placed.stopped(policy, &rest) {
+                Ok(stopped) => return (why, stopped),
+                Err(why) => return (why.into(), placed.kept(policy, End::Unknown)),
+            },
+            Course::Run { end, .. } => end,
+        };
+        let mut kept = placed.kept(policy, end);
+        if kept.resources.keys().all(|name| name == connection::NAME) {
+            kept.report.status.message = Some(why.to_string());
+            kept.report.conditions = vec![conditions::compute_blocked()];
+            if matches!(why, Unresolved::Refused(_)) {
+                kept.report.status.phase = Some(Phase::Failed);
+                // The event of the refusal says why.
+                kept.report.events = Vec::new();
+            }
         }
+        (why, kept)
     }
 
     /// `ConfigResolved` for the composed resources.
@@ -187,11 +187,18 @@ impl<'a> Decided<'a> {
 
     fn answer(
         &self,
-        policy: &WorkspacePolicy,
+        policy: Option<&WorkspacePolicy>,
         placed: &impl Placed,
-        config: Condition,
+        outcome: &Result<(), Unresolved>,
         composition: Composition,
     ) -> Result<Response, Refusal> {
+        let (config, refusal) = match outcome {
+            Ok(()) => (self.config(&composition), None),
+            Err(why) => (
+                Condition::is_false(CONFIG_RESOLVED, why.reason(), why.to_string()),
+                self.refusal(why),
+            ),
+        };
         let Composition {
             mut resources,
             report,
@@ -206,6 +213,7 @@ impl<'a> Decided<'a> {
             connection,
         } = report;
         let status = self.recorded(status);
+        let events: Vec<Event> = refusal.into_iter().chain(events).collect();
         let news = self.news(status.message.as_deref(), &events);
         let details = connection.into_iter();
         let details = details.map(|(key, value)| (key.to_owned(), value));
@@ -220,7 +228,10 @@ impl<'a> Decided<'a> {
         resources.remove(connection::NAME);
         resources.extend(secret.map(|secret| (connection::NAME.to_owned(), secret)));
         Ok(Response {
-            ttl: self.within(ttl(policy, is_settled)),
+            ttl: self.within(match outcome {
+                Err(Unresolved::Refused(_)) => refused_ttl(policy),
+                Ok(()) | Err(Unresolved::Held(_)) => ttl(policy, is_settled),
+            }),
             requirements: placed.requirements(policy),
             desired: Some(Desired {
                 resources,
@@ -237,19 +248,20 @@ impl<'a> Decided<'a> {
         })
     }
 
-    fn refused(&self, policy: &WorkspacePolicy, placed: &impl Placed, why: &Refusal) -> Response {
-        let refused = refused(Some(policy), placed, why);
-        let news = self.news(None, &refused.events);
-        Response {
-            ttl: self.within(refused.ttl),
-            conditions: refused
-                .conditions
-                .into_iter()
-                .chain(news.conditions)
-                .collect(),
-            events: refused.events.into_iter().chain(news.events).collect(),
-            ..refused
-        }
+    /// The event of a refusal, if the last call did not report it.
+    fn refusal(&self, why: &Unresolved) -> Option<Event> {
+        let Unresolved::Refused(why) = why else {
+            return None;
+        };
+        let message = why.to_string();
+        let told = self.claimed.composite.condition(CONFIG_RESOLVED);
+        let is_told =
+            told.is_some_and(|told| told.reason == why.reason() && told.message == message);
+        (!is_told).then(|| Event {
+            severity: Severity::Warning,
+            reason: why.reason(),
+            message,
+        })
     }
 
     /// Adds the records of lifecycle and cost to a status.
@@ -287,9 +299,25 @@ struct News {
     events: Vec<Event>,
 }
 
+/// The price in the last request to the owner's budget, in US dollars per hour.
+fn last_price(previous: &GpuDevWorkspaceStatus) -> Result<f64, String> {
+    let cost = previous.cost.as_ref();
+    let request = cost.and_then(|cost| cost.request.as_ref());
+    let price = request.map(|request| request.hourly_usd);
+    price.ok_or_else(|| "data.prices".to_owned())
+}
+
+fn refused_ttl(policy: Option<&WorkspacePolicy>) -> Duration {
+    let least = policy.map_or(0, |policy| policy.minimum_refresh_seconds);
+    REFUSED_TTL.max(Duration::from_secs(least.into()))
+}
+
 /// Longest time until the next call. Crossplane watches composed resources, so only other changes
 /// need an early call.
-fn ttl(policy: &WorkspacePolicy, is_settled: bool) -> Duration {
+fn ttl(policy: Option<&WorkspacePolicy>, is_settled: bool) -> Duration {
+    let Some(policy) = policy else {
+        return REFUSED_TTL;
+    };
     let refresh = Duration::from_secs(policy.refresh_seconds.into());
     if is_settled {
         return refresh;

@@ -59,6 +59,13 @@ pub fn connection(host: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// The connection details of the address in a status; empty without an address.
+pub fn last_connection(status: &GpuDevWorkspaceStatus) -> Vec<(&'static str, String)> {
+    let host = status.ssh.as_deref();
+    let host = host.and_then(|ssh| ssh.strip_prefix(&self::ssh("")));
+    host.map(connection).unwrap_or_default()
+}
+
 /// The event of a new phase; none if the phase is the same as `before`. `ready` is the message for
 /// phase Ready. The message for other phases is the status's message.
 pub fn phase_event(

@@ -38,7 +38,7 @@ struct Workspace {
 }
 
 impl Spending {
-    /// Records the cost in a response. A refusal has no status, so it keeps the last known cost.
+    /// Records the cost in a response. A fatal response has no status, so the last known cost stays.
     pub fn observe(&self, request: &Request, response: &Response, now: Instant) {
         let Some(composite) = request.composite.as_ref().map(Composite::new) else {
             return;

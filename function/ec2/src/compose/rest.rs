@@ -20,7 +20,7 @@ use crate::spot;
 
 /// The resources of a workspace that does not run.
 #[derive(Clone, Debug)]
-pub struct Rest {
+pub struct AtRest {
     /// The resources, by composition resource name.
     pub resources: BTreeMap<String, Composed>,
     /// The ids of machines that still run.
@@ -34,14 +34,10 @@ pub struct Rest {
 }
 
 impl Seen<'_> {
-    /// Whether a machine exists that costs money.
-    pub fn has_machine(&self) -> bool {
-        !self.machines().is_empty()
-    }
-
-    /// The last report of the machine's agent. The machine of the last call comes first.
-    pub fn reported(&self, policy: &WorkspacePolicy) -> Reported<'_> {
-        if policy.lifecycle.agent.is_none() {
+    /// The last report of the machine's agent. The machine of the last call comes first. An
+    /// agent's report counts also while the policy cannot be read.
+    pub fn reported(&self, policy: Option<&WorkspacePolicy>) -> Reported<'_> {
+        if policy.is_some_and(|policy| policy.lifecycle.agent.is_none()) {
             return Reported::NoAgent("input.lifecycle.agent");
         }
         let of_pools = self.pools.values().flat_map(|pool| {
@@ -67,7 +63,7 @@ impl Seen<'_> {
         leftovers: Leftovers,
         policy: &WorkspacePolicy,
         namespace: &str,
-    ) -> Result<Rest, Refusal> {
+    ) -> Result<AtRest, Refusal> {
         let deletes = leftovers == Leftovers::Go;
         let keeps_home = !deletes || policy.home.on_delete == HomeOnDelete::Retain;
         let mut objects = BTreeMap::new();
@@ -83,7 +79,8 @@ impl Seen<'_> {
                     continue;
                 }
                 let stopped = InstanceState::Stopped;
-                let off = instance_state::desired(instance, namespace, stopped, policy)?;
+                let config = &policy.on_demand_provider_config_ref;
+                let off = instance_state::desired(instance, namespace, stopped, config)?;
                 objects.extend(off);
                 let mut object = self.kept(name, observed);
                 instance_state::mark(&mut object, self.state_word_of(instance));
@@ -111,7 +108,7 @@ impl Seen<'_> {
             let ready = self.is_in_order(&name);
             (name, Composed { object, ready })
         });
-        Ok(Rest {
+        Ok(AtRest {
             resources: resources.collect(),
             left,
             instance_id: off
@@ -120,6 +117,50 @@ impl Seen<'_> {
                 .map(str::to_owned),
             home: self.home_at_rest(off, keeps_home),
             keeps_home,
+        })
+    }
+
+    /// All observed resources of a workspace that does not run, if the policy or a resource cannot
+    /// be read. The machines end, and everything else stays as it is observed.
+    ///
+    /// # Errors
+    ///
+    /// A resource cannot be written as JSON.
+    pub fn at_rest_as_observed(&self) -> Result<AtRest, Refusal> {
+        let mut objects = BTreeMap::new();
+        for (name, observed) in self.observed {
+            let kept = self.kept(name, observed);
+            let object = if resource_names::is_pool(name) {
+                spot::pool::without_instances(kept)
+            } else {
+                kept
+            };
+            objects.entry(name.clone()).or_insert(object);
+            if name.starts_with(resource_names::INSTANCE_PREFIX) {
+                objects.extend(instance_state::stopping(observed)?);
+            }
+        }
+        let resources = objects.into_iter().map(|(name, object)| {
+            let ready = self.is_in_order(&name);
+            (name, Composed { object, ready })
+        });
+        let off = self.instances.values().find(|instance| !instance.is_lost());
+        let mut left: Vec<String> = self.unknown().map(str::to_owned).collect();
+        left.extend(
+            self.pools
+                .values()
+                .flat_map(|pool| pool.alive().map(|i| i.id.clone())),
+        );
+        let instances = self.instances.values();
+        left.extend(instances.filter_map(|instance| self.runs(instance).map(str::to_owned)));
+        Ok(AtRest {
+            resources: resources.collect(),
+            left,
+            instance_id: off
+                .and_then(OnDemandInstance::current_id)
+                .map(str::to_owned),
+            home: self.home_at_rest(off, true),
+            keeps_home: true,
         })
     }
 

@@ -1,14 +1,29 @@
 //! The machines of a workspace on EC2 that cost money.
 
 use api::capacity::InstanceCapacityType;
+use api::catalogue::Prices;
+use function_workspace::cost::price::Running;
 
 use crate::compose::seen::Seen;
 use crate::on_demand::OnDemandInstance;
 use crate::on_demand::instance_state::InstanceState;
-use crate::prices::Machine;
+use crate::prices::{self, Machine};
 use crate::spot::ObservedPool;
 
 impl Seen<'_> {
+    /// Whether a machine exists that costs money, as far as that is known.
+    pub fn has_machine(&self) -> bool {
+        !self.machines().is_empty() || self.unknown().next().is_some()
+    }
+
+    /// The price of the running machines. Machines that are not known have no price.
+    pub fn running(&self, prices: Option<&Prices>, region: &str) -> Running {
+        if self.unknown().next().is_some() {
+            return Running::Unpriced;
+        }
+        prices::of_machines(prices, region, &self.machines())
+    }
+
     /// The running machines.
     pub fn machines(&self) -> Vec<Machine> {
         let of_pools = self.pools.values().flat_map(|pool| {
@@ -37,7 +52,8 @@ impl Seen<'_> {
     /// Whether a composed resource keeps a machine running or creates one.
     pub fn is_on(&self) -> bool {
         let mut instances = self.instances.values();
-        self.pools.values().any(ObservedPool::is_on)
+        self.unknown().next().is_some()
+            || self.pools.values().any(ObservedPool::is_on)
             || instances.any(|i| !i.is_lost() && !self.is_off(i))
             || !self.machines().is_empty()
     }

@@ -10,11 +10,12 @@ use function_runtime::request::Request;
 use serde_json::Value;
 
 use crate::on_demand::home::{self, Home};
+use crate::on_demand::instance_state::InstanceState;
 use crate::on_demand::observed::{Group, Power};
 use crate::on_demand::{OnDemandInstance, instance_state, usages};
 use crate::resource_names;
 use crate::spot::ObservedPool;
-use crate::unreadable::Unreadable;
+use crate::unreadable::{Problems, Unreadable};
 
 /// The observed resources, and the records of the last call.
 #[derive(Clone, Debug)]
@@ -27,41 +28,76 @@ pub struct Seen<'a> {
     pub(super) home: Home<'a>,
     pub(super) recorded: Option<&'a str>,
     pub(super) recorded_home: Option<&'a HomeStatus>,
+    problems: Problems,
 }
 
 impl<'a> Seen<'a> {
     /// Reads the observed resources of a request. `previous` is the status that the last call
     /// wrote.
-    ///
-    /// # Errors
-    ///
-    /// An observed resource has an unknown shape.
-    pub fn read(
-        request: &'a Request,
-        previous: &'a GpuDevWorkspaceStatus,
-    ) -> Result<Self, Unreadable> {
+    pub fn read(request: &'a Request, previous: &'a GpuDevWorkspaceStatus) -> Self {
         let observed = &request.observed;
+        let mut problems = Problems::default();
+        let problems = &mut problems;
         let pools = observed
             .iter()
             .filter(|(name, _)| resource_names::is_pool(name))
-            .map(|(name, pool)| Ok((name.as_str(), ObservedPool::read(pool)?)));
+            .filter_map(|(name, pool)| {
+                Some((name.as_str(), problems.readable(ObservedPool::read(pool))?))
+            })
+            .collect();
         let group = observed
             .get(resource_names::SECURITY_GROUP)
-            .map(Group::read);
-        Ok(Self {
+            .and_then(|group| problems.readable(Group::read(group)));
+        let recorded_home = previous.home.as_ref().filter(|home| home.pool.is_none());
+        Self {
             observed,
-            pools: pools.collect::<Result<_, Unreadable>>()?,
-            instances: OnDemandInstance::read_all(observed, resource_names::INSTANCE_PREFIX)?,
-            group: group.transpose()?,
-            powers: Power::read_all(observed, resource_names::INSTANCE_STATE_PREFIX)?,
+            pools,
+            instances: OnDemandInstance::read_all(
+                observed,
+                resource_names::INSTANCE_PREFIX,
+                problems,
+            ),
+            group,
+            powers: Power::read_all(observed, resource_names::INSTANCE_STATE_PREFIX, problems),
             home: Home::read(
                 observed,
                 home::attachments(request),
-                previous.home.as_ref().filter(|home| home.pool.is_none()),
-            )?,
+                recorded_home,
+                problems,
+            ),
             recorded: previous.instance_id.as_deref(),
             recorded_home: previous.home.as_ref(),
+            problems: std::mem::take(problems),
+        }
+    }
+
+    /// Why an observed resource cannot be read; none if all can be read.
+    pub fn problem(&self) -> Option<&Unreadable> {
+        self.problems.first()
+    }
+
+    /// The compute resources whose machines are not known, by composition resource name. Each may
+    /// have a machine that costs money.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = &'a str> {
+        let names = self.observed.keys().map(String::as_str);
+        names.filter(|name| {
+            if resource_names::is_pool(name) {
+                let pool = self.pools.get(name);
+                pool.is_none_or(|pool| pool.unreadable.is_some())
+            } else {
+                name.starts_with(resource_names::INSTANCE_PREFIX)
+                    && !self.instances.contains_key(name)
+                    && !self.is_stopped(name)
+            }
         })
+    }
+
+    /// Whether the `InstanceState` of an instance that cannot be read shows that it has stopped.
+    fn is_stopped(&self, name: &str) -> bool {
+        let id = self.observed.get(name).and_then(instance_state::id_of);
+        let power = id.and_then(|id| self.powers.get(instance_state::resource_name(id).as_str()));
+        let state = power.and_then(|power| power.at_provider.state.as_deref());
+        state.and_then(InstanceState::parse) == Some(InstanceState::Stopped)
     }
 
     /// The AMI id that an observed compute resource boots; none without one.

@@ -24,7 +24,7 @@ use crate::on_demand::failure::Failure;
 use crate::on_demand::observed::{Attachment, Observed, Volume};
 use crate::resolved::Resolved;
 use crate::resource_names;
-use crate::unreadable::Unreadable;
+use crate::unreadable::Problems;
 
 /// This function's own label on attachments. Crossplane removes its labels from a resource as soon
 /// as the resource is no longer desired. With this label the function still finds the attachment
@@ -67,23 +67,20 @@ pub struct Finding {
 impl<'a> Home<'a> {
     /// Reads the home volume and its attachments. `fetched` are the attachments with the label;
     /// `None` until Crossplane has fetched them.
-    ///
-    /// # Errors
-    ///
-    /// A resource has a field of an unknown shape.
     pub fn read(
         observed: &'a BTreeMap<String, Value>,
         fetched: Option<&'a [Value]>,
         recorded: Option<&'a HomeStatus>,
-    ) -> Result<Self, Unreadable> {
+        problems: &mut Problems,
+    ) -> Self {
         let volume = observed.get(resource_names::HOME).map(Volume::read);
         let fetched = fetched.map(|fetched| fetched.iter().map(Attachment::read).collect());
-        Ok(Self {
-            volume: volume.transpose()?,
+        Self {
+            volume: volume.and_then(|volume| problems.readable(volume)),
             recorded,
-            composed: Observed::read_all(observed, resource_names::ATTACHMENT_PREFIX)?,
-            fetched: fetched.transpose()?,
-        })
+            composed: Observed::read_all(observed, resource_names::ATTACHMENT_PREFIX, problems),
+            fetched: fetched.and_then(|fetched| problems.readable(fetched)),
+        }
     }
 
     /// The attachments that are observed composed resources, by composition resource name.

@@ -4,10 +4,11 @@
 //! would also restart an instance that its owner has shut down. The function therefore desires it
 //! only while the workspace is stopped, and until the instance runs again.
 
-use api::policy::WorkspacePolicy;
+use api::managed::ProviderConfigReference;
 use function_runtime::desired::Composed;
 use function_runtime::outcome::Refusal;
 use function_runtime::resource_names::hashed;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::on_demand::OnDemandInstance;
@@ -57,19 +58,57 @@ pub fn desired(
     instance: &OnDemandInstance<'_>,
     namespace: &str,
     state: InstanceState,
-    policy: &WorkspacePolicy,
+    config: &ProviderConfigReference,
 ) -> Result<Option<(String, Value)>, Refusal> {
     let Some(id) = instance.current_id() else {
         return Ok(None);
     };
+    let region = &instance.for_provider.region;
+    Ok(Some(of(id, region, namespace, state, config)?))
+}
+
+/// The `InstanceState` that stops an observed `Instance`, which may have fields of an unknown
+/// shape; none if it shows no id. It has the instance's own provider configuration, so it needs no
+/// policy.
+///
+/// # Errors
+///
+/// The object cannot be written as JSON.
+pub fn stopping(instance: &Value) -> Result<Option<(String, Value)>, Refusal> {
+    let text = |path: &str| instance.pointer(path).and_then(Value::as_str);
+    let config = instance.pointer("/spec/providerConfigRef");
+    let config = config.and_then(|config| ProviderConfigReference::deserialize(config).ok());
+    let (Some(id), Some(region), Some(namespace), Some(config)) = (
+        id_of(instance),
+        text("/spec/forProvider/region"),
+        text("/metadata/namespace"),
+        config,
+    ) else {
+        return Ok(None);
+    };
+    let stopped = InstanceState::Stopped;
+    Ok(Some(of(id, region, namespace, stopped, &config)?))
+}
+
+/// The id of an observed `Instance`, which may have fields of an unknown shape.
+pub fn id_of(instance: &Value) -> Option<&str> {
+    instance.pointer("/status/atProvider/id")?.as_str()
+}
+
+fn of(
+    id: &str,
+    region: &str,
+    namespace: &str,
+    state: InstanceState,
+    config: &ProviderConfigReference,
+) -> Result<(String, Value), Refusal> {
     let parameters = ec2::InstanceState {
-        region: instance.for_provider.region.clone(),
+        region: region.to_owned(),
         instance_id: id.to_owned(),
         state: state.as_str().to_owned(),
     };
-    let config = &policy.on_demand_provider_config_ref;
     let desired = Composed::manifest(&Managed::new(namespace, config, parameters))?;
-    Ok(Some((resource_name(id), desired)))
+    Ok((resource_name(id), desired))
 }
 
 /// Sets the annotation to the state that the EC2 instance has reached.

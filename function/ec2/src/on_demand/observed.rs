@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::finding;
 use crate::on_demand::api::{self as ec2, Initial, Observable};
-use crate::unreadable::{self, Unreadable};
+use crate::unreadable::{self, Problems, Unreadable};
 
 /// An observed managed resource. It derefs to the object, which has the name and the conditions.
 #[derive(Clone, Debug)]
@@ -51,18 +51,17 @@ impl<'a, P: Observable> Observed<'a, P> {
     }
 
     /// Reads the observed managed resources whose composition resource names begin with `prefix`.
-    ///
-    /// # Errors
-    ///
-    /// A resource has a field of an unknown shape.
     pub fn read_all(
         observed: &'a BTreeMap<String, Value>,
         prefix: &str,
-    ) -> Result<BTreeMap<&'a str, Self>, Unreadable> {
+        problems: &mut Problems,
+    ) -> BTreeMap<&'a str, Self> {
         observed
             .iter()
             .filter(|(name, _)| name.starts_with(prefix))
-            .map(|(name, resource)| Ok((name.as_str(), Self::read(resource)?)))
+            .filter_map(|(name, resource)| {
+                Some((name.as_str(), problems.readable(Self::read(resource))?))
+            })
             .collect()
     }
 }
@@ -94,19 +93,15 @@ pub struct OnDemandInstance<'a>(Observed<'a, ec2::Instance>);
 
 impl<'a> OnDemandInstance<'a> {
     /// Reads the observed on-demand instances.
-    ///
-    /// # Errors
-    ///
-    /// An instance has a field of an unknown shape.
     pub fn read_all(
         observed: &'a BTreeMap<String, Value>,
         prefix: &str,
-    ) -> Result<BTreeMap<&'a str, Self>, Unreadable> {
-        let read = Observed::read_all(observed, prefix)?;
-        Ok(read
-            .into_iter()
+        problems: &mut Problems,
+    ) -> BTreeMap<&'a str, Self> {
+        let read = Observed::read_all(observed, prefix, problems);
+        read.into_iter()
             .map(|(name, one)| (name, Self(one)))
-            .collect())
+            .collect()
     }
 
     /// The id of the object's current EC2 instance; none if it has none.

@@ -126,6 +126,12 @@ pub fn end(pool: &mut Value, at: Option<Timestamp>) {
     };
 }
 
+/// The end in an observed pool; none without one.
+pub fn ends_at(pool: &Value) -> Option<Timestamp> {
+    let at = pool.pointer("/spec/forProvider/endsAt")?;
+    at.as_str()?.parse().ok()
+}
+
 /// Changes a desired pool so that it has no instances.
 pub fn without_instances(mut pool: Value) -> Value {
     if let Some(parameters) = for_provider(&mut pool) {

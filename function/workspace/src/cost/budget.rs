@@ -87,9 +87,23 @@ impl Verdict {
     }
 }
 
-/// The requirement for the owner's `DevUser`; none if the policy has no budgets.
-pub fn requirement(policy: &WorkspacePolicy, owner: &str) -> Option<Requirement> {
-    policy.budgets.as_ref().map(|_| dev_user(owner))
+/// The requirement for the owner's `DevUser`; none if the policy has no budgets. While the policy
+/// cannot be read, a workspace that asked a budget before still asks it.
+pub fn requirement(
+    policy: Option<&WorkspacePolicy>,
+    previous: &GpuDevWorkspaceStatus,
+    owner: &str,
+) -> Option<Requirement> {
+    let has_budgets = match policy {
+        Some(policy) => policy.budgets.is_some(),
+        None => has_asked(previous),
+    };
+    (has_budgets && !owner.is_empty()).then(|| dev_user(owner))
+}
+
+fn has_asked(previous: &GpuDevWorkspaceStatus) -> bool {
+    let cost = previous.cost.as_ref();
+    cost.is_some_and(|cost| cost.request.is_some())
 }
 
 /// The requirement for the owner's `DevUser`.
@@ -103,17 +117,26 @@ pub fn dev_user(owner: &str) -> Requirement {
     }
 }
 
-/// Reads the owner's budget from the required `DevUser`.
+/// Reads the owner's budget from the required `DevUser`. `policy` is none if it cannot be read.
 pub fn read(
-    policy: &WorkspacePolicy,
+    policy: Option<&WorkspacePolicy>,
+    previous: &GpuDevWorkspaceStatus,
     request: &Request,
-    owner: &str,
     composite: Composite<'_>,
 ) -> Budget {
-    let (Some(budgets), Ok(origin)) = (&policy.budgets, claim::origin(composite)) else {
+    let budgets = policy.and_then(|policy| policy.budgets.as_ref());
+    let has_budgets = match policy {
+        Some(_) => budgets.is_some(),
+        None => has_asked(previous),
+    };
+    if !has_budgets {
+        return Budget::Off;
+    }
+    let requires_budget = budgets.is_some_and(|budgets| budgets.require_budget);
+    let Ok(origin) = claim::origin(composite) else {
         return Budget::Off;
     };
-    let owner = owner.to_owned();
+    let owner = claim::owner(composite).to_owned();
     let user = match request.required(REQUIREMENT) {
         Required::Unresolved => return Budget::Unknown { owner },
         Required::Absent => None,
@@ -121,7 +144,7 @@ pub fn read(
     };
     let monthly = user.and_then(|user| user.pointer("/spec/budget/monthlyUSD")?.as_f64());
     match monthly {
-        None if budgets.require_budget => Budget::Missing { owner },
+        None if requires_budget => Budget::Missing { owner },
         None => Budget::Unlimited,
         Some(monthly) => Budget::Limited(Box::new(Limited {
             owner,
@@ -139,6 +162,12 @@ impl Budget {
     /// Whether the owner has a budget with an amount.
     pub fn is_limited(&self) -> bool {
         matches!(self, Self::Limited(_))
+    }
+
+    /// Whether the workspace asks the budget for its runs. The owner may have one that Crossplane
+    /// has not fetched yet.
+    pub fn is_asked(&self) -> bool {
+        matches!(self, Self::Limited(_) | Self::Unknown { .. })
     }
 
     /// When the granted run must end; none without a grant and for a run without an end. The grant

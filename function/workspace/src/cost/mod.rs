@@ -64,7 +64,7 @@ impl Cost {
             ledger: &ledger,
             now,
         };
-        let request = budget.is_limited().then(|| run.request()).flatten();
+        let request = budget.is_asked().then(|| run.request()).flatten();
         let verdict = budget.verdict(subject, &ledger, request.as_ref(), life);
         let status = subject.status(&ledger, request, life);
         let next = run.next(status.as_ref().and_then(|s| s.request.as_ref()));

@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use api::condition::STOP_SCHEDULED;
-use api::lifecycle::{EXTEND_UNTIL, LifecyclePolicy, RESUME, StopReason, WorkspaceLifecycle};
+use api::lifecycle::{EXTEND_UNTIL, LifecyclePolicy, RESUME, StopReason};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use function_runtime::composite::Composite;
 use function_runtime::response::{Condition, Event};
-use function_runtime::validation::Violations;
-use jiff::Timestamp;
+use function_runtime::validation::Violation;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::cause::Cause;
+use crate::claim;
 use crate::lifecycle::activity::Reported;
-use crate::lifecycle::terms::{self, Terms};
+use crate::lifecycle::terms::{Sources, Terms};
 use crate::lifecycle::{Decision, Step, Subject, decide, notice};
+use crate::placed::End;
 
 /// Crossplane calls up to a tenth earlier or later than the function asks.
 pub(crate) const JITTER_FACTOR: f64 = 0.9;
@@ -22,6 +24,10 @@ pub(crate) const JITTER_FACTOR: f64 = 0.9;
 /// may be up to four seconds late. When a thousand workspaces end in the same minute, more calls
 /// before the deadline would delay the calls after it.
 const CLOSE_TO_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Time for the launch of a machine, in addition to the longest lifetime of the run. The run begins
+/// when the function first sees the machine, and gets its exact end then.
+const LAUNCH: SignedDuration = SignedDuration::from_mins(30);
 
 /// The lifecycle of a workspace in one call.
 #[derive(Clone, Debug)]
@@ -47,20 +53,22 @@ pub struct Sight<'a> {
 }
 
 impl Life {
-    /// Decides whether the workspace runs.
-    ///
-    /// # Errors
-    ///
-    /// The claim sets a duration that the policy does not allow.
+    /// Decides whether the workspace runs. The violations are those of the claim's lifecycle: the
+    /// decision keeps to the policy nevertheless. `policy` is none if it cannot be read.
     pub fn of(
         composite: Composite<'_>,
         previous: &GpuDevWorkspaceStatus,
-        claim: Option<&WorkspaceLifecycle>,
-        policy: &LifecyclePolicy,
+        policy: Option<&LifecyclePolicy>,
         sight: Sight<'_>,
         now: Timestamp,
-    ) -> Result<Self, Violations> {
-        let terms = terms::terms(claim, policy)?;
+    ) -> (Self, Vec<Violation>) {
+        let recorded = previous.lifecycle.as_ref();
+        let sources = Sources {
+            claim: &claim::lifecycle(composite),
+            policy,
+            recorded: recorded.and_then(|record| record.limits.as_ref()),
+        };
+        let (terms, violations) = sources.terms();
         let decision = decide(&Subject {
             terms: &terms,
             extend_until: composite.annotation(EXTEND_UNTIL),
@@ -73,13 +81,38 @@ impl Life {
         });
         let told = composite.condition_reason(STOP_SCHEDULED);
         let extension = composite.annotation(EXTEND_UNTIL);
-        Ok(Self {
+        let life = Self {
             extension: extension.and_then(|until| until.parse().ok()),
             told: told.map(str::to_owned),
             terms,
             decision,
             now,
-        })
+        };
+        (life, violations)
+    }
+
+    /// When the current run ends, even if the workspace is in use.
+    pub fn end(&self) -> End {
+        let record = self.decision.status.as_ref();
+        let has_started = record.is_some_and(|record| record.started_at.is_some());
+        match self.decision.ends_at {
+            Some(at) => End::At(at),
+            None if !self.terms.are_known => End::Unknown,
+            None if has_started => End::Never,
+            None => self.end_of_launch(),
+        }
+    }
+
+    /// The end of a run that has not started.
+    fn end_of_launch(&self) -> End {
+        let Some(end) = self.terms.end(self.now, self.extension) else {
+            return End::Never;
+        };
+        let later = |by: SignedDuration| end.saturating_add(by).unwrap_or(Timestamp::MAX);
+        End::Unstarted {
+            earliest: later(LAUNCH / 2),
+            latest: later(LAUNCH),
+        }
     }
 
     /// When the run ends by claim and policy, without the budget; none if nothing ends it. The run

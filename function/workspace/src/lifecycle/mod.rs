@@ -198,6 +198,7 @@ impl Subject<'_> {
                 (true, seen) => seen.clone(),
                 (false, seen) => self.resume.map(str::to_owned).or_else(|| seen.clone()),
             },
+            limits: None,
         };
         let step = if is_over {
             Step::Delete(because)
@@ -227,7 +228,10 @@ impl Subject<'_> {
             self.terms.stop_after_idle.is_some() || !matches!(self.reported, Reported::NoAgent(_));
         Decision {
             step,
-            status: is_told.then_some(record),
+            status: is_told.then(|| LifecycleStatus {
+                limits: self.terms.limits(),
+                ..record
+            }),
             activity: reading
                 .filter(|_| asks_activity)
                 .map(|reading| reading.status.clone()),
@@ -267,7 +271,7 @@ fn extension(subject: &Subject<'_>, notices: &mut Vec<String>) -> Option<Timesta
         Ok(_) if subject.terms.max_lifetime.is_none() => {
             "has no effect: nothing ends this workspace's run".to_owned()
         }
-        Ok(_) if subject.terms.max_extension.is_zero() => {
+        Ok(_) if subject.terms.max_extension.is_none() => {
             "has no effect: the policy has no input.lifecycle.maxExtension".to_owned()
         }
         Ok(until) => return Some(until),

@@ -158,7 +158,7 @@ fn announcement(
         }
         StopReason::MaxLifetime => {
             let lifetime = text(terms.max_lifetime.as_ref());
-            let extend = if terms.max_extension.is_zero() {
+            let extend = if terms.max_extension.is_none() {
                 "commit a longer spec.parameters.lifecycle.maxLifetime".to_owned()
             } else {
                 format!(

@@ -1,9 +1,9 @@
 //! The limits of a workspace's runs, from its claim and the policy.
 
 use api::lifecycle::{
-    DurationBounds, LifecyclePolicy, WorkspaceLifecycle, WorkspaceState, duration,
+    DurationBounds, LifecyclePolicy, RunLimits, WorkspaceLifecycle, WorkspaceState, duration,
 };
-use function_runtime::validation::{Violation, Violations};
+use function_runtime::validation::Violation;
 use jiff::{SignedDuration, Timestamp};
 
 /// The limits from claim and policy together.
@@ -17,10 +17,13 @@ pub struct Terms {
     pub stop_after_idle: Option<Length>,
     /// Longest time between a stop and the deletion of the rest; none without a limit.
     pub delete_after_stopped: Option<Length>,
-    /// Longest extension of a run.
-    pub max_extension: SignedDuration,
+    /// Longest extension of a run; none without an extension.
+    pub max_extension: Option<Length>,
     /// The age at which a report is too old to use.
     pub stale_after: Length,
+    /// Whether the limits are known. They are not while the policy cannot be read and no call has
+    /// recorded any.
+    pub are_known: bool,
 }
 
 /// A duration with its original text.
@@ -36,62 +39,112 @@ impl Terms {
     /// When a run ends at the latest, including an allowed extension; none without a limit.
     pub fn end(&self, started: Timestamp, extension: Option<Timestamp>) -> Option<Timestamp> {
         let end = after(started, self.max_lifetime.as_ref()?);
-        let furthest = end.saturating_add(self.max_extension);
-        let extended = extension.map(|until| until.min(furthest.unwrap_or(Timestamp::MAX)));
+        let furthest = match &self.max_extension {
+            Some(extension) => after(end, extension),
+            None => end,
+        };
+        let extended = extension.map(|until| until.min(furthest));
         Some(extended.map_or(end, |until| until.max(end)))
     }
 }
 
-/// Combines the limits of claim and policy.
-///
-/// # Errors
-///
-/// The claim sets a duration that is zero, or longer than the policy allows.
-pub fn terms(
-    claim: Option<&WorkspaceLifecycle>,
-    policy: &LifecyclePolicy,
-) -> Result<Terms, Violations> {
-    let mut violations = Vec::new();
-    let mut resolve = |field: &str, wish: Option<&String>, bounds: Option<&DurationBounds>| {
-        resolved(field, wish, bounds).unwrap_or_else(|violation| {
-            violations.push(violation);
-            None
-        })
-    };
-    let max_lifetime = resolve(
-        "maxLifetime",
-        claim.and_then(|claim| claim.max_lifetime.as_ref()),
-        policy.max_lifetime.as_ref(),
-    );
-    let stop_after_idle = resolve(
-        "stopAfterIdle",
-        claim.and_then(|claim| claim.stop_after_idle.as_ref()),
-        policy.stop_after_idle.as_ref(),
-    );
-    let delete_after_stopped = resolve(
-        "deleteAfterStopped",
-        claim.and_then(|claim| claim.delete_after_stopped.as_ref()),
-        policy.delete_after_stopped.as_ref(),
-    );
-    Violations::into_result(violations)?;
-    Ok(Terms {
-        state: claim.map(|claim| claim.state).unwrap_or_default(),
-        max_lifetime,
-        stop_after_idle,
-        delete_after_stopped,
-        max_extension: policy
-            .max_extension
-            .as_deref()
-            .and_then(duration)
-            .unwrap_or_default(),
-        stale_after: length(&policy.stale_after).unwrap_or_else(Length::zero),
-    })
+/// The sources of the limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources<'a> {
+    /// The claim's wishes.
+    pub claim: &'a WorkspaceLifecycle,
+    /// The policy's limits; none if the policy cannot be read.
+    pub policy: Option<&'a LifecyclePolicy>,
+    /// The limits that the last call recorded.
+    pub recorded: Option<&'a RunLimits>,
+}
+
+impl Sources<'_> {
+    /// The limits to enforce, and the claim's violations of the policy. A wish beyond the policy's
+    /// maximum counts as the maximum, and a wish that is no usable duration counts as none: a
+    /// refused claim has limits like any other.
+    ///
+    /// While the policy cannot be read, the recorded limits hold, and the claim may only make them
+    /// shorter. Nothing is deleted meanwhile.
+    pub fn terms(self) -> (Terms, Vec<Violation>) {
+        let Some(policy) = self.policy else {
+            return (self.without_policy(), Vec::new());
+        };
+        let mut violations = Vec::new();
+        let mut limit = |field: &str, wish: Option<&String>, bounds: Option<&DurationBounds>| {
+            let (limit, violation) = limited(field, wish, bounds);
+            violations.extend(violation);
+            limit
+        };
+        let Self { claim, .. } = self;
+        let terms = Terms {
+            state: claim.state,
+            max_lifetime: limit(
+                "maxLifetime",
+                claim.max_lifetime.as_ref(),
+                policy.max_lifetime.as_ref(),
+            ),
+            stop_after_idle: limit(
+                "stopAfterIdle",
+                claim.stop_after_idle.as_ref(),
+                policy.stop_after_idle.as_ref(),
+            ),
+            delete_after_stopped: limit(
+                "deleteAfterStopped",
+                claim.delete_after_stopped.as_ref(),
+                policy.delete_after_stopped.as_ref(),
+            ),
+            max_extension: policy.max_extension.as_deref().and_then(length),
+            stale_after: length(&policy.stale_after).unwrap_or_else(Length::zero),
+            are_known: true,
+        };
+        (terms, violations)
+    }
+
+    fn without_policy(self) -> Terms {
+        let recorded = |of: fn(&RunLimits) -> &Option<String>| {
+            length(self.recorded.and_then(|limits| of(limits).as_deref())?)
+        };
+        let shorter = |wish: &Option<String>, recorded: Option<Length>| {
+            let wish = wish.as_deref().and_then(length);
+            let wish = wish.filter(|wish| wish.time > SignedDuration::ZERO);
+            wish.into_iter()
+                .chain(recorded)
+                .min_by_key(|limit| limit.time)
+        };
+        Terms {
+            state: self.claim.state,
+            max_lifetime: shorter(&self.claim.max_lifetime, recorded(|l| &l.max_lifetime)),
+            stop_after_idle: shorter(
+                &self.claim.stop_after_idle,
+                recorded(|l| &l.stop_after_idle),
+            ),
+            delete_after_stopped: None,
+            max_extension: recorded(|l| &l.max_extension),
+            stale_after: recorded(|l| &l.stale_after).unwrap_or_else(Length::zero),
+            are_known: self.recorded.is_some(),
+        }
+    }
 }
 
 impl Terms {
     /// Whether a run has a limit other than the claim's `state`.
     pub fn have_limits(&self) -> bool {
         self.max_lifetime.is_some() || self.stop_after_idle.is_some()
+    }
+
+    /// The limits to record in status; none for a run without limits.
+    pub fn limits(&self) -> Option<RunLimits> {
+        let text = |limit: &Option<Length>| limit.as_ref().map(|limit| limit.text.clone());
+        self.have_limits().then(|| RunLimits {
+            max_lifetime: text(&self.max_lifetime),
+            stop_after_idle: text(&self.stop_after_idle),
+            max_extension: text(&self.max_extension),
+            stale_after: self
+                .stop_after_idle
+                .is_some()
+                .then(|| self.stale_after.text.clone()),
+        })
     }
 }
 
@@ -105,32 +158,42 @@ impl Length {
 }
 
 /// The duration in the claim, or else the default of the policy. The policy's maximum limits both.
-fn resolved(
+/// The violation says why the claim's duration does not count.
+fn limited(
     field: &str,
     wish: Option<&String>,
     bounds: Option<&DurationBounds>,
-) -> Result<Option<Length>, Violation> {
-    let path = format!("spec.parameters.lifecycle.{field}");
+) -> (Option<Length>, Option<Violation>) {
     let of_policy = |text: Option<&String>| text.and_then(|text| length(text));
     let maximum = of_policy(bounds.and_then(|bounds| bounds.maximum.as_ref()));
-    let Some(wish) = wish else {
-        let default = of_policy(bounds.and_then(|bounds| bounds.default.as_ref()));
-        return Ok(match (default, maximum) {
-            (Some(default), Some(maximum)) if default.time > maximum.time => Some(maximum),
-            (default, maximum) => default.or(maximum),
-        });
+    let default = of_policy(bounds.and_then(|bounds| bounds.default.as_ref()));
+    let without_wish = match (default, &maximum) {
+        (Some(default), Some(maximum)) if default.time > maximum.time => Some(maximum.clone()),
+        (default, maximum) => default.or(maximum.clone()),
     };
-    let wish =
-        length(wish).ok_or_else(|| Violation::new(&path, "is longer than a hundred years"))?;
+    let Some(wish) = wish else {
+        return (without_wish, None);
+    };
+    let violation = |problem: String| {
+        let path = format!("spec.parameters.lifecycle.{field}");
+        Some(Violation::new(path, problem))
+    };
+    let Some(wish) = length(wish) else {
+        return (
+            without_wish,
+            violation("is longer than a hundred years".to_owned()),
+        );
+    };
     if wish.time <= SignedDuration::ZERO {
-        return Err(Violation::new(path, "must be longer than no time at all"));
+        let problem = "must be longer than no time at all".to_owned();
+        return (without_wish, violation(problem));
     }
     match maximum {
         Some(maximum) if wish.time > maximum.time => {
             let problem = format!("must be at most {}, the policy's maximum", maximum.text);
-            Err(Violation::new(path, problem))
+            (Some(maximum), violation(problem))
         }
-        _ => Ok(Some(wish)),
+        _ => (Some(wish), None),
     }
 }
 
@@ -157,46 +220,96 @@ mod tests {
         }
     }
 
-    fn lifetime(wish: Option<&str>, policy: Option<DurationBounds>) -> Result<String, String> {
-        let claim = WorkspaceLifecycle {
-            max_lifetime: wish.map(str::to_owned),
+    fn claim(max_lifetime: Option<&str>) -> WorkspaceLifecycle {
+        WorkspaceLifecycle {
+            max_lifetime: max_lifetime.map(str::to_owned),
             ..WorkspaceLifecycle::default()
-        };
+        }
+    }
+
+    /// The enforced lifetime, and the violations.
+    fn enforced(wish: Option<&str>, policy: Option<DurationBounds>) -> (String, Vec<String>) {
         let policy = LifecyclePolicy {
             max_lifetime: policy,
             ..LifecyclePolicy::default()
         };
-        let terms = terms(Some(&claim), &policy).map_err(|wrong| wrong.to_string())?;
-        Ok(terms
-            .max_lifetime
-            .map_or("none".into(), |length| length.text))
+        let sources = Sources {
+            claim: &claim(wish),
+            policy: Some(&policy),
+            recorded: None,
+        };
+        let (terms, violations) = sources.terms();
+        let said = violations.iter().map(ToString::to_string);
+        (text(terms.max_lifetime), said.collect())
+    }
+
+    fn lifetime(wish: Option<&str>, policy: Option<DurationBounds>) -> String {
+        let (enforced, violations) = enforced(wish, policy);
+        assert!(violations.is_empty(), "{violations:?}");
+        enforced
+    }
+
+    fn text(limit: Option<Length>) -> String {
+        limit.map_or("none".into(), |limit| limit.text)
     }
 
     #[test]
     fn a_claim_runs_as_long_as_it_says_and_the_policy_allows() {
         let both = || Some(bounds(Some("72h"), Some("14d")));
-        assert_eq!(lifetime(None, None).unwrap(), "none");
-        assert_eq!(lifetime(None, both()).unwrap(), "72h");
-        assert_eq!(lifetime(Some("336h"), both()).unwrap(), "336h");
-        assert_eq!(
-            lifetime(Some("337h"), both()).unwrap_err(),
-            "spec.parameters.lifecycle.maxLifetime: must be at most 14d, the policy's maximum"
-        );
-        assert_eq!(
-            lifetime(Some("99d"), Some(bounds(Some("1h"), None))).unwrap(),
-            "99d"
-        );
-        assert!(lifetime(Some("0s"), None).is_err());
+        assert_eq!(lifetime(None, None), "none");
+        assert_eq!(lifetime(None, both()), "72h");
+        assert_eq!(lifetime(Some("336h"), both()), "336h");
+        assert_eq!(lifetime(Some("99d"), Some(bounds(Some("1h"), None))), "99d");
+    }
+
+    #[test]
+    fn a_refused_duration_never_removes_the_limit() {
+        let both = || Some(bounds(Some("72h"), Some("14d")));
+        let path = "spec.parameters.lifecycle.maxLifetime";
+        for (wish, limit, problem) in [
+            ("337h", "14d", "must be at most 14d, the policy's maximum"),
+            ("99999d", "72h", "is longer than a hundred years"),
+            ("0s", "72h", "must be longer than no time at all"),
+        ] {
+            let said = vec![format!("{path}: {problem}")];
+            assert_eq!(
+                enforced(Some(wish), both()),
+                (limit.to_owned(), said),
+                "{wish}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unreadable_policy_leaves_the_recorded_limits_and_a_claim_only_shortens_them() {
+        let recorded = RunLimits {
+            max_lifetime: Some("72h".to_owned()),
+            max_extension: Some("8h".to_owned()),
+            ..RunLimits::default()
+        };
+        let terms = |wish: Option<&str>, recorded: Option<&RunLimits>| {
+            let claim = claim(wish);
+            let sources = Sources {
+                claim: &claim,
+                policy: None,
+                recorded,
+            };
+            sources.terms().0
+        };
+        let lifetime = |wish| text(terms(wish, Some(&recorded)).max_lifetime);
+        assert_eq!(lifetime(None), "72h");
+        assert_eq!(lifetime(Some("99d")), "72h");
+        assert_eq!(lifetime(Some("1h")), "1h");
+        assert_eq!(text(terms(None, Some(&recorded)).max_extension), "8h");
+        assert_eq!(text(terms(Some("1h"), None).max_lifetime), "1h");
+        assert!(!terms(None, None).are_known);
     }
 
     #[test]
     fn a_policy_with_a_maximum_only_bounds_claims_that_say_nothing() {
+        assert_eq!(lifetime(None, Some(bounds(None, Some("24h")))), "24h");
         assert_eq!(
-            lifetime(None, Some(bounds(None, Some("24h")))).unwrap(),
-            "24h"
-        );
-        assert_eq!(
-            lifetime(None, Some(bounds(Some("48h"), Some("24h")))).unwrap(),
+            lifetime(None, Some(bounds(Some("48h"), Some("24h")))),
             "24h"
         );
     }

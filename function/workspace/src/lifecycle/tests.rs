@@ -2,6 +2,7 @@ use api::lifecycle::{
     ActivityVerdict, DurationBounds, LifecyclePolicy, WorkspaceLifecycle, WorkspaceState,
 };
 
+use super::terms::Sources;
 use super::*;
 
 const START: &str = "2026-11-20T10:00:00Z";
@@ -43,8 +44,17 @@ impl Life {
         }
     }
 
+    fn terms(&self) -> Terms {
+        let sources = Sources {
+            claim: &self.claim,
+            policy: Some(&self.policy),
+            recorded: None,
+        };
+        sources.terms().0
+    }
+
     fn look(&mut self, now: &str) -> Decision {
-        let terms = terms::terms(Some(&self.claim), &self.policy).unwrap();
+        let terms = self.terms();
         let decision = decide(&Subject {
             terms: &terms,
             extend_until: self.extend.as_deref(),
@@ -133,7 +143,7 @@ fn the_owner_is_warned_thirty_and_five_minutes_before_a_stop() {
         life.at("10:00");
         let now = time(&format!("{day}{clock}:00Z"));
         let decision = life.look(&now.to_string());
-        let terms = terms::terms(Some(&life.claim), &life.policy).unwrap();
+        let terms = life.terms();
         let condition = notice::of(&decision, &terms, now).unwrap().condition();
         (condition.is_true, condition.reason)
     };
