@@ -338,3 +338,26 @@ fn collect(place: String, value: &Value, places: &mut Vec<String>) {
     }
     places.push(place);
 }
+
+/// Without its external name, the provider would create an empty volume in the place of the home.
+#[test]
+fn a_home_of_the_other_placement_keeps_its_external_name() {
+    let name = "crossplane.io/external-name";
+    let volume = json!({"resource": {
+        "apiVersion": "ec2.aws.m.upbound.io/v1beta1",
+        "kind": "EBSVolume",
+        "metadata": {"name": "alice-home", "annotations": {name: "vol-0000000000000a11c"}},
+        "spec": {"forProvider": {"region": "us-east-1"}},
+    }});
+    let request = case::changed(
+        "cluster-ready",
+        &json!({"observed": {"resources": {"home": volume}}}),
+    );
+    let response = answer(&request);
+    let home = &response.desired.as_ref().unwrap().resources["home"];
+    let home = struct_to_json(home.resource.as_ref().unwrap());
+    assert_eq!(
+        home["metadata"]["annotations"][name],
+        "vol-0000000000000a11c"
+    );
+}

@@ -10,6 +10,7 @@ use api::workspace::{Phase, WorkspaceParameters};
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::desired::Composed;
 use function_runtime::keep;
+use function_runtime::object::{EXTERNAL_NAME, ObservedObject};
 use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
@@ -253,6 +254,13 @@ impl<'a> InCluster<'a> {
 fn kept(name: &str, observed: &Value) -> Value {
     let mut kept = keep::kept(observed);
     match name {
+        // A resource of the other placement. Without its external name, a provider would create
+        // another volume in the place of the home.
+        _ if !resource_names::owns(name) => {
+            if let Some(id) = ObservedObject::new(observed).external_name() {
+                kept["metadata"]["annotations"] = json!({EXTERNAL_NAME: id});
+            }
+        }
         // The contents of a Lease belong to the agent.
         _ if name.starts_with(resource_names::POD_ACTIVITY_PREFIX) => {
             if let Some(lease) = kept.as_object_mut() {
