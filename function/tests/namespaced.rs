@@ -161,7 +161,8 @@ fn an_address_stays_in_the_secret_while_nobody_understands_the_pool() {
     assert_eq!(secret.pointer("/resource/data"), Some(observed));
 }
 
-/// The function composes into the composite's own namespace, whatever the composite's spec says.
+/// The function composes into the composite's own namespace, even if the composite's spec names
+/// another one.
 #[test]
 fn a_namespaced_workspace_reaches_into_no_other_namespace() {
     let mut request = case::request_json("modern-xr");

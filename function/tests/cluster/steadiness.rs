@@ -101,8 +101,7 @@ fn settles(request: &Value, mut last: Response) -> Outcome {
     Err(format!("does not settle: {:?}", last.events))
 }
 
-/// The pods of a running workspace stay unchanged, whatever the claim, the policy and the flavor
-/// say meanwhile.
+/// Edits of claim, policy and flavor change nothing in the pods of a running workspace.
 fn same_template(request: &Value) -> Outcome {
     let sight = Sight(request);
     if !sight.is_active() || sight.record().is_none() {

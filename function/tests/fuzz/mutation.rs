@@ -1,5 +1,5 @@
-//! Changes to a request: what people, Crossplane and providers really do, and what they should
-//! never do.
+//! Changes to a request. Some are changes that people, Crossplane and providers make. Others are
+//! changes that none of them should make.
 
 use serde_json::{Value, json};
 

@@ -129,7 +129,7 @@ impl Api {
         }
     }
 
-    /// Removes a field, whoever owns it.
+    /// Removes a field of any owner.
     pub fn strip(&mut self, id: &Id, pointer: &str) {
         let object = self.objects.get_mut(id);
         if object.is_some_and(|object| manifest::remove(&mut object.manifest, pointer)) {

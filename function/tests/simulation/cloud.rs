@@ -163,7 +163,7 @@ impl Cloud {
         found.map(|(id, _)| id.as_str())
     }
 
-    /// Lets time pass. Each change that is under way is completed if `arrives` says so.
+    /// Lets time pass. For each unfinished change, `arrives` decides whether it completes now.
     pub fn tick(&mut self, mut arrives: impl FnMut() -> bool) {
         let faults = self.faults.clone();
         for vm in self.vms.values_mut() {

@@ -326,7 +326,7 @@ pub fn mend(world: &mut World) {
     if let Some(network) = network {
         manifest::set(&mut config, "/data/networks/us-east-1", network);
     }
-    // The catalogue must list an image that a machine has booted, whatever else is lost.
+    // The catalogue may lose other entries, but it must list an image that a machine has booted.
     let images = "/data/images/us-east-1/beef/id";
     manifest::set(&mut config, images, json!("ami-0000000000000beef"));
     world.catalogue = Some(config);

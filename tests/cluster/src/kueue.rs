@@ -149,8 +149,8 @@ fn configuration() -> Value {
         // There is one replica, so no election is necessary; without it Kueue starts sooner.
         "leaderElection": {"leaderElect": false},
         "clientConnection": {"qps": 300, "burst": 500},
-        // A workload without the queue label does not run, so that nobody avoids quotas by omitting
-        // the label. This holds only in namespaces with the label below.
+        // Kueue does not start a workload without the queue label, because a user could otherwise
+        // avoid the quota. This holds only in namespaces with the label below.
         "manageJobsWithoutQueueName": true,
         "managedJobsNamespaceSelector": {"matchLabels": {label: value}},
         "waitForPodsReady": {"timeout": PODS_READY},

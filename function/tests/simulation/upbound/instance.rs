@@ -72,7 +72,7 @@ fn resolve_groups(world: &mut World, id: &Id, manifest: &Value) -> bool {
 
 /// Whether the provider panics while it observes this instance. It panics if a volume is attached
 /// that the instance did not make itself, and `volumeTags` are missing. Upjet recovers from the
-/// panic, and writes nothing at all.
+/// panic, and the provider writes nothing to the object.
 fn panics(world: &World, vm: &str, manifest: &Value) -> bool {
     world.cloud.volume_at(vm).is_some() && volume_tags(manifest).is_none()
 }
