@@ -7,11 +7,11 @@
 
 mod case;
 
-use function_sdk_rust::proto::v1::RunFunctionResponse;
-use function_sdk_rust::resource::struct_to_json;
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
-use case::answer;
+use case::{answer, resources};
 
 /// Changes that make a request wrong, by name, as merge patches.
 fn errors() -> Vec<(&'static str, Value)> {
@@ -74,16 +74,8 @@ fn observed(request: &Value) -> Map<String, Value> {
     resources.unwrap_or_default()
 }
 
-fn desired(response: &RunFunctionResponse) -> Map<String, Value> {
-    let state = response.desired.as_ref().unwrap();
-    let resources = state.resources.iter();
-    resources
-        .map(|(name, one)| (name.clone(), struct_to_json(one.resource.as_ref().unwrap())))
-        .collect()
-}
-
 /// Why a desired resource keeps a machine or a pod running; none if it keeps none.
-fn runs(name: &str, observed: &Value, all: &Map<String, Value>) -> Option<String> {
+fn runs(name: &str, observed: &Value, all: &BTreeMap<String, Value>) -> Option<String> {
     let desired = all.get(name);
     if name == "pool" || name.starts_with("pool-") {
         let size = desired?.pointer("/spec/forProvider/size/maximum");
@@ -122,7 +114,7 @@ fn no_error_keeps_a_run_that_is_over() {
             let request = overdue(name, &change);
             let observed = observed(&request);
             let response = answer(&case::parse(request));
-            let all = desired(&response);
+            let all = resources(&response);
             for (resource, object) in &observed {
                 let why = runs(resource, object, &all);
                 assert_eq!(why, None, "{name} with {error}");

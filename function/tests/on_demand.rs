@@ -14,20 +14,12 @@ use function_sdk_rust::proto::v1::{Ready, RunFunctionRequest, RunFunctionRespons
 use function_sdk_rust::resource::struct_to_json;
 use serde_json::{Value, json};
 
-use case::answer;
 use case::own_names::is_ssh_rule;
+use case::{answer, resources};
 
 const FIRST: &str = "instance-3df36833";
 const SECOND: &str = "instance-c3d647f8";
 const ATTACHMENT: &str = "home-attachment-efd39fce";
-
-fn resources(response: &RunFunctionResponse) -> BTreeMap<String, Value> {
-    let desired = response.desired.as_ref().unwrap();
-    let composed = desired.resources.iter();
-    composed
-        .map(|(key, r)| (key.clone(), struct_to_json(r.resource.as_ref().unwrap())))
-        .collect()
-}
 
 fn rendered(name: &str) -> BTreeMap<String, Value> {
     resources(&answer(&case::request(name)))
@@ -92,8 +84,8 @@ fn a_network_that_is_taken_away_loses_its_rule_and_no_other_does() {
     assert!(narrowed.contains_key("ssh-10-1-0-0-16"));
 }
 
-/// An instance that does not run is never Ready, whatever EC2 or the provider reports. Otherwise
-/// the user would wait at an address that does not answer.
+/// An instance that does not run is never Ready, even if EC2 or the provider reports otherwise. The
+/// user would wait at an address that does not answer.
 #[test]
 fn an_instance_that_does_not_run_is_never_called_ready() {
     for name in [

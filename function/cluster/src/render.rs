@@ -42,6 +42,8 @@ struct InCluster<'a> {
     pods: Option<ChosenPods>,
     /// The reports of all pods' agents, combined into one.
     reported: Option<String>,
+    /// The number of pods that cost money.
+    started: usize,
 }
 
 impl Placed for InCluster<'_> {
@@ -56,12 +58,11 @@ impl Placed for InCluster<'_> {
         prices: Option<&Prices>,
     ) -> Machines<'_> {
         let has_agent = self.pods.as_ref().map_or(0, plan::watched) > 0;
-        let started = self.started();
         Machines {
             reported: activity::as_reported(has_agent, self.reported.as_deref()),
-            has_machine: started > 0,
+            has_machine: self.started > 0,
             is_on: self.is_on(),
-            running: prices::running(self.pods.as_ref(), prices, started),
+            running: prices::running(self.pods.as_ref(), prices, self.started),
         }
     }
 
@@ -169,17 +170,13 @@ impl<'a> InCluster<'a> {
             seen,
             pods,
             reported: activity::reported(seen, watched),
+            started: seen.pods().filter(|pod| pod.has_started()).count(),
         }
-    }
-
-    /// The number of pods that cost money.
-    fn started(&self) -> usize {
-        self.seen.pods().filter(|pod| pod.has_started()).count()
     }
 
     fn is_on(&self) -> bool {
         let set = self.seen.stateful_set();
-        set.is_some_and(|set| set.replicas() > 0) || self.started() > 0
+        set.is_some_and(|set| set.replicas() > 0) || self.started > 0
     }
 
     fn is_stopping(&self) -> bool {

@@ -85,11 +85,8 @@ impl Placed for OnEc2<'_> {
             // This case needs no fetched resources, so a missing catalogue never keeps a machine
             // running.
             Course::Rest(rest) => {
-                let origin = claim::origin(self.claimed.composite)?;
-                let at_rest = self
-                    .seen
-                    .at_rest(rest.leftovers, policy, &origin.namespace)?;
-                return Ok(self.resting(at_rest, &rest.cause, rest.phase));
+                claim::origin(self.claimed.composite)?;
+                return Ok(self.stopped(Some(policy), rest)?);
             }
         };
         let workspace = resolve::workspace(policy, self.claimed, parameters, &self.seen)?;

@@ -71,8 +71,8 @@ pub fn report(composed: &Composed, previous: &GpuDevWorkspaceStatus) -> Report {
     }
 }
 
-/// The report about a workspace with a resource that cannot be read: what the last call reported,
-/// but not ready, because nobody knows whether the machine still serves.
+/// The report about a workspace with a resource that cannot be read. It repeats what the last call
+/// reported. The workspace is not ready, because the function cannot see whether its machine runs.
 pub fn unread(claimed: &Claimed<'_>) -> Report {
     let previous = &claimed.previous;
     Report {

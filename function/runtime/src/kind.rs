@@ -1,7 +1,6 @@
 //! The kinds of composites that a function serves.
 
 use std::fmt;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -63,7 +62,7 @@ impl Kinds {
             let message = format!(
                 "the request has no observed composite resource; this function serves {self}"
             );
-            return Response::refused("CompositeInvalid", message, Duration::ZERO, []);
+            return Response::refused("CompositeInvalid", message);
         };
         if let Some(kind) = self.of(composite) {
             return kind.render(request, Composite::new(composite));
@@ -73,7 +72,7 @@ impl Kinds {
             "{kind}.{group} is not a kind that this function serves: its Composition needs \
              another function, or a compositeTypeRef of {self}"
         );
-        Response::refused("KindUnknown", message, Duration::ZERO, [])
+        Response::refused("KindUnknown", message)
     }
 }
 

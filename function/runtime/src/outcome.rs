@@ -18,8 +18,8 @@ pub struct Hold {
     message: String,
 }
 
-/// A person has to change the claim or the policy. The result is fatal: Crossplane applies nothing
-/// of the pipeline, so it deletes nothing either.
+/// A person has to change the claim or the policy. All observed resources of a workspace stay as
+/// they are, and its limits still hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     reason: &'static str,

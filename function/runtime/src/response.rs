@@ -11,7 +11,7 @@ use crate::requirement::Requirement;
 
 /// The condition of every composite that says whether its configuration is complete and allowed.
 pub const CONFIG_RESOLVED: &str = "ConfigResolved";
-/// When to look again after a refusal.
+/// When to look again after a fatal result.
 const REFUSED_TTL: Duration = Duration::from_mins(1);
 
 /// A decision. It contains no random values.
@@ -19,7 +19,7 @@ const REFUSED_TTL: Duration = Duration::from_mins(1);
 pub struct Response {
     /// Longest time until the next call.
     pub ttl: Duration,
-    /// Resources that Crossplane must fetch; empty if the policy cannot be read.
+    /// Resources that Crossplane must fetch.
     pub requirements: Vec<Requirement>,
     /// The desired state; none with a fatal result. The desired state of earlier steps is passed
     /// on.
@@ -115,22 +115,18 @@ impl Response {
         }
     }
 
-    /// A refusal: Crossplane applies nothing until a person changes the claim or the policy. The
-    /// next call comes after `least` or later. `others` are the conditions besides
-    /// `ConfigResolved`. A refusal must contain them because Crossplane sets conditions that a
-    /// fatal response leaves out to Unknown, although their resources may still exist.
-    pub fn refused(
-        reason: &'static str,
-        message: String,
-        least: Duration,
-        others: impl IntoIterator<Item = Condition>,
-    ) -> Self {
-        let config = Condition::is_false(CONFIG_RESOLVED, reason, message.as_str());
+    /// A fatal result: Crossplane applies nothing and writes no status. It is for requests that the
+    /// function cannot answer in another way.
+    pub fn refused(reason: &'static str, message: String) -> Self {
         Self {
-            ttl: REFUSED_TTL.max(least),
+            ttl: REFUSED_TTL,
             requirements: Vec::new(),
             desired: None,
-            conditions: [config].into_iter().chain(others).collect(),
+            conditions: vec![Condition::is_false(
+                CONFIG_RESOLVED,
+                reason,
+                message.as_str(),
+            )],
             events: vec![Event {
                 severity: Severity::Fatal,
                 reason,

@@ -99,7 +99,7 @@ impl<T: JsonSchema + DeserializeOwned> Schema<T> {
             .compiled
             .as_ref()
             .map_err(|error| Violation::new(root, format!("has no usable schema: {error}")))?;
-        // Most values are valid, and to say so is faster than to collect errors.
+        // Most values are valid. `is_valid` is faster than `iter_errors`.
         if !validator.is_valid(value) {
             let errors = validator.iter_errors(value);
             Violations::into_result(errors.flat_map(|e| describe(root, &e)).collect())?;

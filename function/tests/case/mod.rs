@@ -193,9 +193,15 @@ pub fn changed(name: &str, change: &Value) -> RunFunctionRequest {
 pub fn after(name: &str, response: &RunFunctionResponse) -> RunFunctionRequest {
     let mut request = request_json(name);
     let mut status = status(response);
-    let conditions: Vec<Value> = response
-        .conditions
-        .iter()
+    status["conditions"] = conditions(response);
+    request["observed"]["composite"]["resource"]["status"] = status;
+    parse(request)
+}
+
+/// The conditions of a response, as Crossplane writes them to the status.
+pub fn conditions(response: &RunFunctionResponse) -> Value {
+    let conditions = response.conditions.iter();
+    conditions
         .map(|c| {
             let holds = if c.status == Status::ConditionTrue as i32 {
                 "True"
@@ -206,10 +212,16 @@ pub fn after(name: &str, response: &RunFunctionResponse) -> RunFunctionRequest {
                 "type": c.r#type, "status": holds, "reason": c.reason, "message": c.message()
             })
         })
-        .collect();
-    status["conditions"] = conditions.into();
-    request["observed"]["composite"]["resource"]["status"] = status;
-    parse(request)
+        .collect()
+}
+
+/// The desired composed resources of a response, by composition resource name.
+pub fn resources(response: &RunFunctionResponse) -> BTreeMap<String, Value> {
+    let desired = response.desired.as_ref().unwrap();
+    let composed = desired.resources.iter();
+    composed
+        .map(|(key, r)| (key.clone(), struct_to_json(r.resource.as_ref().unwrap())))
+        .collect()
 }
 
 /// A request from its JSON form.

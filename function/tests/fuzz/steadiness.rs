@@ -2,14 +2,14 @@
 
 use function_gpu_workspace::kinds;
 use function_gpu_workspace::kinds::KINDS;
-use function_sdk_rust::proto::v1::{RunFunctionRequest, RunFunctionResponse, Severity, Status};
+use function_sdk_rust::proto::v1::{RunFunctionRequest, RunFunctionResponse, Severity};
 use function_sdk_rust::resource::json_to_struct;
 use function_server::decode::call::Call;
 use function_server::encode::protobuf::encode;
 use prost::Message;
 use serde_json::Value;
 
-use crate::case::answer;
+use crate::case::{self, answer};
 use crate::compare::{is_same, json, state};
 use crate::fleeting;
 use crate::oracle::{MESSAGE_LIMIT, Outcome, broken, received};
@@ -80,20 +80,7 @@ pub fn settles(request: &RunFunctionRequest, first: &RunFunctionResponse) -> Out
             return Ok(());
         };
         // Crossplane also writes the conditions to the status, and the function reads them.
-        let conditions = last.conditions.iter();
-        status["conditions"] = conditions
-            .map(|c| {
-                let holds = if c.status == Status::ConditionTrue as i32 {
-                    "True"
-                } else {
-                    "False"
-                };
-                let (name, reason, message) = (&c.r#type, &c.reason, c.message());
-                serde_json::json!({
-                    "type": name, "status": holds, "reason": reason, "message": message
-                })
-            })
-            .collect();
+        status["conditions"] = case::conditions(&last);
         let Value::Object(mut xr) = json(observed) else {
             return Ok(());
         };

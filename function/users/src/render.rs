@@ -59,7 +59,7 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
 }
 
 fn refused(why: &Refusal) -> Response {
-    Response::refused(why.reason(), why.to_string(), Duration::ZERO, [])
+    Response::refused(why.reason(), why.to_string())
 }
 
 fn resolve(

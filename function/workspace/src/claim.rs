@@ -61,7 +61,8 @@ pub fn owner(composite: Composite<'_>) -> &str {
     if is_owner(owner) { owner } else { "" }
 }
 
-/// Whether a text is the name of a `DevUser` and the value of a label.
+/// Whether a text matches the schema of `spec.parameters.owner`. The function reads the owner in
+/// every call, and a regular expression would be slower.
 fn is_owner(text: &str) -> bool {
     let is_inner = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
     let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);

@@ -33,24 +33,51 @@ pub fn render(claimed: &Claimed<'_>, placed: &impl Placed) -> Response {
     let policy = policy::read(claimed.request.policy.as_ref());
     let decided = Decided::read(claimed, placed, &policy);
     let policy = policy.as_ref().ok();
+    let course = decided.course();
     let composed = match &decided.accepted {
-        Ok(Accepted { policy, parameters }) => {
-            placed.compose(policy, parameters, &decided.course())
-        }
+        Ok(Accepted { policy, parameters }) => placed.compose(policy, parameters, &course),
         Err(why) => Err(why.clone().into()),
     };
     let (outcome, composition) = match composed {
         Ok(composition) => (Ok(()), composition),
         Err(why) => {
-            let (why, composition) = decided.unresolved(policy, placed, why);
+            let (why, composition) = unresolved(policy, placed, &course, why);
             (Err(why), composition)
         }
     };
     match decided.answer(policy, placed, &outcome, composition) {
         Ok(response) => response,
         // The status cannot be written. This is a bug of the function, so nothing may change.
-        Err(why) => Response::refused(why.reason(), why.to_string(), UNSETTLED_TTL, []),
+        Err(why) => Response::refused(why.reason(), why.to_string()),
     }
+}
+
+/// The composition of a workspace that cannot be resolved. All observed resources stay as they are,
+/// but the machines of a run that is over end.
+fn unresolved(
+    policy: Option<&WorkspacePolicy>,
+    placed: &impl Placed,
+    course: &Course,
+    why: Unresolved,
+) -> (Unresolved, Composition) {
+    let end = match course {
+        Course::Rest(rest) => match placed.stopped(policy, rest) {
+            Ok(stopped) => return (why, stopped),
+            Err(why) => return (why.into(), placed.kept(policy, End::Unknown)),
+        },
+        Course::Run { end, .. } => *end,
+    };
+    let mut kept = placed.kept(policy, end);
+    if kept.resources.keys().all(|name| name == connection::NAME) {
+        kept.report.status.message = Some(why.to_string());
+        kept.report.conditions = vec![conditions::compute_blocked()];
+        if matches!(why, Unresolved::Refused(_)) {
+            kept.report.status.phase = Some(Phase::Failed);
+            // The event of the refusal says why.
+            kept.report.events = Vec::new();
+        }
+    }
+    (why, kept)
 }
 
 /// The decisions about a workspace that do not depend on its placement.
@@ -143,34 +170,6 @@ impl<'a> Decided<'a> {
             cause: self.life.cause(),
             phase: self.life.phase(),
         })
-    }
-
-    /// The composition of a workspace that cannot be resolved. All observed resources stay as they
-    /// are, but the machines of a run that is over end.
-    fn unresolved(
-        &self,
-        policy: Option<&WorkspacePolicy>,
-        placed: &impl Placed,
-        why: Unresolved,
-    ) -> (Unresolved, Composition) {
-        let end = match self.course() {
-            Course::Rest(rest) => match placed.stopped(policy, &rest) {
-                Ok(stopped) => return (why, stopped),
-                Err(why) => return (why.into(), placed.kept(policy, End::Unknown)),
-            },
-            Course::Run { end, .. } => end,
-        };
-        let mut kept = placed.kept(policy, end);
-        if kept.resources.keys().all(|name| name == connection::NAME) {
-            kept.report.status.message = Some(why.to_string());
-            kept.report.conditions = vec![conditions::compute_blocked()];
-            if matches!(why, Unresolved::Refused(_)) {
-                kept.report.status.phase = Some(Phase::Failed);
-                // The event of the refusal says why.
-                kept.report.events = Vec::new();
-            }
-        }
-        (why, kept)
     }
 
     /// `ConfigResolved` for the composed resources.

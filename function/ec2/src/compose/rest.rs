@@ -10,6 +10,7 @@ use function_workspace::cause::{Cause, Reason};
 use function_workspace::lifecycle::activity::Reported;
 use function_workspace::placed::Leftovers;
 use provider_core::InstanceState as Ec2State;
+use serde_json::Value;
 
 use crate::compose::seen::Seen;
 use crate::finding::{Finding, Outlook};
@@ -103,21 +104,7 @@ impl Seen<'_> {
             objects.extend(kept.map(|object| (name.clone(), object)));
         }
         objects.extend(self.usages(namespace)?);
-        let off = self.instances.values().find(|instance| !instance.is_lost());
-        let resources = objects.into_iter().map(|(name, object)| {
-            let ready = self.is_in_order(&name);
-            (name, Composed { object, ready })
-        });
-        Ok(AtRest {
-            resources: resources.collect(),
-            left,
-            instance_id: off
-                .filter(|_| !deletes)
-                .and_then(OnDemandInstance::current_id)
-                .map(str::to_owned),
-            home: self.home_at_rest(off, keeps_home),
-            keeps_home,
-        })
+        Ok(self.with(objects, left, leftovers, keeps_home))
     }
 
     /// All observed resources of a workspace that does not run, if the policy or a resource cannot
@@ -140,11 +127,6 @@ impl Seen<'_> {
                 objects.extend(instance_state::stopping(observed)?);
             }
         }
-        let resources = objects.into_iter().map(|(name, object)| {
-            let ready = self.is_in_order(&name);
-            (name, Composed { object, ready })
-        });
-        let off = self.instances.values().find(|instance| !instance.is_lost());
         let mut left: Vec<String> = self.unknown().map(str::to_owned).collect();
         left.extend(
             self.pools
@@ -153,15 +135,31 @@ impl Seen<'_> {
         );
         let instances = self.instances.values();
         left.extend(instances.filter_map(|instance| self.runs(instance).map(str::to_owned)));
-        Ok(AtRest {
+        Ok(self.with(objects, left, Leftovers::Stay, true))
+    }
+
+    fn with(
+        &self,
+        objects: BTreeMap<String, Value>,
+        left: Vec<String>,
+        leftovers: Leftovers,
+        keeps_home: bool,
+    ) -> AtRest {
+        let off = self.instances.values().find(|instance| !instance.is_lost());
+        let kept = off.filter(|_| leftovers == Leftovers::Stay);
+        let resources = objects.into_iter().map(|(name, object)| {
+            let ready = self.is_in_order(&name);
+            (name, Composed { object, ready })
+        });
+        AtRest {
             resources: resources.collect(),
             left,
-            instance_id: off
+            instance_id: kept
                 .and_then(OnDemandInstance::current_id)
                 .map(str::to_owned),
-            home: self.home_at_rest(off, true),
-            keeps_home: true,
-        })
+            home: self.home_at_rest(off, keeps_home),
+            keeps_home,
+        }
     }
 
     /// The state that an instance has reached; none without an `InstanceState` for it.

@@ -94,16 +94,14 @@ pub fn requirement(
     previous: &GpuDevWorkspaceStatus,
     owner: &str,
 ) -> Option<Requirement> {
-    let has_budgets = match policy {
-        Some(policy) => policy.budgets.is_some(),
-        None => has_asked(previous),
-    };
-    (has_budgets && !owner.is_empty()).then(|| dev_user(owner))
+    (counts(policy, previous) && !owner.is_empty()).then(|| dev_user(owner))
 }
 
-fn has_asked(previous: &GpuDevWorkspaceStatus) -> bool {
+/// Whether a budget counts the workspace.
+fn counts(policy: Option<&WorkspacePolicy>, previous: &GpuDevWorkspaceStatus) -> bool {
     let cost = previous.cost.as_ref();
-    cost.is_some_and(|cost| cost.request.is_some())
+    let has_asked = || cost.is_some_and(|cost| cost.request.is_some());
+    policy.map_or_else(has_asked, |policy| policy.budgets.is_some())
 }
 
 /// The requirement for the owner's `DevUser`.
@@ -124,14 +122,10 @@ pub fn read(
     request: &Request,
     composite: Composite<'_>,
 ) -> Budget {
-    let budgets = policy.and_then(|policy| policy.budgets.as_ref());
-    let has_budgets = match policy {
-        Some(_) => budgets.is_some(),
-        None => has_asked(previous),
-    };
-    if !has_budgets {
+    if !counts(policy, previous) {
         return Budget::Off;
     }
+    let budgets = policy.and_then(|policy| policy.budgets.as_ref());
     let requires_budget = budgets.is_some_and(|budgets| budgets.require_budget);
     let Ok(origin) = claim::origin(composite) else {
         return Budget::Off;
