@@ -7,6 +7,7 @@
 
 mod case;
 
+use function_sdk_rust::proto::v1::{Severity, Status};
 use function_sdk_rust::resource::struct_to_json;
 use serde_json::{Value, json};
 
@@ -25,6 +26,70 @@ fn users() -> impl Iterator<Item = String> {
     })
 }
 
+fn spec(change: &Value) -> Value {
+    json!({"observed": {"composite": {"resource": {"spec": change}}}})
+}
+
+/// A mistake of the platform team costs no user their namespace, the bounds in it or their budget.
+#[test]
+fn a_refused_user_keeps_everything() {
+    let mistakes = [
+        json!({"input": null}),
+        json!({"input": {"quotas": {}}}),
+        spec(&json!({"publicKeys": ["no key"]})),
+    ];
+    let mut checked = 0;
+    for name in users() {
+        let observed = &case::request_json(&name)["observed"];
+        let budget = &observed["composite"]["resource"]["status"]["budget"];
+        for mistake in &mistakes {
+            let response = answer(&case::changed(&name, mistake));
+            let config = case::condition(&response, "ConfigResolved");
+            assert_eq!(config.status, Status::ConditionFalse as i32, "{name}");
+            let results = response.results.iter();
+            let warnings = results.filter(|result| result.severity() == Severity::Warning);
+            assert_eq!(warnings.count(), response.results.len(), "{name} {mistake}");
+            assert_eq!(
+                &case::status(&response)["budget"],
+                budget,
+                "{name} {mistake}"
+            );
+            let desired = case::resources(&response);
+            for (key, object) in observed["resources"].as_object().into_iter().flatten() {
+                let object = &object["resource"];
+                let kept = &desired[key];
+                assert_eq!(kept["spec"], object["spec"], "{name} {key}");
+                for (label, value) in labels(object) {
+                    let is_crossplanes = label.starts_with("crossplane.io/");
+                    assert!(is_crossplanes || kept["metadata"]["labels"][label] == *value);
+                }
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 100, "{checked}");
+}
+
+fn labels(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let labels = object.pointer("/metadata/labels");
+    labels.and_then(Value::as_object).into_iter().flatten()
+}
+
+/// Nobody may delete a user with homes, even if the policy cannot be read.
+#[test]
+fn a_refused_user_with_a_home_cannot_be_deleted() {
+    let refused = json!({
+        "input": null,
+        "observed": {"resources": {"user-protection": null}},
+    });
+    let protection = rendered("user-with-homes", &refused, "user-protection").unwrap();
+    let reason = protection["spec"]["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("the homes (PersistentVolumeClaims) "),
+        "{reason}"
+    );
+}
+
 /// The namespace contains everything that the user has.
 #[test]
 fn no_request_whatsoever_drops_or_renames_a_namespace() {
@@ -34,6 +99,9 @@ fn no_request_whatsoever_drops_or_renames_a_namespace() {
         json!({"input": {"namespacePrefix": "team-"}}),
         json!({"input": {"home": {"onDelete": "Delete"}}}),
         json!({"observed": {"composite": {"resource": {"spec": null, "status": null}}}}),
+        json!({"input": null}),
+        json!({"input": {"quotas": {}}}),
+        spec(&json!({"budget": {"monthlyUSD": -1}})),
     ];
     let mut checked = 0;
     for name in users() {

@@ -56,6 +56,7 @@ pub mod desired;
 pub mod input;
 pub mod keep;
 pub mod kind;
+pub mod message;
 pub mod object;
 pub mod outcome;
 pub mod request;

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::composite::Composite;
 use crate::desired::Desired;
+use crate::message;
 use crate::outcome::Refusal;
 use crate::requirement::Requirement;
 
@@ -101,6 +103,22 @@ pub enum Severity {
     Warning,
     /// Crossplane applies nothing until a person changes the claim or the policy.
     Fatal,
+}
+
+impl Event {
+    /// The event of a refusal; none if the composite's condition already tells it.
+    pub fn refusal(composite: Composite<'_>, why: &Refusal) -> Option<Self> {
+        // As the condition has it.
+        let message = message::bounded(why.to_string());
+        let told = composite.condition(CONFIG_RESOLVED);
+        let is_told =
+            told.is_some_and(|told| told.reason == why.reason() && told.message == message);
+        (!is_told).then(|| Self {
+            severity: Severity::Warning,
+            reason: why.reason(),
+            message,
+        })
+    }
 }
 
 impl Response {

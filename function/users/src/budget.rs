@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::cost::{BudgetStatus, Grant, UserBudgetPolicy, WorkspaceAccount, WorkspaceKind};
 use function_runtime::composite::Composite;
+use function_runtime::request::Request;
 use function_runtime::requirement::{Requirement, Selector};
 use function_workspace::claim;
 use function_workspace::cost::budget;
@@ -21,6 +22,7 @@ use function_workspace::cost::ledger::{
 use function_workspace::cost::month::Month;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// The requirement for the user's workspaces.
@@ -29,6 +31,12 @@ pub const WORKSPACES: &str = "workspaces";
 /// this.
 pub const SETTLES: SignedDuration = SignedDuration::from_secs(5);
 const API_VERSION: &str = "platform.acme.io/v1alpha1";
+
+/// The state of the budget that the last call wrote.
+pub fn previous(request: &Request) -> Option<BudgetStatus> {
+    let user = request.composite.as_ref()?;
+    BudgetStatus::deserialize(user.pointer("/status/budget")?).ok()
+}
 
 /// Asks Crossplane for the workspaces whose cost counts towards the budget.
 pub fn requirement(policy: &UserBudgetPolicy, namespace: &str) -> Requirement {

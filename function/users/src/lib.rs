@@ -8,6 +8,7 @@ mod budget;
 mod objects;
 mod policy;
 mod protection;
+mod refused;
 mod render;
 mod resource_names;
 

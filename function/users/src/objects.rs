@@ -34,6 +34,23 @@ pub struct User<'a> {
     pub policy: &'a DevUserPolicy,
 }
 
+/// The `ClusterUsage` that refuses the deletion of the user `name`. Kubernetes shows `reason` to
+/// the person who tries to delete the user.
+pub fn protection(name: &str, reason: &str) -> Value {
+    json!({
+        "apiVersion": "protection.crossplane.io/v1beta1",
+        "kind": "ClusterUsage",
+        "spec": {
+            "of": {
+                "apiVersion": "platform.acme.io/v1alpha1",
+                "kind": KIND,
+                "resourceRef": {"name": name},
+            },
+            "reason": reason,
+        },
+    })
+}
+
 impl User<'_> {
     /// The Namespace. The policy of workspaces binds owners to its owner label.
     pub fn namespace(self) -> Namespace {
@@ -80,23 +97,6 @@ impl User<'_> {
             .chain(asked)
             .map(|(name, object)| Ok((name.to_owned(), object?)))
             .collect()
-    }
-
-    /// The `ClusterUsage` that refuses the user's deletion. Kubernetes shows `reason` to the person
-    /// who tries to delete the user.
-    pub fn protection(self, reason: &str) -> Value {
-        json!({
-            "apiVersion": "protection.crossplane.io/v1beta1",
-            "kind": "ClusterUsage",
-            "spec": {
-                "of": {
-                    "apiVersion": "platform.acme.io/v1alpha1",
-                    "kind": KIND,
-                    "resourceRef": {"name": self.name},
-                },
-                "reason": reason,
-            },
-        })
     }
 
     /// Gives the owner their permissions, in this namespace only. The platform team installs the

@@ -44,9 +44,14 @@ pub fn contents(request: &Request) -> Contents {
     Contents::Homes(homes)
 }
 
-/// Why the user must not be deleted; none if the user may be deleted.
-pub fn reason(policy: &DevUserPolicy, namespace: &str, contents: &Contents) -> Option<String> {
-    if policy.home.on_delete == HomeOnDelete::Delete {
+/// Why the user must not be deleted; none if the user may be deleted. Without a readable policy,
+/// homes are protected.
+pub fn reason(
+    policy: Option<&DevUserPolicy>,
+    namespace: &str,
+    contents: &Contents,
+) -> Option<String> {
+    if policy.is_some_and(|policy| policy.home.on_delete == HomeOnDelete::Delete) {
         return None;
     }
     let held = match contents {

@@ -16,14 +16,12 @@ use function_runtime::response::{Response, fields};
 use function_runtime::validation::{Schema, Violation};
 use function_workspace::conditions;
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::budget::{self, Workspace};
-use crate::objects::User;
-use crate::policy;
+use crate::objects::{self, User};
 use crate::protection::{self, Contents};
-use crate::resource_names;
+use crate::{policy, refused, resource_names};
 
 static SPEC: Schema<DevUserSpec> = Schema::of("spec");
 /// Kubernetes' limit on the length of a namespace's name.
@@ -33,8 +31,10 @@ const UNSETTLED_TTL: Duration = Duration::from_secs(10);
 /// Shortest time until the next call.
 const SHORTEST_TTL: Duration = Duration::from_secs(1);
 
-/// Composes the user's namespace and its contents, or refuses a wrong policy or name.
+/// Composes the user's namespace and its contents. With a wrong policy, spec or name, everything
+/// observed stays as it is.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
+    let refused = |why: Refusal| refused::render(request, composite, &why);
     match resolve(request, composite) {
         Ok((policy, spec)) => {
             // A namespace cannot be renamed: it keeps the prefix that it was made with.
@@ -52,14 +52,10 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
                 spec: &spec,
                 policy: &policy,
             };
-            composed(request, user).unwrap_or_else(|why| refused(&why))
+            composed(request, user).unwrap_or_else(refused)
         }
-        Err(why) => refused(&why),
+        Err(why) => refused(why),
     }
-}
-
-fn refused(why: &Refusal) -> Response {
-    Response::refused(why.reason(), why.to_string())
 }
 
 fn resolve(
@@ -95,7 +91,7 @@ fn resolve(
 fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     let observed = &request.observed;
     let contents = protection::contents(request);
-    let protection = protection::reason(user.policy, user.namespace, &contents);
+    let protection = protection::reason(Some(user.policy), user.namespace, &contents);
     let namespace = Composed::manifest(&user.namespace())?;
     let mut objects = BTreeMap::from([(resource_names::NAMESPACE.to_owned(), namespace)]);
     // The API server refuses an object whose namespace does not exist yet.
@@ -105,7 +101,7 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     if let Some(reason) = &protection {
         objects.insert(
             resource_names::PROTECTION.to_owned(),
-            user.protection(reason),
+            objects::protection(user.name, reason),
         );
     }
     if contents == Contents::Unknown {
@@ -160,9 +156,7 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
 fn budget(request: &Request, user: User<'_>) -> Option<BudgetStatus> {
     let policy = user.policy.budgets.as_ref()?;
     let monthly = user.spec.budget.as_ref()?.monthly_usd;
-    let previous = request.composite.as_ref();
-    let previous = previous.and_then(|user| user.pointer("/status/budget"));
-    let previous = previous.and_then(|status| BudgetStatus::deserialize(status).ok());
+    let previous = budget::previous(request);
     let Some(found) = request.required.get(budget::WORKSPACES) else {
         return previous;
     };

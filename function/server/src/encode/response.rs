@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use function_runtime::desired::{Composed, Desired};
+use function_runtime::message::bounded;
 use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::response::{Condition, Event, Response, Severity};
 use function_sdk_rust::proto::v1::{Ready, RunFunctionRequest, RunFunctionResponse, Target};
@@ -12,9 +13,6 @@ use serde_json::{Map, Value};
 
 use crate::decode::call::Call;
 
-/// The longest message in characters. Values in claims and messages of providers may be as long as
-/// etcd allows, and each message is written to several places.
-const LONGEST: usize = 4096;
 /// Crossplane's label on a composite with the namespace of its claim.
 const CLAIM_NAMESPACE: &str = "crossplane.io/claim-namespace";
 
@@ -139,28 +137,7 @@ fn add_event(rsp: &mut RunFunctionResponse, event: Event) {
     result.target = Some(Target::CompositeAndClaim as i32);
 }
 
-/// A message that is cut off after [`LONGEST`] characters.
-fn bounded(mut message: String) -> String {
-    if let Some((end, _)) = message.char_indices().nth(LONGEST) {
-        message.truncate(end);
-        message.push('…');
-    }
-    message
-}
-
 /// The readiness of a desired resource.
 pub fn readiness(ready: bool) -> Ready {
     if ready { Ready::True } else { Ready::False }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_message_is_cut_off() {
-        let message = bounded("ä".repeat(LONGEST + 1));
-        assert_eq!(message, "ä".repeat(LONGEST) + "…");
-        assert_eq!(bounded("ä".repeat(LONGEST)), "ä".repeat(LONGEST));
-    }
 }
