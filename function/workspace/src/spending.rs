@@ -1,4 +1,5 @@
-//! Gauges of what workspaces cost, by owner and namespace, from the last responses.
+//! Gauges of what workspaces cost, and of running workspaces that are refused or held, by owner and
+//! namespace, from the last responses.
 //!
 //! Crossplane does not call the function when a workspace is deleted. A workspace therefore counts
 //! until one hour after its last call.
@@ -8,9 +9,10 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use api::condition::COMPUTE_READY;
 use function_runtime::composite::Composite;
 use function_runtime::request::Request;
-use function_runtime::response::Response;
+use function_runtime::response::{CONFIG_RESOLVED, Response};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -22,7 +24,7 @@ use crate::claim;
 /// Time after its last call during which a workspace counts.
 const COUNTS_FOR: Duration = Duration::from_hours(1);
 
-/// The costs of workspaces, from their last responses.
+/// The states of workspaces, from their last responses.
 #[derive(Debug, Default)]
 pub struct Spending {
     workspaces: Mutex<HashMap<String, Workspace>>,
@@ -33,12 +35,27 @@ struct Workspace {
     asked: Instant,
     owner: String,
     namespace: String,
-    hourly_usd: f64,
-    month_usd: f64,
+    cost: Option<Cost>,
+    runs_unresolved: bool,
+}
+
+/// The cost of one or more workspaces, in US dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Cost {
+    hourly: f64,
+    month: f64,
+}
+
+/// The sums of an owner's workspaces in a namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sums {
+    /// None if no workspace has a cost.
+    cost: Option<Cost>,
+    unresolved: u32,
 }
 
 impl Spending {
-    /// Records the cost in a response. A fatal response has no status, so the last known cost stays.
+    /// Records a response. A fatal response has no status, so the last known state stays.
     pub fn observe(&self, request: &Request, response: &Response, now: Instant) {
         let Some(composite) = request.composite.as_ref().map(Composite::new) else {
             return;
@@ -56,14 +73,19 @@ impl Spending {
         };
         let cost = desired.status.get("cost");
         let usd = |field: &str| cost?.get(field).and_then(Value::as_f64);
-        match (usd("hourlyUsd"), usd("soFarUsd"), composite.origin()) {
-            (Some(hourly_usd), Some(month_usd), Some(origin)) => {
+        let cost = usd("hourlyUsd").zip(usd("soFarUsd"));
+        let cost = cost.map(|(hourly, month)| Cost { hourly, month });
+        let holds = |type_| response.conditions.iter().find(|c| c.type_ == type_);
+        let runs_unresolved = holds(CONFIG_RESOLVED).is_some_and(|config| !config.is_true)
+            && holds(COMPUTE_READY).is_some_and(|compute| compute.is_true);
+        match composite.origin() {
+            Some(origin) if cost.is_some() || runs_unresolved => {
                 let workspace = Workspace {
                     asked: now,
                     owner: claim::owner(composite).to_owned(),
                     namespace: origin.namespace,
-                    hourly_usd,
-                    month_usd,
+                    cost,
+                    runs_unresolved,
                 };
                 workspaces.insert(uid, workspace);
             }
@@ -73,8 +95,8 @@ impl Spending {
         }
     }
 
-    /// US dollars per hour and US dollars in this month, by owner and namespace.
-    fn sums(&self, now: Instant) -> BTreeMap<(String, String), (f64, f64)> {
+    /// The sums by owner and namespace.
+    fn sums(&self, now: Instant) -> BTreeMap<(String, String), Sums> {
         let mut workspaces = self
             .workspaces
             .lock()
@@ -83,9 +105,13 @@ impl Spending {
         let mut sums = BTreeMap::new();
         for workspace in workspaces.values() {
             let key = (workspace.owner.clone(), workspace.namespace.clone());
-            let (hourly, month): &mut (f64, f64) = sums.entry(key).or_default();
-            *hourly += workspace.hourly_usd;
-            *month += workspace.month_usd;
+            let sums: &mut Sums = sums.entry(key).or_default();
+            sums.unresolved += u32::from(workspace.runs_unresolved);
+            if let Some(cost) = workspace.cost {
+                let sum = sums.cost.get_or_insert_default();
+                sum.hourly += cost.hourly;
+                sum.month += cost.month;
+            }
         }
         sums
     }
@@ -94,26 +120,35 @@ impl Spending {
 impl Collector for Spending {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let sums = self.sums(Instant::now());
-        if sums.is_empty() {
-            return Ok(());
-        }
-        let mut family = |name: &str, help: &str, of: fn(&(f64, f64)) -> f64| {
+        let mut family = |name: &str, help: &str, of: fn(&Sums) -> Option<f64>| {
+            let mut shown = sums
+                .iter()
+                .filter_map(|(key, sums)| Some((key, of(sums)?)))
+                .peekable();
+            if shown.peek().is_none() {
+                return Ok(());
+            }
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for ((owner, namespace), sum) in &sums {
+            for ((owner, namespace), value) in shown {
                 let labels = [("owner", owner.as_str()), ("namespace", namespace.as_str())];
-                ConstGauge::new(of(sum)).encode(family.encode_family(&labels)?)?;
+                ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
             }
             Ok(())
         };
         family(
             "gpu_workspaces_hourly_usd",
             "US dollars per hour of the workspaces that run",
-            |(hourly, _)| *hourly,
+            |sums| Some(sums.cost?.hourly),
         )?;
         family(
             "gpu_workspaces_month_usd",
             "US dollars of workspaces in this calendar month (UTC) so far",
-            |(_, month)| *month,
+            |sums| Some(sums.cost?.month),
+        )?;
+        family(
+            "gpu_workspaces_unresolved",
+            "Workspaces that run although ConfigResolved is False",
+            |sums| (sums.unresolved > 0).then(|| f64::from(sums.unresolved)),
         )
     }
 }
@@ -128,8 +163,19 @@ mod tests {
 
     use super::*;
     use function_runtime::desired::Desired;
+    use function_runtime::response::Condition;
 
     fn asked(spending: &Spending, name: &str, cost: Option<(f64, f64)>, now: Instant) {
+        answered(spending, name, cost, &[], now);
+    }
+
+    fn answered(
+        spending: &Spending,
+        name: &str,
+        cost: Option<(f64, f64)>,
+        conditions: &[Condition],
+        now: Instant,
+    ) {
         let request = Request {
             composite: Some(json!({
                 "metadata": {"name": name, "uid": name, "namespace": "team-vision"},
@@ -148,10 +194,44 @@ mod tests {
                 connection: BTreeMap::new(),
                 ready: None,
             }),
-            conditions: Vec::new(),
+            conditions: conditions.to_vec(),
             events: Vec::new(),
         };
         spending.observe(&request, &response, now);
+    }
+
+    #[test]
+    fn a_machine_that_runs_although_its_claim_is_refused_is_counted() {
+        let spending = Spending::default();
+        let now = Instant::now();
+        let unresolved = || {
+            let sums = spending.sums(now);
+            sums.values().map(|sums| sums.unresolved).sum::<u32>()
+        };
+        let refused = Condition::is_false(CONFIG_RESOLVED, "ParametersInvalid", "a typing error");
+        let runs = Condition::is_true(COMPUTE_READY, "Available");
+        let waits = Condition::is_false(COMPUTE_READY, "ConfigUnresolved", "waiting");
+        answered(
+            &spending,
+            "one",
+            None,
+            &[refused.clone(), runs.clone()],
+            now,
+        );
+        assert_eq!(unresolved(), 1);
+        answered(
+            &spending,
+            "two",
+            Some((0.5, 2.0)),
+            &[refused.clone(), runs.clone()],
+            now,
+        );
+        assert_eq!(unresolved(), 2);
+        answered(&spending, "one", None, &[refused, waits], now);
+        assert_eq!(unresolved(), 1);
+        let resolved = Condition::is_true(CONFIG_RESOLVED, "Resolved");
+        answered(&spending, "two", Some((0.5, 2.0)), &[resolved, runs], now);
+        assert_eq!(unresolved(), 0);
     }
 
     #[test]
