@@ -7,17 +7,19 @@ use api::policy::WorkspacePolicy;
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Selector};
-use function_runtime::validation::{Schema, Violations};
+use function_runtime::validation::{Schema, Violation, Violations};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value};
 use thiserror::Error;
 
 /// Name of the requirement for the first `EnvironmentConfig`. A Composition may have a requirement
 /// with this name in its pipeline step, which saves Crossplane one call.
 pub const REQUIREMENT: &str = "catalogue";
 static DATA: Schema<Catalogue> = Schema::of("data");
-const API_VERSION: &str = "apiextensions.crossplane.io/v1beta1";
-const KIND: &str = "EnvironmentConfig";
+/// API version of `EnvironmentConfig`s.
+pub(crate) const API_VERSION: &str = "apiextensions.crossplane.io/v1beta1";
+/// Kind of the objects that hold catalogue and limits.
+pub(crate) const KIND: &str = "EnvironmentConfig";
 
 /// The requirements for the policy's `EnvironmentConfigs`.
 pub fn requirements(policy: &WorkspacePolicy) -> Vec<Requirement> {
@@ -81,13 +83,20 @@ fn read_part(required: Required<'_>, name: &str) -> Result<Catalogue, Unusable> 
         }
         Required::Present(config) => config,
     };
-    let none = json!({});
-    let data = config.get("data").filter(|data| !data.is_null());
-    DATA.read(data.unwrap_or(&none))
-        .map_err(|violations| Unusable::Invalid {
-            name: name.to_owned(),
-            violations,
-        })
+    valid(config.get("data")).map_err(|violations| Unusable::Invalid {
+        name: name.to_owned(),
+        violations,
+    })
+}
+
+/// Reads one part. Data that was emptied by mistake is no empty catalogue: the next instance would
+/// boot without its owner's keys.
+fn valid(data: Option<&Value>) -> Result<Catalogue, Violations> {
+    let is_empty = |data: &Value| data.is_null() || data.as_object().is_some_and(Map::is_empty);
+    match data.filter(|data| !is_empty(data)) {
+        Some(data) => DATA.read(data),
+        None => Err(Violation::new("data", "is empty: restore its entries").into()),
+    }
 }
 
 /// Adds a part to the catalogue. An entry that both have is an error, because its value would
@@ -172,7 +181,7 @@ impl Problem for Unusable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
+    use serde_json::json;
 
     /// A request with the given `EnvironmentConfigs` as required resources.
     fn answers(configs: &[(&str, Option<Value>)]) -> Request {
@@ -220,16 +229,24 @@ mod tests {
             )
         );
         assert!(
-            message(&[("catalogue", Some(json!({}))), ("catalogue-prices", None)])
-                .starts_with("EnvironmentConfig prices does not exist: create it")
+            message(&[
+                ("catalogue", Some(json!({"owners": {}}))),
+                ("catalogue-prices", None)
+            ])
+            .starts_with("EnvironmentConfig prices does not exist: create it")
         );
     }
 
     #[test]
-    fn an_empty_catalogue_is_one_without_images() {
-        let request = answers(&[("catalogue", Some(json!(null)))]);
-        let catalogue = read(&policy(&[]), &request).unwrap();
-        assert!(catalogue.images.is_empty());
+    fn a_catalogue_that_somebody_emptied_is_not_used() {
+        for data in [json!(null), json!({})] {
+            let said = message(&[("catalogue", Some(data))]);
+            assert_eq!(
+                said,
+                "EnvironmentConfig gpu-workspaces is not usable: data: is empty: restore its \
+                 entries"
+            );
+        }
     }
 
     #[test]
