@@ -7,7 +7,7 @@
 //! | [`POOL_GROUP`] | `SpotPool`, `SpotLease`, `ProviderConfig`, `ClusterProviderConfig`, `ProviderConfigUsage` | the function, platform teams |
 //! | [`POLICY_GROUP`] | `WorkspacePolicy`, `DevUserPolicy`, the function's inputs in Compositions | platform teams |
 //!
-//! `catalogue` types the data of the EnvironmentConfig that the function reads.
+//! `catalogue` and `limits` type the data of the EnvironmentConfigs that the function reads.
 //! XRDs, CRDs and the input's schema under `xrds/` and `package/` are generated
 //! from these types by `cargo xtask codegen`.
 
@@ -22,6 +22,7 @@ pub mod flavor;
 pub mod home;
 pub mod lease;
 pub mod lifecycle;
+pub mod limits;
 pub mod managed;
 pub mod policy;
 pub mod pool;

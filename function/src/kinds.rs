@@ -1,7 +1,7 @@
 //! The table of the kinds that this function serves. A new kind is one more entry.
 
 use function_cluster::flavor::WorkspaceFlavor;
-use function_runtime::kind::Kinds;
+use function_runtime::kind::{Kind, Kinds};
 use function_runtime::request::Request;
 use function_runtime::response::Response;
 use function_server::answer;
@@ -12,8 +12,22 @@ use jiff::Timestamp;
 
 use crate::workspace::Workspace;
 
-/// Every kind that this function serves.
-pub static KINDS: Kinds = Kinds(&[&Workspace, &WorkspaceFlavor, &DevUser]);
+/// Every kind that this function serves, without platform limits.
+pub static KINDS: Kinds = Kinds(&UNLIMITED);
+
+static UNLIMITED: [&dyn Kind; 3] = table(&Workspace { limits: None });
+
+/// Every kind that this function serves, with the platform's limits in the `EnvironmentConfig`
+/// `limits`. The table lives as long as the process.
+pub fn limited(limits: String) -> Kinds {
+    let limits = Some(&*limits.leak());
+    let workspace = Box::leak(Box::new(Workspace { limits }));
+    Kinds(Box::leak(Box::new(table(workspace))))
+}
+
+const fn table(workspace: &'static Workspace) -> [&'static dyn Kind; 3] {
+    [workspace, &WorkspaceFlavor, &DevUser]
+}
 
 /// Answers a call of Crossplane as of `now`.
 pub fn answer(call: Call, now: Timestamp) -> Answer {

@@ -5,29 +5,45 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Parser;
-use function_gpu_workspace::kinds::KINDS;
+use clap::builder::NonEmptyStringValueParser;
+use function_gpu_workspace::kinds::{self, KINDS};
 use function_runtime::request::Request;
 use function_runtime::response::Response;
 use function_sdk_rust::logging;
-use function_server::Arguments;
 use function_workspace::spending::Spending;
 use prometheus_client::collector::Collector;
+use tracing::info;
 
 /// A call makes thousands of small allocations and frees them together. mimalloc is fast at that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Composition function: a GPU workspace claim becomes desired resources.
+#[derive(Parser)]
+#[command(name = "function-gpu-workspace", version)]
+struct Arguments {
+    #[command(flatten)]
+    server: function_server::Arguments,
+
+    /// EnvironmentConfig with limits that no Composition can loosen. Without it there are none
+    #[arg(long, env = "LIMITS", value_name = "NAME",
+        value_parser = NonEmptyStringValueParser::new())]
+    limits: Option<String>,
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    logging::configure(arguments.debug);
+    let Arguments { server, limits } = Arguments::parse();
+    logging::configure(server.debug);
+    info!(limits, "platform limits");
+    let kinds = limits.map_or(KINDS, kinds::limited);
     let spending = Arc::new(Spending::default());
     let observed = Arc::clone(&spending);
     let observe = Box::leak(Box::new(move |request: &Request, response: &Response| {
         observed.observe(request, response, Instant::now());
     }));
     let collectors: Vec<Box<dyn Collector>> = vec![Box::new(spending)];
-    match function_server::run(KINDS, observe, collectors, &arguments).await {
+    match function_server::run(kinds, observe, collectors, &server).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("function-gpu-workspace: {error}");

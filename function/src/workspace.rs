@@ -10,7 +10,10 @@ use function_runtime::response::Response;
 use function_workspace::placement;
 
 /// The kind of workspaces.
-pub(crate) struct Workspace;
+pub(crate) struct Workspace {
+    /// The name of the `EnvironmentConfig` with the platform's limits; none for no limits.
+    pub limits: Option<&'static str>,
+}
 
 impl Kind for Workspace {
     fn group_kinds(&self) -> &'static [GroupKind] {
@@ -38,8 +41,8 @@ impl Kind for Workspace {
     fn render(&self, request: &Request, composite: Composite<'_>) -> Response {
         let of_ec2 = function_ec2::owns;
         match placement::of(request, composite, of_ec2, function_cluster::owns) {
-            Placement::Ec2 => function_ec2::render(request, composite),
-            Placement::Cluster => function_cluster::render(request, composite),
+            Placement::Ec2 => function_ec2::render(request, composite, self.limits),
+            Placement::Cluster => function_cluster::render(request, composite, self.limits),
         }
     }
 }

@@ -7,11 +7,9 @@
 
 mod case;
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
-use case::{answer, resources};
+use case::{answer, compute, resources};
 
 /// Changes that make a request wrong, by name, as merge patches.
 fn errors() -> Vec<(&'static str, Value)> {
@@ -74,40 +72,76 @@ fn observed(request: &Value) -> Map<String, Value> {
     resources.unwrap_or_default()
 }
 
-/// Why a desired resource keeps a machine or a pod running; none if it keeps none.
-fn runs(name: &str, observed: &Value, all: &BTreeMap<String, Value>) -> Option<String> {
-    let desired = all.get(name);
-    if name == "pool" || name.starts_with("pool-") {
-        let size = desired?.pointer("/spec/forProvider/size/maximum");
-        return (size != Some(&json!(0))).then(|| format!("{name} has the size {size:?}"));
+/// A case whose run began a month ago, with an error. No call recorded a limit, and only the
+/// platform has one.
+fn overdue_by_the_platform(name: &str, error: &Value) -> Value {
+    let mut request = case::request_json(name);
+    for lifecycle in [json!(null), json!({"startedAt": "2026-10-20T12:00:00Z"})] {
+        let status = json!({"status": {"lifecycle": lifecycle}});
+        case::merge(
+            &mut request,
+            &json!({"observed": {"composite": {"resource": status}}}),
+        );
     }
-    if name == "cluster-stateful-set" {
-        let replicas = desired?.pointer("/spec/replicas");
-        return (replicas != Some(&json!(0))).then(|| format!("{replicas:?} pods"));
-    }
-    if name.starts_with("instance-") {
-        let id = observed
-            .pointer("/resource/status/atProvider/id")?
-            .as_str()?;
-        let conditions = observed
-            .pointer("/resource/status/conditions")?
-            .as_array()?;
-        let is_ready = |c: &Value| c["type"] == "Ready" && c["status"] != "False";
-        if !conditions.iter().any(is_ready) {
-            return None;
+    case::merge(&mut request, error);
+    let lifecycle = json!({"maxLifetime": "1h", "maxExtension": "0s"});
+    limit(&mut request, &json!({"lifecycle": lifecycle}));
+    request
+}
+
+/// Adds the platform's limits to a request.
+fn limit(request: &mut Value, data: &Value) {
+    let limits = json!({
+        "apiVersion": "apiextensions.crossplane.io/v1beta1",
+        "kind": "EnvironmentConfig",
+        "metadata": {"name": case::LIMITS},
+        "data": data
+    });
+    let items = json!([{"resource": limits}]);
+    case::merge(
+        request,
+        &json!({"requiredResources": {"limits": {"items": items}}}),
+    );
+}
+
+#[test]
+fn no_policy_is_laxer_than_the_platform() {
+    let mut checked = 0;
+    for name in case::names().iter().filter(|name| case::is_workspace(name)) {
+        let mut request = case::request_json(name);
+        let none = json!({
+            "allowedInstanceTypes": ["x1.metal"], "cluster": {"allowedFlavors": []}
+        });
+        limit(&mut request, &none);
+        let observed = observed(&request);
+        let all = resources(&answer(&case::parse(request)));
+        for (resource, desired) in &all {
+            if observed.contains_key(resource) {
+                continue;
+            }
+            let why = compute::runs(resource, desired, &all);
+            assert_eq!(why, None, "{name}");
+            assert!(
+                !resource.starts_with("instance-"),
+                "{name} starts {resource}"
+            );
         }
-        let stops = |state: &Value| {
-            state.pointer("/spec/forProvider/instanceId") == Some(&json!(id))
-                && state.pointer("/spec/forProvider/state") == Some(&json!("stopped"))
-        };
-        let mut states = all.iter().filter(|(name, _)| name.starts_with("power-"));
-        return (!states.any(|(_, state)| stops(state))).then(|| format!("{id} runs on"));
+        checked += 1;
     }
-    None
+    assert!(checked > 150, "{checked}");
+}
+
+#[test]
+fn no_policy_keeps_a_run_that_is_over_by_the_platforms_limits() {
+    no_run_stays(overdue_by_the_platform);
 }
 
 #[test]
 fn no_error_keeps_a_run_that_is_over() {
+    no_run_stays(overdue);
+}
+
+fn no_run_stays(overdue: fn(&str, &Value) -> Value) {
     let mut checked = 0;
     for name in case::names().iter().filter(|name| case::is_workspace(name)) {
         for (error, change) in errors() {
@@ -116,7 +150,7 @@ fn no_error_keeps_a_run_that_is_over() {
             let response = answer(&case::parse(request));
             let all = resources(&response);
             for (resource, object) in &observed {
-                let why = runs(resource, object, &all);
+                let why = compute::runs(resource, &object["resource"], &all);
                 assert_eq!(why, None, "{name} with {error}");
             }
             if !observed.is_empty() {

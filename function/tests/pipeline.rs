@@ -9,8 +9,11 @@ mod case;
 
 use std::collections::BTreeMap;
 
-use function_sdk_rust::proto::v1::{Ready, RunFunctionResponse, Severity, resource_selector};
+use function_sdk_rust::proto::v1::{
+    Ready, Requirements, RunFunctionResponse, Severity, resource_selector,
+};
 use function_sdk_rust::resource::struct_to_json;
+use function_server::decode::call::Call;
 use prost::Message;
 use serde_json::json;
 
@@ -99,16 +102,42 @@ fn a_catalogue_that_is_away_deletes_no_instance_and_changes_no_field() {
 }
 
 /// While the requirements change, Crossplane repeats the call, up to five times, and then gives up.
-/// So the fetched resources must not change the requirements.
+/// So the fetched resources must not change the requirements, other than the platform's limits.
 #[test]
 fn what_is_required_does_not_depend_on_what_was_fetched() {
     for name in case::names() {
         let request = case::request(&name);
         let required = answer(&request).requirements;
         let mut first = request.clone();
-        first.required_resources.clear();
+        first.required_resources.retain(|name, _| name == "limits");
         assert_eq!(answer(&first).requirements, required, "{name}");
     }
+}
+
+/// The platform's limits may require a namespace or a user, so they need one more call.
+#[test]
+fn the_platforms_limits_settle_what_is_required_within_three_calls() {
+    let mut slowest = 0;
+    for name in case::names().iter().filter(|name| case::is_workspace(name)) {
+        let whole = case::request(name);
+        let mut last = None;
+        let calls = (1..=5).find(|_| {
+            let mut request = whole.clone();
+            let asked = |name: &String| {
+                let last: Option<&Requirements> = last.as_ref();
+                last.is_some_and(|last| last.resources.contains_key(name))
+            };
+            request.required_resources.retain(|name, _| asked(name));
+            let call = Call::read(&request.encode_to_vec(), case::limited()).unwrap();
+            let answered =
+                function_server::answer::answer(case::limited(), call, case::now(), |_, _| {});
+            let required = case::received(&answered).requirements;
+            std::mem::replace(&mut last, required.clone()) == required
+        });
+        // Crossplane compares what two calls require, so a stable answer needs two.
+        slowest = slowest.max(calls.unwrap_or_else(|| panic!("{name} never settles")));
+    }
+    assert_eq!(slowest, 3);
 }
 
 #[test]

@@ -28,9 +28,10 @@ use crate::report::Subject;
 use crate::seen::Seen;
 use crate::{activity, choice, prices, required, resolved, resource_names};
 
-/// Decides what is desired for a workspace in the cluster.
-pub fn render(request: &Request, composite: Composite<'_>) -> Response {
-    let claimed = Claimed::read(request, composite);
+/// Decides what is desired for a workspace in the cluster. `limits` names the `EnvironmentConfig` with
+/// the platform's limits.
+pub fn render(request: &Request, composite: Composite<'_>, limits: Option<&str>) -> Response {
+    let claimed = Claimed::read(request, composite, limits);
     let workspace = InCluster::new(&claimed);
     function_workspace::render::render(&claimed, &workspace)
 }

@@ -5,6 +5,7 @@ use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::validation::{Violation, Violations};
+use function_workspace::instance_types::allows;
 use thiserror::Error;
 
 /// An instance type in the claim, and its field.
@@ -92,18 +93,11 @@ pub fn check_prices(
     Violations::into_result(violations).map_err(|v| Refusal::parameters(v).into())
 }
 
-fn allows(entry: &str, name: &str) -> bool {
-    match entry.strip_suffix(".*") {
-        Some(family) => name.split_once('.').is_some_and(|(of, _)| of == family),
-        None => entry == name,
-    }
-}
-
 /// The policy has a price ceiling, but the catalogue has no price for the type.
 #[derive(Clone, Debug, Error)]
 #[error(
     "EnvironmentConfig {name} has no data.prices.hourlyUsd.{region}.{instance_type}, and \
-         the Composition's input.ceilings.hourlyUsd needs it: add the on-demand price"
+         the policy's ceilings.hourlyUsd needs it: add the on-demand price"
 )]
 struct PriceMissing {
     /// The name of the `EnvironmentConfig`.
@@ -117,18 +111,5 @@ struct PriceMissing {
 impl Problem for PriceMissing {
     fn reason(&self) -> &'static str {
         "PriceMissing"
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_family_allows_its_sizes_and_no_other_family() {
-        assert!(allows("g5.*", "g5.xlarge"));
-        assert!(allows("g5.xlarge", "g5.xlarge"));
-        assert!(!allows("g5.*", "g5g.xlarge"));
-        assert!(!allows("g5.xlarge", "g5.2xlarge"));
     }
 }

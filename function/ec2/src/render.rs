@@ -23,9 +23,10 @@ const OLD_USER_DATA: &str = "changed keys or software take effect on the next in
                              instance reads user data at its first boot, and the policy's \
                              instance.replaceOnUserDataChange is off";
 
-/// Decides what is desired for a workspace on EC2.
-pub fn render(request: &Request, composite: Composite<'_>) -> Response {
-    let claimed = Claimed::read(request, composite);
+/// Decides what is desired for a workspace on EC2. `limits` names the `EnvironmentConfig` with
+/// the platform's limits.
+pub fn render(request: &Request, composite: Composite<'_>, limits: Option<&str>) -> Response {
+    let claimed = Claimed::read(request, composite, limits);
     let workspace = OnEc2 {
         claimed: &claimed,
         seen: Seen::read(request, &claimed.previous),

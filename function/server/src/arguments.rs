@@ -10,9 +10,8 @@ use jiff::Timestamp;
 
 use crate::error::Error;
 
-/// Composition function: a GPU workspace claim becomes desired resources.
+/// Serve a composition function
 #[derive(Clone, Debug, Parser)]
-#[command(name = "function-gpu-workspace", version)]
 pub struct Arguments {
     /// Log the decision of each call
     #[arg(short, long, env = "DEBUG", value_parser = FalseyValueParser::new(),

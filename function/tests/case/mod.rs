@@ -5,6 +5,7 @@
 //! replaces the whole list.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
+pub mod compute;
 pub mod own_names;
 
 use std::collections::BTreeMap;
@@ -12,10 +13,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
 
-use function_gpu_workspace::kinds;
-use function_gpu_workspace::kinds::KINDS;
+use function_gpu_workspace::kinds::{self, KINDS};
+use function_runtime::kind::Kinds;
 use function_sdk_rust::proto::v1::{Condition, RunFunctionRequest, RunFunctionResponse, Status};
 use function_sdk_rust::resource::struct_to_json;
+use function_server::answer;
 use function_server::decode::call::Call;
 use function_server::encode::protobuf::encode;
 use function_server::encode::response::Answer;
@@ -232,8 +234,32 @@ pub fn parse(request: Value) -> RunFunctionRequest {
 /// What the function answers.
 pub fn answer(request: &RunFunctionRequest) -> RunFunctionResponse {
     let call = Call::read(&request.encode_to_vec(), KINDS).unwrap();
-    received(&kinds::answer(call, now()))
+    received(&answer_of(request, call))
 }
+
+/// What the function answers to a request, of which `call` is the read form.
+pub fn answer_of(request: &RunFunctionRequest, call: Call) -> Answer {
+    answer::answer(kinds_for(request), call, now(), |_, _| {})
+}
+
+/// The kinds of the function that gets a request: it has the flag `--limits` if Crossplane fetched
+/// the platform's limits for it.
+fn kinds_for(request: &RunFunctionRequest) -> Kinds {
+    if request.required_resources.contains_key("limits") {
+        limited()
+    } else {
+        KINDS
+    }
+}
+
+/// The kinds of a function with the flag `--limits`.
+pub fn limited() -> Kinds {
+    static LIMITED: LazyLock<Kinds> = LazyLock::new(|| kinds::limited(LIMITS.to_owned()));
+    *LIMITED
+}
+
+/// The name of the EnvironmentConfig with the platform's limits.
+pub const LIMITS: &str = "gpu-workspace-limits";
 
 /// An answer as Crossplane receives it.
 pub fn received(answer: &Answer) -> RunFunctionResponse {

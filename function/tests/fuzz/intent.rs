@@ -54,8 +54,19 @@ impl Applied<'_> {
             let what = format!("{first} is dropped although {unresolved} is unresolved");
             return Some(("held", what));
         }
-        if !self.is_resolved {
-            let what = format!("{first} is dropped although ConfigResolved is not True");
+        // A stopped workspace orders no deletions, whether or not its claim is refused.
+        let is_order = |key: &str| key.starts_with("usage-") || is_hashed(key, "power-");
+        let is_needed = |key: &&&str| !(self.is_at_rest() && is_order(key));
+        let was_deleted = text(
+            self.view.status().unwrap_or(&Value::Null),
+            "/lifecycle/deletedAt",
+        )
+        .is_some();
+        if !self.is_resolved
+            && !was_deleted
+            && let Some(needed) = missing.iter().find(is_needed)
+        {
+            let what = format!("{needed} is dropped although ConfigResolved is not True");
             return Some(("held", what));
         }
         let is_confused = Self::is_confused(&machines);
@@ -203,7 +214,11 @@ impl Applied<'_> {
             .iter()
             .filter(|(other, m)| is_hashed(other, "instance-") && m.ids.contains(&attached));
         let is_gone = its_own.clone().next().is_none();
-        let runs = its_own.any(|(_, m)| m.serves);
+        // The function asked EC2 to stop it. provider-aws also stops an instance before it detaches.
+        let is_stopping = key
+            .strip_prefix("home-attachment-")
+            .is_some_and(|hash| self.view.observed.contains_key(&format!("power-{hash}")));
+        let runs = its_own.any(|(_, m)| m.serves) && !is_stopping;
         // The home moves to a machine that serves. The owner has moved to that machine already, or
         // the machine is in order and fits.
         let hands_over = machines.iter().any(|(other, m)| {

@@ -30,6 +30,7 @@ mod corpus;
 mod fleeting;
 mod hostile;
 mod intent;
+mod limits;
 mod minimise;
 mod mutation;
 mod oracle;

@@ -23,6 +23,9 @@ pub fn request(dice: &mut Dice, corpus: &Corpus) -> Value {
         5..=8 => 2 + dice.below(5),
         _ => 8 + dice.below(16),
     };
+    if dice.percent(6) {
+        wishes::overdue(&mut request, dice);
+    }
     for _ in 0..changes {
         change(&mut request, dice, corpus);
     }

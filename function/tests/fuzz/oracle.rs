@@ -6,7 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::case::own_names::is_own;
 use function_gpu_workspace::kinds::KINDS;
-use function_gpu_workspace::kinds::answer;
 use function_sdk_rust::proto::v1::{
     Ready, Resource, RunFunctionRequest, RunFunctionResponse, Severity, Status, Target,
 };
@@ -21,7 +20,7 @@ use crate::compare::{self, json};
 use crate::hostile;
 use crate::intent::Applied;
 use crate::view::{Machine, View};
-use crate::{connection, fleeting, steadiness, volume};
+use crate::{connection, fleeting, limits, steadiness, volume};
 
 /// What gRPC refuses to carry.
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
@@ -109,7 +108,7 @@ pub fn check(json: &Value, is_thorough: bool) -> Result<Kind, Violation> {
     };
     IS_CAUGHT.set(true);
     let response = catch_unwind(AssertUnwindSafe(|| {
-        case::received(&answer(call, case::now()))
+        case::received(&case::answer_of(&request, call))
     }));
     IS_CAUGHT.set(false);
     let Ok(response) = response else {
@@ -375,6 +374,9 @@ fn applied(
     }
     if let Some(what) = volume::violation(&applied) {
         broken("home volume", what)?;
+    }
+    if let Some(what) = limits::violation(&applied) {
+        broken("limits", what)?;
     }
     let composite = state.composite.unwrap_or_default();
     if let Some(what) = connection::violation(&applied, &composite) {

@@ -1,6 +1,5 @@
 //! Rules about several calls.
 
-use function_gpu_workspace::kinds;
 use function_gpu_workspace::kinds::KINDS;
 use function_sdk_rust::proto::v1::{RunFunctionRequest, RunFunctionResponse, Severity};
 use function_sdk_rust::resource::json_to_struct;
@@ -22,7 +21,7 @@ pub fn over_the_wire(request: &RunFunctionRequest, response: &RunFunctionRespons
     let Ok(call) = Call::read(&again.encode_to_vec(), KINDS) else {
         return broken("service", "cannot read what the SDK reads");
     };
-    let answered = encode(&kinds::answer(call, crate::case::now()));
+    let answered = encode(&case::answer_of(&again, call));
     let answered = answered.as_ref();
     if answered.len() > MESSAGE_LIMIT {
         return broken("size", format!("{} bytes", answered.len()));
@@ -35,11 +34,11 @@ pub fn over_the_wire(request: &RunFunctionRequest, response: &RunFunctionRespons
     }
 }
 
-/// Crossplane repeats the call while the requirements change. So the requirements must not depend
-/// on fetched resources.
+/// Crossplane repeats the call while the requirements change, four times at most. So the
+/// requirements must not depend on fetched resources other than the platform's limits.
 pub fn requirements(request: &RunFunctionRequest, response: &RunFunctionResponse) -> Outcome {
     let mut bare = request.clone();
-    bare.required_resources.clear();
+    bare.required_resources.retain(|name, _| name == "limits");
     if answer(&bare).requirements != response.requirements {
         return broken(
             "requirements",
@@ -52,11 +51,11 @@ pub fn requirements(request: &RunFunctionRequest, response: &RunFunctionResponse
     let known = |name: &&String| {
         matches!(
             name.as_str(),
-            "catalogue" | "namespace" | "attachments" | "dev-user"
+            "catalogue" | "namespace" | "attachments" | "dev-user" | "limits"
         ) || name.starts_with("catalogue-")
     };
     let names: Vec<&String> = requirements.resources.keys().collect();
-    if names.is_empty() || names.len() > 11 || !names.iter().all(known) {
+    if names.is_empty() || names.len() > 12 || !names.iter().all(known) {
         return broken("requirements", format!("{names:?} are required"));
     }
     Ok(())

@@ -88,6 +88,16 @@ impl View {
             .find(|name| self.required.get(name).is_none_or(Vec::is_empty))
     }
 
+    /// The status of the composite.
+    pub fn status(&self) -> Option<&Value> {
+        self.xr.get("status")
+    }
+
+    /// A text in the Composition's policy.
+    pub fn policy_text(&self, at: &str) -> Option<&str> {
+        text(&self.policy, at)
+    }
+
     /// Whether the composite is namespaced.
     pub fn is_namespaced(&self) -> bool {
         text(&self.xr, "/metadata/namespace").is_some()

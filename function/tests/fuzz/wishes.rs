@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::case;
 use crate::corpus::{Corpus, object};
 use crate::dice::Dice;
 use crate::hostile;
@@ -155,6 +156,23 @@ pub fn policy(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
         } else {
             policy.insert((*field).to_owned(), value.clone());
         }
+    }
+}
+
+/// A run that began a month ago. By the policy and by the last call's record, it was to last an hour.
+pub fn overdue(request: &mut Value, dice: &mut Dice) {
+    let lifecycle = object(request, &["input", "lifecycle"]);
+    lifecycle.insert("maxLifetime".to_owned(), json!({"maximum": "1h"}));
+    let status = object(request, &["observed", "composite", "resource", "status"]);
+    let limits = json!({"maxLifetime": "1h"});
+    let record = json!({"startedAt": "2026-10-20T12:00:00Z", "limits": limits});
+    status.insert("lifecycle".to_owned(), record);
+    if dice.percent(50) {
+        let mistake = dice
+            .pick(&[json!({"region": "mars"}), json!({"owner": "-"}), json!([1])])
+            .clone();
+        let spec = object(request, &["observed", "composite", "resource", "spec"]);
+        case::merge(spec.entry("parameters").or_insert(Value::Null), &mistake);
     }
 }
 

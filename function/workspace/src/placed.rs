@@ -27,24 +27,28 @@ pub struct Claimed<'a> {
     pub parameters: Result<WorkspaceParameters, Violations>,
     /// The status that the last call wrote.
     pub previous: GpuDevWorkspaceStatus,
+    /// The name of the `EnvironmentConfig` with the platform's limits; none without the function's
+    /// flag `--limits`.
+    pub limits: Option<&'a str>,
 }
 
 impl<'a> Claimed<'a> {
     /// Reads the composite of a request.
-    pub fn read(request: &'a Request, composite: Composite<'a>) -> Self {
+    pub fn read(request: &'a Request, composite: Composite<'a>, limits: Option<&'a str>) -> Self {
         Self {
             request,
             composite,
             parameters: claim::parameters(composite),
             previous: claim::status(composite),
+            limits,
         }
     }
 }
 
 /// A workspace in its placement, in one call.
 ///
-/// `policy` is none if the policy cannot be read, and `parameters` are none if the claim's
-/// parameters are invalid.
+/// `policy` is none if no policy is in force, because policy or platform limits cannot be read.
+/// `parameters` are none if the claim's parameters are invalid.
 pub trait Placed {
     /// Resources that Crossplane must fetch for the workspace.
     fn requirements(&self, policy: Option<&WorkspacePolicy>) -> Vec<Requirement>;

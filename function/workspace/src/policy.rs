@@ -4,7 +4,6 @@ use api::policy::WorkspacePolicy;
 use api::{POLICY_GROUP, VERSION};
 use function_runtime::input;
 use function_runtime::validation::{Schema, Violation, Violations};
-use ipnet::Ipv4Net;
 use serde_json::Value;
 
 use crate::ssh_networks;
@@ -39,23 +38,23 @@ fn check_provider_config_ref(input: &Value, violations: &mut Vec<Violation>) {
 }
 
 fn check_networks(policy: &WorkspacePolicy, violations: &mut Vec<Violation>) {
-    for (n, text) in policy.ssh_cidr_ceiling.iter().flatten().enumerate() {
-        if text.parse::<Ipv4Net>().is_err() {
-            let path = format!("input.sshCidrCeiling[{n}]");
-            violations.push(Violation::new(path, ssh_networks::NO_NETWORK));
-        }
+    let ceiling = policy.ssh_cidr_ceiling.as_deref().unwrap_or_default();
+    violations.extend(ssh_networks::malformed(ceiling, "input.sshCidrCeiling"));
+    if violations.is_empty() {
+        violations.extend(networks_outside(policy));
     }
-    if !violations.is_empty() {
-        return;
-    }
-    for (n, text) in policy.defaults.ssh_cidrs.iter().enumerate() {
-        let path = format!("input.defaults.sshCidrs[{n}]");
-        if let Err(violation) =
-            ssh_networks::within(text, &path, policy.ssh_cidr_ceiling.as_deref())
-        {
-            violations.push(violation);
-        }
-    }
+}
+
+/// The policy's default networks that are unusable or lie outside its ceiling.
+pub(crate) fn networks_outside(policy: &WorkspacePolicy) -> Vec<Violation> {
+    let ceiling = policy.ssh_cidr_ceiling.as_deref();
+    let networks = policy.defaults.ssh_cidrs.iter().enumerate();
+    networks
+        .filter_map(|(n, text)| {
+            let path = format!("input.defaults.sshCidrs[{n}]");
+            ssh_networks::within(text, &path, ceiling).err()
+        })
+        .collect()
 }
 
 /// Refuses reserved tag keys. The CRD of `SpotPool` refuses them too, but only when Crossplane

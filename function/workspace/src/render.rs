@@ -7,17 +7,19 @@ use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use function_runtime::connection::{self, Connection};
 use function_runtime::desired::Desired;
 use function_runtime::outcome::{Refusal, Unresolved};
-use function_runtime::response::{CONFIG_RESOLVED, Condition, Event, Response, Severity, fields};
+use function_runtime::response::{CONFIG_RESOLVED, Condition, Event, Response, fields};
 use function_runtime::validation::Violations;
 
-use crate::conditions;
 use crate::cost::budget::{self, Verdict};
 use crate::cost::{self, Cost};
+use crate::effective::EffectivePolicy;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::{Life, Sight};
+use crate::lifecycle::terms::Bounds;
+use crate::limits::{self, Limits};
 use crate::placed::{Allowance, Claimed, Course, End, Leftovers, Placed, Rest};
 use crate::report::{Composition, Report};
-use crate::{catalogue, policy};
+use crate::{catalogue, conditions};
 
 /// When to look again while something changes that Crossplane does not watch.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
@@ -30,13 +32,16 @@ const REFUSED_TTL: Duration = Duration::from_mins(1);
 /// No error of claim, policy or catalogue stops the decisions about lifecycle and cost. What the
 /// function cannot compose stays as it is observed, and the machines of a run that is over end.
 pub fn render(claimed: &Claimed<'_>, placed: &impl Placed) -> Response {
-    let policy = policy::read(claimed.request.policy.as_ref());
-    let decided = Decided::read(claimed, placed, &policy);
-    let policy = policy.as_ref().ok();
+    let limits = limits::read(claimed.limits, claimed.request);
+    let input = claimed.request.policy.as_ref();
+    let effective = EffectivePolicy::read(input, &limits, &claimed.previous);
+    let limits = limits.as_ref().ok().and_then(Option::as_ref);
+    let decided = Decided::read(claimed, placed, &effective, limits);
+    let policy = effective.in_force().ok();
     let course = decided.course();
     let composed = match &decided.accepted {
         Ok(Accepted { policy, parameters }) => placed.compose(policy, parameters, &course),
-        Err(why) => Err(why.clone().into()),
+        Err(why) => Err(why.clone()),
     };
     let (outcome, composition) = match composed {
         Ok(composition) => (Ok(()), composition),
@@ -83,12 +88,13 @@ fn unresolved(
 /// The decisions about a workspace that do not depend on its placement.
 struct Decided<'a> {
     claimed: &'a Claimed<'a>,
-    accepted: Result<Accepted<'a>, Refusal>,
+    effective: &'a EffectivePolicy,
+    accepted: Result<Accepted<'a>, Unresolved>,
     life: Life,
     cost: Cost,
 }
 
-/// A readable policy, and valid parameters of a claim.
+/// A policy in force, and valid parameters of a claim.
 struct Accepted<'a> {
     policy: &'a WorkspacePolicy,
     parameters: &'a WorkspaceParameters,
@@ -99,7 +105,8 @@ impl<'a> Decided<'a> {
     fn read(
         claimed: &'a Claimed<'a>,
         placed: &impl Placed,
-        policy: &'a Result<WorkspacePolicy, Violations>,
+        effective: &'a EffectivePolicy,
+        limits: Option<&Limits<'_>>,
     ) -> Self {
         let Claimed {
             request,
@@ -107,7 +114,8 @@ impl<'a> Decided<'a> {
             previous,
             ..
         } = claimed;
-        let given = policy.as_ref().ok();
+        let policy = effective.in_force();
+        let given = policy.as_ref().ok().copied();
         let valid = claimed.parameters.as_ref().ok();
         let prices = given.and_then(|policy| catalogue::prices(policy, request));
         let prices = prices.as_ref();
@@ -118,8 +126,13 @@ impl<'a> Decided<'a> {
             reported: machines.reported,
             ends_by: budget.ends_by(previous),
         };
-        let limits = given.map(|policy| &policy.lifecycle);
-        let (life, violations) = Life::of(*composite, previous, limits, sight, request.now);
+        let limits = limits.and_then(|limits| limits.data.lifecycle.as_ref());
+        let bounds = Bounds {
+            policy: given.map(|policy| &policy.lifecycle),
+            limits,
+            may_delete: valid.is_some(),
+        };
+        let (life, violations) = Life::of(*composite, previous, bounds, sight, request.now);
         let highest = match (given, valid) {
             (Some(policy), Some(parameters)) => placed.highest_price(policy, parameters, prices),
             // The run keeps the price that it asked its budget for.
@@ -136,14 +149,15 @@ impl<'a> Decided<'a> {
         };
         let cost = Cost::of(subject, &budget, &life);
         let accepted = match (policy, &claimed.parameters) {
-            (Err(violations), _) => Err(Refusal::policy(violations)),
-            (Ok(_), Err(violations)) => Err(Refusal::parameters(violations.clone())),
+            (Err(why), _) => Err(why),
+            (Ok(_), Err(violations)) => Err(Refusal::parameters(violations.clone()).into()),
             (Ok(policy), Ok(parameters)) => Violations::into_result(violations)
                 .map(|()| Accepted { policy, parameters })
-                .map_err(Refusal::parameters),
+                .map_err(|violations| Refusal::parameters(violations).into()),
         };
         Self {
             claimed,
+            effective,
             accepted,
             life,
             cost,
@@ -195,7 +209,10 @@ impl<'a> Decided<'a> {
             Ok(()) => (self.config(&composition), None),
             Err(why) => (
                 Condition::is_false(CONFIG_RESOLVED, why.reason(), why.to_string()),
-                self.refusal(why),
+                match why {
+                    Unresolved::Refused(why) => Event::refusal(self.claimed.composite, why),
+                    Unresolved::Held(_) => None,
+                },
             ),
         };
         let Composition {
@@ -226,12 +243,15 @@ impl<'a> Decided<'a> {
         // pipeline may use the name.
         resources.remove(connection::NAME);
         resources.extend(secret.map(|secret| (connection::NAME.to_owned(), secret)));
+        let limits = limits::requirement(self.claimed.limits);
+        let fetched = placed.requirements(self.effective.for_requirements());
+        let requirements = limits.into_iter().chain(fetched);
         Ok(Response {
             ttl: self.within(match outcome {
                 Err(Unresolved::Refused(_)) => refused_ttl(policy),
                 Ok(()) | Err(Unresolved::Held(_)) => ttl(policy, is_settled),
             }),
-            requirements: placed.requirements(policy),
+            requirements: requirements.collect(),
             desired: Some(Desired {
                 resources,
                 status: fields(&status)?,
@@ -244,22 +264,6 @@ impl<'a> Decided<'a> {
                 .chain(news.conditions)
                 .collect(),
             events: events.into_iter().chain(news.events).collect(),
-        })
-    }
-
-    /// The event of a refusal, if the last call did not report it.
-    fn refusal(&self, why: &Unresolved) -> Option<Event> {
-        let Unresolved::Refused(why) = why else {
-            return None;
-        };
-        let message = why.to_string();
-        let told = self.claimed.composite.condition(CONFIG_RESOLVED);
-        let is_told =
-            told.is_some_and(|told| told.reason == why.reason() && told.message == message);
-        (!is_told).then(|| Event {
-            severity: Severity::Warning,
-            reason: why.reason(),
-            message,
         })
     }
 

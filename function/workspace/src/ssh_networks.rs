@@ -6,7 +6,7 @@ use function_runtime::validation::{Violation, Violations};
 use ipnet::Ipv4Net;
 
 /// The message for a text that is not a network.
-pub const NO_NETWORK: &str = "must be an IPv4 network, for example 203.0.113.0/24";
+const NO_NETWORK: &str = "must be an IPv4 network, for example 203.0.113.0/24";
 
 /// The message for a workspace without a network.
 pub const NONE: &str = "nobody can connect: add the networks you connect from to \
@@ -49,6 +49,15 @@ pub fn of(
     }
     Violations::into_result(violations)?;
     Ok(networks)
+}
+
+/// The texts of a ceiling that are no networks.
+pub(crate) fn malformed(ceiling: &[String], field: &str) -> Vec<Violation> {
+    let texts = ceiling.iter().enumerate();
+    let malformed = texts.filter(|(_, text)| text.parse::<Ipv4Net>().is_err());
+    malformed
+        .map(|(n, _)| Violation::new(format!("{field}[{n}]"), NO_NETWORK))
+        .collect()
 }
 
 /// Parses one network and checks that it lies within the ceiling.

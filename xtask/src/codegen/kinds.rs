@@ -5,6 +5,7 @@ use std::error::Error;
 use api::catalogue::Catalogue;
 use api::dev_user::DevUserPolicy;
 use api::lease::SpotLease;
+use api::limits::WorkspaceLimits;
 use api::policy::WorkspacePolicy;
 use api::pool::SpotPool;
 use api::provider_config::{ClusterProviderConfig, ProviderConfig};
@@ -73,7 +74,7 @@ fn pools() -> Result<Vec<Section>, Box<dyn Error>> {
     ])
 }
 
-fn inputs() -> [Section; 3] {
+fn inputs() -> [Section; 4] {
     [
         of_group(
             api::POLICY_GROUP,
@@ -92,6 +93,12 @@ fn inputs() -> [Section; 3] {
             api_version: "apiextensions.crossplane.io/v1beta1".to_owned(),
             about: "the `data` of an EnvironmentConfig, by operations",
             schema: input_schema::<Catalogue>(),
+        },
+        Section {
+            kind: "WorkspaceLimits",
+            api_version: "apiextensions.crossplane.io/v1beta1".to_owned(),
+            about: "the `data` of the EnvironmentConfig that the function's flag `--limits` names",
+            schema: input_schema::<WorkspaceLimits>(),
         },
     ]
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::condition::STOP_SCHEDULED;
-use api::lifecycle::{EXTEND_UNTIL, LifecyclePolicy, RESUME, StopReason};
+use api::lifecycle::{EXTEND_UNTIL, RESUME, StopReason};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use function_runtime::composite::Composite;
 use function_runtime::response::{Condition, Event};
@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::cause::Cause;
 use crate::claim;
 use crate::lifecycle::activity::Reported;
-use crate::lifecycle::terms::{Sources, Terms};
+use crate::lifecycle::terms::{Bounds, Sources, Terms};
 use crate::lifecycle::{Decision, Step, Subject, decide, notice};
 use crate::placed::End;
 
@@ -54,18 +54,18 @@ pub struct Sight<'a> {
 
 impl Life {
     /// Decides whether the workspace runs. The violations are those of the claim's lifecycle: the
-    /// decision keeps to the policy nevertheless. `policy` is none if it cannot be read.
+    /// decision keeps to the bounds nevertheless.
     pub fn of(
         composite: Composite<'_>,
         previous: &GpuDevWorkspaceStatus,
-        policy: Option<&LifecyclePolicy>,
+        bounds: Bounds<'_>,
         sight: Sight<'_>,
         now: Timestamp,
     ) -> (Self, Vec<Violation>) {
         let recorded = previous.lifecycle.as_ref();
         let sources = Sources {
             claim: &claim::lifecycle(composite),
-            policy,
+            bounds,
             recorded: recorded.and_then(|record| record.limits.as_ref()),
         };
         let (terms, violations) = sources.terms();

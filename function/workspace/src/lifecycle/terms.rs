@@ -3,6 +3,7 @@
 use api::lifecycle::{
     DurationBounds, LifecyclePolicy, RunLimits, WorkspaceLifecycle, WorkspaceState, duration,
 };
+use api::limits::LifecycleLimits;
 use function_runtime::validation::Violation;
 use jiff::{SignedDuration, Timestamp};
 
@@ -21,8 +22,8 @@ pub struct Terms {
     pub max_extension: Option<Length>,
     /// The age at which a report is too old to use.
     pub stale_after: Length,
-    /// Whether the limits are known. They are not while the policy cannot be read and no call has
-    /// recorded any.
+    /// Whether the limits are known. They are not while no policy is in force, no call has recorded
+    /// any, and the platform has none.
     pub are_known: bool,
 }
 
@@ -53,21 +54,34 @@ impl Terms {
 pub struct Sources<'a> {
     /// The claim's wishes.
     pub claim: &'a WorkspaceLifecycle,
-    /// The policy's limits; none if the policy cannot be read.
-    pub policy: Option<&'a LifecyclePolicy>,
+    /// The bounds of policy and platform.
+    pub bounds: Bounds<'a>,
     /// The limits that the last call recorded.
     pub recorded: Option<&'a RunLimits>,
+}
+
+/// The bounds of the limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bounds<'a> {
+    /// The bounds of the policy in force, which lie within the platform's limits; none if no policy
+    /// is in force.
+    pub policy: Option<&'a LifecyclePolicy>,
+    /// The platform's limits; none if there are none, or if they cannot be read.
+    pub limits: Option<&'a LifecycleLimits>,
+    /// Whether the rest of a stopped workspace may be deleted. It stays while the claim is refused.
+    pub may_delete: bool,
 }
 
 impl Sources<'_> {
     /// The limits to enforce, and the claim's violations of the policy. A wish beyond the policy's
     /// maximum counts as the maximum, and a wish that is no usable duration counts as none: a
-    /// refused claim has limits like any other.
+    /// refused claim has limits like any other. Only the rest of a stopped workspace is not deleted
+    /// while its claim is refused.
     ///
-    /// While the policy cannot be read, the recorded limits hold, and the claim may only make them
-    /// shorter. Nothing is deleted meanwhile.
+    /// While no policy is in force, the recorded limits hold. Claim and platform may only make them
+    /// shorter. A run without recorded limits has the platform's. Nothing is deleted meanwhile.
     pub fn terms(self) -> (Terms, Vec<Violation>) {
-        let Some(policy) = self.policy else {
+        let Some(policy) = self.bounds.policy else {
             return (self.without_policy(), Vec::new());
         };
         let mut violations = Vec::new();
@@ -77,7 +91,7 @@ impl Sources<'_> {
             limit
         };
         let Self { claim, .. } = self;
-        let terms = Terms {
+        let mut terms = Terms {
             state: claim.state,
             max_lifetime: limit(
                 "maxLifetime",
@@ -94,35 +108,60 @@ impl Sources<'_> {
                 claim.delete_after_stopped.as_ref(),
                 policy.delete_after_stopped.as_ref(),
             ),
-            max_extension: policy.max_extension.as_deref().and_then(length),
+            max_extension: policy
+                .max_extension
+                .as_deref()
+                .and_then(length)
+                .filter(Length::is_some_time),
             stale_after: length(&policy.stale_after).unwrap_or_else(Length::zero),
             are_known: true,
         };
+        if !self.bounds.may_delete || !violations.is_empty() {
+            terms.delete_after_stopped = None;
+        }
         (terms, violations)
     }
 
     fn without_policy(self) -> Terms {
-        let recorded = |of: fn(&RunLimits) -> &Option<String>| {
-            length(self.recorded.and_then(|limits| of(limits).as_deref())?)
+        let Self {
+            claim,
+            bounds: Bounds { limits, .. },
+            recorded,
+        } = self;
+        let of_run = |of: fn(&RunLimits) -> &Option<String>| {
+            recorded.and_then(|limits| length(of(limits).as_deref()?))
         };
-        let shorter = |wish: &Option<String>, recorded: Option<Length>| {
+        let of_platform = |of: fn(&LifecycleLimits) -> &Option<String>| {
+            limits.and_then(|limits| length(of(limits).as_deref()?))
+        };
+        let wished = |wish: &Option<String>| {
             let wish = wish.as_deref().and_then(length);
-            let wish = wish.filter(|wish| wish.time > SignedDuration::ZERO);
-            wish.into_iter()
-                .chain(recorded)
-                .min_by_key(|limit| limit.time)
+            wish.filter(Length::is_some_time)
         };
+        let extension = of_platform(|limits| &limits.max_extension);
         Terms {
-            state: self.claim.state,
-            max_lifetime: shorter(&self.claim.max_lifetime, recorded(|l| &l.max_lifetime)),
-            stop_after_idle: shorter(
-                &self.claim.stop_after_idle,
-                recorded(|l| &l.stop_after_idle),
-            ),
+            state: claim.state,
+            max_lifetime: shortest([
+                wished(&claim.max_lifetime),
+                of_run(|limits| &limits.max_lifetime),
+                of_platform(|limits| &limits.max_lifetime),
+            ]),
+            stop_after_idle: shortest([
+                wished(&claim.stop_after_idle),
+                of_run(|limits| &limits.stop_after_idle),
+                of_platform(|limits| &limits.stop_after_idle),
+            ]),
             delete_after_stopped: None,
-            max_extension: recorded(|l| &l.max_extension),
-            stale_after: recorded(|l| &l.stale_after).unwrap_or_else(Length::zero),
-            are_known: self.recorded.is_some(),
+            max_extension: match recorded {
+                Some(_) => of_run(|limits| &limits.max_extension)
+                    .and_then(|own| shortest([Some(own), extension]))
+                    .filter(Length::is_some_time),
+                None => extension.filter(Length::is_some_time),
+            },
+            stale_after: of_run(|limits| &limits.stale_after)
+                .or_else(|| limits.and(length(&LifecyclePolicy::default().stale_after)))
+                .unwrap_or_else(Length::zero),
+            are_known: recorded.is_some() || limits.is_some(),
         }
     }
 }
@@ -154,6 +193,10 @@ impl Length {
             time: SignedDuration::ZERO,
             text: "0s".into(),
         }
+    }
+
+    fn is_some_time(&self) -> bool {
+        self.time > SignedDuration::ZERO
     }
 }
 
@@ -197,6 +240,11 @@ fn limited(
     }
 }
 
+fn shortest<const N: usize>(limits: [Option<Length>; N]) -> Option<Length> {
+    let limits = limits.into_iter().flatten();
+    limits.min_by_key(|limit| limit.time)
+}
+
 fn length(text: &str) -> Option<Length> {
     Some(Length {
         time: duration(text)?,
@@ -235,7 +283,11 @@ mod tests {
         };
         let sources = Sources {
             claim: &claim(wish),
-            policy: Some(&policy),
+            bounds: Bounds {
+                policy: Some(&policy),
+                limits: None,
+                may_delete: true,
+            },
             recorded: None,
         };
         let (terms, violations) = sources.terms();
@@ -291,7 +343,7 @@ mod tests {
             let claim = claim(wish);
             let sources = Sources {
                 claim: &claim,
-                policy: None,
+                bounds: Bounds::default(),
                 recorded,
             };
             sources.terms().0
@@ -303,6 +355,43 @@ mod tests {
         assert_eq!(text(terms(None, Some(&recorded)).max_extension), "8h");
         assert_eq!(text(terms(Some("1h"), None).max_lifetime), "1h");
         assert!(!terms(None, None).are_known);
+    }
+
+    #[test]
+    fn without_a_policy_the_platform_limits_a_run_and_never_lengthens_it() {
+        let platform = LifecycleLimits {
+            max_lifetime: Some("48h".to_owned()),
+            stop_after_idle: Some("4h".to_owned()),
+            max_extension: Some("2h".to_owned()),
+        };
+        let terms = |recorded: Option<&RunLimits>| {
+            let bounds = Bounds {
+                limits: Some(&platform),
+                ..Bounds::default()
+            };
+            let claim = claim(Some("99d"));
+            let sources = Sources {
+                claim: &claim,
+                bounds,
+                recorded,
+            };
+            sources.terms().0
+        };
+        let unrecorded = terms(None);
+        assert!(unrecorded.are_known);
+        assert_eq!(text(unrecorded.max_lifetime), "48h");
+        assert_eq!(text(unrecorded.stop_after_idle), "4h");
+        assert_eq!(text(unrecorded.max_extension), "2h");
+        assert_eq!(unrecorded.stale_after.text, "15m");
+        for (recorded, enforced) in [("24h", "24h"), ("72h", "48h")] {
+            let recorded = RunLimits {
+                max_lifetime: Some(recorded.to_owned()),
+                ..RunLimits::default()
+            };
+            let terms = terms(Some(&recorded));
+            assert_eq!(text(terms.max_lifetime), enforced);
+            assert_eq!(text(terms.max_extension), "none");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@ use api::lifecycle::{
     ActivityVerdict, DurationBounds, LifecyclePolicy, WorkspaceLifecycle, WorkspaceState,
 };
 
-use super::terms::Sources;
+use super::terms::{Bounds, Sources};
 use super::*;
 
 const START: &str = "2026-11-20T10:00:00Z";
@@ -47,7 +47,11 @@ impl Life {
     fn terms(&self) -> Terms {
         let sources = Sources {
             claim: &self.claim,
-            policy: Some(&self.policy),
+            bounds: Bounds {
+                policy: Some(&self.policy),
+                limits: None,
+                may_delete: true,
+            },
             recorded: None,
         };
         sources.terms().0
