@@ -1,5 +1,7 @@
 //! `function-gpu-workspace`: serves the composition function until SIGTERM.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
+
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +23,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Composition function: a GPU workspace claim becomes desired resources.
 #[derive(Parser)]
 #[command(name = "function-gpu-workspace", version)]
-struct Arguments {
+struct Options {
     #[command(flatten)]
     server: function_server::Arguments,
 
@@ -33,7 +35,7 @@ struct Arguments {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { server, limits } = Arguments::parse();
+    let Options { server, limits } = Options::parse();
     logging::configure(server.debug);
     info!(limits, "platform limits");
     let kinds = limits.map_or(KINDS, kinds::limited);
@@ -49,5 +51,24 @@ async fn main() -> ExitCode {
             eprintln!("function-gpu-workspace: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_of_server_and_kinds_fit_together() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn an_empty_name_switches_off_no_limit() {
+        let parsed = |argument| Options::try_parse_from(["function", argument]);
+        assert_eq!(parsed("--limits=a").unwrap().limits.as_deref(), Some("a"));
+        assert!(parsed("--limits=").is_err());
     }
 }
