@@ -43,8 +43,8 @@ struct InCluster<'a> {
     pods: Option<ChosenPods>,
     /// The reports of all pods' agents, combined into one.
     reported: Option<String>,
-    /// The number of pods that cost money.
-    started: usize,
+    /// The number of pods that hold a node, and so cost money.
+    placed_pods: usize,
 }
 
 impl Placed for InCluster<'_> {
@@ -61,9 +61,9 @@ impl Placed for InCluster<'_> {
         let has_agent = self.pods.as_ref().map_or(0, plan::watched) > 0;
         Machines {
             reported: activity::as_reported(has_agent, self.reported.as_deref()),
-            has_machine: self.started > 0,
+            has_machine: self.placed_pods > 0,
             is_on: self.is_on(),
-            running: prices::running(self.pods.as_ref(), prices, self.started),
+            running: prices::running(self.pods.as_ref(), prices, self.placed_pods),
         }
     }
 
@@ -171,13 +171,13 @@ impl<'a> InCluster<'a> {
             seen,
             pods,
             reported: activity::reported(seen, watched),
-            started: seen.pods().filter(|pod| pod.has_started()).count(),
+            placed_pods: seen.pods().filter(|pod| pod.holds_node()).count(),
         }
     }
 
     fn is_on(&self) -> bool {
         let set = self.seen.stateful_set();
-        set.is_some_and(|set| set.replicas() > 0) || self.started > 0
+        set.is_some_and(|set| set.replicas() > 0) || self.placed_pods > 0
     }
 
     fn is_stopping(&self) -> bool {

@@ -231,6 +231,14 @@ impl<'a> Pod<'a> {
         self.container(CONTAINER) == Doing::Running
     }
 
+    /// Whether the pod holds resources of a node, and so costs money: it does so before its container
+    /// runs, and also if that never runs.
+    pub fn holds_node(self) -> bool {
+        let text = |path| self.0.pointer(path).and_then(Value::as_str);
+        let is_over = matches!(text("/status/phase"), Some("Succeeded" | "Failed"));
+        text("/spec/nodeName").is_some_and(|node| !node.is_empty()) && !is_over
+    }
+
     /// Whether the pod has scheduling gates, for example of Kueue.
     pub fn is_gated(self) -> bool {
         let gates = self
