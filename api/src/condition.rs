@@ -21,6 +21,8 @@ pub const WITHIN_BUDGET: &str = "WithinBudget";
 pub const ADMITTED: &str = "Admitted";
 /// The workspace's home volume is attached to its instance.
 pub const HOME_READY: &str = "HomeReady";
+/// The API server refuses claims that would leave the current policy.
+pub const POLICY_ENFORCED: &str = "PolicyEnforced";
 /// Condition of upjet's providers: result of the last create, update or delete that the provider
 /// ran in the background.
 pub const LAST_ASYNC_OPERATION: &str = "LastAsyncOperation";

@@ -50,6 +50,11 @@ pub struct WorkspaceLimits {
     /// Workspaces in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterLimits>,
+    /// Name of the `ValidatingAdmissionPolicyBinding` that keeps claims within the current policy.
+    /// While it does not exist, each workspace has the condition `PolicyEnforced=False`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub admission_binding: Option<String>,
 }
 
 /// How long workspaces may run. There is no limit for `deleteAfterStopped`, because it would delete

@@ -41,11 +41,13 @@ pub struct GpuDevWorkspaceSpec {
         .message("capacityType and instanceTypes need placement EC2: a flavor says where pods run")
 )]
 pub struct WorkspaceParameters {
-    /// Owner of the workspace: lower-case letters, digits, `.`, `_` and `-`.
+    /// Owner of the workspace: lower-case letters, digits, `.`, `_` and `-`. Immutable: the home and
+    /// the machine hold the owner's files and keys.
     #[schemars(
         length(max = 63),
         regex(pattern = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
     )]
+    #[x_kube(validation = Rule::new("self == oldSelf").message("owner is immutable: the home and the machine hold the owner's files and keys; delete the claim and create another"))]
     pub owner: String,
     /// EC2 instance type, the first choice.
     #[serde(default = "default_instance_type")]

@@ -85,6 +85,11 @@ fn the_claim_hears_of_every_condition_on_every_call() {
             usize::from(budgets && case::is_workspace(&name)),
             "{name}"
         );
+        let requirements = response.requirements.clone().unwrap_or_default();
+        let asks_for_binding = requirements.resources.contains_key("admission");
+        let (enforced, types): (Vec<_>, Vec<_>) =
+            types.into_iter().partition(|t| *t == "PolicyEnforced");
+        assert_eq!(enforced.len(), usize::from(asks_for_binding), "{name}");
         // A home has a condition as soon as the function knows of it.
         let home = types
             .get(2)

@@ -26,11 +26,12 @@ use crate::{connection, fleeting, limits, steadiness, volume};
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
 /// What an answer may add to what it passes on and holds.
 const ADDED_LIMIT: usize = 128 * 1024;
-const CONDITIONS: [&str; 5] = [
+const CONDITIONS: [&str; 6] = [
     "ConfigResolved",
     "ComputeReady",
     "HomeReady",
     "StopScheduled",
+    "PolicyEnforced",
     "WithinBudget",
 ];
 const STATUS_FIELDS: [&str; 15] = [

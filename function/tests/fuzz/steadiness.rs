@@ -51,11 +51,11 @@ pub fn requirements(request: &RunFunctionRequest, response: &RunFunctionResponse
     let known = |name: &&String| {
         matches!(
             name.as_str(),
-            "catalogue" | "namespace" | "attachments" | "dev-user" | "limits"
+            "catalogue" | "namespace" | "attachments" | "dev-user" | "limits" | "admission"
         ) || name.starts_with("catalogue-")
     };
     let names: Vec<&String> = requirements.resources.keys().collect();
-    if names.is_empty() || names.len() > 12 || !names.iter().all(known) {
+    if names.is_empty() || names.len() > 13 || !names.iter().all(known) {
         return broken("requirements", format!("{names:?} are required"));
     }
     Ok(())

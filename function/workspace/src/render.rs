@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::limits::WorkspaceLimits;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use function_runtime::connection::{self, Connection};
@@ -16,7 +17,7 @@ use crate::effective::EffectivePolicy;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::{Life, Sight};
 use crate::lifecycle::terms::Bounds;
-use crate::limits::{self, Limits};
+use crate::limits::{self, admission};
 use crate::placed::{Allowance, Claimed, Course, End, Leftovers, Placed, Rest};
 use crate::report::{Composition, Report};
 use crate::{catalogue, conditions};
@@ -36,6 +37,7 @@ pub fn render(claimed: &Claimed<'_>, placed: &impl Placed) -> Response {
     let input = claimed.request.policy.as_ref();
     let effective = EffectivePolicy::read(input, &limits, &claimed.previous);
     let limits = limits.as_ref().ok().and_then(Option::as_ref);
+    let limits = limits.map(|limits| &limits.data);
     let decided = Decided::read(claimed, placed, &effective, limits);
     let policy = effective.in_force().ok();
     let course = decided.course();
@@ -89,6 +91,8 @@ fn unresolved(
 struct Decided<'a> {
     claimed: &'a Claimed<'a>,
     effective: &'a EffectivePolicy,
+    /// None without readable limits.
+    limits: Option<&'a WorkspaceLimits>,
     accepted: Result<Accepted<'a>, Unresolved>,
     life: Life,
     cost: Cost,
@@ -106,7 +110,7 @@ impl<'a> Decided<'a> {
         claimed: &'a Claimed<'a>,
         placed: &impl Placed,
         effective: &'a EffectivePolicy,
-        limits: Option<&Limits<'_>>,
+        limits: Option<&'a WorkspaceLimits>,
     ) -> Self {
         let Claimed {
             request,
@@ -126,10 +130,9 @@ impl<'a> Decided<'a> {
             reported: machines.reported,
             ends_by: budget.ends_by(previous),
         };
-        let limits = limits.and_then(|limits| limits.data.lifecycle.as_ref());
         let bounds = Bounds {
             policy: given.map(|policy| &policy.lifecycle),
-            limits,
+            limits: limits.and_then(|limits| limits.lifecycle.as_ref()),
             may_delete: valid.is_some(),
         };
         let (life, violations) = Life::of(*composite, previous, bounds, sight, request.now);
@@ -158,6 +161,7 @@ impl<'a> Decided<'a> {
         Self {
             claimed,
             effective,
+            limits,
             accepted,
             life,
             cost,
@@ -244,8 +248,12 @@ impl<'a> Decided<'a> {
         resources.remove(connection::NAME);
         resources.extend(secret.map(|secret| (connection::NAME.to_owned(), secret)));
         let limits = limits::requirement(self.claimed.limits);
+        let binding = self.limits.and_then(admission::requirement);
         let fetched = placed.requirements(self.effective.for_requirements());
-        let requirements = limits.into_iter().chain(fetched);
+        let requirements = limits.into_iter().chain(binding).chain(fetched);
+        let enforced = self
+            .limits
+            .and_then(|limits| admission::condition(limits, self.claimed.request));
         Ok(Response {
             ttl: self.within(match outcome {
                 Err(Unresolved::Refused(_)) => refused_ttl(policy),
@@ -262,6 +270,7 @@ impl<'a> Decided<'a> {
                 .into_iter()
                 .chain(conditions)
                 .chain(news.conditions)
+                .chain(enforced)
                 .collect(),
             events: events.into_iter().chain(news.events).collect(),
         })

@@ -4,6 +4,7 @@
 //! the flag there are none. With the flag and without readable limits, no policy is in force:
 //! nothing starts, and what runs keeps the limits that the last call recorded.
 
+pub mod admission;
 pub mod tighten;
 
 use api::lifecycle::duration;
@@ -85,7 +86,11 @@ fn valid(data: Option<&Value>) -> Result<WorkspaceLimits, Violations> {
     let data = data.filter(|data| !data.is_null()).unwrap_or(&none);
     let limits = DATA.read(data)?;
     let mut violations = Vec::new();
-    if limits == WorkspaceLimits::default() {
+    let bounds = WorkspaceLimits {
+        admission_binding: None,
+        ..limits.clone()
+    };
+    if bounds == WorkspaceLimits::default() {
         // Limits that were emptied by mistake would open every Composition.
         let problem = "has no limit: restore its fields, or start the function without --limits";
         violations.push(Violation::new("data", problem));

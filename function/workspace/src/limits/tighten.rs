@@ -29,6 +29,8 @@ pub fn tighten(
         lifecycle,
         budgets,
         cluster,
+        // It limits no policy: it keeps claims within one.
+        admission_binding: _,
     } = limits;
     let mut violations = Vec::new();
     violations.extend(bind(policy, owner_binding.as_ref(), name));
