@@ -28,6 +28,16 @@ const NAMESPACE: &str = "team-vision";
 /// The Secret with the emulator's credentials.
 const SECRET: &str = "aws-credentials";
 
+/// The manifests of `examples/platform` for every cluster.
+const PLATFORM: [&str; 6] = [
+    "namespaces.yaml",
+    "catalogue.yaml",
+    "limits.yaml",
+    "admission.yaml",
+    "cluster-rbac.yaml",
+    "owner-binding.yaml",
+];
+
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -93,7 +103,7 @@ fn demo(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
 /// Applies the objects of the platform team: namespaces, the catalogue, RBAC, credentials.
 fn configure(target: &Resolved, composites: Composites, progress: &Progress) -> Outcome<()> {
     let step = progress.begin("apply examples/platform");
-    for file in ["namespaces.yaml", "catalogue.yaml", "cluster-rbac.yaml"] {
+    for file in PLATFORM {
         apply_file(target, &format!("examples/platform/{file}"))?;
     }
     if composites.namespaced {

@@ -27,7 +27,10 @@ pub(super) fn workspace() -> Result<Value, Box<dyn Error>> {
             "defaultCompositeDeletePolicy": "Foreground",
             // Without this, Crossplane chooses any Composition of the kind.
             "defaultCompositionRef": {"name": "gpudevworkspaces"},
-            "versions": [workspace_version()?],
+            "versions": [workspace_version(&[
+                refusal("compositionSelector", "!has(self.compositionSelector)"),
+                refusal("compositionRevisionSelector", "!has(self.compositionRevisionSelector)"),
+            ])?],
         },
     }))
 }
@@ -45,15 +48,34 @@ pub(super) fn namespaced_workspace() -> Result<Value, Box<dyn Error>> {
             "group": api::WORKSPACE_GROUP,
             "names": {"kind": kind, "plural": plural, "shortNames": ["gpuws"]},
             "defaultCompositionRef": {"name": plural},
-            "versions": [workspace_version()?],
+            "versions": [workspace_version(&[
+                refusal(
+                    "crossplane.compositionSelector",
+                    "!has(self.crossplane) || !has(self.crossplane.compositionSelector)",
+                ),
+                refusal(
+                    "crossplane.compositionRevisionSelector",
+                    "!has(self.crossplane) || !has(self.crossplane.compositionRevisionSelector)",
+                ),
+            ])?],
         },
     }))
 }
 
-/// The version of the workspace kind, with its columns and schema. Both XRDs use it.
-fn workspace_version() -> Result<Value, Box<dyn Error>> {
+/// Refuses a field by which a claim could leave the current policy. Crossplane merges the rules of
+/// an XRD's `spec` into its CRDs, whose `spec` has the field.
+fn refusal(field: &str, rule: &str) -> Value {
+    let message = format!("{field} is refused: the platform chooses the policy of a workspace");
+    json!({"rule": rule, "message": message})
+}
+
+/// The version of the workspace kind, with its columns, its schema and further rules on `spec`. Both
+/// XRDs use it.
+fn workspace_version(rules: &[Value]) -> Result<Value, Box<dyn Error>> {
     let crd = serde_json::to_value(GpuDevWorkspace::crd())?;
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let mut spec = schema["properties"]["spec"].clone();
+    spec["x-kubernetes-validations"] = json!(rules);
     Ok(json!({
         "name": api::VERSION,
         "served": true,
@@ -71,7 +93,7 @@ fn workspace_version() -> Result<Value, Box<dyn Error>> {
             "description": "A GPU machine for one developer.",
             "required": ["spec"],
             "properties": {
-                "spec": schema["properties"]["spec"],
+                "spec": spec,
                 "status": schema["properties"]["status"],
             },
         }},

