@@ -1,16 +1,19 @@
 """The fixtures of every suite: the cluster, EC2, the emulator, a bystander."""
 
+import json
 import os
 import uuid
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from environment.bystander import Bystander
 from environment.cluster import Cluster
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
 from environment.platform import Platform
+from environment.variants import ROOT
 
 REGION = "us-east-1"
 
@@ -59,6 +62,24 @@ def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
 def nothing_of_others_is_touched(bystander: Bystander) -> Iterator[None]:
     yield
     bystander.check()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def limits(cluster: Cluster) -> None:
+    """Widens the platform's limits for the tests. They allow two networks for
+    documentation, the network of the hosts of local clusters, and a type that EC2 does
+    not have."""
+    text = (ROOT / "examples/platform/limits.yaml").read_text()
+    shipped = next(yaml.safe_load_all(text))
+    types = shipped["data"]["allowedInstanceTypes"]
+    wider = {
+        "allowedInstanceTypes": [*types, "g4dn.huge"],
+        "sshCidrCeiling": ["203.0.113.0/24", "198.51.100.0/24", "10.243.0.0/16"],
+    }
+    cluster.kubectl(
+        *("patch", "environmentconfig", shipped["metadata"]["name"], "--type=merge"),
+        *("-p", json.dumps({"data": wider})),
+    )
 
 
 @pytest.fixture

@@ -19,9 +19,12 @@ class Platform:
         self.cluster = cluster
         self.namespace = namespace
 
-    def claim(self, name: str, **parameters: Any) -> None:
+    def claim(self, name: str, composition: str = "", **parameters: Any) -> None:
         """Applies the smallest claim, with changed parameters."""
-        self.cluster.apply(claim(self.namespace, name, {**PARAMETERS, **parameters}))
+        document = claim(self.namespace, name, {**PARAMETERS, **parameters})
+        if composition:
+            document["spec"]["compositionRef"] = {"name": composition}
+        self.cluster.apply(document)
 
     def workspace(self, name: str) -> Object:
         found = self.cluster.get(CLAIMS, name, self.namespace)

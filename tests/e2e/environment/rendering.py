@@ -22,6 +22,8 @@ EXAMPLES = sorted(
     key=lambda path: path.name,
 )
 NAME = "acme-function-gpu-workspace"
+# A run's end depends on the time of the call.
+NOW = "2026-11-20T12:00:00Z"
 
 Document = dict[str, Any]
 
@@ -38,6 +40,7 @@ def serving() -> Iterator[str]:
             "--insecure",
             f"--address={address}",
             "--metrics-address=",
+            f"--now={NOW}",
         ]
     )
     host, port = address.split(":")
@@ -78,7 +81,7 @@ def render(
             write("functions.yaml", _function(address)),
             f"--crossplane-binary={os.environ['CROSSPLANE_CORE']}",
             f"--xrd={ROOT / 'xrds/gpudevworkspaces.platform.acme.io.yaml'}",
-            f"--required-resources={ROOT / 'examples/platform/catalogue.yaml'}",
+            f"--required-resources={write('required.yaml', *_required())}",
             "-r",
             *optional,
         ],
@@ -88,6 +91,13 @@ def render(
     )
     assert ran.returncode == 0, ran.stderr
     return _ordered(ran.stdout)
+
+
+def _required() -> list[Document]:
+    """What the function requires: the catalogue, and the namespaces of the examples."""
+    files = ("catalogue.yaml", "limits.yaml", "namespaces.yaml")
+    texts = [(ROOT / "examples/platform" / file).read_text() for file in files]
+    return [document for text in texts for document in yaml.safe_load_all(text)]
 
 
 def _ordered(rendered: str) -> str:

@@ -52,8 +52,12 @@ def flavor(cluster: Cluster, image: str, name: str, **spec: Any) -> str:
 
 
 def _merged(document: Object, change: Object) -> Object:
+    """The document with a JSON merge patch: `None` removes a field."""
     merged = dict(document)
     for key, value in change.items():
+        if value is None:
+            merged.pop(key, None)
+            continue
         is_object = isinstance(value, dict)
         merged[key] = _merged(document.get(key, {}), value) if is_object else value
     return merged

@@ -15,6 +15,11 @@ from gitops.git import Repository, Server
 TEAM = "team-vision"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def limits() -> None:
+    """Changes nothing: Argo CD applies the limits of the platform's repository."""
+
+
 @pytest.fixture(scope="session")
 def argocd(cluster: Cluster) -> ArgoCd:
     argocd = ArgoCd(cluster)

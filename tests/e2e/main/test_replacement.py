@@ -39,15 +39,15 @@ def test_another_type_runs_before_the_first_machine_goes(
 
 
 def test_going_back_to_the_first_type_keeps_its_machine(
-    platform: Platform, ec2: Ec2
+    platform: Platform, ec2: Ec2, huge: str
 ) -> None:
-    platform.claim("alice")
+    platform.claim("alice", composition=huge)
     first = platform.ready("alice")["instanceId"]
     # EC2 has no such instance type, so the replacement never comes.
-    platform.claim("alice", instanceType="g4dn.huge")
+    platform.claim("alice", composition=huge, instanceType="g4dn.huge")
     platform.condition("alice", "ComputeReady", "False", "serves until")
     assert platform.status("alice")["instanceId"] == first
-    platform.claim("alice")
+    platform.claim("alice", composition=huge)
     assert platform.ready("alice")["instanceId"] == first
     assert [one["InstanceId"] for one in ec2.live(platform.namespace)] == [first]
     until(

@@ -111,7 +111,7 @@ def test_claims_of_one_name_in_two_namespaces_do_not_mix(
     cluster: Cluster, platform: Platform, ec2: Ec2
 ) -> None:
     other = Platform(cluster, f"{platform.namespace}-b")
-    cluster.create_namespace(other.namespace)
+    cluster.create_namespace(other.namespace, owner="bob")
     try:
         platform.claim("alice")
         other.claim("alice", owner="bob")

@@ -4,7 +4,9 @@ import pytest
 
 from environment.cluster import CLAIMS, Cluster
 
-pytest.register_assert_rewrite("main.test_workspace", "main.test_wrong_input")
+pytest.register_assert_rewrite(
+    "main.test_admission", "main.test_workspace", "main.test_wrong_input"
+)
 
 
 @pytest.fixture(scope="session")

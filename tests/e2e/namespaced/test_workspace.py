@@ -9,6 +9,13 @@ from environment.objects import Object, Refused
 from environment.ec2 import Ec2
 from environment.platform import Platform
 from environment.waiting import until
+from main.test_admission import (  # noqa: F401
+    developer,
+    test_a_developer_chooses_no_other_policy,
+    test_a_developer_pauses_no_workspace,
+    test_a_developer_works_with_a_claim_that_the_platform_team_pinned,
+    test_the_definition_itself_refuses_to_select_a_policy_by_labels,
+)
 from main.test_workspace import (  # noqa: F401
     test_a_claim_is_a_running_spot_instance_as_it_was_asked_for,
     test_a_reached_quota_is_named_on_the_claim_with_the_limit_to_raise,
