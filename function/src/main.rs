@@ -37,7 +37,9 @@ struct Options {
 async fn main() -> ExitCode {
     let Options { server, limits } = Options::parse();
     logging::configure(server.debug);
-    info!(limits, "platform limits");
+    if let Some(limits) = &limits {
+        info!(limits, "no Composition can loosen the limits");
+    }
     let kinds = limits.map_or(KINDS, kinds::limited);
     let spending = Arc::new(Spending::default());
     let observed = Arc::clone(&spending);
