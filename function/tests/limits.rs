@@ -53,15 +53,9 @@ fn overdue(name: &str, error: &Value) -> Value {
     let lifecycle = json!({"startedAt": "2026-10-20T12:00:00Z", "limits": limits});
     case::merge(
         &mut request,
-        &json!({
-            "input": {"lifecycle": {"maxLifetime": bounds, "maxExtension": null}},
-            "observed": {"composite": {"resource": {"status": {"lifecycle": null}}}},
-        }),
+        &json!({"input": {"lifecycle": {"maxLifetime": bounds, "maxExtension": null}}}),
     );
-    case::merge(
-        &mut request,
-        &json!({"observed": {"composite": {"resource": {"status": {"lifecycle": lifecycle}}}}}),
-    );
+    begin(&mut request, &lifecycle);
     case::merge(&mut request, error);
     request
 }
@@ -76,17 +70,22 @@ fn observed(request: &Value) -> Map<String, Value> {
 /// platform has one.
 fn overdue_by_the_platform(name: &str, error: &Value) -> Value {
     let mut request = case::request_json(name);
-    for lifecycle in [json!(null), json!({"startedAt": "2026-10-20T12:00:00Z"})] {
-        let status = json!({"status": {"lifecycle": lifecycle}});
-        case::merge(
-            &mut request,
-            &json!({"observed": {"composite": {"resource": status}}}),
-        );
-    }
+    begin(&mut request, &json!({"startedAt": "2026-10-20T12:00:00Z"}));
     case::merge(&mut request, error);
     let lifecycle = json!({"maxLifetime": "1h", "maxExtension": "0s"});
     limit(&mut request, &json!({"lifecycle": lifecycle}));
     request
+}
+
+/// Replaces the lifecycle that the last call recorded.
+fn begin(request: &mut Value, lifecycle: &Value) {
+    for lifecycle in [&Value::Null, lifecycle] {
+        let status = json!({"status": {"lifecycle": lifecycle}});
+        case::merge(
+            request,
+            &json!({"observed": {"composite": {"resource": status}}}),
+        );
+    }
 }
 
 /// Adds the platform's limits to a request.

@@ -84,7 +84,7 @@ fn labels(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
     labels.and_then(Value::as_object).into_iter().flatten()
 }
 
-/// Nobody may delete a user with homes, even if the policy cannot be read.
+/// Crossplane refuses to delete a user with homes, also while the function cannot read the policy.
 #[test]
 fn a_refused_user_with_a_home_cannot_be_deleted() {
     let refused = json!({

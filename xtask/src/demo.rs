@@ -87,7 +87,7 @@ fn demo(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
         Some(Login::prepare(&arguments.target.name, &target, progress)?)
     };
     let step = progress.begin("apply examples/workspaces");
-    apply_file(&target, "examples/workspaces")?;
+    target.apply_file("examples/workspaces")?;
     if let Some(login) = &login {
         login.admit_host(&target)?;
     }
@@ -104,10 +104,10 @@ fn demo(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
 fn configure(target: &Resolved, composites: Composites, progress: &Progress) -> Outcome<()> {
     let step = progress.begin("apply examples/platform");
     for file in PLATFORM {
-        apply_file(target, &format!("examples/platform/{file}"))?;
+        target.apply_file(&format!("examples/platform/{file}"))?;
     }
     if composites.namespaced {
-        apply_file(target, "examples/namespaced")?;
+        target.apply_file("examples/namespaced")?;
     }
     match &target.emulator {
         Some(endpoint) => {
@@ -115,7 +115,7 @@ fn configure(target: &Resolved, composites: Composites, progress: &Progress) -> 
                 apply_text(target, &object.to_string())?;
             }
         }
-        None => apply_file(target, "examples/platform/provider-config.yaml")?,
+        None => target.apply_file("examples/platform/provider-config.yaml")?,
     }
     let workspaces = format!("xrd/{}", composites.xrd());
     output(target.kubectl().args([
@@ -241,13 +241,6 @@ fn show(
         };
         println!("\nEnd all of it: {end}");
     }
-    Ok(())
-}
-
-fn apply_file(target: &Resolved, path: &str) -> Outcome<()> {
-    let mut apply = target.kubectl();
-    apply.args(["apply", "-f"]).arg(crate::root().join(path));
-    output(&mut apply)?;
     Ok(())
 }
 

@@ -9,6 +9,8 @@ use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
 use local_cluster::{Cluster, binaries};
 
+use crate::process::output;
+
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 #[derive(Args, Clone)]
@@ -78,6 +80,14 @@ impl Resolved {
                 self.registry
             ),
         }
+    }
+
+    /// Applies a file of this repository.
+    pub(crate) fn apply_file(&self, path: &str) -> Outcome<()> {
+        let mut apply = self.kubectl();
+        apply.args(["apply", "-f"]).arg(crate::root().join(path));
+        output(&mut apply)?;
+        Ok(())
     }
 
     /// A call of kubectl on this cluster. The caller adds the arguments.

@@ -28,8 +28,8 @@ use crate::report::Subject;
 use crate::seen::Seen;
 use crate::{activity, choice, prices, required, resolved, resource_names};
 
-/// Decides what is desired for a workspace in the cluster. `limits` names the `EnvironmentConfig` with
-/// the platform's limits.
+/// Decides what is desired for a workspace in the cluster. `limits` names the `EnvironmentConfig`
+/// with the platform's limits.
 pub fn render(request: &Request, composite: Composite<'_>, limits: Option<&str>) -> Response {
     let claimed = Claimed::read(request, composite, limits);
     let workspace = InCluster::new(&claimed);

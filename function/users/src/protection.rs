@@ -18,6 +18,16 @@ pub enum Contents {
     Homes(Vec<String>),
 }
 
+impl Contents {
+    /// The names of the homes; none while they are unknown.
+    pub fn into_homes(self) -> Vec<String> {
+        match self {
+            Self::Homes(homes) => homes,
+            Self::Unknown => Vec::new(),
+        }
+    }
+}
+
 /// Asks Crossplane for the homes in the namespace. Claims are not required: Crossplane watches
 /// required resources, and claims change all the time.
 pub fn requirements(namespace: &str, owner: &str) -> Vec<Requirement> {

@@ -13,8 +13,7 @@ use function_runtime::request::Request;
 use function_runtime::response::{CONFIG_RESOLVED, Condition, Event, Response, fields};
 use serde_json::{Map, Value};
 
-use crate::protection::{self, Contents};
-use crate::{budget, objects, resource_names};
+use crate::{budget, objects, protection, resource_names};
 
 /// When to look again after a refusal.
 const TTL: Duration = Duration::from_mins(1);
@@ -38,10 +37,7 @@ pub fn render(request: &Request, composite: Composite<'_>, why: &Refusal) -> Res
     let status = DevUserStatus {
         namespace: namespace.map(str::to_owned),
         protected: objects.contains_key(resource_names::PROTECTION),
-        homes: match contents {
-            Contents::Homes(homes) => homes,
-            Contents::Unknown => Vec::new(),
-        },
+        homes: contents.into_homes(),
         message: Some(why.to_string()),
         budget: budget::previous(request),
     };

@@ -117,10 +117,7 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     let status = DevUserStatus {
         namespace: Some(user.namespace.to_owned()),
         protected: protection.is_some(),
-        homes: match contents {
-            Contents::Homes(homes) => homes,
-            Contents::Unknown => Vec::new(),
-        },
+        homes: contents.into_homes(),
         message: waits.or(protection),
         budget: budget(request, user),
     };

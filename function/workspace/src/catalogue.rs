@@ -6,30 +6,23 @@ use api::catalogue::{Catalogue, Prices};
 use api::policy::WorkspacePolicy;
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
-use function_runtime::requirement::{Requirement, Selector};
+use function_runtime::requirement::Requirement;
 use function_runtime::validation::{Schema, Violation, Violations};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use thiserror::Error;
+
+use crate::environment_config;
 
 /// Name of the requirement for the first `EnvironmentConfig`. A Composition may have a requirement
 /// with this name in its pipeline step, which saves Crossplane one call.
 pub const REQUIREMENT: &str = "catalogue";
 static DATA: Schema<Catalogue> = Schema::of("data");
-/// API version of `EnvironmentConfig`s.
-pub(crate) const API_VERSION: &str = "apiextensions.crossplane.io/v1beta1";
-/// Kind of the objects that hold catalogue and limits.
-pub(crate) const KIND: &str = "EnvironmentConfig";
 
 /// The requirements for the policy's `EnvironmentConfigs`.
 pub fn requirements(policy: &WorkspacePolicy) -> Vec<Requirement> {
     parts(policy)
-        .map(|(name, config)| Requirement {
-            name,
-            api_version: API_VERSION,
-            kind: KIND,
-            selector: Selector::Named(config.to_owned()),
-        })
+        .map(|(name, config)| environment_config::requirement(name, config))
         .collect()
 }
 
@@ -83,7 +76,7 @@ fn read_part(required: Required<'_>, name: &str) -> Result<Catalogue, Unusable> 
         }
         Required::Present(config) => config,
     };
-    valid(config.get("data")).map_err(|violations| Unusable::Invalid {
+    valid(environment_config::data(config)).map_err(|violations| Unusable::Invalid {
         name: name.to_owned(),
         violations,
     })
@@ -92,8 +85,7 @@ fn read_part(required: Required<'_>, name: &str) -> Result<Catalogue, Unusable> 
 /// Reads one part. Data that was emptied by mistake is no empty catalogue: the next instance would
 /// boot without its owner's keys.
 fn valid(data: Option<&Value>) -> Result<Catalogue, Violations> {
-    let is_empty = |data: &Value| data.is_null() || data.as_object().is_some_and(Map::is_empty);
-    match data.filter(|data| !is_empty(data)) {
+    match data {
         Some(data) => DATA.read(data),
         None => Err(Violation::new("data", "is empty: restore its entries").into()),
     }

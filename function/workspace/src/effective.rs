@@ -5,6 +5,7 @@ use api::workspace::GpuDevWorkspaceStatus;
 use function_runtime::outcome::{Hold, Refusal, Unresolved};
 use serde_json::Value;
 
+use crate::cost::budget;
 use crate::limits::{Limits, tighten};
 use crate::policy;
 
@@ -39,8 +40,7 @@ impl EffectivePolicy {
             },
             Err(why) => why.clone().into(),
         };
-        let cost = previous.cost.as_ref();
-        if cost.is_some_and(|cost| cost.request.is_some()) {
+        if budget::has_asked(previous) {
             // The platform's limits may require the budget that this run asked.
             policy.budgets.get_or_insert_default();
         }

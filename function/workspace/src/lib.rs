@@ -7,6 +7,7 @@ pub mod claim;
 pub mod conditions;
 pub mod cost;
 pub mod effective;
+mod environment_config;
 pub mod homes;
 pub mod instance_types;
 pub mod labels;

@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -63,6 +65,18 @@ class Cluster:
             if "AlreadyExists" not in str(refused):
                 raise
             self.kubectl("apply", "-f", "-", stdin=text)
+
+    @contextmanager
+    def without(self, kind: str, name: str) -> Iterator[None]:
+        """Deletes an object of the cluster, and creates it again at the end."""
+        found: Object = json.loads(self.kubectl("get", kind, name, "-o", "json"))
+        self.kubectl("delete", kind, name)
+        try:
+            yield
+        finally:
+            # The other fields of `metadata` are the API server's.
+            bare = {**found, "metadata": {"name": name}}
+            self.kubectl("apply", "-f", "-", stdin=json.dumps(bare))
 
     def create_namespace(self, name: str, owner: str = "alice") -> None:
         """Creates a namespace. Its label names the only owner of the claims in it."""

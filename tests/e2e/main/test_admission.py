@@ -114,12 +114,8 @@ def test_a_developer_works_with_a_claim_that_the_platform_team_pinned(
 @pytest.fixture
 def unbound(cluster: Cluster) -> Iterator[None]:
     """Removes the binding of the admission policy."""
-    kind = "validatingadmissionpolicybinding"
-    binding = json.loads(cluster.kubectl("get", kind, BINDING, "-o", "json"))
-    cluster.kubectl("delete", kind, BINDING)
-    yield
-    bare = {**binding, "metadata": {"name": BINDING}}
-    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(bare))
+    with cluster.without("validatingadmissionpolicybinding", BINDING):
+        yield
 
 
 @pytest.mark.alone

@@ -142,18 +142,12 @@ def test_without_the_platforms_limits_nothing_starts_and_what_runs_keeps_its_end
 ) -> None:
     platform.claim("runs", composition=short)
     platform.ready("runs")
-    limits = cluster.kubectl("get", "environmentconfig", LIMITS, "-o", "json")
-    cluster.kubectl("delete", "environmentconfig", LIMITS)
-    try:
+    with cluster.without("environmentconfig", LIMITS):
         platform.condition("runs", "ConfigResolved", "False", LIMITS)
         platform.claim("waits")
         platform.condition("waits", "ConfigResolved", "False", "LimitsMissing")
         assert len(ec2.live(platform.namespace)) == 1
         _ends(platform, ec2, "runs")
-    finally:
-        bare = json.loads(limits)
-        bare["metadata"] = {"name": LIMITS}
-        cluster.kubectl("apply", "-f", "-", stdin=json.dumps(bare))
     platform.ready("waits")
 
 

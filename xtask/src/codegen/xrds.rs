@@ -8,6 +8,9 @@ use api::workspace::GpuDevWorkspace;
 use kube::CustomResourceExt;
 use serde_json::{Value, json};
 
+/// Crossplane's fields that select a policy by labels.
+const SELECTORS: [&str; 2] = ["compositionSelector", "compositionRevisionSelector"];
+
 /// The XRD of the composite and its claim. Crossplane adds its own fields to the schema.
 pub(super) fn workspace() -> Result<Value, Box<dyn Error>> {
     Ok(json!({
@@ -27,10 +30,9 @@ pub(super) fn workspace() -> Result<Value, Box<dyn Error>> {
             "defaultCompositeDeletePolicy": "Foreground",
             // Without this, Crossplane chooses any Composition of the kind.
             "defaultCompositionRef": {"name": "gpudevworkspaces"},
-            "versions": [workspace_version(&[
-                refusal("compositionSelector", "!has(self.compositionSelector)"),
-                refusal("compositionRevisionSelector", "!has(self.compositionRevisionSelector)"),
-            ])?],
+            "versions": [workspace_version(
+                &SELECTORS.map(|field| refusal(field, &format!("!has(self.{field})"))),
+            )?],
         },
     }))
 }
@@ -48,16 +50,10 @@ pub(super) fn namespaced_workspace() -> Result<Value, Box<dyn Error>> {
             "group": api::WORKSPACE_GROUP,
             "names": {"kind": kind, "plural": plural, "shortNames": ["gpuws"]},
             "defaultCompositionRef": {"name": plural},
-            "versions": [workspace_version(&[
-                refusal(
-                    "crossplane.compositionSelector",
-                    "!has(self.crossplane) || !has(self.crossplane.compositionSelector)",
-                ),
-                refusal(
-                    "crossplane.compositionRevisionSelector",
-                    "!has(self.crossplane) || !has(self.crossplane.compositionRevisionSelector)",
-                ),
-            ])?],
+            "versions": [workspace_version(&SELECTORS.map(|field| {
+                let field = format!("crossplane.{field}");
+                refusal(&field, &format!("!has(self.crossplane) || !has(self.{field})"))
+            }))?],
         },
     }))
 }

@@ -12,9 +12,6 @@ use super::{dependencies, push};
 use crate::process::output;
 use crate::target::Resolved;
 
-/// The manifest of the function's `DeploymentRuntimeConfig`.
-const FUNCTION_RUNTIME: &str = "function-runtime.yaml";
-
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Builds the packages for this machine, pushes and installs them, and waits until Crossplane
@@ -87,13 +84,8 @@ fn put(target: &Resolved, package: &Package, reference: &str) -> Outcome<()> {
     ]);
     let installed = output(&mut existing)?;
     let runtime = runtime(package);
-    if let Some(name) = runtime {
-        let manifest = format!("examples/platform/{FUNCTION_RUNTIME}");
-        let mut apply = target.kubectl();
-        apply
-            .args(["apply", "-f"])
-            .arg(crate::root().join(manifest));
-        output(&mut apply).map_err(|error| format!("DeploymentRuntimeConfig {name}: {error}"))?;
+    if runtime.is_some() {
+        target.apply_file("examples/platform/function-runtime.yaml")?;
     }
     if installed.is_empty() {
         let mut install = target.command(&target.crossplane);

@@ -99,9 +99,13 @@ pub fn requirement(
 
 /// Whether a budget counts the workspace.
 fn counts(policy: Option<&WorkspacePolicy>, previous: &GpuDevWorkspaceStatus) -> bool {
+    policy.map_or_else(|| has_asked(previous), |policy| policy.budgets.is_some())
+}
+
+/// Whether the last call asked a budget for the run.
+pub fn has_asked(previous: &GpuDevWorkspaceStatus) -> bool {
     let cost = previous.cost.as_ref();
-    let has_asked = || cost.is_some_and(|cost| cost.request.is_some());
-    policy.map_or_else(has_asked, |policy| policy.budgets.is_some())
+    cost.is_some_and(|cost| cost.request.is_some())
 }
 
 /// The requirement for the owner's `DevUser`.

@@ -12,13 +12,13 @@ use api::limits::{LifecycleLimits, WorkspaceLimits};
 use function_runtime::object::ObservedObject;
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
-use function_runtime::requirement::{Requirement, Selector};
+use function_runtime::requirement::Requirement;
 use function_runtime::validation::{Schema, Violation, Violations};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::catalogue::{API_VERSION, KIND};
+use crate::environment_config::{self, KIND};
 use crate::ssh_networks;
 
 /// Name of the requirement. A Composition may have a requirement with this name in its pipeline
@@ -39,12 +39,7 @@ pub struct Limits<'a> {
 /// The requirement for the platform's limits; none without the flag. `name` is the value of the
 /// flag.
 pub fn requirement(name: Option<&str>) -> Option<Requirement> {
-    name.map(|name| Requirement {
-        name: REQUIREMENT.to_owned(),
-        api_version: API_VERSION,
-        kind: KIND,
-        selector: Selector::Named(name.to_owned()),
-    })
+    name.map(|name| environment_config::requirement(REQUIREMENT.to_owned(), name))
 }
 
 /// Reads the platform's limits; none without the flag. `name` is the value of the flag.
@@ -69,7 +64,7 @@ pub fn read<'a>(name: Option<&'a str>, request: &Request) -> Result<Option<Limit
             return Err(Unusable::Absent { name }.into());
         }
     };
-    let data = valid(found.get("data")).map_err(|violations| Unusable::Invalid {
+    let data = valid(environment_config::data(found)).map_err(|violations| Unusable::Invalid {
         name: name.to_owned(),
         violations,
     })?;
@@ -83,14 +78,13 @@ fn is_named(found: &Value, name: &str) -> bool {
 
 fn valid(data: Option<&Value>) -> Result<WorkspaceLimits, Violations> {
     let none = json!({});
-    let data = data.filter(|data| !data.is_null()).unwrap_or(&none);
-    let limits = DATA.read(data)?;
+    let limits = DATA.read(data.unwrap_or(&none))?;
     let mut violations = Vec::new();
-    let bounds = WorkspaceLimits {
-        admission_binding: None,
-        ..limits.clone()
+    let without_a_limit = WorkspaceLimits {
+        admission_binding: limits.admission_binding.clone(),
+        ..WorkspaceLimits::default()
     };
-    if bounds == WorkspaceLimits::default() {
+    if limits == without_a_limit {
         // Limits that were emptied by mistake would open every Composition.
         let problem = "has no limit: restore its fields, or start the function without --limits";
         violations.push(Violation::new("data", problem));

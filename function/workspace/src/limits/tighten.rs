@@ -97,19 +97,9 @@ fn bind(
 /// Removes the instance types that the limits do not allow. A policy must allow one at least.
 fn only_types(policy: &mut WorkspacePolicy, allowed: &[String], name: &str) -> Option<Violation> {
     let own = &policy.allowed_instance_types;
-    let mut both: Vec<String> = Vec::new();
-    for (a, b) in own.iter().flat_map(|a| allowed.iter().map(move |b| (a, b))) {
-        let narrower = if instance_types::allows(b, a) {
-            a
-        } else if instance_types::allows(a, b) {
-            b
-        } else {
-            continue;
-        };
-        if !both.contains(narrower) {
-            both.push(narrower.clone());
-        }
-    }
+    let both = common(own, allowed, |outer, inner| {
+        instance_types::allows(outer, inner)
+    });
     if both.is_empty() {
         let problem = format!(
             "must have one of {}, the types that EnvironmentConfig {name} allows",
@@ -152,21 +142,32 @@ fn least<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
 /// have no address in common.
 fn common_networks(own: &[String], ceiling: &[String]) -> Vec<String> {
     let parsed = |texts: &[String]| -> Vec<Ipv4Net> {
-        texts.iter().filter_map(|text| text.parse().ok()).collect()
+        let networks = texts.iter().filter_map(|text| text.parse().ok());
+        networks.map(|network: Ipv4Net| network.trunc()).collect()
     };
-    let (own, ceiling) = (parsed(own), parsed(ceiling));
-    let mut both: Vec<String> = Vec::new();
-    for (a, b) in own.iter().flat_map(|a| ceiling.iter().map(move |b| (a, b))) {
-        let narrower = if b.contains(a) {
+    let both = common(&parsed(own), &parsed(ceiling), |outer, inner| {
+        outer.contains(inner)
+    });
+    both.iter().map(ToString::to_string).collect()
+}
+
+/// The narrower entry of each pair of which one contains the other, without duplicates.
+fn common<T: Clone + PartialEq>(
+    own: &[T],
+    allowed: &[T],
+    contains: impl Fn(&T, &T) -> bool,
+) -> Vec<T> {
+    let mut both: Vec<T> = Vec::new();
+    for (a, b) in own.iter().flat_map(|a| allowed.iter().map(move |b| (a, b))) {
+        let narrower = if contains(b, a) {
             a
-        } else if a.contains(b) {
+        } else if contains(a, b) {
             b
         } else {
             continue;
         };
-        let narrower = narrower.trunc().to_string();
-        if !both.contains(&narrower) {
-            both.push(narrower);
+        if !both.contains(narrower) {
+            both.push(narrower.clone());
         }
     }
     both

@@ -1,0 +1,24 @@
+//! `EnvironmentConfig`s, which hold the catalogue and the platform's limits.
+
+use function_runtime::requirement::{Requirement, Selector};
+use serde_json::{Map, Value};
+
+/// The kind of the objects.
+pub(crate) const KIND: &str = "EnvironmentConfig";
+
+/// The requirement `requirement` for the `EnvironmentConfig` `config`.
+pub(crate) fn requirement(requirement: String, config: &str) -> Requirement {
+    Requirement {
+        name: requirement,
+        api_version: "apiextensions.crossplane.io/v1beta1",
+        kind: KIND,
+        selector: Selector::Named(config.to_owned()),
+    }
+}
+
+/// The data of an `EnvironmentConfig`; none if it has no entry, for example because somebody emptied
+/// it by mistake.
+pub(crate) fn data(config: &Value) -> Option<&Value> {
+    let is_empty = |data: &Value| data.is_null() || data.as_object().is_some_and(Map::is_empty);
+    config.get("data").filter(|data| !is_empty(data))
+}
