@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
 use crate::cost::BudgetPolicy;
+use crate::fields::REGION;
 use crate::lifecycle::DURATION;
-use crate::policy::{OwnerBinding, PolicyCeilings};
+use crate::policy::{INSTANCE_TYPES, OwnerBinding, PolicyCeilings};
 
 /// Limits of the platform team for the workspaces of every Composition. A field that is not set
 /// limits nothing.
@@ -25,12 +26,12 @@ pub struct WorkspaceLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1),
-        inner(regex(pattern = r"^[a-z][a-z0-9-]*\.([a-z0-9-]+|\*)$"))
+        inner(regex(pattern = INSTANCE_TYPES))
     )]
     pub allowed_instance_types: Option<Vec<String>>,
     /// AWS regions that claims may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(inner(regex(pattern = r"^[a-z]{2}(-[a-z]+)+-[0-9]$")))]
+    #[schemars(inner(regex(pattern = REGION)))]
     pub allowed_regions: Option<Vec<String>>,
     /// Markets that claims may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,9 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
 use crate::cost::BudgetPolicy;
+use crate::fields::REGION;
 use crate::home::HomePolicy;
 use crate::lifecycle::{LifecyclePolicy, PodAgent};
 use crate::managed::ProviderConfigReference;
+
+/// A pattern of instance types: an exact name, or a family with `.*`.
+pub(crate) const INSTANCE_TYPES: &str = r"^[a-z][a-z0-9-]*\.([a-z0-9-]+|\*)$";
 
 /// Policy of the platform team for every workspace of a Composition.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -47,12 +51,12 @@ pub struct WorkspacePolicy {
     /// `g5.*`.
     #[schemars(
         length(min = 1),
-        inner(regex(pattern = r"^[a-z][a-z0-9-]*\.([a-z0-9-]+|\*)$"))
+        inner(regex(pattern = INSTANCE_TYPES))
     )]
     pub allowed_instance_types: Vec<String>,
     /// AWS regions that claims may use. Default: every region with images in the catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(inner(regex(pattern = r"^[a-z]{2}(-[a-z]+)+-[0-9]$")))]
+    #[schemars(inner(regex(pattern = REGION)))]
     pub allowed_regions: Option<Vec<String>>,
     /// Markets that claims may use. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
+use crate::fields::REGION;
 use crate::fields::is_default;
 use crate::home::PoolHome;
 use crate::managed::{
@@ -77,7 +78,7 @@ pub struct SpotPoolSpec {
 )]
 pub struct SpotPoolParameters {
     /// AWS region. Immutable: an instance cannot move to another region.
-    #[schemars(regex(pattern = r"^[a-z]{2}(-[a-z]+)+-[0-9]$"))]
+    #[schemars(regex(pattern = REGION))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("region is immutable"))]
     pub region: String,
     /// Number of instances.

@@ -10,6 +10,7 @@ use crate::cluster::{
     ChosenPods, Distributed, FlavorOverrides, NodeStatus, QueueStatus, WorkspaceQueue,
 };
 use crate::cost::CostStatus;
+use crate::fields::REGION;
 use crate::lifecycle::{ActivityStatus, LifecycleStatus, WorkspaceLifecycle};
 
 /// An OpenSSH public key: type, base64 data and an optional comment.
@@ -62,7 +63,7 @@ pub struct WorkspaceParameters {
     pub instance_types: Vec<String>,
     /// AWS region. Immutable: an instance cannot move to another region.
     #[serde(default = "default_region")]
-    #[schemars(length(max = 32), regex(pattern = r"^[a-z]{2}(-[a-z]+)+-[0-9]$"))]
+    #[schemars(length(max = 32), regex(pattern = REGION))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("region is immutable: delete the claim and create another"))]
     pub region: String,
     /// OpenCV release, for example `4.8.0`. Default: `4.8.0` on EC2, the release of the flavor in
