@@ -110,6 +110,11 @@ pub enum BehaviourVersion {
     /// apt.
     #[serde(rename = "v2")]
     V2,
+    /// No object in the cluster has a name that a developer can choose: the function adds a prefix,
+    /// or a prefix and a hash. Workspaces of an earlier version keep the names of their objects.
+    /// Releases before 0.1.0 may change this version.
+    #[serde(rename = "v3")]
+    V3,
 }
 
 /// The EnvironmentConfigs that hold the catalogue.

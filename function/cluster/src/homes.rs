@@ -18,14 +18,14 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::identity;
 use crate::names::Names;
 use crate::quantity;
-use crate::resolved::{Resolved, ResolvedHome};
+use crate::resolved::{OwnerUid, Resolved, ResolvedHome};
 use crate::resource_names;
-use crate::seen::Seen;
+use crate::seen::{Seen, VolumeClaim};
 
 /// The volume claim template for new homes.
 pub fn template(names: &Names, owner: &str, home: &ResolvedHome) -> PersistentVolumeClaim {
@@ -33,6 +33,7 @@ pub fn template(names: &Names, owner: &str, home: &ResolvedHome) -> PersistentVo
     PersistentVolumeClaim {
         metadata: ObjectMeta {
             namespace: None,
+            annotations: home.annotations(),
             ..identity::metadata(names, "home", owner)
         },
         spec: Some(PersistentVolumeClaimSpec {
@@ -62,48 +63,82 @@ pub fn composed(
     let observed = seen.observed.iter();
     let mut homes: BTreeMap<String, Value> = observed
         .filter(|(name, _)| resource_names::home_of_pod(name).is_some())
-        .map(|(name, claim)| (name.clone(), keep::kept(claim)))
+        .map(|(name, claim)| (name.clone(), kept(claim)))
         .collect();
     let Some(home) = resolved.home.as_ref().filter(|_| resolved.deletes_home) else {
         return Ok(homes);
     };
     for ordinal in 0..pods {
-        let pod = resolved.names.pod(ordinal);
+        let name = resolved.names.home(ordinal);
         if let Entry::Vacant(entry) = homes.entry(resource_names::pod_home(ordinal)) {
-            entry.insert(match seen.home_of(&pod) {
-                Some(adopted) => keep::kept(adopted.object()),
-                None => Composed::manifest(&claim(resolved, home, &pod))?,
+            entry.insert(match seen.home(&name) {
+                Some(adopted) => kept(adopted.object()),
+                None => Composed::manifest(&claim(resolved, home, &name))?,
             });
         }
     }
     Ok(homes)
 }
 
-fn claim(resolved: &Resolved, home: &ResolvedHome, pod: &str) -> PersistentVolumeClaim {
+/// An observed home as it must be desired to stay as it is, with its owner's mark.
+pub fn kept(observed: &Value) -> Value {
+    let mut kept = keep::kept(observed);
+    if let Some(uid) = VolumeClaim::new(observed).owner_uid() {
+        kept["metadata"]["annotations"] = json!({(identity::OWNER_UID): uid});
+    }
+    kept
+}
+
+fn claim(resolved: &Resolved, home: &ResolvedHome, name: &str) -> PersistentVolumeClaim {
     PersistentVolumeClaim {
-        metadata: identity::metadata(&resolved.names, &format!("home-{pod}"), &resolved.owner),
+        metadata: ObjectMeta {
+            annotations: home.annotations(),
+            ..identity::metadata(&resolved.names, name, &resolved.owner)
+        },
         ..template(&resolved.names, &resolved.owner, home)
     }
 }
 
-/// Refuses a claim whose homes hold files of another owner, left by an earlier claim with the same
-/// name.
+/// Refuses a claim whose homes hold files of another person, left by an earlier claim with the same
+/// name. A home without an owner is nobody's to take.
 pub fn check(resolved: &Resolved, seen: Seen<'_>) -> Result<(), Refusal> {
-    let owner = &resolved.owner;
-    let strange = seen
+    let names = &resolved.names;
+    let mut homes: Vec<_> = seen
         .homes()
-        .filter_map(|home| Some((home.name(), home.owner().filter(|whose| whose != owner)?)))
-        .min();
-    let Some((home, whose)) = strange else {
+        .filter(|home| home.workspace() == Some(&names.name))
+        .collect();
+    homes.sort_by_key(|home| home.name());
+    let strange = homes.into_iter().find_map(|home| {
+        let whose = strange(home, &resolved.owner, resolved.dev_user.as_ref())?;
+        Some((home.name(), whose))
+    });
+    let Some((home, problem)) = strange else {
         return Ok(());
     };
     let problem = format!(
-        "must be {whose}: PersistentVolumeClaim {home} in namespace {} holds their files; use \
-         another name for the claim, or delete that PersistentVolumeClaim",
-        resolved.names.namespace
+        "{problem}: PersistentVolumeClaim {home} in namespace {} holds their files; use another \
+         name for the claim, or delete that PersistentVolumeClaim",
+        names.namespace
     );
     let violation = Violation::new("spec.parameters.owner", problem);
     Err(Refusal::parameters(violation))
+}
+
+/// What is wrong with the owner of a home; none if the home is the owner's.
+fn strange(home: VolumeClaim<'_>, owner: &str, user: Option<&OwnerUid>) -> Option<String> {
+    let Some(whose) = home.owner() else {
+        return Some("is not the owner".to_owned());
+    };
+    if whose != owner {
+        return Some(format!("must be {whose}"));
+    }
+    let made_for = home.owner_uid()?;
+    match user? {
+        OwnerUid(Some(uid)) if uid == made_for => None,
+        OwnerUid(_) => Some(format!(
+            "is not the {owner} whose DevUser had the UID {made_for}"
+        )),
+    }
 }
 
 /// Messages about homes that are smaller than the claim's size, with the command that enlarges

@@ -13,6 +13,10 @@ use crate::names::{Names, WORKSPACE_LABEL};
 /// The key of the public host key in the Secret.
 pub const PUBLIC_HOST_KEY: &str = "ssh_host_ed25519_key.pub";
 
+/// The annotation of a home with the UID of its owner's `DevUser`. A later `DevUser` with the same
+/// name is another person.
+pub const OWNER_UID: &str = "platform.acme.io/owner-uid";
+
 /// The metadata of an object of a workspace.
 pub fn metadata(names: &Names, name: &str, owner: &str) -> ObjectMeta {
     ObjectMeta {
@@ -46,7 +50,7 @@ pub fn host_keys(names: &Names, owner: &str) -> Secret {
 /// get its token, unless the claim asks for it.
 pub fn service_account(names: &Names, owner: &str) -> ServiceAccount {
     ServiceAccount {
-        metadata: metadata(names, &names.name, owner),
+        metadata: metadata(names, &names.service_account(), owner),
         automount_service_account_token: Some(false),
         ..ServiceAccount::default()
     }
@@ -61,7 +65,7 @@ pub fn role(names: &Names, owner: &str, watched: i32) -> Role {
     let leases = Some(leases).filter(|leases| !leases.is_empty());
     let leases = leases.map(|leases| owned("coordination.k8s.io", "leases", leases));
     Role {
-        metadata: metadata(names, &names.name, owner),
+        metadata: metadata(names, &names.role(), owner),
         rules: Some(
             [owned("", "secrets", vec![names.host_keys()])]
                 .into_iter()
@@ -74,15 +78,15 @@ pub fn role(names: &Names, owner: &str, watched: i32) -> Role {
 /// Gives the service account its permissions.
 pub fn role_binding(names: &Names, owner: &str) -> RoleBinding {
     RoleBinding {
-        metadata: metadata(names, &names.name, owner),
+        metadata: metadata(names, &names.role_binding(), owner),
         role_ref: RoleRef {
             api_group: Some(Role::GROUP.to_owned()),
             kind: Role::KIND.to_owned(),
-            name: names.name.clone(),
+            name: names.role(),
         },
         subjects: Some(vec![Subject {
             kind: ServiceAccount::KIND.to_owned(),
-            name: names.name.clone(),
+            name: names.service_account(),
             namespace: Some(names.namespace.clone()),
             api_group: None,
         }]),

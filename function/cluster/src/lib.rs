@@ -9,6 +9,7 @@
 
 mod activity;
 mod choice;
+mod existing;
 mod files;
 pub mod flavor;
 mod homes;

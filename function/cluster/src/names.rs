@@ -1,54 +1,170 @@
 //! The names of a workspace's objects, and the DNS names of its pods.
+//!
+//! A developer chooses the name of the claim. Crossplane applies composed objects without asking
+//! whether they exist, so an object with a name that the claim decides could be another person's.
+//! From behaviour version v3 on, the StatefulSet and the Service have a prefix, and all other
+//! objects also a part that the UID of the composite decides. An object that exists keeps its name.
 
-use function_runtime::composite::Origin;
-use function_runtime::resource_names::hashed;
+use std::collections::BTreeMap;
 
-/// Label on all objects of a workspace in the cluster. Its value is the name of the StatefulSet.
+use api::policy::{BehaviourVersion, WorkspacePolicy};
+use function_runtime::composite::{Composite, Origin};
+use function_runtime::object::ObservedObject;
+use function_runtime::resource_names::{hashed, hashed_wide};
+use function_workspace::claim;
+use function_workspace::labels::OWNER_LABEL;
+use function_workspace::placed::Claimed;
+use serde_json::Value;
+
+use crate::resource_names;
+
+/// Label on all objects of a workspace in the cluster. Its value is the name of the `StatefulSet`.
 pub const WORKSPACE_LABEL: &str = "platform.acme.io/cluster-workspace";
 /// Name of the requirement for the workspace's pods.
 pub const PODS: &str = "pods";
 /// Name of the requirement for the `PersistentVolumeClaim`s of its homes.
 pub const HOMES: &str = "homes";
+/// Name of the requirement for homes that an earlier behaviour version named.
+pub const EARLIER_HOMES: &str = "earlier-homes";
 /// Name of the requirement for Kueue's Workloads in the namespace.
 pub const WORKLOADS: &str = "workloads";
 
 /// The DNS domain to use while the policy cannot be read. No decision depends on it.
 pub const DEFAULT_DOMAIN: &str = "cluster.local";
 
-/// The longest name. Kubernetes appends eleven characters to a StatefulSet's name for a label,
+/// The prefix of names from behaviour version v3 on.
+const PREFIX: &str = "gpuws-";
+/// The prefix before the hash of a claim's name that cannot be part of a name. No name with
+/// [`PREFIX`] begins like this.
+const HASHED: &str = "gpu-workspace-";
+/// The longest name. Kubernetes appends eleven characters to a `StatefulSet`'s name for a label,
 /// which holds 63 characters. The ordinal of a pod needs a few more.
 const LONGEST: usize = 47;
 
 /// The names of one workspace's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// The name of the StatefulSet and of its Service.
+    /// The name of the `StatefulSet` and of its Service.
     pub name: String,
     /// The namespace of the claim.
     pub namespace: String,
     /// The DNS domain of the cluster.
     pub domain: String,
+    /// The names of the observed objects, by composition resource name.
+    observed: BTreeMap<String, String>,
+    /// The end of the names that no other object has; empty before behaviour version v3.
+    unique: String,
+}
+
+/// What decides the names of a workspace's objects.
+#[derive(Clone, Copy, Debug)]
+pub struct Naming<'a> {
+    /// Namespace and name of the claim.
+    pub origin: &'a Origin,
+    /// The composite.
+    pub composite: Composite<'a>,
+    /// The observed resources, by composition resource name.
+    pub observed: &'a BTreeMap<String, Value>,
+    /// The behaviour version of the policy; none while the policy cannot be read.
+    pub version: Option<BehaviourVersion>,
+    /// Whether an earlier claim with this name left homes of the same owner, whose names begin with
+    /// the bare name of the claim. A `StatefulSet` finds its homes by its own name.
+    pub has_earlier_homes: bool,
+}
+
+impl<'a> Naming<'a> {
+    /// Reads what decides the names from a request. `policy` is none if it cannot be read.
+    pub fn of(claimed: &Claimed<'a>, origin: &'a Origin, policy: Option<&WorkspacePolicy>) -> Self {
+        let Claimed {
+            request, composite, ..
+        } = claimed;
+        let owner = claim::owner(*composite);
+        let mut left = request.required.get(EARLIER_HOMES).into_iter().flatten();
+        Self {
+            origin,
+            composite: *composite,
+            observed: &request.observed,
+            version: policy.map(|policy| policy.behaviour_version),
+            has_earlier_homes: left
+                .any(|home| ObservedObject::new(home).label(OWNER_LABEL) == Some(owner)),
+        }
+    }
+
+    /// The names in a DNS domain.
+    pub fn names(self, domain: &str) -> Names {
+        let observed = self.observed_names();
+        let given = [resource_names::STATEFUL_SET, resource_names::SERVICE];
+        let given = given.iter().find_map(|name| observed.get(*name).cloned());
+        let is_prefixed = self.is_prefixed();
+        let uid = self.composite.id().uid;
+        let Origin { namespace, name } = self.origin;
+        Names {
+            name: given.unwrap_or_else(|| {
+                if is_prefixed && !self.has_earlier_homes {
+                    prefixed(name)
+                } else {
+                    bare(name)
+                }
+            }),
+            namespace: namespace.clone(),
+            domain: domain.to_owned(),
+            observed,
+            unique: if is_prefixed {
+                hashed("-", [uid.as_str()])
+            } else {
+                String::new()
+            },
+        }
+    }
+
+    /// Whether new objects get names with a prefix.
+    pub fn is_prefixed(self) -> bool {
+        !matches!(
+            self.version,
+            Some(BehaviourVersion::V1 | BehaviourVersion::V2)
+        )
+    }
+
+    fn observed_names(self) -> BTreeMap<String, String> {
+        let observed = self.observed.iter();
+        observed
+            .filter(|(key, _)| resource_names::owns(key))
+            .map(|(key, object)| (key, ObservedObject::new(object).name()))
+            .filter(|(_, name)| !name.is_empty())
+            .map(|(key, name)| (key.clone(), name.to_owned()))
+            .collect()
+    }
+}
+
+/// The name before behaviour version v3: the claim's own name if it is a valid name of a Service
+/// (RFC 1035), so that a recreated claim finds its home again.
+pub fn bare(claim: &str) -> String {
+    let starts = claim.starts_with(|c: char| c.is_ascii_lowercase());
+    if starts && claim.len() <= LONGEST && is_plain(claim) {
+        claim.to_owned()
+    } else {
+        hashed("workspace-", [claim])
+    }
+}
+
+/// The name from behaviour version v3 on. A recreated claim gets the same name.
+fn prefixed(claim: &str) -> String {
+    if PREFIX.len() + claim.len() <= LONGEST && is_plain(claim) {
+        format!("{PREFIX}{claim}")
+    } else {
+        hashed_wide(HASHED, [claim])
+    }
+}
+
+fn is_plain(claim: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    claim.bytes().all(is_plain)
 }
 
 impl Names {
-    /// The names for a claim. The claim's own name is used if it is a valid name of a Service (RFC
-    /// 1035), so that a recreated claim finds its home again.
-    pub fn of(origin: &Origin, domain: &str) -> Self {
-        let name = &origin.name;
-        let fits = name.len() <= LONGEST
-            && name.starts_with(|c: char| c.is_ascii_lowercase())
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        Self {
-            name: if fits {
-                name.clone()
-            } else {
-                hashed("workspace-", [name.as_str()])
-            },
-            namespace: origin.namespace.clone(),
-            domain: domain.to_owned(),
-        }
+    /// Whether no other object has the names of the objects that pods alone use.
+    pub fn are_unique(&self) -> bool {
+        !self.unique.is_empty()
     }
 
     /// The same names in another DNS domain.
@@ -64,6 +180,11 @@ impl Names {
         format!("{}-{ordinal}", self.name)
     }
 
+    /// The name of the `PersistentVolumeClaim` that the StatefulSet makes for a pod.
+    pub fn home(&self, ordinal: i32) -> String {
+        format!("home-{}", self.pod(ordinal))
+    }
+
     /// The full DNS name of a pod. A short name does not work: torchrun compares it with the pod's
     /// own name.
     pub fn host(&self, ordinal: i32) -> String {
@@ -71,60 +192,207 @@ impl Names {
             name,
             namespace,
             domain,
+            ..
         } = self;
         format!("{name}-{ordinal}.{name}.{namespace}.svc.{domain}")
     }
 
+    /// The name of the `ServiceAccount` of the pods.
+    pub fn service_account(&self) -> String {
+        self.of(resource_names::SERVICE_ACCOUNT, "")
+    }
+
+    /// The name of the Role of the `ServiceAccount`.
+    pub fn role(&self) -> String {
+        self.of(resource_names::ROLE, "")
+    }
+
+    /// The name of the `RoleBinding` between both.
+    pub fn role_binding(&self) -> String {
+        self.of(resource_names::ROLE_BINDING, "")
+    }
+
+    /// The name of the `NetworkPolicy` of the pods.
+    pub fn network_policy(&self) -> String {
+        self.of(resource_names::NETWORK_POLICY, "")
+    }
+
     /// The name of the Secret with the host keys.
     pub fn host_keys(&self) -> String {
-        format!("{}-host-keys", self.name)
+        self.of(resource_names::HOST_KEYS, "-host-keys")
+    }
+
+    /// The name of the `ConfigMap` with the programs.
+    pub fn files(&self) -> String {
+        self.of(resource_names::FILES, "-files")
+    }
+
+    /// The name of the `ConfigMap` with the SSH keys that may log in.
+    pub fn authorized_keys(&self) -> String {
+        self.of(resource_names::AUTHORIZED_KEYS, "-keys")
     }
 
     /// The name of the Lease with the reports of a pod's agent.
     pub fn activity(&self, ordinal: i32) -> String {
-        format!("{}-activity", self.pod(ordinal))
+        format!("{}{}", self.pod(ordinal), self.after_pod())
     }
 
-    /// The name of the ConfigMap with the programs.
-    pub fn files(&self) -> String {
-        format!("{}-files", self.name)
+    /// The end of the Lease's name, after the name of the pod. It is the same for all pods, because
+    /// their template has it.
+    pub fn after_pod(&self) -> String {
+        let first = self.observed.get(&resource_names::pod_activity(0));
+        let end = first.and_then(|name| name.strip_prefix(&self.pod(0)));
+        end.map_or_else(|| format!("-activity{}", self.unique), str::to_owned)
     }
 
-    /// The name of the ConfigMap with the SSH keys that may log in.
-    pub fn authorized_keys(&self) -> String {
-        format!("{}-keys", self.name)
+    /// The name of an object: that of the observed one, else a new one.
+    fn of(&self, resource: &str, end: &str) -> String {
+        let observed = self.observed.get(resource).cloned();
+        observed.unwrap_or_else(|| format!("{}{end}{}", self.name, self.unique))
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+    use serde_json::json;
 
-    fn names(claim: &str) -> Names {
-        let origin = Origin {
-            namespace: "team-vision".into(),
-            name: claim.into(),
+    const NOTHING: BTreeMap<String, Value> = BTreeMap::new();
+
+    fn composite(claim: &str, uid: &str) -> Value {
+        json!({
+            "metadata": {"name": format!("{claim}-x7k2p"), "uid": uid},
+            "spec": {"claimRef": {"namespace": "team-vision", "name": claim}},
+        })
+    }
+
+    fn named(
+        claim: &str,
+        version: BehaviourVersion,
+        observed: &BTreeMap<String, Value>,
+        has_earlier_homes: bool,
+    ) -> Names {
+        let composite = composite(claim, "5f1f7a0e");
+        let composite = Composite::new(&composite);
+        let naming = Naming {
+            origin: &composite.origin().unwrap(),
+            composite,
+            observed,
+            version: Some(version),
+            has_earlier_homes,
         };
-        Names::of(&origin, "cluster.local")
+        naming.names("cluster.local")
+    }
+
+    /// The names of a claim without objects.
+    pub fn names(claim: &str, version: BehaviourVersion) -> Names {
+        named(claim, version, &NOTHING, false)
+    }
+
+    fn all(names: &Names) -> Vec<String> {
+        vec![
+            names.name.clone(),
+            names.service_account(),
+            names.role(),
+            names.role_binding(),
+            names.network_policy(),
+            names.host_keys(),
+            names.files(),
+            names.authorized_keys(),
+            names.activity(0),
+        ]
     }
 
     #[test]
     fn a_pod_is_found_by_its_full_name() {
+        let host = |version| names("alice-vision", version).host(1);
         assert_eq!(
-            names("alice-vision").host(1),
+            host(BehaviourVersion::V2),
             "alice-vision-1.alice-vision.team-vision.svc.cluster.local"
+        );
+        assert_eq!(
+            host(BehaviourVersion::V3),
+            "gpuws-alice-vision-1.gpuws-alice-vision.team-vision.svc.cluster.local"
         );
     }
 
     #[test]
     fn a_claim_name_that_is_invalid_for_a_service_is_replaced() {
         for claim in ["1-first", "alice.vision", &"a".repeat(48)] {
-            let name = names(claim).name;
+            let name = names(claim, BehaviourVersion::V2).name;
             assert!(
                 name.starts_with("workspace-") && name.len() <= LONGEST,
                 "{name}"
             );
         }
-        assert_eq!(names(&"a".repeat(47)).name, "a".repeat(47));
+        let long = "a".repeat(47);
+        assert_eq!(names(&long, BehaviourVersion::V2).name, long);
+    }
+
+    #[test]
+    fn a_claim_name_that_is_too_long_for_a_prefix_gets_64_bits() {
+        for claim in ["alice.vision", &"a".repeat(42)] {
+            let name = names(claim, BehaviourVersion::V3).name;
+            let hash = name.strip_prefix("gpu-workspace-").unwrap();
+            assert!(hash.len() == 16 && name.len() <= LONGEST, "{name}");
+        }
+        let long = "a".repeat(41);
+        let name = names(&long, BehaviourVersion::V3).name;
+        assert_eq!(name, format!("gpuws-{long}"));
+    }
+
+    /// What an attacker would take over: accounts, policies and objects of a user's namespace.
+    #[test]
+    fn no_claim_name_gives_the_name_of_somebody_elses_object() {
+        let claims = [
+            "default",
+            "default-deny",
+            "kubernetes",
+            "ci-deployer",
+            "owner",
+            "quota",
+            "kube-root-ca.crt",
+            "container-defaults",
+        ];
+        for claim in claims {
+            for name in all(&names(claim, BehaviourVersion::V3)) {
+                let is_ours = name.starts_with("gpuws-") || name.starts_with("gpu-workspace-");
+                assert!(is_ours, "{claim} gives {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn objects_of_an_earlier_version_keep_their_names() {
+        let object = |name: &str| json!({"metadata": {"name": name}});
+        let observed = [
+            (resource_names::SERVICE, object("alice-vision")),
+            (resource_names::HOST_KEYS, object("alice-vision-host-keys")),
+            ("cluster-activity-0", object("alice-vision-0-activity")),
+        ];
+        let observed = observed.map(|(key, object)| (key.to_owned(), object));
+        let names = named(
+            "alice-vision",
+            BehaviourVersion::V3,
+            &observed.into(),
+            false,
+        );
+        assert_eq!(names.name, "alice-vision");
+        assert_eq!(names.host_keys(), "alice-vision-host-keys");
+        assert_eq!(names.activity(1), "alice-vision-1-activity");
+        assert!(
+            names.role().starts_with("alice-vision-"),
+            "{}",
+            names.role()
+        );
+    }
+
+    #[test]
+    fn a_recreated_claim_finds_the_home_that_an_earlier_version_made() {
+        let v3 = BehaviourVersion::V3;
+        let names = |has_homes| named("default", v3, &NOTHING, has_homes);
+        assert_eq!(names(true).home(0), "home-default-0");
+        assert_eq!(names(false).home(0), "home-gpuws-default-0");
+        assert_ne!(names(true).service_account(), "default");
     }
 }

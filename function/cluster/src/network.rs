@@ -80,7 +80,7 @@ pub fn policy(
         ..NetworkPolicyPeer::default()
     }];
     NetworkPolicy {
-        metadata: identity::metadata(names, &names.name, owner),
+        metadata: identity::metadata(names, &names.network_policy(), owner),
         spec: Some(NetworkPolicySpec {
             pod_selector: Some(labelled([workspace])),
             policy_types: Some(vec!["Ingress".to_owned(), "Egress".to_owned()]),

@@ -13,7 +13,7 @@ use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::seen::{Pod, Seen, StatefulSet};
 use crate::stateful_set::Pods;
-use crate::{activity, files, homes, identity, network};
+use crate::{activity, existing, files, homes, identity, network};
 
 /// The plan of one call.
 #[derive(Clone, Debug)]
@@ -49,6 +49,7 @@ pub fn plan(
     status: Option<&ChosenPods>,
 ) -> Result<Plan, Unresolved> {
     homes::check(resolved, seen)?;
+    existing::check(&resolved.names, seen, resolved.homes)?;
     let recorded = recorded(resolved, seen, status);
     let recorded = recorded.as_ref();
     let active = is_active(seen);
@@ -281,7 +282,7 @@ fn without_type(mut template: Value) -> Value {
 /// An observed volume claim template without the fields that the API server adds.
 fn as_applied(template: &Value) -> Value {
     let mut metadata = Map::new();
-    for field in ["name", "labels"] {
+    for field in ["name", "labels", "annotations"] {
         if let Some(value) = template.pointer(&format!("/metadata/{field}")) {
             metadata.insert(field.to_owned(), value.clone());
         }

@@ -123,7 +123,7 @@ fn needs_person(reason: Reason, message: String) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use function_runtime::composite::Origin;
+    use api::policy::BehaviourVersion;
     use serde_json::{Value, json};
 
     use super::*;
@@ -138,11 +138,7 @@ mod tests {
                 {"name": CONTAINER, "state": {"terminated": terminated}},
             ]},
         });
-        let origin = Origin {
-            namespace: "team-vision".to_owned(),
-            name: "alice".to_owned(),
-        };
-        let names = Names::of(&origin, "cluster.local");
+        let names = crate::names::tests::names("alice", BehaviourVersion::V3);
         match verdict("alice-0", Some(Pod::new(&pod)), &names) {
             Verdict::Waits(cause) => cause.message,
             other => panic!("{other:?}"),

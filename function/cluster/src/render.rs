@@ -21,12 +21,12 @@ use function_workspace::placed::{
 use function_workspace::report::{Composition, Report};
 use serde_json::{Value, json};
 
-use crate::names::{DEFAULT_DOMAIN, Names};
+use crate::names::{DEFAULT_DOMAIN, Naming};
 use crate::plan::{self, Step};
 use crate::record::{self, Record};
 use crate::report::Subject;
 use crate::seen::Seen;
-use crate::{activity, choice, prices, required, resolved, resource_names};
+use crate::{activity, choice, homes, prices, required, resolved, resource_names};
 
 /// Decides what is desired for a workspace in the cluster. `limits` names the `EnvironmentConfig`
 /// with the platform's limits.
@@ -49,7 +49,7 @@ struct InCluster<'a> {
 
 impl Placed for InCluster<'_> {
     fn requirements(&self, policy: Option<&WorkspacePolicy>) -> Vec<Requirement> {
-        required::requirements(policy, self.claimed, self.seen.stateful_set())
+        required::requirements(policy, self.claimed, self.seen)
     }
 
     fn machines(
@@ -217,7 +217,7 @@ impl<'a> InCluster<'a> {
         let domain = cluster.map_or(DEFAULT_DOMAIN, |cluster| cluster.domain.as_str());
         let set = self.seen.stateful_set();
         Subject {
-            names: &Names::of(&origin, domain),
+            names: &Naming::of(self.claimed, &origin, policy).names(domain),
             seen: self.seen,
             pods: self.pods.as_ref(),
             step: match rest {
@@ -250,6 +250,9 @@ impl<'a> InCluster<'a> {
 /// An observed object as it must be desired to stay as it is. The contents of a Secret belong to
 /// the pods, and Kueue's labels belong to Kueue.
 fn kept(name: &str, observed: &Value) -> Value {
+    if resource_names::home_of_pod(name).is_some() {
+        return homes::kept(observed);
+    }
     let mut kept = keep::kept(observed);
     match name {
         // A resource of the other placement. Without its external name, a provider would create

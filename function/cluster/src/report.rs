@@ -182,10 +182,10 @@ impl Subject<'_> {
         let pods = i32::try_from(self.count()).unwrap_or(i32::MAX);
         let pods = if self.seen.knows_homes() { pods } else { 0 };
         let trouble = (0..pods).find_map(|ordinal| {
-            let pod = self.names.pod(ordinal);
-            match self.seen.home_of(&pod) {
+            let name = self.names.home(ordinal);
+            match self.seen.home(&name) {
                 None => Some(format!(
-                    "waiting for the StatefulSet to make PersistentVolumeClaim home-{pod}"
+                    "waiting for the StatefulSet to make PersistentVolumeClaim {name}"
                 )),
                 Some(home) if !home.is_bound() => Some(self.unbound(home)),
                 Some(_) => None,

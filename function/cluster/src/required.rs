@@ -4,7 +4,6 @@ use api::flavor::WorkspaceFlavorSpec;
 use api::policy::{ClusterPolicy, WorkspacePolicy};
 use api::workspace::{Phase, WorkspaceParameters};
 use api::{VERSION, WORKSPACE_GROUP};
-use function_runtime::composite::Origin;
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Selector};
@@ -17,12 +16,15 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::flavor;
-use crate::names::{DEFAULT_DOMAIN, HOMES, Names, PODS, WORKLOADS, WORKSPACE_LABEL};
+use crate::names::{
+    self, DEFAULT_DOMAIN, EARLIER_HOMES, HOMES, Naming, PODS, WORKLOADS, WORKSPACE_LABEL,
+};
 use crate::record::Record;
-use crate::seen::StatefulSet;
-use crate::{choice, queue};
+use crate::seen::{Seen, StatefulSet, text};
+use crate::{choice, existing, queue};
 
 const FLAVOR: &str = "flavor";
+const VOLUME_CLAIM: &str = "PersistentVolumeClaim";
 /// The API version of `WorkspaceFlavor` and `DevUser`. A requirement needs a constant.
 const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
@@ -34,7 +36,7 @@ const API_VERSION: &str = "platform.acme.io/v1alpha1";
 pub fn requirements(
     policy: Option<&WorkspacePolicy>,
     claimed: &Claimed<'_>,
-    set: Option<StatefulSet<'_>>,
+    seen: Seen<'_>,
 ) -> Vec<Requirement> {
     debug_assert_eq!(API_VERSION, format!("{WORKSPACE_GROUP}/{VERSION}"));
     let mut required = policy.map(catalogue::requirements).unwrap_or_default();
@@ -42,12 +44,34 @@ pub fn requirements(
         return required;
     };
     required.extend(policy.and_then(|policy| owner::requirement(policy, &origin)));
+    let naming = Naming::of(claimed, &origin, policy);
+    let names = naming.names(DEFAULT_DOMAIN);
+    let labelled = |requirement, kind, name: &str| Requirement {
+        name: requirement,
+        api_version: "v1",
+        kind,
+        selector: Selector::Labelled {
+            namespace: origin.namespace.clone(),
+            key: WORKSPACE_LABEL,
+            value: name.to_owned(),
+        },
+    };
     required.extend([
-        of_workspace(&origin, PODS, "Pod"),
-        of_workspace(&origin, HOMES, "PersistentVolumeClaim"),
+        labelled(PODS.to_owned(), "Pod", &names.name),
+        labelled(HOMES.to_owned(), VOLUME_CLAIM, &names.name),
     ]);
-    let cluster = policy.and_then(|policy| policy.cluster.as_ref());
+    // A workspace without objects may find homes of an earlier claim.
+    if naming.is_prefixed() && !seen.has_names() {
+        required.push(labelled(
+            EARLIER_HOMES.to_owned(),
+            VOLUME_CLAIM,
+            &names::bare(&origin.name),
+        ));
+    }
     let parameters = claimed.parameters.as_ref().ok();
+    let nodes = parameters.map_or(0, homes);
+    required.extend(existing::requirements(&names, seen, nodes));
+    let cluster = policy.and_then(|policy| policy.cluster.as_ref());
     let flavor = cluster.zip(parameters);
     let flavor = flavor.and_then(|(cluster, claim)| choice::flavor(claim, cluster).ok());
     required.extend(flavor.map(|flavor| ours(FLAVOR, "WorkspaceFlavor", flavor)));
@@ -56,6 +80,7 @@ pub fn requirements(
     let has_keys = cluster.is_some_and(|cluster| cluster.dev_users) && !owner.is_empty();
     let user = has_keys.then(|| budget::dev_user(owner));
     required.extend(user.or_else(|| budget::requirement(policy, status, owner)));
+    let set = seen.stateful_set();
     let recorded = set.and_then(Record::of).map(|record| record.pods);
     let is_queued = [status.pods.as_ref(), recorded.as_ref()]
         .into_iter()
@@ -65,20 +90,6 @@ pub fn requirements(
         required.push(of_kueue(status.phase, &origin.namespace, set));
     }
     required
-}
-
-fn of_workspace(origin: &Origin, requirement: &str, kind: &'static str) -> Requirement {
-    let names = Names::of(origin, DEFAULT_DOMAIN);
-    Requirement {
-        name: requirement.to_owned(),
-        api_version: "v1",
-        kind,
-        selector: Selector::Labelled {
-            namespace: names.namespace,
-            key: WORKSPACE_LABEL,
-            value: names.name,
-        },
-    }
 }
 
 /// A running workspace requires its own Workload only. A waiting workspace requires all Workloads
@@ -114,6 +125,12 @@ fn ours(requirement: &str, kind: &'static str, name: &str) -> Requirement {
     }
 }
 
+/// The number of homes that a claim asks for: one for each pod.
+pub fn homes(parameters: &WorkspaceParameters) -> i32 {
+    let nodes = parameters.distributed.as_ref().map_or(1, |d| d.nodes);
+    parameters.home.as_ref().map_or(0, |_| nodes)
+}
+
 /// The flavor of the claim. A flavor that cannot be read is not an error of the claim, so the
 /// workspace is held.
 pub fn flavor(request: &Request, name: &str) -> Result<WorkspaceFlavorSpec, Hold> {
@@ -128,27 +145,34 @@ pub fn flavor(request: &Request, name: &str) -> Result<WorkspaceFlavorSpec, Hold
         .map_err(|violations| FlavorUnusable::Invalid { name, violations }.into())
 }
 
-/// The keys of the owner's `DevUser`; none if the policy does not use `DevUser`s or the owner has
-/// none.
-pub fn dev_user_keys(
-    request: &Request,
+/// The owner's `DevUser`; none if the policy does not use `DevUser`s or the owner has none.
+pub fn dev_user<'a>(
+    request: &'a Request,
     cluster: &ClusterPolicy,
     parameters: &WorkspaceParameters,
-) -> Result<Vec<String>, Hold> {
+) -> Result<Option<&'a Value>, Hold> {
     if !cluster.dev_users {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     match request.required(budget::REQUIREMENT) {
         Required::Unresolved => Err(Hold::from(DevUserUnresolved {
             name: parameters.owner.clone(),
         })),
-        Required::Absent => Ok(Vec::new()),
-        Required::Present(user) => {
-            let keys = user.pointer("/spec/publicKeys").and_then(Value::as_array);
-            let keys = keys.into_iter().flatten().filter_map(Value::as_str);
-            Ok(keys.map(str::to_owned).collect())
-        }
+        Required::Absent => Ok(None),
+        Required::Present(user) => Ok(Some(user)),
     }
+}
+
+/// The SSH public keys of a `DevUser`.
+pub fn public_keys(user: Option<&Value>) -> Vec<String> {
+    let keys = user.and_then(|user| user.pointer("/spec/publicKeys"));
+    let keys = keys.and_then(Value::as_array).into_iter().flatten();
+    keys.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The UID of a `DevUser`.
+pub fn uid(user: Option<&Value>) -> Option<String> {
+    text(user?, &["metadata", "uid"]).map(str::to_owned)
 }
 
 /// Why the flavor cannot be used.

@@ -1,5 +1,10 @@
 //! The resolved workspace in the cluster: policy, flavor and claim combined.
 
+use std::collections::BTreeMap;
+
+use crate::names::{Names, Naming};
+use crate::record::Record;
+use crate::{choice, identity, required, resource_names};
 use api::flavor::WorkspaceFlavorSpec;
 use api::home::HomeOnDelete;
 use api::lifecycle::WorkspaceState;
@@ -12,11 +17,6 @@ use function_runtime::validation::Violation;
 use function_workspace::claim;
 use function_workspace::placed::{Claimed, Leftovers};
 use function_workspace::{catalogue, homes, owner, placement, public_keys, ssh_networks};
-
-use crate::names::Names;
-use crate::record::Record;
-use crate::resource_names;
-use crate::{choice, required};
 
 /// A resolved workspace in the cluster.
 #[derive(Clone, Debug)]
@@ -39,6 +39,10 @@ pub struct Resolved {
     pub made_from: Result<Record, Unresolved>,
     /// The home; none if the claim has none.
     pub home: Option<ResolvedHome>,
+    /// The owner's `DevUser`; none if the policy does not use `DevUser`s.
+    pub dev_user: Option<OwnerUid>,
+    /// The number of homes that the claim asks for.
+    pub homes: i32,
     /// Whether the home is deleted with the claim.
     pub deletes_home: bool,
     /// Messages about settings that lock the owner out or lose files. They are not errors.
@@ -52,6 +56,21 @@ pub struct ResolvedHome {
     pub size_gib: i32,
     /// The storage class; none for the default class of the cluster.
     pub storage_class: Option<String>,
+    /// The UID of the owner's `DevUser`, with which the home is marked; none for a home without a
+    /// mark.
+    pub owner_uid: Option<String>,
+}
+
+/// The UID of the owner's `DevUser`; none if there is no such `DevUser`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerUid(pub Option<String>);
+
+impl ResolvedHome {
+    /// The annotations of a new home; none if there are none.
+    pub fn annotations(&self) -> Option<BTreeMap<String, String>> {
+        let uid = self.owner_uid.clone()?;
+        Some([(identity::OWNER_UID.to_owned(), uid)].into())
+    }
 }
 
 /// Resolves a workspace. Errors of the claim are found before required resources are read.
@@ -64,6 +83,7 @@ pub fn resolved(
 ) -> Result<Resolved, Unresolved> {
     let request = claimed.request;
     let origin = claim::origin(claimed.composite)?;
+    let naming = Naming::of(claimed, &origin, Some(policy));
     placement::check(
         request,
         parameters,
@@ -80,8 +100,9 @@ pub fn resolved(
     owner::check(policy, parameters, &origin, request)?;
 
     let catalogue = catalogue::read(policy, request)?;
-    let users = required::dev_user_keys(request, cluster, parameters)?;
-    let keys = public_keys::of(parameters, &catalogue, &users);
+    let user = required::dev_user(request, cluster, parameters)?;
+    let keys = public_keys::of(parameters, &catalogue, &required::public_keys(user));
+    let dev_user = cluster.dev_users.then(|| OwnerUid(required::uid(user)));
     let flavor = flavor(request, cluster, parameters);
     let storage_class = flavor
         .as_ref()
@@ -96,7 +117,7 @@ pub fn resolved(
         })
     });
     Ok(Resolved {
-        names: Names::of(&origin, &cluster.domain),
+        names: naming.names(&cluster.domain),
         notices: notices(policy, cluster, parameters, &keys, &ssh_cidrs),
         owner: parameters.owner.clone(),
         public_keys: keys,
@@ -108,7 +129,13 @@ pub fn resolved(
         home: parameters.home.as_ref().map(|home| ResolvedHome {
             size_gib: home.size_gib,
             storage_class,
+            owner_uid: dev_user
+                .clone()
+                .and_then(|OwnerUid(uid)| uid)
+                .filter(|_| naming.is_prefixed()),
         }),
+        homes: required::homes(parameters),
+        dev_user,
         deletes_home: policy.home.on_delete == HomeOnDelete::Delete,
     })
 }

@@ -8,8 +8,7 @@ use function_runtime::request::Request;
 use function_workspace::labels::OWNER_LABEL;
 use serde_json::Value;
 
-use crate::names;
-use crate::resource_names;
+use crate::{identity, names, resource_names};
 
 /// The name of the container in which the owner works.
 pub const CONTAINER: &str = "workspace";
@@ -23,6 +22,8 @@ pub struct Seen<'a> {
     pub observed: &'a BTreeMap<String, Value>,
     pods: Option<&'a [Value]>,
     homes: Option<&'a [Value]>,
+    earlier_homes: &'a [Value],
+    required: &'a BTreeMap<String, Vec<Value>>,
     /// The Workloads of Kueue in the namespace; `None` if they are not required or not fetched yet.
     pub workloads: Option<&'a [Value]>,
 }
@@ -35,6 +36,8 @@ impl<'a> Seen<'a> {
             observed: &request.observed,
             pods: list(names::PODS),
             homes: list(names::HOMES),
+            required: &request.required,
+            earlier_homes: list(names::EARLIER_HOMES).unwrap_or_default(),
             workloads: list(names::WORKLOADS),
         }
     }
@@ -46,9 +49,17 @@ impl<'a> Seen<'a> {
             .map(StatefulSet)
     }
 
-    /// The existing pods, in no particular order.
+    /// Whether an object is composed whose name decides those of the others.
+    pub fn has_names(self) -> bool {
+        let named = [resource_names::SERVICE, resource_names::STATEFUL_SET];
+        named.iter().any(|name| self.observed.contains_key(*name))
+    }
+
+    /// The existing pods, in no particular order. A pod with the workspace's label that another
+    /// object made is not one of them.
     pub fn pods(self) -> impl Iterator<Item = Pod<'a>> {
-        self.pods.unwrap_or_default().iter().map(Pod::new)
+        let pods = self.pods.unwrap_or_default().iter().map(Pod::new);
+        pods.filter(|pod| pod.is_of_workspace())
     }
 
     /// Whether Crossplane has fetched the pods.
@@ -56,14 +67,17 @@ impl<'a> Seen<'a> {
         self.pods.is_some()
     }
 
-    /// The pod with this name.
+    /// The pod with this name. If there is a StatefulSet, a pod of an earlier one does not count.
     pub fn pod(self, name: &str) -> Option<Pod<'a>> {
-        self.pods().find(|pod| pod.name() == name)
+        let set = self.stateful_set().map(StatefulSet::uid);
+        self.pods()
+            .find(|pod| pod.name() == name && set.is_none_or(|uid| pod.made_by() == Some(uid)))
     }
 
-    /// The `PersistentVolumeClaim`s of the homes, in no particular order.
+    /// The `PersistentVolumeClaim`s with the workspace's label, in no particular order.
     pub fn homes(self) -> impl Iterator<Item = VolumeClaim<'a>> {
-        self.homes.unwrap_or_default().iter().map(VolumeClaim)
+        let homes = self.homes.unwrap_or_default().iter();
+        homes.chain(self.earlier_homes).map(VolumeClaim)
     }
 
     /// Whether Crossplane has fetched the homes.
@@ -71,16 +85,20 @@ impl<'a> Seen<'a> {
         self.homes.is_some()
     }
 
-    /// The home of the pod with this name.
-    pub fn home_of(self, pod: &str) -> Option<VolumeClaim<'a>> {
-        self.homes()
-            .find(|home| home.name().strip_prefix("home-") == Some(pod))
+    /// The home with this name.
+    pub fn home(self, name: &str) -> Option<VolumeClaim<'a>> {
+        self.homes().find(|home| home.name() == name)
+    }
+
+    /// The objects that Crossplane fetched for a requirement; none before that.
+    pub fn existing(self, requirement: &str) -> impl Iterator<Item = &'a Value> {
+        self.required.get(requirement).into_iter().flatten()
     }
 
     /// The public host key in base64; none until a pod has created it.
     pub fn host_key(self) -> Option<&'a str> {
         let secret = self.observed.get(resource_names::HOST_KEYS)?;
-        text(secret, &["data", crate::identity::PUBLIC_HOST_KEY])
+        text(secret, &["data", identity::PUBLIC_HOST_KEY])
     }
 }
 
@@ -211,6 +229,22 @@ impl<'a> Pod<'a> {
         ObservedObject::new(self.0).name()
     }
 
+    /// Whether the StatefulSet of the workspace, or an earlier one with its name, made the pod. A
+    /// StatefulSet controls its pods, and the label of the workspace has its name.
+    fn is_of_workspace(self) -> bool {
+        let object = ObservedObject::new(self.0);
+        object.controller().is_some_and(|controller| {
+            controller.kind == "StatefulSet"
+                && object.label(names::WORKSPACE_LABEL) == Some(controller.name)
+        })
+    }
+
+    /// The UID of the object that made the pod.
+    fn made_by(self) -> Option<&'a str> {
+        let controller = ObservedObject::new(self.0).controller();
+        controller.map(|controller| controller.uid)
+    }
+
     /// The IP address of the pod.
     pub fn ip(self) -> Option<&'a str> {
         text(self.0, &["status", "podIP"])
@@ -301,6 +335,11 @@ impl<'a> Pod<'a> {
 pub struct VolumeClaim<'a>(&'a Value);
 
 impl<'a> VolumeClaim<'a> {
+    /// Wraps an observed `PersistentVolumeClaim`.
+    pub fn new(observed: &'a Value) -> Self {
+        Self(observed)
+    }
+
     /// The observed object.
     pub fn object(self) -> &'a Value {
         self.0
@@ -313,7 +352,18 @@ impl<'a> VolumeClaim<'a> {
 
     /// The owner of the files, from the label.
     pub fn owner(self) -> Option<&'a str> {
-        text(self.0, &["metadata", "labels", OWNER_LABEL])
+        ObservedObject::new(self.0).label(OWNER_LABEL)
+    }
+
+    /// The UID of the `DevUser` whose files these are; none if no `DevUser` was known when the
+    /// StatefulSet made the home.
+    pub fn owner_uid(self) -> Option<&'a str> {
+        text(self.0, &["metadata", "annotations", identity::OWNER_UID])
+    }
+
+    /// The name of the StatefulSet of the workspace, from the label.
+    pub fn workspace(self) -> Option<&'a str> {
+        ObservedObject::new(self.0).label(names::WORKSPACE_LABEL)
     }
 
     /// Whether the claim is bound to a volume.

@@ -117,7 +117,7 @@ impl Pods<'_> {
         let selector = pods.node_selector.clone();
         let tolerations: Vec<_> = pods.tolerations.iter().map(tolerated).collect();
         PodSpec {
-            service_account_name: Some(names.name.clone()),
+            service_account_name: Some(names.service_account()),
             automount_service_account_token: Some(false),
             enable_service_links: Some(false),
             termination_grace_period_seconds: Some(

@@ -107,7 +107,7 @@ impl UserData<'_> {
         files.push_str(&item(&File::new(REQUIREMENTS_PATH, "0644", &requirements))?);
         files.push_str(match self.behaviour {
             BehaviourVersion::V1 => written(&SETUP_V1_FILE)?,
-            BehaviourVersion::V2 => written(&SETUP_FILE)?,
+            BehaviourVersion::V2 | BehaviourVersion::V3 => written(&SETUP_FILE)?,
         });
         if self.home {
             files.push_str(match self.agent {

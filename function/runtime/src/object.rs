@@ -43,6 +43,17 @@ pub struct Observed<'a> {
     pub message: &'a str,
 }
 
+/// The object that controls another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Controller<'a> {
+    /// The kind of the controlling object.
+    pub kind: &'a str,
+    /// Its name, in the namespace of the controlled object.
+    pub name: &'a str,
+    /// Its UID. A later object with the same name has another UID.
+    pub uid: &'a str,
+}
+
 /// An observed resource.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedObject<'a>(&'a Value);
@@ -66,6 +77,25 @@ impl<'a> ObservedObject<'a> {
             .get(EXTERNAL_NAME)?
             .as_str()
             .filter(|id| !id.is_empty())
+    }
+
+    /// The label with this key; none if it is missing or empty.
+    pub fn label(self, key: &str) -> Option<&'a str> {
+        let labels = self.part("metadata", "labels")?;
+        labels.get(key)?.as_str().filter(|value| !value.is_empty())
+    }
+
+    /// The object that controls this one: the owner reference with `controller: true`.
+    pub fn controller(self) -> Option<Controller<'a>> {
+        let owners = self.part("metadata", "ownerReferences")?.as_array()?;
+        let mut owners = owners.iter();
+        let owner = owners.find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
+        let text = |field| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        Some(Controller {
+            kind: text("kind"),
+            name: text("name"),
+            uid: text("uid"),
+        })
     }
 
     /// Whether the resource is being deleted.

@@ -18,6 +18,13 @@ pub struct Requirement {
 pub enum Selector {
     /// The cluster-scoped resource with this name.
     Named(String),
+    /// The resource with this name in a namespace.
+    NamedIn {
+        /// The namespace.
+        namespace: String,
+        /// The name.
+        name: String,
+    },
     /// All resources of the kind.
     Every {
         /// Only resources in this namespace; none for all namespaces.

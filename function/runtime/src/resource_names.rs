@@ -7,17 +7,27 @@
 
 use sha2::{Digest, Sha256};
 
-/// A name that consists of `prefix` and a hash of the parts.
+/// A name that consists of `prefix` and a hash of the parts. Its 32 bits are enough for parts that
+/// no developer can choose freely.
 pub fn hashed<'a>(prefix: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
+    format!("{prefix}{:08x}", hash(parts) >> 32)
+}
+
+/// A name that consists of `prefix` and a hash of the parts with 64 bits, for parts that a
+/// developer can choose. A second text with the same 32 bits takes minutes to find.
+pub fn hashed_wide<'a>(prefix: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
+    format!("{prefix}{:016x}", hash(parts))
+}
+
+fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
     let mut hash = Sha256::new();
     for part in parts {
         // The lengths distinguish ("ab", "c") from ("a", "bc").
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
-    let first = hash.finalize().into_iter().take(4);
-    let number = first.fold(0_u32, |number, byte| (number << 8) | u32::from(byte));
-    format!("{prefix}{number:08x}")
+    let first = hash.finalize().into_iter().take(8);
+    first.fold(0, |number, byte| (number << 8) | u64::from(byte))
 }
 
 /// Whether a name has the prefix and a hash as [`hashed`] writes it.

@@ -186,7 +186,7 @@ fn world(dice: &mut Dice) -> World {
         policy: json!({
             "apiVersion": "workspace.fn.platform.acme.io/v1alpha1",
             "kind": "WorkspacePolicy",
-            "behaviourVersion": "v2",
+            "behaviourVersion": *dice.pick(&["v2", "v3"]),
             "catalogue": {"name": "gpu-workspaces"},
             "allowedInstanceTypes": ["g4dn.*"],
             "cluster": {"defaultFlavor": "t4"},
@@ -219,7 +219,7 @@ fn flavor(image: &str, cpu: &str) -> Value {
 
 fn event(world: &mut World, dice: &mut Dice) -> String {
     let parameters = &mut world.parameters;
-    let what = match dice.below(17) {
+    let what = match dice.below(18) {
         0 | 1 => {
             parameters["lifecycle"] = json!({"state": "Stopped"});
             "stopped"
@@ -285,6 +285,10 @@ fn event(world: &mut World, dice: &mut Dice) -> String {
         15 => {
             world.status = json!({});
             "the status is lost"
+        }
+        16 => {
+            world.policy["behaviourVersion"] = json!("v3");
+            "behaviour version v3"
         }
         _ => {
             world.policy["cluster"]["domain"] = json!(*dice.pick(&["cluster.local", "b.example"]));

@@ -40,7 +40,17 @@ impl Pod {
         let ready = if is_ready { "True" } else { "False" };
         let gates = if self.gated { json!([{}]) } else { json!([]) };
         let mut object = json!({
-            "metadata": {"name": name, "namespace": "dev-alice"},
+            "metadata": {
+                "name": name,
+                "namespace": "dev-alice",
+                "labels": {"platform.acme.io/cluster-workspace": workspace(name)},
+                "ownerReferences": [{
+                    "kind": "StatefulSet",
+                    "name": workspace(name),
+                    "uid": format!("u-{}", self.set),
+                    "controller": true,
+                }],
+            },
             "spec": {"schedulingGates": gates},
             "status": {
                 "conditions": [{"type": "Ready", "status": ready}],
@@ -120,8 +130,23 @@ impl World {
                 let flavor = self.flavor.iter();
                 flavor.map(|spec| json!({"spec": spec})).collect()
             }
-            ("Pod", _) => self.pods.iter().map(|(n, p)| p.object(n)).collect(),
-            ("PersistentVolumeClaim", _) => self.homes.values().cloned().collect(),
+            ("Pod", selector) => {
+                let pods = self.pods.iter().map(|(n, p)| p.object(n));
+                pods.filter(|pod| is_selected(pod, selector)).collect()
+            }
+            ("PersistentVolumeClaim", selector) => {
+                let homes = self.homes.values();
+                homes
+                    .filter(|home| is_selected(home, selector))
+                    .cloned()
+                    .collect()
+            }
+            ("StatefulSet", selector) => {
+                let set = self.set.iter();
+                set.filter(|set| is_selected(set, selector))
+                    .cloned()
+                    .collect()
+            }
             ("Workload", Selector::Labelled { value, .. }) => {
                 let all = self.workloads.iter();
                 let mine = all.filter(|w| format!("u-{}", w.set) == *value);
@@ -294,6 +319,20 @@ impl World {
 fn is_fatal(response: &Response) -> bool {
     let mut events = response.events.iter();
     events.any(|event| event.severity == Severity::Fatal)
+}
+
+/// Whether Crossplane finds an object of the simulated namespace by this selector.
+fn is_selected(object: &Value, selector: &Selector) -> bool {
+    match selector {
+        Selector::NamedIn { name, .. } => object["metadata"]["name"] == **name,
+        Selector::Labelled { key, value, .. } => object["metadata"]["labels"][key] == **value,
+        _ => true,
+    }
+}
+
+/// The name of the StatefulSet of a pod.
+fn workspace(pod: &str) -> &str {
+    pod.rsplit_once('-').map_or(pod, |(set, _)| set)
 }
 
 fn workload(workload: &Workload) -> Value {

@@ -138,6 +138,9 @@ fn fetch(required: &[Requirement], cluster: &[Value]) -> BTreeMap<String, Vec<Va
             && is("/kind", requirement.kind)
             && match &requirement.selector {
                 Selector::Named(name) => is("/metadata/name", name),
+                Selector::NamedIn { namespace, name } => {
+                    is("/metadata/namespace", namespace) && is("/metadata/name", name)
+                }
                 Selector::Every { namespace } => namespace
                     .as_ref()
                     .is_none_or(|namespace| is("/metadata/namespace", namespace)),

@@ -67,7 +67,8 @@ impl Pods<'_> {
 
     /// The agent in a container of its own, so that the owner cannot forge its reports.
     fn agent(self, agent: &PodAgent) -> Container {
-        let lease = format!("{}/$(POD_NAME)-activity", self.names.namespace);
+        let (namespace, end) = (&self.names.namespace, self.names.after_pod());
+        let lease = format!("{namespace}/$(POD_NAME){end}");
         let seconds = agent.report_seconds.to_string();
         let arguments = [
             "watch",

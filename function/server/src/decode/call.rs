@@ -86,7 +86,7 @@ impl Sent<'_> {
             .unwrap_or_default();
         let kind = observed.composite.as_ref().and_then(|c| kinds.of(c));
         let mut request = Request {
-            policy: self.input.map(json::object).transpose()?,
+            policy: self.input.map(policy).transpose()?,
             others_decide_readiness: desired.as_ref().is_some_and(|d| decides_readiness(d, kind)),
             observed: observed.resources_of(kind)?,
             composite: observed.composite,
@@ -127,7 +127,7 @@ impl<'a> Observed<'a> {
             }
         }
         Ok(Self {
-            composite: composite.map(object).transpose()?.flatten(),
+            composite: composite.map(composed).transpose()?.flatten(),
             resources,
         })
     }
@@ -138,7 +138,7 @@ impl<'a> Observed<'a> {
         for entry in &self.resources {
             let (name, resource) = protobuf::entry(entry)?;
             if kind.is_some_and(|kind| kind.owns(name))
-                && let Some(object) = object(resource)?
+                && let Some(object) = composed(resource)?
             {
                 found.insert(name.to_owned(), object);
             }
@@ -147,8 +147,18 @@ impl<'a> Observed<'a> {
     }
 }
 
+/// The input of the pipeline's step.
+fn policy(input: &[u8]) -> Result<Value, Malformed> {
+    json::object(input, json::COMPOSED)
+}
+
+/// A composed resource, or the composite.
+fn composed(resource: &[u8]) -> Result<Option<Value>, Malformed> {
+    object(resource, json::COMPOSED)
+}
+
 /// The object in a `Resource`.
-fn object(resource: &[u8]) -> Result<Option<Value>, Malformed> {
+fn object(resource: &[u8], skipped: &[&str]) -> Result<Option<Value>, Malformed> {
     let mut object = None;
     let mut fields = Fields::of(resource);
     while let Some(field) = fields.next_field()? {
@@ -158,7 +168,8 @@ fn object(resource: &[u8]) -> Result<Option<Value>, Malformed> {
             _ => {}
         }
     }
-    object.map(json::object).transpose()
+    let object = object.map(|object| json::object(object, skipped));
+    object.transpose()
 }
 
 /// The objects in `Resources`.
@@ -167,7 +178,7 @@ fn items(resources: &[u8]) -> Result<Vec<Value>, Malformed> {
     let mut fields = Fields::of(resources);
     while let Some(field) = fields.next_field()? {
         match field {
-            (1, Content::Bytes(bytes)) => items.extend(object(bytes)?),
+            (1, Content::Bytes(bytes)) => items.extend(object(bytes, json::REQUIRED)?),
             (1, _) => return Err(Malformed),
             _ => {}
         }

@@ -17,28 +17,37 @@ const OBJECT: u32 = 3;
 const LIST: u32 = 2;
 /// Up to this number, a double represents every integer exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
-/// The metadata fields that are skipped. Only Kubernetes itself needs them.
-const UNREAD: [&str; 5] = [
+/// The metadata fields of a composed resource that are skipped. Only Kubernetes and Crossplane need
+/// them.
+pub const COMPOSED: &[&str] = &[
     "managedFields",
     "ownerReferences",
     "finalizers",
     "generateName",
     "resourceVersion",
 ];
+/// The metadata fields of a required resource that are skipped. Its owner references are read: they
+/// say which object made a pod.
+pub const REQUIRED: &[&str] = &[
+    "managedFields",
+    "finalizers",
+    "generateName",
+    "resourceVersion",
+];
 
-/// Reads a `google.protobuf.Struct` without the skipped metadata fields.
+/// Reads a `google.protobuf.Struct` without the `skipped` metadata fields.
 ///
 /// # Errors
 ///
 /// The bytes are not such a message, or it nests too deep.
-pub fn object(message: &[u8]) -> Result<Value, Malformed> {
+pub fn object(message: &[u8], skipped: &[&str]) -> Result<Value, Malformed> {
     fields(message, |key, bytes| match key {
-        "metadata" => metadata(bytes),
+        "metadata" => metadata(bytes, skipped),
         _ => value(bytes, LEVELS),
     })
 }
 
-fn metadata(message: &[u8]) -> Result<Value, Malformed> {
+fn metadata(message: &[u8], skipped: &[&str]) -> Result<Value, Malformed> {
     let Some((5, Content::Bytes(object))) = kind(message)? else {
         return value(message, LEVELS);
     };
@@ -46,7 +55,7 @@ fn metadata(message: &[u8]) -> Result<Value, Malformed> {
     let mut fields = Fields::of(object);
     while let Some(bytes) = message_in(&mut fields)? {
         let (key, bytes) = protobuf::entry(bytes)?;
-        if !UNREAD.contains(&key) {
+        if !skipped.contains(&key) {
             entries.insert(key.to_owned(), value(bytes, LEVELS - OBJECT)?);
         }
     }

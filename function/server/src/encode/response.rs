@@ -92,6 +92,7 @@ fn add_desired(rsp: &mut RunFunctionResponse, desired: Desired) -> BTreeMap<Stri
 fn add_requirement(rsp: &mut RunFunctionResponse, requirement: Requirement) {
     let (selected, namespace) = match requirement.selector {
         Selector::Named(name) => (Some(ResourceMatch::Name(name)), None),
+        Selector::NamedIn { namespace, name } => (Some(ResourceMatch::Name(name)), Some(namespace)),
         Selector::Every { namespace } => (None, namespace),
         Selector::Claimed { namespace } => {
             let label = (CLAIM_NAMESPACE.to_owned(), namespace);
