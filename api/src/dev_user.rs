@@ -43,15 +43,33 @@ pub struct DevUserSpec {
     pub budget: Option<Budget>,
 }
 
+/// What is wrong with a subject of Kubernetes itself.
+pub const SUBJECT_RULE: &str = "must be a person, a group of persons or a service account: names \
+                                that begin with system: are Kubernetes' own";
+
 /// A subject of Kubernetes' role-based access control.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, KubeSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new(
+    "!self.name.startsWith('system:') || \
+     (self.kind == 'User' && self.name.startsWith('system:serviceaccount:'))"
+).message(SUBJECT_RULE))]
 pub struct UserSubject {
     /// `User` or `Group`.
     pub kind: SubjectKind,
     /// Name of the subject, for example the user name from single sign-on.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
+}
+
+impl UserSubject {
+    /// Whether the subject is not one of Kubernetes' own, such as the group of all users who are
+    /// logged in.
+    pub fn is_person(&self) -> bool {
+        let is_account =
+            self.kind == SubjectKind::User && self.name.starts_with("system:serviceaccount:");
+        is_account || !self.name.starts_with("system:")
+    }
 }
 
 /// Kind of a subject.

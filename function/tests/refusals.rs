@@ -178,6 +178,26 @@ const REFUSED: &[(&str, &str)] = &[
         "spec.parameters.owner: must be bob: PersistentVolumeClaim home-alice-notebook-0 in namespace dev-alice holds their files; use another name for the claim, or delete that PersistentVolumeClaim",
     ),
     (
+        "cluster-home-of-an-earlier-user",
+        "spec.parameters.owner: PersistentVolumeClaim home-gpuws-alice-notebook-0 in namespace dev-alice holds the files of an earlier alice, whose DevUser had the UID 01dc1e0f-0000-4222-8333-944455566677; use another name for the claim, or delete that PersistentVolumeClaim",
+    ),
+    (
+        "cluster-home-without-an-owner",
+        "spec.parameters.owner: PersistentVolumeClaim home-gpuws-alice-notebook-0 in namespace dev-alice has no label platform.acme.io/owner, so it is nobody's; use another name for the claim, or ask the platform team for the label",
+    ),
+    (
+        "cluster-home-without-a-label",
+        "metadata.name: PersistentVolumeClaim home-gpuws-alice-notebook-0 in namespace dev-alice is not of this workspace, because its label platform.acme.io/cluster-workspace is not gpuws-alice-notebook; use another name for the claim, or delete that PersistentVolumeClaim",
+    ),
+    (
+        "cluster-name-of-a-service",
+        "metadata.name: Service gpuws-alice-notebook in namespace dev-alice is not of this workspace, because its label platform.acme.io/cluster-workspace is not gpuws-alice-notebook; use another name for the claim, or delete that Service",
+    ),
+    (
+        "cluster-name-of-an-account",
+        "metadata.name: ServiceAccount alice-notebook in namespace dev-alice is not of this workspace, because its label platform.acme.io/cluster-workspace is not alice-notebook; use another name for the claim, or delete that ServiceAccount",
+    ),
+    (
         "cluster-placement",
         "spec.parameters.placement: must stay Cluster: delete the claim and create another",
     ),
@@ -192,6 +212,14 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "user-name-too-long",
         "metadata.name: dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd cannot be part of a namespace's name (dev-dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd): use lower-case letters, digits and -, 59 characters at most",
+    ),
+    (
+        "user-namespace-of-others",
+        "metadata.name: Namespace dev-dave exists, and Crossplane did not make it for this DevUser; give the DevUser another name, delete the Namespace, or hand it over: kubectl label namespace dev-dave crossplane.io/composite=dave",
+    ),
+    (
+        "user-subject",
+        "spec.subjects[1].name: must be a person, a group of persons or a service account: names that begin with system: are Kubernetes' own",
     ),
     (
         "user-policy",

@@ -28,9 +28,9 @@ struct Named {
 }
 
 impl Named {
-    fn new<K: Resource>(resource: &str, name: String) -> Self {
+    fn new<K: Resource>(name: String) -> Self {
         Self {
-            requirement: format!("existing-{resource}"),
+            requirement: format!("existing-{}-{name}", K::KIND),
             api_version: K::API_VERSION,
             kind: K::KIND,
             name,
@@ -88,37 +88,26 @@ pub fn check(names: &Names, seen: Seen<'_>, nodes: i32) -> Result<(), Refusal> {
 fn of_workspace(names: &Names, seen: Seen<'_>) -> Vec<Named> {
     use resource_names as key;
     let mut all = vec![
-        (
-            key::SERVICE,
-            Named::new::<Service>(key::SERVICE, names.name.clone()),
-        ),
+        (key::SERVICE, Named::new::<Service>(names.name.clone())),
         (
             key::STATEFUL_SET,
-            Named::new::<StatefulSet>(key::STATEFUL_SET, names.name.clone()),
+            Named::new::<StatefulSet>(names.name.clone()),
         ),
     ];
     if !names.are_unique() {
+        let (account, binding) = (names.service_account(), names.role_binding());
         all.extend([
+            (key::SERVICE_ACCOUNT, Named::new::<ServiceAccount>(account)),
+            (key::ROLE, Named::new::<Role>(names.role())),
+            (key::ROLE_BINDING, Named::new::<RoleBinding>(binding)),
             (
                 key::NETWORK_POLICY,
-                Named::new::<NetworkPolicy>(key::NETWORK_POLICY, names.network_policy()),
+                Named::new::<NetworkPolicy>(names.network_policy()),
             ),
-            (
-                key::SERVICE_ACCOUNT,
-                Named::new::<ServiceAccount>(key::SERVICE_ACCOUNT, names.service_account()),
-            ),
-            (key::ROLE, Named::new::<Role>(key::ROLE, names.role())),
-            (
-                key::ROLE_BINDING,
-                Named::new::<RoleBinding>(key::ROLE_BINDING, names.role_binding()),
-            ),
-            (
-                key::FILES,
-                Named::new::<ConfigMap>(key::FILES, names.files()),
-            ),
+            (key::FILES, Named::new::<ConfigMap>(names.files())),
             (
                 key::AUTHORIZED_KEYS,
-                Named::new::<ConfigMap>(key::AUTHORIZED_KEYS, names.authorized_keys()),
+                Named::new::<ConfigMap>(names.authorized_keys()),
             ),
         ]);
     }
@@ -131,10 +120,7 @@ fn of_workspace(names: &Names, seen: Seen<'_>) -> Vec<Named> {
 fn homes(names: &Names, seen: Seen<'_>, nodes: i32) -> Vec<Named> {
     let runs = seen.stateful_set().is_some_and(|set| set.replicas() > 0);
     let nodes = if runs { 0 } else { nodes };
-    let home = |ordinal| {
-        let resource = resource_names::pod_home(ordinal);
-        Named::new::<PersistentVolumeClaim>(&resource, names.home(ordinal))
-    };
+    let home = |ordinal| Named::new::<PersistentVolumeClaim>(names.home(ordinal));
     (0..nodes).map(home).collect()
 }
 

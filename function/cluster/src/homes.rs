@@ -13,6 +13,7 @@ use function_runtime::desired::Composed;
 use function_runtime::keep;
 use function_runtime::outcome::Refusal;
 use function_runtime::validation::Violation;
+use function_workspace::labels::OWNER_LABEL;
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements,
 };
@@ -108,35 +109,46 @@ pub fn check(resolved: &Resolved, seen: Seen<'_>) -> Result<(), Refusal> {
         .filter(|home| home.workspace() == Some(&names.name))
         .collect();
     homes.sort_by_key(|home| home.name());
-    let strange = homes.into_iter().find_map(|home| {
-        let whose = strange(home, &resolved.owner, resolved.dev_user.as_ref())?;
-        Some((home.name(), whose))
+    let problem = homes.into_iter().find_map(|home| {
+        let of = format!(
+            "PersistentVolumeClaim {} in namespace {}",
+            home.name(),
+            names.namespace
+        );
+        strange(home, &of, &resolved.owner, resolved.dev_user.as_ref())
     });
-    let Some((home, problem)) = strange else {
+    let Some(problem) = problem else {
         return Ok(());
     };
-    let problem = format!(
-        "{problem}: PersistentVolumeClaim {home} in namespace {} holds their files; use another \
-         name for the claim, or delete that PersistentVolumeClaim",
-        names.namespace
-    );
     let violation = Violation::new("spec.parameters.owner", problem);
     Err(Refusal::parameters(violation))
 }
 
-/// What is wrong with the owner of a home; none if the home is the owner's.
-fn strange(home: VolumeClaim<'_>, owner: &str, user: Option<&OwnerUid>) -> Option<String> {
+/// Why a home is not the owner's; none if it is. `of` names the home.
+fn strange(
+    home: VolumeClaim<'_>,
+    of: &str,
+    owner: &str,
+    user: Option<&OwnerUid>,
+) -> Option<String> {
+    const NEXT_STEP: &str = "use another name for the claim, or delete that PersistentVolumeClaim";
     let Some(whose) = home.owner() else {
-        return Some("is not the owner".to_owned());
+        return Some(format!(
+            "{of} has no label {OWNER_LABEL}, so it is nobody's; use another name for the claim, or \
+             ask the platform team for the label"
+        ));
     };
     if whose != owner {
-        return Some(format!("must be {whose}"));
+        return Some(format!(
+            "must be {whose}: {of} holds their files; {NEXT_STEP}"
+        ));
     }
     let made_for = home.owner_uid()?;
     match user? {
         OwnerUid(Some(uid)) if uid == made_for => None,
         OwnerUid(_) => Some(format!(
-            "is not the {owner} whose DevUser had the UID {made_for}"
+            "{of} holds the files of an earlier {owner}, whose DevUser had the UID {made_for}; \
+             {NEXT_STEP}"
         )),
     }
 }

@@ -117,6 +117,27 @@ impl<'a> Naming<'a> {
         }
     }
 
+    /// All names that the workspace may get: the first unless it finds homes of an earlier claim,
+    /// the second if it does. No fetched resource decides them, so they are the same in every call
+    /// of a reconcile. A workspace with objects has one entry.
+    pub fn candidates(self) -> Vec<Names> {
+        let given = [resource_names::STATEFUL_SET, resource_names::SERVICE];
+        let has_objects = given.iter().any(|name| self.observed.contains_key(*name));
+        let finds_homes: &[bool] = if has_objects || !self.is_prefixed() {
+            &[false]
+        } else {
+            &[false, true]
+        };
+        let candidate = |has_earlier_homes: &bool| Self {
+            has_earlier_homes: *has_earlier_homes,
+            ..self
+        };
+        let candidates = finds_homes.iter().map(candidate);
+        candidates
+            .map(|naming| naming.names(DEFAULT_DOMAIN))
+            .collect()
+    }
+
     /// Whether new objects get names with a prefix.
     pub fn is_prefixed(self) -> bool {
         !matches!(
@@ -138,7 +159,7 @@ impl<'a> Naming<'a> {
 
 /// The name before behaviour version v3: the claim's own name if it is a valid name of a Service
 /// (RFC 1035), so that a recreated claim finds its home again.
-pub fn bare(claim: &str) -> String {
+fn bare(claim: &str) -> String {
     let starts = claim.starts_with(|c: char| c.is_ascii_lowercase());
     if starts && claim.len() <= LONGEST && is_plain(claim) {
         claim.to_owned()
@@ -253,146 +274,4 @@ impl Names {
 }
 
 #[cfg(test)]
-pub mod tests {
-    use super::*;
-    use serde_json::json;
-
-    const NOTHING: BTreeMap<String, Value> = BTreeMap::new();
-
-    fn composite(claim: &str, uid: &str) -> Value {
-        json!({
-            "metadata": {"name": format!("{claim}-x7k2p"), "uid": uid},
-            "spec": {"claimRef": {"namespace": "team-vision", "name": claim}},
-        })
-    }
-
-    fn named(
-        claim: &str,
-        version: BehaviourVersion,
-        observed: &BTreeMap<String, Value>,
-        has_earlier_homes: bool,
-    ) -> Names {
-        let composite = composite(claim, "5f1f7a0e");
-        let composite = Composite::new(&composite);
-        let naming = Naming {
-            origin: &composite.origin().unwrap(),
-            composite,
-            observed,
-            version: Some(version),
-            has_earlier_homes,
-        };
-        naming.names("cluster.local")
-    }
-
-    /// The names of a claim without objects.
-    pub fn names(claim: &str, version: BehaviourVersion) -> Names {
-        named(claim, version, &NOTHING, false)
-    }
-
-    fn all(names: &Names) -> Vec<String> {
-        vec![
-            names.name.clone(),
-            names.service_account(),
-            names.role(),
-            names.role_binding(),
-            names.network_policy(),
-            names.host_keys(),
-            names.files(),
-            names.authorized_keys(),
-            names.activity(0),
-        ]
-    }
-
-    #[test]
-    fn a_pod_is_found_by_its_full_name() {
-        let host = |version| names("alice-vision", version).host(1);
-        assert_eq!(
-            host(BehaviourVersion::V2),
-            "alice-vision-1.alice-vision.team-vision.svc.cluster.local"
-        );
-        assert_eq!(
-            host(BehaviourVersion::V3),
-            "gpuws-alice-vision-1.gpuws-alice-vision.team-vision.svc.cluster.local"
-        );
-    }
-
-    #[test]
-    fn a_claim_name_that_is_invalid_for_a_service_is_replaced() {
-        for claim in ["1-first", "alice.vision", &"a".repeat(48)] {
-            let name = names(claim, BehaviourVersion::V2).name;
-            assert!(
-                name.starts_with("workspace-") && name.len() <= LONGEST,
-                "{name}"
-            );
-        }
-        let long = "a".repeat(47);
-        assert_eq!(names(&long, BehaviourVersion::V2).name, long);
-    }
-
-    #[test]
-    fn a_claim_name_that_is_too_long_for_a_prefix_gets_64_bits() {
-        for claim in ["alice.vision", &"a".repeat(42)] {
-            let name = names(claim, BehaviourVersion::V3).name;
-            let hash = name.strip_prefix("gpu-workspace-").unwrap();
-            assert!(hash.len() == 16 && name.len() <= LONGEST, "{name}");
-        }
-        let long = "a".repeat(41);
-        let name = names(&long, BehaviourVersion::V3).name;
-        assert_eq!(name, format!("gpuws-{long}"));
-    }
-
-    /// What an attacker would take over: accounts, policies and objects of a user's namespace.
-    #[test]
-    fn no_claim_name_gives_the_name_of_somebody_elses_object() {
-        let claims = [
-            "default",
-            "default-deny",
-            "kubernetes",
-            "ci-deployer",
-            "owner",
-            "quota",
-            "kube-root-ca.crt",
-            "container-defaults",
-        ];
-        for claim in claims {
-            for name in all(&names(claim, BehaviourVersion::V3)) {
-                let is_ours = name.starts_with("gpuws-") || name.starts_with("gpu-workspace-");
-                assert!(is_ours, "{claim} gives {name}");
-            }
-        }
-    }
-
-    #[test]
-    fn objects_of_an_earlier_version_keep_their_names() {
-        let object = |name: &str| json!({"metadata": {"name": name}});
-        let observed = [
-            (resource_names::SERVICE, object("alice-vision")),
-            (resource_names::HOST_KEYS, object("alice-vision-host-keys")),
-            ("cluster-activity-0", object("alice-vision-0-activity")),
-        ];
-        let observed = observed.map(|(key, object)| (key.to_owned(), object));
-        let names = named(
-            "alice-vision",
-            BehaviourVersion::V3,
-            &observed.into(),
-            false,
-        );
-        assert_eq!(names.name, "alice-vision");
-        assert_eq!(names.host_keys(), "alice-vision-host-keys");
-        assert_eq!(names.activity(1), "alice-vision-1-activity");
-        assert!(
-            names.role().starts_with("alice-vision-"),
-            "{}",
-            names.role()
-        );
-    }
-
-    #[test]
-    fn a_recreated_claim_finds_the_home_that_an_earlier_version_made() {
-        let v3 = BehaviourVersion::V3;
-        let names = |has_homes| named("default", v3, &NOTHING, has_homes);
-        assert_eq!(names(true).home(0), "home-default-0");
-        assert_eq!(names(false).home(0), "home-gpuws-default-0");
-        assert_ne!(names(true).service_account(), "default");
-    }
-}
+pub mod tests;

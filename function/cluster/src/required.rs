@@ -16,15 +16,12 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::flavor;
-use crate::names::{
-    self, DEFAULT_DOMAIN, EARLIER_HOMES, HOMES, Naming, PODS, WORKLOADS, WORKSPACE_LABEL,
-};
+use crate::names::{EARLIER_HOMES, HOMES, Names, Naming, PODS, WORKLOADS, WORKSPACE_LABEL};
 use crate::record::Record;
 use crate::seen::{Seen, StatefulSet, text};
 use crate::{choice, existing, queue};
 
 const FLAVOR: &str = "flavor";
-const VOLUME_CLAIM: &str = "PersistentVolumeClaim";
 /// The API version of `WorkspaceFlavor` and `DevUser`. A requirement needs a constant.
 const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
@@ -44,33 +41,17 @@ pub fn requirements(
         return required;
     };
     required.extend(policy.and_then(|policy| owner::requirement(policy, &origin)));
-    let naming = Naming::of(claimed, &origin, policy);
-    let names = naming.names(DEFAULT_DOMAIN);
-    let labelled = |requirement, kind, name: &str| Requirement {
-        name: requirement,
-        api_version: "v1",
-        kind,
-        selector: Selector::Labelled {
-            namespace: origin.namespace.clone(),
-            key: WORKSPACE_LABEL,
-            value: name.to_owned(),
-        },
-    };
-    required.extend([
-        labelled(PODS.to_owned(), "Pod", &names.name),
-        labelled(HOMES.to_owned(), VOLUME_CLAIM, &names.name),
-    ]);
-    // A workspace without objects may find homes of an earlier claim.
-    if naming.is_prefixed() && !seen.has_names() {
-        required.push(labelled(
-            EARLIER_HOMES.to_owned(),
-            VOLUME_CLAIM,
-            &names::bare(&origin.name),
-        ));
-    }
     let parameters = claimed.parameters.as_ref().ok();
     let nodes = parameters.map_or(0, homes);
-    required.extend(existing::requirements(&names, seen, nodes));
+    let naming = Naming::of(claimed, &origin, policy);
+    for (names, requirement) in naming.candidates().iter().zip([HOMES, EARLIER_HOMES]) {
+        required.push(of_workspace(names, requirement, "PersistentVolumeClaim"));
+        required.extend(existing::requirements(names, seen, nodes));
+        // Pods exist only beside objects that decide the names.
+        if requirement == HOMES {
+            required.push(of_workspace(names, PODS, "Pod"));
+        }
+    }
     let cluster = policy.and_then(|policy| policy.cluster.as_ref());
     let flavor = cluster.zip(parameters);
     let flavor = flavor.and_then(|(cluster, claim)| choice::flavor(claim, cluster).ok());
@@ -90,6 +71,19 @@ pub fn requirements(
         required.push(of_kueue(status.phase, &origin.namespace, set));
     }
     required
+}
+
+fn of_workspace(names: &Names, requirement: &str, kind: &'static str) -> Requirement {
+    Requirement {
+        name: requirement.to_owned(),
+        api_version: "v1",
+        kind,
+        selector: Selector::Labelled {
+            namespace: names.namespace.clone(),
+            key: WORKSPACE_LABEL,
+            value: names.name.clone(),
+        },
+    }
 }
 
 /// A running workspace requires its own Workload only. A waiting workspace requires all Workloads

@@ -49,12 +49,6 @@ impl<'a> Seen<'a> {
             .map(StatefulSet)
     }
 
-    /// Whether an object is composed whose name decides those of the others.
-    pub fn has_names(self) -> bool {
-        let named = [resource_names::SERVICE, resource_names::STATEFUL_SET];
-        named.iter().any(|name| self.observed.contains_key(*name))
-    }
-
     /// The existing pods, in no particular order. A pod with the workspace's label that another
     /// object made is not one of them.
     pub fn pods(self) -> impl Iterator<Item = Pod<'a>> {

@@ -5,6 +5,7 @@
 //! the `DevUser`, unless the policy sets `home.onDelete: Delete`.
 
 mod budget;
+mod existing;
 mod objects;
 mod policy;
 mod protection;

@@ -4,7 +4,6 @@ use api::dev_user::DevUserPolicy;
 use api::home::HomeOnDelete;
 use function_runtime::request::Request;
 use function_runtime::requirement::{Requirement, Selector};
-use function_workspace::labels::OWNER_LABEL;
 use serde_json::Value;
 
 const HOMES: &str = "homes";
@@ -28,17 +27,16 @@ impl Contents {
     }
 }
 
-/// Asks Crossplane for the homes in the namespace. Claims are not required: Crossplane watches
+/// Asks Crossplane for all `PersistentVolumeClaim`s in the namespace, because all would be deleted
+/// with it. Labels do not select them, because an owner may change those. Claims are not required: Crossplane watches
 /// required resources, and claims change all the time.
-pub fn requirements(namespace: &str, owner: &str) -> Vec<Requirement> {
+pub fn requirements(namespace: &str) -> Vec<Requirement> {
     vec![Requirement {
         name: HOMES.to_owned(),
         api_version: "v1",
         kind: "PersistentVolumeClaim",
-        selector: Selector::Labelled {
-            namespace: namespace.to_owned(),
-            key: OWNER_LABEL,
-            value: owner.to_owned(),
+        selector: Selector::Every {
+            namespace: Some(namespace.to_owned()),
         },
     }]
 }

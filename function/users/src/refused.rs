@@ -50,7 +50,7 @@ pub fn render(request: &Request, composite: Composite<'_>, why: &Refusal) -> Res
         let ready = observed.contains_key(&name);
         (name, Composed { object, ready })
     });
-    let requirements = namespace.map(|name| protection::requirements(name, composite.name()));
+    let requirements = namespace.map(protection::requirements);
     Response {
         ttl: TTL,
         requirements: requirements.unwrap_or_default(),

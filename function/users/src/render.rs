@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use api::condition::READY;
 use api::cost::BudgetStatus;
-use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus};
+use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus, SUBJECT_RULE};
 use function_runtime::composite::Composite;
 use function_runtime::desired::{Composed, Desired};
 use function_runtime::keep;
 use function_runtime::object::{ObservedObject, Status};
 use function_runtime::outcome::Refusal;
 use function_runtime::request::Request;
+use function_runtime::requirement::Requirement;
 use function_runtime::response::{Response, fields};
 use function_runtime::validation::{Schema, Violation};
 use function_workspace::conditions;
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 use crate::budget::{self, Workspace};
 use crate::objects::{self, User};
 use crate::protection::{self, Contents};
-use crate::{policy, refused, resource_names};
+use crate::{existing, policy, refused, resource_names};
 
 static SPEC: Schema<DevUserSpec> = Schema::of("spec");
 /// Kubernetes' limit on the length of a namespace's name.
@@ -34,7 +35,6 @@ const SHORTEST_TTL: Duration = Duration::from_secs(1);
 /// Composes the user's namespace and its contents. With a wrong policy, spec or name, everything
 /// observed stays as it is.
 pub fn render(request: &Request, composite: Composite<'_>) -> Response {
-    let refused = |why: Refusal| refused::render(request, composite, &why);
     match resolve(request, composite) {
         Ok((policy, spec)) => {
             // A namespace cannot be renamed: it keeps the prefix that it was made with.
@@ -52,9 +52,16 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
                 spec: &spec,
                 policy: &policy,
             };
-            composed(request, user).unwrap_or_else(refused)
+            let response = existing::check(request, user)
+                .and_then(|()| composed(request, user))
+                .unwrap_or_else(|why| refused::render(request, composite, &why));
+            // Crossplane calls again while these change, so a refusal must not change them.
+            Response {
+                requirements: requirements(request, user),
+                ..response
+            }
         }
-        Err(why) => refused(why),
+        Err(why) => refused::render(request, composite, &why),
     }
 }
 
@@ -68,6 +75,7 @@ fn resolve(
     let spec = SPEC
         .read(spec.unwrap_or(&none))
         .map_err(Refusal::parameters)?;
+    check_subjects(&spec)?;
     let name = composite.name();
     let fits = policy.namespace_prefix.len() + name.len() <= LONGEST
         && name
@@ -86,6 +94,20 @@ fn resolve(
         )));
     }
     Ok((policy, spec))
+}
+
+/// Refuses subjects of Kubernetes itself: the namespace of a person would belong to everybody who
+/// is logged in. The XRD refuses them too, but a `DevUser` may be older than its schema.
+fn check_subjects(spec: &DevUserSpec) -> Result<(), Refusal> {
+    let strange = spec
+        .subjects
+        .iter()
+        .position(|subject| !subject.is_person());
+    let Some(index) = strange else {
+        return Ok(());
+    };
+    let path = format!("spec.subjects[{index}].name");
+    Err(Refusal::parameters(Violation::new(path, SUBJECT_RULE)))
 }
 
 fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
@@ -130,13 +152,9 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     } else {
         UNSETTLED_TTL
     };
-    let mut requirements = protection::requirements(user.namespace, user.name);
-    let budgets = user.policy.budgets.as_ref();
-    let budgets = budgets.filter(|_| user.spec.budget.is_some());
-    requirements.extend(budgets.map(|policy| budget::requirement(policy, user.namespace)));
     Ok(Response {
         ttl: ttl.min(next_budget(status.budget.as_ref(), request.now)),
-        requirements,
+        requirements: Vec::new(),
         desired: Some(Desired {
             resources: resources.collect(),
             status: fields(&status)?,
@@ -146,6 +164,18 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
         conditions: vec![conditions::config_resolved(String::new())],
         events: Vec::new(),
     })
+}
+
+/// The resources that Crossplane must fetch for a user with a valid spec and policy.
+fn requirements(request: &Request, user: User<'_>) -> Vec<Requirement> {
+    let budgets = user.policy.budgets.as_ref();
+    let budgets = budgets.filter(|_| user.spec.budget.is_some());
+    let workspaces = budgets.map(|policy| budget::requirement(policy, user.namespace));
+    let existing = existing::requirement(request, user.namespace);
+    let mut required = protection::requirements(user.namespace);
+    required.extend(workspaces);
+    required.extend(existing);
+    required
 }
 
 /// The new budget status. Returns the last status while Crossplane has not fetched the workspaces
