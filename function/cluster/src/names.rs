@@ -12,7 +12,7 @@ use function_runtime::composite::{Composite, Origin};
 use function_runtime::object::ObservedObject;
 use function_runtime::resource_names::{hashed, hashed_wide};
 use function_workspace::claim;
-use function_workspace::labels::OWNER_LABEL;
+use function_workspace::labels::{OWNER_LABEL, name_prefix};
 use function_workspace::placed::Claimed;
 use serde_json::Value;
 
@@ -32,10 +32,8 @@ pub const WORKLOADS: &str = "workloads";
 /// The DNS domain to use while the policy cannot be read. No decision depends on it.
 pub const DEFAULT_DOMAIN: &str = "cluster.local";
 
-/// The prefix of names from behaviour version v3 on.
-const PREFIX: &str = "gpuws-";
-/// The prefix before the hash of a claim's name that cannot be part of a name. No name with
-/// [`PREFIX`] begins like this.
+/// The prefix before the hash of a claim's name that cannot be part of a name. No name with the
+/// other prefix begins like this.
 const HASHED: &str = "gpu-workspace-";
 /// The longest name. Kubernetes appends eleven characters to a `StatefulSet`'s name for a label,
 /// which holds 63 characters. The ordinal of a pod needs a few more.
@@ -101,7 +99,7 @@ impl<'a> Naming<'a> {
         Names {
             name: given.unwrap_or_else(|| {
                 if is_prefixed && !self.has_earlier_homes {
-                    prefixed(name)
+                    prefixed(self.prefix(), name)
                 } else {
                     bare(name)
                 }
@@ -140,10 +138,11 @@ impl<'a> Naming<'a> {
 
     /// Whether new objects get names with a prefix.
     pub fn is_prefixed(self) -> bool {
-        !matches!(
-            self.version,
-            Some(BehaviourVersion::V1 | BehaviourVersion::V2)
-        )
+        !self.prefix().is_empty()
+    }
+
+    fn prefix(self) -> &'static str {
+        name_prefix(self.version)
     }
 
     fn observed_names(self) -> BTreeMap<String, String> {
@@ -169,9 +168,9 @@ fn bare(claim: &str) -> String {
 }
 
 /// The name from behaviour version v3 on. A recreated claim gets the same name.
-fn prefixed(claim: &str) -> String {
-    if PREFIX.len() + claim.len() <= LONGEST && is_plain(claim) {
-        format!("{PREFIX}{claim}")
+fn prefixed(prefix: &str, claim: &str) -> String {
+    if prefix.len() + claim.len() <= LONGEST && is_plain(claim) {
+        format!("{prefix}{claim}")
     } else {
         hashed_wide(HASHED, [claim])
     }

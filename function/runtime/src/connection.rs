@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::composite::Composite;
 use crate::desired::Composed;
 use crate::keep;
+use crate::object::ObservedObject;
 
 /// The composition resource name of the connection Secret, in every placement.
 pub const NAME: &str = "workspace-connection";
@@ -35,11 +36,12 @@ impl Connection {
     /// are details. It is never deleted afterwards. While there is no address it is empty, because
     /// EC2 may already have given the old address to another customer.
     ///
-    /// `observed` is the observed Secret. `is_kept` keeps its content: it is set if the machine
-    /// with the address exists but cannot be read.
+    /// `observed` is the observed Secret, and `prefix` is that of a new Secret's name. `is_kept`
+    /// keeps the content: it is set if the machine with the address exists but cannot be read.
     pub fn of(
         composite: Composite<'_>,
         observed: Option<&Value>,
+        prefix: &str,
         details: BTreeMap<String, String>,
         is_kept: bool,
     ) -> Self {
@@ -49,10 +51,15 @@ impl Connection {
                 secret: None,
             };
         };
+        let there = observed.map(|secret| ObservedObject::new(secret).name());
+        let name = match there {
+            Some(name) if !name.is_empty() => name.to_owned(),
+            _ => format!("{prefix}{}-connection", composite.name()),
+        };
         let object = match observed {
             None if details.is_empty() => None,
             Some(made) if details.is_empty() && is_kept => Some(keep::kept(made)),
-            _ => Some(secret(namespace, composite.name(), &details)),
+            _ => Some(secret(namespace, &name, &details)),
         };
         let ready = observed.is_some();
         Self {
@@ -62,11 +69,11 @@ impl Connection {
     }
 }
 
-fn secret(namespace: &str, workspace: &str, details: &BTreeMap<String, String>) -> Value {
+fn secret(namespace: &str, name: &str, details: &BTreeMap<String, String>) -> Value {
     let mut secret = json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": format!("{workspace}-connection"), "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "type": TYPE,
     });
     // The API server drops an empty `data`, so each apply of an empty map would count as a change.

@@ -20,7 +20,7 @@ use crate::lifecycle::terms::Bounds;
 use crate::limits::{self, admission};
 use crate::placed::{Allowance, Claimed, Course, End, Leftovers, Placed, Rest};
 use crate::report::{Composition, Report};
-use crate::{catalogue, conditions};
+use crate::{catalogue, conditions, labels};
 
 /// When to look again while something changes that Crossplane does not watch.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
@@ -240,6 +240,7 @@ impl<'a> Decided<'a> {
         let Connection { details, secret } = Connection::of(
             self.claimed.composite,
             self.claimed.request.observed.get(connection::NAME),
+            labels::name_prefix(policy.map(|policy| policy.behaviour_version)),
             details.collect(),
             status.ssh.is_some(),
         );

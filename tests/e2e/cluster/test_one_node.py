@@ -13,7 +13,7 @@ def test_the_owner_logs_in_to_a_verified_host_and_nobody_else_does(
     alice.claim("vision", home=HOME)
     status = alice.ready("vision", seconds=120)
     assert status["phase"] == "Ready"
-    host = f"vision-0.vision.{alice.namespace}.svc.cluster.local"
+    host = f"gpuws-vision-0.gpuws-vision.{alice.namespace}.svc.cluster.local"
     assert status["ssh"] == f"ssh developer@{host}"
 
     said = alice.run(

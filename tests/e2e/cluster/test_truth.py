@@ -41,8 +41,8 @@ def test_a_home_without_a_volume_is_named(
     name = flavor(cluster, image, "no-storage", storageClassName="none-such")
     alice.claim("homeless", flavor=name, home=HOME)
     seen = alice.condition("homeless", "HomeReady", "False", "none-such")
-    assert "home-homeless-0" in seen["message"], seen
-    alice.condition("homeless", "ComputeReady", "False", "home-homeless-0")
+    assert "home-gpuws-homeless-0" in seen["message"], seen
+    alice.condition("homeless", "ComputeReady", "False", "home-gpuws-homeless-0")
     never_ready(alice, "homeless")
 
 

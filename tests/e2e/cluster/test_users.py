@@ -158,7 +158,7 @@ def test_a_user_with_homes_is_not_deleted(cluster: Cluster, alice: Workspaces) -
         return bool(user.get("status", {}).get("protected"))
 
     until("the user to be protected", protected, seconds=30)
-    with pytest.raises(Refused, match="home-vision-0"):
+    with pytest.raises(Refused, match="home-gpuws-vision-0"):
         cluster.kubectl("delete", "devuser", alice.owner, "--timeout=20s")
     alice.delete("vision")
     (home,) = alice.homes("vision")

@@ -74,11 +74,11 @@ class Workspaces(Platform):
         )
 
     def pods(self, name: str) -> list[Object]:
-        label = f"platform.acme.io/cluster-workspace={name}"
+        label = f"platform.acme.io/cluster-workspace=gpuws-{name}"
         return self.cluster.all("pods", self.namespace, label)
 
     def homes(self, name: str) -> list[Object]:
-        label = f"platform.acme.io/cluster-workspace={name}"
+        label = f"platform.acme.io/cluster-workspace=gpuws-{name}"
         return self.cluster.all("persistentvolumeclaims", self.namespace, label)
 
     def ssh(

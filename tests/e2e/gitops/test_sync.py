@@ -123,7 +123,7 @@ def test_a_revert_ends_the_machine_after_a_confirmation_and_keeps_the_home(
     until(
         "its pods to be gone",
         lambda: not cluster.all(
-            "pods", team.namespace, "platform.acme.io/workspace=notebook"
+            "pods", team.namespace, "platform.acme.io/cluster-workspace=gpuws-notebook"
         ),
     )
     assert {home["metadata"]["uid"] for home in _homes(cluster, team)} == homes

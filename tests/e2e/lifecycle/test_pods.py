@@ -18,6 +18,8 @@ LIMIT = 30
 KEPT = 2 * LIMIT
 LIFECYCLE = {"stopAfterIdle": f"{LIMIT}s"}
 ANNOTATION = "gpu.platform.acme.io/activity"
+# The only pod of the workspace has the only Lease.
+LEASE = "platform.acme.io/cluster-workspace=gpuws-idle"
 
 
 @pytest.fixture
@@ -78,7 +80,7 @@ def test_an_agent_that_hangs_or_lies_stops_nobody(idle: Workspaces) -> None:
         ),
     ]:
         idle.cluster.kubectl(
-            *("annotate", "lease", "idle-0-activity", "-n", idle.namespace),
+            *("annotate", "lease", "-l", LEASE, "-n", idle.namespace),
             *("--overwrite", f"{ANNOTATION}={lie}"),
         )
         until(word, lambda word=word: says(idle.status("idle"), "Unknown", word))

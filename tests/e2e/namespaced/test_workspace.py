@@ -47,7 +47,7 @@ def test_the_secret_tells_how_to_log_in_and_goes_with_the_workspace(
         "ssh": status["ssh"],
     }
     platform.delete("alice")
-    assert cluster.get("secrets", "alice-connection", platform.namespace) is None
+    assert cluster.get("secrets", "gpuws-alice-connection", platform.namespace) is None
 
 
 def test_a_workspace_that_is_deleted_without_waiting_still_ends_its_instance(
@@ -71,7 +71,7 @@ def test_a_workspace_in_the_cluster_is_the_claims_own_and_leaves_its_home(
     platform.claim("pods", placement="Cluster", flavor="nowhere", home={"sizeGiB": 1})
 
     def made() -> Object | None:
-        return cluster.get("statefulsets", "pods", platform.namespace)
+        return cluster.get("statefulsets", "gpuws-pods", platform.namespace)
 
     (owner,) = until("the StatefulSet", made)["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("GpuDevWorkspaceClaim", "pods")
@@ -80,10 +80,10 @@ def test_a_workspace_in_the_cluster_is_the_claims_own_and_leaves_its_home(
         found = cluster.all("persistentvolumeclaims", platform.namespace)
         return [home["metadata"]["name"] for home in found]
 
-    assert until("the home", homes) == ["home-pods-0"]
+    assert until("the home", homes) == ["home-gpuws-pods-0"]
     platform.delete("pods")
     assert made() is None
-    assert homes() == ["home-pods-0"]
+    assert homes() == ["home-gpuws-pods-0"]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def _may(cluster: Cluster, namespace: str) -> bool:
 def _connection(platform: Platform, name: str) -> dict[str, str]:
     def look() -> Object | None:
         secret = platform.cluster.get(
-            "secrets", f"{name}-connection", platform.namespace
+            "secrets", f"gpuws-{name}-connection", platform.namespace
         )
         return secret if secret and secret.get("data") else None
 
