@@ -97,7 +97,8 @@ pub enum WorkspaceKind {
     /// Cluster-scoped composites with claims, of `configuration-gpu-workspaces`.
     #[default]
     GpuDevWorkspace,
-    /// Namespaced composites, of `configuration-gpu-workspaces-namespaced`.
+    /// Namespaced composites, of `configuration-gpu-workspaces-namespaced`. Their cost is in their
+    /// `WorkspaceRecord`s.
     GpuDevWorkspaceClaim,
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`WORKSPACE_GROUP`] | `GpuDevWorkspace`, by claim `GpuDevWorkspaceClaim` | developers |
 //! | | `WorkspaceFlavor`, `DevUser` | platform teams |
+//! | | `WorkspaceRecord` | the function |
 //! | [`POOL_GROUP`] | `SpotPool`, `SpotLease`, `ProviderConfig`, `ClusterProviderConfig`, `ProviderConfigUsage` | the function, platform teams |
 //! | [`POLICY_GROUP`] | `WorkspacePolicy`, `DevUserPolicy`, the function's inputs in Compositions | platform teams |
 //!
@@ -27,6 +28,7 @@ pub mod managed;
 pub mod policy;
 pub mod pool;
 pub mod provider_config;
+pub mod record;
 pub mod tags;
 pub mod workspace;
 

@@ -7,7 +7,7 @@ use function_runtime::connection;
 use function_runtime::kind::{GroupKind, Kind};
 use function_runtime::request::Request;
 use function_runtime::response::Response;
-use function_workspace::placement;
+use function_workspace::{memory, placement};
 
 /// The kind of workspaces.
 pub(crate) struct Workspace {
@@ -36,6 +36,7 @@ impl Kind for Workspace {
         function_ec2::owns(resource_name)
             || function_cluster::owns(resource_name)
             || resource_name == connection::NAME
+            || resource_name == memory::NAME
     }
 
     fn render(&self, request: &Request, composite: Composite<'_>) -> Response {

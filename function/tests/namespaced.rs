@@ -40,6 +40,27 @@ fn a_workspace_without_a_claim_is_composed_as_one_with_a_claim() {
         renamed(&mut expected, names, has_group);
         let connection = taken(&mut expected, "/desired/composite", "connectionDetails");
         let mut found = case::golden(&answer(&case::parse(request.clone())));
+        let record = taken(&mut found, "/desired/resources", case::RECORD);
+        let record = record.as_ref();
+        let recorded = record.and_then(|record| record.pointer("/resource/spec/status"));
+        let mut status = found.pointer("/desired/composite/resource/status").cloned();
+        // Earlier steps of the pipeline own other fields of the status.
+        let earlier = request.pointer("/desired/composite/resource/status");
+        let earlier = earlier.and_then(Value::as_object).into_iter().flatten();
+        for (field, _) in earlier {
+            status
+                .as_mut()
+                .and_then(|s| s.as_object_mut()?.remove(field));
+        }
+        assert_eq!(
+            recorded,
+            status.as_ref(),
+            "{name}: the record is the status"
+        );
+        taken(&mut found, "/requirements/resources", case::RECORD);
+        if found.pointer("/requirements/resources") == Some(&json!({})) {
+            taken(&mut found, "", "requirements");
+        }
         let secret = taken(&mut found, "/desired/resources", SECRET);
         if found.pointer("/desired/resources") == Some(&json!({})) {
             taken(&mut found, "/desired", "resources");
@@ -176,4 +197,84 @@ fn a_namespaced_workspace_reaches_into_no_other_namespace() {
         pool["spec"]["forProvider"]["tags"]["workspace"],
         "team-vision/alice-vision"
     );
+}
+
+/// What a developer would write to get another image, another person's volume, a run without an end
+/// and a month free of charge.
+fn forged() -> Value {
+    json!({
+        "phase": "Ready",
+        "image": {"id": "ami-evil", "name": "default"},
+        "home": {"volumeId": "vol-0000000000000b0b0", "zone": "us-east-1a"},
+        "lifecycle": {
+            "startedAt": "2027-01-01T00:00:00Z",
+            "limits": {"maxLifetime": "9999d"},
+        },
+        "cost": null,
+    })
+}
+
+/// All cases as namespaced composites.
+fn all() -> impl Iterator<Item = (String, Value)> {
+    let names = case::names().into_iter();
+    names.filter_map(|name| {
+        let request = case::namespaced(&case::request_json(&name))?;
+        Some((name, request))
+    })
+}
+
+fn response(request: &Value) -> Value {
+    case::golden(&answer(&case::parse(request.clone())))
+}
+
+/// Conditions stay, because events depend on them, and no decision does.
+fn with_forged_status(request: &Value) -> Value {
+    let mut request = request.clone();
+    let change = json!({"observed": {"composite": {"resource": {"status": forged()}}}});
+    case::merge(&mut request, &change);
+    request
+}
+
+#[test]
+fn a_developer_who_writes_the_status_changes_no_decision() {
+    let mut compared = 0;
+    for (name, request) in all() {
+        let record = request.pointer("/observed/resources/workspace-record");
+        if record.is_none() {
+            continue;
+        }
+        let forged = response(&with_forged_status(&request));
+        assert!(forged == response(&request), "{name}");
+        compared += 1;
+    }
+    assert!(compared > 80, "only {compared} cases have a record");
+}
+
+#[test]
+fn a_status_that_a_developer_wrote_before_the_first_call_is_not_believed() {
+    let request = case::namespaced(&case::request_json("first-call")).unwrap();
+    let forged = with_forged_status(&request);
+    assert!(response(&forged) == response(&request));
+}
+
+/// A developer may remove the record from the list of composed resources.
+#[test]
+fn a_record_that_is_not_listed_is_fetched() {
+    let mut compared = 0;
+    for (name, mut request) in all() {
+        let Some(listed) = taken(&mut request, "/observed/resources", case::RECORD) else {
+            continue;
+        };
+        let bare = response(&request);
+        let asked = bare.pointer("/requirements/resources/workspace-record");
+        let by_name = asked.and_then(|asked| asked.get("matchName"));
+        assert_eq!(by_name, listed.pointer("/resource/metadata/name"), "{name}");
+        request["requiredResources"][case::RECORD] = json!({"items": [listed]});
+        let status = |of: &Value| of.pointer("/desired/composite/resource/status").cloned();
+        let fetched = status(&response(&with_forged_status(&request)));
+        request["observed"]["resources"][case::RECORD] = listed;
+        assert_eq!(fetched, status(&response(&request)), "{name}");
+        compared += 1;
+    }
+    assert!(compared > 80, "only {compared} cases have a record");
 }

@@ -15,6 +15,7 @@ use api::lease::SpotLease;
 use api::policy::WorkspacePolicy;
 use api::pool::SpotPool;
 use api::provider_config::{ClusterProviderConfig, ProviderConfig, ProviderConfigUsage};
+use api::record::WorkspaceRecord;
 use clap::Args;
 use kube::CustomResourceExt;
 use kube::core::schema::{OptionalEnum, OptionalIntOrString, StructuralSchemaRewriter};
@@ -126,6 +127,10 @@ fn generate() -> Result<Vec<Generated>, Box<dyn Error>> {
         let path = format!("package/provider/crds/{}_{plural}.yaml", api::POOL_GROUP);
         files.push(file(&path, &crd)?);
     }
+    files.push(file(
+        "examples/namespaced/workspacerecords.platform.acme.io.yaml",
+        &serde_json::to_value(WorkspaceRecord::crd())?,
+    )?);
     files.push(Generated {
         path: "docs/api.md".to_owned(),
         content: reference::document(&kinds::sections()?),

@@ -36,6 +36,9 @@ const MACHINERY: [&str; 6] = [
     "resourceRefs",
 ];
 
+/// The composition resource name of the record of a namespaced composite.
+pub const RECORD: &str = "workspace-record";
+
 /// The label of an attachment with the composite's name.
 const WORKSPACE_LABEL: &str = "/resource/metadata/labels/platform.acme.io~1workspace";
 
@@ -106,7 +109,8 @@ pub fn is_in_cluster(name: &str) -> bool {
     let placement = "/observed/composite/resource/spec/parameters/placement";
     let placement = request.pointer(placement) == Some(&json!("Cluster"));
     let of_cluster = |name: &str| name.starts_with("cluster-");
-    let own = names.find(|name| own_names::is_own(name) && *name != "workspace-connection");
+    let of_placement = |name: &str| !["workspace-connection", RECORD].contains(&name);
+    let own = names.find(|name| own_names::is_own(name) && of_placement(name));
     is_workspace(name) && own.map_or(placement, of_cluster)
 }
 
@@ -158,10 +162,16 @@ pub fn namespaced(request: &Value) -> Option<Value> {
         "metadata": metadata,
         "status": {"claimConditionTypes": null, "connectionDetails": null},
     });
-    let had_status = composite.get("status").is_some();
+    let status = composite.get("status").cloned();
     merge(composite, &change);
-    if let Some(fields) = composite.as_object_mut().filter(|_| !had_status) {
+    if let Some(fields) = composite.as_object_mut().filter(|_| status.is_none()) {
         fields.remove("status");
+    }
+    // What the function remembers is in the record. Nothing is decided from the status.
+    if let Some(status) = status {
+        let record = record_of(composite, &status);
+        let change = json!({"observed": {"resources": {RECORD: {"resource": record}}}});
+        merge(&mut request, &change);
     }
     // Its account is by its own name.
     let user = "/requiredResources/dev-user/items/0/resource/status/budget/grants";
@@ -181,6 +191,26 @@ pub fn namespaced(request: &Value) -> Option<Value> {
         }
     }
     Some(request)
+}
+
+/// The record of a namespaced composite with this status.
+pub fn record_of(composite: &Value, status: &Value) -> Value {
+    let metadata = &composite["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let owner = &composite["spec"]["parameters"]["owner"];
+    json!({
+        "apiVersion": "platform.acme.io/v1alpha1",
+        "kind": "WorkspaceRecord",
+        "metadata": {
+            "name": format!("gpuws-{name}-record"),
+            "namespace": metadata["namespace"],
+        },
+        "spec": {
+            "workspace": {"name": name, "uid": metadata["uid"]},
+            "owner": owner.as_str().unwrap_or_default(),
+            "status": status,
+        },
+    })
 }
 
 /// A case's request with a further merge patch.

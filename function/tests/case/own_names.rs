@@ -1,12 +1,13 @@
 //! The composition resource names that this function uses. The list repeats them on purpose: a test
 //! must not take its expectation of a name from the function.
 
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "pool",
     "security-group",
     "egress",
     "home",
     "workspace-connection",
+    "workspace-record",
     "cluster-stateful-set",
     "cluster-service",
     "cluster-network-policy",

@@ -52,7 +52,11 @@ impl<'a> Sight<'a> {
     /// Whether the shortest lifetime that claim, policy and status name is over.
     fn may_be_over(self) -> bool {
         let text = |pointer: &str| self.0.pointer(pointer)?.as_str().and_then(duration);
-        let status = "/observed/composite/resource/status/lifecycle";
+        let record = "/observed/resources/workspace-record/resource/spec/status";
+        let status = match self.0.pointer(record) {
+            Some(_) => format!("{record}/lifecycle"),
+            None => "/observed/composite/resource/status/lifecycle".to_owned(),
+        };
         let limits = [
             "/observed/composite/resource/spec/parameters/lifecycle/maxLifetime".to_owned(),
             "/input/lifecycle/maxLifetime/default".to_owned(),

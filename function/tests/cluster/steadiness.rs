@@ -3,6 +3,7 @@
 use function_runtime::response::Response;
 use serde_json::{Value, json};
 
+use crate::case::RECORD;
 use crate::oracle::{Answer, Outcome};
 use crate::request::answer;
 use crate::sight::{SET, Sight};
@@ -91,7 +92,14 @@ fn settles(request: &Value, mut last: Response) -> Outcome {
                 json!({"type": c.type_, "status": holds, "reason": c.reason, "message": c.message})
             })
             .collect();
+        // The record of a namespaced composite is what the next call remembers.
+        let desired = this.response.desired.as_ref();
+        let record = desired.and_then(|desired| desired.resources.get(RECORD));
+        let record = record.map(|record| record.object.clone());
         request["observed"]["composite"]["resource"]["status"] = status;
+        if let Some(record) = record {
+            request["observed"]["resources"][RECORD] = json!({"resource": record});
+        }
         let next = answer(&request);
         if next.events.is_empty() && next == last {
             return Ok(());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::case;
+use crate::case::{self, RECORD};
 
 /// The cases, and their parts for recombination.
 pub struct Corpus {
@@ -138,4 +138,19 @@ pub fn object<'a>(root: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Val
         *at = Value::Object(Map::new());
     }
     at.as_object_mut().unwrap()
+}
+
+/// What the last call left for this one: the record of a namespaced composite, or the status.
+pub fn memory(request: &mut Value) -> &mut Map<String, Value> {
+    let record = ["observed", "resources", RECORD, "resource"];
+    let has_record = request.pointer(&format!("/{}", record.join("/"))).is_some();
+    if has_record {
+        let [observed, resources, key, resource] = record;
+        object(
+            request,
+            &[observed, resources, key, resource, "spec", "status"],
+        )
+    } else {
+        object(request, &["observed", "composite", "resource", "status"])
+    }
 }

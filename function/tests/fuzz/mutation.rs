@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::corpus::{Corpus, object, observed_of};
+use crate::corpus::{Corpus, memory, object, observed_of};
 use crate::dice::Dice;
 use crate::hostile;
 use crate::states;
@@ -111,7 +111,7 @@ fn status(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
             composite.insert("status".to_owned(), status);
         }
         _ => {
-            let status = object(request, &["observed", "composite", "resource", "status"]);
+            let status = memory(request);
             let field = *dice.pick(&[
                 "phase",
                 "message",

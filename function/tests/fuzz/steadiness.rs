@@ -8,7 +8,7 @@ use function_server::encode::protobuf::encode;
 use prost::Message;
 use serde_json::Value;
 
-use crate::case::{self, answer};
+use crate::case::{self, RECORD, answer};
 use crate::compare::{is_same, json, state};
 use crate::fleeting;
 use crate::oracle::{MESSAGE_LIMIT, Outcome, broken, received};
@@ -51,7 +51,13 @@ pub fn requirements(request: &RunFunctionRequest, response: &RunFunctionResponse
     let known = |name: &&String| {
         matches!(
             name.as_str(),
-            "catalogue" | "namespace" | "attachments" | "dev-user" | "limits" | "admission"
+            "catalogue"
+                | "namespace"
+                | "attachments"
+                | "dev-user"
+                | "limits"
+                | "admission"
+                | RECORD
         ) || name.starts_with("catalogue-")
     };
     let names: Vec<&String> = requirements.resources.keys().collect();
@@ -71,7 +77,15 @@ pub fn settles(request: &RunFunctionRequest, first: &RunFunctionResponse) -> Out
             let composite = response.desired.as_ref()?.composite.as_ref()?;
             Some(json(composite).get("status")?.clone())
         };
-        let Some(observed) = request.observed.as_mut().and_then(|o| o.composite.as_mut()) else {
+        let Some(state) = request.observed.as_mut() else {
+            return Ok(());
+        };
+        // The record of a namespaced composite is what the next call remembers.
+        let desired = last.desired.as_ref().map(|desired| &desired.resources);
+        if let Some(record) = desired.and_then(|resources| resources.get(RECORD)) {
+            state.resources.insert(RECORD.to_owned(), record.clone());
+        }
+        let Some(observed) = state.composite.as_mut() else {
             return Ok(());
         };
         let is_fatal = last.results.iter().any(|r| r.severity() == Severity::Fatal);

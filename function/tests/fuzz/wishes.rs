@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::case;
-use crate::corpus::{Corpus, object};
+use crate::corpus::{Corpus, memory, object};
 use crate::dice::Dice;
 use crate::hostile;
 
@@ -163,7 +163,7 @@ pub fn policy(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
 pub fn overdue(request: &mut Value, dice: &mut Dice) {
     let lifecycle = object(request, &["input", "lifecycle"]);
     lifecycle.insert("maxLifetime".to_owned(), json!({"maximum": "1h"}));
-    let status = object(request, &["observed", "composite", "resource", "status"]);
+    let status = memory(request);
     let limits = json!({"maxLifetime": "1h"});
     let record = json!({"startedAt": "2026-10-20T12:00:00Z", "limits": limits});
     status.insert("lifecycle".to_owned(), record);

@@ -191,7 +191,7 @@ pub fn check(world: &World) -> Result<(), String> {
     let unwell = world.api.all().find(|(id, object)| {
         let is_left_over = id.kind.starts_with("SecurityGroup") && !has_group;
         let uid = text(&object.manifest, "/metadata/uid").unwrap_or_default();
-        let says_nothing = matches!(id.kind.as_str(), "Usage" | "Secret");
+        let says_nothing = matches!(id.kind.as_str(), "Usage" | "Secret" | "WorkspaceRecord");
         let is_excused = says_nothing || is_left_over || world.by_hand.contains(uid);
         !is_excused && !is_well(&object.manifest)
     });
@@ -282,6 +282,8 @@ fn expected(world: &World) -> BTreeMap<String, usize> {
         expect("SpotPool".to_owned(), 1);
     }
     expect("Secret".to_owned(), usize::from(world.xr.is_namespaced));
+    let records = usize::from(world.xr.is_namespaced);
+    expect("WorkspaceRecord".to_owned(), records);
     expect("EBSVolume".to_owned(), usize::from(has_home));
     expect("VolumeAttachment".to_owned(), usize::from(has_home));
     let usages = 2 * usize::from(has_home) + usize::from(has_group(world));

@@ -82,7 +82,7 @@ impl World {
         match id.kind.as_str() {
             "SpotPool" => spot::look(self, id),
             "Usage" => usages::look(self, id),
-            "Secret" => false,
+            "Secret" | "WorkspaceRecord" => false,
             _ => upbound::look(self, id),
         }
     }

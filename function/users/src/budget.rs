@@ -20,6 +20,7 @@ use function_workspace::cost::ledger::{
     BILLING_INTERVAL, USD_TOLERANCE, hours, rounded, whole_seconds,
 };
 use function_workspace::cost::month::Month;
+use function_workspace::memory::{self, Recorded};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
@@ -47,8 +48,9 @@ pub fn requirement(policy: &UserBudgetPolicy, namespace: &str) -> Requirement {
                 namespace: namespace.to_owned(),
             },
         ),
+        // Developers may write the status of a workspace without a claim, but not its record.
         WorkspaceKind::GpuDevWorkspaceClaim => (
-            "GpuDevWorkspaceClaim",
+            memory::KIND,
             Selector::Every {
                 namespace: Some(namespace.to_owned()),
             },
@@ -66,7 +68,7 @@ pub fn requirement(policy: &UserBudgetPolicy, namespace: &str) -> Requirement {
     }
 }
 
-/// A workspace and the cost that it reports in its status.
+/// A workspace and its cost, from the composite's status or from its record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workspace {
     /// Namespace and name of the composite: the workspace's key in the user's status.
@@ -78,23 +80,34 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Returns the workspaces of `owner` among the fetched composites, sorted by key.
-    pub fn of(found: &[Value], owner: &str) -> Vec<Self> {
-        let mut workspaces: Vec<Self> = found
-            .iter()
-            .map(Composite::new)
-            .filter(|composite| claim::owner(*composite) == owner)
-            .filter_map(|composite| {
-                let origin = composite.origin()?;
-                Some(Self {
-                    key: budget::key(&origin, composite),
-                    uid: composite.id().uid,
-                    cost: claim::status(composite).cost,
-                })
-            })
-            .collect();
+    /// Returns the workspaces of `owner` among the fetched composites or records, sorted by key.
+    pub fn of(found: &[Value], kind: WorkspaceKind, owner: &str) -> Vec<Self> {
+        let read = match kind {
+            WorkspaceKind::GpuDevWorkspace => Self::of_composite,
+            WorkspaceKind::GpuDevWorkspaceClaim => Self::of_record,
+        };
+        let mut workspaces: Vec<Self> = found.iter().filter_map(|one| read(one, owner)).collect();
         workspaces.sort_by(|a, b| a.key.cmp(&b.key));
         workspaces
+    }
+
+    fn of_composite(found: &Value, owner: &str) -> Option<Self> {
+        let composite = Composite::new(found);
+        let origin = composite.origin()?;
+        (claim::owner(composite) == owner).then(|| Self {
+            key: budget::key(&origin, composite.name()),
+            uid: composite.id().uid,
+            cost: claim::status(composite.at(&["status"])).cost,
+        })
+    }
+
+    fn of_record(found: &Value, owner: &str) -> Option<Self> {
+        let recorded = Recorded::read(found);
+        (recorded.owner == owner).then(|| Self {
+            key: budget::key(&recorded.origin, &recorded.origin.name),
+            uid: recorded.uid.to_owned(),
+            cost: recorded.status.cost,
+        })
     }
 
     fn month(&self) -> Option<Month> {

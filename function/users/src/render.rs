@@ -183,11 +183,12 @@ fn requirements(request: &Request, user: User<'_>) -> Vec<Requirement> {
 fn budget(request: &Request, user: User<'_>) -> Option<BudgetStatus> {
     let policy = user.policy.budgets.as_ref()?;
     let monthly = user.spec.budget.as_ref()?.monthly_usd;
+    let kind = policy.kind;
     let previous = budget::previous(request);
     let Some(found) = request.required.get(budget::WORKSPACES) else {
         return previous;
     };
-    let workspaces = Workspace::of(found, user.name);
+    let workspaces = Workspace::of(found, kind, user.name);
     let namespace = (!policy.everywhere).then(|| user.namespace.to_owned());
     let previous = previous.as_ref();
     Some(budget::decide(

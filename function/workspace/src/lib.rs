@@ -14,6 +14,7 @@ pub mod labels;
 pub mod lifecycle;
 pub mod limits;
 pub mod login;
+pub mod memory;
 pub mod owner;
 pub mod placed;
 pub mod placement;

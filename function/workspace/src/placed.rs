@@ -11,10 +11,10 @@ use function_runtime::validation::Violations;
 use jiff::Timestamp;
 
 use crate::cause::Cause;
-use crate::claim;
 use crate::cost::price::Running;
 use crate::lifecycle::activity::Reported;
 use crate::report::Composition;
+use crate::{claim, memory};
 
 /// A workspace in one call, as its composite describes it.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl<'a> Claimed<'a> {
             request,
             composite,
             parameters: claim::parameters(composite),
-            previous: claim::status(composite),
+            previous: memory::previous(request, composite),
             limits,
         }
     }

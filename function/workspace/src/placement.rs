@@ -7,7 +7,7 @@ use function_runtime::outcome::Refusal;
 use function_runtime::request::Request;
 use function_runtime::validation::Violation;
 
-use crate::claim;
+use crate::{claim, memory};
 
 /// Whether a composition resource name belongs to a placement.
 type Owns = fn(&str) -> bool;
@@ -39,8 +39,9 @@ pub fn check(
         Placement::Ec2 => "EC2",
         Placement::Cluster => "Cluster",
     };
-    // A workspace has the resources of its placement and the connection Secret.
-    let is_elsewhere = |name: &&String| !owns(name) && *name != connection::NAME;
+    // A workspace has the resources of its placement, the connection Secret and its record.
+    let is_elsewhere =
+        |name: &&String| !owns(name) && *name != connection::NAME && *name != memory::NAME;
     let elsewhere = request.observed.keys().find(is_elsewhere);
     let problem = match elsewhere {
         None if parameters.placement == placement => return Ok(()),

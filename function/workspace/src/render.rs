@@ -20,7 +20,7 @@ use crate::lifecycle::terms::Bounds;
 use crate::limits::{self, admission};
 use crate::placed::{Allowance, Claimed, Course, End, Leftovers, Placed, Rest};
 use crate::report::{Composition, Report};
-use crate::{catalogue, conditions, labels};
+use crate::{catalogue, conditions, labels, memory};
 
 /// When to look again while something changes that Crossplane does not watch.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
@@ -75,7 +75,7 @@ fn unresolved(
         Course::Run { end, .. } => *end,
     };
     let mut kept = placed.kept(policy, end);
-    if kept.resources.keys().all(|name| name == connection::NAME) {
+    if kept.resources.keys().all(|name| is_everywhere(name)) {
         kept.report.status.message = Some(why.to_string());
         kept.report.conditions = vec![conditions::compute_blocked()];
         if matches!(why, Unresolved::Refused(_)) {
@@ -85,6 +85,12 @@ fn unresolved(
         }
     }
     (why, kept)
+}
+
+/// Whether a workspace has a resource with this composition resource name in every placement,
+/// whether it has machines or not.
+fn is_everywhere(name: &str) -> bool {
+    [connection::NAME, memory::NAME].contains(&name)
 }
 
 /// The decisions about a workspace that do not depend on its placement.
@@ -248,10 +254,18 @@ impl<'a> Decided<'a> {
         // pipeline may use the name.
         resources.remove(connection::NAME);
         resources.extend(secret.map(|secret| (connection::NAME.to_owned(), secret)));
+        let Claimed {
+            request, composite, ..
+        } = self.claimed;
+        if let Some(record) = memory::record(request, *composite, &status)? {
+            resources.insert(memory::NAME.to_owned(), record);
+        }
         let limits = limits::requirement(self.claimed.limits);
         let binding = self.limits.and_then(admission::requirement);
         let fetched = placed.requirements(self.effective.for_requirements());
-        let requirements = limits.into_iter().chain(binding).chain(fetched);
+        let record = memory::requirement(request, *composite);
+        let requirements = limits.into_iter().chain(binding).chain(record);
+        let requirements = requirements.chain(fetched);
         let enforced = self
             .limits
             .and_then(|limits| admission::condition(limits, self.claimed.request));

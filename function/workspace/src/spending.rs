@@ -1,5 +1,5 @@
-//! Gauges of what workspaces cost, and of running workspaces that are refused or held, by owner and
-//! namespace, from the last responses.
+//! Gauges of what workspaces cost, of running workspaces that are refused or held, and of workspaces
+//! without the admission policy, by owner and namespace, from the last responses.
 //!
 //! Crossplane does not call the function when a workspace is deleted. A workspace therefore counts
 //! until one hour after its last call.
@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use api::condition::COMPUTE_READY;
+use api::condition::{COMPUTE_READY, POLICY_ENFORCED};
 use function_runtime::composite::Composite;
 use function_runtime::request::Request;
 use function_runtime::response::{CONFIG_RESOLVED, Response};
@@ -37,6 +37,7 @@ struct Workspace {
     namespace: String,
     cost: Option<Cost>,
     runs_unresolved: bool,
+    is_unenforced: bool,
 }
 
 /// The cost of one or more workspaces, in US dollars.
@@ -52,6 +53,7 @@ struct Sums {
     /// None if no workspace has a cost.
     cost: Option<Cost>,
     unresolved: u32,
+    unenforced: u32,
 }
 
 impl Spending {
@@ -78,14 +80,16 @@ impl Spending {
         let holds = |type_| response.conditions.iter().find(|c| c.type_ == type_);
         let runs_unresolved = holds(CONFIG_RESOLVED).is_some_and(|config| !config.is_true)
             && holds(COMPUTE_READY).is_some_and(|compute| compute.is_true);
+        let is_unenforced = holds(POLICY_ENFORCED).is_some_and(|enforced| !enforced.is_true);
         match composite.origin() {
-            Some(origin) if cost.is_some() || runs_unresolved => {
+            Some(origin) if cost.is_some() || runs_unresolved || is_unenforced => {
                 let workspace = Workspace {
                     asked: now,
                     owner: claim::owner(composite).to_owned(),
                     namespace: origin.namespace,
                     cost,
                     runs_unresolved,
+                    is_unenforced,
                 };
                 workspaces.insert(uid, workspace);
             }
@@ -107,6 +111,7 @@ impl Spending {
             let key = (workspace.owner.clone(), workspace.namespace.clone());
             let sums: &mut Sums = sums.entry(key).or_default();
             sums.unresolved += u32::from(workspace.runs_unresolved);
+            sums.unenforced += u32::from(workspace.is_unenforced);
             if let Some(cost) = workspace.cost {
                 let sum = sums.cost.get_or_insert_default();
                 sum.hourly += cost.hourly;
@@ -149,6 +154,11 @@ impl Collector for Spending {
             "gpu_workspaces_unresolved",
             "Workspaces that run although ConfigResolved is False",
             |sums| (sums.unresolved > 0).then(|| f64::from(sums.unresolved)),
+        )?;
+        family(
+            "gpu_workspaces_unenforced",
+            "Workspaces whose admission policy is absent (PolicyEnforced is False)",
+            |sums| (sums.unenforced > 0).then(|| f64::from(sums.unenforced)),
         )
     }
 }
@@ -232,6 +242,22 @@ mod tests {
         let resolved = Condition::is_true(CONFIG_RESOLVED, "Resolved");
         answered(&spending, "two", Some((0.5, 2.0)), &[resolved, runs], now);
         assert_eq!(unresolved(), 0);
+    }
+
+    #[test]
+    fn a_workspace_without_the_admission_policy_is_counted() {
+        let spending = Spending::default();
+        let now = Instant::now();
+        let unenforced = || {
+            let sums = spending.sums(now);
+            sums.values().map(|sums| sums.unenforced).sum::<u32>()
+        };
+        let absent = Condition::is_false(POLICY_ENFORCED, "BindingMissing", "apply the policy");
+        answered(&spending, "one", None, &[absent], now);
+        assert_eq!(unenforced(), 1);
+        let bound = Condition::is_true(POLICY_ENFORCED, "Bound");
+        answered(&spending, "one", None, &[bound], now);
+        assert_eq!(unenforced(), 0);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use api::limits::WorkspaceLimits;
 use api::policy::WorkspacePolicy;
 use api::pool::SpotPool;
 use api::provider_config::{ClusterProviderConfig, ProviderConfig};
+use api::record::WorkspaceRecord;
 use kube::CustomResourceExt;
 use serde_json::Value;
 
@@ -41,6 +42,11 @@ fn workspaces() -> Result<Vec<Section>, Box<dyn Error>> {
             "DevUser",
             "a person and their namespace, by the platform team",
             xrds::dev_user()?,
+        ),
+        section(
+            "WorkspaceRecord",
+            "what the function remembers of a workspace without a claim, by the function",
+            serde_json::to_value(WorkspaceRecord::crd())?,
         ),
     ])
 }

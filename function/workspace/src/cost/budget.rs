@@ -146,7 +146,7 @@ pub fn read(
         None => Budget::Unlimited,
         Some(monthly) => Budget::Limited(Box::new(Limited {
             owner,
-            key: key(&origin, composite),
+            key: key(&origin, composite.name()),
             namespace: origin.namespace,
             monthly,
             status: user
@@ -242,8 +242,8 @@ impl Budget {
 
 /// The key of a workspace in its owner's account. It holds the composite's name, because a new
 /// claim may get the name of a deleted claim while the old composite still exists.
-pub fn key(origin: &Origin, composite: Composite<'_>) -> String {
-    format!("{}/{}", origin.namespace, composite.name())
+pub fn key(origin: &Origin, composite: &str) -> String {
+    format!("{}/{composite}", origin.namespace)
 }
 
 impl Limited {

@@ -1,0 +1,138 @@
+//! What the function remembers of a workspace from call to call.
+//!
+//! A workspace with a claim has a cluster-scoped composite, which developers cannot write: its status
+//! is the memory. A namespaced composite is the object that developers write, and some of Crossplane's
+//! roles let them write its status, too. Its memory is a `WorkspaceRecord` that the function composes.
+
+use api::record::{RecordedWorkspace, WorkspaceRecord, WorkspaceRecordSpec};
+use api::workspace::GpuDevWorkspaceStatus;
+use api::{VERSION, WORKSPACE_GROUP};
+use function_runtime::composite::{Composite, Origin};
+use function_runtime::desired::Composed;
+use function_runtime::object::ObservedObject;
+use function_runtime::outcome::Refusal;
+use function_runtime::request::Request;
+use function_runtime::requirement::{Requirement, Selector};
+use function_runtime::resource_names::hashed_wide;
+use function_runtime::response::fields;
+use serde_json::Value;
+
+use crate::claim;
+
+/// The composition resource name of the record, in every placement.
+pub const NAME: &str = "workspace-record";
+/// API version and kind of the record.
+pub const API_VERSION: &str = "platform.acme.io/v1alpha1";
+/// The kind of the record.
+pub const KIND: &str = "WorkspaceRecord";
+/// Kubernetes' limit on the length of a name that may also be a label.
+const LONGEST: usize = 63;
+
+/// The status that the last call wrote.
+///
+/// A developer may have written the status of a namespaced composite. It counts only if there are
+/// composed resources and no record: an earlier version of the function wrote no record.
+pub fn previous(request: &Request, composite: Composite<'_>) -> GpuDevWorkspaceStatus {
+    let written = composite.at(&["status"]);
+    if composite.namespace().is_none() {
+        return claim::status(written);
+    }
+    let observed = request.observed.get(NAME);
+    let fetched = || request.required.get(NAME)?.first();
+    match observed.or_else(fetched) {
+        Some(record) => claim::status(record.pointer("/spec/status")),
+        None if request.observed.is_empty() => GpuDevWorkspaceStatus::default(),
+        None => claim::status(written),
+    }
+}
+
+/// Asks Crossplane for the record of a namespaced composite that does not list it: a developer may
+/// have removed the record from the list.
+pub fn requirement(request: &Request, composite: Composite<'_>) -> Option<Requirement> {
+    let namespace = composite.namespace()?;
+    let is_composed = request.observed.contains_key(NAME);
+    (!is_composed).then(|| Requirement {
+        name: NAME.to_owned(),
+        api_version: API_VERSION,
+        kind: KIND,
+        selector: Selector::NamedIn {
+            namespace: namespace.to_owned(),
+            name: name(composite.name()),
+        },
+    })
+}
+
+/// The record of a namespaced composite; none for a composite with a claim.
+///
+/// # Errors
+///
+/// The status cannot be written as JSON.
+pub fn record(
+    request: &Request,
+    composite: Composite<'_>,
+    status: &GpuDevWorkspaceStatus,
+) -> Result<Option<Composed>, Refusal> {
+    debug_assert_eq!(API_VERSION, format!("{WORKSPACE_GROUP}/{VERSION}"));
+    let Some(namespace) = composite.namespace() else {
+        return Ok(None);
+    };
+    let spec = WorkspaceRecordSpec {
+        workspace: RecordedWorkspace {
+            name: composite.name().to_owned(),
+            uid: composite.id().uid,
+        },
+        owner: claim::owner(composite).to_owned(),
+        status: Value::Object(fields(status)?),
+    };
+    let observed = request.observed.get(NAME).map(ObservedObject::new);
+    let named = observed.map(ObservedObject::name);
+    let mut record = WorkspaceRecord::new("", spec);
+    record.metadata.name = match named {
+        Some(name) if !name.is_empty() => Some(name.to_owned()),
+        _ => Some(name(composite.name())),
+    };
+    record.metadata.namespace = Some(namespace.to_owned());
+    Ok(Some(Composed {
+        object: Composed::manifest(&record)?,
+        ready: observed.is_some(),
+    }))
+}
+
+/// A record that Crossplane fetched for another composite: namespace and name of its workspace, the
+/// workspace's UID and owner, and its status.
+pub struct Recorded<'a> {
+    /// Namespace and name of the workspace.
+    pub origin: Origin,
+    /// UID of the workspace.
+    pub uid: &'a str,
+    /// Owner of the workspace; empty if there is none.
+    pub owner: &'a str,
+    /// The status that the function wrote last.
+    pub status: GpuDevWorkspaceStatus,
+}
+
+impl<'a> Recorded<'a> {
+    /// Reads a record.
+    pub fn read(record: &'a Value) -> Self {
+        let text = |pointer| record.pointer(pointer).and_then(Value::as_str);
+        let text = |pointer| text(pointer).unwrap_or_default();
+        Self {
+            origin: Origin {
+                namespace: text("/metadata/namespace").to_owned(),
+                name: text("/spec/workspace/name").to_owned(),
+            },
+            uid: text("/spec/workspace/uid"),
+            owner: text("/spec/owner"),
+            status: claim::status(record.pointer("/spec/status")),
+        }
+    }
+}
+
+fn name(workspace: &str) -> String {
+    let name = format!("gpuws-{workspace}-record");
+    if name.len() <= LONGEST {
+        name
+    } else {
+        hashed_wide("gpu-workspace-record-", [workspace])
+    }
+}
