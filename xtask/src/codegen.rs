@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn committed_schemas_are_what_the_types_say() {
         let files = generate().unwrap();
-        assert_eq!(files.len(), 12);
+        assert_eq!(files.len(), 13);
         check(&crate::root(), &files).unwrap();
     }
 

@@ -104,20 +104,19 @@ fn claim(resolved: &Resolved, home: &ResolvedHome, name: &str) -> PersistentVolu
 /// name. A home without an owner is nobody's to take.
 pub fn check(resolved: &Resolved, seen: Seen<'_>) -> Result<(), Refusal> {
     let names = &resolved.names;
-    let mut homes: Vec<_> = seen
+    let homes = seen
         .homes()
-        .filter(|home| home.workspace() == Some(&names.name))
-        .collect();
-    homes.sort_by_key(|home| home.name());
-    let problem = homes.into_iter().find_map(|home| {
+        .filter(|home| home.workspace() == Some(&names.name));
+    let problems = homes.filter_map(|home| {
         let of = format!(
             "PersistentVolumeClaim {} in namespace {}",
             home.name(),
             names.namespace
         );
-        strange(home, &of, &resolved.owner, resolved.dev_user.as_ref())
+        let problem = strange(home, &of, &resolved.owner, resolved.dev_user.as_ref())?;
+        Some((home.name(), problem))
     });
-    let Some(problem) = problem else {
+    let Some((_, problem)) = problems.min() else {
         return Ok(());
     };
     let violation = Violation::new("spec.parameters.owner", problem);

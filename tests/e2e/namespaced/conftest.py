@@ -3,6 +3,9 @@
 import pytest
 
 from environment.cluster import CLAIMS, Cluster
+from environment.objects import Refused
+from environment.platform import Platform
+from environment.waiting import until
 
 pytest.register_assert_rewrite(
     "main.test_admission", "main.test_workspace", "main.test_wrong_input"
@@ -15,3 +18,32 @@ def cluster() -> Cluster:
     cluster = Cluster.from_environment()
     cluster.composites, cluster.cascade = CLAIMS, "foreground"
     return cluster
+
+
+@pytest.fixture
+def editor(platform: Platform) -> str:
+    """A user with Crossplane's role for editors in the namespace."""
+    cluster, name = platform.cluster, "editor@acme.io"
+    cluster.kubectl(
+        *("create", "rolebinding", "editor", "-n", platform.namespace),
+        *("--clusterrole=crossplane-edit", f"--user={name}"),
+    )
+    # Kubernetes aggregates the role in the background.
+    until(
+        "the editor's rights",
+        lambda: may(platform, name, "patch", CLAIMS, "--subresource=status"),
+    )
+    return name
+
+
+def may(platform: Platform, user: str, *what: str) -> bool:
+    """Whether the user has a right in the namespace."""
+    try:
+        platform.cluster.kubectl(
+            *("auth", "can-i", *what, "-n", platform.namespace, f"--as={user}")
+        )
+    except Refused as refused:
+        # If the answer is no, the exit status of kubectl is not 0.
+        assert "rror" not in str(refused), refused
+        return False
+    return True

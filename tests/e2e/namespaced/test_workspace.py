@@ -2,10 +2,8 @@
 
 import base64
 
-import pytest
-
 from environment.cluster import CLAIMS, Cluster
-from environment.objects import Object, Refused
+from environment.objects import Object
 from environment.ec2 import Ec2
 from environment.platform import Platform
 from environment.waiting import until
@@ -30,8 +28,6 @@ from main.test_wrong_input import (  # noqa: F401
     test_admission_refuses_a_claim_without_an_owner,
     test_what_policy_forbids_is_shown_on_the_claim_and_nothing_is_launched,
 )
-
-EDITOR = "editor@acme.io"
 
 
 def test_the_secret_tells_how_to_log_in_and_goes_with_the_workspace(
@@ -84,49 +80,6 @@ def test_a_workspace_in_the_cluster_is_the_claims_own_and_leaves_its_home(
     platform.delete("pods")
     assert made() is None
     assert homes() == ["home-gpuws-pods-0"]
-
-
-@pytest.mark.parametrize(
-    ("subresource", "change"),
-    [
-        ("status", '{"status": {"image": {"id": "ami-evil", "name": "default"}}}'),
-        ("", '{"spec": {"crossplane": {"resourceRefs": []}}}'),
-    ],
-)
-def test_nobody_but_crossplane_writes_what_the_function_remembers(
-    platform: Platform, cluster: Cluster, subresource: str, change: str
-) -> None:
-    platform.claim("alice")
-    platform.ready("alice")
-    cluster.kubectl(
-        *("create", "rolebinding", "editor", "-n", platform.namespace),
-        *("--clusterrole=crossplane-edit", f"--user={EDITOR}"),
-    )
-
-    def patch(*arguments: str) -> None:
-        cluster.kubectl(
-            *("patch", CLAIMS, "alice", "-n", platform.namespace, "--type=merge"),
-            f"--as={EDITOR}",
-            *arguments,
-        )
-
-    # Kubernetes aggregates the role in the background.
-    until("the editor's rights", lambda: _may(cluster, platform.namespace))
-    with pytest.raises(Refused) as refused:
-        patch(*([f"--subresource={subresource}"] if subresource else []), "-p", change)
-    assert "Crossplane's to write" in str(refused.value)
-    patch("-p", '{"metadata": {"labels": {"team": "vision"}}}')
-
-
-def _may(cluster: Cluster, namespace: str) -> bool:
-    try:
-        cluster.kubectl(
-            *("auth", "can-i", "patch", CLAIMS, "-n", namespace),
-            *("--subresource=status", f"--as={EDITOR}"),
-        )
-    except Refused:
-        return False
-    return True
 
 
 def _connection(platform: Platform, name: str) -> dict[str, str]:
