@@ -17,7 +17,7 @@ every_case = pytest.mark.parametrize("case", cases.NAMES)
 EARLIER = "conformance-earlier-step"
 # The function itself names these resources, because pods, SSH clients and recreated
 # claims find nodes, hosts, homes and namespaces by their names.
-KNOWN_BY_NAME = ("cluster-", "user-", "workspace-connection")
+KNOWN_BY_NAME = ("cluster-", "user-", "workspace-connection", "workspace-record")
 
 
 def with_an_earlier_step(case: str) -> RunFunctionRequest:

@@ -107,7 +107,10 @@ def test_revisions_that_somebody_activates_by_hand_replace_no_instance(
     (machine,) = [one["InstanceId"] for one in ec2.live(team.namespace)]
 
     text = (platform_repository.folder / FILE).read_text()
-    manual = text.replace("spec:\n", "spec:\n  revisionActivationPolicy: Manual\n")
+    package = "\nspec:\n  package:"
+    assert text.count(package) == len(upgraded)
+    by_hand = package.replace("spec:", "spec:\n  revisionActivationPolicy: Manual")
+    manual = text.replace(package, by_hand)
     platform_repository.write(FILE, manual)
     platform_repository.push("Activate revisions by hand")
     # Each edit of a package makes another revision. Crossplane deactivates the other
