@@ -64,7 +64,7 @@ def test_a_killed_node_comes_back_and_the_run_recovers(alice: Workspaces) -> Non
         seconds=90,
     )
     alice.cluster.kubectl(
-        "delete", "pod", "-n", alice.namespace, "training-1", "--grace-period=1"
+        "delete", "pod", "-n", alice.namespace, "gpuws-training-1", "--grace-period=1"
     )
     run.join(timeout=240)
     assert ran, "the run did not end"
