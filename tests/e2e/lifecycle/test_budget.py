@@ -114,6 +114,30 @@ def test_a_raised_budget_lets_who_waits_go_and_a_lowered_one_stops_nothing(
     assert len(ec2.live(carol.namespace)) == 2
 
 
+def test_a_refused_edit_keeps_no_run_beyond_its_end_and_its_cost_is_on_the_user(
+    owner: Owner, counted: str, cluster: Cluster, ec2: Ec2
+) -> None:
+    carol = owner(RUN)
+    vision = _manifest(carol, "vision", counted)
+    parameters = vision["spec"]["parameters"]
+    parameters["lifecycle"] = {"maxLifetime": "40s"}
+    cluster.apply(vision)
+    carol.ready("vision", seconds=90)
+    parameters["instanceType"] = "p5.48xlarge"
+    cluster.apply(vision)
+    carol.condition("vision", "ConfigResolved", "False", "p5.48xlarge")
+    until("the machine to end", lambda: ec2.live(carol.namespace) == [], 120)
+    cost = carol.phase("vision", "Expired")["cost"]["soFarUsd"]
+    assert cost > 0
+
+    def spent() -> float:
+        user = cluster.get("devusers", carol.owner, "default") or {}
+        dollars: float = user.get("status", {}).get("budget", {}).get("spentUsd", 0)
+        return dollars
+
+    until("the cost to be on the user", lambda: spent() >= cost, instead=spent)
+
+
 def _manifest(user: Workspaces, name: str, composition: str) -> Object:
     parameters = {
         **PARAMETERS,
