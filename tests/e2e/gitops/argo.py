@@ -25,24 +25,22 @@ PERIOD = 0.2
 REPEATS_WITHIN = timedelta(seconds=2)
 
 
-def without_repetitions(syncs: list[tuple[datetime, str]]) -> int:
+def without_repetitions(syncs: list[tuple[datetime, str]], ends: list[datetime]) -> int:
     """The number of syncs, given by time and message. The message names the revision.
 
-    One repetition of each sync is not counted. Argo CD repeats a sync more often if it
-    fights with a controller, and those repetitions are counted.
+    `ends` are the times at which syncs ended. One repetition of each sync, right after
+    its end, is not counted. Argo CD repeats a sync more often if it fights with a
+    controller, and those repetitions are counted.
     """
     count = 0
-    repeatable: tuple[datetime, str] | None = None
+    repeatable: str | None = None
     for at, message in syncs:
-        if (
-            repeatable is not None
-            and message == repeatable[1]
-            and at - repeatable[0] <= REPEATS_WITHIN
-        ):
+        follows = any(timedelta() <= at - end <= REPEATS_WITHIN for end in ends)
+        if follows and message == repeatable:
             repeatable = None
         else:
             count += 1
-            repeatable = at, message
+            repeatable = message
     return count
 
 
@@ -96,13 +94,16 @@ class ArgoCd:
     def operations(self, name: str) -> int:
         """How many syncs of an Application have begun, see `without_repetitions`."""
         uid = self.application(name)["metadata"]["uid"]
-        selector = f"involvedObject.uid={uid},reason=OperationStarted"
-        events = self._cluster.all("events", NAMESPACE, fields=selector)
-        syncs = [
-            (datetime.fromisoformat(event["firstTimestamp"]), event["message"])
-            for event in events
-        ]
-        return without_repetitions(sorted(syncs))
+
+        def events(reason: str) -> list[tuple[datetime, str]]:
+            selector = f"involvedObject.uid={uid},reason={reason}"
+            return sorted(
+                (datetime.fromisoformat(event["firstTimestamp"]), event["message"])
+                for event in self._cluster.all("events", NAMESPACE, fields=selector)
+            )
+
+        ends = [at for at, _ in events("OperationCompleted")]
+        return without_repetitions(events("OperationStarted"), ends)
 
     def await_health(self, name: str, health: str, seconds: float = 60) -> Object:
         """The Application once it has this health. A failure shows its status."""
