@@ -3,11 +3,10 @@
 use api::WORKSPACE_GROUP;
 use api::workspace::Placement;
 use function_runtime::composite::Composite;
-use function_runtime::connection;
 use function_runtime::kind::{GroupKind, Kind};
 use function_runtime::request::Request;
 use function_runtime::response::Response;
-use function_workspace::{memory, placement};
+use function_workspace::placement;
 
 /// The kind of workspaces.
 pub(crate) struct Workspace {
@@ -35,8 +34,7 @@ impl Kind for Workspace {
     fn owns(&self, resource_name: &str) -> bool {
         function_ec2::owns(resource_name)
             || function_cluster::owns(resource_name)
-            || resource_name == connection::NAME
-            || resource_name == memory::NAME
+            || placement::is_everywhere(resource_name)
     }
 
     fn render(&self, request: &Request, composite: Composite<'_>) -> Response {

@@ -183,7 +183,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "cluster-home-without-an-owner",
-        "spec.parameters.owner: PersistentVolumeClaim home-gpuws-alice-notebook-0 in namespace dev-alice has no label platform.acme.io/owner, so it is nobody's; use another name for the claim, or ask the platform team for the label",
+        "spec.parameters.owner: PersistentVolumeClaim home-gpuws-alice-notebook-0 in namespace dev-alice has no label platform.acme.io/owner, so its owner is unknown; use another name for the claim, or ask the platform team for the label",
     ),
     (
         "cluster-home-without-a-label",

@@ -12,6 +12,11 @@ use crate::quantity;
 /// Label of NVIDIA's GPU feature discovery with the product name of a node's GPUs.
 const PRODUCT_LABEL: &str = "nvidia.com/gpu.product";
 
+/// The number of pods that the claim asks for.
+pub fn node_count(parameters: &WorkspaceParameters) -> i32 {
+    parameters.distributed.as_ref().map_or(1, |d| d.nodes)
+}
+
 /// The flavor that the claim names, or else the default of the policy.
 pub fn flavor<'a>(
     parameters: &'a WorkspaceParameters,
@@ -49,7 +54,7 @@ pub fn pods(
     let gpus = wishes.gpus(parameters, flavor, &mut violations);
     let pods = ChosenPods {
         flavor: name.to_owned(),
-        nodes: parameters.distributed.as_ref().map_or(1, |d| d.nodes),
+        nodes: node_count(parameters),
         image: wishes.image(flavor, &mut violations),
         opencv_version: flavor.opencv_version.clone(),
         pytorch_version: flavor.pytorch_version.clone(),

@@ -53,22 +53,17 @@ pub fn requirements(names: &Names, seen: Seen<'_>, nodes: i32) -> Vec<Requiremen
             name: named.name,
         },
     };
-    let objects = of_workspace(names, seen).into_iter();
-    objects
-        .chain(homes(names, seen, nodes))
-        .map(requirement)
-        .collect()
+    named(names, seen, nodes).map(requirement).collect()
 }
 
 /// Refuses a claim whose objects would take the place of an object of another person.
 pub fn check(names: &Names, seen: Seen<'_>, nodes: i32) -> Result<(), Refusal> {
-    let objects = of_workspace(names, seen).into_iter();
     let is_strange = |named: &Named| {
         let mut found = seen.existing(&named.requirement);
         let label = |object| ObservedObject::new(object).label(WORKSPACE_LABEL);
         found.any(|object| label(object) != Some(&names.name))
     };
-    let strange = objects.chain(homes(names, seen, nodes)).find(is_strange);
+    let strange = named(names, seen, nodes).find(is_strange);
     let Some(Named { kind, name, .. }) = strange else {
         return Ok(());
     };
@@ -80,6 +75,11 @@ pub fn check(names: &Names, seen: Seen<'_>, nodes: i32) -> Result<(), Refusal> {
         namespace,
         workspace,
     }))
+}
+
+fn named(names: &Names, seen: Seen<'_>, nodes: i32) -> impl Iterator<Item = Named> {
+    let objects = of_workspace(names, seen).into_iter();
+    objects.chain(homes(names, seen, nodes))
 }
 
 /// The objects that are not composed yet. Before behaviour version v3 the claim decides the names

@@ -91,17 +91,14 @@ pub fn kept(observed: &Value) -> Value {
 }
 
 fn claim(resolved: &Resolved, home: &ResolvedHome, name: &str) -> PersistentVolumeClaim {
-    PersistentVolumeClaim {
-        metadata: ObjectMeta {
-            annotations: home.annotations(),
-            ..identity::metadata(&resolved.names, name, &resolved.owner)
-        },
-        ..template(&resolved.names, &resolved.owner, home)
-    }
+    let mut claim = template(&resolved.names, &resolved.owner, home);
+    claim.metadata.name = Some(name.to_owned());
+    claim.metadata.namespace = Some(resolved.names.namespace.clone());
+    claim
 }
 
 /// Refuses a claim whose homes hold files of another person, left by an earlier claim with the same
-/// name. A home without an owner is nobody's to take.
+/// name. Refuses also a home whose owner is unknown.
 pub fn check(resolved: &Resolved, seen: Seen<'_>) -> Result<(), Refusal> {
     let names = &resolved.names;
     let homes = seen
@@ -133,7 +130,7 @@ fn strange(
     const NEXT_STEP: &str = "use another name for the claim, or delete that PersistentVolumeClaim";
     let Some(whose) = home.owner() else {
         return Some(format!(
-            "{of} has no label {OWNER_LABEL}, so it is nobody's; use another name for the claim, or \
+            "{of} has no label {OWNER_LABEL}, so its owner is unknown; use another name for the claim, or \
              ask the platform team for the label"
         ));
     };

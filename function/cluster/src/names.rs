@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use api::policy::{BehaviourVersion, WorkspacePolicy};
 use function_runtime::composite::{Composite, Origin};
-use function_runtime::object::ObservedObject;
+use function_runtime::object::{ObservedObject, given_name};
 use function_runtime::resource_names::{hashed, hashed_wide};
 use function_workspace::claim;
 use function_workspace::labels::{OWNER_LABEL, name_prefix};
@@ -90,23 +90,18 @@ impl<'a> Naming<'a> {
 
     /// The names in a DNS domain.
     pub fn names(self, domain: &str) -> Names {
-        let observed = self.observed_names();
-        let given = [resource_names::STATEFUL_SET, resource_names::SERVICE];
-        let given = given.iter().find_map(|name| observed.get(*name).cloned());
         let is_prefixed = self.is_prefixed();
         let uid = self.composite.id().uid;
         let Origin { namespace, name } = self.origin;
         Names {
-            name: given.unwrap_or_else(|| {
-                if is_prefixed && !self.has_earlier_homes {
-                    prefixed(self.prefix(), name)
-                } else {
-                    bare(name)
-                }
-            }),
+            name: match self.given() {
+                Some(given) => given.to_owned(),
+                None if is_prefixed && !self.has_earlier_homes => prefixed(self.prefix(), name),
+                None => bare(name),
+            },
             namespace: namespace.clone(),
             domain: domain.to_owned(),
-            observed,
+            observed: self.observed_names(),
             unique: if is_prefixed {
                 hashed("-", [uid.as_str()])
             } else {
@@ -119,21 +114,23 @@ impl<'a> Naming<'a> {
     /// the second if it does. No fetched resource decides them, so they are the same in every call
     /// of a reconcile. A workspace with objects has one entry.
     pub fn candidates(self) -> Vec<Names> {
-        let given = [resource_names::STATEFUL_SET, resource_names::SERVICE];
-        let has_objects = given.iter().any(|name| self.observed.contains_key(*name));
-        let finds_homes: &[bool] = if has_objects || !self.is_prefixed() {
-            &[false]
-        } else {
-            &[false, true]
+        let may_find_homes = self.given().is_none() && self.is_prefixed();
+        let candidate = |has_earlier_homes| {
+            let naming = Self {
+                has_earlier_homes,
+                ..self
+            };
+            naming.names(DEFAULT_DOMAIN)
         };
-        let candidate = |has_earlier_homes: &bool| Self {
-            has_earlier_homes: *has_earlier_homes,
-            ..self
-        };
-        let candidates = finds_homes.iter().map(candidate);
-        candidates
-            .map(|naming| naming.names(DEFAULT_DOMAIN))
-            .collect()
+        let earlier = may_find_homes.then(|| candidate(true));
+        std::iter::once(candidate(false)).chain(earlier).collect()
+    }
+
+    /// The name of the observed `StatefulSet`, or else of the observed Service.
+    fn given(self) -> Option<&'a str> {
+        let named = [resource_names::STATEFUL_SET, resource_names::SERVICE];
+        let mut named = named.iter();
+        named.find_map(|key| given_name(self.observed.get(*key)))
     }
 
     /// Whether new objects get names with a prefix.
@@ -149,9 +146,7 @@ impl<'a> Naming<'a> {
         let observed = self.observed.iter();
         observed
             .filter(|(key, _)| resource_names::owns(key))
-            .map(|(key, object)| (key, ObservedObject::new(object).name()))
-            .filter(|(_, name)| !name.is_empty())
-            .map(|(key, name)| (key.clone(), name.to_owned()))
+            .filter_map(|(key, object)| Some((key.clone(), given_name(Some(object))?.to_owned())))
             .collect()
     }
 }

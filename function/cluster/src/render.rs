@@ -79,7 +79,7 @@ impl Placed for InCluster<'_> {
         }
         let cluster = policy.cluster.as_ref();
         let flavor = cluster.and_then(|cluster| choice::flavor(parameters, cluster).ok());
-        let nodes = parameters.distributed.as_ref().map_or(1, |d| d.nodes);
+        let nodes = choice::node_count(parameters);
         prices::of(flavor.unwrap_or_default(), nodes, prices)
     }
 

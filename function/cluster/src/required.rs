@@ -3,13 +3,12 @@
 use api::flavor::WorkspaceFlavorSpec;
 use api::policy::{ClusterPolicy, WorkspacePolicy};
 use api::workspace::{Phase, WorkspaceParameters};
-use api::{VERSION, WORKSPACE_GROUP};
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::validation::Violations;
 use function_workspace::cost::budget;
-use function_workspace::labels::KUEUE;
+use function_workspace::labels::{API_VERSION, KUEUE};
 use function_workspace::placed::Claimed;
 use function_workspace::{catalogue, claim, owner};
 use serde_json::{Value, json};
@@ -22,8 +21,6 @@ use crate::seen::{Seen, StatefulSet, text};
 use crate::{choice, existing, queue};
 
 const FLAVOR: &str = "flavor";
-/// The API version of `WorkspaceFlavor` and `DevUser`. A requirement needs a constant.
-const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
 /// All requirements of a workspace. They depend on claim, policy and observed resources only, so
 /// they are the same in every call of a reconcile.
@@ -35,7 +32,6 @@ pub fn requirements(
     claimed: &Claimed<'_>,
     seen: Seen<'_>,
 ) -> Vec<Requirement> {
-    debug_assert_eq!(API_VERSION, format!("{WORKSPACE_GROUP}/{VERSION}"));
     let mut required = policy.map(catalogue::requirements).unwrap_or_default();
     let Some(origin) = claimed.composite.origin() else {
         return required;
@@ -121,8 +117,10 @@ fn ours(requirement: &str, kind: &'static str, name: &str) -> Requirement {
 
 /// The number of homes that a claim asks for: one for each pod.
 pub fn homes(parameters: &WorkspaceParameters) -> i32 {
-    let nodes = parameters.distributed.as_ref().map_or(1, |d| d.nodes);
-    parameters.home.as_ref().map_or(0, |_| nodes)
+    parameters
+        .home
+        .as_ref()
+        .map_or(0, |_| choice::node_count(parameters))
 }
 
 /// The flavor of the claim. A flavor that cannot be read is not an error of the claim, so the

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::names::{Names, Naming};
-use crate::record::Record;
-use crate::{choice, identity, required, resource_names};
 use api::flavor::WorkspaceFlavorSpec;
 use api::home::HomeOnDelete;
 use api::lifecycle::WorkspaceState;
@@ -17,6 +14,10 @@ use function_runtime::validation::Violation;
 use function_workspace::claim;
 use function_workspace::placed::{Claimed, Leftovers};
 use function_workspace::{catalogue, homes, owner, placement, public_keys, ssh_networks};
+
+use crate::names::{Names, Naming};
+use crate::record::Record;
+use crate::{choice, identity, required, resource_names};
 
 /// A resolved workspace in the cluster.
 #[derive(Clone, Debug)]

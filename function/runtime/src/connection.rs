@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::composite::Composite;
 use crate::desired::Composed;
 use crate::keep;
-use crate::object::ObservedObject;
+use crate::object::given_name;
 
 /// The composition resource name of the connection Secret, in every placement.
 pub const NAME: &str = "workspace-connection";
@@ -51,11 +51,8 @@ impl Connection {
                 secret: None,
             };
         };
-        let there = observed.map(|secret| ObservedObject::new(secret).name());
-        let name = match there {
-            Some(name) if !name.is_empty() => name.to_owned(),
-            _ => format!("{prefix}{}-connection", composite.name()),
-        };
+        let new = || format!("{prefix}{}-connection", composite.name());
+        let name = given_name(observed).map_or_else(new, str::to_owned);
         let object = match observed {
             None if details.is_empty() => None,
             Some(made) if details.is_empty() && is_kept => Some(keep::kept(made)),

@@ -54,6 +54,13 @@ pub struct Controller<'a> {
     pub uid: &'a str,
 }
 
+/// The name of a composed resource; none if it is not observed, or has no name yet. Crossplane cannot
+/// rename a resource, so the function desires an observed one under its own name.
+pub fn given_name(observed: Option<&Value>) -> Option<&str> {
+    let name = ObservedObject::new(observed?).name();
+    (!name.is_empty()).then_some(name)
+}
+
 /// An observed resource.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedObject<'a>(&'a Value);

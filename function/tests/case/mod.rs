@@ -194,7 +194,7 @@ pub fn namespaced(request: &Value) -> Option<Value> {
 }
 
 /// The record of a namespaced composite with this status.
-pub fn record_of(composite: &Value, status: &Value) -> Value {
+fn record_of(composite: &Value, status: &Value) -> Value {
     let metadata = &composite["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();
     let owner = &composite["spec"]["parameters"]["owner"];

@@ -20,6 +20,7 @@ use function_workspace::cost::ledger::{
     BILLING_INTERVAL, USD_TOLERANCE, hours, rounded, whole_seconds,
 };
 use function_workspace::cost::month::Month;
+use function_workspace::labels::API_VERSION;
 use function_workspace::memory::{self, Recorded};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -31,7 +32,6 @@ pub const WORKSPACES: &str = "workspaces";
 /// Time from an offer to a grant. Crossplane's cache never lags behind a write for longer than
 /// this.
 pub const SETTLES: SignedDuration = SignedDuration::from_secs(5);
-const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
 /// The state of the budget that the last call wrote.
 pub fn previous(request: &Request) -> Option<BudgetStatus> {

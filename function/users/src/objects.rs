@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::dev_user::{DevUserPolicy, DevUserSpec, SubjectKind};
 use function_runtime::desired::Composed;
 use function_runtime::outcome::Refusal;
-use function_workspace::labels::KUEUE;
+use function_workspace::labels::{API_VERSION, KUEUE};
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{
     LimitRange, LimitRangeItem, LimitRangeSpec, Namespace, ResourceQuota, ResourceQuotaSpec,
@@ -42,7 +42,7 @@ pub fn protection(name: &str, reason: &str) -> Value {
         "kind": "ClusterUsage",
         "spec": {
             "of": {
-                "apiVersion": "platform.acme.io/v1alpha1",
+                "apiVersion": API_VERSION,
                 "kind": KIND,
                 "resourceRef": {"name": name},
             },

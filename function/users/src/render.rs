@@ -9,7 +9,7 @@ use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus, SUBJECT_RULE};
 use function_runtime::composite::Composite;
 use function_runtime::desired::{Composed, Desired};
 use function_runtime::keep;
-use function_runtime::object::{ObservedObject, Status};
+use function_runtime::object::{ObservedObject, Status, given_name};
 use function_runtime::outcome::Refusal;
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
@@ -38,28 +38,22 @@ pub fn render(request: &Request, composite: Composite<'_>) -> Response {
     match resolve(request, composite) {
         Ok((policy, spec)) => {
             // A namespace cannot be renamed: it keeps the prefix that it was made with.
-            let there = request
-                .observed
-                .get(resource_names::NAMESPACE)
-                .map(ObservedObject::new);
-            let namespace = match there.map(ObservedObject::name) {
-                Some(name) if !name.is_empty() => name.to_owned(),
-                _ => format!("{}{}", policy.namespace_prefix, composite.name()),
-            };
+            let new = || format!("{}{}", policy.namespace_prefix, composite.name());
+            let there = given_name(request.observed.get(resource_names::NAMESPACE));
+            let namespace = there.map_or_else(new, str::to_owned);
             let user = User {
                 name: composite.name(),
                 namespace: &namespace,
                 spec: &spec,
                 policy: &policy,
             };
-            let response = existing::check(request, user)
+            existing::check(request, user)
                 .and_then(|()| composed(request, user))
-                .unwrap_or_else(|why| refused::render(request, composite, &why));
-            // Crossplane calls again while these change, so a refusal must not change them.
-            Response {
-                requirements: requirements(request, user),
-                ..response
-            }
+                .unwrap_or_else(|why| Response {
+                    // Crossplane calls again while these change, so a refusal must not change them.
+                    requirements: requirements(request, user),
+                    ..refused::render(request, composite, &why)
+                })
         }
         Err(why) => refused::render(request, composite, &why),
     }
@@ -154,7 +148,7 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     };
     Ok(Response {
         ttl: ttl.min(next_budget(status.budget.as_ref(), request.now)),
-        requirements: Vec::new(),
+        requirements: requirements(request, user),
         desired: Some(Desired {
             resources: resources.collect(),
             status: fields(&status)?,

@@ -16,8 +16,8 @@ pub(crate) fn requirement(requirement: String, config: &str) -> Requirement {
     }
 }
 
-/// The data of an `EnvironmentConfig`; none if it has no entry, for example because somebody emptied
-/// it by mistake.
+/// The data of an `EnvironmentConfig`; none if it has no entry, for example because the platform team
+/// emptied it by mistake.
 pub(crate) fn data(config: &Value) -> Option<&Value> {
     let is_empty = |data: &Value| data.is_null() || data.as_object().is_some_and(Map::is_empty);
     config.get("data").filter(|data| !is_empty(data))

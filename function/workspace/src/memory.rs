@@ -6,10 +6,9 @@
 
 use api::record::{RecordedWorkspace, WorkspaceRecord, WorkspaceRecordSpec};
 use api::workspace::GpuDevWorkspaceStatus;
-use api::{VERSION, WORKSPACE_GROUP};
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::desired::Composed;
-use function_runtime::object::ObservedObject;
+use function_runtime::object::given_name;
 use function_runtime::outcome::Refusal;
 use function_runtime::request::Request;
 use function_runtime::requirement::{Requirement, Selector};
@@ -18,11 +17,10 @@ use function_runtime::response::fields;
 use serde_json::Value;
 
 use crate::claim;
+use crate::labels::{API_VERSION, NAME_PREFIX};
 
 /// The composition resource name of the record, in every placement.
 pub const NAME: &str = "workspace-record";
-/// API version and kind of the record.
-pub const API_VERSION: &str = "platform.acme.io/v1alpha1";
 /// The kind of the record.
 pub const KIND: &str = "WorkspaceRecord";
 /// Kubernetes' limit on the length of a name that may also be a label.
@@ -72,7 +70,6 @@ pub fn record(
     composite: Composite<'_>,
     status: &GpuDevWorkspaceStatus,
 ) -> Result<Option<Composed>, Refusal> {
-    debug_assert_eq!(API_VERSION, format!("{WORKSPACE_GROUP}/{VERSION}"));
     let Some(namespace) = composite.namespace() else {
         return Ok(None);
     };
@@ -84,13 +81,10 @@ pub fn record(
         owner: claim::owner(composite).to_owned(),
         status: Value::Object(fields(status)?),
     };
-    let observed = request.observed.get(NAME).map(ObservedObject::new);
-    let named = observed.map(ObservedObject::name);
-    let mut record = WorkspaceRecord::new("", spec);
-    record.metadata.name = match named {
-        Some(name) if !name.is_empty() => Some(name.to_owned()),
-        _ => Some(name(composite.name())),
-    };
+    let observed = request.observed.get(NAME);
+    let given = given_name(observed).map(str::to_owned);
+    let named = given.unwrap_or_else(|| name(composite.name()));
+    let mut record = WorkspaceRecord::new(&named, spec);
     record.metadata.namespace = Some(namespace.to_owned());
     Ok(Some(Composed {
         object: Composed::manifest(&record)?,
@@ -129,7 +123,7 @@ impl<'a> Recorded<'a> {
 }
 
 fn name(workspace: &str) -> String {
-    let name = format!("gpuws-{workspace}-record");
+    let name = format!("{NAME_PREFIX}{workspace}-record");
     if name.len() <= LONGEST {
         name
     } else {

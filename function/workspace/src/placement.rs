@@ -27,6 +27,12 @@ pub fn of(
     }
 }
 
+/// Whether a composed resource with this composition resource name belongs to a workspace in either
+/// placement, whether it has machines or not: the connection Secret and the record.
+pub fn is_everywhere(name: &str) -> bool {
+    [connection::NAME, memory::NAME].contains(&name)
+}
+
 /// Refuses a claim with another placement: the function would drop the observed resources of the
 /// workspace. The XRD refuses such a change too, but a composite may be older than its schema.
 pub fn check(
@@ -39,9 +45,7 @@ pub fn check(
         Placement::Ec2 => "EC2",
         Placement::Cluster => "Cluster",
     };
-    // A workspace has the resources of its placement, the connection Secret and its record.
-    let is_elsewhere =
-        |name: &&String| !owns(name) && *name != connection::NAME && *name != memory::NAME;
+    let is_elsewhere = |name: &&String| !owns(name) && !is_everywhere(name);
     let elsewhere = request.observed.keys().find(is_elsewhere);
     let problem = match elsewhere {
         None if parameters.placement == placement => return Ok(()),

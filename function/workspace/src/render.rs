@@ -20,7 +20,7 @@ use crate::lifecycle::terms::Bounds;
 use crate::limits::{self, admission};
 use crate::placed::{Allowance, Claimed, Course, End, Leftovers, Placed, Rest};
 use crate::report::{Composition, Report};
-use crate::{catalogue, conditions, labels, memory};
+use crate::{catalogue, conditions, labels, memory, placement};
 
 /// When to look again while something changes that Crossplane does not watch.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
@@ -75,7 +75,11 @@ fn unresolved(
         Course::Run { end, .. } => *end,
     };
     let mut kept = placed.kept(policy, end);
-    if kept.resources.keys().all(|name| is_everywhere(name)) {
+    if kept
+        .resources
+        .keys()
+        .all(|name| placement::is_everywhere(name))
+    {
         kept.report.status.message = Some(why.to_string());
         kept.report.conditions = vec![conditions::compute_blocked()];
         if matches!(why, Unresolved::Refused(_)) {
@@ -85,12 +89,6 @@ fn unresolved(
         }
     }
     (why, kept)
-}
-
-/// Whether a workspace has a resource with this composition resource name in every placement,
-/// whether it has machines or not.
-fn is_everywhere(name: &str) -> bool {
-    [connection::NAME, memory::NAME].contains(&name)
 }
 
 /// The decisions about a workspace that do not depend on its placement.

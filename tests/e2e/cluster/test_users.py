@@ -72,16 +72,7 @@ def may(
 ) -> bool:
     kind, _, part = resource.partition("/")
     asked = [kind, f"--subresource={part}"] if part else [kind]
-    try:
-        said = cluster.kubectl(
-            "auth", "can-i", verb, *asked, f"--as={user.owner}", *where
-        )
-    except Refused as refused:
-        # If the answer is no, the exit status of kubectl is not 0. Its stderr may have
-        # a warning about a cluster-scoped resource.
-        assert "rror" not in str(refused), refused
-        return False
-    return said.strip().startswith("yes")
+    return cluster.may(user.owner, verb, *asked, *where)
 
 
 def test_an_owner_has_their_namespace_and_nobody_elses(

@@ -66,6 +66,17 @@ class Cluster:
                 raise
             self.kubectl("apply", "-f", "-", stdin=text)
 
+    def may(self, user: str, *what: str) -> bool:
+        """Whether a user has a right. `what` are the arguments of `kubectl auth can-i`."""
+        try:
+            said = self.kubectl("auth", "can-i", *what, f"--as={user}")
+        except Refused as refused:
+            # If the answer is no, the exit status of kubectl is not 0. Its stderr may have
+            # a warning about a cluster-scoped resource.
+            assert "rror" not in str(refused), refused
+            return False
+        return said.strip().startswith("yes")
+
     @contextmanager
     def without(self, kind: str, name: str) -> Iterator[None]:
         """Deletes an object of the cluster, and creates it again at the end."""

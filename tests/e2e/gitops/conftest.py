@@ -103,8 +103,8 @@ def workspaces(
         return not left_over
 
     try:
-        # Argo CD notices the deletion of an Application that it has just made anew only when
-        # it looks at all of them again, after three minutes.
+        # If an Application was just created again, Argo CD may miss its deletion. It then
+        # handles the deletion at its next resync, which comes every three minutes.
         until("the team's workspaces to be gone", is_empty, seconds=300)
     except AssertionError as error:
         raise AssertionError(f"{error}: there are still {left_over}") from None

@@ -3,7 +3,6 @@
 import pytest
 
 from environment.cluster import CLAIMS, Cluster
-from environment.objects import Refused
 from environment.platform import Platform
 from environment.waiting import until
 
@@ -31,19 +30,8 @@ def editor(platform: Platform) -> str:
     # Kubernetes aggregates the role in the background.
     until(
         "the editor's rights",
-        lambda: may(platform, name, "patch", CLAIMS, "--subresource=status"),
+        lambda: cluster.may(
+            name, "patch", CLAIMS, "--subresource=status", "-n", platform.namespace
+        ),
     )
     return name
-
-
-def may(platform: Platform, user: str, *what: str) -> bool:
-    """Whether the user has a right in the namespace."""
-    try:
-        platform.cluster.kubectl(
-            *("auth", "can-i", *what, "-n", platform.namespace, f"--as={user}")
-        )
-    except Refused as refused:
-        # If the answer is no, the exit status of kubectl is not 0.
-        assert "rror" not in str(refused), refused
-        return False
-    return True

@@ -9,7 +9,6 @@ from environment.ec2 import Ec2
 from environment.objects import Object, Refused
 from environment.platform import Platform
 from environment.waiting import until
-from namespaced.conftest import may
 
 RECORDS = "workspacerecords.platform.acme.io"
 # What a developer would write to get another image, and a run without an end.
@@ -42,7 +41,9 @@ def test_nobody_but_crossplane_writes_status_and_list_of_resources(
 
 def test_nobody_but_crossplane_writes_a_record(platform: Platform, editor: str) -> None:
     verbs = ("create", "update", "patch", "delete")
-    assert not any(may(platform, editor, verb, RECORDS) for verb in verbs)
+    here = ("-n", platform.namespace)
+    may = platform.cluster.may
+    assert not any(may(editor, verb, RECORDS, *here) for verb in verbs)
 
 
 @pytest.mark.alone

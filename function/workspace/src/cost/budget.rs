@@ -6,7 +6,6 @@ use api::condition::WITHIN_BUDGET;
 use api::cost::{BudgetRequest, BudgetStatus, Grant};
 use api::policy::WorkspacePolicy;
 use api::workspace::GpuDevWorkspaceStatus;
-use api::{VERSION, WORKSPACE_GROUP};
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Selector};
@@ -18,6 +17,7 @@ use crate::cause::{Cause, Reason};
 use crate::claim;
 use crate::cost::ledger::{Ledger, USD_TOLERANCE, hours};
 use crate::cost::subject::Subject;
+use crate::labels::API_VERSION;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
 
@@ -25,7 +25,6 @@ use crate::lifecycle::life::Life;
 pub const REQUIREMENT: &str = "dev-user";
 /// When to look again while the budget has not answered.
 pub const PENDING_TTL: Duration = Duration::from_secs(10);
-const API_VERSION: &str = "platform.acme.io/v1alpha1";
 
 /// The budget of an owner.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +109,6 @@ pub fn has_asked(previous: &GpuDevWorkspaceStatus) -> bool {
 
 /// The requirement for the owner's `DevUser`.
 pub fn dev_user(owner: &str) -> Requirement {
-    debug_assert_eq!(API_VERSION, format!("{WORKSPACE_GROUP}/{VERSION}"));
     Requirement {
         name: REQUIREMENT.to_owned(),
         api_version: API_VERSION,
