@@ -9,8 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::case::own_names::is_own;
+use crate::case::RECORD;
 use crate::connection;
 use crate::view::{Machine, View, is_compute, is_hashed, text};
+
+/// Resources that the function composes for namespaced composites only. Beside a claim, another step
+/// of the pipeline may use their names.
+const OF_NAMESPACED: [&str; 2] = [connection::KEY, RECORD];
 
 /// A response that Crossplane applies, with its request.
 pub struct Applied<'a> {
@@ -45,7 +50,7 @@ impl Applied<'_> {
             .keys()
             .map(String::as_str)
             .filter(|key| is_own(key) && !self.desired.contains_key(*key))
-            .filter(|key| *key != connection::KEY || self.view.is_namespaced())
+            .filter(|key| !OF_NAMESPACED.contains(key) || self.view.is_namespaced())
             .collect();
         let first = missing.first()?;
         // The function can stop a workspace without any required resource.
