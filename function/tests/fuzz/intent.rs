@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::case::own_names::is_own;
 use crate::case::RECORD;
+use crate::case::own_names::is_own;
 use crate::connection;
 use crate::view::{Machine, View, is_compute, is_hashed, text};
 
