@@ -65,6 +65,18 @@ def test_an_attached_volume_is_an_ebs_disk_of_its_size(
     assert booted.says(f"ls {DISK} /sys/block 2>/dev/null || :") == "/sys/block:"
 
 
+def test_a_mount_is_seen_by_a_service_that_started_before_it(
+    booted: Booted, volume: Callable[..., str]
+) -> None:
+    booted.ssh("sudo systemd-run --quiet -p ProtectSystem=full --unit=early sleep 600")
+    _attach(booted, name := volume())
+    booted.ssh(f"{FORMAT} && sudo touch /mnt/letter")
+    own = "/proc/$(sudo systemctl show --value -p MainPID early)/root"
+    booted.ssh(f"sudo test -e {own}/mnt/letter")
+    booted.ssh("sudo systemctl stop early; sudo umount /mnt")
+    _detach(booted, name)
+
+
 def test_what_is_written_moves_with_the_volume_and_not_while_it_is_mounted(
     booted: Booted, other: Booted, volume: Callable[..., str]
 ) -> None:

@@ -74,6 +74,9 @@ echo "$pid"
 if [ -n "$console" ]; then
   read -r _
   exec >/dev/null 2>&1 </dev/null
+  # A service with a mount namespace of its own sees the mounts that are made later.
+  # systemd does this on a real machine, and leaves it to others in a container.
+  mount --make-rshared /
   # What concerns the whole host. It may reboot: in a PID namespace, that is its own.
   bounds=-sys_module,-sys_rawio,-sys_time,-syslog,-mknod
   exec env -i container=machine PATH=/usr/sbin:/usr/bin \
