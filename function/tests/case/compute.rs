@@ -20,11 +20,15 @@ pub fn runs(name: &str, observed: &Value, all: &BTreeMap<String, Value>) -> Opti
         desired?;
         let text = |path: &str| observed.pointer(path)?.as_str().filter(|t| !t.is_empty());
         let id = text("/status/atProvider/id")?;
-        // The CRD requires these, and an InstanceState needs them.
+        // The CRD requires these, and an InstanceState needs them. upbound's provider has two kinds
+        // of configurations.
         text("/spec/forProvider/region")?;
         text("/metadata/namespace")?;
         text("/spec/providerConfigRef/name")?;
-        text("/spec/providerConfigRef/kind")?;
+        let kind = text("/spec/providerConfigRef/kind")?;
+        if !["ProviderConfig", "ClusterProviderConfig"].contains(&kind) {
+            return None;
+        }
         let conditions = observed.pointer("/status/conditions")?.as_array()?;
         let is_ready = |c: &Value| c["type"] == "Ready" && c["status"] != "False";
         if !conditions.iter().any(is_ready) {

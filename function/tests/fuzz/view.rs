@@ -1,11 +1,13 @@
 //! The fuzzer's own way to read a request. It follows the documents of Crossplane and of the
-//! providers, and uses none of the function's decisions. It shares only the API type of a pool's
-//! status.
+//! providers, and uses none of the function's decisions. It shares only the API types of a
+//! pool.
 
 use std::collections::BTreeMap;
 
+use api::pool::{SpotPoolParameters, SpotPoolStatus};
 use function_sdk_rust::proto::v1::{Resource, RunFunctionRequest};
 use function_sdk_rust::resource::struct_to_json;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::case::RECORD;
@@ -42,7 +44,7 @@ pub struct Machine {
     pub stopped: bool,
     /// Whether it is being deleted.
     pub is_deleting: bool,
-    /// Whether its status has an unknown shape.
+    /// Whether its parameters or its status have an unknown shape.
     pub unreadable: bool,
 }
 
@@ -266,9 +268,7 @@ impl View {
             in_order: is_well(pool),
             stopped: all().any(|i| is(i, &["stopping", "stopped"])),
             is_deleting: is_deleting(pool),
-            unreadable: pool
-                .get("status")
-                .is_some_and(|status| !is_pool_status(status)),
+            unreadable: !is_pool(pool),
         }
     }
 
@@ -333,9 +333,13 @@ fn is_deleting(resource: &Value) -> bool {
     resource.pointer("/metadata/deletionTimestamp").is_some()
 }
 
-fn is_pool_status(status: &Value) -> bool {
-    use serde::Deserialize;
-    api::pool::SpotPoolStatus::deserialize(status).is_ok()
+/// Whether a pool has the shape of the provider's SpotPools.
+fn is_pool(pool: &Value) -> bool {
+    let parameters = pool.pointer("/spec/forProvider");
+    parameters.is_some_and(|parameters| SpotPoolParameters::deserialize(parameters).is_ok())
+        && pool
+            .get("status")
+            .is_none_or(|status| SpotPoolStatus::deserialize(status).is_ok())
 }
 
 fn network(text: &str) -> Option<String> {
