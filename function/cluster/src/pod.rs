@@ -1,6 +1,7 @@
 //! The state of one pod.
 
 use function_workspace::cause::{Cause, Reason};
+use function_workspace::tenant_text;
 
 use crate::names::Names;
 use crate::seen::{CONTAINER, Doing, Ended, PREPARE, Pod, Waiting};
@@ -75,12 +76,18 @@ fn trouble(name: &str, pod: Pod<'_>, container: &str) -> Option<Verdict> {
             )),
             Waiting::Image => Some(needs_person(
                 Reason::ImageUnavailable,
-                format!("pod {name} cannot get its image: {}", pull(message)),
+                format!(
+                    "pod {name} cannot get its image: {}",
+                    tenant_text::bounded(pull(message))
+                ),
             )),
             // A missing ConfigMap or Secret is created soon.
             Waiting::Creation => Some(waits(
                 Reason::ContainerFails,
-                format!("pod {name}: container {container} cannot be made: {message}"),
+                format!(
+                    "pod {name}: container {container} cannot be made: {}",
+                    tenant_text::bounded(message)
+                ),
             )),
             Waiting::Start => None,
         },
@@ -109,7 +116,7 @@ fn said(ended: Ended<'_>, memory_limit: Option<&str>) -> String {
         (true, None) => "out of memory (OOMKilled)".to_owned(),
         _ if ended.message.is_empty() => format!("exit status {}", ended.code),
         // The last line matters. Earlier lines may hold times, which would change the message.
-        _ => ended.message.lines().last().unwrap_or_default().to_owned(),
+        _ => tenant_text::bounded(ended.message.lines().last().unwrap_or_default()),
     }
 }
 
@@ -143,6 +150,14 @@ mod tests {
             Verdict::Waits(cause) => cause.message,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_containers_last_words_are_bounded_and_printable() {
+        let words = format!("Traceback\n\u{1b}]0;{}", "x".repeat(4096));
+        let said = message(&json!({"exitCode": 1, "reason": "Error", "message": words}));
+        assert!(said.contains("ended: ?]0;xxx"), "{said}");
+        assert!(said.len() < 600, "{}", said.len());
     }
 
     #[test]

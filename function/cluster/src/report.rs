@@ -5,6 +5,7 @@ use api::condition::{ADMITTED, COMPUTE_READY, HOME_READY};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use function_runtime::response::{Condition, Event, Severity};
 use function_workspace::cause::{Cause, Reason};
+use function_workspace::host_key;
 use function_workspace::report::{self, Report};
 
 use crate::names::Names;
@@ -247,16 +248,13 @@ impl Subject<'_> {
     }
 }
 
-/// The line of a public key, decoded from the Secret.
+/// The public key in the Secret.
 fn host_key(encoded: &str) -> Option<String> {
     use base64::Engine as _;
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(encoded)
         .ok()?;
-    let line = String::from_utf8(bytes).ok()?;
-    // The comment is left out: it names the machine that created the key.
-    let mut words = line.split_whitespace();
-    Some(format!("{} {}", words.next()?, words.next()?))
+    host_key::read(&String::from_utf8(bytes).ok()?)
 }
 
 fn connection(host: &str, key: Option<String>, ready: bool) -> Vec<(&'static str, String)> {

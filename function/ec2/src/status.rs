@@ -5,6 +5,7 @@ use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use function_runtime::response::{Condition, Event, Severity};
 use function_workspace::cause::{Cause, Reason};
 use function_workspace::conditions;
+use function_workspace::host_key;
 use function_workspace::placed::Claimed;
 use function_workspace::report::{self, Report};
 
@@ -202,7 +203,12 @@ fn without_address(previous: &GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
 
 fn at(machine: &Machine) -> GpuDevWorkspaceStatus {
     GpuDevWorkspaceStatus {
-        host_keys: machine.host_key.iter().cloned().collect(),
+        host_keys: machine
+            .host_key
+            .as_deref()
+            .and_then(host_key::read)
+            .into_iter()
+            .collect(),
         ssh: Some(report::ssh(&machine.address)),
         instance_id: Some(machine.id.clone()),
         instance_type: Some(machine.instance_type.clone()),

@@ -108,7 +108,7 @@ impl World {
             true
         });
         if let Some(secret) = secret.filter(|_| made_keys) {
-            let key = "c3NoLWVkMjU1MTkgQUFBQSBhbGljZQ==";
+            let key = "c3NoLWVkMjU1MTkgQUFBQUMzTnphQzFsWkRJMU5URTVBQUFBSUhvc3Rob3N0aG9zdGhvc3Rob3N0aG9zdGhvc3Rob3N0aG9zdGhvc3Rob3MgYWxpY2U=";
             secret["data"] = json!({"ssh_host_ed25519_key.pub": key});
         }
     }
