@@ -117,6 +117,20 @@ pub struct ChosenPods {
     /// Kueue queue in which the pods wait for quota; none if the policy does not use Kueue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<ChosenQueue>,
+    /// Largest disk space of each pod outside of homes; none for pods of behaviour versions before
+    /// v3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<String>,
+    /// Whether the pods have a user namespace of their own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub user_namespace: bool,
+}
+
+impl ChosenPods {
+    /// Whether the pods have the template of behaviour version v3 or later.
+    pub fn is_bounded(&self) -> bool {
+        self.scratch.is_some()
+    }
 }
 
 /// The Kueue queue in which pods wait for quota.

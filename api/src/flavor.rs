@@ -85,6 +85,17 @@ pub struct WorkspaceFlavorSpec {
     #[serde(default = "default_shm_size")]
     #[schemars(regex(pattern = MEMORY))]
     pub shm_size: String,
+    /// Largest disk space of each pod outside of homes: its own files, its logs, and the home of a
+    /// claim without one. Kubernetes ends a pod that uses more. It holds from behaviour version v3
+    /// on.
+    #[serde(default = "default_scratch")]
+    #[schemars(regex(pattern = MEMORY))]
+    pub scratch: String,
+    /// Whether each pod has a user namespace of its own (`hostUsers: false`), so that root in a
+    /// container is no user of the node. Nodes need Kubernetes 1.33 or later and a container runtime
+    /// that supports it. It holds from behaviour version v3 on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub user_namespace: bool,
     /// Volumes in the claim's namespace that are mounted into every pod.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
@@ -178,6 +189,10 @@ pub struct AllowedOverrides {
 
 fn default_gpu_resource() -> String {
     "nvidia.com/gpu".into()
+}
+
+fn default_scratch() -> String {
+    "20Gi".into()
 }
 
 fn default_shm_size() -> String {

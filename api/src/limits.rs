@@ -42,6 +42,11 @@ pub struct WorkspaceLimits {
     /// Networks from which claims may allow SSH. An empty list allows none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh_cidr_ceiling: Option<Vec<String>>,
+    /// Largest number of public addresses from which a workspace may allow SSH, all its networks
+    /// together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub ssh_max_addresses: Option<u64>,
     /// How long workspaces run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<LifecycleLimits>,

@@ -16,6 +16,7 @@ use crate::fields::REGION;
 use crate::home::HomePolicy;
 use crate::lifecycle::{LifecyclePolicy, PodAgent};
 use crate::managed::ProviderConfigReference;
+use crate::workspace::PUBLIC_KEY;
 
 /// A pattern of instance types: an exact name, or a family with `.*`.
 pub(crate) const INSTANCE_TYPES: &str = r"^[a-z][a-z0-9-]*\.([a-z0-9-]+|\*)$";
@@ -72,6 +73,15 @@ pub struct WorkspacePolicy {
     /// them. Default: any network except the whole internet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh_cidr_ceiling: Option<Vec<String>>,
+    /// Largest number of public addresses from which a workspace may allow SSH, all its networks
+    /// together. Private networks do not count. Default: 65536, or no limit within
+    /// `sshCidrCeiling`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub ssh_max_addresses: Option<u64>,
+    /// Who may log in beside the keys of owners.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh: Option<SshPolicy>,
     /// Setup of the instances.
     #[serde(default)]
     pub instance: InstancePolicy,
@@ -111,7 +121,8 @@ pub enum BehaviourVersion {
     #[serde(rename = "v2")]
     V2,
     /// No object in the cluster has a name that a developer can choose: the function adds a prefix,
-    /// or a prefix and a hash. Workspaces of an earlier version keep the names of their objects.
+    /// or a prefix and a hash. Workspaces of an earlier version keep the names of their objects. Pods
+    /// reach no private network, and they have bounds on disk space.
     /// Releases before 0.1.0 may change this version.
     #[serde(rename = "v3")]
     V3,
@@ -124,11 +135,59 @@ pub struct CatalogueReference {
     /// Name of the first EnvironmentConfig. Messages refer to it.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// Names of further EnvironmentConfigs, for example with prices that another team maintains.
-    /// Each entry of the catalogue may be in one of them only.
+    /// Names of further EnvironmentConfigs that provide prices only, for example because another
+    /// team maintains the prices. Other entries in them have no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), inner(length(min = 1)))]
     pub further: Vec<String>,
+    /// Further EnvironmentConfigs, each with the entries that it provides. Each entry of the
+    /// catalogue may be in one EnvironmentConfig only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub parts: Vec<CataloguePart>,
+}
+
+/// A further EnvironmentConfig of the catalogue.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CataloguePart {
+    /// Name of the EnvironmentConfig.
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// The entries that it provides. Other entries in it have no effect. Its writers decide all of
+    /// this: with `owners`, who can log in; with `images`, what the machines run; with `networks`,
+    /// who reaches them; with `prices`, what they cost.
+    #[schemars(length(min = 1, max = 4))]
+    pub provides: Vec<CatalogueEntry>,
+}
+
+/// An entry of the catalogue.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub enum CatalogueEntry {
+    /// Machine images.
+    Images,
+    /// Networks of instances.
+    Networks,
+    /// SSH keys of owners.
+    Owners,
+    /// Prices of machines.
+    Prices,
+}
+
+impl CatalogueEntry {
+    /// All entries.
+    pub const ALL: [Self; 4] = [Self::Images, Self::Networks, Self::Owners, Self::Prices];
+
+    /// The name of the field in the catalogue's data.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::Images => "images",
+            Self::Networks => "networks",
+            Self::Owners => "owners",
+            Self::Prices => "prices",
+        }
+    }
 }
 
 /// Limits on the cost of a claim.
@@ -181,6 +240,47 @@ pub struct ClusterPolicy {
         regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
     )]
     pub domain: String,
+    /// What the pods reach, from behaviour version v3 on. They always reach DNS, the pods of their own
+    /// workspace, and the internet. They reach no private network and no cloud's metadata service.
+    #[serde(default)]
+    pub egress: ClusterEgress,
+}
+
+/// Networks that pods reach beside the internet.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClusterEgress {
+    /// IPv4 networks of the API server. Pods reach ports 443 and 6443 there. They fetch their host
+    /// keys from the API server, so without its network no pod becomes ready. `kubectl get
+    /// endpointslices kubernetes` shows its addresses. Default: every private network, because the
+    /// address differs between clusters.
+    #[serde(default = "private_networks")]
+    #[schemars(length(min = 1, max = 32), inner(regex(pattern = IPV4_NETWORK)))]
+    pub api_server: Vec<String>,
+    /// Further IPv4 networks, for example of a package mirror, of a data store, or of a node-local DNS
+    /// cache. Pods reach every port there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(regex(pattern = IPV4_NETWORK)))]
+    pub further: Vec<String>,
+}
+
+impl Default for ClusterEgress {
+    fn default() -> Self {
+        Self {
+            api_server: private_networks(),
+            further: Vec::new(),
+        }
+    }
+}
+
+/// An IPv4 network: `10.0.0.0/8`.
+const IPV4_NETWORK: &str = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$";
+
+/// The private networks of RFC 1918.
+fn private_networks() -> Vec<String> {
+    ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]
+        .map(str::to_owned)
+        .into()
 }
 
 /// Kueue queues.
@@ -199,6 +299,20 @@ pub struct QueuePolicy {
     /// Priority classes that claims may name. Default: the default class only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_priority_classes: Option<Vec<String>>,
+}
+
+/// Who may log in beside the keys of owners.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SshPolicy {
+    /// Public keys of certificate authorities. A certificate of one of them opens a workspace if its
+    /// principals include the name of the workspace's owner, as long as it is valid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 4),
+        inner(length(max = 1024), regex(pattern = PUBLIC_KEY))
+    )]
+    pub user_authorities: Vec<String>,
 }
 
 /// Ties the owner of a claim to its namespace.

@@ -136,8 +136,12 @@ pub struct WorkspaceSsh {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 20),
-        inner(regex(pattern = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$"))
+        inner(
+            length(max = 18),
+            regex(pattern = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$")
+        )
     )]
+    #[x_kube(validation = Rule::new("self.all(network, isCIDR(network))").message("each entry must be an IPv4 network, for example 203.0.113.0/24"))]
     pub allowed_cidrs: Vec<String>,
 }
 

@@ -58,6 +58,10 @@ const REFUSED: &[(&str, &str)] = &[
         "spec.parameters.ssh.allowedCidrs[1]: must not be the whole internet; name the networks you connect from",
     ),
     (
+        "internet-in-halves",
+        "spec.parameters.ssh.allowedCidrs: opens 4272881664 public addresses, and the policy allows 65536: name only the networks you connect from",
+    ),
+    (
         "cidr-beyond-the-ceiling",
         "spec.parameters.ssh.allowedCidrs[0]: must lie within 203.0.113.0/24 or 10.0.0.0/8",
     ),

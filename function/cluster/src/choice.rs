@@ -35,12 +35,13 @@ pub fn flavor<'a>(
     }
 }
 
-/// The settings of a claim's pods. The error holds all violations of the claim.
+/// The settings of a claim's pods. `is_bounded` is true from behaviour version v3 on. The error holds all violations of the claim.
 pub fn pods(
     parameters: &WorkspaceParameters,
     cluster: &ClusterPolicy,
     name: &str,
     flavor: &WorkspaceFlavorSpec,
+    is_bounded: bool,
 ) -> Result<ChosenPods, Violations> {
     let none = FlavorOverrides::default();
     let wishes = Wishes {
@@ -80,6 +81,8 @@ pub fn pods(
         service_account_token: wishes.token(&mut violations),
         agent: cluster.agent.clone(),
         queue: queue(parameters, cluster.queue.as_ref(), &mut violations),
+        scratch: is_bounded.then(|| flavor.scratch.clone()),
+        user_namespace: is_bounded && flavor.user_namespace,
     };
     violations.extend(shm_within_memory(&pods));
     Violations::into_result(violations)?;
@@ -252,6 +255,15 @@ impl Wishes<'_> {
         let name = self.flavor;
         match self.allowed.max_gpus {
             _ if asked == flavor.gpus => {}
+            // A pod without a GPU would still take a place on a GPU node, and NVIDIA's runtime
+            // shows all GPUs of the node to an image that asks for them.
+            Some(_) if asked == 0 => violations.push(Violation::new(
+                path,
+                format!(
+                    "must be at least 1: WorkspaceFlavor {name} is for pods with GPUs; choose a \
+                     flavor without"
+                ),
+            )),
             Some(most) if asked <= most => {}
             Some(most) => violations.push(Violation::new(
                 path,

@@ -1,5 +1,6 @@
 //! The Service and the `NetworkPolicy` of a workspace's pods.
 
+use api::policy::{BehaviourVersion, ClusterEgress};
 use function_workspace::labels::OWNER_LABEL;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::networking::v1::{
@@ -15,8 +16,85 @@ use crate::names::{Names, WORKSPACE_LABEL};
 /// The metadata service of clouds, which gives the node's credentials to every pod that asks.
 const METADATA_IPV4: &str = "169.254.169.254/32";
 const METADATA_IPV6: &str = "fd00:ec2::254/128";
+/// Networks that are not the internet: private ones (RFC 1918), the shared address space of carriers
+/// (RFC 6598, with the metadata service of Alibaba Cloud), link-local addresses (RFC 3927, with the
+/// metadata services of most clouds), addresses for protocols (RFC 6890, with the metadata service
+/// of Oracle's cloud), and the metadata service of Azure.
+const INTERNAL_IPV4: [&str; 7] = [
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "168.63.129.16/32",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.0.0.0/24",
+    "192.168.0.0/16",
+];
+/// Unique local addresses (RFC 4193) and link-local ones (RFC 4291).
+const INTERNAL_IPV6: [&str; 2] = ["fc00::/7", "fe80::/10"];
+/// The label that Kubernetes sets on each Namespace, with its name.
+const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+/// The namespace of the cluster's DNS.
+const DNS_NAMESPACE: &str = "kube-system";
+const DNS_PORT: i32 = 53;
+/// The ports on which API servers listen.
+const API_SERVER_PORTS: [i32; 2] = [443, 6443];
 const SSH_PORT: i32 = 22;
 const TCP: &str = "TCP";
+const UDP: &str = "UDP";
+
+/// What the pods of a workspace reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Egress {
+    /// Everything except the metadata service, as before behaviour version v3.
+    Open,
+    /// DNS, the pods of the workspace, the internet, and the policy's networks.
+    Closed(ClusterEgress),
+}
+
+impl Egress {
+    /// What pods reach with this policy.
+    pub fn of(version: BehaviourVersion, policy: &ClusterEgress) -> Self {
+        if is_closed(version) {
+            Self::Closed(policy.clone())
+        } else {
+            Self::Open
+        }
+    }
+
+    fn rules(&self, workspace: &LabelSelector) -> Vec<NetworkPolicyEgressRule> {
+        let closed = match self {
+            Self::Open => return everything().into(),
+            Self::Closed(closed) => closed,
+        };
+        let networks = |texts: &[String]| texts.iter().map(|cidr| network(cidr, &[])).collect();
+        let further = (!closed.further.is_empty()).then(|| to(networks(&closed.further), &[]));
+        let dns = [(UDP, DNS_PORT), (TCP, DNS_PORT)];
+        let api_server = API_SERVER_PORTS.map(|port| (TCP, port));
+        [
+            to(vec![in_namespace(DNS_NAMESPACE)], &dns),
+            to(vec![pods(workspace.clone())], &[]),
+            to(
+                vec![
+                    network("0.0.0.0/0", &INTERNAL_IPV4),
+                    network("::/0", &INTERNAL_IPV6),
+                ],
+                &[],
+            ),
+            to(networks(&closed.api_server), &api_server),
+        ]
+        .into_iter()
+        .chain(further)
+        .collect()
+    }
+}
+
+/// Whether pods of this behaviour version reach no private networks.
+pub fn is_closed(version: BehaviourVersion) -> bool {
+    match version {
+        BehaviourVersion::V1 | BehaviourVersion::V2 => false,
+        BehaviourVersion::V3 => true,
+    }
+}
 
 /// The headless Service. It has DNS names for pods that are not ready, because pods look for each
 /// other while they start.
@@ -42,13 +120,14 @@ pub fn service(names: &Names, owner: &str) -> Service {
 }
 
 /// The `NetworkPolicy` of the pods. The pods of a workspace reach each other on every port, because
-/// NCCL uses any free port. The claim's networks reach the pods by SSH. The pods reach everything
-/// except the metadata service. `gang` is the owner of the pods if there are several pods.
+/// NCCL uses any free port. The claim's networks reach the pods by SSH. `gang` is the owner of the
+/// pods if there are several pods.
 pub fn policy(
     names: &Names,
     owner: &str,
     ssh_cidrs: &[String],
     gang: Option<&str>,
+    egress: &Egress,
 ) -> NetworkPolicy {
     let workspace = (WORKSPACE_LABEL.to_owned(), names.name.clone());
     let each_other = gang.map(|gang| NetworkPolicyIngressRule {
@@ -62,29 +141,17 @@ pub fn policy(
         ports: None,
     });
     let by_ssh = (!ssh_cidrs.is_empty()).then(|| NetworkPolicyIngressRule {
-        from: Some(ssh_cidrs.iter().map(|cidr| network(cidr, None)).collect()),
-        ports: Some(vec![NetworkPolicyPort {
-            port: Some(IntOrString::Int(SSH_PORT)),
-            protocol: Some(TCP.to_owned()),
-            end_port: None,
-        }]),
+        from: Some(ssh_cidrs.iter().map(|cidr| network(cidr, &[])).collect()),
+        ports: Some(vec![port_of(TCP, SSH_PORT)]),
     });
     let ingress: Vec<_> = each_other.into_iter().chain(by_ssh).collect();
-    let everything = vec![
-        network("0.0.0.0/0", Some(METADATA_IPV4)),
-        network("::/0", Some(METADATA_IPV6)),
-    ];
-    // Some network plugins do not treat pods as part of an IP block.
-    let pods = vec![NetworkPolicyPeer {
-        namespace_selector: Some(LabelSelector::default()),
-        ..NetworkPolicyPeer::default()
-    }];
+    let selector = labelled([workspace]);
     NetworkPolicy {
         metadata: identity::metadata(names, &names.network_policy(), owner),
         spec: Some(NetworkPolicySpec {
-            pod_selector: Some(labelled([workspace])),
+            egress: Some(egress.rules(&selector)),
+            pod_selector: Some(selector),
             policy_types: Some(vec!["Ingress".to_owned(), "Egress".to_owned()]),
-            egress: Some([everything, pods].map(to).into()),
             // The API server drops an empty list, so each apply of an empty list would count as a
             // change.
             ingress: Some(ingress).filter(|rules| !rules.is_empty()),
@@ -99,19 +166,123 @@ fn labelled<const N: usize>(labels: [(String, String); N]) -> LabelSelector {
     }
 }
 
-fn network(cidr: &str, except: Option<&str>) -> NetworkPolicyPeer {
+fn everything() -> [NetworkPolicyEgressRule; 2] {
+    let networks = vec![
+        network("0.0.0.0/0", &[METADATA_IPV4]),
+        network("::/0", &[METADATA_IPV6]),
+    ];
+    // Some network plugins do not treat pods as part of an IP block.
+    let namespaces = NetworkPolicyPeer {
+        namespace_selector: Some(LabelSelector::default()),
+        ..NetworkPolicyPeer::default()
+    };
+    [to(networks, &[]), to(vec![namespaces], &[])]
+}
+
+fn network(cidr: &str, except: &[&str]) -> NetworkPolicyPeer {
+    let except: Vec<String> = except.iter().map(|cidr| (*cidr).to_owned()).collect();
     NetworkPolicyPeer {
         ip_block: Some(IPBlock {
             cidr: cidr.to_owned(),
-            except: except.map(|network| vec![network.to_owned()]),
+            except: Some(except).filter(|except| !except.is_empty()),
         }),
         ..NetworkPolicyPeer::default()
     }
 }
 
-fn to(peers: Vec<NetworkPolicyPeer>) -> NetworkPolicyEgressRule {
+fn pods(selector: LabelSelector) -> NetworkPolicyPeer {
+    NetworkPolicyPeer {
+        pod_selector: Some(selector),
+        ..NetworkPolicyPeer::default()
+    }
+}
+
+fn in_namespace(name: &str) -> NetworkPolicyPeer {
+    NetworkPolicyPeer {
+        namespace_selector: Some(labelled([(NAMESPACE_NAME.to_owned(), name.to_owned())])),
+        ..NetworkPolicyPeer::default()
+    }
+}
+
+/// A rule for these peers; without ports, on every port.
+fn to(peers: Vec<NetworkPolicyPeer>, ports: &[(&str, i32)]) -> NetworkPolicyEgressRule {
+    let ports: Vec<_> = ports
+        .iter()
+        .map(|(protocol, port)| port_of(protocol, *port))
+        .collect();
     NetworkPolicyEgressRule {
         to: Some(peers),
-        ports: None,
+        ports: Some(ports).filter(|ports| !ports.is_empty()),
+    }
+}
+
+fn port_of(protocol: &str, port: i32) -> NetworkPolicyPort {
+    NetworkPolicyPort {
+        port: Some(IntOrString::Int(port)),
+        protocol: Some(protocol.to_owned()),
+        end_port: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use ipnet::Ipv4Net;
+
+    use super::*;
+
+    /// Whether a rule for every port lets pods reach an address.
+    fn reaches(egress: &Egress, address: &str) -> bool {
+        let address: Ipv4Addr = address.parse().unwrap();
+        let contains = |cidr: &str| {
+            let network: Result<Ipv4Net, _> = cidr.parse();
+            network.is_ok_and(|network| network.contains(&address))
+        };
+        let rules = egress.rules(&LabelSelector::default());
+        let open = rules.iter().filter(|rule| rule.ports.is_none());
+        let peers = open.flat_map(|rule| rule.to.iter().flatten());
+        peers
+            .filter_map(|peer| peer.ip_block.as_ref())
+            .any(|block| {
+                let except = block.except.iter().flatten();
+                contains(&block.cidr) && !except.into_iter().any(|cidr| contains(cidr))
+            })
+    }
+
+    #[test]
+    fn pods_reach_no_private_address_and_no_metadata_service_of_any_cloud() {
+        let closed = Egress::of(BehaviourVersion::V3, &ClusterEgress::default());
+        for address in [
+            "10.96.0.1",
+            "172.31.255.254",
+            "192.168.1.1",
+            "100.64.0.1",
+            // Metadata services: most clouds, ECS and EKS, Azure, Alibaba, Oracle.
+            "169.254.169.254",
+            "169.254.170.2",
+            "169.254.170.23",
+            "168.63.129.16",
+            "100.100.100.200",
+            "192.0.0.192",
+        ] {
+            assert!(!reaches(&closed, address), "{address}");
+        }
+        assert!(reaches(&closed, "151.101.0.223"), "the internet");
+        assert!(reaches(&closed, "172.32.0.1"), "beside a private network");
+        let further = ClusterEgress {
+            further: vec!["10.9.0.0/16".to_owned()],
+            ..ClusterEgress::default()
+        };
+        let further = Egress::of(BehaviourVersion::V3, &further);
+        assert!(reaches(&further, "10.9.1.1"), "a network of the policy");
+        assert!(!reaches(&further, "10.8.1.1"));
+    }
+
+    #[test]
+    fn running_pods_of_an_earlier_version_reach_what_they_reached() {
+        let open = Egress::of(BehaviourVersion::V2, &ClusterEgress::default());
+        assert!(reaches(&open, "10.96.0.1"));
+        assert!(!reaches(&open, "169.254.169.254"));
     }
 }

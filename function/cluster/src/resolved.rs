@@ -11,11 +11,13 @@ use function_runtime::outcome::Refusal;
 use function_runtime::outcome::Unresolved;
 use function_runtime::request::Request;
 use function_runtime::validation::Violation;
+use function_workspace::catalogue::Known;
 use function_workspace::claim;
 use function_workspace::placed::{Claimed, Leftovers};
 use function_workspace::{catalogue, homes, owner, placement, public_keys, ssh_networks};
 
 use crate::names::{Names, Naming};
+use crate::network::{self, Egress};
 use crate::record::Record;
 use crate::{choice, identity, required, resource_names};
 
@@ -30,6 +32,8 @@ pub struct Resolved {
     pub public_keys: Vec<String>,
     /// The networks that may connect by SSH.
     pub ssh_cidrs: Vec<String>,
+    /// What the pods reach.
+    pub egress: Egress,
     /// Whether the workspace is to run.
     pub state: WorkspaceState,
     /// Whether the workspace has been stopped for so long that its homes are deleted, and the
@@ -100,9 +104,12 @@ pub fn resolved(
     homes::check(parameters, policy).map_err(Refusal::parameters)?;
     owner::check(policy, parameters, &origin, request)?;
 
-    let catalogue = catalogue::read(policy, request)?;
+    let Known {
+        catalogue,
+        notices: told,
+    } = catalogue::read(policy, request)?;
     let user = required::dev_user(request, cluster, parameters)?;
-    let keys = public_keys::of(parameters, &catalogue, &required::public_keys(user));
+    let keys = public_keys::of(parameters, &catalogue, policy, &required::public_keys(user));
     let dev_user = cluster.dev_users.then(|| OwnerUid(required::uid(user)));
     let flavor = flavor(request, cluster, parameters);
     let storage_class = flavor
@@ -110,7 +117,8 @@ pub fn resolved(
         .ok()
         .and_then(|(_, spec)| spec.storage_class_name.clone());
     let made_from = flavor.and_then(|(name, spec)| {
-        let pods = choice::pods(parameters, cluster, name, &spec);
+        let is_bounded = network::is_closed(policy.behaviour_version);
+        let pods = choice::pods(parameters, cluster, name, &spec, is_bounded);
         Ok(Record {
             pods: pods.map_err(Refusal::parameters)?,
             owner: parameters.owner.clone(),
@@ -119,10 +127,15 @@ pub fn resolved(
     });
     Ok(Resolved {
         names: naming.names(&cluster.domain),
-        notices: notices(policy, cluster, parameters, &keys, &ssh_cidrs),
+        notices: [
+            told,
+            notices(policy, cluster, parameters, &keys, &ssh_cidrs),
+        ]
+        .concat(),
         owner: parameters.owner.clone(),
         public_keys: keys,
         ssh_cidrs,
+        egress: Egress::of(policy.behaviour_version, &cluster.egress),
         state,
         deletes_what_is_left: leftovers == Leftovers::Go
             && policy.home.on_delete == HomeOnDelete::Delete,

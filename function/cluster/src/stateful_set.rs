@@ -146,6 +146,7 @@ impl Pods<'_> {
             node_selector: Some(selector).filter(|labels| !labels.is_empty()),
             tolerations: Some(tolerations).filter(|tolerations| !tolerations.is_empty()),
             runtime_class_name: pods.runtime_class_name.clone(),
+            host_users: pods.user_namespace.then_some(false),
             ..PodSpec::default()
         }
     }

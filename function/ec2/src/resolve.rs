@@ -3,11 +3,12 @@
 
 use api::capacity::CapacityType;
 use api::catalogue::{Catalogue, Network};
-use api::policy::WorkspacePolicy;
+use api::policy::{BehaviourVersion, WorkspacePolicy};
 use api::workspace::{Placement, WorkspaceParameters};
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::request::Request;
-use function_runtime::validation::Violations;
+use function_runtime::validation::{Violation, Violations};
+use function_workspace::catalogue::Known;
 use function_workspace::placed::Claimed;
 use function_workspace::{catalogue, claim, homes, owner, placement, public_keys, ssh_networks};
 use thiserror::Error;
@@ -43,17 +44,21 @@ pub fn workspace(
     let origin = claim::origin(composite)?;
     placement::check(request, parameters, Placement::Ec2, resource_names::owns)?;
     let types = instance_types::of(parameters);
+    root_is_apart(policy).map_err(|violation| Refusal::policy(&violation.into()))?;
     let allowed = allowed(policy, parameters, &types, seen).map_err(Refusal::parameters)?;
     owner::check(policy, parameters, &origin, request)?;
 
-    let catalogue = catalogue::read(policy, request)?;
+    let Known {
+        catalogue,
+        notices: told,
+    } = catalogue::read(policy, request)?;
     let region = parameters.region.as_str();
     instance_types::check_prices(&types, region, policy, &catalogue)?;
     let network = network(policy, &catalogue, region, allowed.capacity_type, request)?;
     let booted = seen.booted_image();
     let image = image::choose(recorded, booted, region, &catalogue, policy)?;
     let software = software::choose(parameters, policy, &image)?;
-    let keys = public_keys::of(parameters, &catalogue, &[]);
+    let keys = public_keys::of(parameters, &catalogue, policy, &[]);
     let user_data = UserData {
         behaviour: policy.behaviour_version,
         owner: &parameters.owner,
@@ -64,7 +69,7 @@ pub fn workspace(
         agent: policy.lifecycle.agent.as_ref(),
     };
     Ok(Workspace {
-        notices: notices(policy, parameters, &keys, &allowed, &network),
+        notices: [told, notices(policy, parameters, &keys, &allowed, &network)].concat(),
         paths: ClaimPaths {
             catalogue: policy.catalogue.name.clone(),
             region: parameters.region.clone(),
@@ -86,6 +91,17 @@ pub fn workspace(
             network,
         },
     })
+}
+
+/// Refuses version v1 for owners without sudo. Its setup puts a folder of the owner on the `PATH` of
+/// root, so a program there would run as root at root's next login.
+fn root_is_apart(policy: &WorkspacePolicy) -> Result<(), Violation> {
+    if policy.behaviour_version != BehaviourVersion::V1 || policy.instance.sudo {
+        return Ok(());
+    }
+    let problem = "v1 needs input.instance.sudo, since its setup gives owners the rights of root: \
+                   use v2 or later";
+    Err(Violation::new("input.behaviourVersion", problem))
 }
 
 /// The claim's parameters that the policy allows.

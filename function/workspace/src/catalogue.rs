@@ -1,9 +1,10 @@
 //! Reads the catalogue from the `EnvironmentConfigs` that Crossplane fetches for the function.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use api::catalogue::{Catalogue, Prices};
-use api::policy::WorkspacePolicy;
+use api::policy::{CatalogueEntry, CatalogueReference, WorkspacePolicy};
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::Requirement;
@@ -19,26 +20,40 @@ use crate::environment_config;
 pub const REQUIREMENT: &str = "catalogue";
 static DATA: Schema<Catalogue> = Schema::of("data");
 
+/// The catalogue, with messages about entries that have no effect.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// The catalogue.
+    pub catalogue: Catalogue,
+    /// The messages. They are not errors.
+    pub notices: Vec<String>,
+}
+
 /// The requirements for the policy's `EnvironmentConfigs`.
 pub fn requirements(policy: &WorkspacePolicy) -> Vec<Requirement> {
     parts(policy)
-        .map(|(name, config)| environment_config::requirement(name, config))
+        .map(|part| environment_config::requirement(part.requirement, part.config))
         .collect()
 }
 
 /// Reads and merges the catalogue. A catalogue that cannot be read is not an error of the claim, so
-/// the workspace is held and not refused.
-pub fn read(policy: &WorkspacePolicy, request: &Request) -> Result<Catalogue, Hold> {
-    let mut whole = Catalogue::default();
+/// the workspace is held and not refused. A part adds only the entries that the policy lets it
+/// provide: whoever writes prices must not add keys or images.
+pub fn read(policy: &WorkspacePolicy, request: &Request) -> Result<Known, Hold> {
+    let mut whole = Known::default();
     let mut known: Vec<&str> = Vec::new();
-    for (requirement, config) in parts(policy) {
-        let part = read_part(request.required(&requirement), config)?;
-        merge(&mut whole, part).map_err(|path| Unusable::Ambiguous {
+    for part in parts(policy) {
+        let data = read_part(
+            request.required(&part.requirement),
+            &part,
+            &mut whole.notices,
+        )?;
+        merge(&mut whole.catalogue, data).map_err(|path| Unusable::Ambiguous {
             first: known.join(" or "),
-            second: config.to_owned(),
+            second: part.config.to_owned(),
             path,
         })?;
-        known.push(config);
+        known.push(part.config);
     }
     Ok(whole)
 }
@@ -46,40 +61,98 @@ pub fn read(policy: &WorkspacePolicy, request: &Request) -> Result<Catalogue, Ho
 /// The catalogue's prices; none if they cannot be read. Missing prices never keep a workspace from
 /// running.
 pub fn prices(policy: &WorkspacePolicy, request: &Request) -> Option<Prices> {
-    parts(policy).find_map(|(requirement, _)| {
-        let Required::Present(config) = request.required(&requirement) else {
+    let with_prices = parts(policy).filter(|part| part.provides.contains(&CatalogueEntry::Prices));
+    with_prices.into_iter().find_map(|part| {
+        let Required::Present(config) = request.required(&part.requirement) else {
             return None;
         };
         Prices::deserialize(config.get("data")?.get("prices")?).ok()
     })
 }
 
-/// The names of the requirements, each with the name of its `EnvironmentConfig`.
-fn parts(policy: &WorkspacePolicy) -> impl Iterator<Item = (String, &str)> {
-    let further = policy.catalogue.further.iter();
-    let further = further.map(|name| (format!("{REQUIREMENT}-{name}"), name.as_str()));
-    let first = (REQUIREMENT.to_owned(), policy.catalogue.name.as_str());
+/// One of the catalogue's `EnvironmentConfigs`.
+struct Part<'a> {
+    /// The name of the requirement.
+    requirement: String,
+    /// The name of the `EnvironmentConfig`.
+    config: &'a str,
+    /// The entries that it provides.
+    provides: &'a [CatalogueEntry],
+}
+
+fn parts(policy: &WorkspacePolicy) -> impl Iterator<Item = Part<'_>> {
+    let CatalogueReference {
+        name,
+        further,
+        parts,
+    } = &policy.catalogue;
+    let first = Part {
+        requirement: REQUIREMENT.to_owned(),
+        config: name,
+        provides: &CatalogueEntry::ALL,
+    };
+    let prices = further
+        .iter()
+        .map(|name| (name, &[CatalogueEntry::Prices][..]));
+    let parts = parts
+        .iter()
+        .map(|part| (&part.name, part.provides.as_slice()));
+    let further = prices.chain(parts).map(|(name, provides)| Part {
+        requirement: format!("{REQUIREMENT}-{name}"),
+        config: name,
+        provides,
+    });
     std::iter::once(first).chain(further)
 }
 
-fn read_part(required: Required<'_>, name: &str) -> Result<Catalogue, Unusable> {
+fn read_part(
+    required: Required<'_>,
+    part: &Part<'_>,
+    notices: &mut Vec<String>,
+) -> Result<Catalogue, Unusable> {
+    let name = part.config.to_owned();
     let config = match required {
-        Required::Unresolved => {
-            return Err(Unusable::Unresolved {
-                name: name.to_owned(),
-            });
-        }
-        Required::Absent => {
-            return Err(Unusable::Absent {
-                name: name.to_owned(),
-            });
-        }
+        Required::Unresolved => return Err(Unusable::Unresolved { name }),
+        Required::Absent => return Err(Unusable::Absent { name }),
         Required::Present(config) => config,
     };
-    valid(environment_config::data(config)).map_err(|violations| Unusable::Invalid {
-        name: name.to_owned(),
-        violations,
-    })
+    let data = environment_config::data(config).map(|data| provided(data, part, notices));
+    valid(data.as_deref()).map_err(|violations| Unusable::Invalid { name, violations })
+}
+
+/// The data of a part without the entries that it must not provide.
+fn provided<'a>(data: &'a Value, part: &Part<'_>, notices: &mut Vec<String>) -> Cow<'a, Value> {
+    let foreign: Vec<_> = CatalogueEntry::ALL
+        .into_iter()
+        .filter(|entry| !part.provides.contains(entry) && data.get(entry.field()).is_some())
+        .map(CatalogueEntry::field)
+        .collect();
+    let Some(fields) = data.as_object().filter(|_| !foreign.is_empty()) else {
+        return Cow::Borrowed(data);
+    };
+    let paths: Vec<_> = foreign
+        .iter()
+        .map(|field| format!("data.{field}"))
+        .collect();
+    notices.push(format!(
+        "EnvironmentConfig {} has {} without effect: the policy lets it provide {} only \
+         (input.catalogue.parts)",
+        part.config,
+        paths.join(" and "),
+        named(part.provides),
+    ));
+    let own = fields
+        .iter()
+        .filter(|(field, _)| !foreign.contains(&field.as_str()));
+    Cow::Owned(
+        own.map(|(field, value)| (field.clone(), value.clone()))
+            .collect(),
+    )
+}
+
+fn named(entries: &[CatalogueEntry]) -> String {
+    let names: Vec<_> = entries.iter().map(|entry| entry.field()).collect();
+    names.join(" and ")
 }
 
 /// Reads one part. Data that was emptied by mistake is no empty catalogue: the next instance would
@@ -188,11 +261,15 @@ mod tests {
     }
 
     fn policy(further: &[&str]) -> WorkspacePolicy {
+        with_catalogue(&json!({"name": "gpu-workspaces", "further": further}))
+    }
+
+    fn with_catalogue(catalogue: &Value) -> WorkspacePolicy {
         let input = json!({
             "apiVersion": "workspace.fn.platform.acme.io/v1alpha1",
             "kind": "WorkspacePolicy",
-            "behaviourVersion": "v1",
-            "catalogue": {"name": "gpu-workspaces", "further": further},
+            "behaviourVersion": "v2",
+            "catalogue": catalogue,
             "allowedInstanceTypes": ["g4dn.*"]
         });
         crate::policy::read(Some(&input)).unwrap()
@@ -249,7 +326,8 @@ mod tests {
             ("catalogue", Some(images)),
             ("catalogue-prices", Some(prices)),
         ]);
-        let catalogue = read(&policy(&["prices"]), &request).unwrap();
+        let Known { catalogue, notices } = read(&policy(&["prices"]), &request).unwrap();
+        assert!(notices.is_empty());
         assert!(catalogue.prices.is_some());
         assert_eq!(catalogue.images.len(), 1);
     }
@@ -257,14 +335,62 @@ mod tests {
     #[test]
     fn an_image_in_two_configs_is_refused_and_both_are_named() {
         let images = json!({"images": {"us-east-1": {}}});
-        let said = message(&[
+        let request = answers(&[
             ("catalogue", Some(images.clone())),
-            ("catalogue-prices", Some(images)),
+            ("catalogue-images", Some(images)),
         ]);
+        let parts = json!([{"name": "images", "provides": ["images"]}]);
+        let policy = with_catalogue(&json!({"name": "gpu-workspaces", "parts": parts}));
         assert_eq!(
-            said,
-            "EnvironmentConfig prices repeats data.images.us-east-1, which EnvironmentConfig \
+            read(&policy, &request).unwrap_err().to_string(),
+            "EnvironmentConfig images repeats data.images.us-east-1, which EnvironmentConfig \
              gpu-workspaces has: remove it from one of them"
         );
+    }
+
+    /// A catalogue and a part of another team, which has an entry of every kind. One of them repeats
+    /// an entry of the catalogue.
+    fn with_a_greedy_part() -> Request {
+        let first = json!({
+            "images": {"us-east-1": {"default": {"id": "ami-1"}}},
+            "owners": {"alice": {"publicKeys": ["ssh-ed25519 AAAA alice"]}}
+        });
+        let part = json!({
+            "prices": {"asOf": "2026-11-01"},
+            "images": {"us-east-1": {}, "eu-west-1": {"default": {"id": "ami-2"}}},
+            "networks": {"us-east-1": {"securityGroupIds": ["sg-open"]}},
+            "owners": {"bob": {"publicKeys": ["ssh-ed25519 AAAA mallory"]}}
+        });
+        answers(&[("catalogue", Some(first)), ("catalogue-prices", Some(part))])
+    }
+
+    #[test]
+    fn a_team_that_keeps_prices_adds_no_keys_images_or_networks_and_holds_nothing() {
+        let Known { catalogue, notices } =
+            read(&policy(&["prices"]), &with_a_greedy_part()).unwrap();
+        assert!(catalogue.prices.is_some());
+        let owners: Vec<_> = catalogue.owners.keys().collect();
+        assert_eq!(owners, ["alice"]);
+        let regions: Vec<_> = catalogue.images.keys().collect();
+        assert_eq!(regions, ["us-east-1"]);
+        assert!(catalogue.networks.is_empty());
+        assert_eq!(
+            notices,
+            [
+                "EnvironmentConfig prices has data.images and data.networks and data.owners without \
+              effect: the policy lets it provide prices only (input.catalogue.parts)"
+            ]
+        );
+    }
+
+    #[test]
+    fn prices_of_a_part_that_may_not_provide_them_do_not_count() {
+        let parts = json!([{"name": "prices", "provides": ["owners"]}]);
+        let policy = with_catalogue(&json!({"name": "gpu-workspaces", "parts": parts}));
+        let request = with_a_greedy_part();
+        assert!(prices(&policy, &request).is_none());
+        let Known { catalogue, .. } = read(&policy, &request).unwrap();
+        assert!(catalogue.prices.is_none());
+        assert_eq!(catalogue.owners.len(), 2);
     }
 }

@@ -45,16 +45,21 @@ fn check_networks(policy: &WorkspacePolicy, violations: &mut Vec<Violation>) {
     }
 }
 
-/// The policy's default networks that are unusable or lie outside its ceiling.
+/// The violations of the policy's default networks: unusable, outside its ceiling, or too many
+/// addresses together.
 pub(crate) fn networks_outside(policy: &WorkspacePolicy) -> Vec<Violation> {
+    let field = "input.defaults.sshCidrs";
     let ceiling = policy.ssh_cidr_ceiling.as_deref();
-    let networks = policy.defaults.ssh_cidrs.iter().enumerate();
-    networks
-        .filter_map(|(n, text)| {
-            let path = format!("input.defaults.sshCidrs[{n}]");
-            ssh_networks::within(text, &path, ceiling).err()
-        })
-        .collect()
+    let texts = policy.defaults.ssh_cidrs.iter().enumerate();
+    let (mut networks, mut violations) = (Vec::new(), Vec::new());
+    for (n, text) in texts {
+        match ssh_networks::within(text, &format!("{field}[{n}]"), ceiling) {
+            Ok(network) => networks.push(network),
+            Err(violation) => violations.push(violation),
+        }
+    }
+    violations.extend(ssh_networks::too_wide(&networks, field, policy));
+    violations
 }
 
 /// Refuses reserved tag keys. The CRD of `SpotPool` refuses them too, but only when Crossplane
@@ -77,7 +82,7 @@ mod tests {
         json!({
             "apiVersion": "workspace.fn.platform.acme.io/v1alpha1",
             "kind": "WorkspacePolicy",
-            "behaviourVersion": "v1",
+            "behaviourVersion": "v2",
             "catalogue": {"name": "gpu-workspaces"},
             "allowedInstanceTypes": ["g4dn.*"]
         })

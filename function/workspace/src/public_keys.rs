@@ -4,11 +4,12 @@ use api::catalogue::Catalogue;
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 
-/// The owner's keys in the catalogue, then the keys of the claim, then `further` keys. Each key
-/// occurs once.
+/// The owner's keys in the catalogue, then the keys of the claim, then `further` keys, then the
+/// policy's certificate authorities. Each key occurs once.
 pub fn of(
     parameters: &WorkspaceParameters,
     catalogue: &Catalogue,
+    policy: &WorkspacePolicy,
     further: &[String],
 ) -> Vec<String> {
     let known = catalogue
@@ -22,7 +23,16 @@ pub fn of(
             keys.push(key.clone());
         }
     }
+    keys.extend(authorities(policy, &parameters.owner));
     keys
+}
+
+/// A line of `authorized_keys` for each certificate authority (sshd(8), "AUTHORIZED_KEYS FILE
+/// FORMAT"). It names the owner as the only principal. The pattern of owners' names has no character
+/// that could end the quotes.
+fn authorities(policy: &WorkspacePolicy, owner: &str) -> impl Iterator<Item = String> {
+    let authorities = policy.ssh.iter().flat_map(|ssh| &ssh.user_authorities);
+    authorities.map(move |key| format!("cert-authority,principals=\"{owner}\" {key}"))
 }
 
 /// The message for a workspace without a key. `elsewhere` names another place for keys.

@@ -1,4 +1,6 @@
-//! The networks that may connect by SSH, within the policy's ceiling.
+//! The networks that may connect by SSH, within the policy's ceiling and its number of addresses.
+
+use std::net::Ipv4Addr;
 
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
@@ -7,6 +9,19 @@ use ipnet::Ipv4Net;
 
 /// The message for a text that is not a network.
 const NO_NETWORK: &str = "must be an IPv4 network, for example 203.0.113.0/24";
+
+/// The largest number of public addresses that a list may open, where neither ceiling nor policy
+/// says another number.
+const MAX_PUBLIC_ADDRESSES: u64 = 1 << 16;
+
+/// Private networks (RFC 1918) and the shared address space of carriers (RFC 6598). Nobody reaches
+/// a machine from these addresses through the internet.
+const PRIVATE: [(Ipv4Addr, u8); 4] = [
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+];
 
 /// The message for a workspace without a network.
 pub const NONE: &str = "nobody can connect: add the networks you connect from to \
@@ -30,7 +45,7 @@ pub fn of(
     } else {
         (claimed, "spec.parameters.ssh.allowedCidrs")
     };
-    let mut networks: Vec<String> = Vec::new();
+    let mut networks: Vec<Ipv4Net> = Vec::new();
     let mut violations = Vec::new();
     for (n, text) in texts.iter().enumerate() {
         match within(
@@ -38,17 +53,57 @@ pub fn of(
             &format!("{field}[{n}]"),
             policy.ssh_cidr_ceiling.as_deref(),
         ) {
-            Ok(network) => {
-                let network = network.to_string();
-                if !networks.contains(&network) {
-                    networks.push(network);
-                }
-            }
+            Ok(network) if networks.contains(&network) => {}
+            Ok(network) => networks.push(network),
             Err(violation) => violations.push(violation),
         }
     }
+    violations.extend(too_wide(&networks, field, policy));
     Violations::into_result(violations)?;
-    Ok(networks)
+    Ok(networks.iter().map(ToString::to_string).collect())
+}
+
+/// The violation of a list that opens too many addresses. Networks that are harmless one by one can
+/// be the whole internet together.
+pub(crate) fn too_wide(
+    networks: &[Ipv4Net],
+    path: &str,
+    policy: &WorkspacePolicy,
+) -> Option<Violation> {
+    let most = most_addresses(policy)?;
+    let open = public_addresses(networks);
+    (open > most).then(|| {
+        let problem = format!(
+            "opens {open} public addresses, and the policy allows {most}: name only the networks \
+             you connect from"
+        );
+        Violation::new(path, problem)
+    })
+}
+
+/// The largest number of public addresses that a list may open. A ceiling allows all that it names,
+/// unless the policy has a number, too.
+fn most_addresses(policy: &WorkspacePolicy) -> Option<u64> {
+    let default = policy.ssh_cidr_ceiling.is_none();
+    policy
+        .ssh_max_addresses
+        .or(default.then_some(MAX_PUBLIC_ADDRESSES))
+}
+
+/// The number of different addresses in the networks, without those of private networks.
+fn public_addresses(networks: &[Ipv4Net]) -> u64 {
+    let size = |network: &Ipv4Net| 1_u64 << (32 - network.prefix_len());
+    let public = |network: &Ipv4Net| {
+        let private = PRIVATE.map(|(address, length)| Ipv4Net::new_assert(address, length));
+        if private.iter().any(|private| private.contains(network)) {
+            return 0;
+        }
+        let within = private.iter().filter(|private| network.contains(*private));
+        size(network) - within.map(size).sum::<u64>()
+    };
+    // The aggregate's networks have no address in common.
+    let networks = networks.to_vec();
+    Ipv4Net::aggregate(&networks).iter().map(public).sum()
 }
 
 /// The texts of a ceiling that are no networks.
@@ -63,7 +118,7 @@ pub(crate) fn malformed(ceiling: &[String], field: &str) -> Vec<Violation> {
 /// Parses one network and checks that it lies within the ceiling.
 pub fn within(text: &str, path: &str, ceiling: Option<&[String]>) -> Result<Ipv4Net, Violation> {
     let network: Ipv4Net = text.parse().map_err(|_| Violation::new(path, NO_NETWORK))?;
-    if network.prefix_len() == 0 {
+    if network.prefix_len() == 0 && ceiling.is_none() {
         let problem = "must not be the whole internet; name the networks you connect from";
         return Err(Violation::new(path, problem));
     }
@@ -85,6 +140,8 @@ pub fn within(text: &str, path: &str, ceiling: Option<&[String]>) -> Result<Ipv4
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -110,5 +167,128 @@ mod tests {
             assert!(within(text, "p", None).is_err(), "{text}");
         }
         assert!(within("192.0.2.7/32", "p", None).is_ok());
+    }
+
+    /// What a claim with these networks gets under a policy with these fields.
+    fn answer(networks: &[String], policy: Value) -> Result<Vec<String>, String> {
+        let mut input = json!({
+            "apiVersion": "workspace.fn.platform.acme.io/v1alpha1",
+            "kind": "WorkspacePolicy",
+            "behaviourVersion": "v3",
+            "catalogue": {"name": "gpu-workspaces"},
+            "allowedInstanceTypes": ["g4dn.*"]
+        });
+        let Value::Object(policy) = policy else {
+            panic!("no object: {policy}")
+        };
+        input.as_object_mut().unwrap().extend(policy);
+        let claim = json!({"owner": "alice", "ssh": {"allowedCidrs": networks}});
+        let policy = serde_json::from_value(input).unwrap();
+        of(&serde_json::from_value(claim).unwrap(), &policy).map_err(|refused| refused.to_string())
+    }
+
+    fn texts<const N: usize>(networks: [&str; N]) -> Vec<String> {
+        networks.map(str::to_owned).into()
+    }
+
+    #[test]
+    fn the_internet_in_parts_is_refused_with_the_number_of_addresses() {
+        let halves = texts(["0.0.0.0/1", "128.0.0.0/1"]);
+        assert_eq!(
+            answer(&halves, json!({})).unwrap_err(),
+            "spec.parameters.ssh.allowedCidrs: opens 4272881664 public addresses, and the policy \
+             allows 65536: name only the networks you connect from"
+        );
+        let quarters = texts(["0.0.0.0/2", "64.0.0.0/2", "128.0.0.0/2", "192.0.0.0/2"]);
+        assert!(answer(&quarters, json!({})).is_err());
+        let sixteen = texts(["203.0.0.0/16"]);
+        assert_eq!(answer(&sixteen, json!({})), Ok(sixteen.clone()));
+        let and_one = texts(["203.0.0.0/16", "198.51.100.7/32"]);
+        assert!(answer(&and_one, json!({})).is_err());
+        assert!(answer(&and_one, json!({"sshMaxAddresses": 65537})).is_ok());
+        assert!(answer(&sixteen, json!({"sshMaxAddresses": 256})).is_err());
+        let private = texts([
+            "10.0.0.0/8",
+            "172.16.0.0/12",
+            "192.168.0.0/16",
+            "100.64.0.0/10",
+        ]);
+        assert_eq!(answer(&private, json!({})), Ok(private.clone()));
+    }
+
+    #[test]
+    fn a_ceiling_allows_what_it_names_and_a_number_beside_it_still_holds() {
+        let wide = texts(["203.0.0.0/12"]);
+        let ceiling = json!(["203.0.0.0/8"]);
+        assert!(answer(&wide, json!({"sshCidrCeiling": ceiling})).is_ok());
+        let both = json!({"sshCidrCeiling": ceiling, "sshMaxAddresses": 256});
+        assert!(answer(&wide, both).is_err());
+        let internet = texts(["0.0.0.0/0"]);
+        assert!(answer(&internet, json!({})).is_err());
+        assert!(answer(&internet, json!({"sshCidrCeiling": ["0.0.0.0/1"]})).is_err());
+        assert!(answer(&internet, json!({"sshCidrCeiling": ["0.0.0.0/0"]})).is_ok());
+    }
+
+    /// The number of public addresses, counted between the ends of sorted ranges. It uses none of
+    /// the code above.
+    fn counted(networks: &[String]) -> u64 {
+        let range = |text: &str| {
+            let (address, length) = text.split_once('/').unwrap();
+            let address = u64::from(u32::from(address.parse::<Ipv4Addr>().unwrap()));
+            let size = 1_u64 << (32 - length.parse::<u32>().unwrap());
+            let start = address / size * size;
+            (start, start + size)
+        };
+        let open: Vec<_> = networks.iter().map(|text| range(text)).collect();
+        let private = [
+            "10.0.0.0/8",
+            "100.64.0.0/10",
+            "172.16.0.0/12",
+            "192.168.0.0/16",
+        ]
+        .map(range);
+        let mut ends: Vec<u64> = open
+            .iter()
+            .chain(&private)
+            .flat_map(|(start, end)| [*start, *end])
+            .collect();
+        ends.sort_unstable();
+        let inside = |ranges: &[(u64, u64)], at| ranges.iter().any(|(a, b)| (*a..*b).contains(&at));
+        let pieces = ends.windows(2);
+        let public = pieces.filter(|ends| inside(&open, ends[0]) && !inside(&private, ends[0]));
+        public.map(|ends| ends[1] - ends[0]).sum()
+    }
+
+    #[test]
+    fn no_list_of_networks_opens_more_than_the_policy_allows() {
+        let seed = 20_261_124;
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut refused = 0;
+        for round in 0..3_000 {
+            let most = 1_u64 << random.u32(0..33);
+            let network = |random: &mut fastrand::Rng| {
+                // Neighbours make lists whose parts are small and whose union is not.
+                let start = *random
+                    .choice(&[0, 0x0A00_0000, 0xAC10_0000, 0xCB00_0000])
+                    .unwrap();
+                let address = Ipv4Addr::from(start ^ (random.u32(..) & random.u32(..)));
+                format!("{address}/{}", random.u32(1..33))
+            };
+            let networks: Vec<_> = (0..random.usize(1..9))
+                .map(|_| network(&mut random))
+                .collect();
+            let answer = answer(&networks, json!({"sshMaxAddresses": most}));
+            let wide = counted(&networks) > most;
+            refused += u32::from(wide);
+            assert_eq!(
+                answer.is_err(),
+                wide,
+                "seed {seed}, round {round}: {networks:?}, {most}"
+            );
+        }
+        assert!(
+            (500..2_500).contains(&refused),
+            "{refused} of 3000 were too wide"
+        );
     }
 }

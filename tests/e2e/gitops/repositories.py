@@ -75,9 +75,9 @@ def _add_queues(folder: Path) -> None:
     step["input"]["cluster"]["queue"] = {"default": QUEUE}
     policy.write_text(yaml.safe_dump_all(documents))
     namespace = folder / "teams/vision/namespace.yaml"
-    document = yaml.safe_load(namespace.read_text())
-    document["metadata"]["labels"]["platform.acme.io/gpu-workspaces"] = "managed"
-    namespace.write_text(yaml.safe_dump(document))
+    documents = list(yaml.safe_load_all(namespace.read_text()))
+    documents[0]["metadata"]["labels"]["platform.acme.io/gpu-workspaces"] = "managed"
+    namespace.write_text(yaml.safe_dump_all(documents))
     local_queue = {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "LocalQueue",

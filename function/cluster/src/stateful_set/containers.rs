@@ -12,12 +12,15 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::Pods;
 use super::volumes::field;
+use crate::quantity;
 use crate::seen::{CONTAINER, PREPARE};
 
 /// The folder of the workspace's programs.
 const PROGRAMS: &str = "/opt/gpu-workspace/bin";
 /// The default port of torchrun.
 const MASTER_PORT: &str = "29500";
+/// Kubernetes' resource for a pod's files outside of volumes, its logs and its `emptyDir` volumes.
+const DISK: &str = "ephemeral-storage";
 /// The port on which a pod's main process answers whether sshd is ready (`programs/readiness.py`).
 const READINESS_PORT: i32 = 9022;
 /// The folder where Kubernetes' clients look for a token.
@@ -26,6 +29,15 @@ const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const AGENT: &str = "agent";
 /// The folder where the owner finds the agent's program.
 const AGENT_PROGRAMS: &str = "/opt/gpu-workspace/agent";
+/// The owner's home.
+const HOME: &str = "/home/developer";
+/// The folder where Jupyter's servers describe themselves to the agent.
+const JUPYTER_RUN: &str = "/run/gpu-workspace-jupyter";
+/// The folder where the agent looks for these descriptions.
+const JUPYTER_BELOW_HOME: &str = "/home/developer/.local/share/jupyter/runtime";
+/// The largest request of disk space. Under disk pressure, kubelet first evicts pods that use more
+/// than they request.
+const DISK_REQUEST: &str = "1Gi";
 /// The folder where jobs are registered. The containers of a pod share its file locks.
 const AGENT_RUN: &str = "/run/gpu-workspace-agent";
 
@@ -91,11 +103,28 @@ impl Pods<'_> {
             security_context: Some(unprivileged()),
             volume_mounts: Some(vec![
                 mount("agent-run", AGENT_RUN, false),
-                mount("home", "/home/developer", true),
+                self.kernels(),
                 mount("token", TOKEN, true),
             ]),
             ..Container::default()
         }
+    }
+
+    /// Where the agent looks for Jupyter's servers. From behaviour version v3 on, the agent's
+    /// container has this one folder and not the home: it has the token, so no file of the owner
+    /// must be a program there.
+    fn kernels(self) -> VolumeMount {
+        if self.has_jupyter_folder() {
+            mount("jupyter", JUPYTER_BELOW_HOME, true)
+        } else {
+            mount("home", HOME, true)
+        }
+    }
+
+    /// Whether Jupyter's servers describe themselves in a volume of their own.
+    pub(super) fn has_jupyter_folder(self) -> bool {
+        let pods = &self.record.pods;
+        pods.agent.is_some() && pods.is_bounded()
     }
 
     pub(super) fn workspace(self) -> Container {
@@ -149,9 +178,14 @@ impl Pods<'_> {
         let memory = ("memory".to_owned(), Quantity(pods.memory.clone()));
         let gpus =
             (pods.gpus > 0).then(|| (pods.gpu_resource.clone(), Quantity(pods.gpus.to_string())));
-        let limits: BTreeMap<_, _> = [memory].into_iter().chain(gpus).collect();
+        let mut limits: BTreeMap<_, _> = [memory].into_iter().chain(gpus).collect();
         let mut requests = limits.clone();
         requests.insert("cpu".to_owned(), Quantity(pods.cpu.clone()));
+        if let Some(scratch) = &pods.scratch {
+            let request = smaller(scratch, DISK_REQUEST);
+            limits.insert(DISK.to_owned(), Quantity(scratch.clone()));
+            requests.insert(DISK.to_owned(), Quantity(request.to_owned()));
+        }
         ResourceRequirements {
             requests: Some(requests),
             limits: Some(limits),
@@ -165,7 +199,7 @@ impl Pods<'_> {
             mount("files", PROGRAMS, true),
             mount("authorized-keys", "/etc/gpu-workspace/ssh", true),
             mount("host-keys", "/run/gpu-workspace", false),
-            mount("home", "/home/developer", false),
+            mount("home", HOME, false),
             mount("shm", "/dev/shm", false),
         ];
         if pods.service_account_token {
@@ -174,6 +208,9 @@ impl Pods<'_> {
         if pods.agent.is_some() {
             mounts.push(mount("agent", AGENT_PROGRAMS, true));
             mounts.push(mount("agent-run", AGENT_RUN, false));
+        }
+        if self.has_jupyter_folder() {
+            mounts.push(mount("jupyter", JUPYTER_RUN, false));
         }
         let shared = pods.shared_volumes.iter().enumerate();
         mounts.extend(shared.map(|(n, shared)| VolumeMount {
@@ -202,15 +239,33 @@ impl Pods<'_> {
         ];
         let run = pods.agent.as_ref();
         let run = run.map(|_| variable("GPU_WORKSPACE_RUN_DIR", AGENT_RUN.to_owned()));
+        let jupyter = self
+            .has_jupyter_folder()
+            .then(|| variable("JUPYTER_RUNTIME_DIR", JUPYTER_RUN.to_owned()));
+        // NVIDIA's runtime gives a container that asks for no GPU all GPUs of the node, if its image
+        // says so.
+        let no_gpus = (pods.is_bounded() && pods.gpus == 0)
+            .then(|| variable("NVIDIA_VISIBLE_DEVICES", "void".to_owned()));
         let pod_index = "metadata.labels['apps.kubernetes.io/pod-index']";
         let nccl = pods.nccl.iter();
         fixed
             .map(|(name, value)| variable(name, value))
             .into_iter()
             .chain(run)
+            .chain(jupyter)
+            .chain(no_gpus)
             .chain([field_variable("PET_NODE_RANK", pod_index)])
             .chain(nccl.map(|(name, value)| variable(name, value.clone())))
             .collect()
+    }
+}
+
+/// The smaller of two amounts of memory or disk space.
+fn smaller<'a>(one: &'a str, other: &'a str) -> &'a str {
+    if quantity::memory(one) < quantity::memory(other) {
+        one
+    } else {
+        other
     }
 }
 

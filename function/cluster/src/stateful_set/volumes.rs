@@ -27,8 +27,11 @@ impl Pods<'_> {
             volumes.push(empty_dir("agent", None, Some("64Mi")));
             volumes.push(empty_dir("agent-run", None, Some("1Mi")));
         }
+        if self.has_jupyter_folder() {
+            volumes.push(empty_dir("jupyter", None, Some("16Mi")));
+        }
         if self.home.is_none() {
-            volumes.push(empty_dir("home", None, None));
+            volumes.push(empty_dir("home", None, pods.scratch.as_deref()));
         }
         let shared = pods.shared_volumes.iter().enumerate();
         volumes.extend(shared.map(|(n, shared)| Volume {

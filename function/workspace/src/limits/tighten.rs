@@ -26,6 +26,7 @@ pub fn tighten(
         allowed_capacity_types,
         ceilings,
         ssh_cidr_ceiling,
+        ssh_max_addresses,
         lifecycle,
         budgets,
         cluster,
@@ -51,6 +52,7 @@ pub fn tighten(
             None => ceiling.clone(),
         });
     }
+    policy.ssh_max_addresses = least(policy.ssh_max_addresses, *ssh_max_addresses);
     if let Some(lifecycle) = lifecycle {
         shorten(&mut policy.lifecycle, lifecycle);
     }
@@ -257,6 +259,7 @@ mod tests {
             "allowedCapacityTypes": ["Spot"],
             "ceilings": {"hourlyUsd": 2.5, "homeSizeGiB": 500},
             "sshCidrCeiling": ["10.0.0.0/8"],
+            "sshMaxAddresses": 256,
             "lifecycle": {"maxLifetime": "7d", "stopAfterIdle": "12h", "maxExtension": "8h"},
             "budgets": {"requireBudget": true},
             "cluster": {"allowedFlavors": ["t4"], "maxNodes": 2}
@@ -270,6 +273,7 @@ mod tests {
             "allowedCapacityTypes": ["Spot"],
             "ceilings": {"hourlyUsd": 2.5, "homeSizeGiB": 500},
             "sshCidrCeiling": ["10.0.0.0/8"],
+            "sshMaxAddresses": 256,
             "lifecycle": {
                 "maxLifetime": {"maximum": "7d"},
                 "stopAfterIdle": {"maximum": "12h"},
@@ -292,6 +296,7 @@ mod tests {
             "allowedCapacityTypes": ["Spot"],
             "ceilings": {"hourlyUsd": 1.0, "homeSizeGiB": 50},
             "sshCidrCeiling": ["10.1.0.0/16"],
+            "sshMaxAddresses": 16,
             "lifecycle": {
                 "maxLifetime": {"default": "1d", "maximum": "2d"},
                 "stopAfterIdle": {"default": "1h", "maximum": "2h"},
@@ -306,6 +311,7 @@ mod tests {
             "allowedCapacityTypes": ["OnDemand", "Spot"],
             "ceilings": {"hourlyUsd": 2.5, "homeSizeGiB": 500},
             "sshCidrCeiling": ["192.0.2.0/24", "10.0.0.0/8"],
+            "sshMaxAddresses": 4096,
             "lifecycle": {"maxLifetime": "168h", "stopAfterIdle": "1d", "maxExtension": "8h"},
             "budgets": {},
             "cluster": {"allowedFlavors": ["cpu", "t4"], "maxNodes": 4}
