@@ -53,7 +53,7 @@ pub fn pods(
     violations.extend(software(parameters, name, flavor));
     violations.extend(nodes(parameters, cluster));
     let gpus = wishes.gpus(parameters, flavor, &mut violations);
-    let pods = ChosenPods {
+    let mut pods = ChosenPods {
         flavor: name.to_owned(),
         nodes: node_count(parameters),
         image: wishes.image(flavor, &mut violations),
@@ -82,11 +82,36 @@ pub fn pods(
         agent: cluster.agent.clone(),
         queue: queue(parameters, cluster.queue.as_ref(), &mut violations),
         scratch: is_bounded.then(|| flavor.scratch.clone()),
+        size_permille: None,
         user_namespace: is_bounded && flavor.user_namespace,
     };
+    pods.size_permille = size_permille(&pods, flavor).filter(|_| is_bounded);
     violations.extend(shm_within_memory(&pods));
     Violations::into_result(violations)?;
     Ok(pods)
+}
+
+/// The size of a pod in thousandths of its flavor: the largest part of its GPUs, CPUs and memory, since
+/// the rest of a node is of no use to others then. None for a pod that is not larger.
+fn size_permille(pods: &ChosenPods, flavor: &WorkspaceFlavorSpec) -> Option<u32> {
+    let amounts = [
+        (
+            u64::try_from(pods.gpus).ok(),
+            u64::try_from(flavor.gpus).ok(),
+        ),
+        (quantity::cpu(&pods.cpu), quantity::cpu(&flavor.cpu)),
+        (
+            quantity::memory(&pods.memory),
+            quantity::memory(&flavor.memory),
+        ),
+    ];
+    let parts = amounts.into_iter().filter_map(|(amount, own)| {
+        let permille = amount?
+            .saturating_mul(1000)
+            .div_ceil(own.filter(|own| *own > 0)?);
+        u32::try_from(permille).ok()
+    });
+    parts.max().filter(|largest| *largest > 1000)
 }
 
 /// Refuses releases that the flavor's image does not have.
@@ -312,5 +337,50 @@ impl Wishes<'_> {
             self.flavor
         );
         Violation::new(format!("spec.parameters.overrides.{field}"), problem)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The pods of a claim with these overrides, of a flavor with one GPU, 4 CPUs and 16 GiB.
+    fn chosen(overrides: &Value, is_bounded: bool) -> Result<ChosenPods, String> {
+        let flavor = json!({
+            "image": "registry.acme.example/workspace:cuda", "opencvVersion": "4.8.0",
+            "pytorchVersion": "2.9.1", "cpu": "4", "memory": "16Gi", "gpus": 1,
+            "overrides": {"maxCpu": "32", "maxMemory": "128Gi", "maxGpus": 4}
+        });
+        let claim = json!({"owner": "alice", "overrides": overrides});
+        let cluster = serde_json::from_value(json!({"defaultFlavor": "t4"})).unwrap();
+        let claim = serde_json::from_value(claim).unwrap();
+        let flavor = serde_json::from_value(flavor).unwrap();
+        pods(&claim, &cluster, "t4", &flavor, is_bounded).map_err(|refused| refused.to_string())
+    }
+
+    #[test]
+    fn larger_pods_cost_as_many_times_more() {
+        let size = |overrides: Value| chosen(&overrides, true).unwrap().size_permille;
+        assert_eq!(size(json!({})), None);
+        assert_eq!(size(json!({"cpu": "2", "memory": "8Gi"})), None);
+        assert_eq!(size(json!({"gpus": 4})), Some(4000));
+        assert_eq!(size(json!({"gpus": 2, "memory": "40Gi"})), Some(2500));
+        assert_eq!(size(json!({"cpu": "4100m"})), Some(1025));
+        let earlier = chosen(&json!({"gpus": 4}), false).unwrap();
+        assert_eq!(
+            earlier.size_permille, None,
+            "pods that run keep their settings"
+        );
+    }
+
+    #[test]
+    fn nobody_takes_a_gpu_node_without_asking_for_a_gpu() {
+        assert_eq!(
+            chosen(&json!({"gpus": 0}), true).unwrap_err(),
+            "spec.parameters.overrides.gpus: must be at least 1: WorkspaceFlavor t4 is for pods with \
+             GPUs; choose a flavor without"
+        );
     }
 }

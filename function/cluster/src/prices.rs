@@ -12,20 +12,27 @@ pub fn running(chosen: Option<&ChosenPods>, prices: Option<&Prices>, started: us
         return Running::Nothing;
     }
     let count = i32::try_from(started).unwrap_or(i32::MAX);
-    let price = chosen.and_then(|pods| of(&pods.flavor, count, prices).ok());
+    let price = chosen.and_then(|pods| of(&pods.flavor, pods.size_permille, count, prices).ok());
     price.map_or(Running::Unpriced, |usd| {
         Running::Priced(rounded(usd), CostSource::Catalogue)
     })
 }
 
-/// The price of pods of a flavor in US dollars per hour.
+/// The price of pods of a flavor in US dollars per hour. Pods that are larger than their flavor cost
+/// as many times more.
 ///
 /// # Errors
 ///
 /// The path of a price that the catalogue does not have.
-pub fn of(flavor: &str, count: i32, prices: Option<&Prices>) -> Result<f64, String> {
+pub fn of(
+    flavor: &str,
+    size_permille: Option<u32>,
+    count: i32,
+    prices: Option<&Prices>,
+) -> Result<f64, String> {
     let price = prices.and_then(|prices| prices.flavor_hourly_usd.get(flavor));
     let price = price.copied().filter(|usd| is_price(*usd));
     let missing = || format!("data.prices.flavorHourlyUsd.{flavor}");
-    Ok(price.ok_or_else(missing)? * f64::from(count))
+    let size = f64::from(size_permille.unwrap_or(1000)) / 1000.0;
+    Ok(price.ok_or_else(missing)? * size * f64::from(count))
 }

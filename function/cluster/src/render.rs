@@ -26,7 +26,7 @@ use crate::plan::{self, Step};
 use crate::record::{self, Record};
 use crate::report::Subject;
 use crate::seen::Seen;
-use crate::{activity, choice, homes, prices, required, resolved, resource_names};
+use crate::{activity, choice, homes, network, prices, required, resolved, resource_names};
 
 /// Decides what is desired for a workspace in the cluster. `limits` names the `EnvironmentConfig`
 /// with the platform's limits.
@@ -75,12 +75,19 @@ impl Placed for InCluster<'_> {
     ) -> Result<f64, String> {
         // Running pods keep the settings that they started with.
         if let Some(pods) = self.pods.as_ref().filter(|_| self.is_on()) {
-            return prices::of(&pods.flavor, pods.nodes, prices);
+            return prices::of(&pods.flavor, pods.size_permille, pods.nodes, prices);
         }
         let cluster = policy.cluster.as_ref();
         let flavor = cluster.and_then(|cluster| choice::flavor(parameters, cluster).ok());
+        // An unknown flavor starts no pods.
+        let chosen = cluster.zip(flavor).and_then(|(cluster, name)| {
+            let spec = required::flavor(self.claimed.request, name).ok()?;
+            let is_bounded = network::is_closed(policy.behaviour_version);
+            choice::pods(parameters, cluster, name, &spec, is_bounded).ok()
+        });
+        let size = chosen.and_then(|pods| pods.size_permille);
         let nodes = choice::node_count(parameters);
-        prices::of(flavor.unwrap_or_default(), nodes, prices)
+        prices::of(flavor.unwrap_or_default(), size, nodes, prices)
     }
 
     fn compose(
