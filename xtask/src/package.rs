@@ -11,6 +11,7 @@ use local_cluster::{Cluster, mirror};
 
 use crate::target::Target;
 
+mod authorities;
 mod build;
 pub(crate) mod compile;
 pub(crate) mod contents;
