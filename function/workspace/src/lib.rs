@@ -9,6 +9,7 @@ pub mod cost;
 pub mod effective;
 mod environment_config;
 pub mod homes;
+pub mod image_digest;
 pub mod instance_types;
 pub mod labels;
 pub mod lifecycle;
