@@ -94,4 +94,7 @@ pub struct ClusterLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub max_nodes: Option<i32>,
+    /// Whether the images of flavors and of the agent must be named by digest (`…@sha256:…`).
+    #[serde(default)]
+    pub require_image_digest: bool,
 }

@@ -223,6 +223,10 @@ pub struct ClusterPolicy {
     #[serde(default = "default_max_nodes")]
     #[schemars(range(min = 1, max = 64))]
     pub max_nodes: i32,
+    /// Whether the images of flavors and of the agent must be named by digest (`…@sha256:…`). A tag
+    /// may name another image tomorrow.
+    #[serde(default)]
+    pub require_image_digest: bool,
     /// Kueue queues. Default: Kueue is not used, and pods start as soon as nodes have room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueuePolicy>,

@@ -158,6 +158,10 @@ const REFUSED: &[(&str, &str)] = &[
         "spec.parameters.distributed.gpusPerNode: WorkspaceFlavor t4 has 1 and does not allow another number",
     ),
     (
+        "cluster-image-by-tag",
+        "spec.parameters.flavor: spec.image of WorkspaceFlavor t4 has registry.platform.acme.io/acme/workspace:cuda, and the policy's cluster.requireImageDigest wants a digest: choose another flavor, or have the platform team write spec.image as name@sha256:…",
+    ),
+    (
         "cluster-nodes",
         "spec.parameters.distributed.nodes: must be at most 4, the policy's cluster.maxNodes",
     ),

@@ -1,10 +1,13 @@
 """Package files: what is in them, and nothing of the machine that built them."""
 
 import gzip
+import hashlib
 import io
 import json
 import os
+import re
 import tarfile
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +17,14 @@ import yaml
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(os.environ["PACKAGES"])
 FILES = sorted(FOLDER.glob("*.xpkg"))
 BILLS = sorted(FOLDER.glob("*.cdx.json"))
 # What the function's image may weigh, as registries send it.
 FUNCTION_BYTES = 15 * 1024 * 1024
+# Where programs look for the certificate authorities that they trust.
+AUTHORITIES = "etc/ssl/certs/ca-certificates.crt"
 # Crossplane's specification names layers by labels until a package is pushed.
 LABEL = "io.crossplane.xpkg:"
 
@@ -141,3 +147,26 @@ def test_a_bill_of_materials_is_valid_and_whole(path: Path) -> None:
     for one in bill["dependencies"]:
         assert set(one["dependsOn"]) <= listed, one["ref"]
     assert all(one.get("licenses") for one in bill["components"])
+
+
+@pytest.mark.parametrize("path", BILLS, ids=lambda path: path.stem)
+def test_a_program_trusts_the_authorities_that_its_bill_names(path: Path) -> None:
+    """They are Mozilla's, of the release that Cargo.lock pins, whoever built the image."""
+    package = read(path.with_name(path.name.removesuffix(".cdx.json") + ".xpkg"))
+    found = []
+    for layer in package.layers.values():
+        with tarfile.open(fileobj=io.BytesIO(layer)) as archive:
+            if AUTHORITIES in archive.getnames():
+                member = archive.extractfile(AUTHORITIES)
+                assert member is not None
+                found.append(member.read())
+    (authorities,) = found
+    components = json.loads(path.read_text())["components"]
+    (listed,) = [one for one in components if one["name"] == AUTHORITIES]
+    digest = hashlib.sha256(authorities).hexdigest()
+    assert listed["hashes"] == [{"alg": "SHA-256", "content": digest}]
+    lock = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
+    pinned = {f"pkg:cargo/{one['name']}@{one['version']}" for one in lock}
+    assert listed["purl"] in pinned
+    certificates = re.findall(rb"-----BEGIN CERTIFICATE-----", authorities)
+    assert len(certificates) > 100

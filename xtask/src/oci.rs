@@ -5,10 +5,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::package::image::sha256;
 
+const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// A layer, compressed by gzip.
@@ -46,22 +47,45 @@ pub(crate) fn write(layers: Vec<Layer>, config: &Value, to: &Path) -> io::Result
         "config": config,
         "rootfs": {"type": "layers", "diff_ids": contents},
     });
-    let config = add(
-        &blobs,
-        "application/vnd.oci.image.config.v1+json",
-        &config.to_string(),
-    )?;
+    let config = add(&blobs, CONFIG, &config.to_string())?;
+    finish(&blobs, &config, &json!(descriptors), to)
+}
+
+/// Writes the layout of an image that is no container's: one text as its only layer, with
+/// annotations, into an empty folder. Returns the digest of the image's manifest, in hex.
+pub(crate) fn write_artifact(
+    media_type: &str,
+    text: &str,
+    annotations: Map<String, Value>,
+    to: &Path,
+) -> io::Result<String> {
+    let blobs = to.join("blobs/sha256");
+    fs::create_dir_all(&blobs)?;
+    let mut layer = add(&blobs, media_type, text)?;
+    layer["annotations"] = Value::Object(annotations);
+    let config = json!({
+        "architecture": "",
+        "os": "",
+        "config": {},
+        "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]},
+    });
+    let config = add(&blobs, CONFIG, &config.to_string())?;
+    finish(&blobs, &config, &json!([layer]), to)
+}
+
+/// Writes the manifest and the files that make a layout of a folder. Returns the manifest's digest.
+fn finish(blobs: &Path, config: &Value, layers: &Value, to: &Path) -> io::Result<String> {
     let manifest = json!({
         "schemaVersion": 2,
         "mediaType": MANIFEST,
         "config": config,
-        "layers": descriptors,
+        "layers": layers,
     });
     let manifest = manifest.to_string();
     let index = json!({
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.index.v1+json",
-        "manifests": [add(&blobs, MANIFEST, &manifest)?],
+        "manifests": [add(blobs, MANIFEST, &manifest)?],
     });
     fs::write(to.join("index.json"), index.to_string())?;
     let version = json!({"imageLayoutVersion": "1.0.0"});

@@ -2,15 +2,18 @@
 //! they depend on.
 
 use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
 use local_cluster::{Cluster, mirror};
 
 use crate::target::Target;
 
+mod authorities;
 mod build;
 pub(crate) mod compile;
 pub(crate) mod contents;
@@ -20,7 +23,11 @@ mod install;
 pub(crate) mod platform;
 mod push;
 mod sbom;
+mod sign;
+mod signature;
 pub(crate) mod stage;
+#[cfg(test)]
+mod test_registry;
 mod verify;
 
 use build::{Built, Request};
@@ -67,6 +74,17 @@ enum Action {
         /// Leave out dependencies that the registry lacks, instead of naming them
         #[arg(long)]
         without_missing: bool,
+    },
+    /// Sign packages that are in a registry, for Crossplane's check of signatures
+    Sign {
+        /// What to sign, instead of this version's packages
+        references: Vec<String>,
+        /// The file with the private key: ECDSA of the curve P-256, in PEM
+        #[arg(long, env = "PACKAGE_SIGNING_KEY", value_name = "FILE")]
+        key: PathBuf,
+        /// The registry with this version's packages
+        #[arg(long, env = "REGISTRY", default_value = stage::COMMITTED_REGISTRY)]
+        registry: String,
     },
     /// Build, push and install them
     Install {
@@ -143,6 +161,11 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
             registry,
             without_missing,
         } => push_all(&shape, &registry, without_missing, &progress),
+        Action::Sign {
+            references,
+            key,
+            registry,
+        } => sign_all(references, &key, &registry, &progress),
         Action::Install { target, composites } => target
             .resolve()
             .and_then(|target| install(&target, composites, &progress)),
@@ -177,6 +200,26 @@ fn push_all(
         |repository: &str| !without_missing || dependencies::holds(&crane, registry, repository);
     for built in shape.build(registry, &holds, progress)? {
         println!("{}", push::push(Command::new(&cli), registry, &built)?);
+    }
+    Ok(())
+}
+
+fn sign_all(
+    mut references: Vec<String>,
+    key: &Path,
+    registry: &str,
+    progress: &Progress,
+) -> Outcome<()> {
+    let key = sign::key(key)?;
+    let crane = crate::target::crane(progress)?;
+    if references.is_empty() {
+        references = sign::released(registry);
+    }
+    for reference in references {
+        println!(
+            "{}",
+            sign::sign(&crane, &key, &reference, Timestamp::now())?
+        );
     }
     Ok(())
 }

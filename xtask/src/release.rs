@@ -163,6 +163,7 @@ fn next(version: &Version) -> String {
         "  cargo xtask package build --release".into(),
         "  cargo xtask package verify --release".into(),
         "  cargo xtask package push --release".into(),
+        "  cargo xtask package sign --key FILE".into(),
         format!("  git push origin HEAD v{version}"),
     ];
     lines.insert(2, "  git add releases".into());

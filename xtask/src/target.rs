@@ -115,6 +115,12 @@ pub(crate) fn crossplane(progress: &Progress) -> Outcome<PathBuf> {
     pinned("crossplane", progress)
 }
 
+/// The path of the program that checks signatures as Crossplane does. It is built if necessary.
+#[cfg(test)]
+pub(crate) fn signatures(progress: &Progress) -> Outcome<PathBuf> {
+    pinned("signatures", progress)
+}
+
 fn pinned(program: &str, progress: &Progress) -> Outcome<PathBuf> {
     let cache = Cache::from_environment()?;
     let built = binaries::ensure(&cache, &[program], progress)?;

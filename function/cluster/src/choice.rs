@@ -6,6 +6,7 @@ use api::flavor::{AllowedOverrides, WorkspaceFlavorSpec};
 use api::policy::{ClusterPolicy, QueuePolicy};
 use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
+use function_workspace::image_digest;
 
 use crate::quantity;
 
@@ -87,6 +88,7 @@ pub fn pods(
     };
     pods.size_permille = size_permille(&pods, flavor).filter(|_| is_bounded);
     violations.extend(shm_within_memory(&pods));
+    violations.extend(image_by_tag(parameters, cluster, &pods));
     Violations::into_result(violations)?;
     Ok(pods)
 }
@@ -166,6 +168,32 @@ fn shm_within_memory(pods: &ChosenPods) -> Option<Violation> {
             pods.shm_size, pods.memory
         );
         Violation::new("spec.parameters.overrides", problem)
+    })
+}
+
+/// The image, if it must be named by digest and is not.
+fn image_by_tag(
+    parameters: &WorkspaceParameters,
+    cluster: &ClusterPolicy,
+    pods: &ChosenPods,
+) -> Option<Violation> {
+    let is_allowed = !cluster.require_image_digest || image_digest::is_in(&pods.image);
+    let overrides = parameters.overrides.as_ref();
+    let is_the_claims = overrides.is_some_and(|overrides| overrides.image.is_some());
+    let (path, field) = if is_the_claims {
+        ("spec.parameters.overrides.image", "spec.overrides.images")
+    } else {
+        ("spec.parameters.flavor", "spec.image")
+    };
+    (!is_allowed).then(|| {
+        let problem = format!(
+            "{field} of WorkspaceFlavor {flavor} has {image}, and the policy's \
+             cluster.requireImageDigest wants a digest: choose another flavor, or have the platform \
+             team write {field} as name@sha256:…",
+            flavor = pods.flavor,
+            image = pods.image,
+        );
+        Violation::new(path, problem)
     })
 }
 

@@ -10,6 +10,7 @@ pub mod effective;
 mod environment_config;
 pub mod homes;
 pub mod host_key;
+pub mod image_digest;
 pub mod instance_types;
 pub mod labels;
 pub mod lifecycle;

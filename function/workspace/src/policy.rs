@@ -6,7 +6,7 @@ use function_runtime::input;
 use function_runtime::validation::{Schema, Violation, Violations};
 use serde_json::Value;
 
-use crate::ssh_networks;
+use crate::{image_digest, ssh_networks};
 
 static POLICY: Schema<WorkspacePolicy> = Schema::of("input");
 
@@ -21,6 +21,7 @@ pub fn read(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
     check_provider_config_ref(input, &mut violations);
     check_networks(&policy, &mut violations);
     check_tags(&policy, &mut violations);
+    violations.extend(agent_by_tag(&policy));
     Violations::into_result(violations)?;
     Ok(policy)
 }
@@ -60,6 +61,19 @@ pub(crate) fn networks_outside(policy: &WorkspacePolicy) -> Vec<Violation> {
     }
     violations.extend(ssh_networks::too_wide(&networks, field, policy));
     violations
+}
+
+/// The agent's image, if it must be named by digest and is not.
+pub(crate) fn agent_by_tag(policy: &WorkspacePolicy) -> Option<Violation> {
+    let cluster = policy.cluster.as_ref()?;
+    let agent = cluster.agent.as_ref()?;
+    (cluster.require_image_digest && !image_digest::is_in(&agent.image)).then(|| {
+        let problem = format!(
+            "must end with a digest (@sha256:…), as cluster.requireImageDigest says; it is {}",
+            agent.image
+        );
+        Violation::new("input.cluster.agent.image", problem)
+    })
 }
 
 /// Refuses reserved tag keys. The CRD of `SpotPool` refuses them too, but only when Crossplane
@@ -134,6 +148,26 @@ mod tests {
         assert!(version.starts_with("input.behaviourVersion: "), "{version}");
         let bounds = refused(|i| i["refreshSeconds"] = json!(1));
         assert_eq!(bounds, "input.refreshSeconds: must be at least 10");
+    }
+
+    #[test]
+    fn an_agent_by_tag_is_refused_where_the_policy_wants_digests() {
+        let input = |image: &str| {
+            let mut input = input();
+            input["cluster"] = json!({
+                "defaultFlavor": "t4", "requireImageDigest": true, "agent": {"image": image}
+            });
+            input
+        };
+        let by_digest = format!("registry.test/agent@sha256:{}", "0a".repeat(32));
+        assert!(read(Some(&input(&by_digest))).is_ok());
+        assert_eq!(
+            read(Some(&input("registry.test/agent:v1")))
+                .unwrap_err()
+                .to_string(),
+            "input.cluster.agent.image: must end with a digest (@sha256:…), as \
+             cluster.requireImageDigest says; it is registry.test/agent:v1"
+        );
     }
 
     #[test]

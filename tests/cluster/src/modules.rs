@@ -190,6 +190,15 @@ pub static MODULES: &[Module] = &[
         typical: 40,
     },
     Module {
+        folder: "crossplane",
+        // Crossplane's check of signatures alone, without a cluster.
+        binaries: &[binary("signatures", "./signatures", "")],
+        stamps: &[],
+        tags: "",
+        in_every_cluster: false,
+        typical: 40,
+    },
+    Module {
         folder: "containerd",
         binaries: &[
             binary(

@@ -1,4 +1,4 @@
-//! Runtime images: one static binary and the CA certificates, nothing else.
+//! Runtime images: one static binary and the certificate authorities, nothing else.
 //!
 //! An image is written as an archive, without a daemon and without a registry. The same files give
 //! the same bytes.
@@ -11,10 +11,9 @@ use std::path::Path;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::authorities;
 use super::platform::Platform;
 
-/// The path of the CA certificates in the image. rustls reads this path.
-const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 /// Crossplane runs packages as this user and group.
 const USER: &str = "2000:2000";
 
@@ -77,8 +76,12 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 fn layer(binary: &Path, name: &str) -> io::Result<Vec<u8>> {
     let mut layer = tar::Builder::new(Vec::new());
     append(&mut layer, name, &fs::read(binary)?, 0o755)?;
-    let certificates = fs::read(Path::new("/").join(CERTIFICATES))?;
-    append(&mut layer, CERTIFICATES, &certificates, 0o644)?;
+    append(
+        &mut layer,
+        authorities::PATH,
+        authorities::PEM.as_bytes(),
+        0o644,
+    )?;
     layer.into_inner()
 }
 
@@ -98,7 +101,37 @@ fn append<W: io::Write>(
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
+    use rustls_pki_types::CertificateDer;
+    use rustls_pki_types::pem::PemObject as _;
+
     use super::*;
+
+    /// The machine that builds may trust an authority that reads its network's traffic.
+    #[test]
+    fn a_program_trusts_no_authority_of_the_machine_that_built_its_image() {
+        let binary = std::env::temp_dir().join(format!("trusting-{}", std::process::id()));
+        fs::write(&binary, b"not really one").unwrap();
+        let layer = layer(&binary, "program").unwrap();
+        let mut archive = tar::Archive::new(layer.as_slice());
+        let is_list = |entry: &tar::Entry<'_, &[u8]>| {
+            entry.path().unwrap().as_ref() == Path::new(authorities::PATH)
+        };
+        let mut list = archive
+            .entries()
+            .unwrap()
+            .map(Result::unwrap)
+            .find(is_list)
+            .unwrap();
+        let mut text = String::new();
+        list.read_to_string(&mut text).unwrap();
+        let trusted: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(text.as_bytes())
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(trusted, webpki_root_certs::TLS_SERVER_ROOT_CERTS);
+        fs::remove_file(&binary).unwrap();
+    }
 
     #[test]
     fn the_same_binary_gives_the_same_image() {

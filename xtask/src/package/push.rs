@@ -47,10 +47,6 @@ fn listed(files: &[PathBuf]) -> OsString {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead as _, BufReader};
-    use std::path::Path;
-    use std::process::{Child, Stdio};
-
     use local_cluster::progress::Progress;
     use serde_json::Value;
 
@@ -58,40 +54,7 @@ mod tests {
     use crate::package::contents::PACKAGES;
     use crate::package::image;
     use crate::package::platform::Platform;
-
-    /// A registry in a process of its own. Dropping it ends the process.
-    struct Registry {
-        process: Child,
-        address: String,
-    }
-
-    impl Registry {
-        fn serve(crane: &Path) -> Self {
-            let mut process = Command::new(crane)
-                .args(["registry", "serve", "--address", "127.0.0.1:0"])
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
-            let line = lines.find_map(|line| {
-                let line = line.unwrap();
-                let port = line.rsplit_once("serving on port ")?.1.to_owned();
-                Some(port)
-            });
-            // The registry prints a line per request. A reader is necessary, or the registry would
-            // block when the pipe is full.
-            std::thread::spawn(move || lines.for_each(drop));
-            let address = format!("127.0.0.1:{}", line.unwrap());
-            Self { process, address }
-        }
-    }
-
-    impl Drop for Registry {
-        fn drop(&mut self) {
-            let _ = self.process.kill();
-            let _ = self.process.wait();
-        }
-    }
+    use crate::package::test_registry::Registry;
 
     /// The "programs" are only text: the test checks which image a machine gets.
     #[test]

@@ -1,8 +1,8 @@
 //! The bill of materials of a package's program, in the format `CycloneDX`, from Cargo's metadata.
 //!
-//! The bill lists only what is linked into the program: no tests, no build scripts, no procedural
-//! macros. It contains neither a time nor a random serial number, so that the same sources give the
-//! same file.
+//! The bill lists what is linked into the program: no tests, no build scripts, no procedural
+//! macros. It also lists the image's file of certificate authorities. It contains neither a time nor
+//! a random serial number, so that the same sources give the same file.
 //!
 //! This file writes the format itself. The crate for the format (cyclonedx-bom) enables features of
 //! `time` and `uuid`, and the workspace's programs would be compiled with these features, too.
@@ -16,8 +16,10 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use super::authorities;
 use super::compile::Source;
 use super::contents::Package;
+use super::image::sha256;
 use super::platform::Platform;
 use crate::process::output;
 
@@ -57,14 +59,16 @@ fn bill(metadata: &Value, program: &str) -> Outcome<Value> {
     let root = root.ok_or_else(|| format!("no crate is named {program}"))?;
     let linked = graph.linked(root);
     let libraries = linked.iter().filter(|id| **id != root);
-    let components: Vec<Value> = libraries.map(|id| graph.component(id, "library")).collect();
-    let dependencies: Vec<Value> = linked
+    let mut components: Vec<Value> = libraries.map(|id| graph.component(id, "library")).collect();
+    let mut dependencies: Vec<Value> = linked
         .iter()
         .map(|id| {
             let direct: Vec<String> = graph.direct(id).map(|id| graph.reference(id)).collect();
             json!({"ref": graph.reference(id), "dependsOn": direct})
         })
         .collect();
+    components.push(graph.authorities()?);
+    dependencies.push(json!({"ref": authorities::PATH, "dependsOn": []}));
     Ok(json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -142,6 +146,26 @@ impl<'a> Graph<'a> {
         (text("name"), text("version"))
     }
 
+    /// The file of certificate authorities, with the version of the crate that has them.
+    fn authorities(&self) -> Outcome<Value> {
+        let own = env!("CARGO_PKG_NAME");
+        let id = self
+            .packages
+            .iter()
+            .filter(|(_, package)| package["name"] == own)
+            .flat_map(|(id, _)| self.direct(id))
+            .find(|id| self.name(id).0 == authorities::CRATE)
+            .ok_or_else(|| format!("{own} does not depend on {}", authorities::CRATE))?;
+        let mut component = self.component(id, "file");
+        component["bom-ref"] = json!(authorities::PATH);
+        component["name"] = json!(authorities::PATH);
+        component["hashes"] = json!([{
+            "alg": "SHA-256",
+            "content": sha256(authorities::PEM.as_bytes()),
+        }]);
+        Ok(component)
+    }
+
     fn component(&self, id: &str, kind: &str) -> Value {
         let (name, version) = self.name(id);
         let package = self.packages.get(id).copied().unwrap_or(&Value::Null);
@@ -191,6 +215,7 @@ mod tests {
             "packages": [
                 package("program", "bin"), package("library", "lib"), package("deep", "lib"),
                 package("derive", "proc-macro"), package("test", "lib"), package("build", "lib"),
+                package("xtask", "bin"), package("webpki-root-certs", "lib"),
             ],
             "resolve": {"nodes": [
                 node("program", &[
@@ -199,13 +224,15 @@ mod tests {
                 ]),
                 node("library", &[("deep", json!(null))]),
                 node("deep", &[]), node("derive", &[("build", json!(null))]),
-                node("test", &[]), node("build", &[]),
+                node("test", &[]), node("build", &[]), node("webpki-root-certs", &[]),
+                node("xtask", &[("webpki-root-certs", json!(null))]),
             ]},
         });
         let bill = bill(&metadata, "program").unwrap();
         let components = bill["components"].as_array().unwrap();
         let names: Vec<&Value> = components.iter().map(|one| &one["name"]).collect();
-        assert_eq!(names, ["deep", "library"]);
+        assert_eq!(names, ["deep", "library", authorities::PATH]);
+        assert_eq!(components[2]["version"], "1.0.0");
         assert_eq!(
             components[0]["licenses"][0]["expression"],
             "MIT OR Apache-2.0"

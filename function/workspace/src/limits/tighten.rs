@@ -63,12 +63,14 @@ pub fn tighten(
     if let (Some(own), Some(cluster)) = (&mut policy.cluster, cluster) {
         restrict(own, cluster);
     }
-    violations.extend(policy::networks_outside(policy).into_iter().map(|outside| {
+    let own = policy::networks_outside(policy).into_iter();
+    let own = own.chain(policy::agent_by_tag(policy));
+    violations.extend(own.map(|violation| {
         let problem = format!(
             "{}, with the limits of EnvironmentConfig {name}",
-            outside.problem
+            violation.problem
         );
-        Violation::new(outside.path, problem)
+        Violation::new(violation.path, problem)
     }));
     Violations::into_result(violations)
 }
@@ -210,9 +212,11 @@ fn restrict(own: &mut ClusterPolicy, limits: &ClusterLimits) {
     let ClusterLimits {
         allowed_flavors,
         max_nodes,
+        require_image_digest,
     } = limits;
     only(&mut own.allowed_flavors, allowed_flavors.as_deref());
     own.max_nodes = max_nodes.map_or(own.max_nodes, |most| own.max_nodes.min(most));
+    own.require_image_digest |= require_image_digest;
 }
 
 #[cfg(test)]
@@ -262,7 +266,7 @@ mod tests {
             "sshMaxAddresses": 256,
             "lifecycle": {"maxLifetime": "7d", "stopAfterIdle": "12h", "maxExtension": "8h"},
             "budgets": {"requireBudget": true},
-            "cluster": {"allowedFlavors": ["t4"], "maxNodes": 2}
+            "cluster": {"allowedFlavors": ["t4"], "maxNodes": 2, "requireImageDigest": true}
         });
         let own = json!({"cluster": {"defaultFlavor": "t4"}, "lifecycle": {"maxExtension": "9d"}});
         let policy = tightened(own, data.clone());
@@ -280,7 +284,12 @@ mod tests {
                 "maxExtension": "8h"
             },
             "budgets": {"requireBudget": true},
-            "cluster": {"defaultFlavor": "t4", "allowedFlavors": ["t4"], "maxNodes": 2}
+            "cluster": {
+                "defaultFlavor": "t4",
+                "allowedFlavors": ["t4"],
+                "maxNodes": 2,
+                "requireImageDigest": true
+            }
         });
         assert_eq!(policy, self::policy(limited));
         let mut again = policy.clone();
@@ -303,7 +312,12 @@ mod tests {
                 "maxExtension": "1h"
             },
             "budgets": {"requireBudget": true},
-            "cluster": {"defaultFlavor": "t4", "allowedFlavors": ["t4"], "maxNodes": 1}
+            "cluster": {
+                "defaultFlavor": "t4",
+                "allowedFlavors": ["t4"],
+                "maxNodes": 1,
+                "requireImageDigest": true
+            }
         });
         let data = json!({
             "allowedInstanceTypes": ["g4dn.*", "g5.*"],
