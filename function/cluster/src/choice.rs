@@ -1,14 +1,16 @@
 //! Chooses the settings of a workspace's pods: those of its flavor, with the claim's changes that
 //! the flavor allows.
 
-use api::cluster::{ChosenPods, ChosenQueue, FlavorOverrides};
+use api::cluster::{ChosenPods, FlavorOverrides};
 use api::flavor::{AllowedOverrides, WorkspaceFlavorSpec};
-use api::policy::{ClusterPolicy, QueuePolicy};
+use api::policy::ClusterPolicy;
 use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
 use function_workspace::image_digest;
 
 use crate::quantity;
+
+mod queue;
 
 /// Label of NVIDIA's GPU feature discovery with the product name of a node's GPUs.
 const PRODUCT_LABEL: &str = "nvidia.com/gpu.product";
@@ -36,7 +38,8 @@ pub fn flavor<'a>(
     }
 }
 
-/// The settings of a claim's pods. `is_bounded` is true from behaviour version v3 on. The error holds all violations of the claim.
+/// The settings of a claim's pods. `is_bounded` is true from behaviour version v3 on. The error holds
+/// all violations of the claim.
 pub fn pods(
     parameters: &WorkspaceParameters,
     cluster: &ClusterPolicy,
@@ -81,7 +84,7 @@ pub fn pods(
         nccl: flavor.nccl.clone(),
         service_account_token: wishes.token(&mut violations),
         agent: cluster.agent.clone(),
-        queue: queue(parameters, cluster.queue.as_ref(), &mut violations),
+        queue: queue::chosen(parameters, cluster.queue.as_ref(), &mut violations),
         scratch: is_bounded.then(|| flavor.scratch.clone()),
         size_permille: None,
         user_namespace: is_bounded && flavor.user_namespace,
@@ -195,54 +198,6 @@ fn image_by_tag(
         );
         Violation::new(path, problem)
     })
-}
-
-fn queue(
-    parameters: &WorkspaceParameters,
-    policy: Option<&QueuePolicy>,
-    violations: &mut Vec<Violation>,
-) -> Option<ChosenQueue> {
-    let asked = parameters.queue.as_ref();
-    let Some(policy) = policy else {
-        if asked.is_some() {
-            let problem = "the policy has no cluster.queue: leave it out";
-            violations.push(Violation::new("spec.parameters.queue", problem));
-        }
-        return None;
-    };
-    let mut allow = |field: &str, asked: &Option<String>, allowed: Option<&[String]>| {
-        let asked = asked.as_ref()?;
-        if let Some(allowed) = allowed
-            && !allowed.contains(asked)
-        {
-            let problem = match allowed {
-                [] => "must be left out: the policy allows none".to_owned(),
-                _ => format!("{asked} is not allowed; allowed are {}", allowed.join(", ")),
-            };
-            violations.push(Violation::new(
-                format!("spec.parameters.queue.{field}"),
-                problem,
-            ));
-        }
-        Some(asked.clone())
-    };
-    let default = QueueNames {
-        name: asked.and_then(|q| q.name.clone()),
-        class: asked.and_then(|q| q.priority_class.clone()),
-    };
-    let only: Vec<String> = policy.default_priority_class.iter().cloned().collect();
-    let classes = policy.allowed_priority_classes.as_deref().unwrap_or(&only);
-    let name = allow("name", &default.name, policy.allowed.as_deref());
-    let class = allow("priorityClass", &default.class, Some(classes));
-    Some(ChosenQueue {
-        name: name.unwrap_or_else(|| policy.default.clone()),
-        priority_class: class.or_else(|| policy.default_priority_class.clone()),
-    })
-}
-
-struct QueueNames {
-    name: Option<String>,
-    class: Option<String>,
 }
 
 /// An amount that a claim may change.
