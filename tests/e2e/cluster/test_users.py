@@ -27,7 +27,6 @@ OWN = [
     ],
     *[(verb, "pods") for verb in ("get", "list", "watch")],
     ("get", "pods/log"),
-    ("create", "pods/exec"),
     ("create", "pods/portforward"),
     *[
         (verb, "persistentvolumeclaims")
@@ -44,6 +43,8 @@ NEVER = [
     *[(verb, "secrets") for verb in
       ("get", "list", "watch", "create", "update", "patch", "delete")],
     *[(verb, "pods") for verb in ("create", "update", "patch", "delete")],
+    *[(verb, resource) for verb in ("get", "create")
+      for resource in ("pods/exec", "pods/attach", "pods/ephemeralcontainers")],
     *[(verb, "statefulsets.apps") for verb in ("create", "update", "patch", "delete")],
     *[(verb, "networkpolicies.networking.k8s.io") for verb in
       ("create", "update", "patch", "delete")],
