@@ -14,3 +14,4 @@ mod rotation;
 mod secret;
 mod shutdown;
 mod startup;
+mod strangers;
