@@ -8,6 +8,7 @@
 
 mod addresses;
 mod calls;
+mod clients;
 mod limits;
 mod process;
 mod rotation;

@@ -116,7 +116,8 @@ impl Log {
             debug!(%peer, %error, "the client left during the handshake");
         } else if let Some(names) = names_of_another(error) {
             if let Some(unlogged) = self.misnamed.line(Instant::now()) {
-                warn!(%peer, ?names, unlogged, "refused a client: --client-name is another name");
+                warn!(%peer, names = names.join(", "), unlogged,
+                    "refused a client: its certificate is not for the name of --client-name");
             }
         } else if let Some(unlogged) = self.refused.line(Instant::now()) {
             warn!(%peer, %error, unlogged, "refused a client in the handshake");

@@ -3,4 +3,5 @@
 pub mod accept;
 pub mod address;
 pub mod certificates;
+pub mod client;
 pub mod connection;
