@@ -1,8 +1,11 @@
 //! The connections of clients that have not shown yet who they are, or what they want.
 
 use std::collections::{BTreeMap, HashMap};
+use std::future::poll_fn;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -75,8 +78,13 @@ impl Room {
 impl Place {
     /// Waits until another connection needs the place.
     pub async fn claimed(&mut self) {
-        // The sender is dropped.
-        let _ = (&mut self.claimed).await;
+        poll_fn(|cx| self.poll_claimed(cx)).await;
+    }
+
+    /// Whether another connection needs the place.
+    pub fn poll_claimed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // The sender is dropped, which is an error.
+        Pin::new(&mut self.claimed).poll(cx).map(drop)
     }
 
     /// For a note that the request has arrived. The connection then keeps its place as long as there

@@ -85,6 +85,20 @@ async fn two_thousand_strangers_delay_neither_crossplane_nor_prometheus() {
     function.said(&["too many unfinished handshakes"]).await;
 }
 
+/// Without TLS, the handshake is only the beginning of HTTP/2.
+#[tokio::test]
+async fn two_thousand_strangers_delay_no_client_without_tls() {
+    allow_open_files(3 * MANY as u64);
+    let arguments = ["--insecure", "--address=127.0.0.1:0", "--metrics-address="];
+    let mut command = program_with_open_files(USUAL, &arguments);
+    let function = Running::start(&mut command).await;
+    let _silent = strangers(function.address, MANY).await;
+    let channel = at_once("a connection", plain(function.address)).await;
+    at_once("a call", call(&channel.unwrap())).await.unwrap();
+    let open = function.open_files();
+    assert!(open < 400, "the function has {open} open files");
+}
+
 #[tokio::test]
 async fn two_thousand_strangers_take_no_place_of_a_slow_handshake() {
     let authority = Authority::new();

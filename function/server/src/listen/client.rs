@@ -1,7 +1,7 @@
 //! Which clients of the authority may call.
 //!
 //! Crossplane's authority also signs a client certificate for each provider. Its name is that of the
-//! provider's revision; the name of Crossplane's own is its ServiceAccount and namespace
+//! provider's revision; the name of Crossplane's own is its `ServiceAccount` and namespace
 //! (crossplane's `cmd/crossplane/core/init.go`, `internal/controller/pkg/runtime/runtime_provider.go`).
 
 use std::sync::Arc;
@@ -41,10 +41,11 @@ impl ClientCertVerifier for Named {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verifier = &self.verifier;
-        let verified = verifier.verify_client_cert(end_entity, intermediates, now)?;
+        let accepted = self
+            .verifier
+            .verify_client_cert(end_entity, intermediates, now)?;
         verify_server_name(&ParsedCertificate::try_from(end_entity)?, &self.name)?;
-        Ok(verified)
+        Ok(accepted)
     }
 
     fn verify_tls12_signature(

@@ -4,53 +4,39 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
-/// The first bytes of a client that speaks HTTP/2 (RFC 9113, section 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+use crate::listen::unfinished::Unfinished;
+
+/// The length of the first bytes of a client that speaks HTTP/2 (RFC 9113, section 3.4). The server
+/// ends a connection that begins with other bytes.
+const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
+
+/// Without TLS for `--insecure`. With TLS, the handshake has verified the client's certificate.
+pub type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// One type for both kinds, so that the server's generic code is compiled only once.
 #[derive(Debug)]
 pub struct Connection {
-    stream: Either<TcpStream, Box<TlsStream<TcpStream>>>,
-    /// Bytes of the client that are read before the others.
-    first: Vec<u8>,
+    stream: Stream,
+    /// None when the client has begun HTTP/2.
+    unfinished: Option<Unfinished>,
+    /// The number of the preface's bytes that are missing.
+    missing: usize,
 }
 
 impl Connection {
-    /// A connection without TLS, for `--insecure`.
-    pub fn plain(stream: TcpStream) -> Self {
-        Self::begin(Either::Left(stream))
-    }
-
-    /// A connection with TLS. The handshake has verified the client's certificate.
-    pub fn tls(stream: TlsStream<TcpStream>) -> Self {
-        Self::begin(Either::Right(Box::new(stream)))
-    }
-
-    fn begin(stream: Either<TcpStream, Box<TlsStream<TcpStream>>>) -> Self {
-        let first = Vec::new();
-        Self { stream, first }
-    }
-
-    /// Waits until the client begins HTTP/2. The server still reads these bytes. It answers a client
-    /// that speaks another protocol.
-    pub async fn await_preface(&mut self) -> io::Result<()> {
-        let mut first = [0; PREFACE.len()];
-        let mut length = 0;
-        while length < PREFACE.len() && PREFACE.starts_with(&first[..length]) {
-            let read = self.stream.read(&mut first[length..]).await?;
-            if read == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            length += read;
+    /// A connection whose client has to begin HTTP/2 in time.
+    pub fn new(stream: Stream, unfinished: Unfinished) -> Self {
+        Self {
+            stream,
+            unfinished: Some(unfinished),
+            missing: PREFACE,
         }
-        self.first = first[..length].to_vec();
-        Ok(())
     }
 }
 
@@ -71,13 +57,21 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.first.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(cx, buffer);
+        let this = &mut *self;
+        let Some(unfinished) = &mut this.unfinished else {
+            return Pin::new(&mut this.stream).poll_read(cx, buffer);
+        };
+        // Asked first, because a client may send one byte after the other.
+        if unfinished.poll_over(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
-        let length = self.first.len().min(buffer.remaining());
-        buffer.put_slice(&self.first[..length]);
-        self.first.drain(..length);
-        Poll::Ready(Ok(()))
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut this.stream).poll_read(cx, buffer);
+        this.missing = this.missing.saturating_sub(buffer.filled().len() - before);
+        if this.missing == 0 {
+            this.unfinished = None;
+        }
+        read
     }
 }
 

@@ -5,3 +5,5 @@ pub mod address;
 pub mod certificates;
 pub mod client;
 pub mod connection;
+pub mod refusals;
+pub mod unfinished;
