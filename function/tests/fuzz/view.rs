@@ -333,7 +333,7 @@ fn is_deleting(resource: &Value) -> bool {
     resource.pointer("/metadata/deletionTimestamp").is_some()
 }
 
-/// Whether a pool has the shape of the provider's SpotPools.
+/// Whether a pool has the shape of the provider's `SpotPools`.
 fn is_pool(pool: &Value) -> bool {
     let parameters = pool.pointer("/spec/forProvider");
     parameters.is_some_and(|parameters| SpotPoolParameters::deserialize(parameters).is_ok())

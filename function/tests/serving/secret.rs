@@ -12,7 +12,7 @@ use rcgen::{
 
 /// The name in the function's certificate.
 pub const NAME: &str = "function.crossplane-system";
-/// The name in Crossplane's certificate: its ServiceAccount and namespace.
+/// The name in Crossplane's certificate: its `ServiceAccount` and namespace.
 pub const CROSSPLANE: &str = "crossplane.crossplane-system";
 /// The name in the certificate that Crossplane gives a provider: its revision.
 pub const PROVIDER: &str = "acme-provider-gpu-spot-0123456789ab";

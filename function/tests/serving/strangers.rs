@@ -123,7 +123,7 @@ async fn trickle(address: SocketAddr, bytes: &'static [u8]) -> Duration {
             }
             sleep(Duration::from_millis(300)).await;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     });
     let end = timeout(PATIENCE, read.read_to_end(&mut Vec::new())).await;
     writes.abort();
