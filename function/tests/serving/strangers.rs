@@ -36,7 +36,7 @@ async fn stranger(address: SocketAddr) -> TcpStream {
     opened.expect("the port takes no connection").unwrap()
 }
 
-/// This process holds the clients' ends of all connections.
+/// This process holds the ends of all clients, of several tests at a time.
 fn allow_open_files(number: u64) {
     let (now, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     if now < number {
@@ -61,7 +61,7 @@ async fn at_once<T>(what: &str, answer: impl Future<Output = T>) -> T {
 
 #[tokio::test]
 async fn two_thousand_strangers_delay_neither_crossplane_nor_prometheus() {
-    allow_open_files(3 * MANY as u64);
+    allow_open_files(5 * MANY as u64);
     let authority = Authority::new();
     let mounted = Mounted::new(&Files::of(&authority));
     let mut function = serve(&mounted).await;
@@ -88,7 +88,7 @@ async fn two_thousand_strangers_delay_neither_crossplane_nor_prometheus() {
 /// Without TLS, the handshake is only the beginning of HTTP/2.
 #[tokio::test]
 async fn two_thousand_strangers_delay_no_client_without_tls() {
-    allow_open_files(3 * MANY as u64);
+    allow_open_files(5 * MANY as u64);
     let arguments = ["--insecure", "--address=127.0.0.1:0", "--metrics-address="];
     let mut command = program_with_open_files(USUAL, &arguments);
     let function = Running::start(&mut command).await;
@@ -104,7 +104,7 @@ async fn two_thousand_strangers_take_no_place_of_a_slow_handshake() {
     let authority = Authority::new();
     let mounted = Mounted::new(&Files::of(&authority));
     let function = serve(&mounted).await;
-    allow_open_files(3 * MANY as u64);
+    allow_open_files(5 * MANY as u64);
     let slow = TcpStream::connect(function.address).await.unwrap();
     let _open = strangers(function.address, MANY).await;
     let open = slow.try_read(&mut [0; 16]);
