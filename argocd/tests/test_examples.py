@@ -75,6 +75,24 @@ def test_packages_have_other_names_than_crossplane_gives_dependencies() -> None:
             assert resource["metadata"]["name"] == path.replace("/", "-")
 
 
+def test_a_pod_of_the_control_plane_is_open_to_every_pod() -> None:
+    """A NetworkPolicy with another package's name would select no pod, and say nothing."""
+    everything = [r for _, r in resources(PLATFORM / "crossplane")]
+    ours = {
+        (f"pkg.crossplane.io/{r['kind'].lower()}", r["metadata"]["name"])
+        for r in everything
+        if r["kind"] in ("Function", "Provider") and "gpu" in r["metadata"]["name"]
+    }
+    specs = [r["spec"] for r in everything if r["kind"] == "NetworkPolicy"]
+    selected = {
+        label for spec in specs for label in spec["podSelector"]["matchLabels"].items()
+    }
+    assert selected == ours and len(ours) == 2
+    for spec in specs:
+        assert spec["policyTypes"] == ["Ingress"]
+        assert all(rule["from"] and rule["ports"] for rule in spec["ingress"]), spec
+
+
 def test_a_team_may_commit_something_else_than_claims() -> None:
     project = next(r for _, r in resources(PLATFORM / "teams/vision") if is_project(r))
     spec = project["spec"]

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::Parser;
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
+use clap::{ArgAction, Parser};
 use function_gpu_workspace::kinds::{self, KINDS};
 use function_runtime::request::Request;
 use function_runtime::response::Response;
 use function_sdk_rust::logging;
-use function_workspace::spending::Spending;
+use function_workspace::spending::{Series, Spending};
 use prometheus_client::collector::Collector;
 use tracing::info;
 
@@ -31,17 +31,32 @@ struct Options {
     #[arg(long, env = "LIMITS", value_name = "NAME",
         value_parser = NonEmptyStringValueParser::new())]
     limits: Option<String>,
+
+    /// Show in /metrics what each owner spends in each namespace, instead of totals
+    #[arg(long, env = "METRICS_BY_OWNER", value_parser = BoolishValueParser::new(),
+        action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true")]
+    metrics_by_owner: bool,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Options { server, limits } = Options::parse();
+    let Options {
+        server,
+        limits,
+        metrics_by_owner,
+    } = Options::parse();
     logging::configure(server.debug);
     if let Some(limits) = &limits {
         info!(limits, "no Composition can loosen the limits");
     }
     let kinds = limits.map_or(KINDS, kinds::limited);
-    let spending = Arc::new(Spending::default());
+    let series = if metrics_by_owner {
+        Series::ByOwner
+    } else {
+        Series::Total
+    };
+    let spending = Arc::new(Spending::new(series));
     let observed = Arc::clone(&spending);
     let observe = Box::leak(Box::new(move |request: &Request, response: &Response| {
         observed.observe(request, response, Instant::now());
@@ -65,6 +80,16 @@ mod tests {
     #[test]
     fn the_flags_of_server_and_kinds_fit_together() {
         Options::command().debug_assert();
+    }
+
+    #[test]
+    fn owners_are_named_only_on_request() {
+        let parsed = |arguments: &[&str]| {
+            let arguments = ["function"].iter().chain(arguments);
+            Options::try_parse_from(arguments).unwrap().metrics_by_owner
+        };
+        assert!(!parsed(&[]) && !parsed(&["--metrics-by-owner=false"]));
+        assert!(parsed(&["--metrics-by-owner"]));
     }
 
     #[test]

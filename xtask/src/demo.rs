@@ -29,11 +29,12 @@ const NAMESPACE: &str = "team-vision";
 const SECRET: &str = "aws-credentials";
 
 /// The manifests of `examples/platform` for every cluster.
-const PLATFORM: [&str; 6] = [
+const PLATFORM: [&str; 7] = [
     "namespaces.yaml",
     "catalogue.yaml",
     "limits.yaml",
     "admission.yaml",
+    "crossplane-network.yaml",
     "cluster-rbac.yaml",
     "owner-binding.yaml",
 ];

@@ -29,6 +29,7 @@ const CRATES: &[&str] = &[
     "function/server",
     "function/users",
     "function/workspace",
+    "listening",
     "provider/aws",
     "provider/controller",
     "provider/core",

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{BoolishValueParser, FalseyValueParser, OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Parser, ValueEnum};
 use jiff::Timestamp;
+use rustls::pki_types::{DnsName, ServerName};
 
 use crate::error::Error;
 
@@ -31,6 +32,11 @@ pub struct Arguments {
     #[arg(long, env = "TLS_SERVER_CERTS_DIR",
         value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub tls_certs_dir: Option<PathBuf>,
+
+    /// Name that a client's certificate must have; without it, any certificate of the authority
+    /// is accepted
+    #[arg(long, env = "CLIENT_NAME", value_name = "NAME", value_parser = dns_name)]
+    pub client_name: Option<ServerName<'static>>,
 
     /// Serve without TLS, even if --tls-certs-dir is set
     #[arg(long, value_parser = BoolishValueParser::new(),
@@ -73,10 +79,14 @@ impl Arguments {
     /// # Errors
     ///
     /// [`Error::NoTransport`] if neither a folder nor `--insecure` is given. Crossplane's function
-    /// specification requires TLS unless it is switched off explicitly.
+    /// specification requires TLS unless it is switched off explicitly. [`Error::NoClientNames`] if
+    /// clients need a name and cannot have one.
     pub fn certificates(&self) -> Result<Option<&Path>, Error> {
         if self.insecure {
-            return Ok(None);
+            return match self.client_name {
+                Some(_) => Err(Error::NoClientNames),
+                None => Ok(None),
+            };
         }
         // An empty environment variable counts as unset.
         let folder = self.tls_certs_dir.as_deref();
@@ -90,6 +100,12 @@ impl Arguments {
     pub fn metrics_address(&self) -> Option<&str> {
         Some(self.metrics_address.as_str()).filter(|address| !address.is_empty())
     }
+}
+
+fn dns_name(text: &str) -> Result<ServerName<'static>, String> {
+    let name = DnsName::try_from(text.to_owned());
+    name.map(ServerName::DnsName)
+        .map_err(|error| format!("{error}; Crossplane's is SERVICEACCOUNT.NAMESPACE"))
 }
 
 #[cfg(test)]
@@ -125,6 +141,22 @@ mod tests {
             let arguments = parse(arguments);
             let refused = arguments.certificates();
             assert!(matches!(refused, Err(Error::NoTransport)), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn clients_without_tls_cannot_be_told_apart() {
+        let arguments = parse(&["--insecure", "--client-name=crossplane.crossplane-system"]);
+        assert!(matches!(
+            arguments.certificates(),
+            Err(Error::NoClientNames)
+        ));
+    }
+
+    #[test]
+    fn an_empty_name_switches_off_no_check_of_clients() {
+        for wrong in ["--client-name=", "--client-name=a name"] {
+            assert!(Arguments::try_parse_from(["function", wrong]).is_err());
         }
     }
 

@@ -13,6 +13,12 @@ pub enum Error {
          the former, for a trial on this machine add --insecure"
     )]
     NoTransport,
+    /// Without TLS no client has a name.
+    #[error(
+        "--client-name (CLIENT_NAME) is given, but --insecure serves clients without certificates; \
+         leave one of the two out"
+    )]
+    NoClientNames,
     /// The certificates cannot be used.
     #[error(transparent)]
     Certificates(#[from] certificates::Error),

@@ -71,7 +71,9 @@ pub async fn run(
     collectors: Vec<Box<dyn Collector>>,
     arguments: &Arguments,
 ) -> Result<(), Error> {
-    let certificates = arguments.certificates()?.map(Certificates::read);
+    let client = arguments.client_name.as_ref();
+    let certificates = arguments.certificates()?;
+    let certificates = certificates.map(|folder| Certificates::read(folder, client.cloned()));
     let certificates = certificates.transpose()?;
     let mut signals = Signals::install()?;
     let listener = Listener::bind("--address", &arguments.address, arguments.network)?;

@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 
 use crate::process::PATIENCE;
-use crate::secret::{self, Authority, NAME};
+use crate::secret::{self, Authority, CROSSPLANE, NAME};
 
 /// A connection without TLS.
 pub async fn plain(address: SocketAddr) -> Result<Channel, Error> {
@@ -29,7 +29,16 @@ pub async fn connect(
     client: &Authority,
     server: &Authority,
 ) -> Result<Channel, Error> {
-    let secret::Identity { certificate, key } = client.crossplane();
+    connect_as(address, client.client(CROSSPLANE), server).await
+}
+
+/// A connection with a client's certificate, to a function with a certificate of an authority.
+pub async fn connect_as(
+    address: SocketAddr,
+    client: secret::Identity,
+    server: &Authority,
+) -> Result<Channel, Error> {
+    let secret::Identity { certificate, key } = client;
     let tls = ClientTlsConfig::new()
         .domain_name(NAME)
         .ca_certificate(Certificate::from_pem(server.certificate()))

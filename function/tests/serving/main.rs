@@ -8,9 +8,11 @@
 
 mod addresses;
 mod calls;
+mod clients;
 mod limits;
 mod process;
 mod rotation;
 mod secret;
 mod shutdown;
 mod startup;
+mod strangers;

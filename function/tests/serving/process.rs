@@ -16,13 +16,28 @@ use tokio::time::timeout;
 /// The longest time that a test waits for one thing.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_function-gpu-workspace");
+
 /// The program with its flags, without the caller's environment.
 pub fn program(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_function-gpu-workspace"));
-    command.env_clear().args(arguments);
+    let mut command = Command::new(PROGRAM);
+    piped(command.args(arguments));
+    command
+}
+
+/// The program with a limit of its open files, as the kubelet starts it on many nodes.
+pub fn program_with_open_files(limit: u64, arguments: &[&str]) -> Command {
+    let limited = format!("ulimit -n {limit} && exec \"$0\" \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &limited, PROGRAM]).args(arguments);
+    piped(&mut command);
+    command
+}
+
+fn piped(command: &mut Command) {
+    command.env_clear();
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     command.kill_on_drop(true);
-    command
 }
 
 /// The running program, after it has logged its address.
@@ -86,6 +101,13 @@ impl Running {
         let line = line.expect("the program says nothing").unwrap();
         let line = line.expect("the program ended");
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"))
+    }
+
+    /// The number of the program's open files.
+    pub fn open_files(&self) -> usize {
+        let id = self.child.id().expect("the program ended");
+        let files = std::fs::read_dir(format!("/proc/{id}/fd")).unwrap();
+        files.count()
     }
 
     /// Sends the program a signal.

@@ -12,6 +12,10 @@ use rcgen::{
 
 /// The name in the function's certificate.
 pub const NAME: &str = "function.crossplane-system";
+/// The name in Crossplane's certificate: its `ServiceAccount` and namespace.
+pub const CROSSPLANE: &str = "crossplane.crossplane-system";
+/// The name in the certificate that Crossplane gives a provider: its revision.
+pub const PROVIDER: &str = "acme-provider-gpu-spot-0123456789ab";
 
 /// A certificate and its key, in PEM.
 pub struct Identity {
@@ -36,15 +40,15 @@ impl Authority {
     }
 
     pub fn function(&self) -> Identity {
-        self.issue(ExtendedKeyUsagePurpose::ServerAuth)
+        self.issue(NAME, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    pub fn crossplane(&self) -> Identity {
-        self.issue(ExtendedKeyUsagePurpose::ClientAuth)
+    pub fn client(&self, name: &str) -> Identity {
+        self.issue(name, ExtendedKeyUsagePurpose::ClientAuth)
     }
 
-    fn issue(&self, purpose: ExtendedKeyUsagePurpose) -> Identity {
-        let mut params = CertificateParams::new([NAME.to_owned()]).unwrap();
+    fn issue(&self, name: &str, purpose: ExtendedKeyUsagePurpose) -> Identity {
+        let mut params = CertificateParams::new([name.to_owned()]).unwrap();
         params.extended_key_usages = vec![purpose];
         let key = KeyPair::generate().unwrap();
         Identity {

@@ -33,6 +33,12 @@ async fn without_certificates_nothing_is_served_unless_asked_for() {
 }
 
 #[tokio::test]
+async fn without_tls_no_client_is_told_apart() {
+    let arguments = ["--insecure", "--client-name=crossplane.crossplane-system"];
+    refused(&arguments, &["--client-name", "--insecure"]).await;
+}
+
+#[tokio::test]
 async fn unusable_addresses_are_named() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let taken = listener.local_addr().unwrap().to_string();

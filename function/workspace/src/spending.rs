@@ -1,5 +1,6 @@
 //! Gauges of what workspaces cost, of running workspaces that are refused or held, and of workspaces
-//! without the admission policy, by owner and namespace, from the last responses.
+//! without the admission policy, from the last responses. By default they are sums of all workspaces,
+//! because every client that reaches the port reads them.
 //!
 //! Crossplane does not call the function when a workspace is deleted. A workspace therefore counts
 //! until one hour after its last call.
@@ -25,10 +26,23 @@ use crate::claim;
 const COUNTS_FOR: Duration = Duration::from_hours(1);
 
 /// The states of workspaces, from their last responses.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Spending {
+    series: Series,
     workspaces: Mutex<HashMap<String, Workspace>>,
 }
+
+/// The series of each gauge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Series {
+    /// One for all workspaces, without labels.
+    Total,
+    /// One for each owner and namespace, with both as labels.
+    ByOwner,
+}
+
+/// The labels of a series, or none for the total.
+type Labels = Option<(String, String)>;
 
 #[derive(Clone, Debug)]
 struct Workspace {
@@ -47,7 +61,7 @@ struct Cost {
     month: f64,
 }
 
-/// The sums of an owner's workspaces in a namespace.
+/// The sums of a series' workspaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
     /// None if no workspace has a cost.
@@ -57,6 +71,14 @@ struct Sums {
 }
 
 impl Spending {
+    /// Gauges without workspaces.
+    pub fn new(series: Series) -> Self {
+        Self {
+            series,
+            workspaces: Mutex::default(),
+        }
+    }
+
     /// Records a response. A fatal response has no status, so the last known state stays.
     pub fn observe(&self, request: &Request, response: &Response, now: Instant) {
         let Some(composite) = request.composite.as_ref().map(Composite::new) else {
@@ -99,8 +121,8 @@ impl Spending {
         }
     }
 
-    /// The sums by owner and namespace.
-    fn sums(&self, now: Instant) -> BTreeMap<(String, String), Sums> {
+    /// The sums of each series.
+    fn sums(&self, now: Instant) -> BTreeMap<Labels, Sums> {
         let mut workspaces = self
             .workspaces
             .lock()
@@ -108,8 +130,11 @@ impl Spending {
         workspaces.retain(|_, workspace| now.duration_since(workspace.asked) < COUNTS_FOR);
         let mut sums = BTreeMap::new();
         for workspace in workspaces.values() {
-            let key = (workspace.owner.clone(), workspace.namespace.clone());
-            let sums: &mut Sums = sums.entry(key).or_default();
+            let labels = match self.series {
+                Series::Total => None,
+                Series::ByOwner => Some((workspace.owner.clone(), workspace.namespace.clone())),
+            };
+            let sums: &mut Sums = sums.entry(labels).or_default();
             sums.unresolved += u32::from(workspace.runs_unresolved);
             sums.unenforced += u32::from(workspace.is_unenforced);
             if let Some(cost) = workspace.cost {
@@ -128,15 +153,20 @@ impl Collector for Spending {
         let mut family = |name: &str, help: &str, of: fn(&Sums) -> Option<f64>| {
             let mut shown = sums
                 .iter()
-                .filter_map(|(key, sums)| Some((key, of(sums)?)))
+                .filter_map(|(labels, sums)| Some((labels, of(sums)?)))
                 .peekable();
             if shown.peek().is_none() {
                 return Ok(());
             }
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for ((owner, namespace), value) in shown {
+            for (labels, value) in shown {
+                let gauge = ConstGauge::new(value);
+                let Some((owner, namespace)) = labels else {
+                    // The total is the only series.
+                    return gauge.encode(family);
+                };
                 let labels = [("owner", owner.as_str()), ("namespace", namespace.as_str())];
-                ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+                gauge.encode(family.encode_family(&labels)?)?;
             }
             Ok(())
         };
@@ -212,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_runs_although_its_claim_is_refused_is_counted() {
-        let spending = Spending::default();
+        let spending = Spending::new(Series::Total);
         let now = Instant::now();
         let unresolved = || {
             let sums = spending.sums(now);
@@ -246,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_workspace_without_the_admission_policy_is_counted() {
-        let spending = Spending::default();
+        let spending = Spending::new(Series::Total);
         let now = Instant::now();
         let unenforced = || {
             let sums = spending.sums(now);
@@ -260,16 +290,18 @@ mod tests {
         assert_eq!(unenforced(), 0);
     }
 
+    fn text(spending: &Arc<Spending>) -> String {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Arc::clone(spending)));
+        let mut text = String::new();
+        text::encode(&mut text, &registry).unwrap();
+        text
+    }
+
     #[test]
     fn metrics_sum_costs_by_owner_and_drop_old_workspaces() {
-        let spending = Arc::new(Spending::default());
-        let text = || {
-            let mut registry = Registry::default();
-            registry.register_collector(Box::new(Arc::clone(&spending)));
-            let mut text = String::new();
-            text::encode(&mut text, &registry).unwrap();
-            text
-        };
+        let spending = Arc::new(Spending::new(Series::ByOwner));
+        let text = || text(&spending);
         assert!(!text().contains("usd"), "{}", text());
         let now = Instant::now();
         asked(&spending, "one", Some((0.5, 2.0)), now);
@@ -286,5 +318,30 @@ mod tests {
         assert!(text().contains(&format!("hourly_usd{labels} 0.5")));
         let later = now + COUNTS_FOR;
         assert!(spending.sums(later).is_empty());
+    }
+
+    #[test]
+    fn metrics_name_nobody_unless_they_are_told_to() {
+        let spending = Arc::new(Spending::new(Series::Total));
+        let now = Instant::now();
+        let refused = Condition::is_false(CONFIG_RESOLVED, "ParametersInvalid", "a typing error");
+        let absent = Condition::is_false(POLICY_ENFORCED, "BindingMissing", "apply the policy");
+        let runs = Condition::is_true(COMPUTE_READY, "Available");
+        for (name, cost) in [("one", (0.5, 2.0)), ("two", (0.25, 1.5))] {
+            let conditions = [refused.clone(), absent.clone(), runs.clone()];
+            answered(&spending, name, Some(cost), &conditions, now);
+        }
+        let text = text(&spending);
+        for line in [
+            "gpu_workspaces_hourly_usd 0.75",
+            "gpu_workspaces_month_usd 3.5",
+            "gpu_workspaces_unresolved 2.0",
+            "gpu_workspaces_unenforced 2.0",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+        }
+        for name in ["alice", "team-vision", "owner", "namespace"] {
+            assert!(!text.contains(name), "{name} in {text}");
+        }
     }
 }

@@ -1,15 +1,11 @@
 //! `/healthz`, `/readyz` and `/metrics` over HTTP.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use listening::http::Bounds;
 use tokio::net::TcpListener;
 
 use crate::metrics::Metrics;
@@ -21,10 +17,6 @@ const OPEN_METRICS_TYPE: HeaderValue =
 const PROMETHEUS_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-/// How long a client may take to send the headers of its request.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The time before the next `accept` when the process has no free file descriptor.
-const OUT_OF_SOCKETS: Duration = Duration::from_millis(50);
 
 /// The reason why the endpoints cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -121,31 +113,9 @@ impl Operations {
 impl Endpoints {
     /// Answers requests until the process ends.
     pub async fn serve(self) {
-        loop {
-            let (stream, peer) = match self.listener.accept().await {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    tracing::warn!(%error, address = %self.address, "cannot accept a connection");
-                    // The system does not tell when a file descriptor is free again.
-                    tokio::time::sleep(OUT_OF_SOCKETS).await;
-                    continue;
-                }
-            };
-            let operations = self.operations.clone();
-            tokio::spawn(async move {
-                let service = service_fn(move |request| {
-                    let response = operations.answer(&request);
-                    async move { Ok::<_, Infallible>(response) }
-                });
-                let connection = http1::Builder::new()
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(PATIENCE)
-                    .serve_connection(TokioIo::new(stream), service);
-                if let Err(error) = connection.await {
-                    tracing::debug!(%peer, %error, "a connection to the operations endpoints failed");
-                }
-            });
-        }
+        let operations = self.operations;
+        let answer = move |request: &Request<_>| operations.answer(request);
+        listening::http::serve(self.listener, Bounds::default(), answer).await;
     }
 }
 

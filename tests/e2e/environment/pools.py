@@ -94,7 +94,8 @@ class Pools:
 
 
 def operations(cluster: Cluster, path: str, pod: Object) -> str:
-    """The answer of a provider's pod at `/metrics`, `/readyz` or `/healthz`."""
+    """The answer of a package's pod at `/metrics`, `/readyz` or `/healthz`. The API server
+    asks: a NetworkPolicy lets no client of this machine in."""
     name = pod["metadata"]["name"]
     proxy = f"/api/v1/namespaces/{SYSTEM}/pods/{name}:{PORT}/proxy{path}"
     return cluster.kubectl("get", "--raw", proxy)

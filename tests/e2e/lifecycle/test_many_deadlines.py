@@ -2,7 +2,6 @@
 
 import json
 import os
-import urllib.request
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -12,6 +11,7 @@ from environment.cluster import Cluster
 from environment.objects import Object
 from environment.ec2 import Ec2
 from environment.platform import PARAMETERS, Platform, claim
+from environment.pools import operations
 from environment.waiting import until
 from lifecycle.following import Following
 from lifecycle.life import now
@@ -139,13 +139,8 @@ def _calls(cluster: Cluster) -> int:
     """How often Crossplane has called the function."""
     total = 0
     for pod in cluster.pods(FUNCTION):
-        address = f"http://{pod['status']['podIP']}:8080/metrics"
-        with urllib.request.urlopen(address, timeout=10) as answer:
-            for line in answer.read().decode().splitlines():
-                name, _, value = line.rpartition(" ")
-                if (
-                    name.startswith("grpc_server_handled_total")
-                    and "RunFunction" in name
-                ):
-                    total += int(float(value))
+        for line in operations(cluster, "/metrics", pod).splitlines():
+            name, _, value = line.rpartition(" ")
+            if name.startswith("grpc_server_handled_total") and "RunFunction" in name:
+                total += int(float(value))
     return total

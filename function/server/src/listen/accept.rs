@@ -1,32 +1,40 @@
 //! Accepts connections. Handshakes run concurrently, so a slow client or one with a wrong
 //! certificate does not delay other clients.
+//!
+//! A handshake is finished when the client has shown its certificate and begun HTTP/2. Until then a
+//! connection needs one of a few places, and has little time. Afterwards it is counted no more.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::Stream;
 use futures::stream::poll_fn;
+use listening::room::Room;
 use rustls::ServerConfig;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
-use tracing::{debug, warn};
+use tokio_util::either::Either;
+use tracing::debug;
 
 use crate::listen::address::Listener;
-use crate::listen::connection::Connection;
+use crate::listen::connection::{self, Connection};
+use crate::listen::refusals::Refusals;
+use crate::listen::unfinished::Unfinished;
 
-/// Longest time for a TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(5);
+/// The largest number of unfinished handshakes. Container runtimes often allow a process 1024 open
+/// files.
+const UNFINISHED: usize = 256;
 /// The largest number of accepted connections that wait for the server.
 const WAITING: usize = 64;
 
-/// The connections that are ready for HTTP/2. When the stream is dropped, the listener is closed
-/// and running handshakes are cancelled.
+type Newest = watch::Receiver<Arc<ServerConfig>>;
+
+/// The connections whose client has shown its certificate. When the stream is dropped, the listener
+/// is closed and running handshakes are cancelled.
 pub fn connections(
     listener: Listener,
-    certificates: Option<watch::Receiver<Arc<ServerConfig>>>,
+    certificates: Option<Newest>,
 ) -> impl Stream<Item = io::Result<Connection>> {
     let (ready, mut connections) = mpsc::channel(WAITING);
     tokio::spawn(async move {
@@ -40,9 +48,11 @@ pub fn connections(
 
 async fn accept(
     listener: &Listener,
-    certificates: Option<&watch::Receiver<Arc<ServerConfig>>>,
+    certificates: Option<&Newest>,
     ready: &mpsc::Sender<Connection>,
 ) {
+    let room = Room::new(UNFINISHED);
+    let refusals = Arc::new(Refusals::default());
     loop {
         let (stream, peer) = listener.accept().await;
         // Responses are written at once, so Nagle's algorithm would only delay them.
@@ -50,57 +60,34 @@ async fn accept(
             debug!(%error, %peer, "the connection ended before it began");
             continue;
         }
-        let Some(certificates) = certificates else {
-            if ready.send(Connection::Plain(stream)).await.is_err() {
-                return;
-            }
-            continue;
-        };
-        let acceptor = TlsAcceptor::from(Arc::clone(&certificates.borrow()));
-        let ready = ready.clone();
+        let (place, closed) = room.admit(peer.ip()).await;
+        if let Some(closed) = closed {
+            refusals.crowded(closed, UNFINISHED);
+        }
+        let acceptor = certificates.map(|newest| TlsAcceptor::from(Arc::clone(&newest.borrow())));
+        let (ready, refusals) = (ready.clone(), Arc::clone(&refusals));
         tokio::spawn(async move {
-            tokio::select! {
-                shaken = handshake(acceptor, stream, peer) => {
-                    if let Some(connection) = shaken {
-                        // Sending fails when the server has stopped. The connection is then closed.
-                        let _ = ready.send(connection).await;
-                    }
-                }
-                () = ready.closed() => {}
+            let mut unfinished = Unfinished::begin(place, peer, Arc::clone(&refusals));
+            let shaken = tokio::select! {
+                shaken = handshake(acceptor, stream) => shaken,
+                () = unfinished.over() => return,
+                () = ready.closed() => return,
+            };
+            match shaken {
+                // Sending fails when the server has stopped. The connection is then closed.
+                Ok(stream) => drop(ready.send(Connection::new(stream, unfinished)).await),
+                Err(error) => refusals.refused(peer, &error),
             }
         });
     }
 }
 
 async fn handshake(
-    acceptor: TlsAcceptor,
+    acceptor: Option<TlsAcceptor>,
     stream: TcpStream,
-    peer: SocketAddr,
-) -> Option<Connection> {
-    match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => Some(Connection::Tls(Box::new(stream))),
-        Ok(Err(error)) if is_gone(&error) => {
-            debug!(%peer, %error, "the client left during the TLS handshake");
-            None
-        }
-        Ok(Err(error)) => {
-            warn!(%peer, %error, "refused a client in the TLS handshake");
-            None
-        }
-        Err(_) => {
-            warn!(%peer, seconds = HANDSHAKE.as_secs(), "gave a TLS handshake up");
-            None
-        }
-    }
-}
-
-/// Whether the client has closed the connection. Probes of an open port do that.
-fn is_gone(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::UnexpectedEof
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::BrokenPipe
-    )
+) -> io::Result<connection::Stream> {
+    Ok(match acceptor {
+        Some(acceptor) => Either::Right(Box::new(acceptor.accept(stream).await?)),
+        None => Either::Left(stream),
+    })
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use listening::accept::accept;
+use listening::pace::Pace;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tracing::warn;
@@ -19,6 +21,7 @@ pub struct Listener {
     /// The address. For port 0 it has the port that the system chose.
     pub address: SocketAddr,
     socket: TcpListener,
+    errors: Pace,
 }
 
 impl Listener {
@@ -42,21 +45,21 @@ impl Listener {
         let socket = with_fallback(wanted, network, bind).map_err(failed)?;
         let socket = TcpListener::from_std(socket.into()).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
-        Ok(Self { address, socket })
+        Ok(Self {
+            address,
+            socket,
+            errors: Pace::default(),
+        })
     }
 
     /// Accepts the next connection. It retries after errors that pass, such as too many open files.
     pub async fn accept(&self) -> (TcpStream, SocketAddr) {
-        loop {
-            match self.socket.accept().await {
-                Ok(accepted) => return accepted,
-                Err(error) => {
-                    warn!(%error, address = %self.address, "cannot accept a connection");
-                    // The system does not report when a file descriptor becomes free.
-                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-                }
-            }
-        }
+        accept(&self.socket, &self.errors).await
+    }
+
+    /// The socket, for another server.
+    pub fn into_socket(self) -> TcpListener {
+        self.socket
     }
 }
 

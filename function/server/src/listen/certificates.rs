@@ -12,12 +12,14 @@ use std::time::Duration;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 use tokio::sync::watch;
 use tracing::{error, info};
+
+use crate::listen::client::Named;
 
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
@@ -58,25 +60,27 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Certificates {
     folder: PathBuf,
+    client: Option<ServerName<'static>>,
     used: Files,
     newest: watch::Sender<Arc<ServerConfig>>,
 }
 
 impl Certificates {
-    /// Reads the three files.
+    /// Reads the three files. If `client` is given, a client's certificate must be for this name.
     ///
     /// # Errors
     ///
     /// A file is missing or broken, or key and certificate do not match.
-    pub fn read(folder: &Path) -> Result<Self, Error> {
+    pub fn read(folder: &Path, client: Option<ServerName<'static>>) -> Result<Self, Error> {
         let used = Files {
             certificate: read(folder, CERTIFICATE)?,
             key: read(folder, KEY)?,
             authority: read(folder, AUTHORITY)?,
         };
-        let config = used.configuration(folder)?;
+        let config = used.configuration(folder, client.as_ref())?;
         Ok(Self {
             folder: folder.to_owned(),
+            client,
             used,
             newest: watch::Sender::new(Arc::new(config)),
         })
@@ -127,7 +131,7 @@ impl Certificates {
             return;
         }
         let configured = found.as_ref().map_err(Clone::clone).and_then(|files| {
-            let config = files.configuration(&self.folder);
+            let config = files.configuration(&self.folder, self.client.as_ref());
             config.map(|c| (files, c)).map_err(|e| e.to_string())
         });
         match configured {
@@ -158,7 +162,11 @@ impl std::fmt::Debug for Files {
 impl Files {
     /// The TLS configuration: TLS 1.2 or later, HTTP/2, and client certificates of the authority
     /// are required.
-    fn configuration(&self, folder: &Path) -> Result<ServerConfig, Error> {
+    fn configuration(
+        &self,
+        folder: &Path,
+        client: Option<&ServerName<'static>>,
+    ) -> Result<ServerConfig, Error> {
         let unusable = |file: &str, problem: &dyn ToString| Error::Unusable {
             file: folder.join(file),
             problem: problem.to_string(),
@@ -173,6 +181,10 @@ impl Files {
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
                 .build()
                 .map_err(|e| unusable(AUTHORITY, &e))?;
+        let verifier = match client.cloned() {
+            Some(name) => Arc::new(Named { verifier, name }),
+            None => verifier,
+        };
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|e| unusable(CERTIFICATE, &e))?

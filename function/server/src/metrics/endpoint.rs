@@ -1,15 +1,10 @@
 //! Serves `/metrics` over HTTP.
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tracing::debug;
+use listening::http::Bounds;
 
 use crate::listen::address::Listener;
 use crate::metrics::calls::Metrics;
@@ -19,28 +14,11 @@ const OPEN_METRICS_TYPE: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 const PROMETHEUS_TYPE: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-/// Longest time in which a client must send its request.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves the metrics until the process ends.
 pub async fn serve(listener: Listener, metrics: Arc<Metrics>) {
-    loop {
-        let (stream, peer) = listener.accept().await;
-        let metrics = Arc::clone(&metrics);
-        tokio::spawn(async move {
-            let service = service_fn(move |request| {
-                let response = answer(&request, &metrics);
-                async move { Ok::<_, Infallible>(response) }
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
-                .serve_connection(TokioIo::new(stream), service);
-            if let Err(error) = connection.await {
-                debug!(%peer, %error, "a scraper's connection failed");
-            }
-        });
-    }
+    let answer = move |request: &Request<_>| answer(request, &metrics);
+    listening::http::serve(listener.into_socket(), Bounds::default(), answer).await;
 }
 
 /// The response to a request. Clients that accept `OpenMetrics`, such as Prometheus, get it. All
