@@ -30,13 +30,13 @@ pub struct Arguments {
     /// Let one of several replicas work while the others stand by.
     #[arg(long, env = "LEADER_ELECTION")]
     pub leader_election: bool,
-    /// Let a ProviderConfig of any namespace use the identity of the provider's pod: IRSA,
+    /// Let a `ProviderConfig` of any namespace use the identity of the provider's pod: IRSA,
     /// `PodIdentity`, or a token of the pod. Whoever may write one then has the provider's rights in
-    /// AWS, and every role that trusts them.
+    /// AWS, and every role that trusts it.
     #[arg(long)]
     pub namespaced_identity: bool,
-    /// The servers that a ProviderConfig may name as its endpoint, each as scheme, host and port,
-    /// separated by commas. None is needed for AWS's own, or in a ClusterProviderConfig.
+    /// The servers that a `ProviderConfig` may name as its endpoint, each as scheme, host and port,
+    /// separated by commas. None is needed for AWS's own, or in a `ClusterProviderConfig`.
     #[arg(long, value_delimiter = ',', value_parser = Address::listed)]
     pub allowed_endpoints: Vec<Address>,
 }

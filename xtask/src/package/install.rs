@@ -67,7 +67,7 @@ fn refuse_both(target: &Resolved, composites: Composites) -> Outcome<()> {
 }
 
 /// Applies the `DeploymentRuntimeConfig` of a package, and returns its name. That of the function
-/// gives it the platform's limits. That of a provider beside an emulator lets ProviderConfigs name
+/// gives it the platform's limits. That of a provider beside an emulator lets a `ProviderConfig` name
 /// the emulator.
 fn runtime(target: &Resolved, package: &Package) -> Outcome<Option<&'static str>> {
     match (package.kind, &target.emulator) {
@@ -83,7 +83,7 @@ fn runtime(target: &Resolved, package: &Package) -> Outcome<Option<&'static str>
     }
 }
 
-/// How Crossplane runs the provider beside an emulator: a ProviderConfig may name only the servers
+/// How Crossplane runs the provider beside an emulator: a `ProviderConfig` may name only the servers
 /// of this flag.
 fn beside_emulator(endpoint: &str) -> serde_json::Value {
     let arguments = [format!("--allowed-endpoints={endpoint}")];
