@@ -1,4 +1,4 @@
-"""Writes Argo CD's configuration from health/*.lua and exclusions.yaml.
+"""Writes Argo CD's configuration from health/*.lua, actions.yaml and exclusions.yaml.
 
 cargo xtask python argocd/generate.py
 """
@@ -48,6 +48,9 @@ WILDCARDS = {
     "definitions": ["apiextensions.crossplane.io/CompositeResourceDefinition"],
 }
 
+# The kind that actions.yaml has an action for. Argo CD has no action for it.
+ACTIONS = "argoproj.io/Application"
+
 # Argo CD's Kubernetes client requests every kind that Crossplane providers install. Its
 # default rate limit is too low for so many.
 CLIENT = {"env": [{"name": "ARGOCD_K8S_CLIENT_QPS", "value": "300"}]}
@@ -93,6 +96,10 @@ def script(name: str) -> Text:
     return Text("\n".join(part.read_text() for part in parts))
 
 
+def actions() -> Text:
+    return Text((HERE / "actions.yaml").read_text())
+
+
 SCRIPTS = {name: script(name) for name in KINDS}
 ANCHORS = {str(text): name for name, text in SCRIPTS.items()}
 
@@ -115,17 +122,19 @@ def by_kind() -> dict[str, Any]:
         for group, kinds in groups.items()
         for kind in kinds
     }
-    return settings() | health
+    key = f"resource.customizations.actions.{ACTIONS.replace('/', '_')}"
+    return settings() | health | {key: actions()}
 
 
 def by_wildcard() -> dict[str, Any]:
-    """`data` of argocd-cm, with all health checks under one key."""
-    health = {
+    """`data` of argocd-cm, with all health checks and actions under one key."""
+    customizations: dict[str, Any] = {
         pattern: {"health.lua": SCRIPTS[name]}
         for name, patterns in WILDCARDS.items()
         for pattern in patterns
     }
-    return settings() | {"resource.customizations": Text(dumped(health))}
+    customizations[ACTIONS] = {"actions": actions()}
+    return settings() | {"resource.customizations": Text(dumped(customizations))}
 
 
 def config_map(data: dict[str, Any]) -> dict[str, Any]:

@@ -89,7 +89,8 @@ pub struct ProviderConfigStatus {
     /// is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<i64>,
-    /// Condition `Terminating` while the deletion waits for users.
+    /// Condition `Terminating` while the deletion waits for users, and `Permitted=False` while the
+    /// configuration asks for what the provider does not do for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::managed::{ProviderConfigReference, ProviderConfigStatus, ResourceReference};
 
-/// Configures access to AWS for the `SpotPool`s of one namespace.
+/// Configures access to AWS for the `SpotPool`s of one namespace. It uses the identity of the
+/// provider's pod only with the provider's flag `--namespaced-identity`.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "gpu.platform.acme.io",
@@ -34,13 +35,20 @@ pub struct ProviderConfigSpec {
     /// the last session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assume_role_chain: Vec<AssumeRole>,
-    /// Endpoint for all calls of the provider, including STS. Default: the endpoints of AWS.
+    /// Endpoint for all calls of the provider, including STS. Default: the endpoints of AWS. The
+    /// provider's flag `--allowed-endpoints` has to list it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Endpoint>,
-    /// URLs of SQS queues, by region. EventBridge must send EC2's events to them: interruption
-    /// warnings, rebalance recommendations and state changes. Without a queue the provider sees an
-    /// interruption only after it has happened.
+    /// Only a `ClusterProviderConfig` has queues: the provider deletes the messages that it reads,
+    /// so the namespace could take those of all others. In an object of an older version the
+    /// provider ignores them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    // Kubernetes (1.30) still takes other edits of an object that has an old queue: a value that an
+    // edit leaves alone is not checked by a new rule ("Validation ratcheting").
+    #[x_kube(
+        validation = Rule::new("self.size() == 0")
+            .message("only a ClusterProviderConfig has eventQueues: name the queue there")
+    )]
     pub event_queues: BTreeMap<String, String>,
 }
 

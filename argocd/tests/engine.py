@@ -82,6 +82,22 @@ def assess_all(
     return [health(text.partition("\n")[2]) for text in answers]
 
 
+def command(
+    config_map: Path, name: str, resource: Resource, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command of `argocd admin settings resource-overrides` on a resource."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "resource.yaml"
+        path.write_text(yaml.safe_dump(resource))
+        return subprocess.run(
+            [program(), str(config_map), "--", name, str(path), *arguments],
+            # Argo CD shows what an action changes by the program `diff`.
+            env={"HOME": folder, "TZ": "UTC", "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+        )
+
+
 def health(said: str) -> Health | None:
     if said.startswith("Health script is not configured"):
         return None

@@ -1,8 +1,10 @@
 """The repositories of examples/gitops, checked without Argo CD."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import yaml
@@ -11,6 +13,9 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PLATFORM = EXAMPLES / "gitops/platform"
 TEAM = EXAMPLES / "gitops/team-vision"
 ARGO_CD = "argocd.argoproj.io/"
+# The action of argocd/actions.yaml, and the label of what members may run it on.
+CONFIRM = "confirm-deletion"
+MEMBERS = {"platform.acme.io/confirmed-by": "members"}
 
 Resource = dict[str, Any]
 
@@ -108,6 +113,155 @@ def test_a_team_may_commit_something_else_than_claims() -> None:
 
 def is_project(resource: Resource) -> bool:
     return bool(resource["kind"] == "AppProject")
+
+
+def test_a_member_may_do_more_to_an_application_than_read_sync_and_confirm() -> None:
+    """`update` would give an Application another branch, past every review."""
+    allowed = {
+        "get": {"platform/team-vision", "team-vision/*"},
+        "sync": {"team-vision/*"},
+        f"action/argoproj.io/Application/{CONFIRM}": {"platform/team-vision"},
+    }
+    seen = set()
+    for project in (r for _, r in resources(PLATFORM) if is_project(r)):
+        for role in project["spec"].get("roles", []):
+            for policy in role["policies"]:
+                _, subject, kind, action, target, effect = map(
+                    str.strip, policy.split(",")
+                )
+                name = project["metadata"]["name"]
+                assert subject == f"proj:{name}:{role['name']}", policy
+                assert (kind, effect) == ("applications", "allow"), policy
+                # Argo CD ignores a policy about another project than the role's.
+                assert target.split("/")[0] == name, policy
+                assert target in allowed.get(action, ()), policy
+                seen.add(action)
+    assert seen == set(allowed)
+
+
+def test_members_confirm_the_end_of_another_application_than_a_claims() -> None:
+    """The action refuses an Application without this label."""
+    for _, resource in resources(PLATFORM):
+        of_template = resource.get("spec", {}).get("template", {}).get("metadata", {})
+        labels = [resource["metadata"].get("labels"), of_template.get("labels")]
+        is_for_members = any(MEMBERS.items() <= (one or {}).items() for one in labels)
+        is_of_claims = resource["metadata"]["name"] == "team-vision" and (
+            resource["kind"] == "ApplicationSet"
+        )
+        assert is_for_members == is_of_claims, resource["metadata"]
+
+
+def application_set(path: str) -> Resource:
+    text = (PLATFORM / path).read_text()
+    (found,) = [r for r in yaml.safe_load_all(text) if r["kind"] == "ApplicationSet"]
+    spec: Resource = found["spec"]
+    return spec
+
+
+def template(spec: Resource) -> str:
+    """The name of the Applications of an example's ApplicationSet."""
+    name: str = spec["template"]["metadata"]["name"]
+    return name
+
+
+def is_listed(spec: Resource, folder: str) -> bool:
+    """Whether an ApplicationSet has an Application for a folder."""
+    (generator,) = spec["generators"]
+    found = set()
+    for directory in generator["git"]["directories"]:
+        parent, pattern = directory["path"].split("/")
+        # As Go's path.Match, as far as the examples use it.
+        assert re.fullmatch(r"[-*]+|\*\[[^]]+\]\*", pattern), pattern
+        if re.fullmatch(pattern.replace("*", "[^/]*"), folder):
+            found.add(directory.get("exclude", False))
+    return found == {False}
+
+
+def rendered(name: str, folder: str) -> str:
+    """The name that the ApplicationSet gives the Application of a folder."""
+    # As SanitizeName in applicationset/utils/template_functions.go of Argo CD.
+    normalized = re.sub("[^-a-z0-9.]", "-", folder.lower())[:253].strip("-.")
+    values = {"basename": folder, "basenameNormalized": normalized}
+    for key, value in values.items():
+        name = name.replace("{{.path.%s}}" % key, value)
+    assert "{{" not in name, f"this test does not know {name}"
+    return name
+
+
+def is_taken(name: str) -> bool:
+    """Whether the API server takes this as the name of an Application (RFC 1123)."""
+    label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+    return len(name) <= 253 and bool(re.fullmatch(rf"{label}(\.{label})*", name))
+
+
+def is_team(name: str) -> bool:
+    """Whether a team can have this name. It is a part of the name of a Namespace."""
+    is_label = bool(re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name))
+    return is_label and len(f"team-{name}") <= 63
+
+
+def words(seed: int) -> Iterator[str]:
+    """Names that people could give teams and folders: those that collide easily."""
+    yield from (
+        "gpu",
+        "workspaces",
+        "vision",
+        "vision-x",
+        "a",
+        "x-a",
+        "x",
+        "ws",
+        "teams",
+    )
+    yield from (
+        "team",
+        "team-vision",
+        "A",
+        "x_a",
+        "x.a",
+        "a.b",
+        ".a",
+        "a.",
+        "-",
+        "a--b",
+    )
+    dice = Random(seed)
+    for _ in range(150):
+        yield "".join(dice.choices("ab-._A", k=dice.randint(1, 5)))
+
+
+def test_two_workspaces_or_the_platform_have_one_application() -> None:
+    """Argo CD would change one into the other, or end one with the other."""
+    workspaces = application_set("teams/vision/workspaces.yaml")
+    of_team = template(workspaces)
+    of_teams = template(application_set("crossplane/teams.yaml"))
+    owners: dict[str, tuple[str, ...]] = {
+        r["metadata"]["name"]: ("platform",)
+        for _, r in resources(PLATFORM)
+        if r["kind"] == "Application"
+    }
+    assert "gpu-workspaces" in owners
+    candidates = sorted(set(words(seed=7)))
+    teams = [team for team in candidates if is_team(team)]
+    assert len(teams) > 15 and "vision" in of_team
+    for team in teams:
+        pairs = [(rendered(of_teams, team), ("team", team))]
+        of_this_team = of_team.replace("vision", team)
+        for folder in filter(lambda one: is_listed(workspaces, one), candidates):
+            name = rendered(of_this_team, folder)
+            assert is_taken(name), f"{name} holds up every removal"
+            pairs.append((name, (team, folder)))
+        for name, owner in pairs:
+            assert owners.setdefault(name, owner) == owner, name
+    assert ("vision", "x-a") in owners.values()
+
+
+def test_a_team_whose_name_has_a_dot_takes_names_of_another() -> None:
+    """The names of Applications are distinct only because there is no such team."""
+    assert not is_team("vision.x")
+    for _, namespace in resources(PLATFORM / "teams"):
+        if namespace["kind"] == "Namespace":
+            assert is_team(namespace["metadata"]["name"].removeprefix("team-"))
 
 
 def test_a_teams_claims_are_refused_for_lack_of_the_platforms_policy() -> None:

@@ -4,8 +4,7 @@
 mod login;
 
 use std::error::Error;
-use std::io::Write as _;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
@@ -113,7 +112,7 @@ fn configure(target: &Resolved, composites: Composites, progress: &Progress) -> 
     match &target.emulator {
         Some(endpoint) => {
             for object in emulator_access(endpoint) {
-                apply_text(target, &object.to_string())?;
+                target.apply_text(&object.to_string())?;
             }
         }
         None => target.apply_file("examples/platform/provider-config.yaml")?,
@@ -243,23 +242,4 @@ fn show(
         println!("\nEnd all of it: {end}");
     }
     Ok(())
-}
-
-/// Applies objects through standard input, because credentials must never appear in a command line.
-fn apply_text(target: &Resolved, text: &str) -> Outcome<()> {
-    let mut apply: Command = target.kubectl();
-    let mut running = apply
-        .args(["apply", "-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()?;
-    if let Some(mut input) = running.stdin.take() {
-        input.write_all(text.as_bytes())?;
-    }
-    let status = running.wait()?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("kubectl apply: {status}").into())
-    }
 }

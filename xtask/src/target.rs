@@ -1,8 +1,9 @@
 //! The cluster that a command works on: a local one, or the current one of the kubeconfig.
 
 use std::error::Error;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use clap::Args;
 use local_cluster::cache::Cache;
@@ -88,6 +89,26 @@ impl Resolved {
         apply.args(["apply", "-f"]).arg(crate::root().join(path));
         output(&mut apply)?;
         Ok(())
+    }
+
+    /// Applies objects through standard input, because credentials must never appear in a command
+    /// line.
+    pub(crate) fn apply_text(&self, text: &str) -> Outcome<()> {
+        let mut running = self
+            .kubectl()
+            .args(["apply", "-f", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()?;
+        if let Some(mut input) = running.stdin.take() {
+            input.write_all(text.as_bytes())?;
+        }
+        let status = running.wait()?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("kubectl apply: {status}").into())
+        }
     }
 
     /// A call of kubectl on this cluster. The caller adds the arguments.

@@ -1,25 +1,32 @@
 //! Resolves a `providerConfigRef` to credentials and an endpoint.
 
+mod address;
 mod config;
 mod config_name;
 mod error;
 mod known;
 mod origin;
+mod rights;
 mod secret;
 
 use std::collections::BTreeMap;
 
-use api::managed::ProviderConfigReference;
-use api::provider_config::{AssumeRole, CredentialSource, TokenSource, WebIdentity};
-use kube::Client;
+use api::managed::{ProviderConfigKind, ProviderConfigReference};
+use api::provider_config::{
+    AssumeRole, CredentialSource, ProviderConfig, TokenSource, WebIdentity,
+};
+use kube::{Client, ResourceExt as _};
 use provider_aws::{Access, AccessError, Credentials, Role, Token, parse_profile};
 use sha2::{Digest, Sha256};
 
+pub use address::Address;
 pub use error::ConnectError;
 pub use known::Known;
 pub use origin::Origin;
+pub use rights::Rights;
 
 use config::Config;
+use config_name::ConfigName;
 use secret::Kept;
 
 /// A digest that distinguishes one access from another.
@@ -44,9 +51,10 @@ pub async fn resolve(
     client: &Client,
     namespace: &str,
     reference: &ProviderConfigReference,
+    rights: &Rights,
 ) -> Result<Resolved, ConnectError> {
     let config = config::read(client, namespace, reference).await?;
-    config.check()?;
+    config.check(rights)?;
     let kept = match config.secret()? {
         Some(selector) => Some(secret::read(client, &config.name, selector).await?),
         None => None,
@@ -65,6 +73,30 @@ pub async fn resolve(
         queues: config.queues,
         fingerprint: fingerprint.finalize().into(),
     })
+}
+
+/// What the provider does not do for a namespaced configuration, with the next step: the refusal
+/// that its pools report, and queues, without which its pools work.
+pub fn not_permitted(object: &ProviderConfig, rights: &Rights) -> Option<String> {
+    let name = ConfigName::from(&ProviderConfigReference {
+        kind: ProviderConfigKind::ProviderConfig,
+        name: object.name_any(),
+    });
+    let namespace = object.namespace().unwrap_or_default();
+    let config = Config::of_namespace(name.clone(), namespace, object.spec.clone());
+    let refusal = config
+        .check_rights(rights)
+        .err()
+        .map(|error| error.to_string());
+    let has_queues = !object.spec.event_queues.is_empty();
+    let ignored = has_queues.then(|| {
+        format!(
+            "{name}: spec.eventQueues: is ignored, because a message that the provider has read is \
+             gone for every other pool; name the queue in a ClusterProviderConfig"
+        )
+    });
+    let said: Vec<String> = refusal.into_iter().chain(ignored).collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// The credentials from the configuration, its Secret and the pod's environment.

@@ -6,21 +6,44 @@ use super::*;
 
 const TOKEN_ROLE: &str = "arn:aws:iam::123456789012:role/pools";
 
+/// A configuration of a namespace, or of the cluster.
 pub(super) fn config(namespace: Option<&str>, spec: Value) -> Config {
-    let spec: api::provider_config::ProviderConfigSpec = serde_json::from_value(spec).unwrap();
-    let kind = match namespace {
-        Some(_) => ProviderConfigKind::ProviderConfig,
-        None => ProviderConfigKind::ClusterProviderConfig,
+    let name = |kind| {
+        let name = "own".to_owned();
+        (&ProviderConfigReference { kind, name }).into()
     };
-    let name = "own".to_owned();
-    Config {
-        name: (&ProviderConfigReference { kind, name }).into(),
-        namespace: namespace.map(ToOwned::to_owned),
-        credentials: spec.credentials,
-        roles: spec.assume_role_chain,
-        endpoint: spec.endpoint,
-        queues: spec.event_queues,
+    match namespace {
+        Some(namespace) => Config::of_namespace(
+            name(ProviderConfigKind::ProviderConfig),
+            namespace.to_owned(),
+            serde_json::from_value(spec).unwrap(),
+        ),
+        None => Config::of_cluster(
+            name(ProviderConfigKind::ClusterProviderConfig),
+            serde_json::from_value(spec).unwrap(),
+        ),
     }
+}
+
+/// What the flags permit in these tests.
+fn rights(identity: bool, endpoints: &[&str]) -> Rights {
+    let endpoints = endpoints.iter().map(|url| Address::listed(url).unwrap());
+    Rights {
+        identity,
+        endpoints: endpoints.collect(),
+    }
+}
+
+/// Every way to ask for the identity of the provider's pod, with the field that does.
+fn identities_of_pod() -> [(Value, &'static str); 4] {
+    let file = json!({"source": "Filesystem", "fs": {"path": "/var/run/token"}});
+    let place = "spec.credentials.webIdentity.tokenConfig";
+    [
+        (json!({"source": "IRSA"}), "spec.credentials.source"),
+        (json!({"source": "PodIdentity"}), "spec.credentials.source"),
+        (by_token(&file), place),
+        (by_token(&Value::Null), place),
+    ]
 }
 
 fn by_token(place: &Value) -> Value {
@@ -45,24 +68,88 @@ fn error(operation: &'static str, code: &str, class: ErrorClass) -> provider_aws
 }
 
 #[test]
-fn a_team_cannot_have_the_providers_own_token_sent_to_itself() {
-    let file = json!({"source": "Filesystem", "fs": {"path": "/var/run/token"}});
-    for credentials in [
-        json!({"source": "IRSA"}),
-        by_token(&file),
-        by_token(&Value::Null),
-    ] {
+fn only_a_flag_lets_a_team_use_the_providers_identity() {
+    for (credentials, field) in identities_of_pod() {
+        let chain = json!([{"roleARN": TOKEN_ROLE}]);
+        let spec = json!({"credentials": credentials, "assumeRoleChain": chain});
+        let team = config(Some("team"), spec.clone());
+        let refused = team.check(&rights(false, &[])).unwrap_err().to_string();
+        let said = format!("ProviderConfig \"own\": {field}: ");
+        assert!(refused.starts_with(&said), "{refused}");
+        for part in ["--namespaced-identity", "ClusterProviderConfig", "Secret"] {
+            assert!(refused.contains(part), "{part:?} is not in {refused:?}");
+        }
+        team.check(&rights(true, &[])).unwrap();
+        config(None, spec).check(&rights(false, &[])).unwrap();
+    }
+}
+
+#[test]
+fn a_team_needs_no_flag_for_credentials_of_its_own() {
+    let token = by_token(&json!({"source": "Secret", "secretRef": secret("team")}));
+    let keys = json!({"source": "Secret", "secretRef": secret("team")});
+    for credentials in [token, keys] {
+        let own = config(Some("team"), json!({"credentials": credentials}));
+        own.check(&rights(false, &[])).unwrap();
+    }
+}
+
+#[test]
+fn a_team_reaches_only_listed_servers() {
+    let keys = json!({"source": "Secret", "secretRef": secret("team")});
+    for credentials in [json!({"source": "None"}), keys] {
         let spec = json!({"credentials": credentials, "endpoint": endpoint()});
-        let refused = config(Some("team"), spec.clone()).check().unwrap_err();
-        assert!(refused.to_string().contains("spec.endpoint"), "{refused}");
-        config(None, spec).check().unwrap();
-        config(Some("team"), json!({"credentials": credentials}))
-            .check()
-            .unwrap();
+        let team = config(Some("team"), spec.clone());
+        for listed in [&[][..], &["https://vpce.example.org:8443"]] {
+            let refused = team.check(&rights(true, listed)).unwrap_err().to_string();
+            let said = "ProviderConfig \"own\": spec.endpoint.url.static: ";
+            assert!(refused.starts_with(said), "{refused}");
+            for part in ["--allowed-endpoints", "ClusterProviderConfig"] {
+                assert!(refused.contains(part), "{part:?} is not in {refused:?}");
+            }
+        }
+        let listed = ["http://127.0.0.1:4566", "https://vpce.example.org"];
+        team.check(&rights(false, &listed)).unwrap();
+        config(None, spec).check(&rights(false, &[])).unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_is_listed_gets_no_token_of_the_provider() {
+    let listed = rights(true, &["https://vpce.example.org"]);
+    for (credentials, _) in identities_of_pod() {
+        let is_agents = credentials["source"] == "PodIdentity";
+        let spec = json!({"credentials": credentials, "endpoint": endpoint()});
+        let checked = config(Some("team"), spec.clone()).check(&listed);
+        assert_eq!(checked.is_ok(), is_agents, "{credentials}");
+        config(None, spec).check(&listed).unwrap();
     }
     let own = by_token(&json!({"source": "Secret", "secretRef": secret("team")}));
     let spec = json!({"credentials": own, "endpoint": endpoint()});
-    config(Some("team"), spec).check().unwrap();
+    config(Some("team"), spec).check(&listed).unwrap();
+}
+
+#[test]
+fn a_team_reads_no_queue_and_is_told_so() {
+    let spec = json!({
+        "credentials": {"source": "Secret", "secretRef": secret("team")},
+        "eventQueues": {"us-east-1": "https://sqs.example.org/queue"},
+    });
+    let team = config(Some("team"), spec.clone());
+    assert!(team.queues.is_empty());
+    team.check(&Rights::default())
+        .expect("the pools of a configuration with an old queue work");
+    assert_eq!(config(None, spec.clone()).queues.len(), 1);
+
+    let meta = json!({"name": "own", "namespace": "team"});
+    let object = |spec: &Value| serde_json::from_value(json!({"metadata": meta, "spec": spec}));
+    let said = not_permitted(&object(&spec).unwrap(), &Rights::default()).unwrap();
+    let begins = "ProviderConfig \"own\": spec.eventQueues: is ignored";
+    assert!(said.starts_with(begins), "{said}");
+    assert!(said.contains("ClusterProviderConfig"), "{said}");
+    let plain = json!({"credentials": spec["credentials"]});
+    let plain = object(&plain).unwrap();
+    assert_eq!(not_permitted(&plain, &Rights::default()), None);
 }
 
 #[test]
@@ -79,10 +166,10 @@ fn a_team_cannot_use_a_token_of_another_team() {
 #[test]
 fn nothing_unsigned_is_sent_to_aws() {
     let spec = json!({"credentials": {"source": "None"}});
-    let refused = config(None, spec).check().unwrap_err();
+    let refused = config(None, spec).check(&Rights::default()).unwrap_err();
     assert!(refused.to_string().contains("spec.endpoint"), "{refused}");
     let spec = json!({"credentials": {"source": "None"}, "endpoint": endpoint()});
-    config(None, spec).check().unwrap();
+    config(None, spec).check(&Rights::default()).unwrap();
 }
 
 #[test]

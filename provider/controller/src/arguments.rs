@@ -2,6 +2,8 @@
 
 use clap::Parser;
 
+use crate::access::{Address, Rights};
+
 /// Keeps spot GPU pools at their desired size.
 #[derive(Parser, Debug)]
 #[command(version)]
@@ -28,4 +30,42 @@ pub struct Arguments {
     /// Let one of several replicas work while the others stand by.
     #[arg(long, env = "LEADER_ELECTION")]
     pub leader_election: bool,
+    /// Let a `ProviderConfig` of any namespace use the identity of the provider's pod: IRSA,
+    /// `PodIdentity`, or a token of the pod. Whoever may write one then has the provider's rights in
+    /// AWS, and every role that trusts it.
+    #[arg(long)]
+    pub namespaced_identity: bool,
+    /// The servers that a `ProviderConfig` may name as its endpoint, each as scheme, host and port,
+    /// separated by commas. None is needed for AWS's own, or in a `ClusterProviderConfig`.
+    #[arg(long, value_delimiter = ',', value_parser = Address::listed)]
+    pub allowed_endpoints: Vec<Address>,
+}
+
+impl Arguments {
+    /// What a `ProviderConfig` may do.
+    pub fn rights(&self) -> Rights {
+        Rights {
+            identity: self.namespaced_identity,
+            endpoints: self.allowed_endpoints.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_endpoint_counts_and_a_wrong_one_is_refused() {
+        let given = [
+            "--allowed-endpoints=http://10.0.0.7:4566,https://a.org",
+            "--allowed-endpoints=https://b.org",
+        ];
+        let read = Arguments::try_parse_from(["provider"].iter().chain(&given)).unwrap();
+        assert_eq!(read.rights().endpoints.len(), 3);
+        let refused = Arguments::try_parse_from(["provider", "--allowed-endpoints=a.org"]);
+        let said = refused.unwrap_err().to_string();
+        assert!(said.contains("--allowed-endpoints"), "{said}");
+        assert!(said.contains("scheme, host and port"), "{said}");
+    }
 }

@@ -61,6 +61,7 @@ impl Context {
         client: Client,
         events: Events,
         regions: Regions,
+        accesses: Known,
         intervals: Intervals,
         lifecycle: Lifecycle,
         reconciles: OfController,
@@ -75,7 +76,7 @@ impl Context {
             reconciles,
             beginnings: Beginnings::default(),
             usages: Usages::default(),
-            accesses: Known::default(),
+            accesses,
             held: Mutex::default(),
         }
     }

@@ -20,7 +20,7 @@ use kube::{Client, Resource, ResourceExt};
 use provider_runtime::metrics::lifecycle::Lifecycles;
 use provider_runtime::metrics::reconciles::Reconciles;
 use provider_runtime::operations::Operations;
-use provider_runtime::protection::{self, Protection};
+use provider_runtime::protection::{self, NotPermitted, Protection};
 use provider_runtime::readiness::Readiness;
 use provider_runtime::watch::Seen;
 use provider_runtime::{crds, watch};
@@ -28,6 +28,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::SetOnce;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
+use crate::access;
 use crate::context::Context;
 use crate::inventory::Inventory;
 use crate::reconcile::ReconcileError;
@@ -61,14 +62,23 @@ impl Controllers {
     /// Runs the controllers until `stop`. Each one starts when its kinds are served. Pools that
     /// arrive in `woken` are reconciled again.
     pub async fn run(self, woken: UnboundedReceiver<ObjectRef<SpotPool>>, stop: Stop) {
-        let cluster_configs = self.protect::<ClusterProviderConfig>(stop.clone()).boxed();
-        let configs = self.protect::<ProviderConfig>(stop.clone()).boxed();
+        // The platform team writes a ClusterProviderConfig, which the flags do not bind.
+        let everything = |_: &ClusterProviderConfig| None;
+        let cluster_configs = self.protect(Box::new(everything), stop.clone()).boxed();
+        let rights = self.context.accesses.rights().clone();
+        let not_permitted = move |config: &ProviderConfig| access::not_permitted(config, &rights);
+        let configs = self.protect(Box::new(not_permitted), stop.clone()).boxed();
         let pools = self.pools(woken, stop).boxed();
         tokio::join!(pools, cluster_configs, configs);
     }
 
-    /// Protects the configurations of a kind while pools use them.
-    fn protect<C>(&self, stop: Stop) -> impl Future<Output = ()> + use<C>
+    /// Protects the configurations of a kind while pools use them, and tells in their status what
+    /// the provider does not do for them.
+    fn protect<C>(
+        &self,
+        not_permitted: NotPermitted<C>,
+        stop: Stop,
+    ) -> impl Future<Output = ()> + use<C>
     where
         C: Resource<DynamicType = ()>
             + HasStatus<Status = ProviderConfigStatus>
@@ -83,6 +93,7 @@ impl Controllers {
             client: self.client.clone(),
             managed: vec![ApiResource::erase::<SpotPool>(&())],
             events: self.context.events.clone(),
+            not_permitted,
         };
         let name = format!("providerconfig/{}", C::kind(&()).to_lowercase());
         let reconciles = self.reconciles.of(&name);

@@ -23,6 +23,7 @@ use provider_runtime::poll::Intervals;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
+use crate::access::Known;
 use crate::arguments::Arguments;
 use crate::context::{Context, MANAGER};
 use crate::controllers::{Controllers, Stop};
@@ -130,6 +131,7 @@ fn controllers(
         client.clone(),
         events,
         Regions::new(cluster, calls, around),
+        Known::new(args.rights()),
         Intervals {
             default: args.poll.into(),
             minimum: MINIMUM_POLL,

@@ -1,5 +1,5 @@
 //! Prevents the deletion of a provider configuration that is in use: without it, the resources that
-//! use it could not be cleaned up.
+//! use it could not be cleaned up. Also tells a configuration what the provider does not do for it.
 
 mod controller;
 
@@ -28,21 +28,29 @@ pub use controller::run;
 
 /// The condition of a configuration whose deletion waits.
 pub const TERMINATING: &str = "Terminating";
+/// The condition of a configuration that asks for more than the provider may do for it.
+pub const PERMITTED: &str = "Permitted";
 const IN_USE: &str = "InUse";
 const EVENT: &str = "UsageAccounting";
+const NOT_PERMITTED: &str = "NotPermitted";
 
 /// The time between two checks of a configuration whose deletion waits for resources that have lost
 /// their usages.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
+/// What the provider does not do for a configuration, and the next step.
+pub type NotPermitted<C> = Box<dyn Fn(&C) -> Option<String> + Send + Sync>;
+
 /// The data that the reconciles of configurations share.
-pub struct Protection {
+pub struct Protection<C> {
     /// The client of the API server.
     pub client: Client,
     /// The provider's kinds of managed resources.
     pub managed: Vec<ApiResource>,
     /// The writer of events.
     pub events: Events,
+    /// What the provider's own rules say about a configuration.
+    pub not_permitted: NotPermitted<C>,
 }
 
 /// Counts the users of a configuration of kind `C`, which are usages of kind `U`, and keeps the
@@ -52,7 +60,7 @@ pub struct Protection {
 /// A usage may be deleted before its resource: Kubernetes deletes dependents first when a deletion
 /// is one in the foreground or of a whole namespace. So before the configuration is deleted, the
 /// resources themselves are counted.
-pub async fn reconcile<C, U>(config: Arc<C>, protection: &Protection) -> kube::Result<Action>
+pub async fn reconcile<C, U>(config: Arc<C>, protection: &Protection<C>) -> kube::Result<Action>
 where
     C: Resource<DynamicType = ()> + HasStatus<Status = ProviderConfigStatus>,
     U: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
@@ -80,7 +88,12 @@ where
             .metadata
     };
     let before = config.status().cloned().unwrap_or_default();
-    let after = status(&before, users, is_deleted, meta.generation);
+    let seen = Seen {
+        users,
+        is_deleted,
+        not_permitted: (protection.not_permitted)(config.as_ref()),
+    };
+    let after = status(&before, seen, meta.generation);
     if before != after {
         let patch = json!({
             "metadata": {"resourceVersion": meta.resource_version},
@@ -91,12 +104,12 @@ where
             .patch_status(&config.name_any(), &parameters, &Patch::Merge(patch))
             .await?;
     }
-    if let (None, Some(waits)) = (terminating(&before), terminating(&after)) {
-        let happened = Happened::warning(EVENT, waits);
+    let happened = happened(&before, &after);
+    if !happened.is_empty() {
         let now = Timestamp::now();
         protection
             .events
-            .publish(config.as_ref(), &[happened], now)
+            .publish(config.as_ref(), &happened, now)
             .await;
     }
     Ok(if is_deserted {
@@ -107,7 +120,7 @@ where
 }
 
 /// The number of resources that name the configuration and still have to be cleaned up.
-async fn references<C>(config: &C, protection: &Protection) -> kube::Result<i64>
+async fn references<C>(config: &C, protection: &Protection<C>) -> kube::Result<i64>
 where
     C: Resource<DynamicType = ()>,
 {
@@ -172,28 +185,66 @@ where
     }
 }
 
-fn status(
-    before: &ProviderConfigStatus,
+/// What a reconcile has found out about a configuration.
+struct Seen {
     users: i64,
     is_deleted: bool,
+    not_permitted: Option<String>,
+}
+
+fn status(
+    before: &ProviderConfigStatus,
+    seen: Seen,
     generation: Option<i64>,
 ) -> ProviderConfigStatus {
     let mut after = before.clone();
-    after.users = Some(users);
-    if is_deleted {
-        let verdict = Verdict::new(
-            TERMINATING,
+    after.users = Some(seen.users);
+    let terminating = seen.is_deleted.then(|| {
+        let message = "managed resources still use it: delete them first";
+        Verdict::new(TERMINATING, ConditionStatus::True, IN_USE, message)
+    });
+    let permitted = match seen.not_permitted {
+        Some(message) => Some(Verdict::new(
+            PERMITTED,
+            ConditionStatus::False,
+            NOT_PERMITTED,
+            message,
+        )),
+        // A configuration that never asked for too much does not need the condition.
+        None if find(before.conditions(), PERMITTED).is_some() => Some(Verdict::new(
+            PERMITTED,
             ConditionStatus::True,
-            IN_USE,
-            "managed resources still use it: delete them first",
-        );
+            PERMITTED,
+            "",
+        )),
+        None => None,
+    };
+    for verdict in terminating.into_iter().chain(permitted) {
         conditions::set(&mut after.conditions, verdict, generation, Timestamp::now());
     }
     after
 }
 
-fn terminating(status: &ProviderConfigStatus) -> Option<String> {
-    find(status.conditions(), TERMINATING).map(|c| c.message.clone())
+/// The events about a change of the conditions.
+fn happened(before: &ProviderConfigStatus, after: &ProviderConfigStatus) -> Vec<Happened> {
+    let told = |status: &ProviderConfigStatus, type_, value| {
+        let found = find(status.conditions(), type_).filter(|c| c.status == value);
+        found.map(|condition| condition.message.clone())
+    };
+    let mut happened = Vec::new();
+    if let (None, Some(waits)) = (
+        told(before, TERMINATING, ConditionStatus::True),
+        told(after, TERMINATING, ConditionStatus::True),
+    ) {
+        happened.push(Happened::warning(EVENT, waits));
+    }
+    let refused = told(after, PERMITTED, ConditionStatus::False);
+    if let Some(message) = refused
+        && told(before, PERMITTED, ConditionStatus::False).as_ref() != Some(&message)
+    {
+        happened.push(Happened::warning(NOT_PERMITTED, message));
+    }
+    happened
 }
 
 #[cfg(test)]
@@ -246,6 +297,11 @@ mod tests {
             client: server.client(),
             managed: vec![ApiResource::erase::<Thing>(&())],
             events: Events::new(server.client(), "provider", counts),
+            not_permitted: Box::new(|config: &Config| {
+                let is_greedy = config.metadata.labels.as_ref();
+                let is_greedy = is_greedy.is_some_and(|labels| labels.contains_key("greedy"));
+                is_greedy.then(|| "it asks for too much".to_owned())
+            }),
         };
         let stored: Config = serde_json::from_value(server.object(CONFIG).unwrap()).unwrap();
         reconcile::<_, Use>(Arc::new(stored), &protection)
@@ -285,6 +341,31 @@ mod tests {
         assert_eq!(server.events(), 1);
         look(&server).await;
         assert_eq!(server.events(), 1, "told twice");
+    }
+
+    #[tokio::test]
+    async fn a_configuration_says_what_is_not_permitted_to_it() {
+        let server = ApiServer::default();
+        let greedy = |labels: &Value| {
+            let mut stored = server.object(CONFIG).unwrap();
+            stored["metadata"]["labels"] = labels.clone();
+            server.put(CONFIG, stored);
+        };
+        config(&server, false);
+        assert_eq!(look(&server).await["status"].get("conditions"), None);
+        greedy(&json!({"greedy": ""}));
+        let condition = look(&server).await["status"]["conditions"][0].clone();
+        assert_eq!(condition["type"], PERMITTED);
+        assert_eq!(condition["status"], "False");
+        assert_eq!(condition["message"], "it asks for too much");
+        let (events, writes) = (server.events(), server.writes());
+        assert_eq!(events, 1);
+        look(&server).await;
+        assert_eq!((server.events(), server.writes()), (events, writes));
+        greedy(&json!({}));
+        let condition = look(&server).await["status"]["conditions"][0].clone();
+        assert_eq!(condition["status"], "True");
+        assert_eq!(server.events(), 1, "an event about nothing to do");
     }
 
     #[tokio::test]

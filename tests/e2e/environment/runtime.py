@@ -1,6 +1,7 @@
 """Runs the provider with other arguments, by a DeploymentRuntimeConfig."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,13 +9,21 @@ from .cluster import Cluster
 from .pools import PODS, PROVIDER
 from .waiting import until
 
+# The runtime that `cargo xtask demo` installs the provider with.
+DEFAULT = "provider-gpu-spot-beside-emulator"
+
+
+def of_emulator() -> str:
+    """The flag that lets a ProviderConfig name the emulator as its endpoint."""
+    return f"--allowed-endpoints={os.environ['AWS_ENDPOINT_URL']}"
+
 
 @contextmanager
 def arguments(
     cluster: Cluster, name: str, *arguments: str, replicas: int = 1
 ) -> Iterator[None]:
     """Restarts the provider with these arguments, and afterwards with the default."""
-    container = {"name": "package-runtime", "args": list(arguments)}
+    container = {"name": "package-runtime", "args": [of_emulator(), *arguments]}
     template = {"spec": {"containers": [container]}}
     deployment = {"replicas": replicas, "selector": {}, "template": template}
     cluster.apply(
@@ -27,7 +36,7 @@ def arguments(
     )
     use(cluster, name, replicas)
     yield
-    use(cluster, "default")
+    use(cluster, DEFAULT)
 
 
 def use(cluster: Cluster, config: str, replicas: int = 1) -> None:

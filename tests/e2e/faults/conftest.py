@@ -1,4 +1,5 @@
-"""Fixtures: two ProviderConfigs of one account, one of them with a queue; the pools."""
+"""Fixtures: a ProviderConfig, and a ClusterProviderConfig with a queue, both of one
+account; the pools."""
 
 import json
 import uuid
@@ -42,15 +43,17 @@ def strangers(ec2: Ec2) -> Iterator[Strangers]:
 @pytest.fixture
 def fleet(
     cluster: Cluster, namespace: str, emulator: Emulator, queue: str, ec2: Ec2
-) -> Fleet:
+) -> Iterator[Fleet]:
     configurations = Configurations(cluster, namespace, emulator)
     configurations.secret(
         f"[default]\naws_access_key_id = {KEY}\naws_secret_access_key = secret\n"
     )
-    configurations.apply("plain", configurations.keys())
+    plain = configurations.apply("plain", configurations.keys())
     queues = {ec2.region: queue}
-    configurations.apply("queued", configurations.keys(), eventQueues=queues)
-    return Fleet(cluster, namespace)
+    keys = configurations.keys()
+    queued = configurations.apply_to_cluster(keys, eventQueues=queues)
+    yield Fleet(cluster, namespace, plain, queued)
+    configurations.remove()
 
 
 @pytest.fixture

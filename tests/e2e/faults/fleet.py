@@ -8,11 +8,12 @@ from threading import RLock
 from typing import Any
 
 from environment.cluster import Cluster
+from environment.configurations import Reference
 from environment.objects import Object
 from environment.pools import API
 
 IMAGES = ("ami-00000000000c0de01", "ami-00000000000c0de04")
-# The pools whose ProviderConfig names a queue with EC2's events.
+# The pools whose configuration names a queue with EC2's events.
 QUEUED = ("warned", "drifting")
 FLEETING = ("fleeting-1", "fleeting-2", "fleeting-3")
 RESIZED = "resized"
@@ -71,9 +72,13 @@ class Wanted:
 class Fleet:
     """The pools of a run. Several threads use it at the same time."""
 
-    def __init__(self, cluster: Cluster, namespace: str) -> None:
+    def __init__(
+        self, cluster: Cluster, namespace: str, plain: Reference, queued: Reference
+    ) -> None:
         self.cluster = cluster
         self.namespace = namespace
+        self._plain = plain
+        self._queued = queued
         self._lock = RLock()
         self._wanted: dict[str, Wanted] = {}
 
@@ -139,14 +144,14 @@ class Fleet:
         return {pool["metadata"]["uid"]: pool for pool in pools}
 
     def _apply(self, name: str, spec: dict[str, Any]) -> Object:
-        config = "queued" if name in QUEUED else "plain"
+        config = self._queued if name in QUEUED else self._plain
         document = {
             "apiVersion": API,
             "kind": "SpotPool",
             "metadata": {"name": name, "namespace": self.namespace},
             "spec": {
                 "forProvider": spec,
-                "providerConfigRef": {"kind": "ProviderConfig", "name": config},
+                "providerConfigRef": config,
             },
         }
         applied = self.cluster.kubectl(

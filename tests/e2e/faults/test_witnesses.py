@@ -42,7 +42,7 @@ def test_an_instance_too_many_is_seen(
     cluster: Cluster, account: Account, ec2: Ec2
 ) -> None:
     uid = str(uuid.uuid4())
-    fleet = Fleet(cluster, "nowhere")
+    fleet = Fleet(cluster, "nowhere", {}, {})
     spec = {"size": {"minimum": 1, "maximum": 1, "idle": 1}}
     fleet.expect(Wanted("pool", uid, spec, ceiling=1))
     watch = Watch(account, fleet, Strangers(ec2), Warned(), Journal(0))

@@ -15,7 +15,7 @@ PERIOD = 0.3
 
 
 class Warned:
-    """The instances with an interruption warning of AWS. If the pool's ProviderConfig
+    """The instances with an interruption warning of AWS. If the pool's configuration
     has a queue, the provider launches the replacement at once, even beyond the pool's
     maximum (docs/pools.md)."""
 

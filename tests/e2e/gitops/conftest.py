@@ -99,7 +99,7 @@ def workspaces(
 
     def is_empty() -> bool:
         claims = [one["metadata"]["name"] for one in cluster.all(CLAIMS, TEAM)]
-        left_over[:] = [*claims, *argocd.applications("vision-")]
+        left_over[:] = [*claims, *argocd.applications("ws.vision.")]
         return not left_over
 
     try:

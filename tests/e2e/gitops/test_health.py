@@ -21,7 +21,7 @@ def test_a_workspace_is_never_healthy_before_its_instance_runs(
 ) -> None:
     emulator.fault("CreateFleet", code="InsufficientInstanceCapacity")
     workspaces.write("workspaces/alice/claim.yaml", claim("alice"))
-    with argocd.watched("vision-alice") as seen:
+    with argocd.watched("ws.vision.alice") as seen:
         workspaces.push("A workspace without capacity")
         until(
             "no capacity",
@@ -29,12 +29,12 @@ def test_a_workspace_is_never_healthy_before_its_instance_runs(
             and "apacity" in team.status("alice").get("message", ""),
             120,
         )
-        argocd.await_health("vision-alice", "Progressing")
+        argocd.await_health("ws.vision.alice", "Progressing")
         emulator.clear_faults()
         # The test asks Argo CD first. A claim that Argo CD calls Healthy must be Ready.
         until(
             "Healthy",
-            lambda: argocd.health("vision-alice") == "Healthy"
+            lambda: argocd.health("ws.vision.alice") == "Healthy"
             and (team.status("alice")["phase"] == "Ready" or pytest.fail("too early")),
             seconds=300,
         )
@@ -52,9 +52,9 @@ def test_a_quota_is_degraded_with_the_code_to_raise(
     emulator.fault("CreateFleet", code="VcpuLimitExceeded")
     workspaces.write("workspaces/alice/claim.yaml", claim("alice"))
     workspaces.push("A workspace beyond the quota")
-    until("the Application", lambda: argocd.application("vision-alice"), 60)
-    argocd.await_health("vision-alice", "Degraded", seconds=120)
-    node = argocd.resource("vision-alice", "GpuDevWorkspaceClaim")
+    until("the Application", lambda: argocd.application("ws.vision.alice"), 60)
+    argocd.await_health("ws.vision.alice", "Degraded", seconds=120)
+    node = argocd.resource("ws.vision.alice", "GpuDevWorkspaceClaim")
     assert "L-" in node["health"]["message"], node
 
 
@@ -67,16 +67,16 @@ def test_an_interruption_is_progress_and_a_refused_edit_is_degraded(
 ) -> None:
     workspaces.write("workspaces/alice/claim.yaml", claim("alice"))
     workspaces.push("A workspace")
-    until("the Application", lambda: argocd.application("vision-alice"), 60)
-    argocd.await_health("vision-alice", "Healthy", seconds=120)
+    until("the Application", lambda: argocd.application("ws.vision.alice"), 60)
+    argocd.await_health("ws.vision.alice", "Healthy", seconds=120)
     lost = team.status("alice")["instanceId"]
-    with argocd.watched("vision-alice") as seen:
+    with argocd.watched("ws.vision.alice") as seen:
         emulator.interrupt(lost)
         until("its end", lambda: team.status("alice").get("instanceId") != lost)
         until(
             "another instance",
             lambda: team.status("alice").get("phase") == "Ready"
-            and argocd.health("vision-alice") == "Healthy",
+            and argocd.health("ws.vision.alice") == "Healthy",
             120,
         )
     assert seen == ["Healthy", "Progressing", "Healthy"] or seen == [
@@ -88,11 +88,11 @@ def test_an_interruption_is_progress_and_a_refused_edit_is_degraded(
         "workspaces/alice/claim.yaml", claim("alice", instanceType="p5.48xlarge")
     )
     workspaces.push("More than the policy allows")
-    argocd.await_health("vision-alice", "Degraded")
+    argocd.await_health("ws.vision.alice", "Degraded")
     (instance,) = ec2.live(team.namespace)
     assert instance["InstanceType"] == "g4dn.xlarge"
     workspaces.revert()
-    argocd.await_health("vision-alice", "Healthy")
+    argocd.await_health("ws.vision.alice", "Healthy")
 
 
 def test_queued_and_stopped_workspaces_are_suspended(
@@ -104,9 +104,11 @@ def test_queued_and_stopped_workspaces_are_suspended(
             claim(name, placement="Cluster", flavor="gpu"),
         )
         workspaces.push(f"A GPU for the {name}")
-        until("the Application", lambda n=name: argocd.application(f"vision-{n}"), 60)
+        until(
+            "the Application", lambda n=name: argocd.application(f"ws.vision.{n}"), 60
+        )
         wanted = "Healthy" if name == "first" else "Suspended"
-        argocd.await_health(f"vision-{name}", wanted, seconds=180)
+        argocd.await_health(f"ws.vision.{name}", wanted, seconds=180)
     assert team.status("second")["phase"] == "Queued"
 
     workspaces.write(
@@ -116,6 +118,6 @@ def test_queued_and_stopped_workspaces_are_suspended(
         ),
     )
     workspaces.push("Stop the first")
-    argocd.await_health("vision-first", "Suspended", seconds=120)
+    argocd.await_health("ws.vision.first", "Suspended", seconds=120)
     assert team.status("first")["phase"] == "Stopped"
-    argocd.await_health("vision-second", "Healthy", seconds=180)
+    argocd.await_health("ws.vision.second", "Healthy", seconds=180)

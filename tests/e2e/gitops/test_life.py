@@ -13,7 +13,7 @@ from gitops.repositories import claim
 from lifecycle.life import EXTEND, RESUME, later, now, written
 
 NAME = "life"
-APPLICATION = f"vision-{NAME}"
+APPLICATION = f"ws.vision.{NAME}"
 REPORT = "gpu.platform.acme.io:activity"
 
 

@@ -22,7 +22,7 @@ def test_a_workspaces_life_plays_through_without_a_sync_fight(
     ec2: Ec2,
     emulator: Emulator,
 ) -> None:
-    name = "vision-peace"
+    name = "ws.vision.peace"
     # selfHeal undoes edits only of fields that git has, so this claim names its type.
     workspaces.write(
         "workspaces/peace/claim.yaml", claim("peace", instanceType="g4dn.xlarge")

@@ -1,7 +1,10 @@
 """A push creates an instance, and a revert ends it."""
 
 import time
+import urllib.error
 from datetime import datetime
+
+import pytest
 
 from environment.cluster import CLAIMS, Cluster, condition
 from environment.objects import Object
@@ -12,6 +15,8 @@ from gitops.argo import ArgoCd
 from gitops.git import Repository
 from gitops.repositories import claim
 
+TEAM = "team-vision"
+APPROVED = "argocd.argoproj.io/deletion-approved"
 CONFIRMED = "argocd.argoproj.io/sync-options: Prune=confirm,Delete=confirm"
 # Seconds that count as a quick start of a workspace elsewhere.
 FIELD = 300
@@ -28,10 +33,10 @@ def test_a_pushed_claim_is_a_machine_long_before_anybody_asks(
     pushed = workspaces.push("A workspace for alice")
     until("the claim", lambda: cluster.get(CLAIMS, "alice-vision", team.namespace), 120)
     status = team.ready("alice-vision", seconds=120)
-    argocd.await_health("vision-alice-vision", "Healthy")
+    argocd.await_health("ws.vision.alice-vision", "Healthy")
     healthy = time.time()
 
-    application = cluster.get("application", "vision-alice-vision", "argocd")
+    application = cluster.get("application", "ws.vision.alice-vision", "argocd")
     found = team.workspace("alice-vision")
     (instance,) = ec2.live(team.namespace)
     assert instance["InstanceId"] == status["instanceId"]
@@ -68,7 +73,7 @@ def test_a_broken_claim_holds_up_no_other_one(
     team.ready("sound", seconds=120)
 
     def said(name: str) -> str:
-        status = argocd.application(f"vision-{name}").get("status", {})
+        status = argocd.application(f"ws.vision.{name}").get("status", {})
         conditions = status.get("conditions") or []
         operation = status.get("operationState") or {}
         resources = (operation.get("syncResult") or {}).get("resources") or []
@@ -78,7 +83,7 @@ def test_a_broken_claim_holds_up_no_other_one(
     until("the unknown field's name", lambda: "instanceKind" in said("unknown"), 60)
     until("the refused value", lambda: "region" in said("refused"), 60)
     until("what is no YAML", lambda: "claim.yaml" in said("garbled"), 60)
-    assert argocd.health("vision-sound") == "Healthy"
+    assert argocd.health("ws.vision.sound") == "Healthy"
 
     # Argo CD applies a corrected commit without a manual sync.
     workspaces.write("workspaces/unknown/claim.yaml", claim("unknown"))
@@ -100,7 +105,7 @@ def test_a_revert_ends_the_machine_after_a_confirmation_and_keeps_the_home(
     )
     workspaces.write("workspaces/notebook/claim.yaml", notebook)
     workspaces.push("A notebook with a home")
-    name = "vision-notebook"
+    name = "ws.vision.notebook"
     until("the claim", lambda: cluster.get(CLAIMS, "notebook", team.namespace), 120)
     team.ready("notebook", seconds=180)
     homes = {home["metadata"]["uid"] for home in _homes(cluster, team)}
@@ -114,7 +119,15 @@ def test_a_revert_ends_the_machine_after_a_confirmation_and_keeps_the_home(
     assert team.workspace("notebook")["metadata"].get("deletionTimestamp") is None
     assert team.status("notebook")["phase"] == "Ready"
 
-    argocd.confirm_deletion(name)
+    member = argocd.of_member("vision")
+    assert member.health(name), "a member does not see the team's Applications"
+    assert member.is_refused(lambda: member.update(name, TEAM))
+    # The team's Application has the team's Namespace, and is not for members to end.
+    with pytest.raises(urllib.error.HTTPError):
+        member.confirm_deletion(TEAM, TEAM)
+    of_team = argocd.application(TEAM)
+    assert APPROVED not in of_team["metadata"].get("annotations", {})
+    member.confirm_deletion(TEAM, name)
     until(
         "the claim to be gone",
         lambda: cluster.get(CLAIMS, "notebook", team.namespace) is None,

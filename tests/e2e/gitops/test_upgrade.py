@@ -101,8 +101,8 @@ def test_revisions_that_somebody_activates_by_hand_replace_no_instance(
 ) -> None:
     workspaces.write("workspaces/alice/claim.yaml", claim_of_team("alice"))
     workspaces.push("A workspace")
-    until("the Application", lambda: argocd.application("vision-alice"))
-    argocd.await_health("vision-alice", "Healthy", seconds=120)
+    until("the Application", lambda: argocd.application("ws.vision.alice"))
+    argocd.await_health("ws.vision.alice", "Healthy", seconds=120)
     before = statuses(cluster, team.namespace)
     (machine,) = [one["InstanceId"] for one in ec2.live(team.namespace)]
 
@@ -121,7 +121,7 @@ def test_revisions_that_somebody_activates_by_hand_replace_no_instance(
     platform_repository.write(FILE, text)
     platform_repository.push("Activate revisions by themselves")
     argocd.await_health("gpu-workspaces", "Healthy", seconds=180)
-    argocd.await_health("vision-alice", "Healthy", seconds=120)
+    argocd.await_health("ws.vision.alice", "Healthy", seconds=120)
     (same,) = [one["InstanceId"] for one in ec2.live(team.namespace)]
     assert same == machine
     assert statuses(cluster, team.namespace) == before

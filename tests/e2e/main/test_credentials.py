@@ -9,8 +9,9 @@ from environment.objects import Object, Refused
 from environment.configurations import Configurations
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
-from environment.pools import PODS, USAGES, Pools
-from environment.runtime import use
+from environment.pools import CONFIGURATIONS, PODS, USAGES, Pools
+from environment.runtime import DEFAULT, of_emulator, use
+from environment.waiting import until
 
 SECRET = "do-not-print-me"
 PROFILE = f"[default]\naws_access_key_id = AKIATEST\naws_secret_access_key = {SECRET}\n"
@@ -88,15 +89,48 @@ def test_a_namespace_cannot_use_the_secrets_of_another(
 
 
 @pytest.mark.alone
-def test_a_namespace_cannot_have_the_providers_token_sent_to_itself(
-    pools: Pools, emulator: Emulator, configurations: Configurations, identity: None
+def test_a_namespace_cannot_act_with_the_providers_identity(
+    cluster: Cluster,
+    pools: Pools,
+    emulator: Emulator,
+    configurations: Configurations,
+    identity: None,
 ) -> None:
     emulator.forget_calls()
-    reference = configurations.apply("nosy", {"source": "IRSA"})
-    pools.apply("pool", providerConfigRef=reference)
-    pools.says("pool", "Synced", "False", "spec.endpoint")
-    assert emulator.calls().get("AssumeRoleWithWebIdentity", 0) == 0
+    for source in ("IRSA", "PodIdentity"):
+        reference = configurations.apply(source.lower(), {"source": source})
+        pools.apply("pool", providerConfigRef=reference)
+        said = f'ProviderConfig "{source.lower()}": spec.credentials.source'
+        pools.says("pool", "Synced", "False", said)
+        until("the configuration to say so", lambda: _refusal(cluster, pools, said))
+    calls = emulator.calls()
+    assert calls.get("AssumeRoleWithWebIdentity", 0) == 0
+    assert calls.get("AssumeRoleForPodIdentity", 0) == 0
     pools.delete("pool")
+
+
+def test_a_namespace_cannot_have_requests_sent_to_any_server(
+    pools: Pools, ec2: Ec2, configurations: Configurations
+) -> None:
+    configurations.secret(PROFILE)
+    url = "https://kubernetes.default.svc"
+    reference = configurations.apply(
+        "nosy",
+        configurations.keys(),
+        endpoint={"url": {"type": "Static", "static": url}},
+    )
+    pools.apply("pool", providerConfigRef=reference)
+    pools.says("pool", "Synced", "False", "--allowed-endpoints")
+    assert ec2.live(pools.namespace) == []
+    pools.delete("pool")
+
+
+def test_a_namespace_cannot_take_the_messages_of_a_queue(
+    configurations: Configurations,
+) -> None:
+    queues = {"us-east-1": "https://sqs.us-east-1.amazonaws.com/123456789012/events"}
+    with pytest.raises(Refused, match="only a ClusterProviderConfig has eventQueues"):
+        configurations.apply("greedy", configurations.keys(), eventQueues=queues)
 
 
 @pytest.mark.parametrize(
@@ -211,6 +245,12 @@ def test_no_secret_is_in_any_log_or_status(cluster: Cluster, namespace: str) -> 
     assert log and SECRET not in log + told
 
 
+def _refusal(cluster: Cluster, pools: Pools, said: str) -> bool:
+    """Whether a configuration's own condition has this message."""
+    found = cluster.all(CONFIGURATIONS, pools.namespace)
+    return any(said in condition(one, "Permitted").get("message", "") for one in found)
+
+
 def _serves(
     pools: Pools, emulator: Emulator, reference: Object, account: str | None
 ) -> None:
@@ -231,7 +271,7 @@ def identity(cluster: Cluster) -> Iterator[None]:
     cluster.apply(_runtime(name))
     use(cluster, name)
     yield
-    use(cluster, "default")
+    use(cluster, DEFAULT)
 
 
 def _runtime(name: str) -> Object:
@@ -251,6 +291,7 @@ def _runtime(name: str) -> Object:
     }
     container = {
         "name": "package-runtime",
+        "args": [of_emulator()],
         "env": [{"name": name, "value": value} for name, value in environment.items()],
         "volumeMounts": [
             {"name": volume, "mountPath": mount}

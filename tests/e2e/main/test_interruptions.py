@@ -10,10 +10,11 @@ import boto3
 import pytest
 
 from environment.cluster import Cluster
+from environment.configurations import Configurations
 from environment.objects import Object
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
-from environment.pools import API, Pools
+from environment.pools import Pools
 from environment.waiting import until
 
 REGION = "us-east-1"
@@ -30,7 +31,7 @@ def pools(cluster: Cluster, namespace: str) -> Pools:
 
 @pytest.fixture
 def warned(cluster: Cluster, namespace: str, emulator: Emulator) -> Iterator[Object]:
-    """A ProviderConfig with a queue, to which EventBridge sends EC2's events."""
+    """A ClusterProviderConfig with a queue, to which EventBridge sends EC2's events."""
     name = f"events-{uuid.uuid4().hex[:8]}"
     sqs = boto3.client("sqs", region_name=REGION)
     events = boto3.client("events", region_name=REGION)
@@ -39,28 +40,12 @@ def warned(cluster: Cluster, namespace: str, emulator: Emulator) -> Iterator[Obj
     events.put_rule(Name=name, EventPattern=json.dumps({"source": ["aws.ec2"]}))
     target = {"Id": "queue", "Arn": asked["Attributes"]["QueueArn"]}
     events.put_targets(Rule=name, Targets=[target])
-    cluster.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "aws", "namespace": namespace},
-            "stringData": {"credentials": CREDENTIALS},
-        }
+    configurations = Configurations(cluster, namespace, emulator)
+    configurations.secret(CREDENTIALS)
+    yield configurations.apply_to_cluster(
+        configurations.keys(), eventQueues={REGION: url}
     )
-    secret = {"namespace": namespace, "name": "aws", "key": "credentials"}
-    cluster.apply(
-        {
-            "apiVersion": API,
-            "kind": "ProviderConfig",
-            "metadata": {"name": "warned", "namespace": namespace},
-            "spec": {
-                "credentials": {"source": "Secret", "secretRef": secret},
-                "endpoint": {"url": {"type": "Static", "static": emulator.url}},
-                "eventQueues": {REGION: url},
-            },
-        }
-    )
-    yield {"kind": "ProviderConfig", "name": "warned"}
+    configurations.remove()
     events.remove_targets(Rule=name, Ids=["queue"])
     events.delete_rule(Name=name)
     sqs.delete_queue(QueueUrl=url)

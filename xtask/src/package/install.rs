@@ -14,6 +14,10 @@ use crate::target::Resolved;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
+/// The `DeploymentRuntimeConfig` of the provider beside an emulator. The end-to-end tests return to
+/// it (tests/e2e/environment/runtime.py).
+const BESIDE_EMULATOR: &str = "provider-gpu-spot-beside-emulator";
+
 /// Builds the packages for this machine, pushes and installs them, and waits until Crossplane
 /// reports each as healthy.
 pub(crate) fn install(
@@ -62,9 +66,35 @@ fn refuse_both(target: &Resolved, composites: Composites) -> Outcome<()> {
     .into())
 }
 
-/// The `DeploymentRuntimeConfig` of a package: that of the function gives it the platform's limits.
-fn runtime(package: &Package) -> Option<&'static str> {
-    (package.kind == "function").then_some("function-gpu-workspace")
+/// Applies the `DeploymentRuntimeConfig` of a package, and returns its name. That of the function
+/// gives it the platform's limits. That of a provider beside an emulator lets a `ProviderConfig` name
+/// the emulator.
+fn runtime(target: &Resolved, package: &Package) -> Outcome<Option<&'static str>> {
+    match (package.kind, &target.emulator) {
+        ("function", _) => {
+            target.apply_file("examples/platform/function-runtime.yaml")?;
+            Ok(Some("function-gpu-workspace"))
+        }
+        ("provider", Some(endpoint)) => {
+            target.apply_text(&beside_emulator(endpoint).to_string())?;
+            Ok(Some(BESIDE_EMULATOR))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// How Crossplane runs the provider beside an emulator: a `ProviderConfig` may name only the servers
+/// of this flag.
+fn beside_emulator(endpoint: &str) -> serde_json::Value {
+    let arguments = [format!("--allowed-endpoints={endpoint}")];
+    let container = serde_json::json!({"name": "package-runtime", "args": arguments});
+    let pod = serde_json::json!({"spec": {"containers": [container]}});
+    serde_json::json!({
+        "apiVersion": "pkg.crossplane.io/v1beta1",
+        "kind": "DeploymentRuntimeConfig",
+        "metadata": {"name": BESIDE_EMULATOR},
+        "spec": {"deploymentTemplate": {"spec": {"selector": {}, "template": pod}}},
+    })
 }
 
 /// Installs a package with Crossplane's own command, or changes the reference of an installed
@@ -83,10 +113,7 @@ fn put(target: &Resolved, package: &Package, reference: &str) -> Outcome<()> {
         "jsonpath={.spec.package}",
     ]);
     let installed = output(&mut existing)?;
-    let runtime = runtime(package);
-    if runtime.is_some() {
-        target.apply_file("examples/platform/function-runtime.yaml")?;
-    }
+    let runtime = runtime(target, package)?;
     if installed.is_empty() {
         let mut install = target.command(&target.crossplane);
         install.args(["xpkg", "install", package.kind, reference]);
@@ -127,4 +154,23 @@ fn await_healthy(target: &Resolved, object: &str, reference: &str) -> Outcome<()
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_local_provider_takes_its_emulator_from_every_namespace() {
+        let config = beside_emulator("http://10.0.0.7:4566");
+        let container =
+            &config["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["name"], "package-runtime");
+        let expected = serde_json::json!(["--allowed-endpoints=http://10.0.0.7:4566"]);
+        assert_eq!(container["args"], expected);
+        let name = config["metadata"]["name"].as_str().unwrap();
+        let tests = crate::root().join("tests/e2e/environment/runtime.py");
+        let tests = std::fs::read_to_string(tests).unwrap();
+        assert!(tests.contains(&format!("DEFAULT = \"{name}\"")));
+    }
 }

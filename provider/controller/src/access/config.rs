@@ -4,17 +4,21 @@ use std::collections::BTreeMap;
 
 use api::managed::{ProviderConfigKind, ProviderConfigReference};
 use api::provider_config::{
-    AssumeRole, ClusterProviderConfig, CredentialSource, Credentials, Endpoint, ProviderConfig,
-    SecretKeySelector, TokenSource, WebIdentity,
+    AssumeRole, ClusterProviderConfig, ClusterProviderConfigSpec, CredentialSource, Credentials,
+    Endpoint, ProviderConfig, ProviderConfigSpec, SecretKeySelector, TokenSource, WebIdentity,
 };
 use kube::Client;
 use kube::api::Api;
 
+use super::address::Address;
 use super::config_name::ConfigName;
 use super::error::ConnectError;
+use super::rights::Rights;
 
 const SECRET: &str = "spec.credentials.secretRef";
 const TOKEN: &str = "spec.credentials.webIdentity.tokenConfig.secretRef";
+const SOURCE: &str = "spec.credentials.source";
+const TOKEN_CONFIG: &str = "spec.credentials.webIdentity.tokenConfig";
 
 /// A configuration of either kind.
 #[derive(Clone, Debug)]
@@ -25,6 +29,7 @@ pub(super) struct Config {
     pub(super) credentials: Credentials,
     pub(super) roles: Vec<AssumeRole>,
     pub(super) endpoint: Option<Endpoint>,
+    /// The queues that the provider reads. A namespaced configuration has none.
     pub(super) queues: BTreeMap<String, String>,
 }
 
@@ -44,43 +49,79 @@ pub(super) async fn read(
         ProviderConfigKind::ClusterProviderConfig => {
             let api: Api<ClusterProviderConfig> = Api::all(client.clone());
             let found = api.get_opt(&reference.name).await.map_err(refused)?;
-            let spec = found.ok_or_else(missing)?.spec;
-            Ok(Config {
-                name,
-                namespace: None,
-                credentials: spec.credentials,
-                roles: spec.assume_role_chain,
-                endpoint: spec.endpoint,
-                queues: spec.event_queues,
-            })
+            Ok(Config::of_cluster(name, found.ok_or_else(missing)?.spec))
         }
         ProviderConfigKind::ProviderConfig => {
             let api: Api<ProviderConfig> = Api::namespaced(client.clone(), namespace);
             let found = api.get_opt(&reference.name).await.map_err(refused)?;
             let spec = found.ok_or_else(missing)?.spec;
-            Ok(Config {
-                name,
-                namespace: Some(namespace.to_owned()),
-                credentials: spec.credentials,
-                roles: spec.assume_role_chain,
-                endpoint: spec.endpoint,
-                queues: spec.event_queues,
-            })
+            Ok(Config::of_namespace(name, namespace.to_owned(), spec))
         }
     }
 }
 
 impl Config {
+    pub(super) fn of_cluster(name: ConfigName, spec: ClusterProviderConfigSpec) -> Self {
+        Self {
+            name,
+            namespace: None,
+            credentials: spec.credentials,
+            roles: spec.assume_role_chain,
+            endpoint: spec.endpoint,
+            queues: spec.event_queues,
+        }
+    }
+
+    /// The API server refuses queues in a namespace. An object that is older than this rule may
+    /// still have them, and they are left out: the provider deletes what it reads, so the namespace
+    /// could take the messages of everybody else.
+    pub(super) fn of_namespace(
+        name: ConfigName,
+        namespace: String,
+        spec: ProviderConfigSpec,
+    ) -> Self {
+        Self {
+            name,
+            namespace: Some(namespace),
+            credentials: spec.credentials,
+            roles: spec.assume_role_chain,
+            endpoint: spec.endpoint,
+            queues: BTreeMap::new(),
+        }
+    }
+
     /// Refuses fields that a configuration must not have, whatever its Secret holds.
-    pub(super) fn check(&self) -> Result<(), ConnectError> {
-        let has_endpoint = self.endpoint.is_some();
-        if self.credentials.source == CredentialSource::None && !has_endpoint {
+    pub(super) fn check(&self, rights: &Rights) -> Result<(), ConnectError> {
+        if self.credentials.source == CredentialSource::None && self.endpoint.is_none() {
             return Err(ConnectError::Unsigned(self.name.clone()));
         }
-        if self.namespace.is_some() && has_endpoint && self.sends_token_of_pod() {
+        self.check_rights(rights)
+    }
+
+    /// Refuses what a namespaced configuration may not do.
+    pub(super) fn check_rights(&self, rights: &Rights) -> Result<(), ConnectError> {
+        if self.namespace.is_none() {
+            return Ok(());
+        }
+        if let Some(field) = self.identity_of_pod()
+            && !rights.identity
+        {
+            return Err(ConnectError::IdentityOfProvider {
+                config: self.name.clone(),
+                field,
+            });
+        }
+        let Some(endpoint) = &self.endpoint else {
+            return Ok(());
+        };
+        if self.sends_token_of_pod() {
             return Err(ConnectError::TokenLeavesAws(self.name.clone()));
         }
-        Ok(())
+        let address = endpoint.url.static_.parse::<Address>();
+        if address.is_ok_and(|address| rights.endpoints.contains(&address)) {
+            return Ok(());
+        }
+        Err(ConnectError::ForeignEndpoint(self.name.clone()))
     }
 
     /// The Secret that has to be read, if there is one.
@@ -133,18 +174,25 @@ impl Config {
         format!("{credentials:?} {roles:?} {endpoint:?} {queues:?} ")
     }
 
-    /// Whether the pod's token is sent. A token is a proof by itself: unlike with a signature,
-    /// every receiver can use it.
-    fn sends_token_of_pod(&self) -> bool {
+    /// The field by which the configuration asks for the identity of the provider's pod.
+    fn identity_of_pod(&self) -> Option<&'static str> {
         match self.credentials.source {
-            CredentialSource::Irsa => true,
+            CredentialSource::Irsa | CredentialSource::PodIdentity => Some(SOURCE),
             CredentialSource::WebIdentity => {
                 let wanted = self.credentials.web_identity.as_ref();
                 let place = wanted.and_then(|wanted| wanted.token_config.as_ref());
-                place.is_none_or(|place| place.source == TokenSource::Filesystem)
+                let is_of_pod = place.is_none_or(|place| place.source == TokenSource::Filesystem);
+                is_of_pod.then_some(TOKEN_CONFIG)
             }
-            _ => false,
+            CredentialSource::None | CredentialSource::Secret => None,
         }
+    }
+
+    /// Whether the pod's token is sent to the endpoint. A token is a proof by itself: unlike with a
+    /// signature, every receiver can use it. The agent of Pod Identity has an address of its own.
+    fn sends_token_of_pod(&self) -> bool {
+        let is_agents = self.credentials.source == CredentialSource::PodIdentity;
+        self.identity_of_pod().is_some() && !is_agents
     }
 }
 

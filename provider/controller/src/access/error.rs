@@ -30,6 +30,26 @@ pub enum ConnectError {
         /// The configuration's namespace.
         namespace: String,
     },
+    /// The author of a namespaced configuration would act with the rights of the provider.
+    #[error(
+        "{config}: {field}: uses the identity of the provider's pod, which a ProviderConfig may do \
+         only with the provider's flag --namespaced-identity; use a ClusterProviderConfig, or \
+         credentials in a Secret of the namespace"
+    )]
+    IdentityOfProvider {
+        /// The configuration.
+        config: ConfigName,
+        /// The field's path.
+        field: &'static str,
+    },
+    /// The author of a namespaced configuration could have requests sent to any server that the
+    /// provider reaches.
+    #[error(
+        "{0}: spec.endpoint.url.static: a ProviderConfig may only name a scheme, host and port of \
+         the provider's flag --allowed-endpoints; let the platform team list them, use a \
+         ClusterProviderConfig, or leave out spec.endpoint to call AWS"
+    )]
+    ForeignEndpoint(ConfigName),
     /// The author of a namespaced configuration could have a token of the provider's pod sent to an
     /// endpoint of their own.
     #[error(

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 
 use super::error::ConnectError;
-use super::{Resolved, resolve};
+use super::{Resolved, Rights, resolve};
 use crate::region::lock;
 
 /// How long a cached Secret counts as unchanged. A changed configuration is read again at once.
@@ -20,7 +20,10 @@ const BELIEVED_MEANWHILE: SignedDuration = SignedDuration::from_mins(1);
 /// The cache. If a thousand pools are reconciled in a minute, another pool read the same objects
 /// seconds ago. Failures are not cached.
 #[derive(Default)]
-pub struct Known(Mutex<Memory>);
+pub struct Known {
+    rights: Rights,
+    memory: Mutex<Memory>,
+}
 
 #[derive(Default)]
 struct Memory {
@@ -63,6 +66,19 @@ fn later(now: Timestamp) -> Timestamp {
 type Key = (ProviderConfigKind, Option<String>, String);
 
 impl Known {
+    /// An empty cache. What it reads is refused beyond these rights.
+    pub fn new(rights: Rights) -> Self {
+        Self {
+            rights,
+            memory: Mutex::default(),
+        }
+    }
+
+    /// What the provider's flags permit to a `ProviderConfig`.
+    pub fn rights(&self) -> &Rights {
+        &self.rights
+    }
+
     /// The access that a pool of `namespace` refers to.
     ///
     /// # Errors
@@ -76,8 +92,8 @@ impl Known {
         now: Timestamp,
     ) -> Result<Resolved, ConnectError> {
         let key = key(reference.kind, Some(namespace), &reference.name);
-        self.remembered(key, now, resolve(client, namespace, reference))
-            .await
+        let read = resolve(client, namespace, reference, &self.rights);
+        self.remembered(key, now, read).await
     }
 
     async fn remembered(
@@ -87,7 +103,7 @@ impl Known {
         read: impl Future<Output = Result<Resolved, ConnectError>>,
     ) -> Result<Resolved, ConnectError> {
         let forgotten = {
-            let mut memory = lock(&self.0);
+            let mut memory = lock(&self.memory);
             let found = memory.resolved.get_mut(&key);
             if let Some(resolved) = found.and_then(|entry| entry.believed(now)) {
                 return Ok(resolved);
@@ -95,7 +111,7 @@ impl Known {
             memory.forgotten
         };
         let read = read.await;
-        let mut memory = lock(&self.0);
+        let mut memory = lock(&self.memory);
         match &read {
             Ok(resolved) if memory.forgotten == forgotten => {
                 let entry = Entry::new(resolved.clone(), now);
@@ -110,7 +126,7 @@ impl Known {
     /// Removes a configuration from the cache, because it changed or because a user asked for a
     /// reconcile now.
     pub fn forget(&self, kind: ProviderConfigKind, namespace: Option<&str>, name: &str) {
-        let mut memory = lock(&self.0);
+        let mut memory = lock(&self.memory);
         memory.forgotten += 1;
         memory.resolved.remove(&key(kind, namespace, name));
     }

@@ -25,7 +25,7 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 
 /// Protects the configurations of kind `C` until `stop`.
 pub async fn run<C, U>(
-    protection: Protection,
+    protection: Protection<C>,
     readiness: &Readiness,
     reconciles: OfController,
     stop: impl Future<Output = ()> + Send + Sync + 'static,
@@ -55,7 +55,7 @@ pub async fn run<C, U>(
         let concerned = all.iter().filter(|_| is_of_kind);
         concerned.map(|c| ObjectRef::from_obj(c.as_ref())).collect()
     };
-    let reconcile = move |config: Arc<C>, protection: Arc<Protection>| {
+    let reconcile = move |config: Arc<C>, protection: Arc<Protection<C>>| {
         let reconciles = reconciles.clone();
         async move {
             let running = reconcile::<C, U>(config, &protection);

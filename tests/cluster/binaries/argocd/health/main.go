@@ -6,6 +6,10 @@
 //
 // Before each answer it prints a line with "--- " and the file's name. Argo CD ends the
 // process where it cannot read one.
+//
+// Other commands of `argocd admin settings resource-overrides` follow "--":
+//
+//	argocd-health argocd-cm.yaml -- run-action resource.yaml ACTION
 package main
 
 import (
@@ -21,14 +25,22 @@ func main() {
 		os.Exit(2)
 	}
 	configMap := os.Args[1]
+	if len(os.Args) > 2 && os.Args[2] == "--" {
+		run(configMap, os.Args[3:]...)
+		return
+	}
 	for _, resource := range os.Args[2:] {
 		fmt.Println("---", resource)
-		command := admin.NewSettingsCommand()
-		command.SetArgs([]string{
-			"resource-overrides", "health", resource, "--argocd-cm-path", configMap,
-		})
-		if err := command.Execute(); err != nil {
-			os.Exit(1)
-		}
+		run(configMap, "health", resource)
+	}
+}
+
+func run(configMap string, arguments ...string) {
+	command := admin.NewSettingsCommand()
+	command.SetArgs(append(
+		[]string{"resource-overrides", "--argocd-cm-path", configMap}, arguments...,
+	))
+	if err := command.Execute(); err != nil {
+		os.Exit(1)
 	}
 }
