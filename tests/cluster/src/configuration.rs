@@ -208,7 +208,6 @@ fn kubelet(layout: &Layout) -> Value {
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": false,
         "enforceNodeAllocatable": [],
-        "localStorageCapacityIsolation": false,
         "failSwapOn": false,
         "evictionHard": never,
         "imageGCHighThresholdPercent": 100,
