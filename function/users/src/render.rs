@@ -212,6 +212,10 @@ fn unready(resource_name: &str, observed: Option<&Value>) -> Option<String> {
             let phase = observed.pointer("/status/phase").and_then(Value::as_str);
             (phase != Some("Active")).then(|| format!("Namespace {name} is not active"))
         }
+        // Kubernetes refuses every object of a quota that its controller has not counted yet.
+        resource_names::QUOTA => uncounted(observed).map(|resource| {
+            format!("ResourceQuota {name}: Kubernetes has not counted {resource} yet")
+        }),
         resource_names::PROTECTION => {
             (!object.holds(READY)).then(|| format!("ClusterUsage {name} is not ready"))
         }
@@ -228,4 +232,14 @@ fn unready(resource_name: &str, observed: Option<&Value>) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The first resource of a quota that its status does not have yet; none if it has all.
+fn uncounted(quota: &Value) -> Option<&str> {
+    let bounded = quota.pointer("/spec/hard").and_then(Value::as_object);
+    let counted = quota.pointer("/status/hard");
+    let is_counted = |resource: &str| counted.is_some_and(|hard| hard.get(resource).is_some());
+    let bounded = bounded.into_iter().flat_map(|hard| hard.keys());
+    let mut resources = bounded.map(String::as_str);
+    resources.find(|resource| !is_counted(resource))
 }

@@ -27,8 +27,8 @@ pub fn of(
     keys
 }
 
-/// A line of `authorized_keys` for each certificate authority (sshd(8), "AUTHORIZED_KEYS FILE
-/// FORMAT"). It names the owner as the only principal. The pattern of owners' names has no character
+/// A line of `authorized_keys` for each certificate authority (sshd(8), section about the format of
+/// that file). It names the owner as the only principal. The pattern of owners' names has no character
 /// that could end the quotes.
 fn authorities(policy: &WorkspacePolicy, owner: &str) -> impl Iterator<Item = String> {
     let authorities = policy.ssh.iter().flat_map(|ssh| &ssh.user_authorities);

@@ -13,7 +13,7 @@ import pytest
 from cluster.workspaces import HOST_NETWORK, Key, Workspaces
 from environment.cluster import Cluster
 from environment.objects import Refused
-from environment.variants import composition
+from environment.variants import composition, flavor
 from environment.waiting import until
 
 CONNECT = """
@@ -175,3 +175,26 @@ def test_a_certificate_opens_the_workspace_of_its_principal_until_it_ends(
         Key.generate(tmp_path, "without"),
     ):
         assert "Permission denied" in alice.ssh("vision", "true", key=key).stderr
+
+
+def test_a_pod_that_fills_its_disk_is_the_one_that_ends(
+    cluster: Cluster, image: str, alice: Workspaces, bob: Workspaces
+) -> None:
+    small = flavor(cluster, image, "small-disk", scratch="64Mi")
+    alice.claim("greedy", flavor=small)
+    bob.claim("modest")
+    before = bob.ready("modest", seconds=180)["nodes"][0]["name"]
+    alice.ready("greedy", seconds=120)
+    (pod,) = alice.pods("greedy")
+    alice.run("greedy", "fallocate", "-l", "200M", "big")
+
+    def ended() -> bool:
+        now = alice.pods("greedy")
+        return [p["metadata"]["uid"] for p in now] != [pod["metadata"]["uid"]] or any(
+            p.get("status", {}).get("reason") == "Evicted" for p in now
+        )
+
+    until("the pod that fills its disk to end", ended, seconds=120)
+    (untouched,) = bob.pods("modest")
+    assert untouched["metadata"]["name"] == before
+    assert untouched["status"]["phase"] == "Running"
