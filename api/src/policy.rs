@@ -230,7 +230,8 @@ pub struct ClusterPolicy {
     /// Kueue queues. Default: Kueue is not used, and pods start as soon as nodes have room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueuePolicy>,
-    /// Whether the SSH keys of the `DevUser` with the owner's name may log in too.
+    /// Whether the SSH keys of the `DevUser` with the owner's name may log in too. From behaviour
+    /// version v3 on, they count on EC2 as well, for machines that start after a key was added.
     #[serde(default)]
     pub dev_users: bool,
     /// Agent beside the owner's container that reports whether the workspace is used. Default: no

@@ -1,23 +1,22 @@
 //! The resources that Crossplane must fetch for a workspace in the cluster.
 
 use api::flavor::WorkspaceFlavorSpec;
-use api::policy::{ClusterPolicy, WorkspacePolicy};
+use api::policy::WorkspacePolicy;
 use api::workspace::{Phase, WorkspaceParameters};
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::validation::Violations;
-use function_workspace::cost::budget;
 use function_workspace::labels::{API_VERSION, KUEUE};
 use function_workspace::placed::Claimed;
-use function_workspace::{catalogue, claim, owner};
-use serde_json::{Value, json};
+use function_workspace::{catalogue, claim, dev_user, owner};
+use serde_json::json;
 use thiserror::Error;
 
 use crate::flavor;
 use crate::names::{EARLIER_HOMES, HOMES, Names, Naming, PODS, WORKLOADS, WORKSPACE_LABEL};
 use crate::record::Record;
-use crate::seen::{Seen, StatefulSet, text};
+use crate::seen::{Seen, StatefulSet};
 use crate::{choice, existing, queue};
 
 const FLAVOR: &str = "flavor";
@@ -54,9 +53,8 @@ pub fn requirements(
     required.extend(flavor.map(|flavor| ours(FLAVOR, "WorkspaceFlavor", flavor)));
     let owner = claim::owner(claimed.composite);
     let status = &claimed.previous;
-    let has_keys = cluster.is_some_and(|cluster| cluster.dev_users) && !owner.is_empty();
-    let user = has_keys.then(|| budget::dev_user(owner));
-    required.extend(user.or_else(|| budget::requirement(policy, status, owner)));
+    let has_keys = cluster.is_some_and(|cluster| cluster.dev_users);
+    required.extend(dev_user::requirement(has_keys, policy, status, owner));
     let set = seen.stateful_set();
     let recorded = set.and_then(Record::of).map(|record| record.pods);
     let is_queued = [status.pods.as_ref(), recorded.as_ref()]
@@ -137,36 +135,6 @@ pub fn flavor(request: &Request, name: &str) -> Result<WorkspaceFlavorSpec, Hold
         .map_err(|violations| FlavorUnusable::Invalid { name, violations }.into())
 }
 
-/// The owner's `DevUser`; none if the policy does not use `DevUser`s or the owner has none.
-pub fn dev_user<'a>(
-    request: &'a Request,
-    cluster: &ClusterPolicy,
-    parameters: &WorkspaceParameters,
-) -> Result<Option<&'a Value>, Hold> {
-    if !cluster.dev_users {
-        return Ok(None);
-    }
-    match request.required(budget::REQUIREMENT) {
-        Required::Unresolved => Err(Hold::from(DevUserUnresolved {
-            name: parameters.owner.clone(),
-        })),
-        Required::Absent => Ok(None),
-        Required::Present(user) => Ok(Some(user)),
-    }
-}
-
-/// The SSH public keys of a `DevUser`.
-pub fn public_keys(user: Option<&Value>) -> Vec<String> {
-    let keys = user.and_then(|user| user.pointer("/spec/publicKeys"));
-    let keys = keys.and_then(Value::as_array).into_iter().flatten();
-    keys.filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-/// The UID of a `DevUser`.
-pub fn uid(user: Option<&Value>) -> Option<String> {
-    text(user?, &["metadata", "uid"]).map(str::to_owned)
-}
-
 /// Why the flavor cannot be used.
 #[derive(Clone, Debug, Error)]
 enum FlavorUnusable {
@@ -202,19 +170,5 @@ impl Problem for FlavorUnusable {
             Self::Absent { .. } => "FlavorMissing",
             Self::Invalid { .. } => "FlavorInvalid",
         }
-    }
-}
-
-/// Crossplane has not fetched the owner's `DevUser` yet.
-#[derive(Clone, Debug, Error)]
-#[error("waiting for Crossplane to fetch DevUser {name}")]
-struct DevUserUnresolved {
-    /// The `DevUser`.
-    name: String,
-}
-
-impl Problem for DevUserUnresolved {
-    fn reason(&self) -> &'static str {
-        "DevUserUnresolved"
     }
 }

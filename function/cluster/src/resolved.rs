@@ -14,7 +14,7 @@ use function_runtime::validation::Violation;
 use function_workspace::catalogue::Known;
 use function_workspace::claim;
 use function_workspace::placed::{Claimed, Leftovers};
-use function_workspace::{catalogue, homes, owner, placement, public_keys, ssh_networks};
+use function_workspace::{catalogue, dev_user, homes, owner, placement, public_keys, ssh_networks};
 
 use crate::names::{Names, Naming};
 use crate::network::{self, Egress};
@@ -108,9 +108,9 @@ pub fn resolved(
         catalogue,
         notices: told,
     } = catalogue::read(policy, request)?;
-    let user = required::dev_user(request, cluster, parameters)?;
-    let keys = public_keys::of(parameters, &catalogue, policy, &required::public_keys(user));
-    let dev_user = cluster.dev_users.then(|| OwnerUid(required::uid(user)));
+    let user = dev_user::of(cluster.dev_users, request, &parameters.owner)?;
+    let keys = public_keys::of(parameters, &catalogue, policy, &dev_user::public_keys(user));
+    let owner_uid = cluster.dev_users.then(|| OwnerUid(dev_user::uid(user)));
     let flavor = flavor(request, cluster, parameters);
     let storage_class = flavor
         .as_ref()
@@ -143,13 +143,13 @@ pub fn resolved(
         home: parameters.home.as_ref().map(|home| ResolvedHome {
             size_gib: home.size_gib,
             storage_class,
-            owner_uid: dev_user
+            owner_uid: owner_uid
                 .clone()
                 .and_then(|OwnerUid(uid)| uid)
                 .filter(|_| naming.is_prefixed()),
         }),
         homes: required::homes(parameters),
-        dev_user,
+        dev_user: owner_uid,
         deletes_home: policy.home.on_delete == HomeOnDelete::Delete,
     })
 }

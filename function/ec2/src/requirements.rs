@@ -2,12 +2,11 @@
 //! because Crossplane calls again while they change.
 
 use api::capacity::CapacityType;
-use api::policy::WorkspacePolicy;
+use api::policy::{BehaviourVersion, WorkspacePolicy};
 use function_runtime::requirement::{Requirement, Selector};
 use function_workspace::claim;
-use function_workspace::cost::budget;
 use function_workspace::placed::Claimed;
-use function_workspace::{catalogue, owner};
+use function_workspace::{catalogue, dev_user, owner};
 
 use crate::on_demand::api::{API_VERSION, Parameters, VolumeAttachment};
 use crate::on_demand::home;
@@ -23,7 +22,9 @@ pub fn of(policy: Option<&WorkspacePolicy>, claimed: &Claimed<'_>) -> Vec<Requir
     };
     required.extend(policy.and_then(|policy| owner::requirement(policy, &origin)));
     let owner = claim::owner(composite);
-    required.extend(budget::requirement(policy, &claimed.previous, owner));
+    let has_keys = policy.is_some_and(with_keys_of_dev_users);
+    let status = &claimed.previous;
+    required.extend(dev_user::requirement(has_keys, policy, status, owner));
     let market = parameters.and_then(|p| p.capacity_type);
     let market = market.or(policy.map(|policy| policy.defaults.capacity_type));
     let is_on_demand = market == Some(CapacityType::OnDemand);
@@ -44,4 +45,17 @@ pub fn of(policy: Option<&WorkspacePolicy>, claimed: &Claimed<'_>) -> Vec<Requir
         });
     }
     required
+}
+
+/// Whether the keys of the owner's `DevUser` may log in to machines. Before behaviour version v3,
+/// they count in the cluster only.
+pub fn with_keys_of_dev_users(policy: &WorkspacePolicy) -> bool {
+    let is_counted = policy
+        .cluster
+        .as_ref()
+        .is_some_and(|cluster| cluster.dev_users);
+    match policy.behaviour_version {
+        BehaviourVersion::V1 | BehaviourVersion::V2 => false,
+        BehaviourVersion::V3 => is_counted,
+    }
 }

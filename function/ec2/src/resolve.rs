@@ -10,16 +10,18 @@ use function_runtime::request::Request;
 use function_runtime::validation::{Violation, Violations};
 use function_workspace::catalogue::Known;
 use function_workspace::placed::Claimed;
-use function_workspace::{catalogue, claim, homes, owner, placement, public_keys, ssh_networks};
+use function_workspace::{
+    catalogue, claim, dev_user, homes, owner, placement, public_keys, ssh_networks,
+};
 use thiserror::Error;
 
 use crate::claim_paths::ClaimPaths;
 use crate::compose::Seen;
 use crate::instance_types::InstanceType;
 use crate::resolved::Resolved;
-use crate::resource_names;
 use crate::user_data::UserData;
 use crate::{capacity, image, instance_types, software};
+use crate::{requirements, resource_names};
 
 /// A resolved workspace with its messages.
 #[derive(Clone, Debug)]
@@ -58,7 +60,9 @@ pub fn workspace(
     let booted = seen.booted_image();
     let image = image::choose(recorded, booted, region, &catalogue, policy)?;
     let software = software::choose(parameters, policy, &image)?;
-    let keys = public_keys::of(parameters, &catalogue, policy, &[]);
+    let has_keys = requirements::with_keys_of_dev_users(policy);
+    let user = dev_user::of(has_keys, request, &parameters.owner)?;
+    let keys = public_keys::of(parameters, &catalogue, policy, &dev_user::public_keys(user));
     let user_data = UserData {
         behaviour: policy.behaviour_version,
         owner: &parameters.owner,

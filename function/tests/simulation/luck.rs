@@ -161,6 +161,7 @@ fn platform(world: &mut World) -> String {
             let rolls = world.dice.percent(50);
             let centre = *world.dice.pick(&["research", "robotics"]);
             world.policy["instance"] = json!({
+                "sudo": true,
                 "replaceOnUserDataChange": rolls,
                 "tags": {"cost-center": centre},
             });

@@ -6,6 +6,7 @@ pub mod cause;
 pub mod claim;
 pub mod conditions;
 pub mod cost;
+pub mod dev_user;
 pub mod effective;
 mod environment_config;
 pub mod homes;

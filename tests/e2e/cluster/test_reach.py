@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import re
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -168,6 +169,11 @@ def test_a_certificate_opens_the_workspace_of_its_principal_until_it_ends(
         lambda: alice.ssh("vision", "true", key=good).returncode == 0,
         seconds=90,
     )
+    # Who logged in, by key and certificate, is in the pod's log.
+    (pod,) = alice.pods("vision")
+    log = cluster.kubectl("logs", "-n", alice.namespace, pod["metadata"]["name"])
+    (entry,) = re.findall(r"Accepted publickey for developer .* ID good .*", log)[-1:]
+    assert len(re.findall(r"SHA256:", entry)) == 2, entry
     for key in (
         signed("for-another", ours, "mallory", "+1h"),
         signed("expired", ours, alice.owner, "-2h:-1h"),
