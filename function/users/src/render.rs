@@ -234,11 +234,12 @@ fn unready(resource_name: &str, observed: Option<&Value>) -> Option<String> {
     }
 }
 
-/// The first resource of a quota that its status does not have yet; none if it has all.
+/// The first resource of a quota whose use Kubernetes has not counted yet; none if it has counted
+/// all. The quota's status has the bounds before it has the use.
 fn uncounted(quota: &Value) -> Option<&str> {
     let bounded = quota.pointer("/spec/hard").and_then(Value::as_object);
-    let counted = quota.pointer("/status/hard");
-    let is_counted = |resource: &str| counted.is_some_and(|hard| hard.get(resource).is_some());
+    let counted = quota.pointer("/status/used");
+    let is_counted = |resource: &str| counted.is_some_and(|used| used.get(resource).is_some());
     let bounded = bounded.into_iter().flat_map(|hard| hard.keys());
     let mut resources = bounded.map(String::as_str);
     resources.find(|resource| !is_counted(resource))

@@ -55,15 +55,27 @@ def observed(case: str) -> set[str]:
 
 
 def public_keys(case: str) -> list[str]:
-    """The owner's keys: those of the catalogue, then those of the claim, without
-    duplicates."""
+    """The owner's keys: those of the catalogue, then those of the claim, then under v3
+    those of the owner's DevUser, without duplicates. Lines for the policy's certificate
+    authorities follow."""
     asked = request(case)
     (catalogue,) = asked["requiredResources"]["catalogue"]["items"]
     parameters = asked["observed"]["composite"]["resource"]["spec"]["parameters"]
     owners = catalogue["resource"]["data"].get("owners") or {}
     known = owners.get(parameters["owner"], {}).get("publicKeys", [])
     own = parameters.get("ssh", {}).get("publicKeys", [])
-    return list(dict.fromkeys(known + own))
+    policy = asked["input"]
+    counts = policy["behaviourVersion"] == "v3" and policy.get("cluster", {}).get(
+        "devUsers"
+    )
+    users = asked["requiredResources"].get("dev-user", {}).get("items", [])
+    theirs = [
+        key for u in users if counts for key in u["resource"]["spec"]["publicKeys"]
+    ]
+    authorities = (policy.get("ssh") or {}).get("userAuthorities", [])
+    principals = f'cert-authority,principals="{parameters["owner"]}"'
+    trusted = [f"{principals} {authority}" for authority in authorities]
+    return [*dict.fromkeys(known + own + theirs), *trusted]
 
 
 @cache
