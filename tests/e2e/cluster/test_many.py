@@ -50,7 +50,11 @@ def test_every_field_of_a_claim_has_its_effect(team: Workspaces, queued: str) ->
     assert len(status["nodes"]) == 2
     pod, _ = team.pods("full")
     (container,) = pod["spec"]["containers"]
-    assert container["resources"]["requests"] == {"cpu": "300m", "memory": "2Gi"}
+    assert container["resources"]["requests"] == {
+        "cpu": "300m",
+        "memory": "2Gi",
+        "ephemeral-storage": "1Gi",
+    }
     shm = team.run("full", "df", "-k", "--output=size", "/dev/shm").split()[1]
     assert shm == str(128 * 1024)
     assert len(team.homes("full")) == 2
