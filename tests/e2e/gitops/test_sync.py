@@ -83,7 +83,8 @@ def test_a_broken_claim_holds_up_no_other_one(
     until("the unknown field's name", lambda: "instanceKind" in said("unknown"), 60)
     until("the refused value", lambda: "region" in said("refused"), 60)
     until("what is no YAML", lambda: "claim.yaml" in said("garbled"), 60)
-    assert argocd.health("ws.vision.sound") == "Healthy"
+    # Argo CD sees the Ready claim a moment after the claim's owner does.
+    argocd.await_health("ws.vision.sound", "Healthy", seconds=60)
 
     # Argo CD applies a corrected commit without a manual sync.
     workspaces.write("workspaces/unknown/claim.yaml", claim("unknown"))
