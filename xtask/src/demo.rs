@@ -24,8 +24,6 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// The claim that the demo waits for.
 const CLAIM: &str = "gpudevworkspaceclaims.platform.acme.io/alice-vision";
 const NAMESPACE: &str = "team-vision";
-/// The namespaces of the examples' claims.
-const NAMESPACES: [&str; 3] = ["team-vision", "dev-bob", "dev-carol"];
 /// The Secret with the emulator's credentials.
 const SECRET: &str = "aws-credentials";
 
@@ -88,7 +86,6 @@ fn demo(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
     } else {
         Some(Login::prepare(&arguments.target.name, &target, progress)?)
     };
-    await_quotas(&target, progress)?;
     let step = progress.begin("apply examples/workspaces");
     target.apply_file("examples/workspaces")?;
     if let Some(login) = &login {
@@ -173,24 +170,6 @@ fn emulator_access(endpoint: &str) -> [serde_json::Value; 2] {
             },
         }),
     ]
-}
-
-/// Waits until Kubernetes has counted the claims of the examples' namespaces. It refuses each claim
-/// before that. Its quota controller looks for new kinds every 30 seconds.
-fn await_quotas(target: &Resolved, progress: &Progress) -> Outcome<()> {
-    let step = progress.begin("wait for the quotas of claims");
-    for namespace in NAMESPACES {
-        output(target.kubectl().args([
-            "wait",
-            "--namespace",
-            namespace,
-            "quota/quota",
-            r"--for=jsonpath={.status.used.count/gpudevworkspaceclaims\.platform\.acme\.io}",
-            "--timeout=90s",
-        ]))?;
-    }
-    step.end("");
-    Ok(())
 }
 
 fn await_ready(target: &Resolved, progress: &Progress) -> Outcome<()> {

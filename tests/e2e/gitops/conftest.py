@@ -72,14 +72,7 @@ def platform_repository(
     cluster.kubectl("apply", "-f", str(folder / "bootstrap.yaml"))
     argocd.await_health("gpu-workspaces", "Healthy", seconds=300)
     until("the team's project", lambda: argocd.health("team-vision") == "Healthy", 120)
-    # Kubernetes refuses claims until it has counted them; Argo CD would repeat a sync.
-    until("the quota of claims to be counted", lambda: counts_claims(cluster), 90)
     return repository
-
-
-def counts_claims(cluster: Cluster) -> bool:
-    quota = cluster.get("resourcequotas", "quota", TEAM) or {}
-    return f"count/{CLAIMS}" in quota.get("status", {}).get("used", {})
 
 
 @pytest.fixture
