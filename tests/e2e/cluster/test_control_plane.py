@@ -5,22 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from cluster.connecting import CONNECT
 from cluster.workspaces import Workspaces
 from environment.cluster import CLAIMS, Cluster, is_ready
 from environment.pools import PODS as PROVIDER
 from environment.waiting import until
 
 FUNCTION = "function=acme-function-gpu-workspace"
-CONNECT = """
-import socket, sys
-for target in sys.argv[1:]:
-    host, port = target.split(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=3).close()
-        print(target, "reached")
-    except OSError:
-        print(target, "refused")
-"""
 # Of examples/platform/crossplane-network.yaml.
 MONITORING = "monitoring"
 PROMETHEUS = {"app.kubernetes.io/name": "prometheus"}

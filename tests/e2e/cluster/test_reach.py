@@ -11,22 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from cluster.connecting import CONNECT
 from cluster.workspaces import HOST_NETWORK, Key, Workspaces
 from environment.cluster import Cluster
 from environment.objects import Refused
 from environment.variants import composition, flavor
 from environment.waiting import until
-
-CONNECT = """
-import socket, sys
-for target in sys.argv[1:]:
-    host, port = target.rsplit(":", 1)
-    try:
-        socket.create_connection((host, int(port)), timeout=3).close()
-        print(target, "reached")
-    except OSError as error:
-        print(target, "refused")
-"""
 
 
 def reached(user: Workspaces, name: str, *targets: str) -> dict[str, str]:
