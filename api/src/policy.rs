@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
 use crate::cost::BudgetPolicy;
-use crate::fields::REGION;
+use crate::fields::{IPV4_NETWORK, REGION};
 use crate::home::HomePolicy;
 use crate::lifecycle::{LifecyclePolicy, PodAgent};
 use crate::managed::ProviderConfigReference;
@@ -154,9 +154,9 @@ pub struct CataloguePart {
     /// Name of the EnvironmentConfig.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// The entries that it provides. Other entries in it have no effect. Its writers decide all of
-    /// this: with `owners`, who can log in; with `images`, what the machines run; with `networks`,
-    /// who reaches them; with `prices`, what they cost.
+    /// The entries that it provides. Other entries in it have no effect. The writers of `owners`
+    /// decide who can log in. The writers of `images` decide which programs machines run. The writers
+    /// of `networks` decide who reaches machines. The writers of `prices` decide their prices.
     #[schemars(length(min = 1, max = 4))]
     pub provides: Vec<CatalogueEntry>,
 }
@@ -277,9 +277,6 @@ impl Default for ClusterEgress {
         }
     }
 }
-
-/// An IPv4 network: `10.0.0.0/8`.
-const IPV4_NETWORK: &str = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$";
 
 /// The private networks of RFC 1918.
 fn private_networks() -> Vec<String> {

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
-use crate::fields::REGION;
 use crate::fields::is_default;
+use crate::fields::{IPV4_NETWORK, REGION};
 use crate::home::PoolHome;
 use crate::managed::{
     LocalSecretReference, ManagementAction, ProviderConfigReference, all_actions,
@@ -283,7 +283,7 @@ pub struct PoolSsh {
     #[serde(default)]
     #[schemars(
         length(max = 50),
-        inner(regex(pattern = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$"))
+        inner(regex(pattern = IPV4_NETWORK))
     )]
     pub allowed_cidrs: Vec<String>,
 }

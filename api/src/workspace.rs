@@ -10,7 +10,7 @@ use crate::cluster::{
     ChosenPods, Distributed, FlavorOverrides, NodeStatus, QueueStatus, WorkspaceQueue,
 };
 use crate::cost::CostStatus;
-use crate::fields::REGION;
+use crate::fields::{IPV4_NETWORK, REGION};
 use crate::lifecycle::{ActivityStatus, LifecycleStatus, WorkspaceLifecycle};
 
 /// An OpenSSH public key: type, base64 data and an optional comment.
@@ -138,7 +138,7 @@ pub struct WorkspaceSsh {
         length(max = 20),
         inner(
             length(max = 18),
-            regex(pattern = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$")
+            regex(pattern = IPV4_NETWORK)
         )
     )]
     #[x_kube(validation = Rule::new("self.all(network, isCIDR(network))").message("each entry must be an IPv4 network, for example 203.0.113.0/24"))]

@@ -49,18 +49,7 @@ fn check_networks(policy: &WorkspacePolicy, violations: &mut Vec<Violation>) {
 /// The violations of the policy's default networks: unusable, outside its ceiling, or too many
 /// addresses together.
 pub(crate) fn networks_outside(policy: &WorkspacePolicy) -> Vec<Violation> {
-    let field = "input.defaults.sshCidrs";
-    let ceiling = policy.ssh_cidr_ceiling.as_deref();
-    let texts = policy.defaults.ssh_cidrs.iter().enumerate();
-    let (mut networks, mut violations) = (Vec::new(), Vec::new());
-    for (n, text) in texts {
-        match ssh_networks::within(text, &format!("{field}[{n}]"), ceiling) {
-            Ok(network) => networks.push(network),
-            Err(violation) => violations.push(violation),
-        }
-    }
-    violations.extend(ssh_networks::too_wide(&networks, field, policy));
-    violations
+    ssh_networks::read(&policy.defaults.ssh_cidrs, ssh_networks::DEFAULTS, policy).1
 }
 
 /// The agent's image, if it must be named by digest and is not.

@@ -7,6 +7,9 @@ use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
 use ipnet::Ipv4Net;
 
+/// The path of the networks for claims that name none.
+pub(crate) const DEFAULTS: &str = "input.defaults.sshCidrs";
+
 /// The message for a text that is not a network.
 const NO_NETWORK: &str = "must be an IPv4 network, for example 203.0.113.0/24";
 
@@ -38,38 +41,39 @@ pub fn of(
         .as_ref()
         .map_or(&[][..], |ssh| &ssh.allowed_cidrs);
     let (texts, field) = if claimed.is_empty() {
-        (
-            policy.defaults.ssh_cidrs.as_slice(),
-            "input.defaults.sshCidrs",
-        )
+        (policy.defaults.ssh_cidrs.as_slice(), DEFAULTS)
     } else {
         (claimed, "spec.parameters.ssh.allowedCidrs")
     };
+    let (networks, violations) = read(texts, field, policy);
+    Violations::into_result(violations)?;
+    Ok(networks.iter().map(ToString::to_string).collect())
+}
+
+/// The different networks of a list within the policy's bounds, and the violations of the others.
+/// `field` is the path of the list.
+pub(crate) fn read(
+    texts: &[String],
+    field: &str,
+    policy: &WorkspacePolicy,
+) -> (Vec<Ipv4Net>, Vec<Violation>) {
+    let ceiling = policy.ssh_cidr_ceiling.as_deref();
     let mut networks: Vec<Ipv4Net> = Vec::new();
     let mut violations = Vec::new();
     for (n, text) in texts.iter().enumerate() {
-        match within(
-            text,
-            &format!("{field}[{n}]"),
-            policy.ssh_cidr_ceiling.as_deref(),
-        ) {
+        match within(text, &format!("{field}[{n}]"), ceiling) {
             Ok(network) if networks.contains(&network) => {}
             Ok(network) => networks.push(network),
             Err(violation) => violations.push(violation),
         }
     }
     violations.extend(too_wide(&networks, field, policy));
-    Violations::into_result(violations)?;
-    Ok(networks.iter().map(ToString::to_string).collect())
+    (networks, violations)
 }
 
 /// The violation of a list that opens too many addresses. Networks that are harmless one by one can
 /// be the whole internet together.
-pub(crate) fn too_wide(
-    networks: &[Ipv4Net],
-    path: &str,
-    policy: &WorkspacePolicy,
-) -> Option<Violation> {
+fn too_wide(networks: &[Ipv4Net], path: &str, policy: &WorkspacePolicy) -> Option<Violation> {
     let most = most_addresses(policy)?;
     let open = public_addresses(networks);
     (open > most).then(|| {
@@ -116,7 +120,7 @@ pub(crate) fn malformed(ceiling: &[String], field: &str) -> Vec<Violation> {
 }
 
 /// Parses one network and checks that it lies within the ceiling.
-pub fn within(text: &str, path: &str, ceiling: Option<&[String]>) -> Result<Ipv4Net, Violation> {
+fn within(text: &str, path: &str, ceiling: Option<&[String]>) -> Result<Ipv4Net, Violation> {
     let network: Ipv4Net = text.parse().map_err(|_| Violation::new(path, NO_NETWORK))?;
     if network.prefix_len() == 0 && ceiling.is_none() {
         let problem = "must not be the whole internet; name the networks you connect from";
