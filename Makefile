@@ -24,6 +24,7 @@ demo: ready
 .PHONY: ready
 ready:
 	@sh tests/cluster/prerequisites.sh
+	@sh xtask/compiled_here.sh "$${CARGO_TARGET_DIR:-target}"
 	@[ -e "$${CARGO_TARGET_DIR:-target}/debug/xtask" ] || \
 		echo "A first run compiles for about 20 minutes on two processors, later ones for seconds." >&2
 	@cargo build --workspace --bin xtask

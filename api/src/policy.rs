@@ -371,12 +371,13 @@ pub struct InstancePolicy {
     /// Whether the user `developer` may use sudo without a password.
     #[serde(default)]
     pub sudo: bool,
-    /// Whether an on-demand instance is replaced when its user data changes, for example after a
-    /// new key or another OpenCV release. An instance reads user data at its first boot only, so
-    /// without replacement it keeps its first setup.
+    /// Whether an on-demand instance is replaced when its user data changes, for example after
+    /// another OpenCV release, or before v3 a new key. An instance reads user data at its first boot
+    /// only, so without replacement it keeps its first setup.
     #[serde(default)]
     pub replace_on_user_data_change: bool,
-    /// Additional tags on all EC2 resources of workspaces.
+    /// Additional tags on all EC2 resources of workspaces. From v3 on, a tag key has letters, digits
+    /// and `+-=.,_:@` only, because an instance reads its tags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
 }

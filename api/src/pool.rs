@@ -74,7 +74,9 @@ pub struct SpotPoolSpec {
     validation = Rule::new("!(has(self.ssh) && has(self.securityGroupIds))")
         .message("ssh and securityGroupIds exclude each other: with securityGroupIds the provider owns no group to open"),
     validation = Rule::new("!has(self.home) || (self.size.maximum <= 1 && !has(self.leases))")
-        .message("home needs size.maximum 1 or 0 and no leases: a volume is attached to one instance")
+        .message("home needs size.maximum 1 or 0 and no leases: a volume is attached to one instance"),
+    validation = Rule::new("!(has(self.leases) && has(self.authorizedKeys))")
+        .message("leases and authorizedKeys exclude each other: each lease has keys of its own")
 )]
 pub struct SpotPoolParameters {
     /// AWS region. Immutable: an instance cannot move to another region.
@@ -140,6 +142,21 @@ pub struct SpotPoolParameters {
     /// SSH access in the pool's own security group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<PoolSsh>,
+    /// OpenSSH public keys that may log in, without comments. The provider writes them to tags of
+    /// the instances, also of running ones, and takes removed keys away. An instance reads its tags
+    /// at the metadata service, so sshd must be set up to ask there at each login. Instances that
+    /// were launched before the pool had this field do not see their tags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(max = 30),
+        inner(
+            length(max = 1024),
+            regex(
+                pattern = r"^(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com) [A-Za-z0-9+/]+={0,2}$"
+            )
+        )
+    )]
+    pub authorized_keys: Option<Vec<String>>,
     /// Size of the encrypted gp3 root volume in GiB. Default: the size in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 16384))]

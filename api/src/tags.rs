@@ -3,6 +3,8 @@
 //! The keys hold no slash: EC2 refuses tags with a slash in their keys in instance metadata. The
 //! provider never changes or terminates a resource without [`POOL_UID`] and [`CLUSTER`].
 
+use std::collections::BTreeMap;
+
 /// Identifies the control plane: the UID of the provider's identity `ConfigMap`.
 pub const CLUSTER: &str = "gpu.platform.acme.io:cluster";
 /// UID of the `SpotPool` that owns the EC2 resource.
@@ -17,7 +19,7 @@ pub const GENERATION: &str = "gpu.platform.acme.io:generation";
 pub const LEASE: &str = "gpu.platform.acme.io:lease";
 /// Digest of the tags that the lease asks for on the instance.
 pub const LEASE_DIGEST: &str = "gpu.platform.acme.io:lease-digest";
-/// Prefix of the tags with the lease's keys: `…:authorized-key-1` and so on. Unused tags are empty.
+/// Prefix of the tags with the public keys that may log in: see [`authorized_keys`].
 pub const AUTHORIZED_KEY: &str = "gpu.platform.acme.io:authorized-key";
 /// `namespace/name` of the lease, for people and cost reports.
 pub const LEASE_NAME: &str = "gpu.platform.acme.io:lease-name";
@@ -35,3 +37,54 @@ pub const NAME: &str = "Name";
 
 /// Tags under this prefix are the provider's; a spec may not set them.
 pub const RESERVED_PREFIX: &str = "gpu.platform.acme.io:";
+
+/// The most tags of a spec and tags with public keys on one instance: EC2's limit of 50 tags, minus
+/// those of the provider and of an agent's report.
+pub const SPEC_AND_KEYS_LIMIT: usize = 42;
+
+/// EC2's limit for the value of a tag, in characters.
+pub const VALUE_LIMIT: usize = 256;
+
+/// The tags that hold public keys: `…:authorized-key-1` and so on. A key that is too long for one
+/// tag goes on in `…:authorized-key-1-2` and so on.
+pub fn authorized_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, String> {
+    let mut tags = BTreeMap::new();
+    for (number, key) in (1..).zip(keys) {
+        // A key in the form that OpenSSH writes is ASCII, so that a byte is a character.
+        let parts = key.as_bytes().chunks(VALUE_LIMIT);
+        for (part, text) in (1..).zip(parts) {
+            let name = match part {
+                1 => format!("{AUTHORIZED_KEY}-{number}"),
+                part => format!("{AUTHORIZED_KEY}-{number}-{part}"),
+            };
+            tags.insert(name, String::from_utf8_lossy(text).into_owned());
+        }
+    }
+    tags
+}
+
+/// Whether an instance can read a tag with this key at the metadata service. EC2 refuses instances
+/// with others (`InvalidParameterValue`).
+pub fn is_readable(key: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "+-=.,_:@".contains(c);
+    key.chars().all(is_allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_one_tag_cannot_hold_goes_on_in_the_next() {
+        let long = format!("ssh-rsa {}", "A".repeat(600));
+        let tags = authorized_keys(["ssh-ed25519 AAAA", &long]);
+        let names: Vec<_> = tags
+            .keys()
+            .map(|name| &name[AUTHORIZED_KEY.len()..])
+            .collect();
+        assert_eq!(names, ["-1", "-2", "-2-2", "-2-3"]);
+        assert!(tags.values().all(|value| value.len() <= VALUE_LIMIT));
+        let of = |name: &str| tags[&format!("{AUTHORIZED_KEY}{name}")].as_str();
+        assert_eq!([of("-2"), of("-2-2"), of("-2-3")].concat(), long);
+    }
+}

@@ -26,15 +26,9 @@ def warm(start: Callable[[], Machine]) -> Machine:
     return booted
 
 
-def _refused(warm: Machine) -> bool:
-    command = ["ssh", *login.OPTIONS, login.AT, "true"]
-    done = warm.run(*command, check=False)
-    return done.returncode == 255 and "Permission denied" in done.stdout
-
-
 def test_a_warm_instance_lets_nobody_in(warm: Machine) -> None:
     metadata.show(warm, {})
-    assert _refused(warm)
+    assert login.is_refused(warm)
 
 
 def test_whoever_leases_it_gets_in_without_a_reboot_until_the_key_is_taken_away(
@@ -44,7 +38,7 @@ def test_whoever_leases_it_gets_in_without_a_reboot_until_the_key_is_taken_away(
     metadata.show(warm, {f"{KEY}1": "", f"{KEY}2": own, "Name": "shared"})
     assert login.ssh(warm, "id -un") == "developer"
     metadata.show(warm, {f"{KEY}1": "", f"{KEY}2": "", "Name": "shared"})
-    assert _refused(warm)
+    assert login.is_refused(warm)
 
 
 def test_the_leases_key_opens_no_other_account(warm: Machine) -> None:

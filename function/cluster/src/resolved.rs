@@ -14,6 +14,7 @@ use function_runtime::validation::Violation;
 use function_workspace::catalogue::Known;
 use function_workspace::claim;
 use function_workspace::placed::{Claimed, Leftovers};
+use function_workspace::public_keys::PublicKeys;
 use function_workspace::{catalogue, dev_user, homes, owner, placement, public_keys, ssh_networks};
 
 use crate::names::{Names, Naming};
@@ -109,7 +110,8 @@ pub fn resolved(
         notices: told,
     } = catalogue::read(policy, request)?;
     let user = dev_user::of(cluster.dev_users, request, &parameters.owner)?;
-    let keys = public_keys::of(parameters, &catalogue, policy, &dev_user::public_keys(user));
+    let further = dev_user::public_keys(user);
+    let keys = PublicKeys::of(parameters, &catalogue, policy, &further).lines();
     let owner_uid = cluster.dev_users.then(|| OwnerUid(dev_user::uid(user)));
     let flavor = flavor(request, cluster, parameters);
     let storage_class = flavor

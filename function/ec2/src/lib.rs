@@ -9,6 +9,7 @@ mod compose;
 mod finding;
 mod image;
 mod instance_types;
+mod keys;
 mod on_demand;
 mod prices;
 mod render;

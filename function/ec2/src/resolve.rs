@@ -10,6 +10,7 @@ use function_runtime::request::Request;
 use function_runtime::validation::{Violation, Violations};
 use function_workspace::catalogue::Known;
 use function_workspace::placed::Claimed;
+use function_workspace::public_keys::PublicKeys;
 use function_workspace::{
     catalogue, claim, dev_user, homes, owner, placement, public_keys, ssh_networks,
 };
@@ -20,7 +21,7 @@ use crate::compose::Seen;
 use crate::instance_types::InstanceType;
 use crate::resolved::Resolved;
 use crate::user_data::UserData;
-use crate::{capacity, image, instance_types, software};
+use crate::{capacity, image, instance_types, keys, software};
 use crate::{requirements, resource_names};
 
 /// A resolved workspace with its messages.
@@ -46,7 +47,9 @@ pub fn workspace(
     let origin = claim::origin(composite)?;
     placement::check(request, parameters, Placement::Ec2, resource_names::owns)?;
     let types = instance_types::of(parameters);
-    root_is_apart(policy).map_err(|violation| Refusal::policy(&violation.into()))?;
+    root_is_apart(policy)
+        .and_then(|()| keys::tags_are_readable(policy))
+        .map_err(|violation| Refusal::policy(&violation.into()))?;
     let allowed = allowed(policy, parameters, &types, seen).map_err(Refusal::parameters)?;
     owner::check(policy, parameters, &origin, request)?;
 
@@ -60,20 +63,27 @@ pub fn workspace(
     let booted = seen.booted_image();
     let image = image::choose(recorded, booted, region, &catalogue, policy)?;
     let software = software::choose(parameters, policy, &image)?;
-    let has_keys = requirements::with_keys_of_dev_users(policy);
-    let user = dev_user::of(has_keys, request, &parameters.owner)?;
-    let keys = public_keys::of(parameters, &catalogue, policy, &dev_user::public_keys(user));
+    let counts = requirements::with_keys_of_dev_users(policy);
+    let user = dev_user::of(counts, request, &parameters.owner)?;
+    let further = dev_user::public_keys(user);
+    let keys = PublicKeys::of(parameters, &catalogue, policy, &further);
+    let has_keys = keys != PublicKeys::default();
+    let keys = keys::placed(keys, policy).map_err(Refusal::parameters)?;
     let user_data = UserData {
         behaviour: policy.behaviour_version,
         owner: &parameters.owner,
-        public_keys: &keys,
+        public_keys: &keys.in_user_data,
         sudo: policy.instance.sudo,
         software: &software,
         home: allowed.has_home,
         agent: policy.lifecycle.agent.as_ref(),
     };
     Ok(Workspace {
-        notices: [told, notices(policy, parameters, &keys, &allowed, &network)].concat(),
+        notices: [
+            told,
+            notices(policy, parameters, has_keys, &allowed, &network),
+        ]
+        .concat(),
         paths: ClaimPaths {
             catalogue: policy.catalogue.name.clone(),
             region: parameters.region.clone(),
@@ -83,6 +93,7 @@ pub fn workspace(
         resolved: Resolved {
             composite: composite.id(),
             user_data: user_data.document()?,
+            keys_in_tags: keys.in_tags,
             capacity_type: allowed.capacity_type,
             ssh_cidrs: allowed.ssh_cidrs,
             has_home: allowed.has_home,
@@ -157,7 +168,7 @@ fn network(
 fn notices(
     policy: &WorkspacePolicy,
     parameters: &WorkspaceParameters,
-    public_keys: &[String],
+    has_keys: bool,
     allowed: &Allowed,
     network: &Network,
 ) -> Vec<String> {
@@ -168,7 +179,7 @@ fn notices(
         .as_ref()
         .is_some_and(|ssh| !ssh.allowed_cidrs.is_empty());
     let mut notices = Vec::new();
-    if public_keys.is_empty() {
+    if !has_keys {
         notices.push(public_keys::missing(&public_keys::in_catalogue(
             policy, parameters,
         )));

@@ -27,6 +27,9 @@ pub struct Resolved {
     pub image: ChosenImage,
     /// cloud-init user data.
     pub user_data: String,
+    /// The public keys that the instance reads from its tags, without comments; none if all keys
+    /// are in the user data.
+    pub keys_in_tags: Option<Vec<String>>,
     /// Networks that may connect by SSH.
     pub ssh_cidrs: Vec<String>,
     /// The network in the catalogue for the region.

@@ -47,7 +47,16 @@ const AGENT_UNIT_PATH: &str = "/etc/systemd/system/gpu-workspace-agent.service";
 const AGENT_SETTINGS_PATH: &str = "/etc/gpu-workspace/agent.env";
 const SSHD: &str = include_str!("user_data/sshd.conf");
 const SSHD_PATH: &str = "/etc/ssh/sshd_config.d/10-gpu-workspace.conf";
+const SSHD_V3: &str = include_str!("user_data/sshd_v3.conf");
+/// The program that prints the public keys in the instance's tags.
+const KEYS_PROGRAM: &str = include_str!("user_data/keys.py");
+const KEYS_PROGRAM_PATH: &str = "/usr/local/lib/gpu-workspace/keys";
 const KEYS_PATH: &str = "/etc/gpu-workspace/keys/developer";
+
+/// Whether an instance with this user data reads public keys from its tags.
+pub fn reads_tags(document: &str) -> bool {
+    document.contains(KEYS_PROGRAM_PATH)
+}
 
 /// The input for user data.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +65,8 @@ pub struct UserData<'a> {
     pub behaviour: BehaviourVersion,
     /// The owner of the workspace.
     pub owner: &'a str,
-    /// OpenSSH public keys, in order, without duplicates.
+    /// Lines of `authorized_keys`, in order, without duplicates. From behaviour version v3 on, the
+    /// instance reads most keys from its tags, and these are the others.
     pub public_keys: &'a [String],
     /// Whether the user `developer` may use sudo without a password.
     pub sudo: bool,
@@ -88,10 +98,17 @@ impl UserData<'_> {
         Ok(document)
     }
 
+    fn reads_tags(&self) -> bool {
+        match self.behaviour {
+            BehaviourVersion::V1 | BehaviourVersion::V2 => false,
+            BehaviourVersion::V3 => true,
+        }
+    }
+
     /// The user. With a home volume, cloud-init would write the keys to the volume, where a removed
     /// key would stay.
     fn users(&self) -> Result<Cow<'static, str>, Refusal> {
-        if self.home || self.public_keys.is_empty() {
+        if self.home || self.reads_tags() || self.public_keys.is_empty() {
             return Ok(written(&USERS[usize::from(self.sudo)])?.into());
         }
         Ok(users(self.sudo, self.public_keys)
@@ -110,16 +127,30 @@ impl UserData<'_> {
             BehaviourVersion::V2 | BehaviourVersion::V3 => written(&SETUP_FILE)?,
         });
         if self.home {
-            files.push_str(match self.agent {
-                None => written(&HOME_FILES)?,
-                Some(_) => written(&HOME_FILES_WITH_HOST_KEYS)?,
-            });
-            files.push_str(&item(&File::new(KEYS_PATH, "0644", &self.keys()))?);
+            files.push_str(written(match self.agent {
+                None => &HOME_FILES,
+                Some(_) => &HOME_FILES_WITH_HOST_KEYS,
+            })?);
         }
+        files.push_str(&self.access()?);
         if let Some(agent) = self.agent {
             let settings = settings(agent);
             files.push_str(written(&AGENT_FILES)?);
             files.push_str(&item(&File::new(AGENT_SETTINGS_PATH, "0644", &settings))?);
+        }
+        Ok(files)
+    }
+
+    /// The files by which sshd finds keys; none if they are the user's own.
+    fn access(&self) -> Result<String, Refusal> {
+        let (sshd, has_file) = match (self.reads_tags(), self.home) {
+            (true, _) => (&KEYS_FILES, !self.public_keys.is_empty()),
+            (false, true) => (&SSHD_FILE, true),
+            (false, false) => return Ok(String::new()),
+        };
+        let mut files = written(sshd)?.to_owned();
+        if has_file {
+            files.push_str(&item(&File::new(KEYS_PATH, "0644", &self.keys()))?);
         }
         Ok(files)
     }
@@ -181,6 +212,13 @@ static HOME_FILES_WITH_HOST_KEYS: Constant = LazyLock::new(|| {
     let with_host_keys = [HOST_KEYS, HOST_KEYS_BEFORE].concat();
     home_files(&HOME.replacen(HOST_KEYS_BEFORE, &with_host_keys, 1))
 });
+static SSHD_FILE: Constant = LazyLock::new(|| constant(&[File::new(SSHD_PATH, "0644", SSHD)]));
+static KEYS_FILES: Constant = LazyLock::new(|| {
+    constant(&[
+        File::new(KEYS_PROGRAM_PATH, "0755", KEYS_PROGRAM),
+        File::new(SSHD_PATH, "0644", SSHD_V3),
+    ])
+});
 static AGENT_FILES: Constant = LazyLock::new(|| {
     constant(&[
         File::new(AGENT_PATH, "0755", AGENT),
@@ -222,7 +260,6 @@ fn home_files(script: &str) -> Result<String, String> {
     constant(&[
         File::new(HOME_PATH, "0755", script),
         File::new(HOME_UNIT_PATH, "0644", HOME_UNIT),
-        File::new(SSHD_PATH, "0644", SSHD),
     ])
 }
 

@@ -4,35 +4,55 @@ use api::catalogue::Catalogue;
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 
-/// The owner's keys in the catalogue, then the keys of the claim, then `further` keys, then the
-/// policy's certificate authorities. Each key occurs once.
-pub fn of(
-    parameters: &WorkspaceParameters,
-    catalogue: &Catalogue,
-    policy: &WorkspacePolicy,
-    further: &[String],
-) -> Vec<String> {
-    let known = catalogue
-        .owners
-        .get(&parameters.owner)
-        .map(|owner| &owner.public_keys);
-    let claimed = parameters.ssh.as_ref().map(|ssh| &ssh.public_keys);
-    let mut keys: Vec<String> = Vec::new();
-    for key in known.into_iter().chain(claimed).flatten().chain(further) {
-        if !keys.contains(key) {
-            keys.push(key.clone());
-        }
-    }
-    keys.extend(authorities(policy, &parameters.owner));
-    keys
+/// Who may log in to a workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PublicKeys {
+    /// The owner's keys in the catalogue, then the keys of the claim, then further keys. Each key
+    /// occurs once.
+    pub keys: Vec<String>,
+    /// A line of `authorized_keys` for each of the policy's certificate authorities.
+    pub authorities: Vec<String>,
 }
 
-/// A line of `authorized_keys` for each certificate authority (sshd(8), section about the format of
-/// that file). It names the owner as the only principal. The pattern of owners' names has no character
-/// that could end the quotes.
-fn authorities(policy: &WorkspacePolicy, owner: &str) -> impl Iterator<Item = String> {
+impl PublicKeys {
+    /// The keys of a workspace. `further` keys come after those of the claim.
+    pub fn of(
+        parameters: &WorkspaceParameters,
+        catalogue: &Catalogue,
+        policy: &WorkspacePolicy,
+        further: &[String],
+    ) -> Self {
+        let known = catalogue
+            .owners
+            .get(&parameters.owner)
+            .map(|owner| &owner.public_keys);
+        let claimed = parameters.ssh.as_ref().map(|ssh| &ssh.public_keys);
+        let mut keys: Vec<String> = Vec::new();
+        for key in known.into_iter().chain(claimed).flatten().chain(further) {
+            if !keys.contains(key) {
+                keys.push(key.clone());
+            }
+        }
+        Self {
+            keys,
+            authorities: authorities(policy, &parameters.owner),
+        }
+    }
+
+    /// All lines of `authorized_keys`.
+    pub fn lines(self) -> Vec<String> {
+        [self.keys, self.authorities].concat()
+    }
+}
+
+/// The lines of certificate authorities (sshd(8), section about the format of `authorized_keys`).
+/// They name the owner as the only principal. The pattern of owners' names has no character that
+/// could end the quotes.
+fn authorities(policy: &WorkspacePolicy, owner: &str) -> Vec<String> {
     let authorities = policy.ssh.iter().flat_map(|ssh| &ssh.user_authorities);
-    authorities.map(move |key| format!("cert-authority,principals=\"{owner}\" {key}"))
+    authorities
+        .map(|key| format!("cert-authority,principals=\"{owner}\" {key}"))
+        .collect()
 }
 
 /// The message for a workspace without a key. `elsewhere` names another place for keys.

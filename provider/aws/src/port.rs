@@ -28,6 +28,8 @@ pub struct TagKeys {
     pub lease: &'static str,
     /// Key of the tag with the digest of the tags that the lease sets.
     pub lease_digest: &'static str,
+    /// Prefix of the keys of the tags with public keys that may log in.
+    pub authorized_key: &'static str,
     /// Key of the tag with the report of the instance's agent about its use.
     pub activity: &'static str,
     /// Key of the tag with the instance's SSH host key.
@@ -301,6 +303,7 @@ mod tests {
             generation: None,
             lease: None,
             lease_digest: None,
+            authorized_keys: Tags::new(),
             activity: None,
             host_key: None,
             offering: Offering {

@@ -160,6 +160,9 @@ impl<W: WriteAhead> Actor<'_, W> {
                     self.bind(lease, instance_id, is_new, observed, acted)
                         .await?;
                 }
+                Action::Authorize { instance_id, tags } => {
+                    self.authorize(instance_id, tags, observed).await?;
+                }
                 Action::DeleteTemplate { generation } => {
                     self.delete_template(generation, observed).await?;
                 }

@@ -142,6 +142,7 @@ pub fn instance_from_api(pool_uid: &str, shown: &PoolInstance) -> Option<Instanc
         generation: shown.generation.clone(),
         lease: shown.lease.clone(),
         lease_digest: None,
+        authorized_keys: BTreeMap::new(),
         activity: shown.activity.clone(),
         host_key: shown.host_key.clone(),
         offering: offering_of(shown),

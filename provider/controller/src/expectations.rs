@@ -85,6 +85,7 @@ mod tests {
             generation: None,
             lease: None,
             lease_digest: None,
+            authorized_keys: BTreeMap::new(),
             activity: None,
             host_key: None,
             offering: Offering {

@@ -104,7 +104,7 @@ enum Want {
     Nothing(Desired),
     /// The pool wants what its valid spec says.
     Valid(Valid),
-    /// The spec is invalid: everything stays as it is, except for the changes that leases need.
+    /// The spec is invalid: everything stays as it is, except for leases and keys.
     Invalid(Invalid, Desired),
 }
 

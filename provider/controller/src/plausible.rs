@@ -87,6 +87,7 @@ mod tests {
             generation: None,
             lease: None,
             lease_digest: None,
+            authorized_keys: std::collections::BTreeMap::new(),
             activity: None,
             host_key: None,
             offering: Offering {

@@ -24,6 +24,7 @@ pub const TAG_KEYS: TagKeys = TagKeys {
     generation: tags::GENERATION,
     lease: tags::LEASE,
     lease_digest: tags::LEASE_DIGEST,
+    authorized_key: tags::AUTHORIZED_KEY,
     activity: activity_report::REPORT,
     host_key: activity_report::HOST_KEY,
     home: tags::HOME,

@@ -122,12 +122,25 @@ pub fn ready(plan: &Plan, observed: &Observed, desired: &Desired) -> Verdict {
             let message = home.unwrap_or_else(|| "waits for the home volume".to_owned());
             return Verdict::ready(false, reason::CREATING, message);
         }
+        if let Some(closed) = closed(observed, desired) {
+            let message = format!("{} waits for the tags with the public keys", closed.id);
+            return Verdict::ready(false, reason::CREATING, message);
+        }
         return Verdict::ready(true, reason::AVAILABLE, home.unwrap_or_default());
     }
     let message = format!("{have} of {} instances run", plan.target);
     let message = [Some(message), home].into_iter().flatten();
     let message: Vec<String> = message.collect();
     Verdict::ready(false, reason::CREATING, message.join("; "))
+}
+
+/// A running instance that has none of the pool's public keys yet.
+fn closed<'a>(observed: &'a Observed, desired: &Desired) -> Option<&'a Instance> {
+    let keys = desired.authorized_keys.as_ref()?;
+    let mut running = observed.instances.iter();
+    running
+        .find(|i| i.state == InstanceState::Running && i.authorized_keys.is_empty())
+        .filter(|_| !keys.is_empty())
 }
 
 /// The condition `Launched`: the result of the last launch, as long as it matters.

@@ -24,6 +24,7 @@ fn instance(id: &str, launch: u64, state: InstanceState) -> Instance {
         generation: None,
         lease: None,
         lease_digest: None,
+        authorized_keys: BTreeMap::new(),
         activity: None,
         host_key: None,
         offering: offering(Market::Spot),

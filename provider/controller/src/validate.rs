@@ -166,7 +166,7 @@ pub fn validate(pool: &SpotPool, facts: Facts, cluster: &str) -> Result<Valid, I
             .iter()
             .map(|s| (s.zone.clone(), s.id.clone()))
             .collect(),
-        shows_tags: spec.leases.is_some(),
+        shows_tags: reads_tags(spec),
         tags: pool_tags(pool, cluster),
     };
     let desired = Desired {
@@ -199,6 +199,10 @@ pub fn deleted(pool: &SpotPool) -> Desired {
         groups: SecurityGroups::Given(Vec::new()),
         leases: Vec::new(),
         force: false,
+        authorized_keys: spec
+            .authorized_keys
+            .as_ref()
+            .map(|keys| tags::authorized_keys(keys.iter().map(String::as_str))),
         home: home::wanted(spec),
         ends_at: spec.ends_at.as_ref().map(|Time(at)| *at),
     }
@@ -266,24 +270,41 @@ fn check_user_data(spec: &SpotPoolParameters) -> Result<(), Invalid> {
 
 /// Checks EC2's limits for tags of instances that read their own tags.
 fn check_tags(spec: &SpotPoolParameters) -> Result<(), Invalid> {
-    if spec.leases.is_none() {
+    if !reads_tags(spec) {
         return Ok(());
     }
-    if spec.tags.len() > LEASED_TAGS_LIMIT {
+    let keys = spec.authorized_keys.iter().flatten();
+    let key_tags = tags::authorized_keys(keys.map(String::as_str)).len();
+    if spec.tags.len() + key_tags > tags::SPEC_AND_KEYS_LIMIT {
+        let problem = format!(
+            "the keys need {key_tags} tags, and {} of spec.forProvider.tags: EC2 has room for \
+             {}; a key needs one tag for each {} characters, so use short ones \
+             such as ssh-ed25519",
+            spec.tags.len(),
+            tags::SPEC_AND_KEYS_LIMIT,
+            tags::VALUE_LIMIT
+        );
+        return Err(invalid("authorizedKeys", problem));
+    }
+    if spec.leases.is_some() && spec.tags.len() > LEASED_TAGS_LIMIT {
         let problem = format!(
             "{} tags; with leases at most {LEASED_TAGS_LIMIT} fit beside the leases' own",
             spec.tags.len()
         );
         return Err(invalid("tags", problem));
     }
-    let is_readable = |c: char| c.is_ascii_alphanumeric() || "+-=.,_:@".contains(c);
     let mut keys = spec.tags.keys();
-    if let Some(key) = keys.find(|key| !key.chars().all(is_readable)) {
-        let problem = "with leases EC2 takes letters, digits and +-=.,_:@ only: instances read \
-                       their tags at the metadata service";
+    if let Some(key) = keys.find(|key| !tags::is_readable(key)) {
+        let problem = "with leases or authorizedKeys EC2 takes letters, digits and +-=.,_:@ only: \
+                       instances read their tags at the metadata service";
         return Err(invalid(&format!("tags[{key}]"), problem));
     }
     Ok(())
+}
+
+/// Whether instances read their own tags.
+fn reads_tags(spec: &SpotPoolParameters) -> bool {
+    spec.leases.is_some() || spec.authorized_keys.is_some()
 }
 
 fn usable_subnets(spec: &SpotPoolParameters, known: &[Subnet]) -> Result<Vec<Subnet>, Invalid> {

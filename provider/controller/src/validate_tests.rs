@@ -38,6 +38,7 @@ fn pool() -> SpotPool {
             user_data: None,
             security_group_ids: None,
             ssh: None,
+            authorized_keys: None,
             root_volume_size_gib: Some(100),
             iam_instance_profile: Some("gpu".into()),
             tags: [("team".to_owned(), "vision".to_owned())].into(),

@@ -1,5 +1,7 @@
 //! An instance as EC2 reports it, with the tags that link it to a pool.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{Market, Offering};
@@ -19,6 +21,8 @@ pub struct Instance {
     pub lease: Option<String>,
     /// Its tag with the digest of its lease: see [`crate::Lease::digest`].
     pub lease_digest: Option<String>,
+    /// Its tags with public keys that may log in, by tag key. Empty ones are left out.
+    pub authorized_keys: BTreeMap<String, String>,
     /// The report of the instance's agent about its use. Root on the instance can write it, so the
     /// provider only shows it and decides nothing by it.
     pub activity: Option<String>,

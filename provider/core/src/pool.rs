@@ -37,6 +37,9 @@ pub struct Desired {
     pub leases: Vec<Lease>,
     /// Whether a deleted pool ends leased instances too.
     pub force: bool,
+    /// The tags with the public keys that may log in to every instance, by tag key; none if the pool
+    /// decides nothing about keys.
+    pub authorized_keys: Option<BTreeMap<String, String>>,
     /// The home volume, whose files outlive the instances.
     pub home: Option<Home>,
     /// From this time on the pool keeps only leased instances, whatever its size is.

@@ -11,6 +11,7 @@ Instance = dict[str, Any]
 
 POOL = "gpu.platform.acme.io:pool"
 CLUSTER = "gpu.platform.acme.io:cluster"
+KEYS = "gpu.platform.acme.io:authorized-key-"
 # The tag of a workspace's resources that belong to no pool.
 WORKSPACE = "workspace"
 LIVE = ("pending", "running", "stopping", "stopped")
@@ -56,6 +57,11 @@ class Ec2:
     def instance(self, instance_id: str) -> Instance:
         (found,) = self.instances({"Name": "instance-id", "Values": [instance_id]})
         return found
+
+    def authorized_keys(self, instance_id: str) -> list[str]:
+        """The public keys in the tags of an instance, in the order of the tags."""
+        found = tags(self.instance(instance_id)).items()
+        return [key for tag, key in sorted(found) if tag.startswith(KEYS) and key]
 
     def groups(self, namespace: str) -> list[dict[str, Any]]:
         groups: list[dict[str, Any]] = self.client.describe_security_groups(

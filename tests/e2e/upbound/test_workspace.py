@@ -86,6 +86,25 @@ def test_a_claim_is_a_running_instance_on_demand_with_its_home_attached(
     assert ec2.volume(root)["Encrypted"]
 
 
+def test_a_removed_key_is_removed_from_the_running_instance(
+    platform: Platform, ec2: Ec2
+) -> None:
+    key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFrBvnSTWqDz"
+    claim(platform, "alice", ssh={"publicKeys": [f"{key} alice@desk"], **SSH})
+    instance = platform.ready("alice", SOON)["instanceId"]
+    assert key in ec2.authorized_keys(instance)
+    options = ec2.instance(instance)["MetadataOptions"]
+    assert options["InstanceMetadataTags"] == "enabled"
+
+    claim(platform, "alice")
+    until(
+        "the key to leave the tags",
+        lambda: key not in ec2.authorized_keys(instance),
+        60,
+    )
+    assert [one["InstanceId"] for one in ec2.live(platform.namespace)] == [instance]
+
+
 def test_a_deleted_claim_leaves_the_home_alone_and_nothing_else(
     platform: Platform, cluster: Cluster, ec2: Ec2
 ) -> None:

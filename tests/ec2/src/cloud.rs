@@ -144,6 +144,12 @@ impl Machine {
             generation: self.tags.get(keys.generation).cloned(),
             lease: self.tags.get(keys.lease).cloned(),
             lease_digest: self.tags.get(keys.lease_digest).cloned(),
+            authorized_keys: self
+                .tags
+                .iter()
+                .filter(|(key, value)| key.starts_with(keys.authorized_key) && !value.is_empty())
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
             activity: self.tags.get(keys.activity).cloned(),
             host_key: self.tags.get(keys.host_key).cloned(),
             offering: self.offering.clone(),

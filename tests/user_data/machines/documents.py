@@ -67,6 +67,18 @@ def with_key(key: str) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def with_authority(key: str) -> Callable[[dict[str, Any]], None]:
+    """Replaces the key of the policy's certificate authority."""
+
+    def change(config: dict[str, Any]) -> None:
+        written = file(config, KEYS)
+        options, *_ = written["content"].split(" ", 1)
+        assert options.startswith("cert-authority,")
+        written["content"] = f"{options} {key}\n"
+
+    return change
+
+
 def with_pytorch_index(url: str) -> Callable[[dict[str, Any]], None]:
     def change(config: dict[str, Any]) -> None:
         settings = file(config, f"{FILES}/workspace.json")

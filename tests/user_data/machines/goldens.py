@@ -55,9 +55,38 @@ def observed(case: str) -> set[str]:
 
 
 def public_keys(case: str) -> list[str]:
+    """The keys that user data must have: under v3 only those of the policy's certificate
+    authorities, since the others are in tags."""
+    asked = request(case)
+    keys = [] if is_v3(case) else owners_keys(case)
+    owner = asked["observed"]["composite"]["resource"]["spec"]["parameters"]["owner"]
+    authorities = (asked["input"].get("ssh") or {}).get("userAuthorities", [])
+    principals = f'cert-authority,principals="{owner}"'
+    return [*keys, *(f"{principals} {authority}" for authority in authorities)]
+
+
+def keys_in_tags(case: str) -> list[str]:
+    """The keys in the tags of the case's machine, or those that its pool puts there."""
+    desired = _read(case, "response")["desired"]["resources"]
+    specs = [
+        one["resource"].get("spec", {}).get("forProvider", {})
+        for one in desired.values()
+    ]
+    (spec,) = [spec for spec in specs if "userData" in spec]
+    if "authorizedKeys" in spec:
+        keys: list[str] = spec["authorizedKeys"]
+        return keys
+    tags = {tag: key for tag, key in spec["tags"].items() if "authorized-key-" in tag}
+    return [key for _, key in sorted(tags.items())]
+
+
+def is_v3(case: str) -> bool:
+    return request(case)["input"]["behaviourVersion"] == "v3"
+
+
+def owners_keys(case: str) -> list[str]:
     """The owner's keys: those of the catalogue, then those of the claim, then under v3
-    those of the owner's DevUser, without duplicates. Lines for the policy's certificate
-    authorities follow."""
+    those of the owner's DevUser, without duplicates."""
     asked = request(case)
     (catalogue,) = asked["requiredResources"]["catalogue"]["items"]
     parameters = asked["observed"]["composite"]["resource"]["spec"]["parameters"]
@@ -72,10 +101,7 @@ def public_keys(case: str) -> list[str]:
     theirs = [
         key for u in users if counts for key in u["resource"]["spec"]["publicKeys"]
     ]
-    authorities = (policy.get("ssh") or {}).get("userAuthorities", [])
-    principals = f'cert-authority,principals="{parameters["owner"]}"'
-    trusted = [f"{principals} {authority}" for authority in authorities]
-    return [*dict.fromkeys(known + own + theirs), *trusted]
+    return list(dict.fromkeys(known + own + theirs))
 
 
 @cache
@@ -99,7 +125,10 @@ def _with_scripts(document: str) -> str:
         return re.sub("^(?=.)", "    ", script, flags=re.MULTILINE)
 
     return re.sub(
-        r"^    \((\S+\.sh)(?: and (\S+\.sh))?\)\n", text, document, flags=re.MULTILINE
+        r"^    \((\S+\.(?:sh|py))(?: and (\S+\.sh))?\)\n",
+        text,
+        document,
+        flags=re.MULTILINE,
     )
 
 

@@ -6,7 +6,8 @@ from machines.machine import Machine
 
 KEY = "/root/.ssh/id_ed25519"
 AT = "developer@127.0.0.1"
-OPTIONS = ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-i", KEY]
+SETTINGS = ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"]
+OPTIONS = [*SETTINGS, "-i", KEY]
 
 
 def make_key(machine: Machine) -> str:
@@ -25,8 +26,17 @@ def serve(machine: Machine) -> None:
     machine.run("sh", "-c", hosts)
 
 
-def ssh(machine: Machine, command: str) -> str:
-    return machine.says("ssh", *OPTIONS, AT, command)
+def ssh(machine: Machine, command: str, key: str = KEY) -> str:
+    return machine.says("ssh", *_with(key), AT, command)
+
+
+def is_refused(machine: Machine, key: str = KEY) -> bool:
+    done = machine.run("ssh", *_with(key), AT, "true", check=False)
+    return done.returncode == 255 and "Permission denied (publickey)" in done.stdout
+
+
+def _with(key: str) -> list[str]:
+    return [*SETTINGS, "-o", "IdentitiesOnly=yes", "-i", key]
 
 
 def ssh_by_password(machine: Machine) -> subprocess.CompletedProcess[str]:

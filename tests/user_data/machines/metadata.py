@@ -18,8 +18,11 @@ class Service(http.server.BaseHTTPRequestHandler):
         self.answer("token" if asked and self.path == "/latest/api/token" else None)
 
     def do_GET(self):
-        with open("/run/tags.json") as file:
-            tags = json.load(file)
+        try:
+            with open("/run/tags.json") as file:
+                tags = json.load(file)
+        except FileNotFoundError:
+            return self.answer(None)
         # Version 2 alone, as launch templates ask for it.
         if self.headers["X-aws-ec2-metadata-token"] != "token":
             self.answer(None)
@@ -51,3 +54,8 @@ def serve(machine: Machine) -> None:
 def show(machine: Machine, tags: dict[str, str]) -> None:
     """Sets the instance's tags."""
     machine.write("/run/tags.json", json.dumps(tags))
+
+
+def hide(machine: Machine) -> None:
+    """Makes the service answer 404 to every question."""
+    machine.run("rm", "/run/tags.json")

@@ -15,7 +15,7 @@ use crate::on_demand::api::{
 };
 use crate::resolved::Resolved;
 use crate::resource_names;
-use crate::user_data::HOME_UNIT_NAME;
+use crate::user_data::{self, HOME_UNIT_NAME};
 
 /// Where an instance must be created within its region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,14 +92,28 @@ pub fn desired(
         let made = made.map(field).filter(|made| !made.is_empty());
         made.map_or_else(|| resolved.to_owned(), Clone::clone)
     };
+    let user_data = as_made(|made| &made.user_data, &resolved.user_data);
     let mut tags = resolved.tags(policy);
     tags.insert(api::tags::NAME.into(), resolved.origin.to_string());
+    // An instance that was made before does not ask for its tags.
+    let keys = resolved
+        .keys_in_tags
+        .as_ref()
+        .filter(|_| user_data::reads_tags(&user_data));
+    if let Some(keys) = keys {
+        tags.extend(api::tags::authorized_keys(keys.iter().map(String::as_str)));
+    }
+    let metadata_tags = if keys.is_some() {
+        "enabled"
+    } else {
+        "disabled"
+    };
     let groups = &resolved.network.security_group_ids;
     let parameters = Instance {
         region: resolved.region.clone(),
         ami: as_made(|made| &made.ami, &resolved.image.id),
         type_: resolved.instance_type().to_owned(),
-        user_data: as_made(|made| &made.user_data, &resolved.user_data),
+        user_data,
         availability_zone: zone.map(str::to_owned),
         subnet_id: subnet.map(str::to_owned),
         vpc_security_group_id_selector: own_group.then_some(OfSameComposite::SELECTOR),
@@ -110,7 +124,7 @@ pub fn desired(
             http_endpoint: "enabled".to_owned(),
             http_tokens: "required".to_owned(),
             http_put_response_hop_limit: 1,
-            instance_metadata_tags: "disabled".to_owned(),
+            instance_metadata_tags: metadata_tags.to_owned(),
         },
         root_block_device: RootBlockDevice {
             encrypted: true,

@@ -107,6 +107,7 @@ fn spec(
             user_data: Some(resolved.user_data.clone()),
             security_group_ids,
             ssh,
+            authorized_keys: resolved.keys_in_tags.clone(),
             root_volume_size_gib: policy.instance.root_volume_size_gib,
             iam_instance_profile: policy.instance.iam_instance_profile.clone(),
             tags: resolved.tags(policy),

@@ -1,4 +1,6 @@
-//! Gives instances to leases.
+//! Tells instances by their tags who may log in, and gives them to leases.
+
+use std::collections::BTreeMap;
 
 use provider_core::{Action, Instance, InstanceState, Observed, Plan};
 use provider_runtime::events::Happened;
@@ -6,19 +8,21 @@ use provider_runtime::events::Happened;
 use super::{ActError, Acted, Actor};
 
 impl<W> Actor<'_, W> {
-    /// The plan without the bindings of instances that a fresh describe shows to be unusable or
-    /// another owner's.
+    /// The plan without the bindings and keys of instances that a fresh describe shows to be
+    /// unusable or another owner's.
     pub(super) async fn fit(&self, plan: &Plan, observed: &mut Observed) -> Result<Plan, ActError> {
-        let given = plan.actions.iter().filter_map(|action| match action {
-            Action::Bind { instance_id, .. } => Some(instance_id.clone()),
+        let tagged = plan.actions.iter().filter_map(|action| match action {
+            Action::Bind { instance_id, .. } | Action::Authorize { instance_id, .. } => {
+                Some(instance_id.clone())
+            }
             _ => None,
         });
-        let given: Vec<String> = given.collect();
+        let tagged: Vec<String> = tagged.collect();
         let mut plan = plan.clone();
-        if given.is_empty() {
+        if tagged.is_empty() {
             return Ok(plan);
         }
-        let fresh = self.look_closely(&given, observed).await?;
+        let fresh = self.look_closely(&tagged, observed).await?;
         observed.instances.retain(|i| self.is_ours(i));
         let bindings = &observed.bindings;
         plan.actions.retain(|action| match action {
@@ -27,9 +31,30 @@ impl<W> Actor<'_, W> {
                 let seen = fresh.iter().find(|i| i.id == *instance_id);
                 seen.is_some_and(|i| can_have(i, had_it))
             }
+            Action::Authorize { instance_id, .. } => {
+                let seen = fresh.iter().find(|i| i.id == *instance_id);
+                seen.is_some_and(|i| i.state.is_live())
+            }
             _ => true,
         });
         Ok(plan)
+    }
+
+    /// Writes the public keys that may log in to an instance.
+    pub(super) async fn authorize(
+        &self,
+        instance_id: &str,
+        tags: &BTreeMap<String, String>,
+        observed: &mut Observed,
+    ) -> Result<(), ActError> {
+        self.region.ec2.tag(instance_id, tags).await?;
+        for instance in &mut observed.instances {
+            if instance.id == instance_id {
+                instance.authorized_keys.extend(tags.clone());
+                instance.authorized_keys.retain(|_, key| !key.is_empty());
+            }
+        }
+        Ok(())
     }
 
     /// Tags an instance with its lease. For a new binding, the lease is read once more after the

@@ -18,8 +18,8 @@ const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
 
 impl Pass<'_> {
     /// Removes the actions from a plan that the pool's management policies do not permit. If the
-    /// spec is invalid, it also removes all actions except those for leases. A pool that wants no
-    /// instance still ends its instances: that does not depend on the rest of the spec.
+    /// spec is invalid, it also removes all actions except those for leases and keys. A pool that
+    /// wants no instance still ends its instances: that does not depend on the rest of the spec.
     pub(super) fn permit(&self, want: &Want, mut plan: Plan) -> Plan {
         let Permitted {
             create,
@@ -28,7 +28,7 @@ impl Pass<'_> {
         } = self.permitted;
         plan.actions.retain(|action| match action {
             Action::CreateGroup { .. } | Action::Launch(_) => create,
-            Action::SetGroupRules { .. } | Action::Bind { .. } => update,
+            Action::SetGroupRules { .. } | Action::Bind { .. } | Action::Authorize { .. } => update,
             Action::Home(HomeAction::Create(_) | HomeAction::Copy(_)) if !self.deleted => create,
             Action::Terminate { .. } | Action::DeleteTemplate { .. } | Action::Home(_)
                 if !self.deleted =>
@@ -44,7 +44,7 @@ impl Pass<'_> {
         if let Want::Invalid(_, desired) = want {
             let ends =
                 |a: &Action| desired.wants_none(self.now) && matches!(a, Action::Terminate { .. });
-            plan.actions.retain(|a| is_of_leases(a) || ends(a));
+            plan.actions.retain(|a| is_about_access(a) || ends(a));
         }
         plan
     }
@@ -120,9 +120,9 @@ pub(crate) fn left(moment: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(left).unwrap_or_default() + Duration::from_millis(100)
 }
 
-fn is_of_leases(action: &Action) -> bool {
+fn is_about_access(action: &Action) -> bool {
     match action {
-        Action::Bind { .. } => true,
+        Action::Bind { .. } | Action::Authorize { .. } => true,
         Action::Terminate { why, .. } => *why == Disruption::LeaseOver,
         _ => false,
     }

@@ -31,6 +31,7 @@ mod deletion;
 mod ends;
 mod groups;
 mod homes;
+mod keys;
 mod launches;
 mod leases;
 mod luck;

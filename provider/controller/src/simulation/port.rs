@@ -13,7 +13,7 @@ use provider_core::{Group, GroupRules, Instance, InstanceState, Launched, Volume
 
 use super::earth::{Earth, Shared};
 use super::invariants;
-use super::ours::{Instances as _, Tagged, is_of_cluster};
+use super::ours::{Instances as _, Tagged, is_of_cluster, is_ours};
 use super::storage;
 use crate::regions::TAG_KEYS;
 
@@ -165,7 +165,11 @@ impl Ec2 for SimulatedEc2 {
                 earth.check_lease(instance_id, lease);
             }
             let machine = earth.cloud.machine(instance_id);
+            let is_ours = is_ours(&machine.tags);
             machine.tags.extend(tags.clone());
+            if !is_ours {
+                earth.violate(format!("{instance_id} is not the pool's to tag"));
+            }
             Ok(())
         })
         .await

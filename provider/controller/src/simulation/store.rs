@@ -47,6 +47,7 @@ pub enum Edit {
     NoHome,
     Subnets(Vec<String>),
     Tag(&'static str, &'static str),
+    Keys(Option<Vec<&'static str>>),
     Delete,
     EndLeases,
 }
@@ -107,6 +108,10 @@ impl Store {
             Edit::Home(home) => spec.home = Some(home),
             Edit::Tag(key, value) => {
                 spec.tags.insert(key.into(), value.into());
+            }
+            Edit::Keys(keys) => {
+                let owned = |keys: Vec<&str>| keys.into_iter().map(Into::into).collect();
+                spec.authorized_keys = keys.map(owned);
             }
             Edit::Subnets(ids) => spec.subnet_ids = Some(ids),
             Edit::EndLeases => {

@@ -56,6 +56,7 @@ pub fn pool(minimum: i32) -> SpotPool {
             ssh: Some(PoolSsh {
                 allowed_cidrs: vec!["203.0.113.0/24".into()],
             }),
+            authorized_keys: None,
             root_volume_size_gib: None,
             iam_instance_profile: None,
             tags: [].into(),

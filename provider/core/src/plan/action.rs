@@ -1,6 +1,6 @@
 //! A plan as data: its actions, their reasons, and its waits.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
@@ -56,6 +56,13 @@ pub enum Action {
         lease: String,
         /// EC2's id.
         instance_id: String,
+    },
+    /// Change the public keys that may log in to an instance.
+    Authorize {
+        /// EC2's id.
+        instance_id: String,
+        /// The tags to write, by tag key. An empty value takes a key away.
+        tags: BTreeMap<String, String>,
     },
     /// Terminate an instance.
     Terminate {

@@ -4,6 +4,7 @@ mod action;
 mod census;
 mod deletion;
 mod home;
+mod keys;
 mod launches;
 mod leases;
 mod size;

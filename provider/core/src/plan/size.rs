@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::action::terminate;
 use super::census::{Census, Standing, back_to_spot_at};
 use super::launches::Source;
-use super::{Action, Disruption, Plan, Wait, home, leases, surplus};
+use super::{Action, Disruption, Plan, Wait, home, keys, leases, surplus};
 use crate::launch::count;
 use crate::{Desired, InstanceState, Launch, Observed, SecurityGroups, Size};
 
@@ -46,6 +46,7 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
     let bound = leases::plan(desired, &census, observed, plan.target);
     census.lease(&bound);
     plan.actions.extend(bound);
+    plan.actions.extend(keys::plan(desired, observed));
 
     let generation = desired
         .group_ids(observed)

@@ -6,6 +6,7 @@
 )]
 
 mod homes;
+mod keys;
 mod leases;
 mod model;
 mod moves;

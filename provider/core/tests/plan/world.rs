@@ -1,7 +1,7 @@
 //! A small in-memory EC2 for the planner's tests. It carries out the actions of a plan at once, and
 //! advances the states of instances when a test asks it to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use provider_core::{
@@ -68,6 +68,7 @@ pub fn desired(maximum: u32) -> Desired {
         },
         leases: Vec::new(),
         force: false,
+        authorized_keys: None,
         home: None,
         ends_at: None,
     }
@@ -86,6 +87,7 @@ pub fn instance(id: &str, launch: u64, state: InstanceState) -> Instance {
         generation: Some(generation()),
         lease: None,
         lease_digest: None,
+        authorized_keys: BTreeMap::new(),
         activity: None,
         host_key: None,
         offering: offerings().swap_remove(0),
@@ -348,6 +350,13 @@ impl World {
                 {
                     instance.lease = Some(lease.clone());
                     instance.lease_digest = Some(DIGEST.into());
+                }
+            }
+            Action::Authorize { instance_id, tags } => {
+                let authorized = observed.instances.iter_mut();
+                for instance in authorized.filter(|i| i.id == *instance_id) {
+                    instance.authorized_keys.extend(tags.clone());
+                    instance.authorized_keys.retain(|_, key| !key.is_empty());
                 }
             }
             Action::Terminate { id, .. } => {

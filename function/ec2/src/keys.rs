@@ -1,0 +1,151 @@
+//! Where an instance finds the public keys that may log in.
+//!
+//! From behaviour version v3 on, sshd reads keys from the instance's tags at each login, so that a
+//! removed key opens nothing on a running instance. Before, keys are in the user data of the first
+//! boot.
+
+use api::policy::{BehaviourVersion, WorkspacePolicy};
+use api::tags;
+use function_runtime::validation::{Violation, Violations};
+use function_workspace::public_keys::PublicKeys;
+
+/// Types of keys that are at the start of a key without options.
+const TYPES: [&str; 3] = ["ssh-", "ecdsa-", "sk-"];
+
+/// The public keys of a workspace, by the place where its instance finds them.
+pub struct Placed {
+    /// Lines of `authorized_keys` in the user data.
+    pub in_user_data: Vec<String>,
+    /// Keys without comments, in tags; none before v3.
+    pub in_tags: Option<Vec<String>>,
+}
+
+/// Decides the place of each key. Certificate authorities, and keys with options, are in the user
+/// data: a tag cannot hold quotes.
+///
+/// # Errors
+///
+/// The keys need more tags than an instance may have.
+pub fn placed(keys: PublicKeys, policy: &WorkspacePolicy) -> Result<Placed, Violations> {
+    if !reads_tags(policy) {
+        return Ok(Placed {
+            in_user_data: keys.lines(),
+            in_tags: None,
+        });
+    }
+    let mut in_user_data = keys.authorities;
+    let mut in_tags: Vec<String> = Vec::new();
+    for key in keys.keys {
+        match bare(&key) {
+            Some(bare) if in_tags.contains(&bare) => {}
+            Some(bare) => in_tags.push(bare),
+            None => in_user_data.push(key),
+        }
+    }
+    // Beside those of the policy, a workspace has the tags `owner` and `workspace`.
+    let others = policy.instance.tags.len() + 2;
+    let needed = tags::authorized_keys(in_tags.iter().map(String::as_str)).len();
+    if others + needed > tags::SPEC_AND_KEYS_LIMIT {
+        let problem = format!(
+            "all keys of the owner need {needed} tags of EC2, one for each {} characters, and there \
+             is room for {}: remove some, or use shorter ones such as ssh-ed25519",
+            tags::VALUE_LIMIT,
+            tags::SPEC_AND_KEYS_LIMIT.saturating_sub(others)
+        );
+        return Err(Violation::new("spec.parameters.ssh.publicKeys", problem).into());
+    }
+    Ok(Placed {
+        in_user_data,
+        in_tags: Some(in_tags),
+    })
+}
+
+/// Refuses tags that EC2 does not show to an instance: EC2 would refuse the instance.
+pub fn tags_are_readable(policy: &WorkspacePolicy) -> Result<(), Violation> {
+    let mut names = policy.instance.tags.keys();
+    match names.find(|name| reads_tags(policy) && !tags::is_readable(name)) {
+        None => Ok(()),
+        Some(name) => Err(Violation::new(
+            format!("input.instance.tags[{name}]"),
+            "from behaviour version v3 on, instances read their tags, and EC2 takes letters, digits \
+             and +-=.,_:@ only in the key of such a tag",
+        )),
+    }
+}
+
+fn reads_tags(policy: &WorkspacePolicy) -> bool {
+    match policy.behaviour_version {
+        BehaviourVersion::V1 | BehaviourVersion::V2 => false,
+        BehaviourVersion::V3 => true,
+    }
+}
+
+/// A key without its comment; none if it has options.
+fn bare(key: &str) -> Option<String> {
+    let mut words = key.split_whitespace();
+    let (kind, blob) = (words.next()?, words.next()?);
+    let is_bare = TYPES.iter().any(|type_| kind.starts_with(type_));
+    is_bare.then(|| format!("{kind} {blob}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(version: &str) -> WorkspacePolicy {
+        let policy = serde_json::json!({
+            "apiVersion": "workspace.fn.platform.acme.io/v1alpha1",
+            "kind": "WorkspacePolicy",
+            "behaviourVersion": version,
+            "catalogue": {"name": "gpu-workspaces"},
+            "allowedInstanceTypes": ["g4dn.*"],
+        });
+        serde_json::from_value(policy).unwrap()
+    }
+
+    fn keys(keys: &[&str]) -> PublicKeys {
+        PublicKeys {
+            keys: keys.iter().map(|&key| key.to_owned()).collect(),
+            authorities: vec!["cert-authority,principals=\"alice\" ssh-ed25519 CA".into()],
+        }
+    }
+
+    #[test]
+    fn a_key_that_may_be_removed_is_in_no_user_data() {
+        let asked = keys(&[
+            "ssh-ed25519 AAAA laptop",
+            "ssh-ed25519 AAAA desktop",
+            "from=\"10.0.0.0/8\" ssh-ed25519 BBBB",
+        ]);
+        let placed = super::placed(asked.clone(), &policy("v3")).unwrap();
+        assert_eq!(placed.in_tags.unwrap(), ["ssh-ed25519 AAAA"]);
+        let expected = [&asked.authorities[0], &asked.keys[2]];
+        assert_eq!(placed.in_user_data.iter().collect::<Vec<_>>(), expected);
+        let before = super::placed(asked.clone(), &policy("v2")).unwrap();
+        assert_eq!((before.in_user_data, before.in_tags), (asked.lines(), None));
+    }
+
+    #[test]
+    fn more_keys_than_tags_are_refused_with_the_room_that_there_is() {
+        let long = format!("ssh-rsa {}", "A".repeat(700));
+        let asked: Vec<_> = (0..14).map(|n| format!("{long}{n}")).collect();
+        let asked: Vec<_> = asked.iter().map(String::as_str).collect();
+        assert!(super::placed(keys(&asked[..13]), &policy("v3")).is_ok());
+        let refused = super::placed(keys(&asked), &policy("v3")).err().unwrap();
+        let text = format!("{refused}");
+        assert!(
+            text.contains("need 42 tags") && text.contains("room for 40"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_policy_with_tags_that_instances_cannot_read_is_refused() {
+        let mut policy = policy("v3");
+        policy.instance.tags = [("cost/centre".to_owned(), "7".to_owned())].into();
+        let refused = tags_are_readable(&policy).unwrap_err();
+        assert!(format!("{refused:?}").contains("input.instance.tags[cost/centre]"));
+        policy.behaviour_version = BehaviourVersion::V2;
+        assert!(tags_are_readable(&policy).is_ok());
+    }
+}

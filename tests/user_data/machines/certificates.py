@@ -1,0 +1,25 @@
+"""SSH certificate authorities in a machine, and certificates that they sign."""
+
+from machines.machine import Machine
+
+FOLDER = "/root/authorities"
+KEY = "/root/.ssh/certified"
+
+
+def make_authority(machine: Machine, name: str) -> str:
+    """The authority's public key. The authority is made if it does not exist."""
+    path = f"{FOLDER}/{name}"
+    machine.run("mkdir", "-p", FOLDER)
+    if not machine.has(path):
+        machine.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path)
+    return " ".join(machine.says("cat", f"{path}.pub").split()[:2])
+
+
+def sign(machine: Machine, authority: str, principal: str, validity: str) -> str:
+    """A new key with a certificate of an authority: the path of its private key."""
+    machine.run("rm", "-f", KEY, f"{KEY}.pub", f"{KEY}-cert.pub")
+    machine.run("mkdir", "-p", "/root/.ssh")
+    machine.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", KEY)
+    names = ["-s", f"{FOLDER}/{authority}", "-I", "test", "-n", principal]
+    machine.run("ssh-keygen", "-q", *names, "-V", validity, f"{KEY}.pub")
+    return KEY
