@@ -47,7 +47,7 @@ check:
 	cargo clippy --quiet --workspace --all-targets --features local-cluster/cluster -- -D warnings
 	$(XTASK) imports
 	$(XTASK) licences
-	$(XTASK) python -m black --quiet --check tests argocd function/cluster/programs
+	$(XTASK) python -m black --quiet --check tests argocd xtask function/cluster/programs
 
 unit:
 	cargo test --quiet --workspace

@@ -21,6 +21,9 @@ pub struct Catalogue {
     /// SSH keys of owners, by the owner's name.
     #[serde(default)]
     pub owners: BTreeMap<String, Owner>,
+    /// Sources of the Python packages that machines install, from behaviour version v3 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages: Option<Packages>,
     /// Prices of instance types and flavors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
@@ -70,6 +73,29 @@ pub struct ImagePytorch {
     pub version: String,
     /// Python interpreter that has PyTorch, for example `/opt/pytorch/bin/python3`.
     pub python: String,
+}
+
+/// Sources of the Python packages that machines install.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Packages {
+    /// URL of the package index, for example of an internal mirror of PyPI. Default: the index in
+    /// the image's pip configuration. Whatever the index serves, a machine installs only files with
+    /// known digests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256), regex(pattern = r"^https?://[!-~]+$"))]
+    pub index_url: Option<String>,
+    /// Lines of a pip requirements file by OpenCV release, for releases that the function does not
+    /// know, and instead of those that it knows. Each line has an exact release and a digest.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(inner(
+        length(min = 1, max = 8),
+        inner(
+            length(max = 2048),
+            regex(pattern = r"^[A-Za-z0-9._-]+==[A-Za-z0-9.+!_-]+( --hash=sha256:[0-9a-f]{64})+$")
+        )
+    ))]
+    pub opencv: BTreeMap<String, Vec<String>>,
 }
 
 /// Network for the instances of a region.

@@ -171,13 +171,21 @@ pub enum CatalogueEntry {
     Networks,
     /// SSH keys of owners.
     Owners,
+    /// Sources of Python packages.
+    Packages,
     /// Prices of machines.
     Prices,
 }
 
 impl CatalogueEntry {
     /// All entries.
-    pub const ALL: [Self; 4] = [Self::Images, Self::Networks, Self::Owners, Self::Prices];
+    pub const ALL: [Self; 5] = [
+        Self::Images,
+        Self::Networks,
+        Self::Owners,
+        Self::Packages,
+        Self::Prices,
+    ];
 
     /// The name of the field in the catalogue's data.
     pub fn field(self) -> &'static str {
@@ -185,6 +193,7 @@ impl CatalogueEntry {
             Self::Images => "images",
             Self::Networks => "networks",
             Self::Owners => "owners",
+            Self::Packages => "packages",
             Self::Prices => "prices",
         }
     }

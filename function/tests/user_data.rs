@@ -144,6 +144,7 @@ fn whatever_an_owner_types_stays_in_its_scalar() {
         let keys = [nasty.to_owned(), format!("ssh-ed25519 AAAA {nasty}")];
         let software = Software {
             opencv: nasty.to_owned(),
+            requirements: vec![format!("opencv-python-headless=={nasty}")],
             pytorch: Some(Pytorch {
                 version: nasty.to_owned(),
                 source: PytorchSource::Index {
@@ -206,6 +207,7 @@ fn user_data_stays_small() {
     let rsa = format!("ssh-rsa {}", "A".repeat(716));
     let software = Software {
         opencv: "4.8.0".into(),
+        requirements: vec!["opencv-python-headless==4.8.0.*".into()],
         pytorch: None,
     };
     let without = |keys: &[String]| {
@@ -225,6 +227,21 @@ fn user_data_stays_small() {
     let refused = without(&vec![rsa; 20]).unwrap_err();
     assert_eq!(refused.reason(), "ParametersInvalid");
     assert!(refused.to_string().contains("16384 bytes"), "{refused}");
+}
+
+/// EC2 takes 16 KiB. Two are left for the features to come.
+#[test]
+fn the_largest_user_data_with_digests_leaves_two_kib() {
+    let largest = with_home("v3-largest-user-data");
+    for feature in [
+        "--hash=sha256:",
+        "agent.env",
+        "gpu-workspace-home",
+        "cert-authority",
+    ] {
+        assert!(largest.contains(feature), "{feature}");
+    }
+    assert!(largest.len() <= 14 * 1024, "{}", largest.len());
 }
 
 #[test]

@@ -51,6 +51,10 @@ def workspace(start: Start) -> Callable[[str], Workspace]:
     booting = {
         "image": workspaces.image(start()),
         "index": workspaces.index(start()),
+        "digests": workspaces.image(start(), workspaces.DIGESTS),
+        "tampered": workspaces.image(
+            start(), workspaces.DIGESTS, documents.with_another_digest
+        ),
         "failing": workspaces.index(start(), version="1.0"),
         "plain": workspaces.plain(start()),
     }

@@ -29,7 +29,7 @@ cd /
 find etc home opt usr/local -printf '%y %m %u:%g %p %l\\n' | sort
 find etc home opt usr/local -type f -exec sha256sum {} + | sort
 """
-works = pytest.mark.parametrize("name", ["image", "index"])
+works = pytest.mark.parametrize("name", ["image", "index", "digests"])
 
 
 def report(machine: Machine) -> dict[str, object]:
@@ -139,6 +139,17 @@ def test_a_failed_setup_names_its_step_and_cloud_init_reports_it(
     assert "scripts" in str(reported["errors"])
     output = machine.says("cat", "/var/log/cloud-init-output.log")
     assert said in output
+
+
+def test_a_file_with_another_digest_is_not_installed(
+    workspace: Callable[[str], Workspace],
+) -> None:
+    machine = workspace("tampered").boot.machine
+    said = "gpu-workspace setup FAILED: install OpenCV (exit 1), see " + LOG
+    assert last_line(machine) == said
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in machine.says("cat", LOG)
+    found = machine.says("sh", "-c", "ls /opt/workspace/lib/python3*/site-packages")
+    assert "cv2" not in found and "numpy" not in found
 
 
 HOLD = """

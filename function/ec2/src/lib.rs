@@ -23,6 +23,7 @@ mod spot;
 mod status;
 mod unreadable;
 pub mod user_data;
+mod wheels;
 
 pub use on_demand::home::attachment_name;
 pub use render::render;

@@ -70,9 +70,11 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
         .any(|c| c.name == target && c.fits && c.finding.serves_well());
     let others = || candidates.iter().filter(|c| c.name != target);
     if served {
+        // A machine whose status cannot be read may be the one that the owner uses.
+        let kept = others().filter(|c| c.is_unreadable());
         return Choice {
             target: target.to_owned(),
-            kept: Vec::new(),
+            kept: kept.map(|c| c.name.to_owned()).collect(),
             serving: None,
         };
     }
@@ -241,8 +243,11 @@ mod tests {
     fn an_unreadable_resource_is_kept() {
         let mut odd = candidate("odd", false, false);
         odd.finding.outlook = Outlook::Unreadable;
-        let choice = choose(&[recorded(candidate("old", false, true)), odd], "new");
+        let old = recorded(candidate("old", false, true));
+        let choice = choose(&[old, odd.clone()], "new");
         assert_eq!(choice.kept, ["old", "odd"]);
+        let choice = choose(&[candidate("new", true, true), odd], "new");
+        assert_eq!(choice.kept, ["odd"], "the owner may use it");
     }
 
     #[test]

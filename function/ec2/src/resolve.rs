@@ -62,7 +62,7 @@ pub fn workspace(
     let network = network(policy, &catalogue, region, allowed.capacity_type, request)?;
     let booted = seen.booted_image();
     let image = image::choose(recorded, booted, region, &catalogue, policy)?;
-    let software = software::choose(parameters, policy, &image)?;
+    let software = software::choose(parameters, policy, &image, catalogue.packages.as_ref())?;
     let counts = requirements::with_keys_of_dev_users(policy);
     let user = dev_user::of(counts, request, &parameters.owner)?;
     let further = dev_user::public_keys(user);

@@ -180,7 +180,7 @@ impl UserData<'_> {
     }
 
     fn requirements(&self) -> String {
-        self.software.requirements().join("\n") + "\n"
+        self.software.requirements.join("\n") + "\n"
     }
 }
 

@@ -170,9 +170,14 @@ fn merge(whole: &mut Catalogue, part: Catalogue) -> Result<(), String> {
     merge_maps(&mut whole.images, part.images, "data.images")?;
     merge_maps(&mut whole.networks, part.networks, "data.networks")?;
     merge_maps(&mut whole.owners, part.owners, "data.owners")?;
-    match (&whole.prices, part.prices) {
-        (Some(_), Some(_)) => return Err("data.prices".to_owned()),
-        (None, prices) => whole.prices = prices,
+    merge_whole(&mut whole.packages, part.packages, "data.packages")?;
+    merge_whole(&mut whole.prices, part.prices, "data.prices")
+}
+
+fn merge_whole<T>(whole: &mut Option<T>, part: Option<T>, path: &str) -> Result<(), String> {
+    match (&whole, part) {
+        (Some(_), Some(_)) => return Err(path.to_owned()),
+        (None, part) => *whole = part,
         (Some(_), None) => {}
     }
     Ok(())

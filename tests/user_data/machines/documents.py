@@ -1,6 +1,7 @@
 """Reads user data, and replaces parts for tests, such as keys."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -86,6 +87,15 @@ def with_pytorch_index(url: str) -> Callable[[dict[str, Any]], None]:
         settings["content"] = json.dumps(content)
 
     return change
+
+
+def with_another_digest(config: dict[str, Any]) -> None:
+    """Makes the index serve files that differ from the known ones, as seen from the
+    machine."""
+    requirements = file(config, f"{FILES}/requirements.txt")
+    changed = re.sub(r"sha256:[0-9a-f]", "sha256:x", requirements["content"])
+    assert changed != requirements["content"]
+    requirements["content"] = changed.replace("sha256:x", "sha256:0")
 
 
 def without_setup(config: dict[str, Any]) -> None:

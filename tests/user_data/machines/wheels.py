@@ -62,7 +62,9 @@ def _download(folder: Path, python: str, requirements: list[str]) -> None:
     log = cache.log("user-data-wheels")
     wanted = folder / "requirements.txt"
     for text in requirements:
-        wanted.write_text(text)
+        # This machine has an index of its own.
+        lines = text.splitlines(keepends=True)
+        wanted.write_text("".join(l for l in lines if not l.startswith("--index-url")))
         command = [sys.executable, "-m", "pip", "download", "--no-input"]
         command += ["--only-binary=:all:", f"--python-version={python}"]
         command += [f"--platform={tag}_{platform.machine()}" for tag in TAGS]

@@ -1,7 +1,9 @@
 """Machines that boot the goldens' user data, with the packages that it needs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 from machines import documents, goldens, login, wheels
 from machines.machine import Boot, Machine
@@ -10,6 +12,8 @@ from machines.machine import Boot, Machine
 IMAGE = "new-workspace"
 # PyTorch from an index, and a newer OpenCV.
 INDEX = "everything-asked-for"
+# Version v3: PyTorch in the image, and wheels with digests.
+DIGESTS = "v3-keys-of-the-dev-user"
 # The policy does not give owners root.
 PLAIN = "only-an-owner"
 # A home volume.
@@ -19,6 +23,8 @@ AGENT = "with-an-agent"
 HOME_AND_AGENT = "with-an-agent-and-a-home"
 
 PYTORCH = "/srv/pytorch"
+
+Change = Callable[[dict[str, Any]], None]
 
 
 @dataclass
@@ -32,8 +38,8 @@ class Workspace:
         return documents.workspace(self.document)
 
 
-def image(machine: Machine) -> Workspace:
-    document = goldens.document(IMAGE)
+def image(machine: Machine, case: str = IMAGE, *changes: Change) -> Workspace:
+    document = goldens.document(case)
     settings = documents.workspace(document)
     python = PurePosixPath(settings["pytorchPython"])
     machine.run("python3", "-m", "venv", "--without-pip", str(python.parent.parent))
@@ -42,8 +48,8 @@ def image(machine: Machine) -> Workspace:
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = machine.says(str(python), "-c", ask)
     machine.run(str(python), "-m", "zipfile", "-e", "/tmp/torch.whl", site)
-    key = login.make_key(machine)
-    return _boot(machine, documents.changed(document, documents.with_key(key)))
+    key = documents.with_key(login.make_key(machine))
+    return _boot(machine, documents.changed(document, key, *changes))
 
 
 def index(machine: Machine, version: str | None = None) -> Workspace:

@@ -1,0 +1,137 @@
+//! The wheels of `OpenCV` and `NumPy` that a machine installs from behaviour version v3 on, by their
+//! digests. An index that serves another file gets no chance to run it.
+
+use api::catalogue::Packages;
+
+mod table;
+
+use table::{NUMPY, OPENCV};
+
+/// The wheels of one release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wheels {
+    /// The release, for example `4.8.0.76`.
+    release: &'static str,
+    /// The SHA-256 digests of its wheels for Linux, in hexadecimal.
+    sha256: &'static [&'static str],
+}
+
+/// The lines of a requirements file for an `OpenCV` release of a claim, for example `4.8.0` or
+/// `4.8.0.76`; none if its wheels are unknown. The catalogue's releases come first.
+pub fn requirements(opencv: &str, packages: Option<&Packages>) -> Option<Vec<String>> {
+    let mut lines: Vec<String> = Vec::new();
+    let index = packages.and_then(|packages| packages.index_url.as_ref());
+    lines.extend(index.map(|url| format!("--index-url {url}")));
+    lines.push("--only-binary :all:".to_owned());
+    if let Some(own) = packages.and_then(|packages| packages.opencv.get(opencv)) {
+        lines.extend(own.iter().cloned());
+        return Some(lines);
+    }
+    let wheels = newest(opencv)?;
+    lines.push(line("opencv-python-headless", wheels));
+    lines.push(line("numpy", numpy_for(wheels)?));
+    Some(lines)
+}
+
+/// The oldest and the newest release of `OpenCV` 4 or later with known wheels.
+pub fn range() -> Option<(&'static str, &'static str)> {
+    let mut known = OPENCV
+        .iter()
+        .filter(|wheels| number(wheels.release) >= vec![4]);
+    Some((known.next()?.release, OPENCV.last()?.release))
+}
+
+/// The newest release that a claim's release means: three numbers mean the newest build of them.
+fn newest(opencv: &str) -> Option<Wheels> {
+    let asked = number(opencv);
+    if asked.len() < 3 {
+        return None;
+    }
+    let mut fitting = OPENCV.iter().rev();
+    fitting
+        .find(|wheels| number(wheels.release).starts_with(&asked))
+        .copied()
+}
+
+/// Wheels of `OpenCV` before 4.10 are built against `NumPy` 1, later ones against `NumPy` 2.
+fn numpy_for(opencv: Wheels) -> Option<Wheels> {
+    let is_old = number(opencv.release) < vec![4, 10];
+    let wheels = if is_old { NUMPY.first() } else { NUMPY.last() };
+    wheels.copied()
+}
+
+/// The numbers of a release. A part that is no number fits no release.
+fn number(release: &str) -> Vec<u32> {
+    let parts = release.split('.');
+    parts.map(|part| part.parse().unwrap_or(u32::MAX)).collect()
+}
+
+/// A requirement with its digests, in one line. pip installs a wheel only if its digest is listed.
+fn line(project: &str, wheels: Wheels) -> String {
+    let digests = wheels.sha256.iter();
+    let hashes: Vec<_> = digests
+        .map(|digest| format!(" --hash=sha256:{digest}"))
+        .collect();
+    format!("{project}=={}{}", wheels.release, hashes.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn releases(opencv: &str) -> Vec<String> {
+        let lines = requirements(opencv, None).unwrap();
+        let lines = lines.iter().filter(|line| line.contains("=="));
+        let words = lines.map(|line| line.split(' ').next().unwrap().to_owned());
+        words.collect()
+    }
+
+    #[test]
+    fn three_numbers_mean_the_newest_build_and_four_that_build() {
+        let of = |opencv| releases(opencv);
+        let headless = |release: &str| format!("opencv-python-headless=={release}");
+        assert_eq!(of("4.10.0"), [&headless("4.10.0.84"), "numpy==2.2.6"]);
+        assert_eq!(of("4.10.0.82"), [&headless("4.10.0.82"), "numpy==2.2.6"]);
+        assert_eq!(of("4.8.0"), [&headless("4.8.0.76"), "numpy==1.26.4"]);
+        assert_eq!(of("4.9.0"), [&headless("4.9.0.80"), "numpy==1.26.4"]);
+        assert_eq!(of("5.0.0"), [&headless("5.0.0.93"), "numpy==2.2.6"]);
+    }
+
+    #[test]
+    fn a_release_without_known_wheels_is_known_to_nobody() {
+        for unknown in ["4.99.0", "4.8", "4.1.0", "", "latest", "4.10.0.8"] {
+            assert_eq!(requirements(unknown, None), None, "{unknown}");
+        }
+        assert_eq!(range(), Some(("4.5.5.64", "5.0.0.93")));
+    }
+
+    #[test]
+    fn every_line_has_a_digest_for_each_processor() {
+        for wheels in OPENCV.iter().chain(NUMPY) {
+            assert!(wheels.sha256.len() >= 2, "{}", wheels.release);
+            let are_digests =
+                |digest: &&str| digest.len() == 64 && digest.chars().all(|c| c.is_ascii_hexdigit());
+            assert!(wheels.sha256.iter().all(are_digests), "{}", wheels.release);
+        }
+        let lines = requirements("4.8.0", None).unwrap();
+        assert_eq!(lines[0], "--only-binary :all:");
+        assert!(
+            lines[1..]
+                .iter()
+                .all(|line| line.contains(" --hash=sha256:"))
+        );
+    }
+
+    #[test]
+    fn the_catalogue_names_the_index_and_adds_releases() {
+        let own = ["opencv-python-headless==4.99.0.1 --hash=sha256:00".to_owned()];
+        let packages = Packages {
+            index_url: Some("https://pypi.acme.example/simple".to_owned()),
+            opencv: [("4.99.0".to_owned(), own.to_vec())].into(),
+        };
+        let lines = requirements("4.99.0", Some(&packages)).unwrap();
+        let index = "--index-url https://pypi.acme.example/simple";
+        assert_eq!(lines, [index, "--only-binary :all:", &own[0]]);
+        assert!(requirements("4.98.0", Some(&packages)).is_none());
+    }
+}
