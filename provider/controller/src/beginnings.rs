@@ -4,7 +4,8 @@
 //! `AuthorizeSecurityGroupIngress`, `CreateLaunchTemplate` and `CreateFleet`. EC2 grants 50 of each
 //! at once, and five a second after that ("Request throttling for the Amazon EC2 API"). If a
 //! thousand pools begin at the same time, EC2 refuses most of their calls, and no calls are left
-//! for replacing reclaimed instances. Pools that have begun do not wait.
+//! for replacing reclaimed instances. Pools that have begun do not wait. Namespaces take turns, so that
+//! a thousand pools of one delay the others by a moment only.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -41,7 +42,7 @@ impl Beginnings {
             turns.forget(&uid);
             return now;
         }
-        turns.of(&uid, now)
+        turns.of(&uid, &pool.namespace().unwrap_or_default(), now)
     }
 }
 
@@ -108,6 +109,15 @@ mod tests {
         status::conclude(&mut status, [Verdict::synced()], None, NOW);
         lost.status = Some(status);
         assert_eq!(beginnings.turn(&lost, NOW), NOW);
+    }
+
+    #[test]
+    fn a_thousand_pools_of_one_namespace_do_not_keep_another_waiting() {
+        let beginnings = crowd();
+        let mut of_others = pool(1001, "us-east-1");
+        of_others.metadata.namespace = Some("others".into());
+        let wait = beginnings.turn(&of_others, NOW).duration_since(NOW);
+        assert!(wait < SignedDuration::from_secs(1), "{wait}");
     }
 
     #[test]
