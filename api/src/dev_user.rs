@@ -144,7 +144,9 @@ pub struct DevUserPolicy {
     #[serde(default = "default_owner_role")]
     #[schemars(length(min = 1, max = 253))]
     pub owner_role: String,
-    /// Quota of each namespace (`spec.hard` of a `ResourceQuota`). Default: no quota.
+    /// Quota of each namespace (`spec.hard` of a `ResourceQuota`). Default: no quota. From v3 on, a
+    /// line that counts custom resources is written once their definition is a minute old, because
+    /// Kubernetes refuses objects of a kind that it does not count yet.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quota: BTreeMap<String, String>,
     /// Default resources of containers that name none (a `LimitRange` in the namespace).

@@ -5,6 +5,7 @@
 //! the `DevUser`, unless the policy sets `home.onDelete: Delete`.
 
 mod budget;
+mod counted;
 mod existing;
 mod objects;
 mod policy;

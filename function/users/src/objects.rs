@@ -66,14 +66,18 @@ impl User<'_> {
         }
     }
 
-    /// The objects in the namespace, by composition resource name.
+    /// The objects in the namespace, by composition resource name. `quota` is the namespace's quota,
+    /// `spec.hard`.
     ///
     /// # Errors
     ///
     /// An object cannot be written as JSON.
-    pub fn contents(self) -> Result<BTreeMap<String, Value>, Refusal> {
+    pub fn contents(
+        self,
+        quota: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, Value>, Refusal> {
         let limits = self.limits().map(|limits| Composed::manifest(&limits));
-        let quota = self.quota().map(|quota| Composed::manifest(&quota));
+        let quota = self.quota(quota).map(|quota| Composed::manifest(&quota));
         let always = [
             (
                 resource_names::OWNER_ROLE_BINDING,
@@ -140,13 +144,11 @@ impl User<'_> {
         }
     }
 
-    fn quota(self) -> Option<ResourceQuota> {
-        let mut hard = self.policy.quota.clone();
-        hard.extend(self.spec.quota.clone());
+    fn quota(self, hard: &BTreeMap<String, String>) -> Option<ResourceQuota> {
         (!hard.is_empty()).then(|| ResourceQuota {
             metadata: self.metadata("quota"),
             spec: Some(ResourceQuotaSpec {
-                hard: Some(quantities(&hard)),
+                hard: Some(quantities(hard)),
                 ..ResourceQuotaSpec::default()
             }),
             status: None,

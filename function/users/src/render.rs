@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::budget::{self, Workspace};
 use crate::objects::{self, User};
 use crate::protection::{self, Contents};
-use crate::{existing, policy, refused, resource_names};
+use crate::{counted, existing, policy, refused, resource_names};
 
 static SPEC: Schema<DevUserSpec> = Schema::of("spec");
 /// Kubernetes' limit on the length of a namespace's name.
@@ -107,12 +107,13 @@ fn check_subjects(spec: &DevUserSpec) -> Result<(), Refusal> {
 fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     let observed = &request.observed;
     let contents = protection::contents(request);
+    let quota = counted::quota(request, user);
     let protection = protection::reason(Some(user.policy), user.namespace, &contents);
     let namespace = Composed::manifest(&user.namespace())?;
     let mut objects = BTreeMap::from([(resource_names::NAMESPACE.to_owned(), namespace)]);
     // The API server refuses an object whose namespace does not exist yet.
     if observed.contains_key(resource_names::NAMESPACE) {
-        objects.extend(user.contents()?);
+        objects.extend(user.contents(&quota.hard)?);
     }
     if let Some(reason) = &protection {
         objects.insert(
@@ -128,7 +129,8 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     }
     let waits = objects
         .keys()
-        .find_map(|name| unready(name, observed.get(name)));
+        .find_map(|name| unready(name, observed.get(name)))
+        .or(quota.wait);
     let ready = waits.is_none();
     let status = DevUserStatus {
         namespace: Some(user.namespace.to_owned()),
@@ -169,6 +171,7 @@ fn requirements(request: &Request, user: User<'_>) -> Vec<Requirement> {
     let mut required = protection::requirements(user.namespace);
     required.extend(workspaces);
     required.extend(existing);
+    required.extend(counted::requirements(request, user));
     required
 }
 

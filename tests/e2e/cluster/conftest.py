@@ -49,7 +49,9 @@ def new_user(cluster: Cluster, keys: Callable[[str], Key]) -> Iterator[NewUser]:
     """Creates DevUsers. The fixture deletes them with their claims and homes."""
     made: list[Workspaces] = []
 
-    def make(composition: str = "devusers") -> Workspaces:
+    def make(
+        composition: str = "devusers", quota: dict[str, str] | None = None
+    ) -> Workspaces:
         name = f"dev{uuid.uuid4().hex[:6]}"
         key = keys(name)
         cluster.apply(
@@ -59,6 +61,7 @@ def new_user(cluster: Cluster, keys: Callable[[str], Key]) -> Iterator[NewUser]:
                 "metadata": {"name": name},
                 "spec": {
                     "publicKeys": [key.public],
+                    "quota": quota or {},
                     "crossplane": {"compositionRef": {"name": composition}},
                 },
             }
@@ -66,6 +69,8 @@ def new_user(cluster: Cluster, keys: Callable[[str], Key]) -> Iterator[NewUser]:
         until(
             f"DevUser {name} to be Ready",
             lambda: is_ready(cluster.get("devusers", name, "default")),
+            # Claims are counted once their definition is a minute old.
+            seconds=120,
         )
         user = Workspaces(cluster, f"dev-{name}", name, key)
         made.append(user)

@@ -16,7 +16,7 @@ NAMESPACE = "dev-dave"
 @pytest.fixture
 def dave(cluster: Cluster) -> Iterator[None]:
     cluster.kubectl("apply", "-f", str(ROOT / "examples/users"))
-    until("dave", lambda: is_ready(cluster.get("devusers", "dave", "default")))
+    until("dave", lambda: is_ready(cluster.get("devusers", "dave", "default")), 120)
     yield
     cluster.delete_claims(NAMESPACE)
     cluster.kubectl("delete", "pvc", "--all", "-n", NAMESPACE, "--timeout=60s")

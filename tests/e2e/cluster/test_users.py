@@ -1,9 +1,11 @@
 """Two users, who have no access to each other's workspaces."""
 
 import json
+import uuid
 
 import pytest
 
+from cluster.conftest import NewUser
 from cluster.workspaces import HOME, Workspaces
 from environment.cluster import Cluster
 from environment.objects import Refused
@@ -184,3 +186,60 @@ def test_a_further_key_reaches_running_workspaces(
         lambda: alice.ssh("vision", "true", key=bob.key).returncode == 0,
         seconds=120,
     )
+
+
+def test_a_ready_user_has_as_many_claims_as_the_quota_allows(
+    new_user: NewUser, cluster: Cluster
+) -> None:
+    count = "count/gpudevworkspaceclaims.platform.acme.io"
+    user = new_user(quota={count: "1"})
+    # Ready means that Kubernetes counts claims: the first one is not refused.
+    user.claim("first")
+    with pytest.raises(Refused, match=f"exceeded quota.*{count}=1"):
+        user.claim("second")
+    quota = cluster.get("resourcequotas", "quota", user.namespace)
+    assert quota is not None
+    hard, used = quota["spec"]["hard"], quota["status"]["used"]
+    assert (hard[count], used[count]) == ("1", "1")
+    # The person's entry replaces that of the policy, and the others stay.
+    assert {"requests.ephemeral-storage", "limits.ephemeral-storage", "pods"} <= {*hard}
+
+
+def test_a_user_is_ready_once_kubernetes_counts_a_kind_that_was_just_defined(
+    new_user: NewUser, cluster: Cluster
+) -> None:
+    plural = f"parcels{uuid.uuid4().hex[:6]}"
+    definition = f"{plural}.example.com"
+    cluster.apply(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": definition},
+            "spec": {
+                "group": "example.com",
+                "names": {"plural": plural, "kind": plural.capitalize()},
+                "scope": "Namespaced",
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "schema": {"openAPIV3Schema": {"type": "object"}},
+                    }
+                ],
+            },
+        }
+    )
+    try:
+        user = new_user(quota={f"count/{definition}": "1"})
+        parcel = {
+            "apiVersion": "example.com/v1",
+            "kind": plural.capitalize(),
+            "metadata": {"name": "first", "namespace": user.namespace},
+        }
+        cluster.apply(parcel)
+        parcel["metadata"]["name"] = "second"
+        with pytest.raises(Refused, match="exceeded quota"):
+            cluster.apply(parcel)
+    finally:
+        cluster.kubectl("delete", "crd", definition, "--wait=false")
