@@ -73,7 +73,9 @@ def test_each_account_has_the_rights_that_are_written_down(
     found = {
         "owner in their namespace": rights(cluster, alice.owner, alice.namespace),
         "owner in another namespace": rights(cluster, alice.owner, SYSTEM),
-        "pods of a workspace": rights(cluster, account_of(pod), alice.namespace),
+        "pods of a workspace and their agent": rights(
+            cluster, account_of(pod), alice.namespace
+        ),
         "function": rights(cluster, account_of(function), alice.namespace),
         "provider": rights(cluster, account_of(provider), alice.namespace),
         "Crossplane": rights(cluster, account_of(crossplane), alice.namespace),
