@@ -148,9 +148,9 @@ pub struct SpotPoolParameters {
     /// were launched before the pool had this field do not see their tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
-        length(max = 30),
+        length(max = 42),
         inner(
-            length(max = 1024),
+            length(max = 4096),
             regex(
                 pattern = r"^(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com) [A-Za-z0-9+/]+={0,2}$"
             )

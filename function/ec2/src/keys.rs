@@ -9,8 +9,18 @@ use api::tags;
 use function_runtime::validation::{Violation, Violations};
 use function_workspace::public_keys::PublicKeys;
 
-/// Types of keys that are at the start of a key without options.
-const TYPES: [&str; 3] = ["ssh-", "ecdsa-", "sk-"];
+/// The types of keys in tags. They are those of a `SpotPool`'s `authorizedKeys`.
+const TYPES: [&str; 7] = [
+    "ssh-ed25519",
+    "ssh-rsa",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+];
+/// The longest key of a `SpotPool`, in characters.
+const LONGEST: usize = 4096;
 
 /// The public keys of a workspace, by the place where its instance finds them.
 pub struct Placed {
@@ -20,8 +30,8 @@ pub struct Placed {
     pub in_tags: Option<Vec<String>>,
 }
 
-/// Decides the place of each key. Certificate authorities, and keys with options, are in the user
-/// data: a tag cannot hold quotes.
+/// Decides the place of each key. Certificate authorities, keys with options and keys of other types
+/// are in the user data: a tag cannot hold quotes.
 ///
 /// # Errors
 ///
@@ -80,12 +90,14 @@ fn reads_tags(policy: &WorkspacePolicy) -> bool {
     }
 }
 
-/// A key without its comment; none if it has options.
+/// A key without its comment; none if it has options or another type.
 fn bare(key: &str) -> Option<String> {
     let mut words = key.split_whitespace();
     let (kind, blob) = (words.next()?, words.next()?);
-    let is_bare = TYPES.iter().any(|type_| kind.starts_with(type_));
-    is_bare.then(|| format!("{kind} {blob}"))
+    let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+    let bare = format!("{kind} {blob}");
+    let is_usual = TYPES.contains(&kind) && blob.chars().all(is_base64) && bare.len() <= LONGEST;
+    is_usual.then_some(bare)
 }
 
 #[cfg(test)]
@@ -116,10 +128,11 @@ mod tests {
             "ssh-ed25519 AAAA laptop",
             "ssh-ed25519 AAAA desktop",
             "from=\"10.0.0.0/8\" ssh-ed25519 BBBB",
+            "ssh-dss CCCC old",
         ]);
         let placed = super::placed(asked.clone(), &policy("v3")).unwrap();
         assert_eq!(placed.in_tags.unwrap(), ["ssh-ed25519 AAAA"]);
-        let expected = [&asked.authorities[0], &asked.keys[2]];
+        let expected = [&asked.authorities[0], &asked.keys[2], &asked.keys[3]];
         assert_eq!(placed.in_user_data.iter().collect::<Vec<_>>(), expected);
         let before = super::placed(asked.clone(), &policy("v2")).unwrap();
         assert_eq!((before.in_user_data, before.in_tags), (asked.lines(), None));
