@@ -1,6 +1,8 @@
 //! Rules about the address of a workspace. For a claim's composite, Crossplane publishes the
 //! connection details. For a namespaced composite, the function composes a Secret.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use function_sdk_rust::proto::v1::Resource;
@@ -8,7 +10,7 @@ use serde_json::Value;
 
 use crate::compare::json;
 use crate::intent::Applied;
-use crate::view::text;
+use crate::view::{is_hashed, text};
 
 /// The composition resource name of the Secret.
 pub const KEY: &str = "workspace-connection";
@@ -30,7 +32,8 @@ pub fn violation(applied: &Applied<'_>, composite: &Resource) -> Option<String> 
         // The status may keep an address while the function cannot read the status of the machine.
         // In that case the rule requires no Secret.
         let machines = applied.view.machines();
-        let is_clear = machines.values().all(|m| !m.unreadable);
+        let is_clear =
+            machines.values().all(|m| !m.unreadable) && are_plain(&applied.view.observed);
         let is_told = ssh.is_some() && is_clear && machines.values().any(|m| m.serves);
         return is_told.then(|| format!("{ssh:?} is in no Secret"));
     };
@@ -43,6 +46,56 @@ pub fn violation(applied: &Applied<'_>, composite: &Resource) -> Option<String> 
     let said = secret.get("data").and_then(|data| decoded(data, "ssh"));
     let is_true = said.as_deref() == ssh || (is_kept && ssh.is_some());
     (!is_true).then(|| format!("the Secret says {said:?}, the status {ssh:?}"))
+}
+
+/// Whether every instance has the shape of provider-aws's `Instance`.
+fn are_plain(observed: &BTreeMap<String, Value>) -> bool {
+    let mut observed = observed.iter();
+    observed.all(|(key, instance)| !is_hashed(key, "instance-") || is_plain(instance))
+}
+
+/// Whether the fields of an instance that a function may read have the types of provider-aws.
+fn is_plain(instance: &Value) -> bool {
+    const MAPS: [&str; 5] = [
+        "/spec/forProvider",
+        "/spec/initProvider",
+        "/spec/initProvider/tags",
+        "/status/atProvider",
+        "/status/atProvider/tagsAll",
+    ];
+    const ASKED: [&str; 6] = [
+        "region",
+        "ami",
+        "instanceType",
+        "userData",
+        "availabilityZone",
+        "subnetId",
+    ];
+    const SEEN: [&str; 6] = [
+        "id",
+        "instanceState",
+        "instanceType",
+        "availabilityZone",
+        "publicIp",
+        "privateIp",
+    ];
+    let is = |path: &str, is_it: fn(&Value) -> bool| instance.pointer(path).is_none_or(is_it);
+    let tags = ["/spec/initProvider/tags", "/status/atProvider/tagsAll"];
+    let are_texts = |map: &Value| {
+        let values = map.as_object().into_iter().flat_map(|map| map.values());
+        values.into_iter().all(Value::is_string)
+    };
+    MAPS.iter().all(|path| is(path, Value::is_object))
+        && ASKED
+            .iter()
+            .all(|field| is(&format!("/spec/forProvider/{field}"), Value::is_string))
+        && SEEN
+            .iter()
+            .all(|field| is(&format!("/status/atProvider/{field}"), Value::is_string))
+        && tags
+            .iter()
+            .filter_map(|path| instance.pointer(path))
+            .all(are_texts)
 }
 
 fn decoded(data: &Value, entry: &str) -> Option<String> {
