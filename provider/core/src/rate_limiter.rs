@@ -127,6 +127,8 @@ fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const START: Timestamp = Timestamp::UNIX_EPOCH;
@@ -195,14 +197,13 @@ mod tests {
     fn every_pool_gets_its_turn_and_ec2_gets_no_call_too_many() {
         let tenants = ["a", "b", "c"];
         let mut turns = RateLimiter::new(3, EVERY);
-        let mut asks: BTreeMap<(Timestamp, usize), ()> =
-            (0..300).map(|n| ((START, n), ())).collect();
+        let mut asks: BTreeSet<(Timestamp, usize)> = (0..300).map(|n| (START, n)).collect();
         let mut taken = Vec::new();
-        while let Some(((now, n), ())) = asks.pop_first() {
+        while let Some((now, n)) = asks.pop_first() {
             // Tenant a has nine of ten pools.
             let tenant = if n % 10 > 0 { "a" } else { tenants[n / 10 % 3] };
             match turns.of(&format!("pool-{n}"), tenant, now) {
-                turn if turn > now => drop(asks.insert((turn, n), ())),
+                turn if turn > now => drop(asks.insert((turn, n))),
                 _ => taken.push((now, tenant)),
             }
         }
