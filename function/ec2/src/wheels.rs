@@ -5,16 +5,7 @@ use api::catalogue::Packages;
 
 mod table;
 
-use table::{NUMPY, OPENCV};
-
-/// The wheels of one release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wheels {
-    /// The release, for example `4.8.0.76`.
-    release: &'static str,
-    /// The SHA-256 digests of its wheels for Linux, in hexadecimal.
-    sha256: &'static [&'static str],
-}
+use table::{NUMPY, OPENCV, Wheels};
 
 /// The lines of a requirements file for an `OpenCV` release of a claim, for example `4.8.0` or
 /// `4.8.0.76`; none if its wheels are unknown. The catalogue's releases come first.
