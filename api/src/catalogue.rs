@@ -88,13 +88,6 @@ pub struct Packages {
     /// Lines of a pip requirements file by OpenCV release, for releases that the function does not
     /// know, and instead of those that it knows. Each line has an exact release and a digest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(inner(
-        length(min = 1, max = 8),
-        inner(
-            length(max = 2048),
-            regex(pattern = r"^[A-Za-z0-9._-]+==[A-Za-z0-9.+!_-]+( --hash=sha256:[0-9a-f]{64})+$")
-        )
-    ))]
     pub opencv: BTreeMap<String, Vec<String>>,
 }
 

@@ -150,6 +150,10 @@ const REFUSED: &[(&str, &str)] = &[
         "spec.parameters.overrides.cpu: must be at most 8, as WorkspaceFlavor t4 says; spec.parameters.overrides.gpus: WorkspaceFlavor t4 has 1 and does not allow another number; spec.parameters.overrides.image: WorkspaceFlavor t4 does not allow it: leave it out, or choose another flavor; spec.parameters.overrides.memory: must be at most 32Gi, as WorkspaceFlavor t4 says; spec.parameters.overrides.serviceAccountToken: WorkspaceFlavor t4 does not allow it: leave it out, or choose another flavor",
     ),
     (
+        "v3-opencv-without-digests",
+        "spec.parameters.opencvVersion: the digests of the wheels of 4.99.0 are unknown: name a release from 4.5.5.64 to 5.0.0.93, or let the platform team add 4.99.0 to data.packages.opencv of EnvironmentConfig gpu-workspaces",
+    ),
+    (
         "cluster-opencv",
         "spec.parameters.opencvVersion: flavor t4 brings 4.8.0: leave it out, or choose a flavor that brings 4.10.0",
     ),

@@ -16,7 +16,7 @@ pub fn requirements(opencv: &str, packages: Option<&Packages>) -> Option<Vec<Str
     lines.push("--only-binary :all:".to_owned());
     if let Some(own) = packages.and_then(|packages| packages.opencv.get(opencv)) {
         lines.extend(own.iter().cloned());
-        return Some(lines);
+        return own.iter().all(|line| has_digest(line)).then_some(lines);
     }
     let wheels = newest(opencv)?;
     lines.push(line("opencv-python-headless", wheels));
@@ -30,6 +30,26 @@ pub fn range() -> Option<(&'static str, &'static str)> {
         .iter()
         .filter(|wheels| number(wheels.release) >= vec![4]);
     Some((known.next()?.release, OPENCV.last()?.release))
+}
+
+/// Whether a line of the catalogue names a release with a digest, and is one line without options.
+/// The schema of the catalogue does not reach the values of a map.
+fn has_digest(line: &str) -> bool {
+    let mut words = line.split(' ');
+    let is_exact = words.next().is_some_and(|project| {
+        project.contains("==") && project.starts_with(|c: char| c.is_ascii_alphanumeric())
+    });
+    let digests: Vec<_> = words.collect();
+    let is_digest = |word: &&str| {
+        let digest = word.strip_prefix("--hash=sha256:");
+        digest.is_some_and(|digest| {
+            digest.len() == 64 && digest.chars().all(|c| c.is_ascii_hexdigit())
+        })
+    };
+    is_exact
+        && line.chars().all(|c| c.is_ascii_graphic() || c == ' ')
+        && !digests.is_empty()
+        && digests.iter().all(is_digest)
 }
 
 /// The newest release that a claim's release means: three numbers mean the newest build of them.
@@ -115,7 +135,10 @@ mod tests {
 
     #[test]
     fn the_catalogue_names_the_index_and_adds_releases() {
-        let own = ["opencv-python-headless==4.99.0.1 --hash=sha256:00".to_owned()];
+        let digest = "0f".repeat(32);
+        let own = [format!(
+            "opencv-python-headless==4.99.0.1 --hash=sha256:{digest}"
+        )];
         let packages = Packages {
             index_url: Some("https://pypi.acme.example/simple".to_owned()),
             opencv: [("4.99.0".to_owned(), own.to_vec())].into(),
@@ -124,5 +147,17 @@ mod tests {
         let index = "--index-url https://pypi.acme.example/simple";
         assert_eq!(lines, [index, "--only-binary :all:", &own[0]]);
         assert!(requirements("4.98.0", Some(&packages)).is_none());
+        for wrong in [
+            "opencv-python-headless==4.99.0.1",
+            "opencv-python-headless --hash=sha256:00",
+            "--index-url https://elsewhere.example",
+            "numpy==2.4.0 --hash=sha256:00",
+            "numpy==2.4.0\n--index-url https://elsewhere.example",
+        ] {
+            let mut packages = packages.clone();
+            let lines = packages.opencv.get_mut("4.99.0").unwrap();
+            lines.push(wrong.to_owned());
+            assert_eq!(requirements("4.99.0", Some(&packages)), None, "{wrong}");
+        }
     }
 }

@@ -262,8 +262,10 @@ impl View {
                 .filter_map(|i| text(i, "/id"))
                 .map(str::to_owned)
                 .collect(),
+            // Only this pool attaches its home, so its instance stays whatever its type is.
             fits: self.market() != "OnDemand"
-                && all().filter(|i| is(i, &["pending", "running"])).all(fits),
+                && (pool.pointer("/spec/forProvider/home").is_some()
+                    || all().filter(|i| is(i, &["pending", "running"])).all(fits)),
             serves: all().any(|i| is(i, &["running"]) && has_address(i)),
             in_order: is_well(pool),
             stopped: all().any(|i| is(i, &["stopping", "stopped"])),

@@ -42,12 +42,11 @@ def test_a_home_survives_stops_and_resumes_and_a_zone_without_capacity(
         begun = now()
         machine.commit({"state": "Running"}, **HOME)
         status = machine.logged_in(seconds=300)
-        _await_home(machine)
+        _await_home(machine, first["hostKeys"])
         took = (now() - begun).total_seconds()
         zones.add(status["zone"])
         print(f"{number + 1}: back after {took:.1f} s in {status['zone']}")
         assert machine.run("sha256sum thesis") == written
-        _await_host_keys(machine, first["hostKeys"])
         emulator.clear_faults()
     assert len(zones) == 2, "the home followed capacity once"
 
@@ -96,24 +95,24 @@ def test_an_interruption_runs_the_hook_and_brings_the_home_back(
         seconds=180,
     )
     machine.logged_in(seconds=300)
-    _await_home(machine)
+    _await_home(machine, status["hostKeys"])
     print(f"logged in again {(now() - begun).total_seconds():.1f} s after the notice")
     assert machine.run("cat saved") == "interruption"
     assert machine.run("sha256sum thesis") == written
-    _await_host_keys(machine, status["hostKeys"])
 
 
-def _await_home(machine: Machine) -> None:
-    """Waits for the mounted home. The owner can log in before, while the software is
-    being installed."""
+def _await_home(machine: Machine, kept: list[str] | None = None) -> None:
+    """Waits for the mounted home, and for the host keys that it `kept`. The owner can
+    log in before, while the software is being installed. Before the home is mounted, the
+    agent reports the host keys that the new instance made, and sshd shows those."""
+    if kept is not None:
+        until(
+            "the home's host keys",
+            lambda: machine.status().get("hostKeys") == kept,
+            120,
+        )
     until(
         "the home to be mounted",
         lambda: machine.ssh("mountpoint -q /home/developer").returncode == 0,
         seconds=120,
     )
-
-
-def _await_host_keys(machine: Machine, kept: list[str]) -> None:
-    """Waits until the status has the host keys that the home kept. Before the home is
-    mounted, the agent reports those that the new instance made."""
-    until("the home's host keys", lambda: machine.status().get("hostKeys") == kept, 30)
