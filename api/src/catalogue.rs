@@ -80,8 +80,8 @@ pub struct ImagePytorch {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Packages {
     /// URL of the package index, for example of an internal mirror of PyPI. Default: the index in
-    /// the image's pip configuration. Whatever the index serves, a machine installs only files with
-    /// known digests.
+    /// the image's pip configuration. A machine installs a file of the index only if its digest is
+    /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256), regex(pattern = r"^https?://[!-~]+$"))]
     pub index_url: Option<String>,

@@ -47,7 +47,7 @@ pub const VALUE_LIMIT: usize = 256;
 
 /// The tags that hold public keys: `…:authorized-key-1` and so on. A key that is too long for one
 /// tag goes on in `…:authorized-key-1-2` and so on.
-pub fn authorized_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, String> {
+pub fn authorized_keys(keys: &[String]) -> BTreeMap<String, String> {
     let mut tags = BTreeMap::new();
     for (number, key) in (1..).zip(keys) {
         // A key in the form that OpenSSH writes is ASCII, so that a byte is a character.
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_key_that_one_tag_cannot_hold_goes_on_in_the_next() {
         let long = format!("ssh-rsa {}", "A".repeat(600));
-        let tags = authorized_keys(["ssh-ed25519 AAAA", &long]);
+        let tags = authorized_keys(&["ssh-ed25519 AAAA".to_owned(), long.clone()]);
         let names: Vec<_> = tags
             .keys()
             .map(|name| &name[AUTHORIZED_KEY.len()..])

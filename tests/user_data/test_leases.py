@@ -34,7 +34,7 @@ def test_a_warm_instance_lets_nobody_in(warm: Machine) -> None:
 def test_whoever_leases_it_gets_in_without_a_reboot_until_the_key_is_taken_away(
     warm: Machine,
 ) -> None:
-    own = " ".join(warm.says("cat", f"{login.KEY}.pub").split()[:2])
+    own = login.public_key(warm)
     metadata.show(warm, {f"{KEY}1": "", f"{KEY}2": own, "Name": "shared"})
     assert login.ssh(warm, "id -un") == "developer"
     metadata.show(warm, {f"{KEY}1": "", f"{KEY}2": "", "Name": "shared"})
@@ -42,7 +42,7 @@ def test_whoever_leases_it_gets_in_without_a_reboot_until_the_key_is_taken_away(
 
 
 def test_the_leases_key_opens_no_other_account(warm: Machine) -> None:
-    own = " ".join(warm.says("cat", f"{login.KEY}.pub").split()[:2])
+    own = login.public_key(warm)
     metadata.show(warm, {f"{KEY}1": own})
     command = ["ssh", *login.OPTIONS, "root@127.0.0.1", "true"]
     assert warm.run(*command, check=False).returncode == 255

@@ -1,7 +1,6 @@
 """Access that ends: a removed key, and certificates of the platform's authority."""
 
 from collections.abc import Callable
-from pathlib import PurePosixPath
 
 import pytest
 
@@ -31,12 +30,8 @@ def served(start: Callable[[], Machine]) -> Machine:
     return booted
 
 
-def key_of(served: Machine) -> str:
-    return " ".join(served.says("cat", f"{login.KEY}.pub").split()[:2])
-
-
 def test_a_removed_key_opens_nothing_at_the_next_login(served: Machine) -> None:
-    own = key_of(served)
+    own = login.public_key(served)
     other = (
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOtherOtherOtherOtherOtherOtherOtherOther"
     )
@@ -47,11 +42,9 @@ def test_a_removed_key_opens_nothing_at_the_next_login(served: Machine) -> None:
 
 
 def test_a_key_that_needs_several_tags_opens_the_machine(served: Machine) -> None:
-    path = PurePosixPath("/root/.ssh/long")
-    served.run(
-        *["ssh-keygen", "-q", "-t", "rsa", "-b", "4096", "-N", "", "-f", str(path)]
-    )
-    long = " ".join(served.says("cat", f"{path}.pub").split()[:2])
+    path = "/root/.ssh/long"
+    served.run(*["ssh-keygen", "-q", "-t", "rsa", "-b", "4096", "-N", "", "-f", path])
+    long = login.public_key(served, path)
     parts = [long[at : at + 256] for at in range(0, len(long), 256)]
     assert len(parts) == 3
     tags = {f"{TAG}2-{number}": part for number, part in enumerate(parts, 1)}
@@ -59,9 +52,9 @@ def test_a_key_that_needs_several_tags_opens_the_machine(served: Machine) -> Non
     # Ten keys: the tag with number 10 comes before the one with number 2 by its name.
     tags |= {f"{TAG}{number}": "" for number in [1, *range(3, 11)]}
     metadata.show(served, tags)
-    assert login.ssh(served, "id -un", key=str(path)) == "developer"
+    assert login.ssh(served, "id -un", key=path) == "developer"
     metadata.show(served, tags | {f"{TAG}2-3": ""})
-    assert login.is_refused(served, key=str(path))
+    assert login.is_refused(served, key=path)
 
 
 def test_a_key_in_the_owners_own_folder_opens_nothing(served: Machine) -> None:
@@ -69,7 +62,7 @@ def test_a_key_in_the_owners_own_folder_opens_nothing(served: Machine) -> None:
     metadata.show(served, {})
     folder = "/home/developer/.ssh"
     served.run("install", "-d", "-o", "developer", "-m", "700", folder)
-    served.write(f"{folder}/authorized_keys", key_of(served) + "\n")
+    served.write(f"{folder}/authorized_keys", login.public_key(served) + "\n")
     served.run("chown", "developer:", f"{folder}/authorized_keys")
     assert login.is_refused(served)
 
@@ -79,12 +72,12 @@ def test_without_the_metadata_service_nobody_gets_in_by_key(served: Machine) -> 
     try:
         assert login.is_refused(served)
     finally:
-        metadata.show(served, {f"{TAG}1": key_of(served)})
+        metadata.show(served, {f"{TAG}1": login.public_key(served)})
     assert login.ssh(served, "id -un") == "developer"
 
 
 def test_the_keys_open_no_other_account(served: Machine) -> None:
-    metadata.show(served, {f"{TAG}1": key_of(served)})
+    metadata.show(served, {f"{TAG}1": login.public_key(served)})
     command = ["ssh", *login.OPTIONS, "root@127.0.0.1", "true"]
     assert served.run(*command, check=False).returncode == 255
 

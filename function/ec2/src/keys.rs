@@ -37,7 +37,7 @@ pub struct Placed {
 ///
 /// The keys need more tags than an instance may have.
 pub fn placed(keys: PublicKeys, policy: &WorkspacePolicy) -> Result<Placed, Violations> {
-    if !reads_tags(policy) {
+    if !reads_tags(policy.behaviour_version) {
         return Ok(Placed {
             in_user_data: keys.lines(),
             in_tags: None,
@@ -54,7 +54,7 @@ pub fn placed(keys: PublicKeys, policy: &WorkspacePolicy) -> Result<Placed, Viol
     }
     // Beside those of the policy, a workspace has the tags `owner` and `workspace`.
     let others = policy.instance.tags.len() + 2;
-    let needed = tags::authorized_keys(in_tags.iter().map(String::as_str)).len();
+    let needed = tags::authorized_keys(&in_tags).len();
     if others + needed > tags::SPEC_AND_KEYS_LIMIT {
         let problem = format!(
             "all keys of the owner need {needed} tags of EC2, one for each {} characters, and there \
@@ -73,7 +73,7 @@ pub fn placed(keys: PublicKeys, policy: &WorkspacePolicy) -> Result<Placed, Viol
 /// Refuses tags that EC2 does not show to an instance: EC2 would refuse the instance.
 pub fn tags_are_readable(policy: &WorkspacePolicy) -> Result<(), Violation> {
     let mut names = policy.instance.tags.keys();
-    match names.find(|name| reads_tags(policy) && !tags::is_readable(name)) {
+    match names.find(|name| reads_tags(policy.behaviour_version) && !tags::is_readable(name)) {
         None => Ok(()),
         Some(name) => Err(Violation::new(
             format!("input.instance.tags[{name}]"),
@@ -83,8 +83,9 @@ pub fn tags_are_readable(policy: &WorkspacePolicy) -> Result<(), Violation> {
     }
 }
 
-fn reads_tags(policy: &WorkspacePolicy) -> bool {
-    match policy.behaviour_version {
+/// Whether instances read keys from their tags.
+pub fn reads_tags(version: BehaviourVersion) -> bool {
+    match version {
         BehaviourVersion::V1 | BehaviourVersion::V2 => false,
         BehaviourVersion::V3 => true,
     }

@@ -123,7 +123,8 @@ fn unknown(opencv: &str, policy: &WorkspacePolicy) -> Violation {
     Violation::new("spec.parameters.opencvVersion", problem)
 }
 
-/// The requirements before v3: the newest build of the release, by whatever the index serves.
+/// The requirements before v3, without digests. pip installs the newest build of the release that the
+/// index has.
 fn without_digests(opencv: &str) -> Vec<String> {
     // The releases of the wheels have a fourth component, the build number.
     let exact = opencv.split('.').count() > 3;

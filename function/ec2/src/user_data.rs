@@ -15,6 +15,7 @@ use function_workspace::login;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::keys;
 use crate::software::{Pytorch, PytorchSource, Software};
 
 mod file;
@@ -98,17 +99,10 @@ impl UserData<'_> {
         Ok(document)
     }
 
-    fn reads_tags(&self) -> bool {
-        match self.behaviour {
-            BehaviourVersion::V1 | BehaviourVersion::V2 => false,
-            BehaviourVersion::V3 => true,
-        }
-    }
-
     /// The user. With a home volume, cloud-init would write the keys to the volume, where a removed
     /// key would stay.
     fn users(&self) -> Result<Cow<'static, str>, Refusal> {
-        if self.home || self.reads_tags() || self.public_keys.is_empty() {
+        if self.home || keys::reads_tags(self.behaviour) || self.public_keys.is_empty() {
             return Ok(written(&USERS[usize::from(self.sudo)])?.into());
         }
         Ok(users(self.sudo, self.public_keys)
@@ -143,7 +137,7 @@ impl UserData<'_> {
 
     /// The files by which sshd finds keys; none if they are the user's own.
     fn access(&self) -> Result<String, Refusal> {
-        let (sshd, has_file) = match (self.reads_tags(), self.home) {
+        let (sshd, has_file) = match (keys::reads_tags(self.behaviour), self.home) {
             (true, _) => (&KEYS_FILES, !self.public_keys.is_empty()),
             (false, true) => (&SSHD_FILE, true),
             (false, false) => return Ok(String::new()),

@@ -262,7 +262,8 @@ impl View {
                 .filter_map(|i| text(i, "/id"))
                 .map(str::to_owned)
                 .collect(),
-            // Only this pool attaches its home, so its instance stays whatever its type is.
+            // EC2 attaches a home to an instance of its own pool only. So the claim keeps this
+            // pool after a change of types.
             fits: self.market() != "OnDemand"
                 && (pool.pointer("/spec/forProvider/home").is_some()
                     || all().filter(|i| is(i, &["pending", "running"])).all(fits)),

@@ -26,7 +26,7 @@ pub struct Quota {
     /// The lines to write, `spec.hard`.
     pub hard: BTreeMap<String, String>,
     /// Why a line is not written yet; none if no line waits for a moment only. A kind without a
-    /// definition may never get one, so nobody waits for it.
+    /// definition may never get one, so the `DevUser` does not wait for it.
     pub wait: Option<String>,
 }
 

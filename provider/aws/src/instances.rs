@@ -1,6 +1,6 @@
 //! Lists of instances, reduced to the fields that the provider needs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{self, Filter, InstanceLifecycleType};
@@ -69,6 +69,8 @@ pub(crate) async fn impaired(client: &Client) -> Result<BTreeSet<String>, Ec2Err
 /// else it carries.
 pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instance> {
     let tag = |key| tag_value(instance.tags(), key);
+    let tags = instance.tags().iter();
+    let tags = tags.filter_map(|tag| Some((tag.key()?, tag.value()?)));
     let market = match instance.instance_lifecycle() {
         Some(InstanceLifecycleType::Spot) => Market::Spot,
         _ => Market::OnDemand,
@@ -80,7 +82,7 @@ pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instanc
         generation: tag(keys.generation).map(Into::into),
         lease: tag(keys.lease).map(Into::into),
         lease_digest: tag(keys.lease_digest).map(Into::into),
-        authorized_keys: authorized_keys(instance.tags(), keys),
+        authorized_keys: keys.authorized_keys(tags),
         activity: tag(keys.activity).and_then(said),
         host_key: tag(keys.host_key).and_then(said),
         offering: Offering {
@@ -101,15 +103,6 @@ pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instanc
             .launch_time()
             .and_then(|t| Timestamp::from_second(t.secs()).ok()),
     })
-}
-
-fn authorized_keys(tags: &[types::Tag], keys: &TagKeys) -> BTreeMap<String, String> {
-    let read = tags
-        .iter()
-        .filter_map(|tag| Some((tag.key()?, tag.value()?)));
-    read.filter(|(key, value)| key.starts_with(keys.authorized_key) && !value.is_empty())
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect()
 }
 
 /// The agent's text, if a tag of EC2 can hold it. An empty text says nothing, and a longer one does

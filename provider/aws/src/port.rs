@@ -42,6 +42,16 @@ pub struct TagKeys {
     pub home_kept: &'static str,
 }
 
+impl TagKeys {
+    /// Those of an instance's tags that hold public keys, by tag key. Empty ones are left out.
+    pub fn authorized_keys<'a>(&self, tags: impl IntoIterator<Item = (&'a str, &'a str)>) -> Tags {
+        tags.into_iter()
+            .filter(|(key, value)| key.starts_with(self.authorized_key) && !value.is_empty())
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect()
+    }
+}
+
 /// One region of EC2, with one set of credentials.
 ///
 /// Every method is one logical operation: it fetches all pages, and the SDK repeats what is safe to

@@ -199,10 +199,7 @@ pub fn deleted(pool: &SpotPool) -> Desired {
         groups: SecurityGroups::Given(Vec::new()),
         leases: Vec::new(),
         force: false,
-        authorized_keys: spec
-            .authorized_keys
-            .as_ref()
-            .map(|keys| tags::authorized_keys(keys.iter().map(String::as_str))),
+        authorized_keys: spec.authorized_keys.as_deref().map(tags::authorized_keys),
         home: home::wanted(spec),
         ends_at: spec.ends_at.as_ref().map(|Time(at)| *at),
     }
@@ -273,8 +270,8 @@ fn check_tags(spec: &SpotPoolParameters) -> Result<(), Invalid> {
     if !reads_tags(spec) {
         return Ok(());
     }
-    let keys = spec.authorized_keys.iter().flatten();
-    let key_tags = tags::authorized_keys(keys.map(String::as_str)).len();
+    let keys = spec.authorized_keys.as_deref().unwrap_or_default();
+    let key_tags = tags::authorized_keys(keys).len();
     if spec.tags.len() + key_tags > tags::SPEC_AND_KEYS_LIMIT {
         let problem = format!(
             "the keys need {key_tags} tags, and {} of spec.forProvider.tags: EC2 has room for \

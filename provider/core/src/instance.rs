@@ -45,6 +45,12 @@ pub struct Instance {
 }
 
 impl Instance {
+    /// Notes that these tags were written. An empty value takes a key away.
+    pub fn authorize(&mut self, tags: &BTreeMap<String, String>) {
+        self.authorized_keys.extend(tags.clone());
+        self.authorized_keys.retain(|_, key| !key.is_empty());
+    }
+
     /// Whether AWS reclaimed the instance. EC2 sets these codes on instances that the spot market
     /// reclaimed, on notice or while they launched.
     pub fn was_reclaimed(&self) -> bool {

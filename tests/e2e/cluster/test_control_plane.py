@@ -156,7 +156,7 @@ def test_two_thousand_silent_connections_delay_neither_crossplane_nor_prometheus
     pods, _ = visitors
     metrics = addresses(cluster, FUNCTION, 8080) + addresses(cluster, PROVIDER, 8080)
     grpc = addresses(cluster, FUNCTION, 9443)
-    # A pod that the NetworkPolicy takes for Crossplane, since nobody else reaches gRPC.
+    # The NetworkPolicy lets only Crossplane's pods reach gRPC. This pod has their label.
     pods.arrive(SYSTEM, "impostor", CROSSPLANE)
     try:
         with (

@@ -22,8 +22,8 @@ FUNCTIONS = "functions.pkg.crossplane.io"
 KEY = "gpu-workspaces-release-key"
 CONFIG = ROOT / "examples/platform/image-config.yaml"
 DEPLOYMENT = "deployment/crossplane"
-# Crossplane sets TUF_ROOT to this folder of its package cache, whatever the variable was
-# (cmd/crossplane/core/core.go).
+# Crossplane sets TUF_ROOT to this folder of its package cache when it starts. It replaces
+# the value of the Deployment (cmd/crossplane/core/core.go).
 TRUST = "/cache/xpkg/.sigstore/root"
 
 

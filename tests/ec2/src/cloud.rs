@@ -137,6 +137,8 @@ impl Machine {
     pub fn read(&self, keys: &TagKeys, now: Timestamp) -> Option<Instance> {
         let state = self.state(now);
         let is_running = state == InstanceState::Running;
+        let tags = self.tags.iter();
+        let tags = tags.map(|(key, value)| (key.as_str(), value.as_str()));
         Some(Instance {
             id: self.id.clone(),
             pool_uid: self.tags.get(keys.pool_uid)?.clone(),
@@ -144,12 +146,7 @@ impl Machine {
             generation: self.tags.get(keys.generation).cloned(),
             lease: self.tags.get(keys.lease).cloned(),
             lease_digest: self.tags.get(keys.lease_digest).cloned(),
-            authorized_keys: self
-                .tags
-                .iter()
-                .filter(|(key, value)| key.starts_with(keys.authorized_key) && !value.is_empty())
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect(),
+            authorized_keys: keys.authorized_keys(tags),
             activity: self.tags.get(keys.activity).cloned(),
             host_key: self.tags.get(keys.host_key).cloned(),
             offering: self.offering.clone(),

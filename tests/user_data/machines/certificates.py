@@ -1,5 +1,6 @@
 """SSH certificate authorities in a machine, and certificates that they sign."""
 
+from machines import login
 from machines.machine import Machine
 
 FOLDER = "/root/authorities"
@@ -12,7 +13,7 @@ def make_authority(machine: Machine, name: str) -> str:
     machine.run("mkdir", "-p", FOLDER)
     if not machine.has(path):
         machine.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path)
-    return " ".join(machine.says("cat", f"{path}.pub").split()[:2])
+    return login.public_key(machine, path)
 
 
 def sign(machine: Machine, authority: str, principal: str, validity: str) -> str:

@@ -18,6 +18,11 @@ def make_key(machine: Machine) -> str:
     return machine.says("cat", f"{KEY}.pub")
 
 
+def public_key(machine: Machine, path: str = KEY) -> str:
+    """The public key of a key pair in the machine, without its comment."""
+    return " ".join(machine.says("cat", f"{path}.pub").split()[:2])
+
+
 def serve(machine: Machine) -> None:
     machine.run("ssh-keygen", "-A")
     machine.run("mkdir", "-p", "/run/sshd")

@@ -101,7 +101,7 @@ pub fn desired(
         .as_ref()
         .filter(|_| user_data::reads_tags(&user_data));
     if let Some(keys) = keys {
-        tags.extend(api::tags::authorized_keys(keys.iter().map(String::as_str)));
+        tags.extend(api::tags::authorized_keys(keys));
     }
     let metadata_tags = if keys.is_some() {
         "enabled"

@@ -50,8 +50,7 @@ impl<W> Actor<'_, W> {
         self.region.ec2.tag(instance_id, tags).await?;
         for instance in &mut observed.instances {
             if instance.id == instance_id {
-                instance.authorized_keys.extend(tags.clone());
-                instance.authorized_keys.retain(|_, key| !key.is_empty());
+                instance.authorize(tags);
             }
         }
         Ok(())

@@ -26,9 +26,8 @@ fn settled(keys: &[&'static str]) -> World {
 fn keys(world: &World, id: &str) -> Vec<String> {
     let mut earth = world.earth.lock();
     let tags = earth.cloud.machine(id).tags.iter();
-    tags.filter(|(tag, key)| tag.starts_with(TAG_KEYS.authorized_key) && !key.is_empty())
-        .map(|(_, key)| key.clone())
-        .collect()
+    let tags = tags.map(|(tag, key)| (tag.as_str(), key.as_str()));
+    TAG_KEYS.authorized_keys(tags).into_values().collect()
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The plan that lets people with the pool's public keys log in, and nobody else.
+//! The plan that writes the pool's public keys to the tags of its instances. sshd on an instance
+//! accepts these keys.
 
 use std::collections::BTreeMap;
 

@@ -355,8 +355,7 @@ impl World {
             Action::Authorize { instance_id, tags } => {
                 let authorized = observed.instances.iter_mut();
                 for instance in authorized.filter(|i| i.id == *instance_id) {
-                    instance.authorized_keys.extend(tags.clone());
-                    instance.authorized_keys.retain(|_, key| !key.is_empty());
+                    instance.authorize(tags);
                 }
             }
             Action::Terminate { id, .. } => {
