@@ -24,12 +24,12 @@ pub struct Catalogue {
     /// Sources of the Python packages that machines install, from behaviour version v3 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packages: Option<Packages>,
-    /// Prices of instance types and flavors.
+    /// Prices of instance types, flavors and homes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
 }
 
-/// Prices of machines.
+/// Prices of machines and homes.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Prices {
@@ -46,6 +46,13 @@ pub struct Prices {
     /// Prices of one pod in the cluster in US dollars per hour, by `WorkspaceFlavor`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub flavor_hourly_usd: BTreeMap<String, f64>,
+    /// Prices of home volumes on EC2 in US dollars for each GiB and month, by region. Homes without
+    /// a price cost nothing in status and budgets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub volume_gib_month_usd: BTreeMap<String, f64>,
+    /// Prices of homes in the cluster in US dollars for each GiB and month, by `StorageClass`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub storage_class_gib_month_usd: BTreeMap<String, f64>,
 }
 
 /// A machine image.

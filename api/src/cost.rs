@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Cost of a workspace's machines, by the prices of the catalogue. The function updates the amounts
-/// every quarter of an hour, and at each start, stop and change of machines.
+/// every quarter of an hour, and at each start, stop and change of machines. The cost of the homes is
+/// in `home`.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct CostStatus {
@@ -36,6 +37,31 @@ pub struct CostStatus {
     /// Request to the owner's budget, if the policy uses budgets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<BudgetRequest>,
+    /// Cost of the homes, if the catalogue has their prices. The other amounts do not contain it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<HomeCost>,
+}
+
+/// Cost of the homes of a workspace, while it runs and while it is stopped. The function updates the
+/// amounts once a day, and at each change of size.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct HomeCost {
+    /// US dollars per hour of the homes that exist; 0 while none exists.
+    pub hourly_usd: f64,
+    /// US dollars in this calendar month (UTC) so far.
+    pub so_far_usd: f64,
+    /// The calendar month, for example `2026-11`.
+    pub month: String,
+    /// US dollars in this month before `since`.
+    #[serde(default)]
+    pub earlier_usd: f64,
+    /// Since when the price has been `hourlyUsd`. Unset while no home exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    /// Time up to which `soFarUsd` counts. Unset while no home exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub billed_until: Option<Time>,
 }
 
 /// Source of a price.
@@ -111,9 +137,9 @@ pub struct BudgetStatus {
     /// Budget in US dollars.
     #[serde(rename = "monthlyUSD")]
     pub monthly_usd: f64,
-    /// US dollars spent, including workspaces that are deleted.
+    /// US dollars spent on machines and homes, including workspaces that are deleted.
     pub spent_usd: f64,
-    /// US dollars that granted runs may still cost.
+    /// US dollars that granted runs, and homes until the end of the month, may still cost.
     pub reserved_usd: f64,
     /// US dollars spent by workspaces that are deleted.
     #[serde(default)]
@@ -156,7 +182,7 @@ pub struct Grant {
 pub struct WorkspaceAccount {
     /// UID of the composite.
     pub uid: String,
-    /// US dollars in this month.
+    /// US dollars in this month, for machines and homes.
     pub usd: f64,
     /// US dollars per hour of the running machines.
     #[serde(default)]

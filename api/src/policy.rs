@@ -385,8 +385,9 @@ pub struct InstancePolicy {
     /// only, so without replacement it keeps its first setup.
     #[serde(default)]
     pub replace_on_user_data_change: bool,
-    /// Additional tags on all EC2 resources of workspaces. From v3 on, a tag key has letters, digits
-    /// and `+-=.,_:@` only, because an instance reads its tags.
+    /// Additional tags on all EC2 resources of workspaces: keys of at most 128 characters, values of
+    /// at most 256. From v3 on, a tag key has letters, digits and `+-=.,_:@` only, because an
+    /// instance reads its tags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
 }

@@ -42,6 +42,8 @@ pub const RESERVED_PREFIX: &str = "gpu.platform.acme.io:";
 /// those of the provider and of an agent's report.
 pub const SPEC_AND_KEYS_LIMIT: usize = 42;
 
+/// EC2's limit for the key of a tag, in characters.
+pub const KEY_LIMIT: usize = 128;
 /// EC2's limit for the value of a tag, in characters.
 pub const VALUE_LIMIT: usize = 256;
 

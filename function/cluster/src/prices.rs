@@ -1,10 +1,15 @@
-//! The price of the pods of a workspace.
+//! The price of the pods and homes of a workspace.
+
+use std::collections::BTreeMap;
 
 use api::catalogue::Prices;
 use api::cluster::ChosenPods;
 use api::cost::CostSource;
 use function_workspace::cost::ledger::rounded;
-use function_workspace::cost::price::{Running, is_price};
+use function_workspace::cost::price::{self, Running, is_price};
+
+use crate::quantity;
+use crate::seen::{Seen, VolumeClaim};
 
 /// The price of the running pods. `chosen` are their settings.
 pub fn running(chosen: Option<&ChosenPods>, prices: Option<&Prices>, started: usize) -> Running {
@@ -16,6 +21,26 @@ pub fn running(chosen: Option<&ChosenPods>, prices: Option<&Prices>, started: us
     price.map_or(Running::Unpriced, |usd| {
         Running::Priced(rounded(usd), CostSource::Catalogue)
     })
+}
+
+/// The price of the owner's homes that are bound to volumes.
+pub fn homes(seen: Seen<'_>, owner: &str, prices: Option<&Prices>) -> Running {
+    if !seen.knows_homes() {
+        return Running::Unpriced;
+    }
+    let homes: BTreeMap<&str, VolumeClaim<'_>> = seen
+        .homes()
+        .filter(|home| home.is_bound() && home.owner() == Some(owner))
+        .map(|home| (home.name(), home))
+        .collect();
+    price::of_homes(homes.values().map(|home| of_home(*home, prices)))
+}
+
+/// The price of one home in US dollars per hour; none if the catalogue does not have it.
+fn of_home(home: VolumeClaim<'_>, prices: Option<&Prices>) -> Option<f64> {
+    let class = home.storage_class()?;
+    let listed = prices?.storage_class_gib_month_usd.get(class);
+    price::of_home(quantity::storage(home.size()?)?, listed.copied())
 }
 
 /// The price of pods of a flavor in US dollars per hour. Pods that are larger than their flavor cost

@@ -15,6 +15,7 @@ use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::Response;
+use function_workspace::claim;
 use function_workspace::placed::{
     Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
 };
@@ -64,6 +65,7 @@ impl Placed for InCluster<'_> {
             has_machine: self.placed_pods > 0,
             is_on: self.is_on(),
             running: prices::running(self.pods.as_ref(), prices, self.placed_pods),
+            homes: prices::homes(self.seen, claim::owner(self.claimed.composite), prices),
         }
     }
 

@@ -70,17 +70,30 @@ pub fn placed(keys: PublicKeys, policy: &WorkspacePolicy) -> Result<Placed, Viol
     })
 }
 
-/// Refuses tags that EC2 does not show to an instance: EC2 would refuse the instance.
-pub fn tags_are_readable(policy: &WorkspacePolicy) -> Result<(), Violation> {
-    let mut names = policy.instance.tags.keys();
-    match names.find(|name| reads_tags(policy.behaviour_version) && !tags::is_readable(name)) {
-        None => Ok(()),
-        Some(name) => Err(Violation::new(
-            format!("input.instance.tags[{name}]"),
-            "from behaviour version v3 on, instances read their tags, and EC2 takes letters, digits \
-             and +-=.,_:@ only in the key of such a tag",
-        )),
+/// Refuses tags that EC2 refuses: tags that are too long and, on instances that read their tags,
+/// keys that EC2 does not show to an instance.
+pub fn tags_are_valid(policy: &WorkspacePolicy) -> Result<(), Violation> {
+    let is_read = reads_tags(policy.behaviour_version);
+    for (key, value) in &policy.instance.tags {
+        let refused = |path: &str, why: String| Err(Violation::new(path, why));
+        if !(1..=tags::KEY_LIMIT).contains(&key.chars().count()) {
+            let limit = tags::KEY_LIMIT;
+            let why = format!("the key of a tag has 1 to {limit} characters in EC2");
+            return refused("input.instance.tags", why);
+        }
+        let path = format!("input.instance.tags[{key}]");
+        if value.chars().count() > tags::VALUE_LIMIT {
+            let limit = tags::VALUE_LIMIT;
+            let why = format!("the value of a tag has at most {limit} characters in EC2");
+            return refused(&path, why);
+        }
+        if is_read && !tags::is_readable(key) {
+            let why = "from behaviour version v3 on, instances read their tags, and EC2 takes \
+                       letters, digits and +-=.,_:@ only in the key of such a tag";
+            return refused(&path, why.to_owned());
+        }
     }
+    Ok(())
 }
 
 /// Whether instances read keys from their tags.
@@ -154,12 +167,19 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_with_tags_that_instances_cannot_read_is_refused() {
-        let mut policy = policy("v3");
-        policy.instance.tags = [("cost/centre".to_owned(), "7".to_owned())].into();
-        let refused = tags_are_readable(&policy).unwrap_err();
-        assert!(format!("{refused:?}").contains("input.instance.tags[cost/centre]"));
-        policy.behaviour_version = BehaviourVersion::V2;
-        assert!(tags_are_readable(&policy).is_ok());
+    fn a_policy_with_tags_that_ec2_refuses_is_refused() {
+        let refusal = |version: &str, key: &str, value: &str| {
+            let mut policy = policy(version);
+            policy.instance.tags = [(key.to_owned(), value.to_owned())].into();
+            tags_are_valid(&policy).map_err(|violation| format!("{violation:?}"))
+        };
+        let unreadable = refusal("v3", "cost/centre", "7").unwrap_err();
+        assert!(unreadable.contains("input.instance.tags[cost/centre]"));
+        assert!(refusal("v2", "cost/centre", "7").is_ok());
+        assert!(refusal("v2", &"ä".repeat(128), &"ä".repeat(256)).is_ok());
+        let long = refusal("v2", "team", &"x".repeat(257)).unwrap_err();
+        assert!(long.contains("input.instance.tags[team]"), "{long}");
+        assert!(refusal("v2", &"x".repeat(129), "7").is_err());
+        assert!(refusal("v2", "", "7").is_err());
     }
 }

@@ -1,10 +1,10 @@
-//! Prices of machines on EC2.
+//! Prices of machines and home volumes on EC2.
 
 use api::capacity::{CapacityType, InstanceCapacityType};
 use api::catalogue::Prices;
 use api::cost::CostSource;
 use function_workspace::cost::ledger::rounded;
-use function_workspace::cost::price::{Running, is_price};
+use function_workspace::cost::price::{self, Running, is_price};
 
 use crate::instance_types::InstanceType;
 
@@ -39,6 +39,16 @@ pub fn of_machines(prices: Option<&Prices>, region: &str, machines: &[Machine]) 
         [] => Running::Nothing,
         _ => Running::Priced(rounded(sum), source),
     }
+}
+
+/// The price of all home volumes together.
+pub fn of_volumes(
+    prices: Option<&Prices>,
+    region: &str,
+    sizes_gib: impl Iterator<Item = u64>,
+) -> Running {
+    let listed = prices.and_then(|prices| prices.volume_gib_month_usd.get(region));
+    price::of_homes(sizes_gib.map(|size| price::of_home(size, listed.copied())))
 }
 
 /// The highest price of a workspace on EC2 in US dollars per hour, over its types and markets.

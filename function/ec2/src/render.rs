@@ -56,6 +56,7 @@ impl Placed for OnEc2<'_> {
             has_machine: self.seen.has_machine(),
             is_on: self.seen.is_on(),
             running: self.seen.running(listed, region),
+            homes: self.seen.homes(listed, region),
         }
     }
 

@@ -48,7 +48,7 @@ pub fn workspace(
     placement::check(request, parameters, Placement::Ec2, resource_names::owns)?;
     let types = instance_types::of(parameters);
     root_is_apart(policy)
-        .and_then(|()| keys::tags_are_readable(policy))
+        .and_then(|()| keys::tags_are_valid(policy))
         .map_err(|violation| Refusal::policy(&violation.into()))?;
     let allowed = allowed(policy, parameters, &types, seen).map_err(Refusal::parameters)?;
     owner::check(policy, parameters, &origin, request)?;

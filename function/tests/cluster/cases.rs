@@ -15,12 +15,34 @@ pub fn events() -> Vec<Value> {
     let found = |name: &str| json!({"requiredResources": {name: null}});
     let empty = |name: &str| json!({"requiredResources": {name: {"items": []}}});
     let queue = json!({"default": "interactive"});
+    let small = |ordinal: u32| {
+        json!({"resource": {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {
+                "name": format!("home-alice-notebook-{ordinal}"),
+                "namespace": "dev-alice",
+                "labels": {
+                    "platform.acme.io/cluster-workspace": "alice-notebook",
+                    "platform.acme.io/owner": "alice",
+                },
+            },
+            "spec": {"resources": {"requests": {"storage": "20Gi"}}},
+            "status": {"phase": "Bound"},
+        }})
+    };
     vec![
         json!({}),
         parameters(json!({"lifecycle": {"state": "Stopped"}})),
         parameters(json!({"lifecycle": null})),
         parameters(json!({"home": null})),
         parameters(json!({"home": {"sizeGiB": 100}})),
+        json!({
+            "observed": {"composite": {"resource": {"spec": {"parameters": {
+                "home": {"sizeGiB": 100}, "distributed": {"nodes": 2},
+            }}}}},
+            "requiredResources": {"homes": {"items": [small(0), small(1)]}},
+        }),
         parameters(json!({"owner": "bob"})),
         parameters(json!({"flavor": "a100"})),
         parameters(json!({"placement": "EC2"})),

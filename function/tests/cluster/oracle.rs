@@ -23,6 +23,7 @@ impl Answer<'_> {
     pub fn check(&self) -> Outcome {
         self.conditions()?;
         self.private_keys_stay_private()?;
+        self.the_queue_of_the_pods_is_asked_for()?;
         if self.is_fatal() {
             return Ok(());
         }
@@ -47,6 +48,20 @@ impl Answer<'_> {
     /// A field of the desired status.
     pub fn status(&self, field: &str) -> Option<&Value> {
         self.response.desired.as_ref()?.status.get(field)
+    }
+
+    /// Pods that were made for a queue wait in it, whatever status remembers and the policy says.
+    fn the_queue_of_the_pods_is_asked_for(&self) -> Outcome {
+        let asks_for = |name: &str| {
+            let mut requirements = self.response.requirements.iter();
+            requirements.any(|requirement| requirement.name == name)
+        };
+        let record = self.sight.record().unwrap_or_default();
+        let is_queued = record.pointer("/pods/queue").is_some_and(Value::is_object);
+        if is_queued && asks_for("pods") && !asks_for("workloads") {
+            return Err("the pods are in a queue, and its Workloads are not required".to_owned());
+        }
+        Ok(())
     }
 
     /// The answer drops no composed resource. Only the StatefulSet may go, and only where `may_go`

@@ -114,9 +114,27 @@ impl Workspace {
         self.cost.as_ref()?.month.parse().ok()
     }
 
+    /// US dollars that the machines cost in the month.
     fn spent(&self, month: Month) -> f64 {
         let of_month = self.cost.as_ref().filter(|_| self.month() == Some(month));
         of_month.map_or(0.0, |cost| cost.so_far_usd)
+    }
+
+    /// US dollars that the homes cost in the month.
+    fn spent_on_homes(&self, month: Month) -> f64 {
+        let homes = self.cost.as_ref().and_then(|cost| cost.home.as_ref());
+        let of_month = homes.filter(|home| home.month.parse().ok() == Some(month));
+        of_month.map_or(0.0, |home| home.so_far_usd)
+    }
+
+    /// US dollars that the homes cost in the rest of the month, if they stay as they are. Homes
+    /// cost money whether or not the workspace runs, so no run can use this money.
+    fn homes_to_come(&self, month: Month) -> f64 {
+        let homes = self.cost.as_ref().and_then(|cost| cost.home.as_ref());
+        let billed = homes.and_then(|home| Some((home.hourly_usd, home.billed_until.as_ref()?)));
+        billed.map_or(0.0, |(hourly, Time(until))| {
+            hourly * hours((*until).max(month.start()), month.end())
+        })
     }
 
     /// The grant that the workspace asks for, including the amount that it has already spent. If
@@ -155,7 +173,7 @@ impl Workspace {
         let running = self.cost.as_ref().filter(|cost| cost.since.is_some());
         WorkspaceAccount {
             uid: self.uid.clone(),
-            usd: self.spent(month),
+            usd: rounded(self.spent(month) + self.spent_on_homes(month)),
             hourly_usd: running.map_or(0.0, |cost| cost.hourly_usd),
             billed_until: running.and_then(|cost| cost.billed_until.clone()),
         }
@@ -192,6 +210,7 @@ pub fn decide(
         let grant = book.kept(workspace);
         let spent = workspace.spent(month);
         committed += grant.as_ref().map_or(spent, |grant| grant.usd.max(spent));
+        committed += workspace.spent_on_homes(month) + workspace.homes_to_come(month);
         grants.extend(grant.map(|grant| (workspace.key.clone(), grant)));
     }
     let offers = book.offers(&grants, &mut committed);
@@ -199,7 +218,8 @@ pub fn decide(
         .iter()
         .filter(|workspace| workspace.cost.is_some())
         .map(|workspace| (workspace.key.clone(), workspace.account(month)));
-    let spent = gone + workspaces.iter().map(|w| w.spent(month)).sum::<f64>();
+    let of_workspace = |w: &Workspace| w.spent(month) + w.spent_on_homes(month);
+    let spent = gone + workspaces.iter().map(of_workspace).sum::<f64>();
     BudgetStatus {
         month: month.to_string(),
         monthly_usd: monthly,
@@ -339,3 +359,6 @@ impl Book<'_> {
         Some(*at)
     }
 }
+
+#[cfg(test)]
+mod tests;

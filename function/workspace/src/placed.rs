@@ -101,7 +101,7 @@ pub trait Placed {
     ) -> Result<Composition, Refusal>;
 }
 
-/// The observed machines of a workspace, and their cost.
+/// The observed machines and homes of a workspace, and their cost.
 #[derive(Clone, Debug)]
 pub struct Machines<'a> {
     /// The last report of the agent.
@@ -112,6 +112,8 @@ pub struct Machines<'a> {
     pub is_on: bool,
     /// The price of the running machines.
     pub running: Running,
+    /// The price of the homes that exist. It has no price while they are not known.
+    pub homes: Running,
 }
 
 /// What the function does with a workspace in this call. It follows from lifecycle and budget.

@@ -61,6 +61,21 @@ struct Cost {
     month: f64,
 }
 
+impl Cost {
+    /// Reads the cost of machines and homes from `status.cost`.
+    fn read(status: &Value) -> Option<Self> {
+        let usd = |field: &str| status.get(field).and_then(Value::as_f64);
+        let of_homes = |field: &str| {
+            let usd = status.get("home").and_then(|home| home.get(field));
+            usd.and_then(Value::as_f64).unwrap_or_default()
+        };
+        Some(Self {
+            hourly: usd("hourlyUsd")? + of_homes("hourlyUsd"),
+            month: usd("soFarUsd")? + of_homes("soFarUsd"),
+        })
+    }
+}
+
 /// The sums of a series' workspaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
@@ -96,9 +111,7 @@ impl Spending {
             return;
         };
         let cost = desired.status.get("cost");
-        let usd = |field: &str| cost?.get(field).and_then(Value::as_f64);
-        let cost = usd("hourlyUsd").zip(usd("soFarUsd"));
-        let cost = cost.map(|(hourly, month)| Cost { hourly, month });
+        let cost = cost.and_then(Cost::read);
         let holds = |type_| response.conditions.iter().find(|c| c.type_ == type_);
         let runs_unresolved = holds(CONFIG_RESOLVED).is_some_and(|config| !config.is_true)
             && holds(COMPUTE_READY).is_some_and(|compute| compute.is_true);
@@ -172,12 +185,12 @@ impl Collector for Spending {
         };
         family(
             "gpu_workspaces_hourly_usd",
-            "US dollars per hour of the workspaces that run",
+            "US dollars per hour of running machines and of homes",
             |sums| Some(sums.cost?.hourly),
         )?;
         family(
             "gpu_workspaces_month_usd",
-            "US dollars of workspaces in this calendar month (UTC) so far",
+            "US dollars of machines and homes in this calendar month (UTC) so far",
             |sums| Some(sums.cost?.month),
         )?;
         family(
@@ -204,6 +217,17 @@ mod tests {
     use super::*;
     use function_runtime::desired::Desired;
     use function_runtime::response::Condition;
+
+    #[test]
+    fn the_homes_of_stopped_workspaces_are_counted() {
+        let home = json!({"hourlyUsd": 0.5, "soFarUsd": 4.0});
+        let status = json!({"hourlyUsd": 0.0, "soFarUsd": 2.0, "home": home});
+        let expected = Cost {
+            hourly: 0.5,
+            month: 6.0,
+        };
+        assert_eq!(Cost::read(&status), Some(expected));
+    }
 
     fn asked(spending: &Spending, name: &str, cost: Option<(f64, f64)>, now: Instant) {
         answered(spending, name, cost, &[], now);

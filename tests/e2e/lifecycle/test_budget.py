@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -14,6 +15,8 @@ from environment.ec2 import Ec2
 from environment.platform import PARAMETERS, claim
 from environment.waiting import until
 
+# USD for each GiB and month of a home.
+HOME_PRICE = 73.0
 # USD per hour of a g4dn.xlarge on demand, and the maximum lifetime of each workspace.
 PRICE = 0.5
 LIFETIME = "10h"
@@ -31,6 +34,7 @@ def counted(cluster: Cluster) -> str:
             "hourlyUsd": {"us-east-1": {"g4dn.xlarge": PRICE}},
             "spotHourlyUsd": None,
             "flavorHourlyUsd": None,
+            "volumeGibMonthUsd": {"us-east-1": HOME_PRICE},
         }
     }
     catalogue = variants.catalogue(cluster, "gpu-workspaces-counted", prices)
@@ -136,6 +140,42 @@ def test_a_refused_edit_keeps_no_run_beyond_its_end_and_its_cost_is_on_the_user(
         return dollars
 
     until("the cost to be on the user", lambda: spent() >= cost, instead=spent)
+
+
+def test_the_home_of_a_stopped_workspace_is_on_the_user_and_leaves_less_for_runs(
+    owner: Owner, counted: str, cluster: Cluster, ec2: Ec2
+) -> None:
+    carol = owner(1_000_000)
+    size = 100
+    stopped = _manifest(carol, "stopped", counted)
+    stopped["spec"]["parameters"]["home"] = {"sizeGiB": size}
+    cluster.apply(stopped)
+    carol.ready("stopped", seconds=90)
+    stopped["spec"]["parameters"]["lifecycle"]["state"] = "Stopped"
+    cluster.apply(stopped)
+    until("the machine to end", lambda: ec2.live(carol.namespace) == [], 120)
+    home = carol.phase("stopped", "Stopped")["cost"]["home"]
+    assert home["hourlyUsd"] == pytest.approx(size * HOME_PRICE / 730)
+
+    now = datetime.now(UTC)
+    end = (now.replace(day=1) + timedelta(days=32)).replace(day=1)
+    end = end.replace(hour=0, minute=0, second=0, microsecond=0)
+    left = (end - now).total_seconds() / 3600 * home["hourlyUsd"]
+
+    def account() -> Object:
+        user = cluster.get("devusers", carol.owner, "default") or {}
+        status: Object = user.get("status", {}).get("budget", {})
+        return status
+
+    # The home is created some minutes before this test reads the clock.
+    until(
+        "the home alone to be reserved",
+        lambda: account().get("reservedUsd") == pytest.approx(left, abs=5),
+        instead=account,
+    )
+    _budget(cluster, carol, round(left + RUN / 2, 2))
+    _claim(carol, "other", counted)
+    carol.condition("other", "WithinBudget", "False", "BudgetExceeded")
 
 
 def _manifest(user: Workspaces, name: str, composition: str) -> Object:

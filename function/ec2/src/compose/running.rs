@@ -24,6 +24,18 @@ impl Seen<'_> {
         prices::of_machines(prices, region, &self.machines())
     }
 
+    /// The price of the home volumes that exist in EC2.
+    pub fn homes(&self, prices: Option<&Prices>, region: &str) -> Running {
+        let pools = self.pools.values();
+        let has_unknown = self.problem().is_some() || pools.clone().any(|p| p.unreadable.is_some());
+        if has_unknown {
+            return Running::Unpriced;
+        }
+        let sizes = pools.filter_map(ObservedPool::home_volume_gib);
+        let sizes = sizes.chain(self.home.volume_gib());
+        prices::of_volumes(prices, region, sizes)
+    }
+
     /// The running machines.
     pub fn machines(&self) -> Vec<Machine> {
         let of_pools = self.pools.values().flat_map(|pool| {

@@ -120,6 +120,13 @@ impl<'a> Home<'a> {
         }
     }
 
+    /// The size of the volume in GiB; none if it does not exist in EC2.
+    pub fn volume_gib(&self) -> Option<u64> {
+        let volume = self.volume.as_ref().filter(|volume| !is_lost(volume))?;
+        volume.external_name()?;
+        u64::try_from(volume.for_provider.size?).ok()
+    }
+
     /// Whether a volume may be attached to the instance. Until Crossplane has fetched the
     /// attachments, the answer is yes for every workspace with a home.
     pub fn may_be_attached_to(&self, id: &str, has_home: bool) -> bool {

@@ -57,7 +57,15 @@ impl ObservedPool {
         self.parameters.home.is_some()
     }
 
-    /// The size of the home volume in GiB.
+    /// The size of the home volume in GiB; none if EC2 has not created the volume.
+    pub fn home_volume_gib(&self) -> Option<u64> {
+        let home = self.status.at_provider.home.as_ref()?;
+        home.volume_id.as_ref()?;
+        let size = home.size_gib.or_else(|| self.home_size_gib())?;
+        u64::try_from(size).ok()
+    }
+
+    /// The size of the home volume in GiB, as the pool's spec has it.
     pub fn home_size_gib(&self) -> Option<i32> {
         self.parameters.home.as_ref().map(|home| home.size_gib)
     }

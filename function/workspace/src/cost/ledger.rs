@@ -1,57 +1,92 @@
-//! The cost of a workspace in this month. It grows in steps of [`BILLING_INTERVAL`], because each
-//! write of status causes another call: between two steps the status stays the same.
+//! The cost of a workspace's machines, and that of its homes, in this month. Each grows in steps,
+//! because each write of status causes another call: between two steps the status stays the same.
 
-use api::cost::CostStatus;
+use api::cost::{CostStatus, HomeCost};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::cost::month::Month;
+use crate::cost::price::Running;
 
-/// Time between two updates of the cost.
+/// Time between two updates of the cost of machines.
 pub const BILLING_INTERVAL: SignedDuration = SignedDuration::from_mins(15);
+/// Time between two updates of the cost of homes. Homes cost money while the workspace is stopped,
+/// so a shorter time would cause many calls for nothing.
+pub const HOME_BILLING_INTERVAL: SignedDuration = SignedDuration::from_hours(24);
 /// Amounts with a smaller difference are equal, because amounts are rounded.
 pub const USD_TOLERANCE: f64 = 0.001;
 
-/// The cost of a workspace in one month.
+/// The cost of machines or homes in one month.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ledger {
     /// The calendar month.
     pub month: Month,
     /// US dollars before `since`.
     pub earlier: f64,
-    /// US dollars per hour since `since`; 0 while no machine runs.
+    /// US dollars per hour since `since`; 0 while nothing costs money.
     pub hourly: f64,
     /// Since when the price has been `hourly`.
     pub since: Option<Timestamp>,
     /// Time up to which the cost is counted.
     pub billed_until: Option<Timestamp>,
+    /// Time between two updates.
+    interval: SignedDuration,
 }
 
 impl Ledger {
-    /// Reads the ledger that the last call recorded.
-    pub fn read(status: Option<&CostStatus>, now: Timestamp) -> Self {
-        let month = status.and_then(|status| status.month.parse().ok());
-        let time = |time: Option<&Time>| time.map(|Time(time)| *time);
-        match (status, month) {
-            (Some(status), Some(month)) => Self {
-                month,
+    /// Reads the ledger of the machines that the last call recorded.
+    pub fn of_machines(status: Option<&CostStatus>, now: Timestamp) -> Self {
+        let recorded = status.and_then(|status| {
+            Some(Self {
+                month: status.month.parse().ok()?,
                 earlier: status.earlier_usd,
                 hourly: status.hourly_usd,
-                since: time(status.since.as_ref()),
-                billed_until: time(status.billed_until.as_ref()),
-            },
-            _ => Self {
-                month: Month::of(now),
-                earlier: 0.0,
-                hourly: 0.0,
-                since: None,
-                billed_until: None,
-            },
+                since: status.since.as_ref().map(|Time(time)| *time),
+                billed_until: status.billed_until.as_ref().map(|Time(time)| *time),
+                interval: BILLING_INTERVAL,
+            })
+        });
+        recorded.unwrap_or_else(|| Self::empty(now, BILLING_INTERVAL))
+    }
+
+    /// Reads the ledger of the homes that the last call recorded.
+    pub fn of_homes(status: Option<&HomeCost>, now: Timestamp) -> Self {
+        let recorded = status.and_then(|status| {
+            Some(Self {
+                month: status.month.parse().ok()?,
+                earlier: status.earlier_usd,
+                hourly: status.hourly_usd,
+                since: status.since.as_ref().map(|Time(time)| *time),
+                billed_until: status.billed_until.as_ref().map(|Time(time)| *time),
+                interval: HOME_BILLING_INTERVAL,
+            })
+        });
+        recorded.unwrap_or_else(|| Self::empty(now, HOME_BILLING_INTERVAL))
+    }
+
+    fn empty(now: Timestamp, interval: SignedDuration) -> Self {
+        Self {
+            month: Month::of(now),
+            earlier: 0.0,
+            hourly: 0.0,
+            since: None,
+            billed_until: None,
+            interval,
         }
     }
 
-    /// The ledger at `now`. `hourly` is the current price in US dollars per hour; none if no
-    /// machine runs.
+    /// The price in US dollars per hour, from what costs money now; none if nothing does. What has
+    /// no known price any more costs its last known price.
+    pub fn hourly_of(&self, running: Running) -> Option<f64> {
+        match running {
+            Running::Nothing => None,
+            Running::Priced(usd, _) => Some(usd),
+            Running::Unpriced => self.since.map(|_| self.hourly),
+        }
+    }
+
+    /// The ledger at `now`. `hourly` is the current price in US dollars per hour; none if nothing
+    /// costs money.
     #[must_use]
     pub fn at(mut self, now: Timestamp, hourly: Option<f64>) -> Self {
         let month = Month::of(now).max(self.month);
@@ -67,7 +102,7 @@ impl Ledger {
         }
         match (self.since, hourly) {
             (Some(since), Some(hourly)) if (hourly - self.hourly).abs() < f64::EPSILON => {
-                let billed = last_tick(since, now);
+                let billed = last_tick(since, now, self.interval);
                 self.billed_until = Some(self.billed_until.map_or(billed, |at| at.max(billed)));
                 self
             }
@@ -80,6 +115,7 @@ impl Ledger {
                     hourly: hourly.unwrap_or_default(),
                     since: hourly.map(|_| now),
                     billed_until: hourly.map(|_| now),
+                    interval: self.interval,
                 }
             }
         }
@@ -92,17 +128,17 @@ impl Ledger {
         rounded(self.earlier + self.hourly * counted)
     }
 
-    /// When the ledger changes next without a change of machines.
+    /// When the ledger changes next without a change of what costs money.
     pub fn next(&self) -> Option<Timestamp> {
-        let tick = self.billed_until?.saturating_add(BILLING_INTERVAL).ok()?;
+        let tick = self.billed_until?.saturating_add(self.interval).ok()?;
         Some(tick.min(self.month.end()))
     }
 }
 
-/// The last multiple of [`BILLING_INTERVAL`] after `since` that is not after `now`.
-pub fn last_tick(since: Timestamp, now: Timestamp) -> Timestamp {
+/// The last multiple of `interval` after `since` that is not after `now`.
+pub fn last_tick(since: Timestamp, now: Timestamp, interval: SignedDuration) -> Timestamp {
     let seconds = now.duration_since(since).as_secs().max(0);
-    let counted = seconds - seconds % BILLING_INTERVAL.as_secs();
+    let counted = seconds - seconds % interval.as_secs();
     let counted = SignedDuration::from_secs(counted);
     since.saturating_add(counted).unwrap_or(since)
 }
@@ -131,7 +167,7 @@ mod tests {
     }
 
     fn begun(text: &str, hourly: f64) -> Ledger {
-        Ledger::read(None, at(text)).at(at(text), Some(hourly))
+        Ledger::of_machines(None, at(text)).at(at(text), Some(hourly))
     }
 
     #[test]
@@ -175,6 +211,22 @@ mod tests {
         assert!((next.so_far() - 0.25).abs() < 1e-9, "{next:?}");
         let behind = next.at(at("2026-11-30T23:59:59Z"), Some(1.0));
         assert_eq!(behind, next, "a clock that is behind takes nothing back");
+    }
+
+    #[test]
+    fn homes_grow_once_a_day_while_the_workspace_is_stopped() {
+        let start = Ledger::of_homes(None, at("2026-11-20T10:00:00Z"));
+        let start = start.at(at("2026-11-20T10:00:00Z"), Some(0.25));
+        assert_eq!(start.next(), Some(at("2026-11-21T10:00:00Z")));
+        assert_eq!(start, start.at(at("2026-11-21T09:59:59Z"), Some(0.25)));
+        let day = start.at(at("2026-11-21T10:00:00Z"), Some(0.25));
+        assert!((day.so_far() - 6.0).abs() < 1e-9, "{day:?}");
+        let larger = day.at(at("2026-11-21T12:00:00Z"), Some(0.5));
+        assert!((larger.so_far() - 6.5).abs() < 1e-9, "{larger:?}");
+        assert_eq!(larger.hourly_of(Running::Unpriced), Some(0.5));
+        let gone = larger.at(at("2026-11-21T14:00:00Z"), None);
+        assert!((gone.so_far() - 7.5).abs() < 1e-9, "{gone:?}");
+        assert_eq!(gone.next(), None);
     }
 
     #[test]

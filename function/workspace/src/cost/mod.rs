@@ -1,6 +1,7 @@
 //! The cost of a workspace, and the check against its owner's budget.
 //!
-//! Machines cost money while they are observed ([`ledger`]), at the catalogue's prices ([`price`]).
+//! Machines and homes cost money while they are observed ([`ledger`]), at the catalogue's prices
+//! ([`price`]).
 //! If the policy has budgets, the workspace requests the cost of a run in its status ([`need`]),
 //! and the owner's `DevUser` grants the request ([`budget`], [`function_users`]). Crossplane makes
 //! the calls for one `DevUser` one after the other, so two workspaces that are reconciled at the
@@ -47,14 +48,11 @@ impl Cost {
     pub fn of(subject: Subject<'_>, budget: &Budget, life: &Life) -> Self {
         let Subject { previous, now, .. } = subject;
         let last = previous.cost.as_ref();
-        let before = Ledger::read(last, now);
-        let hourly = match subject.running {
-            Running::Nothing => None,
-            Running::Priced(usd, _) => Some(usd),
-            // Machines whose price is no longer known count at their last known price.
-            Running::Unpriced => before.since.map(|_| before.hourly),
-        };
+        let before = Ledger::of_machines(last, now);
+        let hourly = before.hourly_of(subject.running);
         let ledger = before.at(now, hourly);
+        let homes = Ledger::of_homes(last.and_then(|last| last.home.as_ref()), now);
+        let homes = homes.at(now, homes.hourly_of(subject.homes));
         let run = Run {
             life,
             previous,
@@ -66,8 +64,9 @@ impl Cost {
         };
         let request = budget.is_asked().then(|| run.request()).flatten();
         let verdict = budget.verdict(subject, &ledger, request.as_ref(), life);
-        let status = subject.status(&ledger, request, life);
+        let status = subject.status(&ledger, &homes, request, life);
         let next = run.next(status.as_ref().and_then(|s| s.request.as_ref()));
+        let next = next.into_iter().chain(homes.next()).min();
         let is_unpriced = budget.is_limited() && hourly.is_none() && run.has_machine;
         Self {
             condition: budget.condition(&verdict, life),

@@ -64,7 +64,7 @@ impl Run<'_> {
 
     /// The time from which the request counts. The cost before it is already spent.
     fn counted_from(&self, made_at: Timestamp) -> Timestamp {
-        let waiting = || last_tick(made_at, self.now);
+        let waiting = || last_tick(made_at, self.now, BILLING_INTERVAL);
         self.ledger.billed_until.unwrap_or_else(waiting)
     }
 
@@ -72,7 +72,7 @@ impl Run<'_> {
     pub fn next(&self, request: Option<&BudgetRequest>) -> Option<Timestamp> {
         let tick = |request: &BudgetRequest| {
             let Time(made_at) = request.made_at;
-            let last = last_tick(made_at, self.now);
+            let last = last_tick(made_at, self.now, BILLING_INTERVAL);
             last.saturating_add(BILLING_INTERVAL)
                 .unwrap_or(Timestamp::MAX)
         };

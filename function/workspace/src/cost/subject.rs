@@ -1,7 +1,7 @@
 //! The input for the cost of a workspace, and the cost as status records it.
 
 use api::catalogue::Prices;
-use api::cost::{BudgetRequest, CostSource, CostStatus};
+use api::cost::{BudgetRequest, CostSource, CostStatus, HomeCost};
 use api::workspace::GpuDevWorkspaceStatus;
 use function_runtime::composite::Composite;
 use jiff::Timestamp;
@@ -23,6 +23,8 @@ pub struct Subject<'a> {
     pub prices: Option<&'a Prices>,
     /// The running machines and their price.
     pub running: Running,
+    /// The homes that exist and their price.
+    pub homes: Running,
     /// Whether a composed resource keeps machines running or creates them.
     pub is_on: bool,
     /// Highest price of the workspace in US dollars per hour, or the path of the missing price.
@@ -36,11 +38,13 @@ impl Subject<'_> {
     pub(super) fn status(
         self,
         ledger: &Ledger,
+        homes: &Ledger,
         request: Option<BudgetRequest>,
         life: &Life,
     ) -> Option<CostStatus> {
         let last = self.previous.cost.as_ref();
-        if last.is_none() && ledger.since.is_none() && request.is_none() {
+        let home = home(last.and_then(|last| last.home.as_ref()), homes);
+        if last.is_none() && ledger.since.is_none() && request.is_none() && home.is_none() {
             return None;
         }
         let as_of = self.prices.map(|prices| prices.as_of.clone());
@@ -69,6 +73,19 @@ impl Subject<'_> {
             since: ledger.since.map(Time),
             billed_until: ledger.billed_until.map(Time),
             request,
+            home,
         })
     }
+}
+
+/// The cost of the homes to record in status; none for homes that have never cost anything.
+fn home(last: Option<&HomeCost>, ledger: &Ledger) -> Option<HomeCost> {
+    (last.is_some() || ledger.since.is_some()).then(|| HomeCost {
+        hourly_usd: ledger.hourly,
+        so_far_usd: ledger.so_far(),
+        month: ledger.month.to_string(),
+        earlier_usd: ledger.earlier,
+        since: ledger.since.map(Time),
+        billed_until: ledger.billed_until.map(Time),
+    })
 }
