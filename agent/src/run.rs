@@ -3,6 +3,8 @@
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -46,6 +48,7 @@ pub fn run(places: &Places, given: &Run) -> Result<ExitCode, String> {
         let folder = folder.display();
         format!("cannot register the job in {folder}: {error}; does the agent run here?")
     })?;
+    let early = Early::register().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
     let mut child = match command.args(arguments).arg0(program).spawn() {
         Ok(child) => child,
@@ -54,14 +57,48 @@ pub fn run(places: &Places, given: &Run) -> Result<ExitCode, String> {
             return Ok(ExitCode::from(NOT_FOUND));
         }
     };
-    // The signals are blocked after the start of the command, which would inherit the mask.
+    // The signals are blocked after the start of the command, which would inherit the mask. Before,
+    // `early` notes them.
     let mut signals: SigSet = PASSED_ON.into_iter().collect();
     signals.add(Signal::SIGCHLD);
     signals.thread_block().map_err(|error| error.to_string())?;
     let signals = SignalFd::new(&signals).map_err(|error| error.to_string())?;
-    let status = attend(&mut child, &signals).map_err(|error| error.to_string())?;
+    let status = early
+        .received()
+        .try_for_each(|signal| pass_on(signal, &child));
+    let status = status.and_then(|()| attend(&mut child, &signals));
+    let status = status.map_err(|error| error.to_string())?;
     drop(job);
     Ok(ExitCode::from(code(status)))
+}
+
+/// The signals that come while the command is started. Their handlers do not reach the command,
+/// because a new program begins without the handlers of its parent.
+struct Early(Vec<(Signal, Arc<AtomicBool>)>);
+
+impl Early {
+    fn register() -> std::io::Result<Self> {
+        let register = |signal: Signal| {
+            let came = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(signal as i32, Arc::clone(&came))?;
+            Ok((signal, came))
+        };
+        let all: std::io::Result<_> = PASSED_ON.into_iter().map(register).collect();
+        all.map(Self)
+    }
+
+    /// The signals that came. A terminal's signal reaches the command a second time.
+    fn received(&self) -> impl Iterator<Item = Signal> {
+        let came = self.0.iter();
+        came.filter_map(|(signal, came)| came.load(Ordering::Relaxed).then_some(*signal))
+    }
+}
+
+/// Sends a signal to the command. The command may have ended meanwhile: it stays a process until
+/// this program waits for it.
+fn pass_on(signal: Signal, child: &Child) -> std::io::Result<()> {
+    let child = i32::try_from(child.id()).map_err(std::io::Error::other)?;
+    Ok(kill(Pid::from_raw(child), signal)?)
 }
 
 fn attend(child: &mut Child, signals: &SignalFd) -> std::io::Result<ExitStatus> {
@@ -78,8 +115,7 @@ fn attend(child: &mut Child, signals: &SignalFd) -> std::io::Result<ExitStatus> 
             continue;
         };
         if received.ssi_code != SI_KERNEL {
-            let child = i32::try_from(child.id()).map_err(std::io::Error::other)?;
-            kill(Pid::from_raw(child), signal)?;
+            pass_on(signal, child)?;
         }
     }
 }

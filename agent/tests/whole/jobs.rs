@@ -88,6 +88,19 @@ fn a_signal_reaches_the_command() {
     assert_eq!(running.0.wait().unwrap().code(), Some(3));
 }
 
+/// The command signals its parent before the agent returns from the call that started the command.
+#[test]
+fn a_signal_that_comes_at_once_reaches_the_command() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.at("/run/gpu-workspace/jobs")).unwrap();
+    let script = "trap 'exit 3' TERM; kill -TERM $PPID; for _ in $(seq 500); do sleep 0.01; done";
+    for _ in 0..50 {
+        let mut run = machine.agent(&["run", "--", "sh", "-c", script]);
+        let ended = run.status().unwrap();
+        assert_eq!(ended.code(), Some(3), "{ended:?}");
+    }
+}
+
 #[test]
 fn a_second_agent_in_a_shared_folder_is_the_whole_program() {
     let machine = Machine::new();

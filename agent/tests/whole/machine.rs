@@ -65,11 +65,18 @@ impl Machine {
         self.write("/proc/net/tcp", &[HEAD, SERVED, &lines].concat());
     }
 
-    /// Writes a script that the machine can execute.
+    /// Writes a script that the machine can execute. Another process copies it: a process that
+    /// another test starts meanwhile holds the files that this process writes, and the kernel
+    /// executes no file that is open for writing (ETXTBSY, execve(2)).
     pub fn script(&self, path: &str, text: &str) {
-        use std::os::unix::fs::PermissionsExt;
-        self.write(path, text);
-        fs::set_permissions(self.at(path), fs::Permissions::from_mode(0o755)).unwrap();
+        self.write("/unfinished-script", text);
+        fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
+        let mut install = Command::new("install");
+        install.args(["-m", "755"]);
+        let copied = install
+            .arg(self.at("/unfinished-script"))
+            .arg(self.at(path));
+        assert!(copied.status().unwrap().success());
     }
 
     pub fn agent(&self, arguments: &[&str]) -> Command {
