@@ -7,6 +7,7 @@ use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use function_runtime::connection::{self, Connection};
 use function_runtime::desired::Desired;
+use function_runtime::message::bounded;
 use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::response::{CONFIG_RESOLVED, Condition, Event, Response, fields};
 use function_runtime::validation::Violations;
@@ -290,13 +291,15 @@ impl<'a> Decided<'a> {
         })
     }
 
-    /// Adds the records of lifecycle and cost to a status.
+    /// Adds the records of lifecycle and cost to a status. A record of a namespaced composite has
+    /// the message, too, so that it is cut off here.
     fn recorded(&self, status: GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
         let decision = &self.life.decision;
         GpuDevWorkspaceStatus {
             lifecycle: decision.status.clone().or(status.lifecycle),
             activity: decision.activity.clone().or(status.activity),
             cost: self.cost.status().cloned(),
+            message: status.message.map(bounded),
             ..status
         }
     }
