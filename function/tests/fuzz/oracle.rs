@@ -20,12 +20,10 @@ use crate::compare::{self, json};
 use crate::hostile;
 use crate::intent::Applied;
 use crate::view::{Machine, View};
-use crate::{connection, fleeting, limits, steadiness, volume};
+use crate::{connection, fleeting, limits, size, steadiness, volume};
 
 /// What gRPC refuses to carry.
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
-/// What an answer may add to what it passes on and holds.
-const ADDED_LIMIT: usize = 128 * 1024;
 const CONDITIONS: [&str; 6] = [
     "ConfigResolved",
     "ComputeReady",
@@ -115,7 +113,7 @@ pub fn check(json: &Value, is_thorough: bool) -> Result<Kind, Violation> {
     let Ok(response) = response else {
         return broken("panic", "the function panicked").map(|()| Kind::Unsendable);
     };
-    small(&request, &response)?;
+    size::small(&request, &response)?;
     passed_on(&request, &response)?;
     conditions(json, &response)?;
     let fatal = results(&response)?;
@@ -156,29 +154,6 @@ pub fn received(json: &Value) -> Option<RunFunctionRequest> {
     let bytes = parsed(json)?.encode_to_vec();
     let fits = bytes.len() < MESSAGE_LIMIT;
     fits.then(|| RunFunctionRequest::decode(bytes.as_slice()).ok())?
-}
-
-fn small(request: &RunFunctionRequest, response: &RunFunctionResponse) -> Outcome {
-    let asked = [request.observed.as_ref(), request.desired.as_ref()];
-    let context = request.context.as_ref().map_or(0, compare::weight);
-    let before = asked.map(compare::weight_of).iter().sum::<usize>() + context;
-    let results = response.results.iter().map(|r| r.message.len());
-    let conditions = response.conditions.iter().map(|c| c.message().len());
-    let said: usize = results.chain(conditions).sum();
-    let after = compare::weight_of(response.desired.as_ref()) + context + said;
-    if after > before + ADDED_LIMIT && after > before + ADDED_LIMIT + tags(request) {
-        return broken("size", format!("{before} bytes are answered by {after}"));
-    }
-    Ok(())
-}
-
-/// The size of the home's tags, which are its instance's `volumeTags` as well.
-fn tags(request: &RunFunctionRequest) -> usize {
-    let observed = request.observed.as_ref();
-    let home = observed.and_then(|observed| observed.resources.get("home"));
-    let home = home.map(json).unwrap_or_default();
-    let tags = home.pointer("/spec/forProvider/tags");
-    tags.map_or(0, |tags| tags.to_string().len())
 }
 
 /// What earlier steps left, and the tag.
