@@ -48,10 +48,27 @@ pub fn violation(applied: &Applied<'_>, composite: &Resource) -> Option<String> 
     (!is_true).then(|| format!("the Secret says {said:?}, the status {ssh:?}"))
 }
 
-/// Whether every instance has the shape of provider-aws's `Instance`.
+/// Whether every instance has the shape of provider-aws's `Instance`, and the home that of its
+/// `EBSVolume`: the function changes nothing while it cannot read one of them.
 fn are_plain(observed: &BTreeMap<String, Value>) -> bool {
     let mut observed = observed.iter();
-    observed.all(|(key, instance)| !is_hashed(key, "instance-") || is_plain(instance))
+    observed.all(|(key, resource)| match key.as_str() {
+        "home" => is_plain_home(resource),
+        key => !is_hashed(key, "instance-") || is_plain(resource),
+    })
+}
+
+/// Whether the fields of a home that a function may read have the types of provider-aws.
+fn is_plain_home(home: &Value) -> bool {
+    let is = |path: &str, is_it: fn(&Value) -> bool| home.pointer(path).is_none_or(is_it);
+    let tags = home.pointer("/spec/forProvider/tags");
+    is("/spec/forProvider", Value::is_object)
+        && is("/spec/forProvider/availabilityZone", Value::is_string)
+        && is("/spec/forProvider/size", Value::is_i64)
+        && tags.is_none_or(|tags| {
+            let tags = tags.as_object();
+            tags.is_some_and(|tags| tags.values().all(Value::is_string))
+        })
 }
 
 /// Whether the fields of an instance that a function may read have the types of provider-aws.
