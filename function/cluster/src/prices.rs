@@ -61,3 +61,21 @@ pub fn of(
     let size = f64::from(size_permille.unwrap_or(1000)) / 1000.0;
     Ok(price.ok_or_else(missing)? * size * f64::from(count))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pods_cost_by_their_number_and_their_size() {
+        let prices = json!({"asOf": "2026-11-01", "flavorHourlyUsd": {"t4": 0.5}});
+        let prices: Prices = serde_json::from_value(prices).unwrap();
+        let of = |size, count| of("t4", size, count, Some(&prices));
+        assert_eq!(of(None, 1), Ok(0.5));
+        assert_eq!(of(None, 3), Ok(1.5));
+        assert_eq!(of(Some(4000), 1), Ok(2.0), "four GPUs of a flavor with one");
+        assert_eq!(of(Some(1500), 2), Ok(1.5));
+    }
+}
