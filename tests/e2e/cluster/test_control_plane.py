@@ -14,6 +14,9 @@ from environment.cluster import CLAIMS, SYSTEM, Cluster, is_ready
 from environment.pools import PODS as PROVIDER
 from environment.waiting import until
 
+# The tests create the namespace of the example's NetworkPolicy, so they run one by one.
+pytestmark = pytest.mark.xdist_group("control-plane")
+
 FUNCTION = "function=acme-function-gpu-workspace"
 # Of examples/platform/crossplane-network.yaml.
 MONITORING = "monitoring"
