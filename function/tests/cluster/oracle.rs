@@ -50,7 +50,8 @@ impl Answer<'_> {
         self.response.desired.as_ref()?.status.get(field)
     }
 
-    /// Pods that were made for a queue wait in it, whatever status remembers and the policy says.
+    /// The StatefulSet's record says whether its pods wait in a queue of Kueue. The function then
+    /// requires the queue's Workloads, even if status is lost or the policy has no queue any more.
     fn the_queue_of_the_pods_is_asked_for(&self) -> Outcome {
         let asks_for = |name: &str| {
             let mut requirements = self.response.requirements.iter();

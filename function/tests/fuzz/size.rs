@@ -6,7 +6,8 @@ use crate::case;
 use crate::compare::{self, json};
 use crate::oracle::{Outcome, broken};
 
-/// What an answer may add to what it passes on and holds.
+/// The bytes by which an answer may be larger than observed state, desired state and context of its
+/// request together.
 const ADDED_LIMIT: usize = 128 * 1024;
 
 /// The answer is not much larger than what the request brings.

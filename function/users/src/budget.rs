@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::cost::{BudgetStatus, Grant, UserBudgetPolicy, WorkspaceAccount, WorkspaceKind};
+use api::cost::{BudgetStatus, Grant, HomeCost, UserBudgetPolicy, WorkspaceAccount, WorkspaceKind};
 use function_runtime::composite::Composite;
 use function_runtime::request::Request;
 use function_runtime::requirement::{Requirement, Selector};
@@ -120,18 +120,24 @@ impl Workspace {
         of_month.map_or(0.0, |cost| cost.so_far_usd)
     }
 
+    fn homes(&self) -> Option<&HomeCost> {
+        self.cost.as_ref()?.home.as_ref()
+    }
+
     /// US dollars that the homes cost in the month.
     fn spent_on_homes(&self, month: Month) -> f64 {
-        let homes = self.cost.as_ref().and_then(|cost| cost.home.as_ref());
-        let of_month = homes.filter(|home| home.month.parse().ok() == Some(month));
+        let of_month = self
+            .homes()
+            .filter(|home| home.month.parse().ok() == Some(month));
         of_month.map_or(0.0, |home| home.so_far_usd)
     }
 
     /// US dollars that the homes cost in the rest of the month, if they stay as they are. Homes
     /// cost money whether or not the workspace runs, so no run can use this money.
     fn homes_to_come(&self, month: Month) -> f64 {
-        let homes = self.cost.as_ref().and_then(|cost| cost.home.as_ref());
-        let billed = homes.and_then(|home| Some((home.hourly_usd, home.billed_until.as_ref()?)));
+        let billed = self
+            .homes()
+            .and_then(|home| Some((home.hourly_usd, home.billed_until.as_ref()?)));
         billed.map_or(0.0, |(hourly, Time(until))| {
             hourly * hours((*until).max(month.start()), month.end())
         })

@@ -135,8 +135,7 @@ def test_a_refused_edit_keeps_no_run_beyond_its_end_and_its_cost_is_on_the_user(
     assert cost > 0
 
     def spent() -> float:
-        user = cluster.get("devusers", carol.owner, "default") or {}
-        dollars: float = user.get("status", {}).get("budget", {}).get("spentUsd", 0)
+        dollars: float = _account(cluster, carol).get("spentUsd", 0)
         return dollars
 
     until("the cost to be on the user", lambda: spent() >= cost, instead=spent)
@@ -162,11 +161,7 @@ def test_the_home_of_a_stopped_workspace_is_on_the_user_and_leaves_less_for_runs
     end = end.replace(hour=0, minute=0, second=0, microsecond=0)
     left = (end - now).total_seconds() / 3600 * home["hourlyUsd"]
 
-    def account() -> Object:
-        user = cluster.get("devusers", carol.owner, "default") or {}
-        status: Object = user.get("status", {}).get("budget", {})
-        return status
-
+    account = lambda: _account(cluster, carol)
     # The home is created some minutes before this test reads the clock.
     until(
         "the home alone to be reserved",
@@ -198,6 +193,13 @@ def _budget(cluster: Cluster, user: Workspaces, dollars: float) -> None:
         *("patch", "devuser", user.owner, "--type=merge", "-p"),
         f'{{"spec": {{"budget": {{"monthlyUSD": {dollars}}}}}}}',
     )
+
+
+def _account(cluster: Cluster, user: Workspaces) -> Object:
+    """The budget in the owner's DevUser; empty before the function has written it."""
+    found = cluster.get("devusers", user.owner, "default") or {}
+    status: Object = found.get("status", {}).get("budget", {})
+    return status
 
 
 def _amounts(message: str) -> tuple[float, float, float]:
