@@ -62,6 +62,12 @@ pub struct HomeCost {
     /// Time up to which `soFarUsd` counts. Unset while no home exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed_until: Option<Time>,
+    /// The homes that exist: volume ids of EC2, or `namespace/name` of `PersistentVolumeClaim`s.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub homes: Vec<String>,
+    /// Whether one of them stays when the claim is deleted.
+    #[serde(default)]
+    pub kept_after_deletion: bool,
 }
 
 /// Source of a price.
@@ -156,6 +162,22 @@ pub struct BudgetStatus {
     /// Spending of each workspace in this month, by `namespace/name` of the composite.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub workspaces: BTreeMap<String, WorkspaceAccount>,
+    /// Homes of deleted workspaces, which still cost money. Those that `spec.budget.deletedHomes`
+    /// lists do not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept_homes: Vec<KeptHomes>,
+}
+
+/// Homes of one workspace that outlive it.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptHomes {
+    /// Volume ids of EC2, or `namespace/name` of `PersistentVolumeClaim`s.
+    pub homes: Vec<String>,
+    /// US dollars per hour of all of them.
+    pub hourly_usd: f64,
+    /// Since when their cost counts here.
+    pub since: Time,
 }
 
 /// Permission to start a run.
@@ -190,4 +212,7 @@ pub struct WorkspaceAccount {
     /// Time up to which `usd` counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed_until: Option<Time>,
+    /// The homes that stay when the workspace is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_homes: Option<KeptHomes>,
 }

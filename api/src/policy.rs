@@ -157,7 +157,7 @@ pub struct CataloguePart {
     /// The entries that it provides. Other entries in it have no effect. The writers of `owners`
     /// decide who can log in. The writers of `images` decide which programs machines run. The writers
     /// of `networks` decide who reaches machines. The writers of `prices` decide their prices.
-    #[schemars(length(min = 1, max = 4))]
+    #[schemars(length(min = 1, max = 5))]
     pub provides: Vec<CatalogueEntry>,
 }
 

@@ -82,6 +82,10 @@ fn a_workspace_without_any_one_of_these_is_not_ready() {
             case::with_pool(name, &instance(json!({"publicIp": null}))),
         ),
         (
+            "an address that is none",
+            case::with_pool(name, &instance(json!({"publicIp": "1".repeat(30_000)}))),
+        ),
+        (
             "no instance",
             case::with_pool(name, &json!({"status": {"atProvider": {"instances": []}}})),
         ),

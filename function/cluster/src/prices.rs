@@ -6,7 +6,7 @@ use api::catalogue::Prices;
 use api::cluster::ChosenPods;
 use api::cost::CostSource;
 use function_workspace::cost::ledger::rounded;
-use function_workspace::cost::price::{self, Running, is_price};
+use function_workspace::cost::price::{self, Homes, Running, is_price};
 
 use crate::quantity;
 use crate::seen::{Seen, VolumeClaim};
@@ -23,17 +23,25 @@ pub fn running(chosen: Option<&ChosenPods>, prices: Option<&Prices>, started: us
     })
 }
 
-/// The price of the owner's homes that are bound to volumes.
-pub fn homes(seen: Seen<'_>, owner: &str, prices: Option<&Prices>) -> Running {
+/// The owner's homes that are bound to volumes, and their price. A home that Crossplane composes is
+/// deleted with the claim.
+pub fn homes(seen: Seen<'_>, owner: &str, prices: Option<&Prices>) -> Homes {
     if !seen.knows_homes() {
-        return Running::Unpriced;
+        return Homes::Unknown;
     }
     let homes: BTreeMap<&str, VolumeClaim<'_>> = seen
         .homes()
         .filter(|home| home.is_bound() && home.owner() == Some(owner))
         .map(|home| (home.name(), home))
         .collect();
-    price::of_homes(homes.values().map(|home| of_home(*home, prices)))
+    Homes::Known {
+        price: price::of_homes(homes.values().map(|home| of_home(*home, prices))),
+        names: homes
+            .values()
+            .filter_map(|home| home.namespaced_name())
+            .collect(),
+        stay: homes.keys().any(|name| !seen.composes_home(name)),
+    }
 }
 
 /// The price of one home in US dollars per hour; none if the catalogue does not have it.

@@ -84,6 +84,14 @@ impl<'a> Seen<'a> {
         self.homes().find(|home| home.name() == name)
     }
 
+    /// Whether the home with this name is a composed resource.
+    pub fn composes_home(self, name: &str) -> bool {
+        let mut composed = self.observed.iter();
+        composed.any(|(key, home)| {
+            resource_names::home_of_pod(key).is_some() && VolumeClaim(home).name() == name
+        })
+    }
+
     /// The objects that Crossplane fetched for a requirement; none before that.
     pub fn existing(self, requirement: &str) -> impl Iterator<Item = &'a Value> {
         self.required.get(requirement).into_iter().flatten()
@@ -342,6 +350,14 @@ impl<'a> VolumeClaim<'a> {
     /// The name of the `PersistentVolumeClaim`.
     pub fn name(self) -> &'a str {
         ObservedObject::new(self.0).name()
+    }
+
+    /// `namespace/name`; none if it is longer than Kubernetes allows.
+    pub fn namespaced_name(self) -> Option<String> {
+        const LONGEST: usize = 63 + "/".len() + 253;
+        let namespace = text(self.0, &["metadata", "namespace"])?;
+        let name = format!("{namespace}/{}", self.name());
+        (name.len() <= LONGEST).then_some(name)
     }
 
     /// The owner of the files, from the label.

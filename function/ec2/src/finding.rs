@@ -1,5 +1,7 @@
 //! The observed state of a compute resource.
 
+use std::net::IpAddr;
+
 use api::capacity::InstanceCapacityType;
 use function_workspace::cause::{Cause, Reason};
 use provider_core::InstanceState;
@@ -80,6 +82,18 @@ pub struct Machine {
 pub fn may_hold_work(state: Option<InstanceState>) -> bool {
     use InstanceState::{Pending, ShuttingDown, Terminated};
     !matches!(state, Some(Pending | ShuttingDown | Terminated))
+}
+
+/// The text of a status, if it is an IP address. Every object of the workspace repeats the address,
+/// so the function repeats no other text.
+pub fn address(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| text.parse::<IpAddr>().is_ok())
+}
+
+/// The text of a status, if it may be the id of a volume in EC2.
+pub fn volume_id(text: Option<&str>) -> Option<&str> {
+    const LONGEST: usize = 32;
+    text.filter(|text| text.starts_with("vol-") && text.len() <= LONGEST)
 }
 
 /// The cause if the machine of the last call is gone. `why` is EC2's reason; none if EC2 gives

@@ -4,7 +4,7 @@ use api::capacity::{CapacityType, InstanceCapacityType};
 use api::catalogue::Prices;
 use api::cost::CostSource;
 use function_workspace::cost::ledger::rounded;
-use function_workspace::cost::price::{self, Running, is_price};
+use function_workspace::cost::price::{self, Homes, Running, is_price};
 
 use crate::instance_types::InstanceType;
 
@@ -17,6 +17,17 @@ pub struct Machine {
     pub capacity_type: InstanceCapacityType,
     /// The spot price in US dollars per hour, if the provider knows it.
     pub hourly_usd: Option<f64>,
+}
+
+/// A home volume that exists in EC2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HomeVolume<'a> {
+    /// The volume id.
+    pub id: &'a str,
+    /// The size in GiB.
+    pub size_gib: u64,
+    /// Whether the volume stays when the claim is deleted.
+    pub stays: bool,
 }
 
 /// The price of all machines together.
@@ -41,14 +52,15 @@ pub fn of_machines(prices: Option<&Prices>, region: &str, machines: &[Machine]) 
     }
 }
 
-/// The price of all home volumes together.
-pub fn of_volumes(
-    prices: Option<&Prices>,
-    region: &str,
-    sizes_gib: impl Iterator<Item = u64>,
-) -> Running {
+/// The home volumes and their price.
+pub fn of_volumes(prices: Option<&Prices>, region: &str, volumes: &[HomeVolume<'_>]) -> Homes {
     let listed = prices.and_then(|prices| prices.volume_gib_month_usd.get(region));
-    price::of_homes(sizes_gib.map(|size| price::of_home(size, listed.copied())))
+    let of_volume = |volume: &HomeVolume<'_>| price::of_home(volume.size_gib, listed.copied());
+    Homes::Known {
+        price: price::of_homes(volumes.iter().map(of_volume)),
+        names: volumes.iter().map(|volume| volume.id.to_owned()).collect(),
+        stay: volumes.iter().any(|volume| volume.stays),
+    }
 }
 
 /// The highest price of a workspace on EC2 in US dollars per hour, over its types and markets.

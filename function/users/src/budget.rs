@@ -10,22 +10,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::cost::{BudgetStatus, Grant, HomeCost, UserBudgetPolicy, WorkspaceAccount, WorkspaceKind};
-use function_runtime::composite::Composite;
+use api::cost::{BudgetStatus, Grant, UserBudgetPolicy, WorkspaceKind};
 use function_runtime::request::Request;
 use function_runtime::requirement::{Requirement, Selector};
-use function_workspace::claim;
-use function_workspace::cost::budget;
 use function_workspace::cost::ledger::{
     BILLING_INTERVAL, USD_TOLERANCE, hours, rounded, whole_seconds,
 };
 use function_workspace::cost::month::Month;
 use function_workspace::labels::API_VERSION;
-use function_workspace::memory::{self, Recorded};
+use function_workspace::memory;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
-use serde_json::Value;
+
+use kept::{Deleted, Kept};
+use workspace::Workspace;
+
+pub mod kept;
+pub mod workspace;
 
 /// The requirement for the user's workspaces.
 pub const WORKSPACES: &str = "workspaces";
@@ -68,130 +70,13 @@ pub fn requirement(policy: &UserBudgetPolicy, namespace: &str) -> Requirement {
     }
 }
 
-/// A workspace and its cost, from the composite's status or from its record.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Workspace {
-    /// Namespace and name of the composite: the workspace's key in the user's status.
-    pub key: String,
-    /// UID of the composite. A new workspace with the name of a deleted one has another UID.
-    pub uid: String,
-    /// `status.cost` of the composite; none before the function has written it.
-    pub cost: Option<api::cost::CostStatus>,
-}
-
-impl Workspace {
-    /// Returns the workspaces of `owner` among the fetched composites or records, sorted by key.
-    pub fn of(found: &[Value], kind: WorkspaceKind, owner: &str) -> Vec<Self> {
-        let read = match kind {
-            WorkspaceKind::GpuDevWorkspace => Self::of_composite,
-            WorkspaceKind::GpuDevWorkspaceClaim => Self::of_record,
-        };
-        let mut workspaces: Vec<Self> = found.iter().filter_map(|one| read(one, owner)).collect();
-        workspaces.sort_by(|a, b| a.key.cmp(&b.key));
-        workspaces
-    }
-
-    fn of_composite(found: &Value, owner: &str) -> Option<Self> {
-        let composite = Composite::new(found);
-        let origin = composite.origin()?;
-        (claim::owner(composite) == owner).then(|| Self {
-            key: budget::key(&origin, composite.name()),
-            uid: composite.id().uid,
-            cost: claim::status(composite.at(&["status"])).cost,
-        })
-    }
-
-    fn of_record(found: &Value, owner: &str) -> Option<Self> {
-        let recorded = Recorded::read(found);
-        (recorded.owner == owner).then(|| Self {
-            key: budget::key(&recorded.origin, &recorded.origin.name),
-            uid: recorded.uid.to_owned(),
-            cost: recorded.status.cost,
-        })
-    }
-
-    fn month(&self) -> Option<Month> {
-        self.cost.as_ref()?.month.parse().ok()
-    }
-
-    /// US dollars that the machines cost in the month.
-    fn spent(&self, month: Month) -> f64 {
-        let of_month = self.cost.as_ref().filter(|_| self.month() == Some(month));
-        of_month.map_or(0.0, |cost| cost.so_far_usd)
-    }
-
-    fn homes(&self) -> Option<&HomeCost> {
-        self.cost.as_ref()?.home.as_ref()
-    }
-
-    /// US dollars that the homes cost in the month.
-    fn spent_on_homes(&self, month: Month) -> f64 {
-        let of_month = self
-            .homes()
-            .filter(|home| home.month.parse().ok() == Some(month));
-        of_month.map_or(0.0, |home| home.so_far_usd)
-    }
-
-    /// US dollars that the homes cost in the rest of the month, if they stay as they are. Homes
-    /// cost money whether or not the workspace runs, so no run can use this money.
-    fn homes_to_come(&self, month: Month) -> f64 {
-        let billed = self
-            .homes()
-            .and_then(|home| Some((home.hourly_usd, home.billed_until.as_ref()?)));
-        billed.map_or(0.0, |(hourly, Time(until))| {
-            hourly * hours((*until).max(month.start()), month.end())
-        })
-    }
-
-    /// The grant that the workspace asks for, including the amount that it has already spent. If
-    /// the account is of an earlier month and the run has no end, the request is for the whole new
-    /// month at the requested hourly price.
-    fn wish(&self, month: Month) -> Option<Grant> {
-        let request = self.cost.as_ref()?.request.as_ref()?;
-        let is_old = self.month() < Some(month);
-        let (usd, until) = if is_old && request.without_end {
-            let whole = request.hourly_usd * hours(month.start(), month.end());
-            (whole, Time(month.end()))
-        } else {
-            (request.usd, request.until.clone())
-        };
-        Some(Grant {
-            made_at: request.made_at.clone(),
-            usd: rounded(self.spent(month) + usd),
-            hourly_usd: request.hourly_usd,
-            until,
-            offered_at: None,
-        })
-    }
-
-    fn runs(&self) -> bool {
-        let request = self.cost.as_ref().and_then(|cost| cost.request.as_ref());
-        request.is_some_and(|request| request.running)
-    }
-
-    /// Whether the run has no end, so that it needs the cost of a whole month in each new month.
-    fn begins_anew(&self) -> bool {
-        let request = self.cost.as_ref().and_then(|cost| cost.request.as_ref());
-        request.is_some_and(|request| request.without_end)
-    }
-
-    fn account(&self, month: Month) -> WorkspaceAccount {
-        let running = self.cost.as_ref().filter(|cost| cost.since.is_some());
-        WorkspaceAccount {
-            uid: self.uid.clone(),
-            usd: rounded(self.spent(month) + self.spent_on_homes(month)),
-            hourly_usd: running.map_or(0.0, |cost| cost.hourly_usd),
-            billed_until: running.and_then(|cost| cost.billed_until.clone()),
-        }
-    }
-}
-
 /// Decides which runs are granted, and returns the new budget status. `previous` is the status that
 /// the last call wrote. Only workspaces of `namespace` count; none means every namespace.
 pub fn decide(
     previous: Option<&BudgetStatus>,
     monthly: f64,
     workspaces: &[Workspace],
+    deleted: &Deleted<'_>,
     namespace: Option<String>,
     now: Timestamp,
 ) -> BudgetStatus {
@@ -209,8 +94,9 @@ pub fn decide(
         workspaces,
         now,
     };
-    let gone = book.gone();
-    let mut committed = gone;
+    let kept = Kept::of(previous, workspaces, deleted, month, now);
+    let gone = book.gone() + kept.ended_usd;
+    let mut committed = gone + kept.of_month(month);
     let mut grants = BTreeMap::new();
     for workspace in workspaces {
         let grant = book.kept(workspace);
@@ -225,7 +111,7 @@ pub fn decide(
         .filter(|workspace| workspace.cost.is_some())
         .map(|workspace| (workspace.key.clone(), workspace.account(month)));
     let of_workspace = |w: &Workspace| w.spent(month) + w.spent_on_homes(month);
-    let spent = gone + workspaces.iter().map(of_workspace).sum::<f64>();
+    let spent = gone + kept.spent(month, now) + workspaces.iter().map(of_workspace).sum::<f64>();
     BudgetStatus {
         month: month.to_string(),
         monthly_usd: monthly,
@@ -234,6 +120,7 @@ pub fn decide(
         gone_usd: rounded(gone),
         namespace,
         workspaces: accounts.collect(),
+        kept_homes: kept.homes,
         grants,
         offers,
     }

@@ -19,6 +19,14 @@ pub enum Contents {
 
 impl Contents {
     /// The names of the homes; none while they are unknown.
+    pub fn homes(&self) -> Option<&[String]> {
+        match self {
+            Self::Homes(homes) => Some(homes),
+            Self::Unknown => None,
+        }
+    }
+
+    /// The names of the homes; empty while they are unknown.
     pub fn into_homes(self) -> Vec<String> {
         match self {
             Self::Homes(homes) => homes,

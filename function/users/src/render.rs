@@ -19,10 +19,11 @@ use function_workspace::conditions;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::budget::{self, Workspace};
+use crate::budget::kept::Deleted;
+use crate::budget::workspace::Workspace;
 use crate::objects::{self, User};
 use crate::protection::{self, Contents};
-use crate::{counted, existing, policy, refused, resource_names};
+use crate::{budget, counted, existing, policy, refused, resource_names};
 
 static SPEC: Schema<DevUserSpec> = Schema::of("spec");
 /// Kubernetes' limit on the length of a namespace's name.
@@ -135,9 +136,9 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     let status = DevUserStatus {
         namespace: Some(user.namespace.to_owned()),
         protected: protection.is_some(),
+        budget: budget(request, user, &contents),
         homes: contents.into_homes(),
         message: waits.or(protection),
-        budget: budget(request, user),
     };
     let resources = objects.into_iter().map(|(name, object)| {
         let ready = unready(&name, observed.get(&name)).is_none();
@@ -177,9 +178,9 @@ fn requirements(request: &Request, user: User<'_>) -> Vec<Requirement> {
 
 /// The new budget status. Returns the last status while Crossplane has not fetched the workspaces
 /// yet.
-fn budget(request: &Request, user: User<'_>) -> Option<BudgetStatus> {
+fn budget(request: &Request, user: User<'_>, contents: &Contents) -> Option<BudgetStatus> {
     let policy = user.policy.budgets.as_ref()?;
-    let monthly = user.spec.budget.as_ref()?.monthly_usd;
+    let asked = user.spec.budget.as_ref()?;
     let kind = policy.kind;
     let previous = budget::previous(request);
     let Some(found) = request.required.get(budget::WORKSPACES) else {
@@ -188,10 +189,16 @@ fn budget(request: &Request, user: User<'_>) -> Option<BudgetStatus> {
     let workspaces = Workspace::of(found, kind, user.name);
     let namespace = (!policy.everywhere).then(|| user.namespace.to_owned());
     let previous = previous.as_ref();
+    let deleted = Deleted {
+        listed: &asked.deleted_homes,
+        namespace: user.namespace,
+        there: contents.homes(),
+    };
     Some(budget::decide(
         previous,
-        monthly,
+        asked.monthly_usd,
         &workspaces,
+        &deleted,
         namespace,
         request.now,
     ))

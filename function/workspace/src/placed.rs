@@ -11,7 +11,7 @@ use function_runtime::validation::Violations;
 use jiff::Timestamp;
 
 use crate::cause::Cause;
-use crate::cost::price::Running;
+use crate::cost::price::{Homes, Running};
 use crate::lifecycle::activity::Reported;
 use crate::report::Composition;
 use crate::{claim, memory};
@@ -112,8 +112,8 @@ pub struct Machines<'a> {
     pub is_on: bool,
     /// The price of the running machines.
     pub running: Running,
-    /// The price of the homes that exist. It has no price while they are not known.
-    pub homes: Running,
+    /// The homes that exist.
+    pub homes: Homes,
 }
 
 /// What the function does with a workspace in this call. It follows from lifecycle and budget.

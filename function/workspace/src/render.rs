@@ -151,7 +151,7 @@ impl<'a> Decided<'a> {
             previous,
             prices,
             running: machines.running,
-            homes: machines.homes,
+            homes: &machines.homes,
             is_on: machines.is_on,
             highest: &highest,
             now: request.now,

@@ -1,7 +1,8 @@
 """An owner's monthly budget, which the function checks before each launch."""
 
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -173,6 +174,32 @@ def test_the_home_of_a_stopped_workspace_is_on_the_user_and_leaves_less_for_runs
     carol.condition("other", "WithinBudget", "False", "BudgetExceeded")
 
 
+def test_a_home_that_outlives_its_claim_stays_in_the_budget(
+    owner: Owner, counted: str, cluster: Cluster, ec2: Ec2
+) -> None:
+    erin = owner(1_000_000)
+    manifest = _manifest(erin, "first", counted)
+    manifest["spec"]["parameters"]["home"] = {"sizeGiB": 100}
+    cluster.apply(manifest)
+    erin.ready("first", seconds=90)
+    volume = erin.phase("first", "Ready")["home"]["volumeId"]
+    counts = lambda: [k["homes"] for k in _account(cluster, erin).get("keptHomes", [])]
+
+    cluster.delete_claim("first", erin.namespace, 180)
+    until(
+        "the home to stay in the budget", lambda: counts() == [[volume]], instead=counts
+    )
+    assert ec2.volume(volume)["State"] in ("available", "in-use")
+    reserved = _account(cluster, erin)["reservedUsd"]
+    _budget(cluster, erin, round(reserved + RUN / 2, 2))
+    _claim(erin, "second", counted)
+    erin.condition("second", "WithinBudget", "False", "BudgetExceeded")
+
+    _budget(cluster, erin, round(reserved + RUN / 2, 2), deleted=[volume])
+    erin.ready("second", seconds=90)
+    assert counts() == []
+
+
 def _manifest(user: Workspaces, name: str, composition: str) -> Object:
     parameters = {
         **PARAMETERS,
@@ -188,10 +215,13 @@ def _claim(user: Workspaces, name: str, composition: str) -> None:
     user.cluster.apply(_manifest(user, name, composition))
 
 
-def _budget(cluster: Cluster, user: Workspaces, dollars: float) -> None:
+def _budget(
+    cluster: Cluster, user: Workspaces, dollars: float, deleted: Sequence[str] = ()
+) -> None:
+    budget = {"monthlyUSD": dollars, "deletedHomes": list(deleted)}
     cluster.kubectl(
         *("patch", "devuser", user.owner, "--type=merge", "-p"),
-        f'{{"spec": {{"budget": {{"monthlyUSD": {dollars}}}}}}}',
+        json.dumps({"spec": {"budget": budget}}),
     )
 
 

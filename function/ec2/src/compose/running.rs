@@ -2,7 +2,7 @@
 
 use api::capacity::InstanceCapacityType;
 use api::catalogue::Prices;
-use function_workspace::cost::price::Running;
+use function_workspace::cost::price::{Homes, Running};
 
 use crate::compose::seen::Seen;
 use crate::on_demand::OnDemandInstance;
@@ -24,16 +24,16 @@ impl Seen<'_> {
         prices::of_machines(prices, region, &self.machines())
     }
 
-    /// The price of the home volumes that exist in EC2.
-    pub fn homes(&self, prices: Option<&Prices>, region: &str) -> Running {
+    /// The home volumes that exist in EC2, and their price.
+    pub fn homes(&self, prices: Option<&Prices>, region: &str) -> Homes {
         let pools = self.pools.values();
         let has_unknown = self.problem().is_some() || pools.clone().any(|p| p.unreadable.is_some());
         if has_unknown {
-            return Running::Unpriced;
+            return Homes::Unknown;
         }
-        let sizes = pools.filter_map(ObservedPool::home_volume_gib);
-        let sizes = sizes.chain(self.home.volume_gib());
-        prices::of_volumes(prices, region, sizes)
+        let of_pools = pools.filter_map(ObservedPool::home_volume);
+        let volumes: Vec<_> = of_pools.chain(self.home.existing_volume()).collect();
+        prices::of_volumes(prices, region, &volumes)
     }
 
     /// The running machines.

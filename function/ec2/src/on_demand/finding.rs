@@ -34,18 +34,17 @@ pub fn finding(instance: Option<&OnDemandInstance<'_>>, recorded: Option<&str>) 
 
 fn machine(instance: &OnDemandInstance<'_>) -> Option<Machine> {
     let seen = &instance.at_provider;
-    let private = seen
-        .private_ip
-        .clone()
-        .filter(|_| instance.subnet().is_some());
+    let public = finding::address(seen.public_ip.as_deref());
+    let private = finding::address(seen.private_ip.as_deref());
+    let address = public.or(private.filter(|_| instance.subnet().is_some()))?;
     Some(Machine {
         id: instance.current_id()?.to_owned(),
         instance_type: instance.instance_type().to_owned(),
         capacity_type: InstanceCapacityType::OnDemand,
         zone: instance.zone().unwrap_or_default().to_owned(),
-        public_ip: seen.public_ip.clone(),
-        private_ip: seen.private_ip.clone(),
-        address: seen.public_ip.clone().or(private)?,
+        public_ip: public.map(str::to_owned),
+        private_ip: private.map(str::to_owned),
+        address: address.to_owned(),
         // AWS takes back spot instances only, and announces no other loss here.
         is_taken_back: false,
         report: instance.report().map(str::to_owned),

@@ -18,10 +18,12 @@ use function_runtime::resource_names::hashed;
 use function_workspace::cause::{Cause, Reason};
 use serde_json::{Value, json};
 
+use crate::finding;
 use crate::on_demand::OnDemandInstance;
 use crate::on_demand::api::{EbsVolume, Managed, VolumeAttachment};
 use crate::on_demand::failure::Failure;
 use crate::on_demand::observed::{Attachment, Observed, Volume};
+use crate::prices::HomeVolume;
 use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::unreadable::Problems;
@@ -40,6 +42,8 @@ const DEVICE: &str = "/dev/sdf";
 #[derive(Clone, Debug)]
 pub struct Home<'a> {
     volume: Option<Volume<'a>>,
+    /// Whether the volume stays when its object is deleted.
+    stays: bool,
     recorded: Option<&'a HomeStatus>,
     /// The attachments that are observed composed resources, by composition resource name.
     composed: BTreeMap<&'a str, Attachment<'a>>,
@@ -77,6 +81,7 @@ impl<'a> Home<'a> {
         let fetched = fetched.map(|fetched| fetched.iter().map(Attachment::read).collect());
         Self {
             volume: volume.and_then(|volume| problems.readable(volume)),
+            stays: observed.get(resource_names::HOME).is_some_and(stays),
             recorded,
             composed: Observed::read_all(observed, resource_names::ATTACHMENT_PREFIX, problems),
             fetched: fetched.and_then(|fetched| problems.readable(fetched)),
@@ -120,11 +125,14 @@ impl<'a> Home<'a> {
         }
     }
 
-    /// The size of the volume in GiB; none if it does not exist in EC2.
-    pub fn volume_gib(&self) -> Option<u64> {
+    /// The volume; none if it does not exist in EC2.
+    pub fn existing_volume(&self) -> Option<HomeVolume<'_>> {
         let volume = self.volume.as_ref().filter(|volume| !is_lost(volume))?;
-        volume.external_name()?;
-        u64::try_from(volume.for_provider.size?).ok()
+        Some(HomeVolume {
+            id: finding::volume_id(volume.external_name())?,
+            size_gib: u64::try_from(volume.for_provider.size?).ok()?,
+            stays: self.stays,
+        })
     }
 
     /// Whether a volume may be attached to the instance. Until Crossplane has fetched the
@@ -310,6 +318,18 @@ fn actions(policy: &WorkspacePolicy, is_recorded: bool) -> &'static [ManagementA
         (HomeOnDelete::Retain, false) => &[Observe, Create, Update, LateInitialize],
         (HomeOnDelete::Retain, true) => &[Observe, Update, LateInitialize],
     }
+}
+
+/// Whether the volume stays when its object is deleted: the provider may not delete it. Without
+/// management policies a provider may do everything.
+fn stays(observed: &Value) -> bool {
+    let policies = observed.pointer("/spec/managementPolicies");
+    let policies = policies.and_then(Value::as_array);
+    policies.is_some_and(|policies| {
+        policies
+            .iter()
+            .all(|action| action != "*" && action != "Delete")
+    })
 }
 
 /// A held volume: it is desired as it is observed, with its volume id as external name.

@@ -45,8 +45,8 @@ fn machine(instance: &PoolInstance, address: &str) -> Machine {
         instance_type: instance.instance_type.clone(),
         capacity_type: instance.capacity_type,
         zone: instance.zone.clone(),
-        public_ip: instance.public_ip.clone(),
-        private_ip: instance.private_ip.clone(),
+        public_ip: finding::address(instance.public_ip.as_deref()).map(str::to_owned),
+        private_ip: finding::address(instance.private_ip.as_deref()).map(str::to_owned),
         address: address.to_owned(),
         is_taken_back: instance
             .notice

@@ -1,6 +1,7 @@
 //! The observed `SpotPool`.
 
 use api::condition::{self, Condition, ConditionStatus, LAUNCHED, READY, SYNCED};
+use api::home::HomeOnDelete;
 use api::pool::{PoolInstance, SpotPoolParameters, SpotPoolStatus};
 use function_runtime::object::ObservedObject;
 use provider_core::{ErrorClass, InstanceState};
@@ -8,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::finding;
+use crate::prices::HomeVolume;
 use crate::unreadable::{self, Unreadable};
 
 /// The kind of pools.
@@ -57,12 +59,16 @@ impl ObservedPool {
         self.parameters.home.is_some()
     }
 
-    /// The size of the home volume in GiB; none if EC2 has not created the volume.
-    pub fn home_volume_gib(&self) -> Option<u64> {
+    /// The home volume; none if EC2 has not created it. A home that was taken out of the spec stays.
+    pub fn home_volume(&self) -> Option<HomeVolume<'_>> {
         let home = self.status.at_provider.home.as_ref()?;
-        home.volume_id.as_ref()?;
         let size = home.size_gib.or_else(|| self.home_size_gib())?;
-        u64::try_from(size).ok()
+        let wished = self.parameters.home.as_ref();
+        Some(HomeVolume {
+            id: finding::volume_id(home.volume_id.as_deref())?,
+            size_gib: u64::try_from(size).ok()?,
+            stays: wished.is_none_or(|home| home.on_delete == HomeOnDelete::Retain),
+        })
     }
 
     /// The size of the home volume in GiB, as the pool's spec has it.
@@ -158,7 +164,7 @@ impl ObservedPool {
     /// only.
     fn address<'a>(&self, instance: &'a PoolInstance) -> Option<&'a str> {
         let has_subnets = self.parameters.subnet_ids.is_some();
-        let private = instance.private_ip.as_deref().filter(|_| has_subnets);
-        instance.public_ip.as_deref().or(private)
+        let private = finding::address(instance.private_ip.as_deref()).filter(|_| has_subnets);
+        finding::address(instance.public_ip.as_deref()).or(private)
     }
 }

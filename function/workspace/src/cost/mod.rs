@@ -52,7 +52,7 @@ impl Cost {
         let hourly = before.hourly_of(subject.running);
         let ledger = before.at(now, hourly);
         let homes = Ledger::of_homes(last.and_then(|last| last.home.as_ref()), now);
-        let homes = homes.at(now, homes.hourly_of(subject.homes));
+        let homes = homes.at(now, homes.hourly_of(subject.homes.price()));
         let run = Run {
             life,
             previous,

@@ -13,6 +13,32 @@ pub enum Running {
     Priced(f64, CostSource),
 }
 
+/// The homes of a workspace.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Homes {
+    /// The function does not see all of them.
+    Unknown,
+    /// The homes that exist.
+    Known {
+        /// The price of all of them.
+        price: Running,
+        /// Volume ids of EC2, or `namespace/name` of `PersistentVolumeClaim`s.
+        names: Vec<String>,
+        /// Whether one of them stays when the claim is deleted.
+        stay: bool,
+    },
+}
+
+impl Homes {
+    /// The price of all homes.
+    pub fn price(&self) -> Running {
+        match self {
+            Self::Unknown => Running::Unpriced,
+            Self::Known { price, .. } => *price,
+        }
+    }
+}
+
 /// The price of one home in US dollars per hour, from its size and the catalogue's price for each
 /// GiB and month. AWS's price calculator counts 730 hours in a month.
 pub fn of_home(size_gib: u64, gib_month_usd: Option<f64>) -> Option<f64> {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::cost::ledger::{Ledger, hours, rounded};
-use crate::cost::price::Running;
+use crate::cost::price::{Homes, Running};
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
 
@@ -24,7 +24,7 @@ pub struct Subject<'a> {
     /// The running machines and their price.
     pub running: Running,
     /// The homes that exist and their price.
-    pub homes: Running,
+    pub homes: &'a Homes,
     /// Whether a composed resource keeps machines running or creates them.
     pub is_on: bool,
     /// Highest price of the workspace in US dollars per hour, or the path of the missing price.
@@ -43,7 +43,7 @@ impl Subject<'_> {
         life: &Life,
     ) -> Option<CostStatus> {
         let last = self.previous.cost.as_ref();
-        let home = home(last.and_then(|last| last.home.as_ref()), homes);
+        let home = home(last.and_then(|last| last.home.as_ref()), homes, self.homes);
         if last.is_none() && ledger.since.is_none() && request.is_none() && home.is_none() {
             return None;
         }
@@ -79,13 +79,24 @@ impl Subject<'_> {
 }
 
 /// The cost of the homes to record in status; none for homes that have never cost anything.
-fn home(last: Option<&HomeCost>, ledger: &Ledger) -> Option<HomeCost> {
-    (last.is_some() || ledger.since.is_some()).then(|| HomeCost {
+fn home(last: Option<&HomeCost>, ledger: &Ledger, homes: &Homes) -> Option<HomeCost> {
+    if last.is_none() && ledger.since.is_none() {
+        return None;
+    }
+    let (names, stay) = match homes {
+        Homes::Known { names, stay, .. } => (names.clone(), *stay),
+        Homes::Unknown => last.map_or((Vec::new(), false), |last| {
+            (last.homes.clone(), last.kept_after_deletion)
+        }),
+    };
+    Some(HomeCost {
         hourly_usd: ledger.hourly,
         so_far_usd: ledger.so_far(),
         month: ledger.month.to_string(),
         earlier_usd: ledger.earlier,
         since: ledger.since.map(Time),
         billed_until: ledger.billed_until.map(Time),
+        homes: names,
+        kept_after_deletion: stay,
     })
 }
