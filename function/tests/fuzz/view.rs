@@ -221,7 +221,8 @@ impl View {
         // While Ready is False, `atProvider` shows the previous machine.
         let is_current = condition(instance, "Ready") != Some("False");
         let state = at("instanceState").filter(|_| is_current);
-        let private = at("privateIp").filter(|_| asked("subnetId").is_some());
+        let is_address = |field: &str| at(field).is_some_and(is_ip);
+        let has_private = is_address("privateIp") && asked("subnetId").is_some();
         let zone = at("availabilityZone").or_else(|| asked("availabilityZone"));
         let in_zone = |zone: &str| self.home_zones().iter().all(|home| *home == zone);
         Machine {
@@ -232,7 +233,7 @@ impl View {
                 && (!self.has_home() || asked("userData").is_some_and(mounts_home)),
             serves: state == Some("running")
                 && at("id").is_some()
-                && at("publicIp").or(private).is_some(),
+                && (is_address("publicIp") || has_private),
             in_order: is_well(instance)
                 && condition(instance, "LastAsyncOperation") != Some("False"),
             stopped: matches!(state, Some("stopping" | "stopped")) && at("id").is_some(),
@@ -249,7 +250,7 @@ impl View {
             text(instance, "/state").is_some_and(|state| states.contains(&state))
         };
         let has_address = |instance: &Value| {
-            let has = |field: &str| instance.get(field).is_some_and(Value::is_string);
+            let has = |field: &str| text(instance, &format!("/{field}")).is_some_and(is_ip);
             has("publicIp") || (has_subnets && has("privateIp"))
         };
         let fits = |instance: &Value| {
@@ -354,4 +355,9 @@ fn network(text: &str) -> Option<String> {
         .unwrap_or(0);
     let network = std::net::Ipv4Addr::from(u32::from(address) & mask);
     Some(format!("{network}/{length}"))
+}
+
+/// Whether a text is an IP address. Any other text is no address of a machine.
+fn is_ip(text: &str) -> bool {
+    text.parse::<std::net::IpAddr>().is_ok()
 }
