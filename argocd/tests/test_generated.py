@@ -1,5 +1,6 @@
 """The shipped files are those that generate.py writes."""
 
+import json
 from pathlib import Path
 from subprocess import run
 from typing import Any
@@ -49,11 +50,12 @@ def test_a_managed_resource_of_a_workspace_has_no_health() -> None:
 
 
 def argo_cd() -> Path:
-    """The folder of Argo CD's source, in the version of the pinned binary."""
+    """The folder of Argo CD's source, in the version of the pinned binary. The binary may come from a
+    cache, so Go downloads the source where it is missing."""
     module = SHIPPED.parent / "tests/cluster/binaries/argocd"
-    command = ["go", "list", "-m", "-f", "{{.Dir}}", "github.com/argoproj/argo-cd/v3"]
+    command = ["go", "mod", "download", "-json", "github.com/argoproj/argo-cd/v3"]
     done = run(command, cwd=module, capture_output=True, text=True, check=True)
-    return Path(done.stdout.strip())
+    return Path(json.loads(done.stdout)["Dir"])
 
 
 def data(path: Path) -> Any:
