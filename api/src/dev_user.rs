@@ -89,8 +89,8 @@ pub struct Budget {
     #[serde(rename = "monthlyUSD")]
     #[schemars(range(min = 0.0))]
     pub monthly_usd: f64,
-    /// Homes in `status.budget.keptHomes` that somebody has deleted since. The budget counts them
-    /// no longer.
+    /// Deleted homes, by their names in `status.budget.keptHomes`. The platform team adds a home after
+    /// it has deleted the home. The function then stops counting the home in the budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), inner(length(min = 1, max = 317)))]
     pub deleted_homes: Vec<String>,

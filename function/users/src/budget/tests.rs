@@ -13,7 +13,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// Nobody has deleted a home, and the user's namespace has not been looked at.
+/// The `DevUser` lists no deleted home. Crossplane has not fetched the homes in the user's namespace.
 const NONE_DELETED: Deleted<'_> = Deleted {
     listed: &[],
     namespace: "dev-dave",
