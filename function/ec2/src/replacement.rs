@@ -78,16 +78,21 @@ pub fn choose(candidates: &[Candidate<'_>], fresh: &str) -> Choice {
             serving: None,
         };
     }
+    // The owner stays on the machine of the last call while it runs.
+    let owners = candidates.iter().find(|c| {
+        c.name == target && c.keep == KeepReason::Recorded && c.finding.machine.is_some()
+    });
     let serving = others()
-        .filter(|c| c.finding.machine.is_some())
+        .filter(|c| c.finding.machine.is_some() && owners.is_none())
         .max_by_key(|c| c.keep);
     let kept = others().filter(|c| match serving {
-        // Without a record the function does not know which serving machine the owner uses.
-        Some(serving) if serving.keep != KeepReason::Recorded => {
-            c.finding.machine.is_some() || c.is_unreadable()
+        Some(serving) if serving.keep == KeepReason::Recorded => {
+            c.name == serving.name || c.is_unreadable()
         }
-        Some(serving) => c.name == serving.name || c.is_unreadable(),
-        None => c.keep != KeepReason::None || c.is_unreadable(),
+        // The target does not serve well, or the function does not know which serving machine the
+        // owner uses.
+        _ if serving.or(owners).is_some() => c.finding.machine.is_some() || c.is_unreadable(),
+        _ => c.keep != KeepReason::None || c.is_unreadable(),
     });
     Choice {
         target: target.to_owned(),
@@ -259,5 +264,24 @@ mod tests {
         assert_eq!(choose(std::slice::from_ref(&gone), "new").target, "gone");
         let choice = choose(&[gone, candidate("other", true, false)], "new");
         assert_eq!(choice.target, "other");
+    }
+
+    #[test]
+    fn the_owner_stays_while_two_machines_are_being_deleted() {
+        let deleting = |name| Candidate {
+            deleting: true,
+            ..candidate(name, false, true)
+        };
+        let choice = choose(&[recorded(deleting("a")), deleting("b")], "new");
+        assert_eq!((choice.target.as_str(), choice.serving), ("a", None));
+        assert_eq!(choice.kept, ["b"]);
+    }
+
+    #[test]
+    fn the_owner_is_not_sent_back_to_the_old_machine() {
+        let mut new = recorded(candidate("new", true, true));
+        new.finding.in_order = false;
+        let choice = choose(&[candidate("old", false, true), new], "fresh");
+        assert_eq!((choice.target.as_str(), choice.serving), ("new", None));
     }
 }

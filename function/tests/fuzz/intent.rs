@@ -23,6 +23,8 @@ pub struct Applied<'a> {
     pub view: &'a View,
     /// The keys that earlier steps of the pipeline desire.
     pub earlier: &'a BTreeSet<String>,
+    /// The keys of earlier steps whose resources the function passed on as they were.
+    pub passed_on: &'a BTreeSet<String>,
     /// The resources that the response desires, by composition resource name.
     pub desired: &'a BTreeMap<String, Value>,
     /// Whether `ConfigResolved` is True.
@@ -137,10 +139,11 @@ impl Applied<'_> {
             text(resource, "/spec/forProvider/userData").map(str::to_owned)
         };
         let observed = user_data(self.view.observed.get(key));
-        // A new instance has the current user data. Existing instances keep theirs.
+        // A new instance has the current user data. Existing instances keep theirs. The
+        // instance of another step of the pipeline says nothing about it.
         let wanted = |(of, resource): (&String, &Value)| {
             let is_new = is_hashed(of, "instance-") && !self.view.observed.contains_key(of);
-            is_new && user_data(Some(resource)) != observed
+            is_new && !self.passed_on.contains(of) && user_data(Some(resource)) != observed
         };
         let is_outdated = self.view.user_data_counts() && self.desired.iter().any(wanted);
         machine.fits && !is_outdated

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::case::own_names::is_own;
 use function_gpu_workspace::kinds::KINDS;
 use function_sdk_rust::proto::v1::{
     Ready, Resource, RunFunctionRequest, RunFunctionResponse, Severity, Status, Target,
@@ -15,7 +14,7 @@ use prost::Message;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::case;
+use crate::case::{self, own_names::is_own};
 use crate::compare::{self, json};
 use crate::hostile;
 use crate::intent::Applied;
@@ -323,15 +322,14 @@ fn applied(
         .map(|(key, resource)| (key.clone(), json(resource)))
         .collect();
     let earlier = request.desired.as_ref().map(|d| &d.resources);
-    let is_earlier = |key: &str, resource: &Value| {
+    let mut passed_on = BTreeSet::new();
+    for (key, resource) in &desired {
         let before = earlier.and_then(|earlier| earlier.get(key));
-        before.is_some_and(|before| json(before) == *resource)
-    };
-    let added = desired
-        .iter()
-        .filter(|(key, resource)| !is_earlier(key, resource));
-    for (key, resource) in added {
-        well_formed(key, resource)?;
+        if before.is_some_and(|before| json(before) == *resource) {
+            passed_on.insert(key.clone());
+        } else {
+            well_formed(key, resource)?;
+        }
     }
     let holds = |type_: &str| {
         let mut conditions = response.conditions.iter();
@@ -342,6 +340,7 @@ fn applied(
         view: &view,
         status: &composite["status"],
         earlier: &earlier.iter().flat_map(|e| e.keys().cloned()).collect(),
+        passed_on: &passed_on,
         desired: &desired,
         is_resolved: holds("ConfigResolved"),
     };
