@@ -13,6 +13,9 @@ pub const SYNCED: &str = "Synced";
 pub const LAUNCHED: &str = "Launched";
 /// The workspace has running compute: an instance on EC2, or its pods in the cluster.
 pub const COMPUTE_READY: &str = "ComputeReady";
+/// Somebody can reach the workspace: a key or an authority may log in, and on EC2 a network may
+/// connect.
+pub const ACCESS_READY: &str = "AccessReady";
 /// The workspace stops within half an hour, unless its owner uses it or extends its run.
 pub const STOP_SCHEDULED: &str = "StopScheduled";
 /// The owner's budget covers the run of the workspace.

@@ -82,6 +82,10 @@ pub struct WorkspacePolicy {
     /// Who may log in beside the keys of owners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<SshPolicy>,
+    /// Whether a workspace starts only if somebody can reach it: a key or an authority may log in,
+    /// and on EC2 a network may connect. It has an effect from behaviour version v3 on.
+    #[serde(default = "require_access")]
+    pub require_access: bool,
     /// Setup of the instances.
     #[serde(default)]
     pub instance: InstancePolicy,
@@ -398,6 +402,10 @@ fn default_max_nodes() -> i32 {
 
 fn default_cluster_domain() -> String {
     "cluster.local".into()
+}
+
+fn require_access() -> bool {
+    true
 }
 
 fn default_refresh_seconds() -> u32 {

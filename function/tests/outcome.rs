@@ -90,6 +90,15 @@ fn the_claim_hears_of_every_condition_on_every_call() {
         let (enforced, types): (Vec<_>, Vec<_>) =
             types.into_iter().partition(|t| *t == "PolicyEnforced");
         assert_eq!(enforced.len(), usize::from(asks_for_binding), "{name}");
+        let (access, types): (Vec<_>, Vec<_>) =
+            types.into_iter().partition(|t| *t == "AccessReady");
+        let input = case::request_json(&name);
+        let is_v3 = case::is_workspace(&name)
+            && input.pointer("/input/behaviourVersion") == Some(&json!("v3"));
+        let is_resolved =
+            case::condition(&response, "ConfigResolved").status == Status::ConditionTrue as i32;
+        assert!(access.len() <= usize::from(is_v3), "{name}");
+        assert!(!access.is_empty() || !(is_v3 && is_resolved), "{name}");
         // A home has a condition as soon as the function knows of it.
         let home = types
             .get(2)
@@ -254,17 +263,85 @@ fn the_connection_details_are_those_that_ssh_needs() {
 }
 
 #[test]
-fn a_user_whom_nothing_lets_in_is_told_so() {
+fn before_v3_a_user_whom_nothing_lets_in_is_told_so_in_a_resolved_workspace() {
     let response = answer(&case::request("only-an-owner"));
     let resolved = case::condition(&response, "ConfigResolved");
     assert_eq!(resolved.status, Status::ConditionTrue as i32);
-    let message = resolved.message.clone().unwrap();
+    assert_names_both_doors(&resolved.message.clone().unwrap());
+}
+
+#[test]
+fn nothing_is_launched_for_a_user_whom_nothing_lets_in() {
+    let response = answer(&case::request("v3-nobody-can-log-in"));
+    let access = case::condition(&response, "AccessReady");
+    assert_eq!(access.status, Status::ConditionFalse as i32);
+    assert_eq!(access.reason, "NoPublicKeys");
+    assert_names_both_doors(&access.message.clone().unwrap());
+    assert_eq!(case::status(&response)["phase"], "Failed");
+    assert_eq!(
+        case::status(&response)["message"],
+        access.message.clone().unwrap()
+    );
+    assert!(response.desired.unwrap().resources.is_empty());
+}
+
+#[test]
+fn a_machine_stays_and_is_not_ready_after_its_last_network_is_taken_away() {
+    for name in [
+        "v3-network-removed-while-it-runs",
+        "v3-access-of-a-refused-claim",
+    ] {
+        let response = answer(&case::request(name));
+        let access = case::condition(&response, "AccessReady");
+        assert_eq!(access.status, Status::ConditionFalse as i32, "{name}");
+        assert_eq!(access.reason, "NoNetworks", "{name}");
+        assert_eq!(case::status(&response)["phase"], "Failed", "{name}");
+        let events = response.results.iter().map(|event| event.reason());
+        assert!(
+            !events.collect::<Vec<_>>().contains(&"WorkspaceReady"),
+            "{name}"
+        );
+        assert_eq!(case::readiness(&response).1, Ready::False as i32, "{name}");
+        let pool = case::pool(&response).unwrap();
+        assert_eq!(pool["spec"]["forProvider"]["size"]["minimum"], 1, "{name}");
+    }
+}
+
+#[test]
+fn a_policy_may_let_workspaces_start_that_nobody_can_reach() {
+    let response = answer(&case::request("v3-launched-although-nobody-can-log-in"));
+    let access = case::condition(&response, "AccessReady");
+    assert_eq!(access.status, Status::ConditionFalse as i32);
+    let desired = response.desired.unwrap();
+    assert!(desired.resources.contains_key("pool"));
+    assert_eq!(desired.composite.unwrap().ready, Ready::False as i32);
+}
+
+#[test]
+fn no_pod_starts_for_an_owner_without_a_key() {
+    let response = answer(&case::request("cluster-v3-nobody-can-log-in"));
+    let access = case::condition(&response, "AccessReady");
+    assert_eq!(access.reason, "NoPublicKeys");
+    let message = access.message.clone().unwrap();
     assert!(
-        message.contains("nobody can log in: add a key to spec.parameters.ssh.publicKeys"),
+        message.contains("spec.publicKeys of DevUser alice"),
         "{message}"
     );
+    assert_eq!(case::status(&response)["phase"], "Failed");
     assert!(
-        message.contains("nobody can connect: add the networks"),
-        "{message}"
+        !response
+            .desired
+            .unwrap()
+            .resources
+            .contains_key("cluster-stateful-set")
     );
+}
+
+fn assert_names_both_doors(message: &str) {
+    for part in [
+        "nobody can log in: add a key to spec.parameters.ssh.publicKeys",
+        "nobody can connect: add the networks",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
 }

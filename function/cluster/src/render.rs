@@ -99,7 +99,7 @@ impl Placed for InCluster<'_> {
         course: &Course,
     ) -> Result<Composition, Unresolved> {
         let stays = Leftovers::Stay;
-        let (state, leftovers, rest) = match course {
+        let (state, leftovers, mut rest) = match course {
             Course::Rest(rest) => {
                 let because = Some((&rest.cause, rest.phase));
                 (WorkspaceState::Stopped, rest.leftovers, because)
@@ -115,7 +115,15 @@ impl Placed for InCluster<'_> {
                 }
             },
         };
-        let resolved = resolved::resolved(policy, self.claimed, parameters, state, leftovers)?;
+        let mut resolved = resolved::resolved(policy, self.claimed, parameters, state, leftovers)?;
+        let access = resolved.access.clone();
+        let barrier = access.as_ref().and_then(|access| access.barrier(policy));
+        // Pods that run stay: the owner may be at work in an open session.
+        let barrier = barrier.filter(|_| state == WorkspaceState::Running && !self.is_on());
+        if let Some(cause) = barrier {
+            resolved.state = WorkspaceState::Stopped;
+            rest = Some((cause, Phase::Failed));
+        }
         let plan = plan::plan(&resolved, self.seen, self.claimed.previous.pods.as_ref())?;
         let report = Subject {
             names: &resolved.names,
@@ -133,6 +141,7 @@ impl Placed for InCluster<'_> {
         .report();
         Ok(Composition {
             notices: plan.notices,
+            access,
             // Settings for the next start do not concern running pods.
             unresolved: resolved.made_from.as_ref().err().map(Unresolved::reason),
             ..self.composed(report, plan.objects)
@@ -211,6 +220,7 @@ impl<'a> InCluster<'a> {
                 .is_some_and(|phase| settled.contains(&phase)),
             report,
             notices: Vec::new(),
+            access: None,
             unresolved: None,
         }
     }

@@ -11,6 +11,7 @@ use function_runtime::outcome::Refusal;
 use function_runtime::outcome::Unresolved;
 use function_runtime::request::Request;
 use function_runtime::validation::Violation;
+use function_workspace::access::Access;
 use function_workspace::catalogue::Known;
 use function_workspace::claim;
 use function_workspace::placed::{Claimed, Leftovers};
@@ -53,6 +54,8 @@ pub struct Resolved {
     pub deletes_home: bool,
     /// Messages about settings that lock the owner out or lose files. They are not errors.
     pub notices: Vec<String>,
+    /// Whether anybody can log in; none if the behaviour version does not decide.
+    pub access: Option<Access>,
 }
 
 /// A home to create.
@@ -127,13 +130,19 @@ pub fn resolved(
             domain: cluster.domain.clone(),
         })
     });
+    let no_keys = keys
+        .is_empty()
+        .then(|| no_keys(policy, cluster, parameters));
+    // A port that `kubectl` forwards reaches a pod that no network may connect to.
+    let access = Access::of(policy, no_keys.as_deref(), None);
     Ok(Resolved {
         names: naming.names(&cluster.domain),
         notices: [
             told,
-            notices(policy, cluster, parameters, &keys, &ssh_cidrs),
+            notices(parameters, no_keys.filter(|_| access.is_none()), &ssh_cidrs),
         ]
         .concat(),
+        access,
         owner: parameters.owner.clone(),
         public_keys: keys,
         ssh_cidrs,
@@ -167,21 +176,11 @@ fn flavor<'a>(
 }
 
 fn notices(
-    policy: &WorkspacePolicy,
-    cluster: &ClusterPolicy,
     parameters: &WorkspaceParameters,
-    public_keys: &[String],
+    no_keys: Option<String>,
     ssh_cidrs: &[String],
 ) -> Vec<String> {
-    let mut notices = Vec::new();
-    if public_keys.is_empty() {
-        let elsewhere = if cluster.dev_users {
-            format!("spec.publicKeys of DevUser {}", parameters.owner)
-        } else {
-            public_keys::in_catalogue(policy, parameters)
-        };
-        notices.push(public_keys::missing(&elsewhere));
-    }
+    let mut notices = Vec::from_iter(no_keys);
     if ssh_cidrs.is_empty() {
         notices.push(ssh_networks::NONE.to_owned());
     }
@@ -191,4 +190,18 @@ fn notices(
         );
     }
     notices
+}
+
+/// The message for a workspace without a key.
+fn no_keys(
+    policy: &WorkspacePolicy,
+    cluster: &ClusterPolicy,
+    parameters: &WorkspaceParameters,
+) -> String {
+    let elsewhere = if cluster.dev_users {
+        format!("spec.publicKeys of DevUser {}", parameters.owner)
+    } else {
+        public_keys::in_catalogue(policy, parameters)
+    };
+    public_keys::missing(&elsewhere)
 }

@@ -93,18 +93,27 @@ impl Placed for OnEc2<'_> {
         };
         let workspace = resolve::workspace(policy, self.claimed, parameters, &self.seen)?;
         let (resolved, paths) = (&workspace.resolved, &workspace.paths);
+        let access = workspace.access;
+        let barrier = access.as_ref().and_then(|access| access.barrier(policy));
+        let waits = match budget {
+            Allowance::Wait(cause) => Some((cause, Phase::Queued)),
+            // What runs stays: the owner may be at work in an open session.
+            Allowance::Run | Allowance::Keep if self.seen.is_on() => None,
+            Allowance::Run | Allowance::Keep => barrier.map(|cause| (cause, Phase::Failed)),
+        };
+        if let Some((cause, phase)) = waits {
+            let namespace = &resolved.origin.namespace;
+            let rest = self.seen.at_rest(Leftovers::Stay, policy, namespace)?;
+            let waiting = Composition {
+                notices: workspace.notices,
+                access: access.clone(),
+                ..self.resting(rest, cause, phase)
+            };
+            return Ok(self.ending(waiting, end));
+        }
         let composed = match budget {
-            Allowance::Run => self.seen.composed(resolved, policy, paths)?,
             Allowance::Keep => self.seen.held(paths),
-            Allowance::Wait(cause) => {
-                let namespace = &resolved.origin.namespace;
-                let rest = self.seen.at_rest(Leftovers::Stay, policy, namespace)?;
-                let waiting = Composition {
-                    notices: workspace.notices,
-                    ..self.resting(rest, cause, Phase::Queued)
-                };
-                return Ok(self.ending(waiting, end));
-            }
+            Allowance::Run | Allowance::Wait(_) => self.seen.composed(resolved, policy, paths)?,
         };
         let mut notices = workspace.notices;
         if composed.has_old_user_data {
@@ -112,6 +121,7 @@ impl Placed for OnEc2<'_> {
         }
         let mut running = Composition {
             notices,
+            access,
             ..self.running(composed)
         };
         running.report.status.image = Some(workspace.resolved.image);
@@ -153,6 +163,7 @@ impl OnEc2<'_> {
             is_settled: !composed.is_detaching(),
             resources: composed.resources,
             notices: Vec::new(),
+            access: None,
             unresolved: None,
         }
     }
@@ -164,6 +175,7 @@ impl OnEc2<'_> {
             is_settled: !is_detaching && rest.left.is_empty(),
             resources: rest.resources,
             notices: Vec::new(),
+            access: None,
             unresolved: None,
         }
     }

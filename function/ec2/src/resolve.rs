@@ -8,6 +8,7 @@ use api::workspace::{Placement, WorkspaceParameters};
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::validation::{Violation, Violations};
+use function_workspace::access::Access;
 use function_workspace::catalogue::Known;
 use function_workspace::placed::Claimed;
 use function_workspace::public_keys::PublicKeys;
@@ -31,6 +32,8 @@ pub struct Workspace {
     pub resolved: Resolved,
     /// The sources of the pool's fields, for messages.
     pub paths: ClaimPaths,
+    /// Whether anybody can reach the workspace; none if its behaviour version does not decide.
+    pub access: Option<Access>,
     /// Messages about settings that lock the owner out or have no effect. They are not errors.
     pub notices: Vec<String>,
 }
@@ -78,12 +81,22 @@ pub fn workspace(
         home: allowed.has_home,
         agent: policy.lifecycle.agent.as_ref(),
     };
+    let no_keys =
+        (!has_keys).then(|| public_keys::missing(&public_keys::in_catalogue(policy, parameters)));
+    let is_closed = network.security_group_ids.is_empty() && allowed.ssh_cidrs.is_empty();
+    let no_networks = is_closed.then_some(ssh_networks::NONE);
+    let access = Access::of(policy, no_keys.as_deref(), no_networks);
+    let locked_out = no_keys.into_iter().chain(no_networks.map(str::to_owned));
+    // From v3 on, `AccessReady` says who is locked out.
+    let locked_out = locked_out.filter(|_| access.is_none());
+    let ineffective = ineffective(policy, parameters, &allowed, &network);
     Ok(Workspace {
-        notices: [
-            told,
-            notices(policy, parameters, has_keys, &allowed, &network),
-        ]
-        .concat(),
+        notices: told
+            .into_iter()
+            .chain(locked_out)
+            .chain(ineffective)
+            .collect(),
+        access,
         paths: ClaimPaths {
             catalogue: policy.catalogue.name.clone(),
             region: parameters.region.clone(),
@@ -165,10 +178,10 @@ fn network(
     Ok(network)
 }
 
-fn notices(
+/// Messages about settings of the claim that have no effect.
+fn ineffective(
     policy: &WorkspacePolicy,
     parameters: &WorkspaceParameters,
-    has_keys: bool,
     allowed: &Allowed,
     network: &Network,
 ) -> Vec<String> {
@@ -178,28 +191,19 @@ fn notices(
         .ssh
         .as_ref()
         .is_some_and(|ssh| !ssh.allowed_cidrs.is_empty());
-    let mut notices = Vec::new();
-    if !has_keys {
-        notices.push(public_keys::missing(&public_keys::in_catalogue(
-            policy, parameters,
-        )));
-    }
-    if network.security_group_ids.is_empty() {
-        if allowed.ssh_cidrs.is_empty() {
-            notices.push(ssh_networks::NONE.to_owned());
-        }
-    } else if claims_networks {
-        notices.push(format!(
+    let mut messages = Vec::new();
+    if claims_networks && !network.security_group_ids.is_empty() {
+        messages.push(format!(
             "spec.parameters.ssh.allowedCidrs has no effect: region {region} uses the security \
              groups of EnvironmentConfig {catalogue}"
         ));
     }
     if allowed.capacity_type == CapacityType::OnDemand && !parameters.instance_types.is_empty() {
-        notices.push(
+        messages.push(
             "spec.parameters.instanceTypes has no effect with capacityType OnDemand".to_owned(),
         );
     }
-    notices
+    messages
 }
 
 /// The catalogue names subnets without their VPC, but the workspace needs a security group.

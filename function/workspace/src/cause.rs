@@ -48,6 +48,11 @@ pub enum Reason {
     /// A `PersistentVolumeClaim` of the workspace has no volume.
     HomeUnbound,
 
+    /// No key and no authority may log in.
+    NoPublicKeys,
+    /// No network may connect.
+    NoNetworks,
+
     /// The policy asks for a budget and the owner has none.
     BudgetMissing,
     /// The budget's answer is not known yet.
@@ -119,6 +124,8 @@ impl Reason {
             Self::Attaching => "Attaching",
             Self::Lost => "Lost",
             Self::HomeUnbound => "HomeUnbound",
+            Self::NoPublicKeys => "NoPublicKeys",
+            Self::NoNetworks => "NoNetworks",
             Self::BudgetMissing => "BudgetMissing",
             Self::BudgetPending => "BudgetPending",
             Self::BudgetExceeded => "BudgetExceeded",

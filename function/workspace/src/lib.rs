@@ -1,6 +1,7 @@
 //! The decisions about a workspace that do not depend on its placement: policy, catalogue, owner,
 //! lifecycle and cost.
 
+pub mod access;
 pub mod catalogue;
 pub mod cause;
 pub mod claim;

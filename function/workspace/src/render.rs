@@ -12,6 +12,7 @@ use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::response::{CONFIG_RESOLVED, Condition, Event, Response, fields};
 use function_runtime::validation::Violations;
 
+use crate::access::Access;
 use crate::cost::budget::{self, Verdict};
 use crate::cost::{self, Cost};
 use crate::effective::EffectivePolicy;
@@ -228,9 +229,15 @@ impl<'a> Decided<'a> {
         let Composition {
             mut resources,
             report,
+            access,
             is_settled,
             ..
         } = composition;
+        let access = access.or_else(|| Access::observed(self.claimed.composite));
+        let report = match access {
+            Some(access) => access.reported(report, self.claimed.previous.phase),
+            None => report,
+        };
         let Report {
             status,
             ready,

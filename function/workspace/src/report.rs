@@ -7,8 +7,11 @@ use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use function_runtime::desired::Composed;
 use function_runtime::response::{Condition, Event, Severity};
 
+use crate::access::Access;
 use crate::login::USER;
 
+/// The reason of the event of a workspace that became ready.
+pub const READY: &str = "WorkspaceReady";
 /// The port of the SSH server.
 const SSH_PORT: &str = "22";
 
@@ -21,6 +24,8 @@ pub struct Composition {
     pub report: Report,
     /// Messages about settings that lock the owner out or have no effect. They are not errors.
     pub notices: Vec<String>,
+    /// Whether anybody can reach the workspace; none if this call does not know.
+    pub access: Option<Access>,
     /// The reason why the current claim could not be resolved. The running workspace is kept as it
     /// is.
     pub unresolved: Option<&'static str>,
@@ -80,7 +85,7 @@ pub fn phase_event(
     let (severity, reason, message) = match status.phase? {
         Phase::Provisioning | Phase::Queued | Phase::Stopping => return None,
         Phase::Stopped | Phase::Expired => (Severity::Normal, "WorkspaceStopped", message),
-        Phase::Ready => (Severity::Normal, "WorkspaceReady", ready),
+        Phase::Ready => (Severity::Normal, READY, ready),
         Phase::Failed => (Severity::Warning, "WorkspaceFailed", message),
         Phase::Interrupted => (Severity::Warning, "WorkspaceInterrupted", message),
     };

@@ -28,7 +28,7 @@ const PRIVATE: [(Ipv4Addr, u8); 4] = [
 
 /// The message for a workspace without a network.
 pub const NONE: &str = "nobody can connect: add the networks you connect from to \
-                                  spec.parameters.ssh.allowedCidrs";
+                        spec.parameters.ssh.allowedCidrs";
 
 /// The networks that may connect by SSH: those of the claim, or else those of the policy. Host bits
 /// are cleared, as EC2 does.

@@ -11,6 +11,7 @@ PARAMETERS = {
     "region": "us-east-1",
     "owner": "alice",
     "opencvVersion": "4.8.0",
+    "ssh": {"allowedCidrs": ["203.0.113.0/24"]},
 }
 
 

@@ -43,7 +43,7 @@ def test_a_claim_is_a_running_spot_instance_as_it_was_asked_for(
 def test_what_is_billed_or_open_carries_tags_and_no_more_than_asked(
     platform: Platform, ec2: Ec2
 ) -> None:
-    platform.claim("alice", ssh={"allowedCidrs": ["203.0.113.0/24"]})
+    platform.claim("alice")
     status = platform.ready("alice")
 
     (volume,) = ec2.volumes(platform.namespace)
@@ -58,14 +58,38 @@ def test_what_is_billed_or_open_carries_tags_and_no_more_than_asked(
     assert [g["GroupId"] for g in instance["SecurityGroups"]] == [group["GroupId"]]
 
 
-def test_a_claim_without_networks_opens_nothing_to_the_world(
+def test_a_claim_without_networks_launches_nothing_until_it_names_one(
+    platform: Platform, ec2: Ec2
+) -> None:
+    platform.claim("alice", ssh={})
+    field = "spec.parameters.ssh.allowedCidrs"
+    platform.condition("alice", "AccessReady", "False", "NoNetworks")
+    status = platform.status("alice")
+    assert status["phase"] == "Failed" and field in status["message"]
+    assert ec2.live(platform.namespace) == []
+    platform.claim("alice")
+    platform.ready("alice")
+    assert condition(platform.workspace("alice"), "AccessReady")["status"] == "True"
+
+
+def test_a_machine_whose_last_network_is_taken_away_runs_on_and_is_not_ready(
     platform: Platform, ec2: Ec2
 ) -> None:
     platform.claim("alice")
-    platform.ready("alice")
-    (group,) = ec2.groups(platform.namespace)
-    assert all(p["IpRanges"] == [] for p in group["IpPermissions"])
-    assert all(p.get("Ipv6Ranges", []) == [] for p in group["IpPermissions"])
+    before = platform.ready("alice")["instanceId"]
+    platform.claim("alice", ssh={})
+    platform.condition("alice", "Ready", "False")
+    platform.condition("alice", "AccessReady", "False", "NoNetworks")
+    (instance,) = ec2.live(platform.namespace)
+    assert instance["InstanceId"] == before
+
+    def is_closed() -> bool:
+        (group,) = ec2.groups(platform.namespace)
+        permissions = group["IpPermissions"]
+        v6 = [one for p in permissions for one in p.get("Ipv6Ranges", [])]
+        return v6 == [] and all(p["IpRanges"] == [] for p in permissions)
+
+    until("nothing to be open", is_closed)
 
 
 def test_the_machine_has_the_owners_keys_in_tags_and_one_opencv(
@@ -227,7 +251,8 @@ def test_a_widened_security_group_is_narrowed_again(
 
     def is_narrow() -> bool:
         (seen,) = ec2.groups(platform.namespace)
-        return all(p["IpRanges"] == [] for p in seen["IpPermissions"])
+        ranges = [r["CidrIp"] for p in seen["IpPermissions"] for r in p["IpRanges"]]
+        return ranges == PARAMETERS["ssh"]["allowedCidrs"]
 
     until("the rule to be taken away", is_narrow)
 

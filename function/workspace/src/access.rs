@@ -1,0 +1,92 @@
+//! Whether anybody can reach a workspace: `AccessReady`.
+//!
+//! A machine that nobody can enter costs as much as any other. From behaviour version v3 on, a
+//! workspace is ready only if somebody can reach it, and starts only then unless the policy says
+//! otherwise.
+
+use api::condition::ACCESS_READY;
+use api::policy::{BehaviourVersion, WorkspacePolicy};
+use api::workspace::Phase;
+use function_runtime::composite::Composite;
+use function_runtime::object::Status;
+use function_runtime::response::Condition;
+
+use crate::cause::{Cause, Reason};
+use crate::report::{self, Report};
+
+/// Whether anybody can reach a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Somebody can.
+    Open,
+    /// Nobody can.
+    Closed(Cause),
+}
+
+impl Access {
+    /// The access of a workspace in this call; none before behaviour version v3, which has no
+    /// such condition. `keys` is the message if no key and no authority may log in. `networks` is
+    /// the message if no network may connect.
+    pub fn of(
+        policy: &WorkspacePolicy,
+        keys: Option<&str>,
+        networks: Option<&str>,
+    ) -> Option<Self> {
+        match policy.behaviour_version {
+            BehaviourVersion::V1 | BehaviourVersion::V2 => return None,
+            BehaviourVersion::V3 => {}
+        }
+        let reason = match (keys, networks) {
+            (None, None) => return Some(Self::Open),
+            (Some(_), _) => Reason::NoPublicKeys,
+            (None, Some(_)) => Reason::NoNetworks,
+        };
+        let missing: Vec<&str> = keys.into_iter().chain(networks).collect();
+        Some(Self::Closed(Cause::new(reason, missing.join("; "))))
+    }
+
+    /// The access that the last call reported; none if no call has.
+    pub fn observed(composite: Composite<'_>) -> Option<Self> {
+        let observed = composite.condition(ACCESS_READY)?;
+        Some(match observed.status {
+            Status::True => Self::Open,
+            Status::False | Status::Unknown => Self::Closed(Cause::new(
+                Reason::Reported(observed.reason.to_owned()),
+                observed.message,
+            )),
+        })
+    }
+
+    /// Why the workspace must not start; none if it may.
+    pub fn barrier(&self, policy: &WorkspacePolicy) -> Option<&Cause> {
+        match self {
+            Self::Closed(cause) if policy.require_access => Some(cause),
+            Self::Open | Self::Closed(_) => None,
+        }
+    }
+
+    /// The report about a workspace with this access. A workspace that nobody can reach is not
+    /// ready, even if its machine runs. `before` is the phase that the last call reported.
+    #[must_use]
+    pub fn reported(&self, mut report: Report, before: Option<Phase>) -> Report {
+        let cause = match self {
+            Self::Open => {
+                report
+                    .conditions
+                    .push(Condition::is_true(ACCESS_READY, "Reachable"));
+                return report;
+            }
+            Self::Closed(cause) => cause,
+        };
+        report.conditions.push(cause.condition(ACCESS_READY));
+        report.ready = false;
+        if report.status.phase == Some(Phase::Ready) {
+            report.status.phase = Some(Phase::Failed);
+            report.status.message = Some(cause.message.clone());
+            report.events.retain(|event| event.reason != report::READY);
+            let failed = report::phase_event(before, &report.status, String::new());
+            report.events.extend(failed);
+        }
+        report
+    }
+}
