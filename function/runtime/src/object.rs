@@ -71,6 +71,12 @@ impl<'a> ObservedObject<'a> {
         Self(observed)
     }
 
+    /// The kind; empty if it is missing.
+    pub fn kind(self) -> &'a str {
+        let kind = self.0.get("kind").and_then(Value::as_str);
+        kind.unwrap_or_default()
+    }
+
     /// The value of `metadata.name`; empty if it is missing.
     pub fn name(self) -> &'a str {
         let name = self.part("metadata", "name");

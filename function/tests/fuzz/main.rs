@@ -34,6 +34,7 @@ mod limits;
 mod minimise;
 mod mutation;
 mod oracle;
+mod readiness;
 mod size;
 mod states;
 mod steadiness;

@@ -18,14 +18,15 @@ use crate::case::{self, own_names::is_own};
 use crate::compare::{self, json};
 use crate::hostile;
 use crate::intent::Applied;
-use crate::view::{Machine, View};
-use crate::{connection, fleeting, limits, size, steadiness, volume};
+use crate::view::View;
+use crate::{connection, fleeting, limits, readiness, size, steadiness, volume};
 
 /// What gRPC refuses to carry.
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
-const CONDITIONS: [&str; 6] = [
+const CONDITIONS: [&str; 7] = [
     "ConfigResolved",
     "ComputeReady",
+    "AccessReady",
     "HomeReady",
     "StopScheduled",
     "PolicyEnforced",
@@ -358,11 +359,9 @@ fn applied(
         broken("connection", what)?;
     }
     let others = earlier.is_some_and(|e| e.keys().any(|key| !is_own(key)));
-    if composite.ready() == Ready::True || (others && holds("ComputeReady")) {
-        let well = |m: &Machine| m.serves && m.in_order;
-        if !view.machines().values().any(well) {
-            broken("ready", "Ready, and no machine serves")?;
-        }
+    let is_ready = composite.ready() == Ready::True || (others && holds("ComputeReady"));
+    if let Some(what) = readiness::violation(&applied, is_ready, response) {
+        broken("ready", what)?;
     }
     let drops = |key: &String| is_own(key) && !desired.contains_key(key);
     Ok(match () {

@@ -115,6 +115,12 @@ impl View {
         text(&self.policy, at)
     }
 
+    /// Whether the Composition's policy lets no workspace start that nobody can reach.
+    pub fn requires_access(&self) -> bool {
+        self.policy_text("/behaviourVersion") == Some("v3")
+            && self.policy.pointer("/requireAccess") != Some(&Value::Bool(false))
+    }
+
     /// Whether the composite is namespaced.
     pub fn is_namespaced(&self) -> bool {
         text(&self.xr, "/metadata/namespace").is_some()
@@ -318,7 +324,8 @@ pub fn external_name(resource: &Value) -> Option<&str> {
     text(resource, EXTERNAL_NAME)
 }
 
-fn condition<'a>(resource: &'a Value, type_: &str) -> Option<&'a str> {
+/// The status of the first condition of this type.
+pub fn condition<'a>(resource: &'a Value, type_: &str) -> Option<&'a str> {
     let conditions = resource.pointer("/status/conditions")?.as_array()?;
     let of_type = conditions
         .iter()
@@ -333,7 +340,8 @@ fn is_well(resource: &Value) -> bool {
         && !is_deleting(resource)
 }
 
-fn is_deleting(resource: &Value) -> bool {
+/// Whether somebody deletes the resource.
+pub fn is_deleting(resource: &Value) -> bool {
     resource.pointer("/metadata/deletionTimestamp").is_some()
 }
 

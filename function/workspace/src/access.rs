@@ -80,10 +80,8 @@ impl Access {
         };
         report.conditions.push(cause.condition(ACCESS_READY));
         report.ready = false;
-        if report.status.phase == Some(Phase::Ready) {
-            report.status.phase = Some(Phase::Failed);
+        if report.take_back_ready(Phase::Failed) {
             report.status.message = Some(cause.message.clone());
-            report.events.retain(|event| event.reason != report::READY);
             let failed = report::phase_event(before, &report.status, String::new());
             report.events.extend(failed);
         }

@@ -22,7 +22,7 @@ use crate::lifecycle::terms::Bounds;
 use crate::limits::{self, admission};
 use crate::placed::{Allowance, Claimed, Course, End, Leftovers, Placed, Rest};
 use crate::report::{Composition, Report};
-use crate::{catalogue, conditions, labels, memory, placement};
+use crate::{catalogue, conditions, labels, memory, parts, placement};
 
 /// When to look again while something changes that Crossplane does not watch.
 const UNSETTLED_TTL: Duration = Duration::from_secs(10);
@@ -233,9 +233,12 @@ impl<'a> Decided<'a> {
             is_settled,
             ..
         } = composition;
+        let before = self.claimed.previous.phase;
+        let observed = &self.claimed.request.observed;
+        let report = parts::reported(report, &resources, observed, before);
         let access = access.or_else(|| Access::observed(self.claimed.composite));
         let report = match access {
-            Some(access) => access.reported(report, self.claimed.previous.phase),
+            Some(access) => access.reported(report, before),
             None => report,
         };
         let Report {

@@ -11,7 +11,7 @@ use crate::access::Access;
 use crate::login::USER;
 
 /// The reason of the event of a workspace that became ready.
-pub const READY: &str = "WorkspaceReady";
+const READY: &str = "WorkspaceReady";
 /// The port of the SSH server.
 const SSH_PORT: &str = "22";
 
@@ -47,6 +47,19 @@ pub struct Report {
     pub events: Vec<Event>,
     /// Connection details: host, port, SSH command and user. Empty without an address.
     pub connection: Vec<(&'static str, String)>,
+}
+
+impl Report {
+    /// Gives a workspace this phase instead of `Ready`, without the event of a workspace that became
+    /// ready. False if its phase is another one, which stays.
+    pub fn take_back_ready(&mut self, phase: Phase) -> bool {
+        if self.status.phase != Some(Phase::Ready) {
+            return false;
+        }
+        self.status.phase = Some(phase);
+        self.events.retain(|event| event.reason != READY);
+        true
+    }
 }
 
 /// The SSH command to log in.

@@ -1,43 +1,22 @@
-//! Reads upjet's reports of failed EC2 calls, and reduces them to text that stays the same for each
-//! attempt.
-//!
-//! AWS's SDK for Go writes `operation error EC2: RunInstances, https response error StatusCode:
-//! 400, RequestID: …, api error CODE: TEXT`. Each attempt has another request id, so a condition
-//! with the whole text would change with every attempt.
+//! Failed EC2 calls of upbound's provider, with the next step for the person who can mend them.
 
 use function_workspace::cause::{Cause, Reason};
+use function_workspace::provider_error::ProviderError;
 use provider_core::{ErrorClass, Market, Offering};
 
 /// A failed EC2 call, as read from a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// EC2's error code; none if the message has no code.
-    pub code: Option<String>,
-    /// The text of the message, without parts that change with each attempt.
-    pub text: String,
-}
+pub struct Failure(ProviderError);
 
 impl Failure {
     /// Reads the message of a condition that upjet wrote.
     pub fn read(message: &str) -> Self {
-        match message.rsplit_once("api error ") {
-            Some((_, error)) => {
-                let (code, text) = error.split_once(": ").unwrap_or((error, ""));
-                Self {
-                    code: Some(code.trim().to_owned()),
-                    text: stable(text),
-                }
-            }
-            None => Self {
-                code: None,
-                text: stable(message),
-            },
-        }
+        Self(ProviderError::read(message))
     }
 
     /// The error class; none if the provider did not reach EC2 or got no answer.
     pub fn class(&self) -> Option<ErrorClass> {
-        self.code.as_deref().map(ErrorClass::of)
+        self.0.code.as_deref().map(ErrorClass::of)
     }
 
     /// Whether retries are useless until a person changes something.
@@ -48,16 +27,11 @@ impl Failure {
     /// Whether the resource is gone from EC2 and upjet must not create it again. upjet reports this
     /// case with no reason of its own: the message compares the desired values with empty ones.
     pub fn is_of_missing_resource(&self) -> bool {
-        self.text.contains("requires replacing it") && self.text.contains("from \"\" to ")
+        self.0.text.contains("requires replacing it") && self.0.text.contains("from \"\" to ")
     }
 
     /// The cause with the next step. `what` names the resource that could not be created.
     pub fn cause(&self, what: &str, instance_type: Option<&str>) -> Cause {
-        let said = match (&self.code, self.text.as_str()) {
-            (Some(code), "") => code.clone(),
-            (Some(code), text) => format!("{code}: {text}"),
-            (None, text) => text.to_owned(),
-        };
         let reason = self.class().map_or(Reason::ReconcileError, |class| {
             Reason::Reported(class.as_str().to_owned())
         });
@@ -73,12 +47,12 @@ impl Failure {
             }
             _ => String::new(),
         };
-        Cause::new(reason, format!("{what}: {said}{next}"))
+        Cause::new(reason, format!("{what}: {}{next}", self.0))
     }
 
     fn is_vcpu_limit(&self) -> bool {
         matches!(
-            self.code.as_deref(),
+            self.0.code.as_deref(),
             Some("VcpuLimitExceeded" | "InstanceLimitExceeded")
         )
     }
@@ -93,23 +67,6 @@ fn quota(instance_type: &str) -> String {
     let (market, family) = offering.quota();
     let (name, code) = family.limit(market);
     format!("; raise the quota {code} ({name}) in this region")
-}
-
-/// The text without parts that change with each attempt, and without the end of terraform's list of
-/// diagnostics.
-fn stable(text: &str) -> String {
-    let mut text = text;
-    for end in ["Encoded authorization failure message", " []}", "\n"] {
-        text = text.split(end).next().unwrap_or_default();
-    }
-    let mut kept = String::with_capacity(text.len());
-    while let Some((before, after)) = text.split_once("RequestID: ") {
-        kept.push_str(before);
-        let id = after.find(|c: char| !(c.is_ascii_hexdigit() || c == '-'));
-        text = after[id.unwrap_or(after.len())..].trim_start_matches([',', ' ']);
-    }
-    kept.push_str(text);
-    kept.trim().to_owned()
 }
 
 #[cfg(test)]
@@ -133,35 +90,6 @@ mod tests {
              On-Demand G and VT instances) in this region"
         );
         assert!(Failure::read(LIMIT).needs_person());
-    }
-
-    #[test]
-    fn a_message_does_not_change_with_the_request_id() {
-        let other = LIMIT.replace("5c1f0d63", "00000000");
-        assert_eq!(Failure::read(&other), Failure::read(LIMIT));
-        let unanswered = |id: &str| {
-            Failure::read(&format!(
-                "observe failed: https response error StatusCode: 503, RequestID: {id}, deserialization failed"
-            ))
-        };
-        assert_eq!(unanswered("1-a"), unanswered("2-b"));
-        assert_eq!(
-            unanswered("1-a").text,
-            "observe failed: https response error StatusCode: 503, deserialization failed"
-        );
-    }
-
-    #[test]
-    fn a_denial_reads_the_same_every_time() {
-        let message = "create failed: operation error EC2: RunInstances, https response error \
-            StatusCode: 403, RequestID: 1, api error UnauthorizedOperation: You are not \
-            authorized to perform this operation. Encoded authorization failure message: 4wTX";
-        let failure = Failure::read(message);
-        assert_eq!(
-            failure.text,
-            "You are not authorized to perform this operation."
-        );
-        assert_eq!(failure.class(), Some(ErrorClass::Denied));
     }
 
     #[test]

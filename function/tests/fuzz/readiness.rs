@@ -1,0 +1,71 @@
+//! What a workspace that is ready must have.
+
+use function_sdk_rust::proto::v1::{RunFunctionResponse, Status};
+use serde_json::Value;
+
+use crate::case::compute;
+use crate::case::own_names::is_own;
+use crate::intent::Applied;
+use crate::view::{Machine, condition, is_compute, is_deleting, is_hashed, text};
+
+/// The first rule of readiness that a response breaks. `is_ready`: the response says that the
+/// workspace is ready.
+pub fn violation(
+    applied: &Applied<'_>,
+    is_ready: bool,
+    response: &RunFunctionResponse,
+) -> Option<String> {
+    let is_closed = response.conditions.iter().any(|condition| {
+        condition.r#type == "AccessReady" && condition.status == Status::ConditionFalse as i32
+    });
+    let phase = text(applied.status, "/phase");
+    let well = |m: &Machine| m.serves && m.in_order;
+    if is_ready && !applied.view.machines().values().any(well) {
+        return Some("Ready, and no machine serves".to_owned());
+    }
+    if is_ready && let Some(part) = part(applied, |part| is_deleting(part) || is_failing(part)) {
+        return Some(format!("Ready, and {part} is not in order"));
+    }
+    if phase == Some("Ready")
+        && let Some(part) = part(applied, is_deleting)
+    {
+        return Some(format!("phase Ready, and {part} is being deleted"));
+    }
+    if is_closed && (is_ready || phase == Some("Ready")) {
+        return Some("Ready, and nobody can reach it".to_owned());
+    }
+    if is_closed
+        && applied.view.requires_access()
+        && let Some(started) = started(applied)
+    {
+        return Some(format!("nobody can reach it, and {started}"));
+    }
+    None
+}
+
+/// The name of a composed resource that is like this.
+fn part(applied: &Applied<'_>, is_like: impl Fn(&Value) -> bool) -> Option<String> {
+    let desired = applied.desired.keys();
+    let own = desired.filter(|key| is_own(key) && !applied.passed_on.contains(*key));
+    own.filter(|key| applied.view.observed.get(*key).is_some_and(&is_like))
+        .map(String::clone)
+        .next()
+}
+
+fn is_failing(part: &Value) -> bool {
+    condition(part, "Synced") == Some("False")
+}
+
+/// A machine that the response starts although none is there.
+fn started(applied: &Applied<'_>) -> Option<String> {
+    let is_machine = |key: &str| is_compute(key) || key == "cluster-stateful-set";
+    if applied.view.observed.keys().any(|key| is_machine(key)) {
+        return None;
+    }
+    let own = |key: &&String| !applied.passed_on.contains(*key);
+    let mut new = applied.desired.keys().filter(own);
+    new.find_map(|key| match key {
+        _ if is_hashed(key, "instance-") => Some(format!("{key} is new")),
+        _ => compute::runs(key, &Value::Null, applied.desired),
+    })
+}
