@@ -96,7 +96,7 @@ def test_the_machine_has_the_owners_keys_in_tags_and_one_opencv(
     platform: Platform, ec2: Ec2
 ) -> None:
     key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFrBvnSTWqDz alice@desk"
-    platform.claim("alice", ssh={"publicKeys": [key]})
+    platform.claim("alice", ssh={**PARAMETERS["ssh"], "publicKeys": [key]})
     status = platform.ready("alice")
 
     text = ec2.user_data(status["instanceId"])
@@ -139,7 +139,9 @@ def test_claims_of_one_name_in_two_namespaces_do_not_mix(
     cluster.create_namespace(other.namespace, owner="bob")
     try:
         platform.claim("alice")
-        other.claim("alice", owner="bob")
+        # The catalogue has no key of bob.
+        key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFrBvnSTWqDz bob@desk"
+        other.claim("alice", owner="bob", ssh={**PARAMETERS["ssh"], "publicKeys": [key]})
         first, second = platform.ready("alice"), other.ready("alice")
         assert first["instanceId"] != second["instanceId"]
         for team, status, owner in ((platform, first, "alice"), (other, second, "bob")):
