@@ -19,8 +19,8 @@ use crate::managed::{
 mod status;
 
 pub use status::{
-    ObservedSize, PoolInstance, PoolLaunch, PoolLaunched, PoolNotice, PoolOffering,
-    SpotPoolObservation, SpotPoolStatus, UnavailableOffering,
+    ObservedSize, PoolInstance, PoolLaunch, PoolLaunched, PoolNotice, PoolOffering, PoolSetup,
+    PoolSetupState, SpotPoolObservation, SpotPoolStatus, UnavailableOffering,
 };
 
 /// Annotation of a `SpotPool`. With the value `"true"`, the deletion of the pool also ends its
@@ -161,6 +161,11 @@ pub struct SpotPoolParameters {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 16384))]
     pub root_volume_size_gib: Option<i32>,
+    /// Whether the provider reads the consoles of new instances. It looks for the lines
+    /// `gpu-workspace setup done` and `gpu-workspace setup FAILED: …`, and for the SSH host keys that
+    /// cloud-init writes, once a minute until the setup is done, for an hour at most.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_console: bool,
     /// Name of the IAM instance profile of the instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_instance_profile: Option<String>,

@@ -92,6 +92,16 @@ def test_no_volume_of_somebody_else_is_copied() -> None:
     assert of["Condition"]["Null"] == {OURS: "false"}
 
 
+def test_no_console_of_somebody_else_is_read() -> None:
+    (statement,) = [
+        one
+        for one in policies.read("provider.json")
+        if "ec2:GetConsoleOutput" in policies.listed(one["Action"])
+    ]
+    assert statement["Resource"].endswith(":instance/*")
+    assert statement["Condition"]["Null"] == {OURS: "false"}
+
+
 def test_tags_of_others_are_never_written() -> None:
     for statement in policies.read("provider.json"):
         if "ec2:CreateTags" in policies.listed(statement["Action"]):

@@ -147,6 +147,38 @@ pub struct PoolInstance {
     /// tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_key: Option<String>,
+    /// SSH host keys that the instance wrote to its console. The provider reads them if the spec's
+    /// `readConsole` is true.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub console_host_keys: Vec<String>,
+    /// Setup of the instance, as its console shows it. The provider reads it if the spec's
+    /// `readConsole` is true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<PoolSetup>,
+}
+
+/// Setup of an instance, as its console shows it.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolSetup {
+    /// State of the setup.
+    pub state: PoolSetupState,
+    /// The step that failed, or why the state is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// State of the setup of an instance.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolSetupState {
+    /// The setup has not ended yet.
+    SettingUp,
+    /// The software is installed.
+    Ready,
+    /// A step of the setup failed.
+    Failed,
+    /// The console has not shown the end of the setup for fifteen minutes, or cannot be read.
+    Unknown,
 }
 
 /// Announcement of AWS about an instance.

@@ -16,10 +16,11 @@ use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::Response;
 use function_workspace::claim;
+use function_workspace::composition::Composition;
 use function_workspace::placed::{
     Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
 };
-use function_workspace::report::{Composition, Report};
+use function_workspace::report::Report;
 use serde_json::{Value, json};
 
 use crate::names::{DEFAULT_DOMAIN, Naming};

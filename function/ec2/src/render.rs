@@ -10,10 +10,10 @@ use function_runtime::requirement::Requirement;
 use function_runtime::response::Response;
 use function_workspace::cause::Cause;
 use function_workspace::claim;
+use function_workspace::composition::Composition;
 use function_workspace::placed::{
     Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
 };
-use function_workspace::report::Composition;
 
 use crate::claim_paths::ClaimPaths;
 use crate::compose::{AtRest, Composed, Seen};

@@ -175,7 +175,7 @@ impl Applied<'_> {
         }
         let another_serves = self.others(key, all).any(|other| other.serves);
         let recorded = self.owners(all);
-        if machine.serves {
+        if machine.serves && !self.is_stopped_by_us(machine) {
             // A third machine would only cost money. This machine may go if the owner knows the
             // address of another machine.
             let is_known = recorded.is_none_or(|id| machine.ids.iter().any(|i| i == id));
@@ -188,6 +188,15 @@ impl Applied<'_> {
         let is_recorded = recorded.is_some_and(|id| machine.ids.iter().any(|i| i == id));
         let never_served = !machine.stopped && !is_recorded;
         is_unwanted && !machine.unreadable && (another_serves || never_served)
+    }
+
+    /// Whether the function asked EC2 to stop the instance.
+    fn is_stopped_by_us(&self, machine: &Machine) -> bool {
+        let mut ids = machine.ids.iter();
+        ids.any(|id| {
+            let name = function_ec2::attachment_name(id).replace("home-attachment-", "power-");
+            self.view.observed.contains_key(&name)
+        })
     }
 
     /// EC2 detaches the disks by force when it terminates an instance. So the home must be detached

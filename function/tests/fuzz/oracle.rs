@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use function_gpu_workspace::kinds::KINDS;
 use function_sdk_rust::proto::v1::{
-    Ready, Resource, RunFunctionRequest, RunFunctionResponse, Severity, Status, Target,
+    Condition, Ready, Resource, RunFunctionRequest, RunFunctionResponse, Severity, Status, Target,
 };
 use function_sdk_rust::resource::struct_to_json;
 use function_server::decode::call::Call;
@@ -359,7 +359,10 @@ fn applied(
         broken("connection", what)?;
     }
     let others = earlier.is_some_and(|e| e.keys().any(|key| !is_own(key)));
-    let is_ready = composite.ready() == Ready::True || (others && holds("ComputeReady"));
+    let mut conditions = response.conditions.iter();
+    let in_order =
+        |c: &Condition| !c.r#type.ends_with("Ready") || c.status() == Status::ConditionTrue;
+    let is_ready = composite.ready() == Ready::True || (others && conditions.all(in_order));
     if let Some(what) = readiness::violation(&applied, is_ready, response) {
         broken("ready", what)?;
     }

@@ -3,8 +3,9 @@
 use function_sdk_rust::proto::v1::{RunFunctionResponse, Status};
 use serde_json::Value;
 
-use crate::case::compute;
 use crate::case::own_names::is_own;
+use crate::case::{RECORD, compute};
+use crate::connection;
 use crate::intent::Applied;
 use crate::view::{Machine, condition, is_compute, is_deleting, is_hashed, text};
 
@@ -43,10 +44,11 @@ pub fn violation(
     None
 }
 
-/// The name of a composed resource that is like this.
+/// The name of a composed resource of the machine or the home that is like this.
 fn part(applied: &Applied<'_>, is_like: impl Fn(&Value) -> bool) -> Option<String> {
     let desired = applied.desired.keys();
-    let own = desired.filter(|key| is_own(key) && !applied.passed_on.contains(*key));
+    let is_part = |key: &str| is_own(key) && ![connection::KEY, RECORD].contains(&key);
+    let own = desired.filter(|key| is_part(key) && !applied.passed_on.contains(*key));
     own.filter(|key| applied.view.observed.get(*key).is_some_and(&is_like))
         .map(String::clone)
         .next()

@@ -13,6 +13,7 @@ use function_runtime::response::Condition;
 
 use crate::cause::{Cause, Reason};
 use crate::report::{self, Report};
+use crate::tenant_text::bounded;
 
 /// Whether anybody can reach a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,13 +49,17 @@ impl Access {
     /// The access that the last call reported; none if no call has.
     pub fn observed(composite: Composite<'_>) -> Option<Self> {
         let observed = composite.condition(ACCESS_READY)?;
-        Some(match observed.status {
-            Status::True => Self::Open,
-            Status::False | Status::Unknown => Self::Closed(Cause::new(
-                Reason::Reported(observed.reason.to_owned()),
-                observed.message,
-            )),
-        })
+        if observed.status == Status::True {
+            return Some(Self::Open);
+        }
+        let known = [Reason::NoPublicKeys, Reason::NoNetworks];
+        let reason = known.into_iter().find(|r| r.as_str() == observed.reason);
+        let message = match observed.message {
+            "" => "nobody could reach it when its claim was valid last",
+            message => message,
+        };
+        let reason = reason.unwrap_or(Reason::NoNetworks);
+        Some(Self::Closed(Cause::new(reason, bounded(message))))
     }
 
     /// Why the workspace must not start; none if it may.

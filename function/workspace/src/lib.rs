@@ -5,6 +5,7 @@ pub mod access;
 pub mod catalogue;
 pub mod cause;
 pub mod claim;
+pub mod composition;
 pub mod conditions;
 pub mod cost;
 pub mod dev_user;

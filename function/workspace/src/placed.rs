@@ -11,9 +11,9 @@ use function_runtime::validation::Violations;
 use jiff::Timestamp;
 
 use crate::cause::Cause;
+use crate::composition::Composition;
 use crate::cost::price::{Homes, Running};
 use crate::lifecycle::activity::Reported;
-use crate::report::Composition;
 use crate::{claim, memory};
 
 /// A workspace in one call, as its composite describes it.

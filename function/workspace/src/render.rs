@@ -13,6 +13,7 @@ use function_runtime::response::{CONFIG_RESOLVED, Condition, Event, Response, fi
 use function_runtime::validation::Violations;
 
 use crate::access::Access;
+use crate::composition::Composition;
 use crate::cost::budget::{self, Verdict};
 use crate::cost::{self, Cost};
 use crate::effective::EffectivePolicy;
@@ -21,7 +22,7 @@ use crate::lifecycle::life::{Life, Sight};
 use crate::lifecycle::terms::Bounds;
 use crate::limits::{self, admission};
 use crate::placed::{Allowance, Claimed, Course, End, Leftovers, Placed, Rest};
-use crate::report::{Composition, Report};
+use crate::report::Report;
 use crate::{catalogue, conditions, labels, memory, parts, placement};
 
 /// When to look again while something changes that Crossplane does not watch.

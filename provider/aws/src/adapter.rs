@@ -10,7 +10,7 @@ use provider_core::{Group, GroupRules, Instance, Volume, VolumeSnapshot};
 
 use crate::batcher::Batcher;
 use crate::batches::{BY_ID, ById, TERMINATIONS, Terminations};
-use crate::instances::{impaired, list};
+use crate::instances::{console, impaired, list};
 use crate::tagging::filter;
 use crate::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
@@ -193,6 +193,10 @@ impl Ec2 for AwsEc2 {
         types: &[String],
     ) -> Result<BTreeMap<String, BTreeSet<String>>, Ec2Error> {
         self.list_offerings(types).await
+    }
+
+    async fn console(&self, id: &str) -> Result<Vec<u8>, Ec2Error> {
+        console(&self.client, id).await
     }
 
     async fn image(&self, id: &str) -> Result<Option<Image>, Ec2Error> {

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{self, Filter, InstanceLifecycleType};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use provider_core::{Instance, InstanceState, Market, Offering};
 
@@ -63,6 +65,27 @@ pub(crate) async fn impaired(client: &Client) -> Result<BTreeSet<String>, Ec2Err
         }
     }
     Ok(impaired)
+}
+
+/// The console of an instance: its end, or on Xen what it was when the instance changed its state
+/// last. "Instance console output" in the Amazon EC2 User Guide: only Nitro has the latest output.
+pub(crate) async fn console(client: &Client, id: &str) -> Result<Vec<u8>, Ec2Error> {
+    const OPERATION: &str = "GetConsoleOutput";
+    let call = |latest| {
+        let call = client.get_console_output().instance_id(id);
+        call.set_latest(latest).send()
+    };
+    let answer = match call(Some(true)).await {
+        Err(error) if Ec2Error::of(OPERATION, &error).code == "UnsupportedOperation" => {
+            call(None).await
+        }
+        answer => answer,
+    };
+    let answer = answer.map_err(|error| Ec2Error::of(OPERATION, &error))?;
+    let output = answer.output().unwrap_or_default();
+    STANDARD
+        .decode(output)
+        .map_err(|_| Ec2Error::malformed(OPERATION, "output in base64"))
 }
 
 /// The instance, or `None` if it lacks the tags of a pool. It is not the provider's then, whatever

@@ -77,6 +77,9 @@ pub trait Ec2: Send + Sync {
     /// Instances of others are included.
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error>;
 
+    /// The last 64 KiB that an instance wrote to its console. Empty before EC2 has any output.
+    async fn console(&self, id: &str) -> Result<Vec<u8>, Ec2Error>;
+
     /// Starts instances. The same token gives the same instances.
     async fn launch(&self, request: &LaunchRequest) -> Result<Answer, Ec2Error>;
 

@@ -71,6 +71,8 @@ mod tests {
             activity: None,
             hourly_usd: None,
             host_key: None,
+            console_host_keys: Vec::new(),
+            setup: None,
         }
     }
 

@@ -130,6 +130,8 @@ pub fn instance_to_api(instance: &Instance) -> PoolInstance {
         activity: instance.activity.clone(),
         hourly_usd: None,
         host_key: instance.host_key.clone(),
+        console_host_keys: Vec::new(),
+        setup: None,
     }
 }
 

@@ -175,6 +175,11 @@ impl Ec2 for Counted {
         self.count("DescribeInstanceTypeOfferings", call).await
     }
 
+    async fn console(&self, id: &str) -> Result<Vec<u8>, Ec2Error> {
+        let call = self.inner.console(id);
+        self.count("GetConsoleOutput", call).await
+    }
+
     async fn image(&self, id: &str) -> Result<Option<Image>, Ec2Error> {
         let call = self.inner.image(id);
         self.count("DescribeImages", call).await

@@ -9,6 +9,8 @@ mod announcements;
 mod arguments;
 mod beginnings;
 mod connection;
+mod console_reader;
+mod consoles;
 mod context;
 mod controllers;
 mod convert;
@@ -30,6 +32,7 @@ mod reconcile;
 mod region;
 mod regions;
 mod run;
+mod setup;
 #[cfg(test)]
 mod simulation;
 mod status;

@@ -2,6 +2,7 @@
 //!
 //! Kubernetes is behind the status writer and the registry of leases, and EC2 behind the region.
 
+mod consoles;
 mod home;
 mod outlook;
 
@@ -190,9 +191,9 @@ impl Pass<'_> {
                 Verdict::not_synced("update", &self.origin.explain(error))
             });
             let ready = status::ready(&last, &observed, desired);
-            self.show(writer, &snapshot, &observed, &desired.offerings, &last);
+            let holds = self.show(writer, &snapshot, &observed, &desired.offerings, &last);
             writer.conclude([ready, synced].into_iter().chain(launched));
-            Next::Again(self.look_again(&last, &work))
+            Next::Again(self.look_again(&last, &work).min(holds))
         };
         Ok(Passed {
             holds: Holds {
@@ -346,7 +347,7 @@ impl Pass<'_> {
             waits: Vec::new(),
             spot_short_since: observed.spot_short_since,
         };
-        self.show(writer, snapshot, observed, &[], &stays);
+        let holds = self.show(writer, snapshot, observed, &[], &stays);
         writer.conclude([
             status::not_launchable(invalid),
             Verdict::not_synced("update", invalid),
@@ -359,10 +360,11 @@ impl Pass<'_> {
         Passed {
             holds: self.holds.clone(),
             acted: work.last.is_some() && work.failure.is_none(),
-            next: Next::Again(self.look_again(&stays, work)),
+            next: Next::Again(self.look_again(&stays, work).min(holds)),
         }
     }
 
+    /// Shows the observed state. Returns how long the status holds if nothing happens.
     fn show<S: PoolStore>(
         &self,
         writer: &mut StatusWriter<S>,
@@ -370,15 +372,19 @@ impl Pass<'_> {
         observed: &Observed,
         offerings: &[Offering],
         plan: &Plan,
-    ) {
+    ) -> Duration {
         let impaired_since = convert::impaired_since(snapshot, &writer.before().at_provider);
+        let shown = &writer.before().at_provider.instances;
+        let consoles = self.consoles(&observed.instances, shown);
         let planned = status::Planned {
             target: plan.target,
             waits: &plan.waits,
             spot_short_since: plan.spot_short_since,
             impaired_since: &impaired_since,
+            consoles: &consoles,
         };
         let shown = status::observation(observed, offerings, &planned, self.now);
         writer.observe(shown);
+        self.until_doubt(&observed.instances, &consoles)
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use api::pool::SpotPool;
 
+use crate::consoles::Consoles;
 use crate::expectations::Expectations;
 
 /// How long facts are cached that hardly change.
@@ -88,6 +89,8 @@ pub struct Region {
     homes: Mutex<BTreeSet<String>>,
     fast_polling_until: Mutex<Timestamp>,
     hurried: tokio::sync::Notify,
+    /// The consoles of new instances.
+    pub consoles: Arc<Consoles>,
 }
 
 #[derive(Default)]
@@ -126,6 +129,7 @@ impl Region {
             homes: Mutex::default(),
             fast_polling_until: Mutex::new(Timestamp::UNIX_EPOCH),
             hurried: tokio::sync::Notify::new(),
+            consoles: Arc::default(),
         }
     }
 
@@ -166,6 +170,7 @@ impl Region {
     pub fn unregister(&self, pool_uid: &str) {
         lock(&self.pools).remove(pool_uid);
         lock(&self.homes).remove(pool_uid);
+        self.consoles.forget(pool_uid);
     }
 
     /// Registers that a pool has a home. The looks include home volumes from the next one on.

@@ -14,7 +14,7 @@ use crate::access::{Fingerprint, Resolved};
 use crate::counted::Counted;
 use crate::observer::Surroundings;
 use crate::region::{Region, lock};
-use crate::{announcements, observer};
+use crate::{announcements, console_reader, observer};
 
 /// The keys of the provider's tags.
 pub const TAG_KEYS: TagKeys = TagKeys {
@@ -101,6 +101,10 @@ impl Regions {
             let region = Arc::new(Region::new(Arc::new(ec2), name.to_owned()));
             let observed = Arc::downgrade(&region);
             tokio::spawn(observer::observe(observed, self.around.clone()));
+            tokio::spawn(console_reader::follow(
+                Arc::downgrade(&region),
+                self.waker(),
+            ));
             if let Some(events) = events {
                 let warned = Arc::downgrade(&region);
                 let wake = self.waker();

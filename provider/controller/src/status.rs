@@ -17,6 +17,7 @@ use crate::access::Origin;
 use crate::act::LaunchOutcome;
 use crate::expectations::Expectations;
 use crate::numbers::{signed, small};
+use crate::setup::Shown;
 use crate::validate::Invalid;
 use crate::{convert, home};
 
@@ -66,15 +67,22 @@ pub struct Planned<'a> {
     pub spot_short_since: Option<Timestamp>,
     /// Since when instances fail EC2's checks, by id.
     pub impaired_since: &'a BTreeMap<String, Timestamp>,
+    /// What the consoles of instances say, by id.
+    pub consoles: &'a BTreeMap<String, Shown>,
 }
 
 fn member(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> PoolInstance {
     let notice = observed.notices.get(&instance.id);
     let impaired_since = plan.impaired_since.get(&instance.id);
+    let console = plan.consoles.get(&instance.id);
     PoolInstance {
         notice: notice.map(convert::notice_to_api),
         impaired_since: impaired_since.map(|since| Time(*since)),
         why: why(instance, observed, plan),
+        setup: console.map(|console| console.setup.clone()),
+        console_host_keys: console
+            .map(|console| console.host_keys.clone())
+            .unwrap_or_default(),
         ..convert::instance_to_api(instance)
     }
 }

@@ -72,6 +72,7 @@ fn shown(
         waits: &[],
         spot_short_since: None,
         impaired_since: &BTreeMap::new(),
+        consoles: &BTreeMap::new(),
     };
     observation(seen, offerings, &planned, now)
 }

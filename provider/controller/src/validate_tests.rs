@@ -15,6 +15,7 @@ fn pool() -> SpotPool {
         management_policies: vec![ManagementAction::All],
         provider_config_ref: ProviderConfigReference::default(),
         for_provider: SpotPoolParameters {
+            read_console: false,
             home: None,
             region: "us-east-1".into(),
             size: PoolSize {

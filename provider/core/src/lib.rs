@@ -7,6 +7,7 @@
 //! Read in this order: [`Offering`], [`Instance`], [`Desired`], [`Observed`], [`plan`], [`Plan`].
 
 mod class;
+mod console;
 mod group;
 mod home;
 mod instance;
@@ -19,6 +20,7 @@ mod token;
 mod unavailable;
 
 pub use class::{ErrorClass, Refusal};
+pub use console::{Console, ConsoleReading, SetupResult};
 pub use group::{Group, GroupRules};
 pub use home::{
     Attachment, Home, HomeHold, HomeRecord, HomeStep, HomeWait, ObservedHome, OnDelete,

@@ -141,7 +141,9 @@ def test_claims_of_one_name_in_two_namespaces_do_not_mix(
         platform.claim("alice")
         # The catalogue has no key of bob.
         key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFrBvnSTWqDz bob@desk"
-        other.claim("alice", owner="bob", ssh={**PARAMETERS["ssh"], "publicKeys": [key]})
+        other.claim(
+            "alice", owner="bob", ssh={**PARAMETERS["ssh"], "publicKeys": [key]}
+        )
         first, second = platform.ready("alice"), other.ready("alice")
         assert first["instanceId"] != second["instanceId"]
         for team, status, owner in ((platform, first, "alice"), (other, second, "bob")):

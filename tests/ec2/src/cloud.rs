@@ -60,6 +60,8 @@ pub struct Machine {
     pub is_stopped: bool,
     /// Whether it fails EC2's status checks.
     pub is_impaired: bool,
+    /// The output on its console.
+    pub console: Vec<u8>,
     /// The time at which AWS takes it back, if AWS has announced an interruption.
     pub ends_at: Option<Timestamp>,
     /// Its end, if it has ended.
@@ -250,6 +252,7 @@ impl Cloud {
             runs_from: later(self.pace.boots),
             is_stopped: false,
             is_impaired: false,
+            console: Vec::new(),
             ends_at: None,
             ended: None,
         });
@@ -298,6 +301,15 @@ impl Cloud {
             }
         }
         self.detach(now);
+    }
+
+    /// The output on the console of an instance; empty without one.
+    pub fn console(&self, id: &str) -> Vec<u8> {
+        let mut machines = self.machines.iter();
+        let machine = machines.find(|machine| machine.id == id);
+        machine
+            .map(|machine| machine.console.clone())
+            .unwrap_or_default()
     }
 
     /// The image with this id, if it exists.

@@ -65,7 +65,7 @@ impl<'a> Seen<'a> {
                 recorded_home,
                 problems,
             ),
-            recorded: previous.instance_id.as_deref(),
+            recorded: previous.instance_id.as_deref().filter(|id| !id.is_empty()),
             recorded_home: previous.home.as_ref(),
             problems: std::mem::take(problems),
         }

@@ -108,6 +108,7 @@ fn spec(
             security_group_ids,
             ssh,
             authorized_keys: resolved.keys_in_tags.clone(),
+            read_console: false,
             root_volume_size_gib: policy.instance.root_volume_size_gib,
             iam_instance_profile: policy.instance.iam_instance_profile.clone(),
             tags: resolved.tags(policy),

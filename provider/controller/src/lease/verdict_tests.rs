@@ -71,6 +71,8 @@ fn lent(state: &str, told: Option<&str>) -> SpotPool {
         activity: None,
         hourly_usd: None,
         host_key: None,
+        console_host_keys: Vec::new(),
+        setup: None,
     });
     pool
 }

@@ -7,7 +7,7 @@
 //! [`store`](store). Rules that must hold between two reconciles are in [`invariants`].
 //!
 //! Start reading at the tests. `launches`, `activity`, `refusals`, `groups`, `homes`, `moves`,
-//! `leases`, `orphans`, `deletion` and `ends` have one topic each. `crashes` crashes at every
+//! `leases`, `orphans`, `deletion`, `consoles` and `ends` have one topic each. `crashes` crashes at every
 //! effect of a pool's life. `schedules` uses random events.
 //!
 //! [`Pass`]: crate::pass::Pass
@@ -26,6 +26,7 @@ mod storage;
 mod store;
 mod world;
 
+mod consoles;
 mod crashes;
 mod deletion;
 mod ends;

@@ -328,6 +328,11 @@ impl Ec2 for SimulatedEc2 {
         .await
     }
 
+    async fn console(&self, id: &str) -> Result<Vec<u8>, Ec2Error> {
+        self.call("GetConsoleOutput", |earth| Ok(earth.cloud.console(id)))
+            .await
+    }
+
     async fn image(&self, id: &str) -> Result<Option<Image>, Ec2Error> {
         self.call("DescribeImages", |earth| Ok(earth.cloud.image(id)))
             .await

@@ -35,6 +35,7 @@ pub fn pool(minimum: i32) -> SpotPool {
         management_policies: vec![ManagementAction::All],
         provider_config_ref: ProviderConfigReference::default(),
         for_provider: SpotPoolParameters {
+            read_console: false,
             home: None,
             region: "us-east-1".into(),
             size: size(minimum),
