@@ -18,6 +18,9 @@ const STEPS: usize = 60;
 /// Without events, the workspace must come to rest within this many reconciles.
 const REST: usize = 60;
 
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
+
 #[test]
 fn whatever_happens_homes_stay_and_the_workspace_comes_to_rest() {
     let number = |key| std::env::var(key).ok().and_then(|text| text.parse().ok());
@@ -182,7 +185,12 @@ fn departure(world: &World) -> Result<(), String> {
 
 fn world(dice: &mut Dice) -> World {
     let mut world = World {
-        parameters: json!({"owner": "alice", "placement": "Cluster"}),
+        // From v3 on, a workspace without a key does not start.
+        parameters: json!({
+            "owner": "alice",
+            "placement": "Cluster",
+            "ssh": {"publicKeys": [KEY]},
+        }),
         policy: json!({
             "apiVersion": "workspace.fn.platform.acme.io/v1alpha1",
             "kind": "WorkspacePolicy",
