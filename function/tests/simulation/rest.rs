@@ -173,7 +173,8 @@ pub fn check(world: &World) -> Result<(), String> {
     if is_deleted && world.has_lost_track && message.contains("is gone from EC2") {
         return Ok(());
     }
-    if !world.xr.ready || text(&world.xr.status, "/phase") != Some("Ready") {
+    let is_ready = world.xr.ready && text(&world.xr.status, "/phase") == Some("Ready");
+    if !is_ready && !names_a_part(world, message) {
         return Err(format!("it is not Ready: {message}"));
     }
     let live: Vec<&String> = world
@@ -187,13 +188,8 @@ pub fn check(world: &World) -> Result<(), String> {
     if live.len() != 1 || live.first().map(|id| (*id).clone()) != recorded {
         return Err(format!("{live:?} run, {recorded:?} is recorded"));
     }
-    let has_group = has_group(world);
     let unwell = world.api.all().find(|(id, object)| {
-        let is_left_over = id.kind.starts_with("SecurityGroup") && !has_group;
-        let uid = text(&object.manifest, "/metadata/uid").unwrap_or_default();
-        let says_nothing = matches!(id.kind.as_str(), "Usage" | "Secret" | "WorkspaceRecord");
-        let is_excused = says_nothing || is_left_over || world.by_hand.contains(uid);
-        !is_excused && !is_well(&object.manifest)
+        !is_excused(world, &id.kind, &object.manifest) && !is_well(&object.manifest)
     });
     if let Some((id, _)) = unwell {
         return Err(format!("{id:?} is not well"));
@@ -205,6 +201,24 @@ pub fn check(world: &World) -> Result<(), String> {
     }
     connection(world)?;
     home(world)
+}
+
+/// Whether the message names a composed resource that a person deletes, or that is left over. A
+/// workspace is not Ready over it.
+fn names_a_part(world: &World, message: &str) -> bool {
+    world.api.all().any(|(id, object)| {
+        let name = text(&object.manifest, "/metadata/name").unwrap_or_default();
+        message.starts_with(&format!("{} {name} ", id.kind))
+            && is_excused(world, &id.kind, &object.manifest)
+    })
+}
+
+/// Whether a composed resource need not be well at rest.
+fn is_excused(world: &World, kind: &str, manifest: &Value) -> bool {
+    let is_left_over = kind.starts_with("SecurityGroup") && !has_group(world);
+    let uid = text(manifest, "/metadata/uid").unwrap_or_default();
+    let says_nothing = matches!(kind, "Usage" | "Secret" | "WorkspaceRecord");
+    says_nothing || is_left_over || world.by_hand.contains(uid)
 }
 
 /// The Secret of a namespaced workspace has the same SSH command as the status.
