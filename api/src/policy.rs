@@ -82,8 +82,9 @@ pub struct WorkspacePolicy {
     /// Who may log in beside the keys of owners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<SshPolicy>,
-    /// Whether a workspace starts only if somebody can reach it: a key or an authority may log in,
-    /// and on EC2 a network may connect. It has an effect from behaviour version v3 on.
+    /// Whether the function starts only workspaces with access. A workspace has access if a key or an
+    /// authority may log in and, on EC2, a network may connect. Effective from behaviour version v3
+    /// on.
     #[serde(default = "require_access")]
     pub require_access: bool,
     /// Setup of the instances.

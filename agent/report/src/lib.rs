@@ -7,6 +7,8 @@
 //! `at` itself if it is in use, `none` if it has shown no use since the machine started, `absent`
 //! if the machine does not have the source, and `unknown` if the agent could not read it.
 
+pub mod host_key;
+
 use std::fmt;
 use std::str::FromStr;
 

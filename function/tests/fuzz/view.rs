@@ -115,7 +115,7 @@ impl View {
         text(&self.policy, at)
     }
 
-    /// Whether the Composition's policy lets no workspace start that nobody can reach.
+    /// Whether the Composition's policy forbids the start of a workspace without access.
     pub fn requires_access(&self) -> bool {
         self.policy_text("/behaviourVersion") == Some("v3")
             && self.policy.pointer("/requireAccess") != Some(&Value::Bool(false))
@@ -340,7 +340,7 @@ fn is_well(resource: &Value) -> bool {
         && !is_deleting(resource)
 }
 
-/// Whether somebody deletes the resource.
+/// Whether the API server has a deletion timestamp for the resource.
 pub fn is_deleting(resource: &Value) -> bool {
     resource.pointer("/metadata/deletionTimestamp").is_some()
 }

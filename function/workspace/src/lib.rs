@@ -12,7 +12,6 @@ pub mod dev_user;
 pub mod effective;
 mod environment_config;
 pub mod homes;
-pub mod host_key;
 pub mod image_digest;
 pub mod instance_types;
 pub mod labels;
@@ -32,3 +31,5 @@ pub mod report;
 pub mod spending;
 pub mod ssh_networks;
 pub mod tenant_text;
+
+pub use activity_report::host_key;

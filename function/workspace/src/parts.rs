@@ -12,9 +12,9 @@ use crate::cause::{Cause, Reason};
 use crate::provider_error::ProviderError;
 use crate::report::Report;
 
-/// The report about a workspace with these composed resources. While somebody deletes one of them,
-/// or its provider cannot reconcile it, the workspace is not ready and `ComputeReady` names the
-/// resource. `before` is the phase that the last call reported.
+/// The report about a workspace with these composed resources. The workspace is not ready while one
+/// of them has a deletion timestamp, or while its provider cannot reconcile it. `ComputeReady` then
+/// names the resource. `before` is the phase that the last call reported.
 pub fn reported(
     mut report: Report,
     resources: &BTreeMap<String, Composed>,

@@ -67,8 +67,9 @@ pub(crate) async fn impaired(client: &Client) -> Result<BTreeSet<String>, Ec2Err
     Ok(impaired)
 }
 
-/// The console of an instance: its end, or on Xen what it was when the instance changed its state
-/// last. "Instance console output" in the Amazon EC2 User Guide: only Nitro has the latest output.
+/// The output on the console of an instance. On Nitro, EC2 returns the latest output. On Xen, EC2
+/// returns the output up to the last change of the instance's state. Source: "Instance console
+/// output" in the Amazon EC2 User Guide.
 pub(crate) async fn console(client: &Client, id: &str) -> Result<Vec<u8>, Ec2Error> {
     const OPERATION: &str = "GetConsoleOutput";
     let call = |latest| {

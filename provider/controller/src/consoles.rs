@@ -29,7 +29,7 @@ struct Wanted {
 pub struct Read {
     /// When the provider read it last.
     pub at: Timestamp,
-    /// What it says, or why it cannot be read.
+    /// What the console says, or why the provider cannot read it.
     pub console: Result<Console, Ec2Error>,
 }
 

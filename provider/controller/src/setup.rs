@@ -66,22 +66,16 @@ pub fn of(
     }
 }
 
-/// When the setup of an instance that says nothing is no longer believed to go on; none if it says
-/// something, or is not believed any more.
+/// From when on the provider no longer believes that a setup goes on; none for a setup that has ended
+/// or is unknown.
 pub fn doubted_from(instance: &Instance, shown: &Shown) -> Option<Timestamp> {
     let launched_at = instance.launched_at?;
-    (shown.setup.state == PoolSetupState::SettingUp).then(|| reading(launched_at).doubted_from())
-}
-
-fn reading(launched_at: Timestamp) -> ConsoleReading {
-    ConsoleReading {
-        launched_at,
-        read_at: None,
-    }
+    (shown.setup.state == PoolSetupState::SettingUp)
+        .then(|| ConsoleReading::doubted_from(launched_at))
 }
 
 fn unanswered(launched_at: Option<Timestamp>, read: Option<&Read>, now: Timestamp) -> PoolSetup {
-    let is_late = launched_at.is_some_and(|at| now >= reading(at).doubted_from());
+    let is_late = launched_at.is_some_and(|at| now >= ConsoleReading::doubted_from(at));
     if let Some(Err(error)) = read.map(|read| &read.console) {
         let message = format!("the provider cannot read the console: {error}");
         let state = if is_late || error.class.needs_person() {

@@ -3,8 +3,7 @@
 //! The owner of an instance writes to its console, too. So the provider reads known lines only, and
 //! passes no other text on.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use activity_report::host_key;
 use jiff::{SignedDuration, Timestamp};
 
 /// The beginning of the lines that the setup writes.
@@ -18,15 +17,6 @@ const KEYS_END: &str = "-----END SSH HOST KEY KEYS-----";
 const MOST: usize = 200;
 /// The most bytes of a line that are looked at.
 const LONGEST_LINE: usize = 4096;
-
-/// The types of host keys that OpenSSH's `ssh-keygen -A` makes.
-const KEY_TYPES: [&str; 5] = [
-    "ssh-ed25519",
-    "ssh-rsa",
-    "ecdsa-sha2-nistp256",
-    "ecdsa-sha2-nistp384",
-    "ecdsa-sha2-nistp521",
-];
 
 /// How long after its launch an instance is expected to answer. Until then its console is read every
 /// minute.
@@ -52,15 +42,15 @@ impl ConsoleReading {
         let end = self.launched_at + READ_FOR;
         let next = match self.read_at {
             None => self.launched_at,
-            Some(read) if read < self.launched_at + ANSWER_WITHIN => read + OFTEN,
+            Some(read) if read < Self::doubted_from(self.launched_at) => read + OFTEN,
             Some(read) => read + SELDOM,
         };
         (next < end).then_some(next)
     }
 
-    /// When an instance that has said nothing counts as one whose setup is not known.
-    pub fn doubted_from(self) -> Timestamp {
-        self.launched_at + ANSWER_WITHIN
+    /// From when on the provider no longer believes that the setup of a silent instance goes on.
+    pub fn doubted_from(launched_at: Timestamp) -> Timestamp {
+        launched_at + ANSWER_WITHIN
     }
 }
 
@@ -108,16 +98,13 @@ impl Console {
     /// Adds the key in a line. Consoles may put a time or the name of a program before it.
     fn add_key(&mut self, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
-        let mut pairs = words.windows(2).filter_map(|pair| match pair {
-            [kind, data] if is_host_key(kind, data) => Some((*kind, *data)),
-            _ => None,
-        });
-        let Some((kind, data)) = pairs.next() else {
+        let mut pairs = words.windows(2);
+        let Some(key) = pairs.find_map(|pair| host_key::read(&pair.join(" "))) else {
             return;
         };
-        let is_new = |key: &String| key.split(' ').next() != Some(kind);
-        if self.host_keys.iter().all(is_new) {
-            self.host_keys.push(format!("{kind} {data}"));
+        let kind = |key: &str| key.split(' ').next().map(str::to_owned);
+        if self.host_keys.iter().all(|known| kind(known) != kind(&key)) {
+            self.host_keys.push(key);
         }
     }
 }
@@ -134,22 +121,6 @@ fn setup_result(line: &str) -> Option<SetupResult> {
     // A step is a text of the setup: the script never writes another character.
     let is_step = !step.is_empty() && step.chars().all(is_plain) && !step.contains(['<', '>', '&']);
     is_step.then_some(SetupResult::Failed(step))
-}
-
-/// Whether the words are the public host key of this type, by RFC 4253, section 6.6: the data begins
-/// with the length and the name of its type.
-fn is_host_key(kind: &str, data: &str) -> bool {
-    let Ok(blob) = STANDARD.decode(data) else {
-        return false;
-    };
-    let Some((length, rest)) = blob.split_first_chunk::<4>() else {
-        return false;
-    };
-    let named = usize::try_from(u32::from_be_bytes(*length)).ok();
-    KEY_TYPES.contains(&kind)
-        && named == Some(kind.len())
-        && rest.starts_with(kind.as_bytes())
-        && rest.len() > kind.len()
 }
 
 #[cfg(test)]

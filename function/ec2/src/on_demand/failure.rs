@@ -93,6 +93,12 @@ mod tests {
     }
 
     #[test]
+    fn a_denial_needs_a_person() {
+        let failure = Failure::read("api error UnauthorizedOperation: no");
+        assert_eq!(failure.class(), Some(ErrorClass::Denied));
+    }
+
+    #[test]
     fn an_error_without_a_code_is_told_as_it_is() {
         let failure = Failure::read("cannot get ClusterProviderConfig \"default\"");
         assert_eq!(failure.class(), None);

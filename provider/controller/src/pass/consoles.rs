@@ -33,7 +33,7 @@ impl Pass<'_> {
         shown
     }
 
-    /// How long no setup that goes on becomes one that is not believed any more.
+    /// How long the provider still believes that every unfinished setup goes on.
     pub(super) fn until_doubt(
         &self,
         instances: &[Instance],
