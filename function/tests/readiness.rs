@@ -11,6 +11,7 @@ use function_sdk_rust::proto::v1::{Ready, Status};
 use serde_json::{Value, json};
 
 use case::answer;
+use case::own_names::is_ssh_rule;
 
 #[test]
 fn a_workspace_is_ready_when_its_pool_is_in_order_and_its_instance_has_an_address() {
@@ -148,4 +149,26 @@ fn a_step_that_calls_the_workspace_not_ready_is_not_overruled() {
         case::readiness(&response),
         (Ready::True as i32, Ready::False as i32)
     );
+}
+
+/// EC2 deletes a security group's rules with the group. The provider could never reconcile rules
+/// that stay, and the workspace would never be Ready.
+#[test]
+fn rules_whose_security_group_is_gone_keep_no_workspace_from_ready() {
+    let rules = |request: Value| {
+        let desired = answer(&case::parse(request)).desired.unwrap();
+        let is_rule = |key: &&String| *key == "egress" || is_ssh_rule(key);
+        desired.resources.keys().filter(is_rule).count()
+    };
+    for name in ["on-demand-ready", "on-demand-becomes-spot"] {
+        let mut request = case::request_json(name);
+        assert_ne!(rules(request.clone()), 0, "{name}");
+        let networks = "/requiredResources/catalogue/items/0/resource/data";
+        request.pointer_mut(networks).unwrap()["networks"] =
+            json!({"us-east-1": {"securityGroupIds": ["sg-00000000000000001"]}});
+        let observed = request.pointer_mut("/observed/resources").unwrap();
+        let observed = observed.as_object_mut().unwrap();
+        observed.retain(|key, _| !key.contains("security-group"));
+        assert_eq!(rules(request), 0, "{name}");
+    }
 }

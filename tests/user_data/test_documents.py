@@ -90,4 +90,6 @@ def test_the_owners_keys_are_in_it_and_no_others(case: str) -> None:
 @pytest.mark.parametrize("case", filter(goldens.is_v3, goldens.rendered()))
 def test_all_keys_of_the_owner_are_in_tags_without_comments(case: str) -> None:
     bare = [" ".join(key.split()[:2]) for key in goldens.owners_keys(case)]
-    assert bare and goldens.keys_in_tags(case) == bare
+    assert goldens.keys_in_tags(case) == bare
+    # `policy.requireAccess: false` starts machines for which nobody has a key.
+    assert bare or goldens.may_lack_keys(case)

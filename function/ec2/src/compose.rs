@@ -98,7 +98,9 @@ impl Seen<'_> {
                     spot::pool::desired(resolved, market, policy, observed)?
                 };
                 objects.insert(choice.target.clone(), pool);
-                self.keep(&mut objects, |name| !is_computed(name));
+                self.keep(&mut objects, |name| {
+                    !is_computed(name) && (self.has_group() || !resource_names::is_rule(name))
+                });
             }
             None => self.on_demand(resolved, policy, &choice, &mut objects)?,
         }
@@ -179,13 +181,9 @@ impl Seen<'_> {
         objects: &mut BTreeMap<String, Value>,
     ) -> Result<(), Refusal> {
         // An instance that was created with its own security group keeps it.
-        let own_group = resolved.network.security_group_ids.is_empty() || self.group.is_some();
+        let own_group = resolved.network.security_group_ids.is_empty() || self.has_group();
         if own_group {
             objects.extend(network::desired(resolved, policy, self.group.as_ref())?);
-        } else {
-            self.keep(objects, |name| {
-                name == resource_names::EGRESS || resource_names::is_ssh(name)
-            });
         }
         let observed = self.instances.get(choice.target.as_str());
         let (place, tags) = (self.place(resolved), self.home.tags());
@@ -200,6 +198,11 @@ impl Seen<'_> {
         }
         objects.insert(choice.target.clone(), object);
         Ok(())
+    }
+
+    /// Whether the security group exists. EC2 deletes the rules of a group with the group.
+    fn has_group(&self) -> bool {
+        self.observed.contains_key(resource_names::SECURITY_GROUP)
     }
 
     fn candidates(

@@ -58,6 +58,11 @@ pub fn ssh(cidr: &str) -> String {
     format!("{SSH_PREFIX}{}", cidr.replace(['.', '/'], "-"))
 }
 
+/// Whether the name belongs to a rule of the security group.
+pub fn is_rule(name: &str) -> bool {
+    name == EGRESS || is_ssh(name)
+}
+
 /// The name of the `Usage` that protects `of` from deletion until `by` is gone.
 pub fn usage(of: &str, by: &str) -> String {
     format!("{USAGE_PREFIX}{of}-by-{by}")

@@ -203,8 +203,8 @@ pub fn check(world: &World) -> Result<(), String> {
     home(world)
 }
 
-/// Whether the message names a composed resource that a person deletes, or that is left over. A
-/// workspace is not Ready over it.
+/// Whether the message names a composed resource that a person deletes. A workspace is not Ready
+/// over it.
 fn names_a_part(world: &World, message: &str) -> bool {
     world.api.all().any(|(id, object)| {
         let name = text(&object.manifest, "/metadata/name").unwrap_or_default();
@@ -215,10 +215,9 @@ fn names_a_part(world: &World, message: &str) -> bool {
 
 /// Whether a composed resource need not be well at rest.
 fn is_excused(world: &World, kind: &str, manifest: &Value) -> bool {
-    let is_left_over = kind.starts_with("SecurityGroup") && !has_group(world);
     let uid = text(manifest, "/metadata/uid").unwrap_or_default();
     let says_nothing = matches!(kind, "Usage" | "Secret" | "WorkspaceRecord");
-    says_nothing || is_left_over || world.by_hand.contains(uid)
+    says_nothing || world.by_hand.contains(uid)
 }
 
 /// The Secret of a namespaced workspace has the same SSH command as the status.

@@ -84,6 +84,10 @@ def is_v3(case: str) -> bool:
     return request(case)["input"]["behaviourVersion"] == "v3"
 
 
+def may_lack_keys(case: str) -> bool:
+    return request(case)["input"].get("requireAccess") is False
+
+
 def owners_keys(case: str) -> list[str]:
     """The owner's keys: those of the catalogue, then those of the claim, then under v3
     those of the owner's DevUser, without duplicates."""
