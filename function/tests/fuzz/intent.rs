@@ -109,6 +109,11 @@ impl Applied<'_> {
         if is_hashed(key, "home-attachment-") {
             return self.is_left(key, machines);
         }
+        // EC2 deletes the rules of a group with the group.
+        let has_group = self.view.observed.contains_key("security-group");
+        if !has_group && (key == "egress" || key.starts_with("ssh-")) {
+            return true;
+        }
         if key.starts_with("ssh-") {
             return self.view.market() == "OnDemand" && !self.is_allowed(key);
         }
