@@ -16,6 +16,8 @@ pub const COMPUTE_READY: &str = "ComputeReady";
 /// Somebody can reach the workspace: a key or an authority may log in, and on EC2 a network may
 /// connect.
 pub const ACCESS_READY: &str = "AccessReady";
+/// The software of the workspace is installed on its machine.
+pub const SOFTWARE_READY: &str = "SoftwareReady";
 /// The workspace stops within half an hour, unless its owner uses it or extends its run.
 pub const STOP_SCHEDULED: &str = "StopScheduled";
 /// The owner's budget covers the run of the workspace.

@@ -99,6 +99,12 @@ fn the_claim_hears_of_every_condition_on_every_call() {
             case::condition(&response, "ConfigResolved").status == Status::ConditionTrue as i32;
         assert!(access.len() <= usize::from(is_v3), "{name}");
         assert!(!(access.is_empty() && is_v3 && is_resolved), "{name}");
+        // A pool whose consoles are read, and the pods of v3, tell about the software.
+        let (software, types): (Vec<_>, Vec<_>) =
+            types.into_iter().partition(|t| *t == "SoftwareReady");
+        let tells = is_v3 && (case::is_in_cluster(&name) || name.starts_with("v3-software-"));
+        assert!(software.len() <= usize::from(tells), "{name}");
+        assert!(!(software.is_empty() && tells && is_resolved), "{name}");
         // A home has a condition as soon as the function knows of it.
         let home = types
             .get(2)

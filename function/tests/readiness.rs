@@ -172,3 +172,116 @@ fn rules_whose_security_group_is_gone_keep_no_workspace_from_ready() {
         assert_eq!(rules(request), 0, "{name}");
     }
 }
+
+/// A machine has an address minutes before its owner can import a package.
+#[test]
+fn a_workspace_is_ready_only_once_its_software_is_installed() {
+    let not_ready = [
+        (
+            "v3-software-installs",
+            Status::ConditionFalse,
+            "SettingUp",
+            "Provisioning",
+        ),
+        (
+            "v3-software-fails",
+            Status::ConditionFalse,
+            "SetupFailed",
+            "Failed",
+        ),
+        (
+            "v3-software-silent",
+            Status::ConditionUnknown,
+            "SetupUnknown",
+            "Provisioning",
+        ),
+    ];
+    for (name, status, reason, phase) in not_ready {
+        let response = answer(&case::request(name));
+        let software = case::condition(&response, "SoftwareReady");
+        assert_eq!(
+            (software.status, &*software.reason),
+            (status as i32, reason),
+            "{name}"
+        );
+        let said = case::status(&response);
+        assert_eq!(said["phase"], phase, "{name}");
+        assert_eq!(said["message"], software.message(), "{name}");
+        assert_eq!(
+            case::readiness(&response),
+            (Ready::True as i32, Ready::False as i32),
+            "{name}"
+        );
+        let ready = response
+            .results
+            .iter()
+            .any(|r| r.reason() == "WorkspaceReady");
+        assert!(!ready, "{name}");
+    }
+    let response = answer(&case::request("v3-software-ready"));
+    assert_eq!(case::readiness(&response).1, Ready::True as i32);
+    assert_eq!(case::status(&response)["phase"], "Ready");
+}
+
+/// The owner mends a failed setup on the machine itself.
+#[test]
+fn the_owner_reads_the_way_in_and_the_host_keys_while_the_setup_goes_on_or_fails() {
+    for name in ["v3-software-installs", "v3-software-fails"] {
+        let status = case::status(&answer(&case::request(name)));
+        assert_eq!(status["ssh"], "ssh developer@198.51.100.17", "{name}");
+        let keys = status["hostKeys"].as_array().unwrap();
+        assert_eq!(keys.len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_failed_setup_names_the_step_the_field_and_the_log() {
+    let response = answer(&case::request("v3-software-fails"));
+    let message = case::condition(&response, "SoftwareReady")
+        .message()
+        .to_owned();
+    for part in [
+        "install OpenCV",
+        "spec.parameters.opencvVersion",
+        "/var/log/gpu-workspace-setup.log",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    let failed = response
+        .results
+        .iter()
+        .find(|r| r.reason() == "WorkspaceFailed");
+    assert_eq!(failed.unwrap().message, message);
+}
+
+/// Consoles forget, and an earlier version of the function read none.
+#[test]
+fn a_machine_that_was_ready_stays_ready_when_its_console_tells_nothing() {
+    let name = "v3-software-of-an-earlier-machine";
+    let response = answer(&case::request(name));
+    assert_eq!(case::readiness(&response).1, Ready::True as i32);
+    let again = answer(&case::after(name, &response));
+    assert_eq!(case::readiness(&again).1, Ready::True as i32);
+    let other = json!({"observed": {"composite": {"resource": {"status": {
+        "instanceId": "i-00000000000000b0b0"
+    }}}}});
+    let other = answer(&case::changed(name, &other));
+    assert_eq!(
+        case::readiness(&other).1,
+        Ready::False as i32,
+        "another machine"
+    );
+}
+
+#[test]
+fn a_workspace_that_does_not_run_has_no_software() {
+    let installed = json!({"type": "SoftwareReady", "status": "True", "reason": "Installed"});
+    let stopped = json!({"observed": {"composite": {"resource": {
+        "spec": {"parameters": {"lifecycle": {"state": "Stopped"}}},
+        "status": {"conditions": [installed]}
+    }}}});
+    let response = answer(&case::changed("v3-software-ready", &stopped));
+    let software = case::condition(&response, "SoftwareReady");
+    assert_eq!(software.reason, "NotRunning");
+    assert_eq!(software.status, Status::ConditionFalse as i32);
+}

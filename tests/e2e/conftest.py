@@ -16,6 +16,8 @@ from environment.platform import Platform
 from environment.variants import ROOT
 
 REGION = "us-east-1"
+# What instances without machines show, so that workspaces become ready.
+SET_UP = "gpu-workspace setup done\n"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -45,6 +47,11 @@ def bystander(ec2: Ec2) -> Bystander:
     return Bystander.launch(ec2)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def set_up() -> None:
+    Emulator.from_environment().print_everywhere(SET_UP)
+
+
 @pytest.fixture(autouse=True)
 def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
     """The emulator. Faults and counts of calls are shared, so only tests that run alone
@@ -54,6 +61,8 @@ def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
         pytest.fail("a test that is marked `alone` runs beside others")
     emulator = Emulator.from_environment(is_alone)
     emulator.clear_faults()
+    if is_alone:
+        emulator.print_everywhere(SET_UP)
     yield emulator
     emulator.clear_faults()
 

@@ -21,6 +21,7 @@ use function_workspace::placed::{
     Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
 };
 use function_workspace::report::Report;
+use function_workspace::setup::{self, Setup};
 use serde_json::{Value, json};
 
 use crate::names::{DEFAULT_DOMAIN, Naming};
@@ -143,6 +144,7 @@ impl Placed for InCluster<'_> {
         Ok(Composition {
             notices: plan.notices,
             access,
+            setup: setup::is_awaited(policy.behaviour_version).then_some(Setup::InImage),
             // Settings for the next start do not concern running pods.
             unresolved: resolved.made_from.as_ref().err().map(Unresolved::reason),
             ..self.composed(report, plan.objects)
@@ -222,6 +224,7 @@ impl<'a> InCluster<'a> {
             report,
             notices: Vec::new(),
             access: None,
+            setup: None,
             unresolved: None,
         }
     }

@@ -41,6 +41,11 @@ pub struct Composed {
 }
 
 impl Composed {
+    /// The machine that the owner can use now; none if there is none.
+    pub fn machine(&self) -> Option<&Machine> {
+        self.serving.as_ref().or(self.target.machine.as_ref())
+    }
+
     /// Whether the home volume is still attached to another instance.
     pub fn is_detaching(&self) -> bool {
         self.home.as_ref().is_some_and(|home| home.detaching)

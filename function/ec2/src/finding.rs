@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use api::capacity::InstanceCapacityType;
 use function_workspace::cause::{Cause, Reason};
+use function_workspace::host_key;
+use function_workspace::setup::Setup;
 use provider_core::InstanceState;
 
 /// The observed state of a compute resource: a `SpotPool` with one instance, or an on-demand
@@ -73,8 +75,10 @@ pub struct Machine {
     pub is_taken_back: bool,
     /// The last report of the agent.
     pub report: Option<String>,
-    /// The SSH host key that the agent reports.
-    pub host_key: Option<String>,
+    /// The SSH host keys that the machine reports, each as type and base64 data.
+    pub host_keys: Vec<String>,
+    /// The setup of the software.
+    pub setup: Setup,
 }
 
 /// Whether the owner may have worked on an instance in this state, or in an unknown one: the
@@ -82,6 +86,17 @@ pub struct Machine {
 pub fn may_hold_work(state: Option<InstanceState>) -> bool {
     use InstanceState::{Pending, ShuttingDown, Terminated};
     !matches!(state, Some(Pending | ShuttingDown | Terminated))
+}
+
+/// The host keys of a machine: the key that its agent reports, or else those that its console shows.
+/// A machine without an agent makes other keys on its first boot than its home has.
+pub fn host_keys(of_agent: Option<&str>, of_console: &[String]) -> Vec<String> {
+    let of_agent: Vec<String> = of_agent.and_then(host_key::read).into_iter().collect();
+    if of_agent.is_empty() {
+        let keys = of_console.iter();
+        return keys.filter_map(|key| host_key::read(key)).collect();
+    }
+    of_agent
 }
 
 /// The text of a status, if it is an IP address. Every object of the workspace repeats the address,

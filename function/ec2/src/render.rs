@@ -14,9 +14,11 @@ use function_workspace::composition::Composition;
 use function_workspace::placed::{
     Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
 };
+use function_workspace::setup::Setup;
 
 use crate::claim_paths::ClaimPaths;
 use crate::compose::{AtRest, Composed, Seen};
+use crate::finding::Machine;
 use crate::{instance_types, prices, requirements, resolve, resource_names, spot, status};
 
 const OLD_USER_DATA: &str = "changed keys or software take effect on the next instance only: an \
@@ -134,6 +136,7 @@ impl Placed for OnEc2<'_> {
         let mut kept = self.running(composed);
         if self.seen.problem().is_some() {
             kept.report = status::unread(self.claimed);
+            kept.setup = None;
         }
         self.ending(kept, end)
     }
@@ -159,6 +162,7 @@ impl Placed for OnEc2<'_> {
 impl OnEc2<'_> {
     fn running(&self, composed: Composed) -> Composition {
         Composition {
+            setup: Some(self.setup(composed.machine())),
             report: status::report(&composed, &self.claimed.previous),
             is_settled: !composed.is_detaching(),
             resources: composed.resources,
@@ -168,9 +172,31 @@ impl OnEc2<'_> {
         }
     }
 
+    /// The setup of the machine that the owner can use. A machine that the last call called ready
+    /// stays so: consoles forget, and an earlier version of the function read none.
+    fn setup(&self, machine: Option<&Machine>) -> Setup {
+        let Some(machine) = machine else {
+            return Setup::NotRunning;
+        };
+        let previous = &self.claimed.previous;
+        let was_ready = || {
+            let told = Setup::was_ready(self.claimed.composite);
+            told.unwrap_or(previous.phase == Some(Phase::Ready))
+        };
+        match &machine.setup {
+            Setup::Going(_) | Setup::Unknown(_)
+                if previous.instance_id.as_ref() == Some(&machine.id) && was_ready() =>
+            {
+                Setup::Done
+            }
+            setup => setup.clone(),
+        }
+    }
+
     fn resting(&self, rest: AtRest, because: &Cause, phase: Phase) -> Composition {
         let is_detaching = rest.home.as_ref().is_some_and(|home| home.detaching);
         Composition {
+            setup: Some(Setup::NotRunning),
             report: status::at_rest(&rest, because, phase, &self.claimed.previous),
             is_settled: !is_detaching && rest.left.is_empty(),
             resources: rest.resources,

@@ -133,6 +133,7 @@ mod tests {
     use super::*;
     use api::capacity::InstanceCapacityType;
     use function_workspace::cause::{Cause, Reason};
+    use function_workspace::setup::Setup;
 
     fn candidate(name: &'static str, fits: bool, serves: bool) -> Candidate<'static> {
         let machine = serves.then(|| Machine {
@@ -145,7 +146,8 @@ mod tests {
             address: "198.51.100.1".into(),
             is_taken_back: false,
             report: None,
-            host_key: None,
+            host_keys: Vec::new(),
+            setup: Setup::Done,
         });
         Candidate {
             name,

@@ -5,7 +5,6 @@ use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use function_runtime::response::{Condition, Event, Severity};
 use function_workspace::cause::{Cause, Reason};
 use function_workspace::conditions;
-use function_workspace::host_key;
 use function_workspace::placed::Claimed;
 use function_workspace::report::{self, Report};
 
@@ -24,8 +23,8 @@ pub fn report(composed: &Composed, previous: &GpuDevWorkspaceStatus) -> Report {
         home,
         ..
     } = composed;
+    let machine = composed.machine();
     let serving = serving.as_ref();
-    let machine = serving.or(target.machine.as_ref());
     let attached = home.as_ref().is_none_or(|home| home.attached);
     let compute_cause = compute_cause(target, serving);
     let cause = match (&compute_cause, home) {
@@ -203,12 +202,7 @@ fn without_address(previous: &GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
 
 fn at(machine: &Machine) -> GpuDevWorkspaceStatus {
     GpuDevWorkspaceStatus {
-        host_keys: machine
-            .host_key
-            .as_deref()
-            .and_then(host_key::read)
-            .into_iter()
-            .collect(),
+        host_keys: machine.host_keys.clone(),
         ssh: Some(report::ssh(&machine.address)),
         instance_id: Some(machine.id.clone()),
         instance_type: Some(machine.instance_type.clone()),

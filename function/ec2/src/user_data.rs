@@ -30,6 +30,8 @@ const REQUIREMENTS_PATH: &str = "/etc/gpu-workspace/requirements.txt";
 const SETUP: &str = include_str!("user_data/setup.sh");
 const SETUP_V1: &str = include_str!("user_data/setup_v1.sh");
 const SETUP_PATH: &str = "/usr/local/lib/gpu-workspace/setup";
+/// The log of the setup on a machine.
+pub const LOG_PATH: &str = "/var/log/gpu-workspace-setup.log";
 const HOME: &str = include_str!("user_data/home.sh");
 const HOME_PATH: &str = "/usr/local/lib/gpu-workspace/home";
 const HOME_UNIT: &str = include_str!("user_data/home.service");

@@ -23,6 +23,15 @@ pub enum Status {
 }
 
 impl Status {
+    /// The status as Kubernetes spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+
     fn of(status: &str) -> Self {
         match status {
             "True" => Self::True,

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::composite::Composite;
 use crate::desired::Desired;
 use crate::message;
+use crate::object::Status;
 use crate::outcome::Refusal;
 use crate::requirement::Requirement;
 
@@ -37,8 +38,8 @@ pub struct Response {
 pub struct Condition {
     /// The type, for example `ConfigResolved`.
     pub type_: &'static str,
-    /// Whether the status is `True` or `False`.
-    pub is_true: bool,
+    /// The status.
+    pub status: Status,
     /// The reason, one word for machines.
     pub reason: String,
     /// The message for people; empty for no message.
@@ -46,11 +47,16 @@ pub struct Condition {
 }
 
 impl Condition {
+    /// Whether the status is `True`.
+    pub fn holds(&self) -> bool {
+        self.status == Status::True
+    }
+
     /// A condition with status `True` and no message.
     pub fn is_true(type_: &'static str, reason: impl Into<String>) -> Self {
         Self {
             type_,
-            is_true: true,
+            status: Status::True,
             reason: reason.into(),
             message: String::new(),
         }
@@ -76,9 +82,21 @@ impl Condition {
     ) -> Self {
         Self {
             type_,
-            is_true: false,
+            status: Status::False,
             reason: reason.into(),
             message: message.into(),
+        }
+    }
+
+    /// A condition with status `Unknown`, its reason and its message.
+    pub fn unknown(
+        type_: &'static str,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            status: Status::Unknown,
+            ..Self::is_false(type_, reason, message)
         }
     }
 }

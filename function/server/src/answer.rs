@@ -31,7 +31,7 @@ pub fn answer(
         conditions = %decision
             .conditions
             .iter()
-            .map(|c| format!("{}={}/{}", c.type_, c.is_true, c.reason))
+            .map(|c| format!("{}={}/{}", c.type_, c.status.as_str(), c.reason))
             .collect::<Vec<_>>()
             .join(" "),
         "ran"

@@ -124,7 +124,7 @@ impl Answer<'_> {
         // A person may have scaled the StatefulSet by hand. So the rule compares with the recorded
         // number of nodes. What cannot be resolved stays as it is observed.
         let mut conditions = self.response.conditions.iter();
-        let is_resolved = conditions.any(|c| c.type_ == "ConfigResolved" && c.is_true);
+        let is_resolved = conditions.any(|c| c.type_ == "ConfigResolved" && c.holds());
         let is_kept = !is_resolved && wanted == replicas;
         let record = self.sight.record().unwrap_or_default();
         let made_for = record.pointer("/pods/nodes").and_then(Value::as_i64);
@@ -271,7 +271,7 @@ impl Answer<'_> {
             if types.contains(&name) || !is_word {
                 return Err(format!("condition {condition:?}"));
             }
-            if !condition.is_true && condition.message.trim().is_empty() {
+            if !condition.holds() && condition.message.trim().is_empty() {
                 return Err(format!("{name} does not say why"));
             }
             if condition.message.contains("10:00:05") {

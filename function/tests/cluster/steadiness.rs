@@ -88,7 +88,7 @@ fn settles(request: &Value, mut last: Response) -> Outcome {
         let conditions = this.response.conditions.iter();
         status["conditions"] = conditions
             .map(|c| {
-                let holds = if c.is_true { "True" } else { "False" };
+                let holds = c.status.as_str();
                 json!({"type": c.type_, "status": holds, "reason": c.reason, "message": c.message})
             })
             .collect();
@@ -133,7 +133,7 @@ fn same_template(request: &Value) -> Outcome {
             response: &response,
         };
         let is_held = response.conditions.iter().any(|c| {
-            c.type_ == "ConfigResolved" && !c.is_true && !c.message.starts_with("once stopped")
+            c.type_ == "ConfigResolved" && !c.holds() && !c.message.starts_with("once stopped")
         });
         let is_resolved = !answer.is_fatal() && !is_held;
         let set = answer.desired(SET).filter(|_| is_resolved)?;

@@ -25,6 +25,7 @@ mod dice;
 
 mod campaign;
 mod compare;
+mod conditions;
 mod connection;
 mod corpus;
 mod fleeting;

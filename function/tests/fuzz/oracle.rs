@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use function_gpu_workspace::kinds::KINDS;
 use function_sdk_rust::proto::v1::{
-    Condition, Ready, Resource, RunFunctionRequest, RunFunctionResponse, Severity, Status, Target,
+    Condition, Ready, Resource, RunFunctionRequest, RunFunctionResponse, Severity, Status,
 };
 use function_sdk_rust::resource::struct_to_json;
 use function_server::decode::call::Call;
@@ -16,22 +16,14 @@ use serde_json::Value;
 
 use crate::case::{self, own_names::is_own};
 use crate::compare::{self, json};
+use crate::conditions::is_reason;
 use crate::hostile;
 use crate::intent::Applied;
 use crate::view::View;
-use crate::{connection, fleeting, limits, readiness, size, steadiness, volume};
+use crate::{conditions, connection, limits, readiness, size, steadiness, volume};
 
 /// What gRPC refuses to carry.
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
-const CONDITIONS: [&str; 7] = [
-    "ConfigResolved",
-    "ComputeReady",
-    "AccessReady",
-    "HomeReady",
-    "StopScheduled",
-    "PolicyEnforced",
-    "WithinBudget",
-];
 const STATUS_FIELDS: [&str; 15] = [
     "cost",
     "lifecycle",
@@ -115,7 +107,7 @@ pub fn check(json: &Value, is_thorough: bool) -> Result<Kind, Violation> {
     };
     size::small(&request, &response)?;
     passed_on(&request, &response)?;
-    conditions(json, &response)?;
+    conditions::check(json, &response)?;
     let fatal = results(&response)?;
     if is_thorough {
         steadiness::over_the_wire(&request, &response)?;
@@ -227,70 +219,6 @@ fn composite(before: Option<&Resource>, after: Option<&Resource>) -> Outcome {
         }
     }
     Ok(())
-}
-
-fn conditions(json: &Value, response: &RunFunctionResponse) -> Outcome {
-    let mut types = BTreeSet::new();
-    for condition in &response.conditions {
-        let name = condition.r#type.as_str();
-        let wrong = |what: &str| broken("conditions", format!("{name} {what}: {condition:?}"));
-        if !CONDITIONS.contains(&name) || !types.insert(name) {
-            return wrong("is unknown, or there twice");
-        }
-        let holds = condition.status == Status::ConditionTrue as i32;
-        if !holds && condition.status != Status::ConditionFalse as i32 {
-            return wrong("is neither True nor False");
-        }
-        if !is_reason(&condition.reason) && !is_observed(json, &condition.reason) {
-            return wrong("has no reason that Kubernetes takes");
-        }
-        if !holds && condition.message().trim().is_empty() {
-            return wrong("does not say why");
-        }
-        if condition.target() != Target::CompositeAndClaim {
-            return wrong("does not reach the claim");
-        }
-        // A deadline is a time, and stays.
-        let may_be_timed = name == "StopScheduled" || condition.reason == "BudgetExceeded";
-        if !may_be_timed && fleeting::is_in(condition.message()) && !fleeting::is_out_of_place(json)
-        {
-            return wrong("changes with every attempt");
-        }
-    }
-    // Without a workspace there is no compute to tell of.
-    let has_compute = types.contains("ComputeReady") || !is_workspace(json);
-    if !types.contains("ConfigResolved") || !has_compute {
-        return broken("conditions", format!("only {types:?} are there"));
-    }
-    Ok(())
-}
-
-fn is_workspace(request: &Value) -> bool {
-    let composite = &request["observed"]["composite"]["resource"];
-    let kind = composite["kind"].as_str().unwrap_or_default();
-    let version = composite["apiVersion"].as_str().unwrap_or_default();
-    ["GpuDevWorkspace", "GpuDevWorkspaceClaim"].contains(&kind)
-        && version.starts_with("platform.acme.io/")
-}
-
-/// Whether an observed condition has the reason, which is passed on.
-fn is_observed(request: &Value, reason: &str) -> bool {
-    let resources = request.pointer("/observed/resources");
-    let mut resources = resources.and_then(Value::as_object).into_iter().flatten();
-    resources.any(|(_, resource)| {
-        let conditions = resource.pointer("/resource/status/conditions");
-        let mut conditions = conditions.and_then(Value::as_array).into_iter().flatten();
-        conditions.any(|condition| condition["reason"] == reason)
-    })
-}
-
-/// As Kubernetes' API conventions ask.
-fn is_reason(reason: &str) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ',' | ':');
-    reason.starts_with(|c: char| c.is_ascii_alphabetic())
-        && reason.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-        && reason.chars().all(inner)
-        && reason.len() <= 1024
 }
 
 /// Answers whether there is a fatal result.

@@ -20,6 +20,14 @@ pub fn violation(
         condition.r#type == "AccessReady" && condition.status == Status::ConditionFalse as i32
     });
     let phase = text(applied.status, "/phase");
+    if (is_ready || phase == Some("Ready"))
+        && let Some(id) = without_software(applied)
+    {
+        return Some(format!("Ready, and the setup of {id} has not ended"));
+    }
+    if let Some(key) = strange_host_key(applied) {
+        return Some(format!("{key:?} is no host key"));
+    }
     let well = |m: &Machine| m.serves && m.in_order;
     if is_ready && !applied.view.machines().values().any(well) {
         return Some("Ready, and no machine serves".to_owned());
@@ -56,6 +64,51 @@ fn part(applied: &Applied<'_>, is_like: impl Fn(&Value) -> bool) -> Option<Strin
 
 fn is_failing(part: &Value) -> bool {
     condition(part, "Synced") == Some("False")
+}
+
+/// The machine of the response, if its pool reports another state of its setup than the end. A machine
+/// that was ready stays so: consoles forget.
+fn without_software(applied: &Applied<'_>) -> Option<String> {
+    let id = text(applied.status, "/instanceId")?;
+    let view = applied.view;
+    let before = |at: &str| view.status().and_then(|status| text(status, at));
+    let was_ready = before("/instanceId") == Some(id)
+        && (before("/phase") == Some("Ready") || view.called_software_ready());
+    let pools = view
+        .observed
+        .iter()
+        .filter(|(key, _)| key.starts_with("pool"));
+    let reads = |pool: &&Value| pool.pointer("/spec/forProvider/readConsole") == Some(&true.into());
+    let pools = pools.map(|(_, pool)| pool).filter(reads);
+    let setups = pools.filter_map(|pool| {
+        let instances = pool.pointer("/status/atProvider/instances")?.as_array()?;
+        let instance = instances.iter().find(|i| text(i, "/id") == Some(id))?;
+        Some(text(instance, "/setup/state").unwrap_or_default())
+    });
+    let mut states = setups.peekable();
+    states.peek()?;
+    let is_installed = |state: &str| state == "Ready" || (was_ready && state != "Failed");
+    (!states.any(is_installed)).then(|| id.to_owned())
+}
+
+/// A host key of the response that would add something else to `known_hosts`.
+fn strange_host_key(applied: &Applied<'_>) -> Option<String> {
+    let keys = |status: &Value| {
+        let keys = status.get("hostKeys").and_then(Value::as_array).cloned();
+        keys.unwrap_or_default()
+    };
+    let before = applied.view.status().map(keys).unwrap_or_default();
+    let new = keys(applied.status);
+    let mut new = new.iter().filter(|key| !before.contains(key));
+    let is_key = |key: &str| {
+        let mut words = key.split(' ');
+        let kind = words.next().unwrap_or_default();
+        (kind.starts_with("ssh-") || kind.starts_with("ecdsa-"))
+            && words.next().is_some_and(|data| data.starts_with("AAAA"))
+            && words.next().is_none()
+    };
+    let strange = new.find(|key| !key.as_str().is_some_and(is_key))?;
+    Some(strange.to_string())
 }
 
 /// A machine that the response starts although none is there.

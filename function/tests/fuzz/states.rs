@@ -37,6 +37,11 @@ const STATES: [&str; 8] = [
     "",
 ];
 const ADDRESSES: [&str; 4] = ["198.51.100.17", "198.51.100.18", "10.0.0.4", ""];
+const HOST_KEYS: [&str; 3] = [
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl",
+    "* ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl",
+    "ssh-ed25519 no-key",
+];
 /// Messages of failed calls to EC2. `conditions` replaces `ID` by a random request id.
 const FAILURES: [&str; 7] = [
     "create failed: async create failed: failed to create the resource: [{0 creating EC2 \
@@ -148,7 +153,9 @@ fn managed(resource: &mut Value, dice: &mut Dice) {
 }
 
 fn pool(resource: &mut Value, dice: &mut Dice) {
-    match dice.below(8) {
+    match dice.below(10) {
+        8 => put(resource, "spec/forProvider", "readConsole", json!(true)),
+        9 => setup(resource, dice),
         0..=2 => pool_conditions(resource, dice),
         3 => deletion(resource, dice),
         4 => put(
@@ -173,6 +180,28 @@ fn pool(resource: &mut Value, dice: &mut Dice) {
             }
         }
     }
+}
+
+/// Sets what the console of the first instance says.
+fn setup(resource: &mut Value, dice: &mut Dice) {
+    let instances = resource.pointer_mut("/status/atProvider/instances");
+    let first = instances.and_then(|i| i.get_mut(0));
+    let Some(first) = first.and_then(Value::as_object_mut) else {
+        return;
+    };
+    let state = *dice.pick(&["SettingUp", "Ready", "Failed", "Unknown", "Other"]);
+    let message = *dice.pick(&[
+        "",
+        "install OpenCV (exit 1), see /var/log/gpu-workspace-setup.log",
+        "<script>alert(1)</script>",
+        "the console has not shown the end of the setup within fifteen minutes",
+    ]);
+    first.insert(
+        "setup".to_owned(),
+        json!({"state": state, "message": message}),
+    );
+    let keys = json!([*dice.pick(&HOST_KEYS)]);
+    first.insert("consoleHostKeys".to_owned(), keys);
 }
 
 fn instance(launch: usize, dice: &mut Dice) -> Value {

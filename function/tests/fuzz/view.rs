@@ -115,6 +115,11 @@ impl View {
         text(&self.policy, at)
     }
 
+    /// Whether the last call said that the software is installed.
+    pub fn called_software_ready(&self) -> bool {
+        condition(&self.xr, "SoftwareReady") == Some("True")
+    }
+
     /// Whether the Composition's policy forbids the start of a workspace without access.
     pub fn requires_access(&self) -> bool {
         self.policy_text("/behaviourVersion") == Some("v3")

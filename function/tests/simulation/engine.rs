@@ -8,7 +8,7 @@ use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::response::{Response, Severity};
 use serde_json::{Value, json};
 
-use super::manifest::{text, written};
+use super::manifest::{stated, text};
 
 /// The inputs of a reconcile of an XR.
 pub struct Call<'a> {
@@ -118,7 +118,7 @@ fn rendered(response: Response, required: Vec<Value>) -> Rendered {
             .map(|(key, composed)| (key, composed.object))
             .collect(),
         conditions: conditions
-            .map(|c| written(c.type_, c.is_true, &c.reason, &c.message))
+            .map(|c| stated(c.type_, c.status.as_str(), &c.reason, &c.message))
             .collect(),
         events: response
             .events

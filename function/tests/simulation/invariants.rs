@@ -77,7 +77,10 @@ fn usable(observed: &BTreeMap<String, Value>, rendered: &Rendered) -> Result<(),
     let on_spot = pools.into_iter().any(|(_, pool)| {
         let instances = pool.pointer("/status/atProvider/instances");
         let mut instances = instances.and_then(Value::as_array).into_iter().flatten();
-        instances.any(|i| i["state"] == "running" && (has(i, "/publicIp") || has(i, "/privateIp")))
+        instances.any(|i| {
+            let is_set_up = i.get("setup").is_none_or(|setup| setup["state"] == "Ready");
+            i["state"] == "running" && is_set_up && (has(i, "/publicIp") || has(i, "/privateIp"))
+        })
     });
     let instances = observed
         .iter()

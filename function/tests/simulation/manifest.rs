@@ -98,9 +98,19 @@ pub fn is_well(manifest: &Value) -> bool {
 
 /// A condition as controllers write it.
 pub fn written(type_: &str, status: bool, reason: &str, message: &str) -> Value {
+    stated(
+        type_,
+        if status { "True" } else { "False" },
+        reason,
+        message,
+    )
+}
+
+/// A condition with any status.
+pub fn stated(type_: &str, status: &str, reason: &str, message: &str) -> Value {
     json!({
         "type": type_,
-        "status": if status { "True" } else { "False" },
+        "status": status,
         "reason": reason,
         "message": message,
         "lastTransitionTime": "2026-11-20T10:00:05Z",

@@ -71,7 +71,15 @@ fn launch(world: &mut World, id: &Id, pool: &Value, uid: &str) {
         .set_condition(id, written("Launched", true, "Launched", ""));
 }
 
+/// The console of an instance shows the end of its setup at the second look.
 fn report(world: &mut World, id: &Id, vms: &[String]) -> bool {
+    let pool = world.api.get(id).cloned().unwrap_or_default();
+    let reads_console = pool.pointer("/spec/forProvider/readConsole") == Some(&json!(true));
+    let before = pool.pointer("/status/atProvider/instances");
+    let before = before.and_then(Value::as_array).into_iter().flatten();
+    let running = before.filter(|instance| instance["state"] == "running");
+    let running: Vec<&str> = running.filter_map(|one| text(one, "/id")).collect();
+    let was_running = |name: &String| running.contains(&name.as_str());
     let instances: Vec<Value> = vms
         .iter()
         .enumerate()
@@ -87,6 +95,14 @@ fn report(world: &mut World, id: &Id, vms: &[String]) -> bool {
                 "state": vm.state,
                 "privateIp": vm.private_ip,
             });
+            if reads_console && vm.state == "running" {
+                let state = if was_running(name) {
+                    "Ready"
+                } else {
+                    "SettingUp"
+                };
+                instance["setup"] = json!({"state": state});
+            }
             if let Some(address) = vm.public_ip.as_ref().filter(|_| vm.state == "running") {
                 instance["publicIp"] = json!(address);
             }
@@ -113,5 +129,6 @@ fn report(world: &mut World, id: &Id, vms: &[String]) -> bool {
         (false, false) => written("Ready", false, "Creating", "waiting for an instance"),
     };
     world.api.set_condition(id, ready);
-    waits || !runs
+    let is_setting_up = |one: &Value| one["setup"]["state"] == "SettingUp";
+    waits || !runs || instances.iter().any(is_setting_up)
 }

@@ -129,7 +129,7 @@ pub fn policy() -> Value {
     json!({
         "apiVersion": "workspace.fn.platform.acme.io/v1alpha1",
         "kind": "WorkspacePolicy",
-        "behaviourVersion": "v1",
+        "behaviourVersion": "v3",
         "catalogue": {"name": "gpu-workspaces"},
         "defaults": {"capacityType": "SpotWithFallback", "sshCidrs": ["203.0.113.0/24"]},
         "allowedInstanceTypes": ["g4dn.*", "g5.*"],
@@ -150,7 +150,9 @@ pub fn catalogue() -> Value {
                 "pytorch": {"version": "2.12.1", "python": "/opt/pytorch/bin/python3"}
             }}},
             "networks": {"us-east-1": {}},
-            "owners": {"alice": {"publicKeys": []}}
+            "owners": {"alice": {"publicKeys": [
+                "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEfakefakefakefakefakefakefakefakefakefakefake a"
+            ]}}
         }
     })
 }

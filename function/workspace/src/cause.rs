@@ -53,6 +53,17 @@ pub enum Reason {
     /// No network may connect.
     NoNetworks,
 
+    /// No machine runs that could have the software.
+    NotRunning,
+    /// Nothing reports the setup of the machine.
+    NotReported,
+    /// The setup of the machine has not ended yet.
+    SettingUp,
+    /// A step of the setup failed.
+    SetupFailed,
+    /// It is not known how the setup of the machine goes.
+    SetupUnknown,
+
     /// The policy asks for a budget and the owner has none.
     BudgetMissing,
     /// The budget's answer is not known yet.
@@ -126,6 +137,11 @@ impl Reason {
             Self::HomeUnbound => "HomeUnbound",
             Self::NoPublicKeys => "NoPublicKeys",
             Self::NoNetworks => "NoNetworks",
+            Self::NotRunning => "NotRunning",
+            Self::NotReported => "NotReported",
+            Self::SettingUp => "SettingUp",
+            Self::SetupFailed => "SetupFailed",
+            Self::SetupUnknown => "SetupUnknown",
             Self::BudgetMissing => "BudgetMissing",
             Self::BudgetPending => "BudgetPending",
             Self::BudgetExceeded => "BudgetExceeded",

@@ -6,6 +6,7 @@ use function_runtime::desired::Composed;
 
 use crate::access::Access;
 use crate::report::Report;
+use crate::setup::Setup;
 
 /// The composed resources of a workspace, and the report about them.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub struct Composition {
     pub notices: Vec<String>,
     /// Whether anybody can reach the workspace; none if this call does not know.
     pub access: Option<Access>,
+    /// Whether the software is installed; none if this call does not know.
+    pub setup: Option<Setup>,
     /// The reason why the current claim could not be resolved. The running workspace is kept as it
     /// is.
     pub unresolved: Option<&'static str>,

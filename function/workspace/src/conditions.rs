@@ -2,7 +2,6 @@
 
 use api::condition::{ADMITTED, COMPUTE_READY, HOME_READY};
 use function_runtime::composite::Composite;
-use function_runtime::object::Status;
 use function_runtime::response::{CONFIG_RESOLVED, Condition};
 
 /// `ConfigResolved` with status `True`. `notice` is its message, or empty.
@@ -27,7 +26,7 @@ pub fn observed(composite: Composite<'_>) -> Vec<Condition> {
         let observed = composite.condition(type_)?;
         Some(Condition {
             type_,
-            is_true: observed.status == Status::True,
+            status: observed.status,
             reason: observed.reason.to_owned(),
             message: observed.message.to_owned(),
         })

@@ -28,6 +28,7 @@ pub mod provider_error;
 pub mod public_keys;
 pub mod render;
 pub mod report;
+pub mod setup;
 pub mod spending;
 pub mod ssh_networks;
 pub mod tenant_text;

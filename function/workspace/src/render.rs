@@ -23,6 +23,7 @@ use crate::lifecycle::terms::Bounds;
 use crate::limits::{self, admission};
 use crate::placed::{Allowance, Claimed, Course, End, Leftovers, Placed, Rest};
 use crate::report::Report;
+use crate::setup::Setup;
 use crate::{catalogue, conditions, labels, memory, parts, placement};
 
 /// When to look again while something changes that Crossplane does not watch.
@@ -231,6 +232,7 @@ impl<'a> Decided<'a> {
             mut resources,
             report,
             access,
+            setup,
             is_settled,
             ..
         } = composition;
@@ -241,6 +243,12 @@ impl<'a> Decided<'a> {
         let report = match access {
             Some(access) => access.reported(report, before),
             None => report,
+        };
+        let told = Setup::observed(self.claimed.composite);
+        let report = match (setup, told) {
+            (Some(setup), told) => setup.reported(report, told.is_some(), before),
+            (None, Some(told)) => report.with(told),
+            (None, None) => report,
         };
         let Report {
             status,

@@ -27,6 +27,13 @@ pub struct Report {
 }
 
 impl Report {
+    /// The report with a further condition.
+    #[must_use]
+    pub fn with(mut self, condition: Condition) -> Self {
+        self.conditions.push(condition);
+        self
+    }
+
     /// Gives a workspace this phase instead of `Ready`, without the event of a workspace that became
     /// ready. False if its phase is another one, which stays.
     pub fn take_back_ready(&mut self, phase: Phase) -> bool {

@@ -113,9 +113,9 @@ impl Spending {
         let cost = desired.status.get("cost");
         let cost = cost.and_then(Cost::read);
         let holds = |type_| response.conditions.iter().find(|c| c.type_ == type_);
-        let runs_unresolved = holds(CONFIG_RESOLVED).is_some_and(|config| !config.is_true)
-            && holds(COMPUTE_READY).is_some_and(|compute| compute.is_true);
-        let is_unenforced = holds(POLICY_ENFORCED).is_some_and(|enforced| !enforced.is_true);
+        let runs_unresolved = holds(CONFIG_RESOLVED).is_some_and(|config| !config.holds())
+            && holds(COMPUTE_READY).is_some_and(|compute| compute.holds());
+        let is_unenforced = holds(POLICY_ENFORCED).is_some_and(|enforced| !enforced.holds());
         match composite.origin() {
             Some(origin) if cost.is_some() || runs_unresolved || is_unenforced => {
                 let workspace = Workspace {

@@ -49,6 +49,15 @@ class Emulator:
         self._needs_to_be_alone()
         self._ask("POST", "/visibility", {"seconds": seconds})
 
+    def print(self, instance_id: str, text: str) -> None:
+        """Sets the console output of an instance that has no machine."""
+        self._ask("POST", "/console", {"instanceId": instance_id, "text": text})
+
+    def print_everywhere(self, text: str) -> None:
+        """Sets the console output of all instances that have no machines. Tests that run
+        in parallel may set only what they all expect."""
+        self._ask("POST", "/settings", {"console": text})
+
     def interrupt(self, instance_id: str, notice_seconds: float = 0) -> None:
         document = {"instanceId": instance_id, "noticeSeconds": notice_seconds}
         self._ask("POST", "/interrupt", document)

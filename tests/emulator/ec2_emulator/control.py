@@ -55,6 +55,7 @@ class Control:
             ("POST", "/rebalance"): self._rebalance,
             ("POST", "/terminate"): self._terminate,
             ("POST", "/impair"): self._impair,
+            ("POST", "/console"): self._print,
             ("POST", "/clock"): self._change_time,
             ("POST", "/machines"): self._provide_machines,
             ("POST", "/reset"): lambda *_: emulator.reset(),
@@ -133,6 +134,13 @@ class Control:
             raise Refused(400, 'check: expected "instance", "system" or null')
         with self._emulator.held():
             self._instance(document).impaired = check
+
+    def _print(self, document: Any, _: Query) -> None:
+        text = document.get("text") if isinstance(document, dict) else None
+        if not isinstance(text, str):
+            raise Refused(400, "text: expected the console output of the instance")
+        with self._emulator.held():
+            self._instance(document).printed = text.encode()
 
     def _provide_machines(self, document: Any, _: Query) -> None:
         paths = document if isinstance(document, dict) else {}

@@ -31,6 +31,8 @@ class Settings:
     # EC2 bounds a client token by "at least 24 hours after the termination".
     token_retention_seconds: float = 24 * 3600.0
     throttle: bool = False
+    # The console output of every instance that has no machine, once it has run.
+    console: str = ""
 
     def changed_by(self, document: Any) -> "Settings":
         """These settings, changed by the document. Raises InvalidSetting."""
@@ -50,6 +52,10 @@ class Settings:
         return {_json_name(f.name): getattr(self, f.name) for f in fields(self)}
 
     def _checked(self, name: str, json_name: str, value: Any) -> Any:
+        if isinstance(getattr(self, name), str):
+            if isinstance(value, str):
+                return value
+            raise InvalidSetting(f"{json_name}: expected a text")
         if isinstance(getattr(self, name), bool):
             if isinstance(value, bool):
                 return value

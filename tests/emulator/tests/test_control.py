@@ -137,6 +137,7 @@ def test_a_reset_forgets_everything(emulator, ec2, launch):
         ({"pendingSeconds": "1"}, "pendingSeconds"),
         ({"pendingSeconds": -1}, "pendingSeconds"),
         ({"throttle": 1}, "throttle"),
+        ({"console": 1}, "console"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_name(emulator, document, field):

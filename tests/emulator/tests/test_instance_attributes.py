@@ -70,3 +70,33 @@ def test_groups_and_protections_change_while_it_runs(ec2, instance):
     assert [one["GroupId"] for one in seen["SecurityGroups"]] == [group]
     code = refused(ec2.terminate_instances, InstanceIds=[instance])[1]
     assert code == "OperationNotPermitted"
+
+
+def console(ec2, instance):
+    return ec2.get_console_output(InstanceId=instance).get("Output", "")
+
+
+def test_an_instance_without_a_machine_shows_on_its_console_what_a_test_sets(
+    emulator, ec2, launch
+):
+    emulator.settings(console="setup done\n")
+    (launched,) = launch()
+    instance = launched["InstanceId"]
+    assert console(ec2, instance) == "", "it has not run"
+    emulator.advance(2)
+    assert console(ec2, instance) == "setup done\n"
+    emulator.ask("POST", "/console", {"instanceId": instance, "text": "panic"})
+    assert console(ec2, instance) == "panic"
+    (other,) = launch()
+    emulator.advance(2)
+    assert console(ec2, other["InstanceId"]) == "setup done\n"
+
+
+@pytest.mark.parametrize(
+    ("document", "named"),
+    [({"text": 7}, "text"), ({"text": "x", "instanceId": "i-none"}, "instanceId")],
+)
+def test_a_console_is_refused_with_its_field(emulator, document, named):
+    status, message = emulator.refusal("POST", "/console", document)
+    assert status in (400, 404)
+    assert named in message

@@ -3,6 +3,7 @@
 use api::capacity::InstanceCapacityType;
 use api::condition::{LAST_ASYNC_OPERATION, SYNCED};
 use function_workspace::cause::{Cause, Reason};
+use function_workspace::setup::Setup;
 use provider_core::InstanceState;
 
 use crate::finding::{self, Finding, Machine, Outlook};
@@ -48,7 +49,9 @@ fn machine(instance: &OnDemandInstance<'_>) -> Option<Machine> {
         // AWS takes back spot instances only, and announces no other loss here.
         is_taken_back: false,
         report: instance.report().map(str::to_owned),
-        host_key: instance.host_key().map(str::to_owned),
+        host_keys: finding::host_keys(instance.host_key(), &[]),
+        // provider-aws reads no consoles.
+        setup: Setup::Unreported,
     })
 }
 

@@ -8,6 +8,7 @@ use provider_core::NoticeKind;
 use crate::claim_paths::ClaimPaths;
 use crate::finding::{self, Finding, Machine, Outlook};
 use crate::spot::observed::ObservedPool;
+use crate::spot::setup;
 
 /// The observed state of a pool; `None` is a pool that does not exist yet. `recorded` is the
 /// instance of the last call.
@@ -20,7 +21,7 @@ pub fn finding(pool: Option<&ObservedPool>, recorded: Option<&str>, paths: &Clai
     Finding {
         machine: pool
             .usable(recorded)
-            .map(|(instance, address)| machine(instance, address)),
+            .map(|(instance, address)| machine(pool, instance, address)),
         in_order: pool.is_ready(),
         outlook: outlook(pool),
         cause: cause(pool, recorded, paths),
@@ -39,7 +40,7 @@ fn outlook(pool: &ObservedPool) -> Outlook {
     }
 }
 
-fn machine(instance: &PoolInstance, address: &str) -> Machine {
+fn machine(pool: &ObservedPool, instance: &PoolInstance, address: &str) -> Machine {
     Machine {
         id: instance.id.clone(),
         instance_type: instance.instance_type.clone(),
@@ -53,7 +54,8 @@ fn machine(instance: &PoolInstance, address: &str) -> Machine {
             .as_ref()
             .is_some_and(|n| NoticeKind::parse(&n.kind) == Some(NoticeKind::Interruption)),
         report: instance.activity.clone(),
-        host_key: instance.host_key.clone(),
+        host_keys: finding::host_keys(instance.host_key.as_deref(), &instance.console_host_keys),
+        setup: setup::of(pool, instance),
     }
 }
 

@@ -8,6 +8,7 @@ use api::pool::{PoolImage, PoolSize, PoolSsh, SpotPoolParameters, SpotPoolSpec};
 use api::{POOL_GROUP, VERSION};
 use function_runtime::outcome::Refusal;
 use function_runtime::resource_names::hashed;
+use function_workspace::setup;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -108,7 +109,7 @@ fn spec(
             security_group_ids,
             ssh,
             authorized_keys: resolved.keys_in_tags.clone(),
-            read_console: false,
+            read_console: setup::is_awaited(policy.behaviour_version),
             root_volume_size_gib: policy.instance.root_volume_size_gib,
             iam_instance_profile: policy.instance.iam_instance_profile.clone(),
             tags: resolved.tags(policy),

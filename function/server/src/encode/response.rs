@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use function_runtime::desired::{Composed, Desired};
 use function_runtime::message::bounded;
+use function_runtime::object::Status;
 use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::response::{Condition, Event, Response, Severity};
 use function_sdk_rust::proto::v1::{Ready, RunFunctionRequest, RunFunctionResponse, Target};
@@ -118,10 +119,10 @@ fn add_requirement(rsp: &mut RunFunctionResponse, requirement: Requirement) {
 }
 
 fn add_condition(rsp: &mut RunFunctionResponse, given: Condition) {
-    let condition = if given.is_true {
-        sdk::condition_true(rsp, given.type_, given.reason)
-    } else {
-        sdk::condition_false(rsp, given.type_, given.reason)
+    let condition = match given.status {
+        Status::True => sdk::condition_true(rsp, given.type_, given.reason),
+        Status::False => sdk::condition_false(rsp, given.type_, given.reason),
+        Status::Unknown => sdk::condition_unknown(rsp, given.type_, given.reason),
     };
     condition.message = (!given.message.is_empty()).then(|| bounded(given.message));
     condition.target = Some(Target::CompositeAndClaim as i32);

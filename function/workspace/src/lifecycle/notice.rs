@@ -82,11 +82,11 @@ pub fn of(decision: &Decision, terms: &Terms, now: Timestamp) -> Option<Notice> 
 impl Notice {
     /// `StopScheduled`. With status `True` the workspace stops within half an hour.
     pub fn condition(&self) -> Condition {
-        Condition {
-            type_: STOP_SCHEDULED,
-            is_true: self.when.is_soon(),
-            reason: self.when.reason().to_owned(),
-            message: self.message.clone(),
+        let given = (self.when.reason(), self.message.as_str());
+        if self.when.is_soon() {
+            Condition::true_with_message(STOP_SCHEDULED, given.0, given.1)
+        } else {
+            Condition::is_false(STOP_SCHEDULED, given.0, given.1)
         }
     }
 

@@ -149,7 +149,7 @@ fn the_owner_is_warned_thirty_and_five_minutes_before_a_stop() {
         let decision = life.look(&now.to_string());
         let terms = life.terms();
         let condition = notice::of(&decision, &terms, now).unwrap().condition();
-        (condition.is_true, condition.reason)
+        (condition.holds(), condition.reason)
     };
     assert_eq!(reason("11:29"), (false, "NotSoon".to_owned()));
     assert_eq!(reason("11:30"), (true, "StopsWithin30Minutes".to_owned()));

@@ -61,14 +61,14 @@ mod tests {
     fn a_missing_binding_is_named_with_the_file_to_apply() {
         let limits = limits(Some("gpu-workspaces"));
         let missing = condition(&limits, &found(None)).unwrap();
-        assert!(!missing.is_true);
+        assert!(!missing.holds());
         assert_eq!(
             missing.message,
             "ValidatingAdmissionPolicyBinding gpu-workspaces does not exist, so a claim can leave \
              the current policy: apply examples/platform/admission.yaml"
         );
         let bound = condition(&limits, &found(Some(json!({})))).unwrap();
-        assert!(bound.is_true);
+        assert!(bound.holds());
         assert_eq!(condition(&limits, &Request::default()), None);
     }
 

@@ -113,7 +113,7 @@ class Hypervisor:
     def console(self, instance: EmulatedInstance) -> bytes:
         """The console output since the last start. It remains after the shutdown."""
         machine = self._machine(instance)
-        return machine.console() if machine is not None else instance.printed
+        return machine.console() if machine is not None else instance.console
 
     def guard(self) -> None:
         """Updates every machine's firewall rules from its security groups."""

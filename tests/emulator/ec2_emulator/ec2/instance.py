@@ -62,8 +62,9 @@ class EmulatedInstance(Instance):
         # the coming interruption.
         self.rebalance_at: float | None = None
         self.interruption_at: float | None = None
-        # The console output of a machine that is off.
-        self.printed = b""
+        # The console output of a machine that is off. A test sets it for an instance that
+        # has no machine; None is the output of all such instances.
+        self.printed: bytes | None = None
         user_data = kwargs.pop("user_data")
         groups = kwargs.pop("security_groups")
         super().__init__(region.backend, image_id, user_data, groups, **kwargs)
@@ -85,6 +86,15 @@ class EmulatedInstance(Instance):
     @property
     def has_public_address(self) -> bool:
         return self._name in _ADDRESSED
+
+    @property
+    def console(self) -> bytes:
+        """The console output of an instance that has no machine, or whose machine is
+        off."""
+        if self.printed is not None:
+            return self.printed
+        settings = self.region.settings
+        return b"" if self.running_since is None else settings.console.encode()
 
     @property
     def profile(self) -> dict[str, str] | None:
