@@ -71,6 +71,15 @@ impl Destination {
             }
         }
     }
+
+    /// Sends the result of the machine's setup. None if there is nothing new to send. Pods have no
+    /// setup.
+    pub fn send_setup(&mut self, now: SystemTime) -> Option<Result<(), Problem>> {
+        match self {
+            Self::Stdout | Self::Lease(_) => None,
+            Self::Ec2(ec2) => ec2.send_setup(now),
+        }
+    }
 }
 
 #[cfg(test)]

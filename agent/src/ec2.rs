@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use activity_report::{HOST_KEY, REPORT, Report};
+use activity_report::{HOST_KEY, REPORT, Report, SETUP, setup};
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4;
@@ -16,6 +16,8 @@ use crate::places::Places;
 const TIMEOUT: Duration = Duration::from_secs(20);
 const VERSION: &str = "2016-11-15";
 const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
+/// The setup script writes its result there.
+const SETUP_FILE: &str = "/var/lib/gpu-workspace/setup";
 const HOST_KEY_FILE: &str = "/etc/ssh/ssh_host_ed25519_key.pub";
 
 /// The agent's own instance.
@@ -26,6 +28,8 @@ pub struct Ec2 {
     places: Places,
     /// The host key in the instance's tag.
     host_key: Option<String>,
+    /// The result of the setup in the instance's tag.
+    setup: Option<String>,
 }
 
 /// A signed request.
@@ -45,6 +49,7 @@ impl Ec2 {
             client,
             places,
             host_key: None,
+            setup: None,
         })
     }
 
@@ -58,6 +63,27 @@ impl Ec2 {
         if let Some(key) = &host_key {
             tags.push((HOST_KEY, key.clone()));
         }
+        self.tag(&tags, now)?;
+        if host_key.is_some() {
+            self.host_key = host_key;
+        }
+        Ok(())
+    }
+
+    /// Writes the result of the setup to a tag of the instance. None if there is no other result
+    /// than the one that the agent wrote last.
+    pub fn send_setup(&mut self, now: SystemTime) -> Option<Result<(), Problem>> {
+        let text = std::fs::read_to_string(self.places.at(SETUP_FILE)).ok()?;
+        let result = text.trim_end();
+        setup::read(result)?;
+        if self.setup.as_deref() == Some(result) {
+            return None;
+        }
+        let sent = self.tag(&[(SETUP, result.to_owned())], now);
+        Some(sent.map(|()| self.setup = Some(result.to_owned())))
+    }
+
+    fn tag(&self, tags: &[(&str, String)], now: SystemTime) -> Result<(), Problem> {
         let instance = self.imds.need("instance-id")?;
         let region = self.imds.need("placement/region")?;
         let endpoint = match &self.endpoint {
@@ -73,7 +99,7 @@ impl Ec2 {
             &region,
             self.imds.credentials()?,
             &instance,
-            &tags,
+            tags,
             now,
         )
         .map_err(|error| Problem::new("signature", error))?;
@@ -84,9 +110,6 @@ impl Ec2 {
         let (status, text) = http::answer(&url, request.send(&signed.body))?;
         if status != 200 {
             return Err(refusal(status, &text));
-        }
-        if host_key.is_some() {
-            self.host_key = host_key;
         }
         Ok(())
     }

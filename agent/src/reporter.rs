@@ -44,8 +44,10 @@ pub fn run(newest: &Newest, to: &mut Destination, interval: Duration, log: &Log)
     let mut failures = 0;
     let mut due_in = spread(interval, random.f64());
     let mut not_before = Instant::now();
+    let mut setup = Setup::default();
     loop {
         let report = newest.take();
+        setup.send(to, &mut random, log);
         if Instant::now() < not_before || !is_due(sent.as_ref(), &report, due_in) {
             continue;
         }
@@ -60,6 +62,34 @@ pub fn run(newest: &Newest, to: &mut Destination, interval: Duration, log: &Log)
                 log.problem("report", &problem.kind, &problem.text);
                 failures += 1;
                 not_before = Instant::now() + wait(failures, random.f64());
+            }
+        }
+    }
+}
+
+/// Sends the result of the setup. The machine's role may not allow its tag yet, so that a failure
+/// does not delay reports.
+#[derive(Default)]
+struct Setup {
+    failures: u32,
+    not_before: Option<Instant>,
+}
+
+impl Setup {
+    fn send(&mut self, to: &mut Destination, random: &mut fastrand::Rng, log: &Log) {
+        if self.not_before.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        match to.send_setup(SystemTime::now()) {
+            None => {}
+            Some(Ok(())) => {
+                log.fine("setup");
+                *self = Self::default();
+            }
+            Some(Err(problem)) => {
+                log.problem("setup", &problem.kind, &problem.text);
+                self.failures += 1;
+                self.not_before = Some(Instant::now() + wait(self.failures, random.f64()));
             }
         }
     }

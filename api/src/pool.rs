@@ -265,6 +265,11 @@ pub struct PoolReplace {
     /// spec.
     #[serde(default)]
     pub drifted: bool,
+    /// Instances whose image, user data, disk, instance profile or security group differs from the
+    /// spec, and whose console has not shown the end of the setup. Such an instance does not count
+    /// towards the minimum, so it ends before its replacement starts. It needs `readConsole`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_set_up: bool,
     /// Instances that have failed EC2's status checks for five minutes.
     #[serde(default)]
     pub impaired: bool,

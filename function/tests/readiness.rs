@@ -285,3 +285,46 @@ fn a_workspace_that_does_not_run_has_no_software() {
     assert_eq!(software.reason, "NotRunning");
     assert_eq!(software.status, Status::ConditionFalse as i32);
 }
+
+/// provider-aws reads no console. The agent of an on-demand instance reports by a tag.
+#[test]
+fn an_on_demand_workspace_is_ready_once_its_agent_reports_the_software() {
+    let tag = "gpu.platform.acme.io:setup";
+    let told = |said: &str| {
+        let instance = json!({
+            "spec": {"initProvider": {"tags": {tag: ""}}},
+            "status": {"atProvider": {"tagsAll": {tag: said}}},
+        });
+        let name = "on-demand-ready";
+        let mut request = json!({
+            "input": {"behaviourVersion": "v3"},
+            "observed": {"resources": {"instance-3df36833": {"resource": instance}}}
+        });
+        request["observed"]["composite"] =
+            json!({"resource": {"status": {"phase": "Provisioning"}}});
+        answer(&case::changed(name, &request))
+    };
+    let reason = |said: &str| {
+        let response = told(said);
+        let ready = response
+            .desired
+            .as_ref()
+            .unwrap()
+            .composite
+            .as_ref()
+            .unwrap()
+            .ready;
+        (
+            case::condition(&response, "SoftwareReady").reason.clone(),
+            ready,
+        )
+    };
+    let no = Ready::False as i32;
+    assert_eq!(reason(""), ("SettingUp".to_owned(), no));
+    assert_eq!(reason("anything"), ("SettingUp".to_owned(), no));
+    assert_eq!(
+        reason("FAILED: verify (exit 1), see x"),
+        ("SetupFailed".to_owned(), no)
+    );
+    assert_eq!(reason("done"), ("Installed".to_owned(), Ready::True as i32));
+}

@@ -145,7 +145,9 @@ def test_a_file_with_another_digest_is_not_installed(
     workspace: Callable[[str], Workspace],
 ) -> None:
     machine = workspace("tampered").boot.machine
-    said = "gpu-workspace setup FAILED: install OpenCV (exit 1), see " + LOG
+    said = (
+        f"gpu-workspace setup FAILED: install OpenCV, wrong digest (exit 1), see {LOG}"
+    )
     assert last_line(machine) == said
     assert "THESE PACKAGES DO NOT MATCH THE HASHES" in machine.says("cat", LOG)
     found = machine.says("sh", "-c", "ls /opt/workspace/lib/python3*/site-packages")

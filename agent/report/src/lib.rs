@@ -8,6 +8,7 @@
 //! if the machine does not have the source, and `unknown` if the agent could not read it.
 
 pub mod host_key;
+pub mod setup;
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,6 +21,8 @@ pub const REPORT: &str = "gpu.platform.acme.io:activity";
 pub const REPORT_ANNOTATION: &str = "gpu.platform.acme.io/activity";
 /// The key of the instance's tag with its SSH host key: type and base64 data.
 pub const HOST_KEY: &str = "gpu.platform.acme.io:host-key";
+/// The key of the instance's tag with the result of its setup: `done`, or `FAILED: ` and the step.
+pub const SETUP: &str = "gpu.platform.acme.io:setup";
 
 const FORMAT: &str = "v1";
 

@@ -95,6 +95,73 @@ fn an_instance_tags_itself_with_two_keys_and_a_right_signature() {
 }
 
 #[test]
+fn the_result_of_the_setup_is_reported_at_once_and_when_it_changes() {
+    let machine = Machine::new();
+    let (ec2, imds) = (ec2().0, metadata(|_| None));
+    let _watch = machine.watch(&[
+        "--to=ec2",
+        "--report-interval=3600",
+        &format!("--metadata-endpoint={}", imds.url()),
+        &format!("--ec2-endpoint={}", ec2.url()),
+    ]);
+    let setups = || -> Vec<String> {
+        let forms = ec2.asked().iter().map(form).collect::<Vec<_>>();
+        let of_setup = forms.iter().filter(|form| {
+            field(form, "Tag.1.Key") == Some("gpu.platform.acme.io:setup")
+                && field(form, "Tag.2.Key").is_none()
+        });
+        let values = of_setup.filter_map(|form| field(form, "Tag.1.Value"));
+        values.map(str::to_owned).collect()
+    };
+    until("the first report", || {
+        (!ec2.asked().is_empty()).then_some(())
+    });
+    assert_eq!(setups(), Vec::<String>::new(), "the setup has not ended");
+    let failed = "FAILED: install OpenCV, no network (exit 1), see /var/log/x.log";
+    let file = "/var/lib/gpu-workspace/setup";
+    machine.write(file, &format!("{failed}\n"));
+    until("the failed setup", || (setups() == [failed]).then_some(()));
+    machine.write(file, "done\n");
+    until("the end of the setup", || {
+        (setups() == [failed, "done"]).then_some(())
+    });
+}
+
+#[test]
+fn a_role_that_may_not_report_the_setup_still_reports_use() {
+    let machine = Machine::new();
+    machine.write("/var/lib/gpu-workspace/setup", "done\n");
+    let imds = metadata(|_| None);
+    let ec2 = Server::start(|request| {
+        if request.body.contains("Asetup") {
+            let error = "<Error><Code>UnauthorizedOperation</Code><Message>no</Message></Error>";
+            let errors = format!("<Response><Errors>{error}</Errors></Response>");
+            return (403, errors);
+        }
+        let answer = "<CreateTagsResponse><return>true</return></CreateTagsResponse>";
+        (200, answer.into())
+    });
+    let _watch = machine.watch(&[
+        "--to=ec2",
+        "--report-interval=1",
+        &format!("--metadata-endpoint={}", imds.url()),
+        &format!("--ec2-endpoint={}", ec2.url()),
+    ]);
+    until("two reports", || {
+        let forms = ec2.asked().iter().map(form).collect::<Vec<_>>();
+        let key = |form: &Vec<(String, String)>| field(form, "Tag.1.Key").map(str::to_owned);
+        let of = |name: &str| {
+            forms
+                .iter()
+                .filter(|f| key(f).as_deref() == Some(name))
+                .count()
+        };
+        let reports = of("gpu.platform.acme.io:activity");
+        (reports >= 2 && of("gpu.platform.acme.io:setup") >= 1).then_some(())
+    });
+}
+
+#[test]
 fn new_use_is_reported_at_once() {
     let machine = Machine::new();
     let (ec2, imds) = (ec2().0, metadata(|_| None));

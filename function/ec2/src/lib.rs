@@ -18,6 +18,7 @@ mod requirements;
 mod resolve;
 mod resolved;
 mod resource_names;
+mod setup;
 pub mod software;
 mod spot;
 mod status;

@@ -78,6 +78,7 @@ pub fn workspace(
         public_keys: &keys.in_user_data,
         sudo: policy.instance.sudo,
         software: &software,
+        image_id: &image.id,
         home: allowed.has_home,
         agent: policy.lifecycle.agent.as_ref(),
     };

@@ -28,6 +28,11 @@ pub const LIMIT: usize = 16 * 1024;
 const WORKSPACE_PATH: &str = "/etc/gpu-workspace/workspace.json";
 const REQUIREMENTS_PATH: &str = "/etc/gpu-workspace/requirements.txt";
 const SETUP: &str = include_str!("user_data/setup.sh");
+/// From behaviour version v3 on, systemd runs the setup and repeats it after a failure.
+const SETUP_V3: &str = include_str!("user_data/setup_v3.sh");
+const SETUP_UNIT: &str = include_str!("user_data/setup.service");
+const SETUP_UNIT_NAME: &str = "gpu-workspace-setup.service";
+const SETUP_UNIT_PATH: &str = "/etc/systemd/system/gpu-workspace-setup.service";
 const SETUP_V1: &str = include_str!("user_data/setup_v1.sh");
 const SETUP_PATH: &str = "/usr/local/lib/gpu-workspace/setup";
 /// The log of the setup on a machine.
@@ -75,6 +80,8 @@ pub struct UserData<'a> {
     pub sudo: bool,
     /// The software to install.
     pub software: &'a Software,
+    /// The id of the machine image. An environment on a home volume is made again for another one.
+    pub image_id: &'a str,
     /// Whether the workspace has a home volume.
     pub home: bool,
     /// The agent; none if the policy names none.
@@ -85,8 +92,12 @@ impl UserData<'_> {
     /// The `#cloud-config` document.
     pub fn document(&self) -> Result<String, Refusal> {
         let files = self.files()?;
-        let commands =
-            written(&COMMANDS[usize::from(self.home)][usize::from(self.agent.is_some())])?;
+        let commands = match self.behaviour {
+            BehaviourVersion::V1 | BehaviourVersion::V2 => &COMMANDS,
+            BehaviourVersion::V3 => &COMMANDS_V3,
+        };
+        let (home, agent) = (usize::from(self.home), usize::from(self.agent.is_some()));
+        let commands = written(&commands[home][agent])?;
         let parts = [
             "#cloud-config\n",
             &self.users()?,
@@ -120,7 +131,8 @@ impl UserData<'_> {
         files.push_str(&item(&File::new(REQUIREMENTS_PATH, "0644", &requirements))?);
         files.push_str(match self.behaviour {
             BehaviourVersion::V1 => written(&SETUP_V1_FILE)?,
-            BehaviourVersion::V2 | BehaviourVersion::V3 => written(&SETUP_FILE)?,
+            BehaviourVersion::V2 => written(&SETUP_FILE)?,
+            BehaviourVersion::V3 => written(&SETUP_V3_FILES)?,
         });
         if self.home {
             files.push_str(written(match self.agent {
@@ -165,6 +177,10 @@ impl UserData<'_> {
         };
         let workspace = Workspace {
             owner: self.owner,
+            image_id: match self.behaviour {
+                BehaviourVersion::V1 | BehaviourVersion::V2 => None,
+                BehaviourVersion::V3 => self.home.then_some(self.image_id),
+            },
             opencv_version: &self.software.opencv,
             pytorch_version: pytorch.map(|Pytorch { version, .. }| version.as_str()),
             pytorch_python: python,
@@ -200,6 +216,23 @@ static COMMANDS: [[Constant; 2]; 2] = [
         LazyLock::new(|| commands(&[HOME_UNIT_NAME, AGENT_UNIT_NAME])),
     ],
 ];
+/// The commands of behaviour version v3, in the same order.
+static COMMANDS_V3: [[Constant; 2]; 2] = [
+    [
+        LazyLock::new(|| units(&[SETUP_UNIT_NAME])),
+        LazyLock::new(|| units(&[SETUP_UNIT_NAME, AGENT_UNIT_NAME])),
+    ],
+    [
+        LazyLock::new(|| units(&[HOME_UNIT_NAME, SETUP_UNIT_NAME])),
+        LazyLock::new(|| units(&[HOME_UNIT_NAME, SETUP_UNIT_NAME, AGENT_UNIT_NAME])),
+    ],
+];
+static SETUP_V3_FILES: Constant = LazyLock::new(|| {
+    constant(&[
+        File::new(SETUP_PATH, "0755", SETUP_V3),
+        File::new(SETUP_UNIT_PATH, "0644", SETUP_UNIT),
+    ])
+});
 static SETUP_V1_FILE: Constant =
     LazyLock::new(|| constant(&[File::new(SETUP_PATH, "0755", SETUP_V1)]));
 static SETUP_FILE: Constant = LazyLock::new(|| constant(&[File::new(SETUP_PATH, "0755", SETUP)]));
@@ -239,6 +272,17 @@ fn users(sudo: bool, public_keys: &[String]) -> Result<String, String> {
 /// The commands of the first boot. While the software is installed, the units wait for the home
 /// volume and download the agent.
 fn commands(units: &[&'static str]) -> Result<String, String> {
+    let mut commands = started(units);
+    commands.push(vec![SETUP_PATH]);
+    run(commands)
+}
+
+/// The commands of the first boot where the setup is a unit, too.
+fn units(units: &[&'static str]) -> Result<String, String> {
+    run(started(units))
+}
+
+fn started(units: &[&'static str]) -> Vec<Vec<&'static str>> {
     let mut commands = Vec::new();
     if !units.is_empty() {
         commands.push(vec!["systemctl", "daemon-reload"]);
@@ -247,7 +291,10 @@ fn commands(units: &[&'static str]) -> Result<String, String> {
         commands.push(vec!["systemctl", "enable", unit]);
         commands.push(vec!["systemctl", "start", "--no-block", unit]);
     }
-    commands.push(vec![SETUP_PATH]);
+    commands
+}
+
+fn run(commands: Vec<Vec<&'static str>>) -> Result<String, String> {
     let tail = Tail { runcmd: commands };
     serde_yaml::to_string(&tail).map_err(|error| error.to_string())
 }
@@ -314,6 +361,8 @@ struct User<'a> {
 #[serde(rename_all = "camelCase")]
 struct Workspace<'a> {
     owner: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image_id: Option<&'a str>,
     opencv_version: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pytorch_version: Option<&'a str>,

@@ -341,7 +341,14 @@ static SCRIPTS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let home = read("home.sh");
     let with_host_keys = home.replace(before, &format!("{}{before}", read("host_keys.sh")));
     let mut scripts = vec![("home.sh and host_keys.sh".to_owned(), with_host_keys)];
-    for name in ["agent.sh", "home.sh", "keys.py", "setup.sh", "setup_v1.sh"] {
+    for name in [
+        "agent.sh",
+        "home.sh",
+        "keys.py",
+        "setup.sh",
+        "setup_v1.sh",
+        "setup_v3.sh",
+    ] {
         scripts.push((name.to_owned(), read(name)));
     }
     for (_, text) in &mut scripts {

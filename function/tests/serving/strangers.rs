@@ -15,8 +15,9 @@ use crate::secret::{Authority, Files, Mounted};
 const MANY: usize = 2000;
 /// The number of open files that many container runtimes allow a process.
 const USUAL: u64 = 1024;
-/// The longest time of an answer meanwhile.
-const AT_ONCE: Duration = Duration::from_secs(1);
+/// The longest time of an answer meanwhile, on a busy machine. A client that had to wait for a stranger
+/// would wait for five seconds: only then does the function give up an unfinished handshake.
+const AT_ONCE: Duration = Duration::from_secs(3);
 /// The longest time of an unfinished handshake, and room for a busy machine.
 const GIVEN_UP: Duration = Duration::from_secs(8);
 

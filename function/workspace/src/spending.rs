@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use api::condition::{COMPUTE_READY, POLICY_ENFORCED};
 use function_runtime::composite::Composite;
 use function_runtime::request::Request;
-use function_runtime::response::{CONFIG_RESOLVED, Response};
+use function_runtime::response::{CONFIG_RESOLVED, Condition, Response};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -114,7 +114,7 @@ impl Spending {
         let cost = cost.and_then(Cost::read);
         let holds = |type_| response.conditions.iter().find(|c| c.type_ == type_);
         let runs_unresolved = holds(CONFIG_RESOLVED).is_some_and(|config| !config.holds())
-            && holds(COMPUTE_READY).is_some_and(|compute| compute.holds());
+            && holds(COMPUTE_READY).is_some_and(Condition::holds);
         let is_unenforced = holds(POLICY_ENFORCED).is_some_and(|enforced| !enforced.holds());
         match composite.origin() {
             Some(origin) if cost.is_some() || runs_unresolved || is_unenforced => {
@@ -216,7 +216,6 @@ mod tests {
 
     use super::*;
     use function_runtime::desired::Desired;
-    use function_runtime::response::Condition;
 
     #[test]
     fn the_homes_of_stopped_workspaces_are_counted() {

@@ -109,6 +109,7 @@ pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instanc
         authorized_keys: keys.authorized_keys(tags),
         activity: tag(keys.activity).and_then(said),
         host_key: tag(keys.host_key).and_then(said),
+        setup: tag(keys.setup).and_then(said),
         offering: Offering {
             instance_type: instance.instance_type()?.as_str().to_owned(),
             zone: instance.placement()?.availability_zone()?.to_owned(),
@@ -155,6 +156,7 @@ pub(crate) mod tests {
         authorized_key: "authorized-key",
         activity: "activity",
         host_key: "host-key",
+        setup: "setup",
         home: "home",
         home_copy_of: "home-copy-of",
         home_kept: "home-kept",

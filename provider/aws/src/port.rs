@@ -34,6 +34,8 @@ pub struct TagKeys {
     pub activity: &'static str,
     /// Key of the tag with the instance's SSH host key.
     pub host_key: &'static str,
+    /// Key of the tag with the result of the instance's setup.
+    pub setup: &'static str,
     /// Key of the tag with the number of a home volume or snapshot.
     pub home: &'static str,
     /// Key of the tag with the id of the volume that a home volume is a copy of.
@@ -319,6 +321,7 @@ mod tests {
             authorized_keys: Tags::new(),
             activity: None,
             host_key: None,
+            setup: None,
             offering: Offering {
                 instance_type: "g4dn.xlarge".into(),
                 zone: "us-east-1a".into(),

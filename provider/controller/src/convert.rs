@@ -17,6 +17,7 @@ use provider_core::{
 use crate::home;
 use crate::numbers::{signed, small, unsigned};
 use crate::region::Snapshot;
+use crate::setup;
 
 /// How long an instance has to fail EC2's checks before it counts as impaired. A reboot takes
 /// minutes.
@@ -46,6 +47,8 @@ pub fn observed(
     let impaired = impaired
         .filter(|(_, since)| snapshot.at.duration_since(*since) >= IMPAIRED_LIMIT)
         .map(|(id, _)| id);
+    let shown = status.instances.iter();
+    let not_set_up = shown.filter(|shown| setup::is_open(shown));
     let mut observed = Observed {
         instances: instances.collect(),
         launches: status.launches.iter().map(launch_from_api).collect(),
@@ -54,6 +57,7 @@ pub fn observed(
         bindings: status.leases.clone(),
         notices,
         impaired: impaired.collect(),
+        not_set_up: not_set_up.map(|shown| shown.id.clone()).collect(),
         spot_short_since: status.spot_short_since.as_ref().map(|time| time.0),
         groups: snapshot.groups.get(pool_uid).cloned().unwrap_or_default(),
         group_in_doubt_until: None,
@@ -147,6 +151,7 @@ pub fn instance_from_api(pool_uid: &str, shown: &PoolInstance) -> Option<Instanc
         authorized_keys: BTreeMap::new(),
         activity: shown.activity.clone(),
         host_key: shown.host_key.clone(),
+        setup: None,
         offering: offering_of(shown),
         image_id: shown.image_id.clone(),
         state: InstanceState::parse(&shown.state)?,

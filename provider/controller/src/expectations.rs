@@ -88,6 +88,7 @@ mod tests {
             authorized_keys: BTreeMap::new(),
             activity: None,
             host_key: None,
+            setup: None,
             offering: Offering {
                 instance_type: "g5.xlarge".into(),
                 zone: "us-east-1a".into(),

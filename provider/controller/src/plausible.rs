@@ -90,6 +90,7 @@ mod tests {
             authorized_keys: std::collections::BTreeMap::new(),
             activity: None,
             host_key: None,
+            setup: None,
             offering: Offering {
                 instance_type: "g4dn.xlarge".into(),
                 zone: "us-east-1a".into(),

@@ -27,6 +27,7 @@ pub const TAG_KEYS: TagKeys = TagKeys {
     authorized_key: tags::AUTHORIZED_KEY,
     activity: activity_report::REPORT,
     host_key: activity_report::HOST_KEY,
+    setup: activity_report::SETUP,
     home: tags::HOME,
     home_copy_of: tags::HOME_COPY_OF,
     home_kept: tags::HOME_KEPT,

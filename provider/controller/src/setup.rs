@@ -1,10 +1,11 @@
-//! The setup of instances, as their consoles show it.
+//! The setup of instances, as their agents or their consoles tell it.
 
 use std::collections::BTreeMap;
 
+use activity_report::setup::{self as report, SetupResult};
 use api::pool::{PoolInstance, PoolSetup, PoolSetupState};
 use jiff::Timestamp;
-use provider_core::{ConsoleReading, Instance, InstanceState, SetupResult};
+use provider_core::{ConsoleReading, Instance, InstanceState};
 
 use crate::consoles::Read;
 
@@ -49,9 +50,18 @@ pub fn of(
     let console = read.and_then(|read| read.console.as_ref().ok());
     let host_keys = console.map(|console| console.host_keys.clone());
     let host_keys = host_keys.filter(|keys| !keys.is_empty());
-    let result = console.and_then(|console| console.setup.as_ref());
+    // An agent reports sooner than a console.
+    let told = instance.setup.as_deref().and_then(report::read);
+    let written = console.and_then(|console| console.setup.clone());
+    let result = match (told, written) {
+        (_, Some(SetupResult::Done)) => Some(SetupResult::Done),
+        (told, written) => told.or(written),
+    };
     Shown {
-        setup: match (result, before.and_then(|before| before.setup.as_ref())) {
+        setup: match (
+            result.as_ref(),
+            before.and_then(|before| before.setup.as_ref()),
+        ) {
             (Some(SetupResult::Done), _) => setup(PoolSetupState::Ready, None),
             (_, Some(known)) if known.state == PoolSetupState::Ready => known.clone(),
             (Some(SetupResult::Failed(step)), _) => {
@@ -64,6 +74,13 @@ pub fn of(
             .or_else(|| before.map(|before| before.console_host_keys.clone()))
             .unwrap_or_default(),
     }
+}
+
+/// Whether the console of an instance is read and has not shown the end of the setup, according to the
+/// status that the last reconcile wrote.
+pub fn is_open(instance: &PoolInstance) -> bool {
+    let setup = instance.setup.as_ref();
+    setup.is_some_and(|setup| setup.state != PoolSetupState::Ready)
 }
 
 /// From when on the provider no longer believes that a setup goes on; none for a setup that has ended

@@ -27,6 +27,7 @@ fn instance(id: &str, launch: u64, state: InstanceState) -> Instance {
         authorized_keys: BTreeMap::new(),
         activity: None,
         host_key: None,
+        setup: None,
         offering: offering(Market::Spot),
         image_id: "ami-1".into(),
         state,

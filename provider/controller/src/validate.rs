@@ -218,6 +218,7 @@ fn replace(spec: &SpotPoolParameters) -> Replace {
     let fallback = spec.fallback.unwrap_or_default();
     Replace {
         drifted: replace.drifted,
+        not_set_up: replace.not_set_up,
         impaired: replace.impaired,
         rebalance: match replace.rebalance {
             PoolRebalance::Ignore => Rebalance::Ignore,

@@ -4,17 +4,14 @@
 //! passes no other text on.
 
 use activity_report::host_key;
+use activity_report::setup::{self, SetupResult};
 use jiff::{SignedDuration, Timestamp};
 
 /// The beginning of the lines that the setup writes.
 const LINE: &str = "gpu-workspace setup ";
-const DONE: &str = "done";
-const FAILED: &str = "FAILED: ";
 /// The lines around the host keys that cloud-init writes.
 const KEYS_BEGIN: &str = "-----BEGIN SSH HOST KEY KEYS-----";
 const KEYS_END: &str = "-----END SSH HOST KEY KEYS-----";
-/// The most characters of a failed step.
-const MOST: usize = 200;
 /// The most bytes of a line that are looked at.
 const LONGEST_LINE: usize = 4096;
 
@@ -63,15 +60,6 @@ pub struct Console {
     pub host_keys: Vec<String>,
 }
 
-/// How a setup ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SetupResult {
-    /// The software is installed.
-    Done,
-    /// A step failed. It is in printable ASCII and has at most 200 characters.
-    Failed(String),
-}
-
 impl Console {
     /// Reads a console's output. EC2 keeps its last 64 KiB.
     pub fn read(output: &[u8]) -> Self {
@@ -113,14 +101,7 @@ impl Console {
 /// or the name of a program before the line.
 fn setup_result(line: &str) -> Option<SetupResult> {
     let (_, result) = line.split_once(LINE)?;
-    if result == DONE {
-        return Some(SetupResult::Done);
-    }
-    let step: String = result.strip_prefix(FAILED)?.chars().take(MOST).collect();
-    let is_plain = |c: char| c == ' ' || c.is_ascii_graphic();
-    // A step is a text of the setup: the script never writes another character.
-    let is_step = !step.is_empty() && step.chars().all(is_plain) && !step.contains(['<', '>', '&']);
-    is_step.then_some(SetupResult::Failed(step))
+    setup::read(result)
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub struct Instance {
     pub activity: Option<String>,
     /// Its SSH host key, as its agent reports it.
     pub host_key: Option<String>,
+    /// The result of its setup, as its agent wrote it in a tag.
+    pub setup: Option<String>,
     /// Type, zone and market.
     pub offering: Offering,
     /// The image that the instance booted.

@@ -20,7 +20,7 @@ mod token;
 mod unavailable;
 
 pub use class::{ErrorClass, Refusal};
-pub use console::{Console, ConsoleReading, SetupResult};
+pub use console::{Console, ConsoleReading};
 pub use group::{Group, GroupRules};
 pub use home::{
     Attachment, Home, HomeHold, HomeRecord, HomeStep, HomeWait, ObservedHome, OnDelete,

@@ -123,6 +123,8 @@ pub struct Spread {
 pub struct Replace {
     /// Replace instances that were launched from another spec.
     pub drifted: bool,
+    /// Replace instances that were launched from another spec and whose setup has not ended.
+    pub not_set_up: bool,
     /// Replace instances that fail EC2's status checks.
     pub impaired: bool,
     /// The reaction to a rebalance recommendation.
@@ -137,6 +139,7 @@ impl Default for Replace {
     fn default() -> Self {
         Self {
             drifted: false,
+            not_set_up: false,
             impaired: false,
             rebalance: Rebalance::Ignore,
             on_demand_after: None,
@@ -202,6 +205,8 @@ pub struct Observed {
     pub notices: BTreeMap<String, Notice>,
     /// Instances that have failed EC2's status checks for long enough.
     pub impaired: BTreeSet<String>,
+    /// Instances whose console has not shown the end of their setup.
+    pub not_set_up: BTreeSet<String>,
     /// Since when the pool has lacked spot capacity.
     pub spot_short_since: Option<Timestamp>,
     /// The groups with the pool's tag: one for each VPC that the pool has ever used.
@@ -247,6 +252,7 @@ impl Observed {
         self.bindings.retain(|_, id| !is_dead(id));
         self.notices.retain(|id, _| !is_dead(id));
         self.impaired.retain(|id| !is_dead(id));
+        self.not_set_up.retain(|id| !is_dead(id));
         self.home.settle();
     }
 

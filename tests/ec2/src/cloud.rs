@@ -151,6 +151,7 @@ impl Machine {
             authorized_keys: keys.authorized_keys(tags),
             activity: self.tags.get(keys.activity).cloned(),
             host_key: self.tags.get(keys.host_key).cloned(),
+            setup: self.tags.get(keys.setup).cloned(),
             offering: self.offering.clone(),
             image_id: self.image_id.clone(),
             state,

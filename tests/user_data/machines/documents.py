@@ -81,10 +81,27 @@ def with_authority(key: str) -> Callable[[dict[str, Any]], None]:
 
 
 def with_pytorch_index(url: str) -> Callable[[dict[str, Any]], None]:
+    return with_settings(pytorchIndexUrl=url)
+
+
+def with_settings(**settings: str) -> Callable[[dict[str, Any]], None]:
+    """Changes fields of workspace.json."""
+
     def change(config: dict[str, Any]) -> None:
-        settings = file(config, f"{FILES}/workspace.json")
-        content = json.loads(settings["content"]) | {"pytorchIndexUrl": url}
-        settings["content"] = json.dumps(content)
+        written = file(config, f"{FILES}/workspace.json")
+        written["content"] = json.dumps(json.loads(written["content"]) | settings)
+
+    return change
+
+
+def with_packages_from(*options: str) -> Callable[[dict[str, Any]], None]:
+    """Replaces the index in requirements.txt by these options of pip."""
+
+    def change(config: dict[str, Any]) -> None:
+        written = file(config, f"{FILES}/requirements.txt")
+        lines = written["content"].splitlines()
+        kept = [line for line in lines if not line.startswith("--index-url")]
+        written["content"] = "".join(f"{line}\n" for line in [*options, *kept])
 
     return change
 

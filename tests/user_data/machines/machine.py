@@ -17,6 +17,8 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = [f"PATH={PATH}", "LANG=C.UTF-8", "SYSTEMD_OFFLINE=1"]
 # Capabilities that affect the whole host. A machine's root does not get them.
 WITHOUT = ["sys_boot", "sys_module", "sys_rawio", "sys_time", "syslog", "mknod"]
+# A unit that user data starts while cloud-init's last stage goes on.
+SETUP_UNIT = "gpu-workspace-setup.service"
 STAGES = ["init --local", "init", "modules --mode=config", "modules --mode=final"]
 CAP_SYS_RESOURCE = 24
 SEED = "/var/lib/cloud/seed/nocloud"
@@ -77,11 +79,14 @@ class Machine:
         return self.run("test", "-e", path, check=False).returncode == 0
 
     def boot(self, user_data: str, instance: str = "i-1") -> "Boot":
-        """Starts cloud-init's stages, in the order of its systemd units."""
+        """Starts cloud-init's stages, in the order of its systemd units, and after them the
+        setup, if it is a unit that user data has enabled."""
         self.write(f"{SEED}/user-data", user_data)
         self.write(f"{SEED}/meta-data", f"instance-id: {instance}\n")
         stages = "; ".join(f"cloud-init {stage}" for stage in STAGES)
-        return Boot(self, self.start("sh", "-c", stages))
+        unit = f"/etc/systemd/system/multi-user.target.wants/{SETUP_UNIT}"
+        setup = f"[ ! -e {unit} ] || /usr/local/lib/gpu-workspace/setup"
+        return Boot(self, self.start("sh", "-c", f"{stages}; {setup}"))
 
     def can_resize(self) -> bool:
         """Whether the kernel lets root resize mounted file systems here."""

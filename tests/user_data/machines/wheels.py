@@ -27,12 +27,16 @@ def ensure(python: str, requirements: set[str]) -> Path:
 
 
 def torch(version: str) -> tuple[str, bytes]:
+    return stub("torch", version)
+
+
+def stub(project: str, version: str) -> tuple[str, bytes]:
     """A wheel, its name first, that does nothing but import and say its version."""
-    name = f"torch-{version}"
+    name = f"{project}-{version}"
     files = {
-        "torch/__init__.py": f"__version__ = {version!r}\n",
+        f"{project}/__init__.py": f"__version__ = {version!r}\n",
         f"{name}.dist-info/METADATA": (
-            f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n"
+            f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\n"
         ),
         f"{name}.dist-info/WHEEL": (
             "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

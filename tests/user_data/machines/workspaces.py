@@ -14,6 +14,8 @@ IMAGE = "new-workspace"
 INDEX = "everything-asked-for"
 # Version v3: PyTorch in the image, and wheels with digests.
 DIGESTS = "v3-keys-of-the-dev-user"
+# Version v3: a home volume, an agent, and PyTorch from an index.
+KEPT = "v3-largest-user-data"
 # The policy does not give owners root.
 PLAIN = "only-an-owner"
 # A home volume.
@@ -55,18 +57,17 @@ def image(machine: Machine, case: str = IMAGE, *changes: Change) -> Workspace:
 def index(machine: Machine, version: str | None = None) -> Workspace:
     """A workspace whose index has the requested version of PyTorch, or `version`."""
     document = goldens.document(INDEX)
-    if version is None:
-        # The CUDA indexes have such versions.
-        version = documents.workspace(document)["pytorchVersion"] + "+cu130"
-    name, wheel = wheels.torch(version)
-    machine.write(f"{PYTORCH}/{name}", wheel)
-    for path, page in wheels.pages([name]).items():
-        machine.write(f"{PYTORCH}/{path}", page)
-    changes = [
-        documents.with_key(login.make_key(machine)),
-        documents.with_pytorch_index(f"file://{PYTORCH}"),
-    ]
-    return _boot(machine, documents.changed(document, *changes))
+    key = documents.with_key(login.make_key(machine))
+    served = _serve_pytorch(machine, document, version)
+    return _boot(machine, documents.changed(document, key, served))
+
+
+def kept(machine: Machine, *changes: Change) -> Workspace:
+    """The case KEPT. Its setup waits for the home."""
+    document = goldens.document(KEPT)
+    served = _serve_pytorch(machine, document)
+    packages = documents.with_packages_from()
+    return _boot(machine, documents.changed(document, served, packages, *changes))
 
 
 def plain(machine: Machine) -> Workspace:
@@ -88,6 +89,19 @@ def with_agent(machine: Machine) -> Workspace:
     key = login.make_key(machine)
     changes = [documents.with_key(key), documents.without_setup]
     return _boot(machine, documents.changed(goldens.document(AGENT), *changes))
+
+
+def _serve_pytorch(
+    machine: Machine, document: str, version: str | None = None
+) -> Change:
+    if version is None:
+        # The CUDA indexes have such versions.
+        version = documents.workspace(document)["pytorchVersion"] + "+cu130"
+    name, wheel = wheels.torch(version)
+    machine.write(f"{PYTORCH}/{name}", wheel)
+    for path, page in wheels.pages([name]).items():
+        machine.write(f"{PYTORCH}/{path}", page)
+    return documents.with_pytorch_index(f"file://{PYTORCH}")
 
 
 def _boot(machine: Machine, document: str) -> Workspace:

@@ -3,12 +3,12 @@
 use api::capacity::InstanceCapacityType;
 use api::condition::{LAST_ASYNC_OPERATION, SYNCED};
 use function_workspace::cause::{Cause, Reason};
-use function_workspace::setup::Setup;
 use provider_core::InstanceState;
 
 use crate::finding::{self, Finding, Machine, Outlook};
 use crate::on_demand::OnDemandInstance;
 use crate::on_demand::failure::Failure;
+use crate::setup;
 
 /// The observed state of an instance; `None` is an instance that does not exist yet. `recorded` is
 /// the instance of the last call.
@@ -38,8 +38,9 @@ fn machine(instance: &OnDemandInstance<'_>) -> Option<Machine> {
     let public = finding::address(seen.public_ip.as_deref());
     let private = finding::address(seen.private_ip.as_deref());
     let address = public.or(private.filter(|_| instance.subnet().is_some()))?;
+    let id = instance.current_id()?;
     Some(Machine {
-        id: instance.current_id()?.to_owned(),
+        id: id.to_owned(),
         instance_type: instance.instance_type().to_owned(),
         capacity_type: InstanceCapacityType::OnDemand,
         zone: instance.zone().unwrap_or_default().to_owned(),
@@ -50,8 +51,7 @@ fn machine(instance: &OnDemandInstance<'_>) -> Option<Machine> {
         is_taken_back: false,
         report: instance.report().map(str::to_owned),
         host_keys: finding::host_keys(instance.host_key(), &[]),
-        // provider-aws reads no consoles.
-        setup: Setup::Unreported,
+        setup: setup::of_instance(instance, id),
     })
 }
 

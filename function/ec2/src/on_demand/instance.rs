@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use activity_report::{HOST_KEY, REPORT};
+use activity_report::{HOST_KEY, REPORT, SETUP};
 use api::policy::WorkspacePolicy;
 use function_runtime::desired::Composed;
 use function_runtime::outcome::Refusal;
 use function_runtime::resource_names::hashed;
+use function_workspace::setup;
 use serde_json::Value;
 
 use crate::on_demand::OnDemandInstance;
@@ -169,6 +170,8 @@ fn agents_tags(
     if let Some(instance) = observed {
         return instance.init_provider.tags.clone();
     }
-    let empty = || [REPORT, HOST_KEY].map(|name| (name.to_owned(), String::new()));
-    policy.lifecycle.agent.as_ref().map(|_| empty().into())
+    policy.lifecycle.agent.as_ref()?;
+    let setup = setup::is_awaited(policy.behaviour_version).then_some(SETUP);
+    let names = [REPORT, HOST_KEY].into_iter().chain(setup);
+    Some(names.map(|name| (name.to_owned(), String::new())).collect())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use activity_report::{HOST_KEY, REPORT};
+use activity_report::{HOST_KEY, REPORT, SETUP};
 use api::condition::READY;
 use function_runtime::object::ObservedObject;
 use provider_core::InstanceState;
@@ -160,6 +160,17 @@ impl<'a> OnDemandInstance<'a> {
     /// The SSH host key, which the agent writes to the instance's tag.
     pub fn host_key(&self) -> Option<&str> {
         self.tag(HOST_KEY)
+    }
+
+    /// Whether the instance started with the tag for the result of its setup.
+    pub fn reports_setup(&self) -> bool {
+        let tags = self.init_provider.tags.as_ref();
+        tags.is_some_and(|tags| tags.contains_key(SETUP))
+    }
+
+    /// The result of the setup, which the agent writes to the instance's tag.
+    pub fn setup(&self) -> Option<&str> {
+        self.tag(SETUP)
     }
 
     /// Whether the owner may have worked on the instance: it exists and is neither pending nor

@@ -7,8 +7,8 @@ use provider_core::NoticeKind;
 
 use crate::claim_paths::ClaimPaths;
 use crate::finding::{self, Finding, Machine, Outlook};
+use crate::setup;
 use crate::spot::observed::ObservedPool;
-use crate::spot::setup;
 
 /// The observed state of a pool; `None` is a pool that does not exist yet. `recorded` is the
 /// instance of the last call.
@@ -55,7 +55,7 @@ fn machine(pool: &ObservedPool, instance: &PoolInstance, address: &str) -> Machi
             .is_some_and(|n| NoticeKind::parse(&n.kind) == Some(NoticeKind::Interruption)),
         report: instance.activity.clone(),
         host_keys: finding::host_keys(instance.host_key.as_deref(), &instance.console_host_keys),
-        setup: setup::of(pool, instance),
+        setup: setup::of_pool(pool, instance),
     }
 }
 

@@ -4,7 +4,6 @@ pub mod finding;
 pub mod home;
 pub mod observed;
 pub mod pool;
-mod setup;
 
 pub use finding::finding;
 pub use observed::ObservedPool;

@@ -4,7 +4,7 @@ use api::capacity::{CapacityType, InstanceCapacityType};
 use api::home::PoolHome;
 use api::managed::all_actions;
 use api::policy::WorkspacePolicy;
-use api::pool::{PoolImage, PoolSize, PoolSsh, SpotPoolParameters, SpotPoolSpec};
+use api::pool::{PoolImage, PoolReplace, PoolSize, PoolSsh, SpotPoolParameters, SpotPoolSpec};
 use api::{POOL_GROUP, VERSION};
 use function_runtime::outcome::Refusal;
 use function_runtime::resource_names::hashed;
@@ -88,7 +88,10 @@ fn spec(
             type_preference: api::pool::PoolTypePreference::default(),
             spread: None,
             fallback: None,
-            replace: None,
+            replace: setup::is_awaited(policy.behaviour_version).then(|| PoolReplace {
+                not_set_up: true,
+                ..PoolReplace::default()
+            }),
             leases: None,
             ends_at: None,
             home,

@@ -1,11 +1,12 @@
 //! The consoles of new instances, on which the setup reports.
 
-use api::pool::{PoolInstance, PoolSetupState, SpotPool};
+use api::pool::{PoolInstance, PoolReplace, PoolSetupState, SpotPool};
 use futures::FutureExt as _;
 use kube::runtime::reflector::ObjectRef;
 
 use super::ours::{Instances as _, POOL_UID};
 use super::provider::Provider;
+use super::store::Edit;
 use super::world::{World, pool};
 use crate::console_reader;
 
@@ -123,10 +124,69 @@ fn a_restarted_provider_keeps_what_a_console_said() {
 }
 
 #[test]
+fn an_agent_reports_the_end_of_a_setup_before_the_console_does() {
+    let mut world = World::new(with_console());
+    world.settle().unwrap();
+    let say = |world: &World, value: &str| {
+        let mut earth = world.earth.lock();
+        let tags = &mut earth.cloud.machine("i-0").tags;
+        tags.insert(activity_report::SETUP.into(), value.into());
+    };
+    say(&world, "<script>");
+    world.work_for(60);
+    assert_eq!(state(&world), Some(PoolSetupState::SettingUp));
+    say(
+        &world,
+        "FAILED: install OpenCV (exit 1), see /var/log/setup.log",
+    );
+    world.work_for(60);
+    assert_eq!(state(&world), Some(PoolSetupState::Failed));
+    say(&world, "done");
+    world.work_for(60);
+    assert_eq!(state(&world), Some(PoolSetupState::Ready));
+    let before = calls(&world);
+    world.wait(120);
+    assert!(!read(&mut world));
+    assert_eq!(calls(&world), before);
+}
+
+#[test]
 fn a_pool_that_does_not_ask_for_it_reads_no_console() {
     let mut world = World::new(pool(1));
     world.settle().unwrap();
     world.wait(60);
     assert!(!read(&mut world));
     assert_eq!((calls(&world), state(&world)), (0, None));
+}
+
+/// The console of the only instance shows `line`, then the user data changes. Returns the live
+/// instances after that.
+fn live_after_an_edit(console: &str) -> Vec<String> {
+    let mut pool = with_console();
+    pool.spec.for_provider.replace = Some(PoolReplace {
+        not_set_up: true,
+        ..PoolReplace::default()
+    });
+    let mut world = World::new(pool);
+    world.settle().unwrap();
+    write(&world, console);
+    world.wait(60);
+    assert!(read(&mut world));
+    world.edit(Edit::UserData("#cloud-config\n# mended".into()));
+    world.settle().unwrap();
+    world.assert_lawful();
+    let live = world.observation().instances.into_iter();
+    let live = live.filter(|instance| instance.state == "running");
+    live.map(|instance| instance.id).collect()
+}
+
+/// The pool may have one instance only, so the broken one ends before the next one starts.
+#[test]
+fn a_mend_replaces_an_instance_whose_setup_failed() {
+    assert_eq!(live_after_an_edit(FAILED), ["i-1"]);
+}
+
+#[test]
+fn a_mend_does_not_replace_an_instance_on_which_somebody_works() {
+    assert_eq!(live_after_an_edit(DONE), ["i-0"]);
 }

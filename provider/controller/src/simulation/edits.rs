@@ -101,6 +101,7 @@ fn policy(dice: &mut SplitMix64) -> Edit {
         }),
         _ => Edit::Replace(PoolReplace {
             drifted: dice.percent(60),
+            not_set_up: dice.percent(60),
             impaired: dice.percent(60),
             rebalance: *dice.pick(&[
                 PoolRebalance::Ignore,

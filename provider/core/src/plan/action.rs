@@ -133,6 +133,8 @@ pub enum Disruption {
     LeaseOver,
     /// It fails EC2's status checks.
     Impaired,
+    /// It was launched from another spec, and its setup has not ended.
+    NotSetUp,
     /// It is stopped or cordoned, so that no lease can get it.
     Useless,
     /// It was launched from another spec.
@@ -163,7 +165,7 @@ pub enum Choice {
 impl Disruption {
     /// Whether no lease can use the instance, so that its end reduces no capacity.
     pub(super) fn is_broken(&self) -> bool {
-        matches!(self, Self::Impaired | Self::Useless)
+        matches!(self, Self::Impaired | Self::NotSetUp | Self::Useless)
     }
 }
 
@@ -173,6 +175,7 @@ impl fmt::Display for Disruption {
             Self::PoolDeleted => "the pool is deleted",
             Self::LeaseOver => "its lease is over",
             Self::Impaired => "it fails EC2's status checks",
+            Self::NotSetUp => "it was launched from another spec, and its setup has not ended",
             Self::Useless => "no lease can be given it",
             Self::Drifted => "it was launched from another spec",
             Self::Rebalance => "AWS recommends to rebalance it",

@@ -189,6 +189,8 @@ fn disrupted(
         Some(Disruption::Impaired)
     } else if has_leases && (is_off || is_cordoned(instance, desired, observed)) {
         Some(Disruption::Useless)
+    } else if replace.not_set_up && has_drifted && observed.not_set_up.contains(&instance.id) {
+        Some(Disruption::NotSetUp)
     } else if replace.drifted && has_drifted {
         Some(Disruption::Drifted)
     } else if replace.rebalance == Rebalance::Replace && is_flagged(instance, observed) {
@@ -213,9 +215,10 @@ fn is_flagged(instance: &Instance, observed: &Observed) -> bool {
 fn rank(why: &Disruption) -> u8 {
     match why {
         Disruption::Impaired => 0,
-        Disruption::Useless => 1,
-        Disruption::Drifted => 2,
-        Disruption::Rebalance => 3,
-        _ => 4,
+        Disruption::NotSetUp => 1,
+        Disruption::Useless => 2,
+        Disruption::Drifted => 3,
+        Disruption::Rebalance => 4,
+        _ => 5,
     }
 }

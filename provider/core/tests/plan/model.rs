@@ -87,6 +87,7 @@ fn check(kinds: [usize; 3]) -> u32 {
 fn everything_is_replaced() -> Replace {
     Replace {
         drifted: true,
+        not_set_up: true,
         impaired: true,
         rebalance: Rebalance::Replace,
         on_demand_after: Some(SignedDuration::from_mins(10)),

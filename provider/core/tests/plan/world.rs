@@ -89,6 +89,7 @@ pub fn instance(id: &str, launch: u64, state: InstanceState) -> Instance {
         lease_digest: None,
         authorized_keys: BTreeMap::new(),
         activity: None,
+        setup: None,
         host_key: None,
         offering: offerings().swap_remove(0),
         image_id: "ami-1".into(),

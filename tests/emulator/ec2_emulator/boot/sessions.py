@@ -15,7 +15,9 @@ from ..ec2.instance import EmulatedInstance
 from ..errors import AwsError
 
 SESSION_SECONDS = 6 * 3600
-TAGS = frozenset({"gpu.platform.acme.io:host-key", "gpu.platform.acme.io:activity"})
+TAGS = frozenset(
+    f"gpu.platform.acme.io:{name}" for name in ("activity", "host-key", "setup")
+)
 
 
 @dataclass(frozen=True)
