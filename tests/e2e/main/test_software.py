@@ -10,6 +10,7 @@ from environment.waiting import until
 
 LOG = "/var/log/gpu-workspace-setup.log"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+KEY_ON_TWO_LINES = KEY.replace("ed25519 ", "ed25519\u2028")
 FAILED = f"""\
 -----BEGIN SSH HOST KEY KEYS-----
 {KEY} root@ip-10-0-0-7
@@ -23,7 +24,7 @@ gpu-workspace setup FAILED: <img src=x onerror=alert(1)>
 gpu-workspace setup done, trust me
 -----BEGIN SSH HOST KEY KEYS-----
 * {KEY}
-{KEY.replace("ed25519 ", "ed25519\u2028")}
+{KEY_ON_TWO_LINES}
 @cert-authority {KEY}
 -----END SSH HOST KEY KEYS-----
 -----BEGIN SSH HOST KEY KEYS-----

@@ -100,7 +100,7 @@ def test_the_machine_has_the_owners_keys_in_tags_and_one_opencv(
     status = platform.ready("alice")
 
     text = ec2.user_data(status["instanceId"])
-    assert text.startswith("#cloud-config\n") and len(text) <= 8192
+    assert text.startswith("#cloud-config\n") and len(text) <= 10_240
     document = yaml.safe_load(text)
     (developer,) = (u for u in document["users"] if u["name"] == "developer")
     catalogued = _catalogue()["owners"]["alice"]["publicKeys"]
