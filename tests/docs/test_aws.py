@@ -111,7 +111,7 @@ def test_tags_of_others_are_never_written() -> None:
             assert is_at_creation or is_ours
 
 
-def test_an_instance_writes_two_tags_of_itself_and_no_other() -> None:
+def test_an_instance_writes_three_tags_of_itself_and_no_other() -> None:
     (statement,) = policies.read("agent.json")
     assert statement["Action"] == "ec2:CreateTags"
     assert statement["Resource"].endswith(":instance/*")
@@ -121,7 +121,7 @@ def test_an_instance_writes_two_tags_of_itself_and_no_other() -> None:
     # ForAllValues alone is also true for a request without tags.
     assert condition["Null"] == {"aws:TagKeys": "false"}
     source = (ROOT / "agent/report/src/lib.rs").read_text()
-    keys = re.findall(r'^pub const (?:REPORT|HOST_KEY): &str = "(.*)";', source, re.M)
+    keys = re.findall(r'^pub const (?:REPORT|HOST_KEY|SETUP): &str = "(.*)";', source, re.M)
     assert condition["ForAllValues:StringEquals"] == {"aws:TagKeys": keys}
 
 
