@@ -124,6 +124,7 @@ pub struct ChosenPods {
     /// Size of each pod for its price, in thousandths of its flavor; none for the flavor's own size,
     /// and for pods of behaviour versions before v3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i32>", range(min = 0))]
     pub size_permille: Option<u32>,
     /// Whether the pods have a user namespace of their own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -29,7 +29,7 @@ use crate::pool::PoolNotice;
     printcolumn = r#"{"name": "Owner", "type": "string", "jsonPath": ".spec.forProvider.owner"}"#,
     printcolumn = r#"{"name": "Instance", "type": "string", "jsonPath": ".status.atProvider.instanceId"}"#,
     printcolumn = r#"{"name": "Address", "type": "string", "jsonPath": ".status.atProvider.publicIp"}"#,
-    printcolumn = r#"{"name": "Expires", "type": "date", "jsonPath": ".status.atProvider.expiresAt", "priority": 1}"#,
+    printcolumn = r#"{"name": "Expires", "type": "string", "jsonPath": ".status.atProvider.expiresAt", "priority": 1}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     derive = "PartialEq"
 )]

@@ -124,7 +124,7 @@ pub struct AgentPolicy {
     pub sha256: String,
     /// Seconds between two reports.
     #[serde(default = "default_report_seconds")]
-    #[schemars(range(min = 5, max = 3600))]
+    #[schemars(with = "i32", range(min = 5, max = 3600))]
     pub report_seconds: u32,
 }
 
@@ -140,7 +140,7 @@ pub struct PodAgent {
     pub image: String,
     /// Seconds between two reports.
     #[serde(default = "default_report_seconds")]
-    #[schemars(range(min = 5, max = 3600))]
+    #[schemars(with = "i32", range(min = 5, max = 3600))]
     pub report_seconds: u32,
 }
 
@@ -173,10 +173,27 @@ pub struct LifecycleStatus {
     /// value at the time of the stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
+    /// What the annotation `platform.acme.io/extend-until` asked for, and what was granted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extension: Option<ExtensionStatus>,
     /// Limits of the run, from claim and policy together. They hold while the policy cannot be
     /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<RunLimits>,
+}
+
+/// Extension of a run.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtensionStatus {
+    /// End of the run that the annotation asks for.
+    pub asked_until: Time,
+    /// End of the run that was granted. Unset if the extension has no effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted_until: Option<Time>,
+    /// Why the run ends earlier than asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// Limits of a run, as durations such as `72h`.

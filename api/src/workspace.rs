@@ -169,6 +169,10 @@ pub struct GpuDevWorkspaceStatus {
     /// schema of that field in claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<String>,
+    /// Machine in a few words: the type of the EC2 instance, or number and flavor of the pods, for
+    /// example `2 x gpu-large`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Id of the EC2 instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_id: Option<String>,

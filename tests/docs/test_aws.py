@@ -121,7 +121,9 @@ def test_an_instance_writes_three_tags_of_itself_and_no_other() -> None:
     # ForAllValues alone is also true for a request without tags.
     assert condition["Null"] == {"aws:TagKeys": "false"}
     source = (ROOT / "agent/report/src/lib.rs").read_text()
-    keys = re.findall(r'^pub const (?:REPORT|HOST_KEY|SETUP): &str = "(.*)";', source, re.M)
+    keys = re.findall(
+        r'^pub const (?:REPORT|HOST_KEY|SETUP): &str = "(.*)";', source, re.M
+    )
     assert condition["ForAllValues:StringEquals"] == {"aws:TagKeys": keys}
 
 

@@ -18,7 +18,7 @@ NEEDS = {"aws", "cluster"}
 # The suites that run a block that is marked `test:`.
 OFFLINE = "offline"
 DRY_RUN = "dry-run"
-ON_CLUSTER = {"install", "troubleshooting", "upgrade", "remove"}
+ON_CLUSTER = {"install", "troubleshooting", "upgrade", "remove", "use"}
 
 COMMANDS = blocks("sh")
 

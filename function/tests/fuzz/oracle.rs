@@ -24,7 +24,8 @@ use crate::{conditions, connection, limits, readiness, size, steadiness, volume}
 
 /// What gRPC refuses to carry.
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
-const STATUS_FIELDS: [&str; 15] = [
+const STATUS_FIELDS: [&str; 16] = [
+    "machine",
     "cost",
     "lifecycle",
     "activity",

@@ -99,6 +99,8 @@ pub fn asks_for_home(composite: Composite<'_>) -> bool {
 pub fn status(status: Option<&Value>) -> GpuDevWorkspaceStatus {
     GpuDevWorkspaceStatus {
         phase: field(status, "phase"),
+        // It follows from the rest.
+        machine: None,
         message: field(status, "message"),
         ssh: field(status, "ssh"),
         instance_id: field(status, "instanceId"),

@@ -73,13 +73,20 @@ pub fn record(
     let Some(namespace) = composite.namespace() else {
         return Ok(None);
     };
+    let mut remembered = fields(status)?;
+    // They follow from the rest and from the claim.
+    remembered.remove("machine");
+    let lifecycle = remembered.get_mut("lifecycle");
+    if let Some(lifecycle) = lifecycle.and_then(Value::as_object_mut) {
+        lifecycle.remove("extension");
+    }
     let spec = WorkspaceRecordSpec {
         workspace: RecordedWorkspace {
             name: composite.name().to_owned(),
             uid: composite.id().uid,
         },
         owner: claim::owner(composite).to_owned(),
-        status: Value::Object(fields(status)?),
+        status: Value::Object(remembered),
     };
     let observed = request.observed.get(NAME);
     let given = given_name(observed).map(str::to_owned);

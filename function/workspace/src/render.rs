@@ -22,7 +22,7 @@ use crate::lifecycle::life::{Life, Sight};
 use crate::lifecycle::terms::Bounds;
 use crate::limits::{self, admission};
 use crate::placed::{Allowance, Claimed, Course, End, Leftovers, Placed, Rest};
-use crate::report::Report;
+use crate::report::{self, Report};
 use crate::setup::Setup;
 use crate::{catalogue, conditions, labels, memory, parts, placement};
 
@@ -315,6 +315,7 @@ impl<'a> Decided<'a> {
     fn recorded(&self, status: GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
         let decision = &self.life.decision;
         GpuDevWorkspaceStatus {
+            machine: report::machine(&status),
             lifecycle: decision.status.clone().or(status.lifecycle),
             activity: decision.activity.clone().or(status.activity),
             cost: self.cost.status().cloned(),

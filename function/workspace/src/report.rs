@@ -51,6 +51,16 @@ pub fn ssh(host: &str) -> String {
     format!("ssh {USER}@{host}")
 }
 
+/// The machine of a workspace in a few words; none if it has none.
+pub fn machine(status: &GpuDevWorkspaceStatus) -> Option<String> {
+    let pods = status.pods.as_ref();
+    let pods = pods.map(|pods| match pods.nodes {
+        1 => pods.flavor.clone(),
+        nodes => format!("{nodes} x {}", pods.flavor),
+    });
+    pods.or_else(|| status.instance_type.clone())
+}
+
 /// The connection details of a workspace with an address.
 pub fn connection(host: &str) -> Vec<(&'static str, String)> {
     vec![

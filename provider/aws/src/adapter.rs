@@ -6,11 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{Filter, Tag};
+use jiff::Timestamp;
 use provider_core::{Group, GroupRules, Instance, Volume, VolumeSnapshot};
 
 use crate::batcher::Batcher;
 use crate::batches::{BY_ID, ById, TERMINATIONS, Terminations};
 use crate::instances::{console, impaired, list};
+use crate::prices::spot_prices;
 use crate::tagging::filter;
 use crate::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
@@ -89,6 +91,14 @@ impl Ec2 for AwsEc2 {
 
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
         impaired(&self.client).await
+    }
+
+    async fn spot_prices(
+        &self,
+        types: &[String],
+        now: Timestamp,
+    ) -> Result<BTreeMap<(String, String), f64>, Ec2Error> {
+        spot_prices(&self.client, types, now).await
     }
 
     async fn launch(&self, request: &LaunchRequest) -> Result<Answer, Ec2Error> {

@@ -16,6 +16,7 @@ mod instances;
 mod launch;
 mod placement;
 mod port;
+mod prices;
 mod profile;
 mod sessions;
 mod snapshots;

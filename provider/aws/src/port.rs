@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use provider_core::{
     Group, GroupRules, Instance, Launched, Market, Offering, Refusal, Volume, VolumeSnapshot,
 };
@@ -78,6 +79,13 @@ pub trait Ec2: Send + Sync {
     /// The ids of the instances that fail EC2's status checks, of the instance or of its host.
     /// Instances of others are included.
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error>;
+
+    /// The spot prices of these types at this time, in US dollars per hour, by instance type and zone.
+    async fn spot_prices(
+        &self,
+        types: &[String],
+        now: Timestamp,
+    ) -> Result<BTreeMap<(String, String), f64>, Ec2Error>;
 
     /// The last 64 KiB that an instance wrote to its console. Empty before EC2 has any output.
     async fn console(&self, id: &str) -> Result<Vec<u8>, Ec2Error>;

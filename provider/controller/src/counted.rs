@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use provider_aws::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
     Tags, TemplateRequest, VolumeRequest,
@@ -65,6 +66,15 @@ impl Ec2 for Counted {
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
         let call = self.inner.impaired();
         self.count("DescribeInstanceStatus", call).await
+    }
+
+    async fn spot_prices(
+        &self,
+        types: &[String],
+        now: Timestamp,
+    ) -> Result<BTreeMap<(String, String), f64>, Ec2Error> {
+        let call = self.inner.spot_prices(types, now);
+        self.count("DescribeSpotPriceHistory", call).await
     }
 
     async fn launch(&self, request: &LaunchRequest) -> Result<Answer, Ec2Error> {

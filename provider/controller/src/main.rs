@@ -35,6 +35,7 @@ mod run;
 mod setup;
 #[cfg(test)]
 mod simulation;
+mod spot_prices;
 mod status;
 mod status_writer;
 mod step_error;

@@ -14,6 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::plausible::Plausibility;
 use crate::region::{Homes, Look, Region, Snapshot};
+use crate::spot_prices;
 use crate::sweeper::{Owners, Sweeper};
 
 /// The time between two looks while no change is expected. A look makes two or three calls, which
@@ -111,11 +112,21 @@ pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snap
         of_pool.or_default().push(group);
     }
     let homes = homes(region, &before.homes).await;
+    let spot_prices = {
+        let mut read = region.spot_prices.lock().await;
+        let listed = instances.values().flatten().map(Arc::as_ref);
+        let (prices, error) = read.of(region.ec2.as_ref(), listed, now).await;
+        if let Some(error) = error {
+            tracing::warn!(region = region.name, %error, "cannot read spot prices");
+        }
+        prices
+    };
     Ok(Arc::new(Snapshot {
         homes,
         instances: the_same_or(&before.instances, instances),
         groups: the_same_or(&before.groups, groups),
         impaired,
+        spot_prices,
         at: now,
         number,
     }))
@@ -164,7 +175,13 @@ pub(crate) fn changed(region: &Region, before: &Look, after: &Look) -> Vec<Objec
                     let instances = look.instances.get(uid).into_iter().flatten();
                     instances.filter(|i| look.impaired.contains(&i.id)).count()
                 };
+                let prices = |look: &Snapshot| -> Vec<Option<f64>> {
+                    let instances = after.instances.get(uid).into_iter().flatten();
+                    let price = |i: &Arc<Instance>| spot_prices::of_instance(&look.spot_prices, i);
+                    instances.map(price).collect()
+                };
                 before.instances.get(uid) != after.instances.get(uid)
+                    || prices(before) != prices(after)
                     || before.groups.get(uid) != after.groups.get(uid)
                     || before.homes.of(uid) != after.homes.of(uid)
                     || is_impaired(before) != is_impaired(after)

@@ -382,6 +382,7 @@ impl Pass<'_> {
             spot_short_since: plan.spot_short_since,
             impaired_since: &impaired_since,
             consoles: &consoles,
+            spot_prices: &snapshot.spot_prices,
         };
         let shown = status::observation(observed, offerings, &planned, self.now);
         writer.observe(shown);

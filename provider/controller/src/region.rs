@@ -13,6 +13,7 @@ use api::pool::SpotPool;
 
 use crate::consoles::Consoles;
 use crate::expectations::Expectations;
+use crate::spot_prices::{self, SpotPrices};
 
 /// How long facts are cached that hardly change.
 const FACTS_LIFE: SignedDuration = SignedDuration::from_hours(1);
@@ -36,6 +37,8 @@ pub struct Snapshot {
     pub impaired: BTreeSet<String>,
     /// The home volumes.
     pub homes: Homes,
+    /// The spot prices of the types that run.
+    pub spot_prices: Arc<SpotPrices>,
     /// The time of the look.
     pub at: Timestamp,
     /// The number of the look: see [`Expectations::begin_look`].
@@ -82,6 +85,8 @@ pub struct Region {
     pools: Mutex<BTreeMap<String, ObjectRef<SpotPool>>>,
     unavailable: Mutex<UnavailableOfferings>,
     facts: tokio::sync::Mutex<Facts>,
+    /// What was read of the spot prices.
+    pub spot_prices: tokio::sync::Mutex<spot_prices::Read>,
     templates: Mutex<BTreeSet<String>>,
     notices: Mutex<BTreeMap<String, Notice>>,
     expectations: Mutex<Expectations>,
@@ -122,6 +127,7 @@ impl Region {
             pools: Mutex::default(),
             unavailable: Mutex::default(),
             facts: tokio::sync::Mutex::default(),
+            spot_prices: tokio::sync::Mutex::default(),
             templates: Mutex::default(),
             notices: Mutex::default(),
             expectations: Mutex::default(),

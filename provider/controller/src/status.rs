@@ -18,6 +18,7 @@ use crate::act::LaunchOutcome;
 use crate::expectations::Expectations;
 use crate::numbers::{signed, small};
 use crate::setup::Shown;
+use crate::spot_prices::{self, SpotPrices};
 use crate::validate::Invalid;
 use crate::{convert, home};
 
@@ -69,6 +70,8 @@ pub struct Planned<'a> {
     pub impaired_since: &'a BTreeMap<String, Timestamp>,
     /// What the consoles of instances say, by id.
     pub consoles: &'a BTreeMap<String, Shown>,
+    /// The spot prices.
+    pub spot_prices: &'a SpotPrices,
 }
 
 fn member(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> PoolInstance {
@@ -79,6 +82,7 @@ fn member(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> PoolI
         notice: notice.map(convert::notice_to_api),
         impaired_since: impaired_since.map(|since| Time(*since)),
         why: why(instance, observed, plan),
+        hourly_usd: spot_prices::of_instance(plan.spot_prices, instance),
         setup: console.map(|console| console.setup.clone()),
         console_host_keys: console
             .map(|console| console.host_keys.clone())

@@ -74,6 +74,7 @@ fn shown(
         spot_short_since: None,
         impaired_since: &BTreeMap::new(),
         consoles: &BTreeMap::new(),
+        spot_prices: &BTreeMap::new(),
     };
     observation(seen, offerings, &planned, now)
 }

@@ -78,11 +78,15 @@ fn workspace_version(rules: &[Value]) -> Result<Value, Box<dyn Error>> {
         "referenceable": true,
         "additionalPrinterColumns": [
             column("PHASE", ".status.phase"),
-            column("OWNER", ".spec.parameters.owner"),
-            column("TYPE", ".status.instanceType"),
-            column("INSTANCE", ".status.instanceId"),
-            column("FLAVOR", ".status.pods.flavor"),
+            column("MACHINE", ".status.machine"),
+            // A column of type `date` shows a time to come as `<invalid>`.
+            column("STOPS", ".status.lifecycle.stopsAt"),
+            json!({"name": "USD/H", "type": "number", "jsonPath": ".status.cost.hourlyUsd"}),
             column("SSH", ".status.ssh"),
+            wide_column("OWNER", ".spec.parameters.owner"),
+            wide_column("ZONE", ".status.zone"),
+            wide_column("INSTANCE", ".status.instanceId"),
+            wide_column("MESSAGE", ".status.message"),
         ],
         "schema": {"openAPIV3Schema": {
             "type": "object",
@@ -129,6 +133,13 @@ pub(super) fn dev_user() -> Result<Value, Box<dyn Error>> {
 
 fn column(name: &str, path: &str) -> Value {
     json!({"name": name, "type": "string", "jsonPath": path})
+}
+
+/// A column of `kubectl get -o wide`.
+fn wide_column(name: &str, path: &str) -> Value {
+    let mut column = column(name, path);
+    column["priority"] = json!(1);
+    column
 }
 
 fn modern_xrd(

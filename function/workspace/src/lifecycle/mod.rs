@@ -12,7 +12,9 @@ pub mod life;
 pub mod notice;
 pub mod terms;
 
-use api::lifecycle::{ActivityStatus, LifecycleStatus, StopReason, WorkspaceState};
+use api::lifecycle::{
+    ActivityStatus, ExtensionStatus, LifecycleStatus, StopReason, WorkspaceState,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -156,6 +158,7 @@ impl Subject<'_> {
         let idle = idle.map(|Time(eligible)| (*eligible, StopReason::Idle));
         let stop = end.into_iter().chain(idle).min_by_key(|(at, _)| *at);
         let record = LifecycleStatus {
+            extension: self.extension(since, extension),
             stops_at: stop.map(|(at, _)| Time(at)),
             stops_because: stop.map(|(_, because)| because),
             ..record
@@ -198,6 +201,7 @@ impl Subject<'_> {
                 (true, seen) => seen.clone(),
                 (false, seen) => self.resume.map(str::to_owned).or_else(|| seen.clone()),
             },
+            extension: None,
             limits: None,
         };
         let step = if is_over {
@@ -249,6 +253,32 @@ impl Subject<'_> {
             SKEW
         };
         end.duration_since(self.now) <= ahead
+    }
+
+    /// What an extension asked for, and what is granted; none without an extension.
+    fn extension(
+        &self,
+        started: Timestamp,
+        extension: Option<Timestamp>,
+    ) -> Option<ExtensionStatus> {
+        let asked = whole_seconds(self.extend_until?.parse().ok()?);
+        let of = |extension| self.end_of_life(started, extension).map(|(end, _)| end);
+        let granted = extension.and_then(|_| of(extension));
+        let granted = granted.filter(|end| Some(*end) != of(None));
+        let allowed = extension.and_then(|_| self.terms.end(started, extension));
+        let message = match granted {
+            Some(end) if end >= asked => None,
+            Some(end) if allowed.is_some_and(|allowed| end < allowed) => {
+                Some("the owner's budget ends the run earlier")
+            }
+            Some(_) => Some("the policy's lifecycle.maxExtension allows no later end"),
+            None => Some("it has no effect: the run ends later anyway, or may not be extended"),
+        };
+        Some(ExtensionStatus {
+            asked_until: Time(asked),
+            granted_until: granted.map(Time),
+            message: message.map(str::to_owned),
+        })
     }
 
     /// When a run ends at the latest, and why.

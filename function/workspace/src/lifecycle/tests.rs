@@ -2,6 +2,8 @@ use api::lifecycle::{
     ActivityVerdict, DurationBounds, LifecyclePolicy, WorkspaceLifecycle, WorkspaceState,
 };
 
+mod extension;
+
 use super::terms::{Bounds, Sources};
 use super::*;
 

@@ -11,6 +11,7 @@ use super::lending::Lending;
 use super::ours::{Collection as _, Instances as _, Tagged as _, is_of_cluster, is_ours};
 use super::store::Store;
 use crate::regions::TAG_KEYS;
+use crate::spot_prices::SpotPrices;
 
 /// EC2, the API server, the users, and the time.
 pub struct Earth {
@@ -28,6 +29,8 @@ pub struct Earth {
     pub violations: Vec<String>,
     /// The instances that ever had the home, in order.
     pub written: Vec<String>,
+    /// EC2's spot prices, by instance type and zone.
+    pub spot_prices: SpotPrices,
     /// The types, zones and markets of launches, in order.
     pub asked: Vec<Offering>,
     /// The number of effects in this reconcile, and in all.

@@ -21,6 +21,7 @@ mod invariants;
 mod lending;
 mod ours;
 mod port;
+mod prices;
 mod provider;
 mod storage;
 mod store;

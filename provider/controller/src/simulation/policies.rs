@@ -11,7 +11,8 @@ use super::store::Edit;
 use super::world::{World, pool, size};
 
 /// The operations that only read.
-const LOOKS: [&str; 8] = [
+const LOOKS: [&str; 9] = [
+    "DescribeSpotPriceHistory",
     "DescribeVolumes",
     "DescribeSnapshots",
     "DescribeImages",

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use memory_ec2::{Fault, Machine, SecurityGroup, error};
 use provider_aws::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
@@ -91,6 +92,19 @@ impl Ec2 for SimulatedEc2 {
         self.call("DescribeInstanceStatus", |earth| {
             let impaired = earth.cloud.machines.iter().filter(|m| m.is_impaired);
             Ok(impaired.map(|m| m.id.clone()).collect())
+        })
+        .await
+    }
+
+    async fn spot_prices(
+        &self,
+        types: &[String],
+        _: Timestamp,
+    ) -> Result<BTreeMap<(String, String), f64>, Ec2Error> {
+        self.call("DescribeSpotPriceHistory", |earth| {
+            let known = earth.spot_prices.iter();
+            let asked = known.filter(|((name, _), _)| types.contains(name));
+            Ok(asked.map(|(key, usd)| (key.clone(), *usd)).collect())
         })
         .await
     }

@@ -116,6 +116,7 @@ impl World {
             dice: SplitMix64(seed),
             calls: Vec::new(),
             asked: Vec::new(),
+            spot_prices: BTreeMap::new(),
             queue: Vec::new(),
             violations: Vec::new(),
             written: Vec::new(),

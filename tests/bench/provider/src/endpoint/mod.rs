@@ -117,7 +117,8 @@ fn ec2(state: &mut State, query: &Query, now: Timestamp) -> Answer {
 }
 
 /// The operations that the crate `provider-aws` calls.
-const OPERATIONS: [&str; 17] = [
+const OPERATIONS: [&str; 18] = [
+    "DescribeSpotPriceHistory",
     "DescribeInstances",
     "DescribeInstanceStatus",
     "DescribeInstanceTypeOfferings",
@@ -141,6 +142,7 @@ fn carry_out(operation: &str, cloud: &mut Cloud, query: &Query, now: Timestamp) 
     match operation {
         "DescribeInstances" => Ok(instances::describe(query, cloud, now)),
         "DescribeInstanceStatus" => Ok(places::impaired(cloud)),
+        "DescribeSpotPriceHistory" => Ok(places::spot_prices()),
         "DescribeInstanceTypeOfferings" => Ok(places::offerings(query, cloud)),
         "DescribeImages" => Ok(places::images(query, cloud)),
         "DescribeSubnets" => Ok(places::subnets(query, cloud)),

@@ -16,6 +16,14 @@ pub(crate) fn impaired(cloud: &Cloud) -> String {
     })
 }
 
+/// No spot prices: the catalogue's count.
+pub(crate) fn spot_prices() -> String {
+    let none = std::iter::empty::<()>();
+    Xml::answer("DescribeSpotPriceHistory", |xml| {
+        xml.set("spotPriceHistorySet", none, |_, ()| {});
+    })
+}
+
 /// Every requested instance type, in every zone.
 pub(crate) fn offerings(query: &Query, cloud: &Cloud) -> String {
     let filters = query.filters();
