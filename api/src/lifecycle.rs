@@ -151,6 +151,10 @@ pub struct LifecycleStatus {
     /// When this run began: the time at which the function first saw a machine or pod of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
+    /// When the function first saw the software of this machine installed. The time without use
+    /// counts from then. Unset where nothing reports the setup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_at: Option<Time>,
     /// When the workspace stops next, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops_at: Option<Time>,

@@ -21,7 +21,7 @@ use function_workspace::placed::{
     Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
 };
 use function_workspace::report::Report;
-use function_workspace::setup::{self, Setup};
+use function_workspace::setup::{self, Installation, Setup};
 use serde_json::{Value, json};
 
 use crate::names::{DEFAULT_DOMAIN, Naming};
@@ -63,6 +63,7 @@ impl Placed for InCluster<'_> {
     ) -> Machines<'_> {
         let has_agent = self.pods.as_ref().map_or(0, plan::watched) > 0;
         Machines {
+            installation: Installation::Unknown,
             reported: activity::as_reported(has_agent, self.reported.as_deref()),
             has_machine: self.placed_pods > 0,
             is_on: self.is_on(),

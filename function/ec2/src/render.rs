@@ -54,6 +54,7 @@ impl Placed for OnEc2<'_> {
     ) -> Machines<'_> {
         let region = parameters.map_or("", |parameters| parameters.region.as_str());
         Machines {
+            installation: self.seen.installation(),
             reported: self.seen.reported(policy),
             has_machine: self.seen.has_machine(),
             is_on: self.seen.is_on(),

@@ -14,6 +14,7 @@ use crate::cause::Cause;
 use crate::composition::Composition;
 use crate::cost::price::{Homes, Running};
 use crate::lifecycle::activity::Reported;
+use crate::setup::Installation;
 use crate::{claim, memory};
 
 /// A workspace in one call, as its composite describes it.
@@ -106,6 +107,8 @@ pub trait Placed {
 pub struct Machines<'a> {
     /// The last report of the agent.
     pub reported: Reported<'a>,
+    /// How far the setup of the machine that the owner can use is.
+    pub installation: Installation,
     /// Whether a machine exists that costs money.
     pub has_machine: bool,
     /// Whether a composed resource keeps machines running or creates them.

@@ -134,6 +134,7 @@ impl<'a> Decided<'a> {
         let machines = placed.machines(given, valid, prices);
         let budget = budget::read(given, previous, request, *composite);
         let sight = Sight {
+            installation: machines.installation,
             has_machine: machines.has_machine,
             reported: machines.reported,
             ends_by: budget.ends_by(previous),

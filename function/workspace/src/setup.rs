@@ -41,7 +41,32 @@ pub fn is_awaited(version: BehaviourVersion) -> bool {
     }
 }
 
+/// What the setup of a machine means for the time without use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Installation {
+    /// It is not known, or the setup failed.
+    #[default]
+    Unknown,
+    /// The setup goes on: nobody could use the machine yet.
+    Going,
+    /// The software is installed.
+    Done,
+}
+
 impl Setup {
+    /// The setup, as far as it matters for the time without use.
+    pub fn installation(&self) -> Installation {
+        match self {
+            Self::Going(_) => Installation::Going,
+            Self::Done => Installation::Done,
+            Self::NotRunning
+            | Self::Unreported
+            | Self::Failed(_)
+            | Self::Unknown(_)
+            | Self::InImage => Installation::Unknown,
+        }
+    }
+
     /// Whether the last call called the software ready; none if it said nothing about it.
     pub fn was_ready(composite: Composite<'_>) -> Option<bool> {
         let observed = composite.condition(SOFTWARE_READY)?;

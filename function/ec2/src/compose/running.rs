@@ -3,17 +3,40 @@
 use api::capacity::InstanceCapacityType;
 use api::catalogue::Prices;
 use function_workspace::cost::price::{Homes, Running};
+use function_workspace::setup::Installation;
 
 use crate::compose::seen::Seen;
 use crate::on_demand::OnDemandInstance;
 use crate::on_demand::instance_state::InstanceState;
 use crate::prices::{self, Machine};
+use crate::setup;
 use crate::spot::ObservedPool;
 
 impl Seen<'_> {
     /// Whether a machine exists that costs money, as far as that is known.
     pub fn has_machine(&self) -> bool {
         !self.machines().is_empty() || self.unknown().next().is_some()
+    }
+
+    /// How far the setup of the machine is that the owner can use. A machine whose software is
+    /// installed serves until its successor does.
+    pub fn installation(&self) -> Installation {
+        let pools = self.pools.values();
+        let of_pools = pools.filter_map(|pool| {
+            let (instance, _) = pool.usable(self.recorded)?;
+            Some(setup::of_pool(pool, instance).installation())
+        });
+        let instances = self.instances.values();
+        let of_instances = instances.filter_map(|instance| {
+            let machine = self.finding_of(instance, self.recorded).machine?;
+            Some(machine.setup.installation())
+        });
+        let all: Vec<Installation> = of_pools.chain(of_instances).collect();
+        let known = [Installation::Done, Installation::Going];
+        known
+            .into_iter()
+            .find(|one| all.contains(one))
+            .unwrap_or_default()
     }
 
     /// The price of the running machines. Machines that are not known have no price.

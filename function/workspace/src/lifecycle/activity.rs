@@ -53,6 +53,22 @@ pub fn read(reported: Reported<'_>, terms: &Terms, since: Timestamp, now: Timest
     }
 }
 
+/// The reading of a machine whose software is being installed. Nobody could use it yet, so its time
+/// without use has not begun.
+pub fn installing() -> Reading {
+    Reading {
+        status: ActivityStatus {
+            verdict: ActivityVerdict::Active,
+            message: "its software is being installed; it counts as used".to_owned(),
+            last_active: None,
+            eligible_at: None,
+            sources: Vec::new(),
+        },
+        is_eligible: false,
+        stale_at: None,
+    }
+}
+
 /// Parses and checks a report. The error says why the report cannot be used.
 fn usable(
     reported: Reported<'_>,

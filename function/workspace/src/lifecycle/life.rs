@@ -17,6 +17,7 @@ use crate::lifecycle::activity::Reported;
 use crate::lifecycle::terms::{Bounds, Sources, Terms};
 use crate::lifecycle::{Decision, Step, Subject, decide, notice};
 use crate::placed::End;
+use crate::setup::Installation;
 
 /// Crossplane calls up to a tenth earlier or later than the function asks.
 pub(crate) const JITTER_FACTOR: f64 = 0.9;
@@ -44,6 +45,8 @@ pub struct Life {
 /// The observed machine of a workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
+    /// How far the setup of the machine is.
+    pub installation: Installation,
     /// Whether a machine exists that costs money.
     pub has_machine: bool,
     /// The last report of the agent.
@@ -74,6 +77,7 @@ impl Life {
             extend_until: composite.annotation(EXTEND_UNTIL),
             resume: composite.annotation(RESUME),
             previous: previous.lifecycle.as_ref(),
+            installation: sight.installation,
             has_machine: sight.has_machine,
             reported: sight.reported,
             ends_by: sight.ends_by,

@@ -18,6 +18,8 @@ use api::lifecycle::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::setup::Installation;
+
 use activity::{Reading, Reported};
 use terms::{Terms, after};
 
@@ -40,6 +42,8 @@ pub struct Subject<'a> {
     pub resume: Option<&'a str>,
     /// The record that the last call wrote to status.
     pub previous: Option<&'a LifecycleStatus>,
+    /// How far the setup of the machine is.
+    pub installation: Installation,
     /// Whether a machine exists that costs money.
     pub has_machine: bool,
     /// The last report of the agent.
@@ -127,6 +131,7 @@ fn begun(subject: &Subject<'_>, previous: LifecycleStatus) -> LifecycleStatus {
     };
     LifecycleStatus {
         started_at: previous.started_at.filter(|_| goes_on),
+        ready_at: previous.ready_at.filter(|_| goes_on),
         resume: subject.resume.map(str::to_owned).or(previous.resume),
         ..LifecycleStatus::default()
     }
@@ -138,14 +143,24 @@ impl Subject<'_> {
         let started_at = record
             .started_at
             .clone()
-            .or(self.has_machine.then_some(now));
+            .or(self.has_machine.then(|| now.clone()));
         let Some(Time(since)) = started_at.clone() else {
             return self.decided(Step::Run, record, None, None);
         };
-        let reading = activity::read(self.reported, self.terms, since, self.now);
+        let ready_at = match self.installation {
+            Installation::Unknown => record.ready_at.clone(),
+            Installation::Going => None,
+            Installation::Done => record.ready_at.clone().or(Some(now)),
+        };
+        let usable_since = ready_at.as_ref().map_or(since, |Time(at)| since.max(*at));
+        let reading = match self.installation {
+            Installation::Going => activity::installing(),
+            _ => activity::read(self.reported, self.terms, usable_since, self.now),
+        };
         let end = self.end_of_life(since, extension);
         let record = LifecycleStatus {
             started_at,
+            ready_at,
             ..record
         };
         if end.is_some_and(|(end, _)| self.is_over(end)) {
@@ -186,6 +201,7 @@ impl Subject<'_> {
         let is_over = previous.deleted_at.is_some() || deletes_at.is_some_and(|at| at <= self.now);
         let record = LifecycleStatus {
             started_at: previous.started_at.clone(),
+            ready_at: None,
             stops_at: None,
             stops_because: None,
             stopped_at: Some(stopped_at),

@@ -20,6 +20,7 @@ struct Life {
     resume: Option<String>,
     extend: Option<String>,
     record: Option<LifecycleStatus>,
+    installation: Installation,
     has_machine: bool,
     report: Option<String>,
 }
@@ -41,6 +42,7 @@ impl Life {
             resume: None,
             extend: None,
             record: None,
+            installation: Installation::Unknown,
             has_machine: true,
             report: None,
         }
@@ -65,6 +67,7 @@ impl Life {
             terms: &terms,
             extend_until: self.extend.as_deref(),
             resume: self.resume.as_deref(),
+            installation: self.installation,
             previous: self.record.as_ref(),
             has_machine: self.has_machine,
             reported: match &self.report {
@@ -389,4 +392,28 @@ fn a_machine_that_the_provider_ends_seconds_early_is_not_replaced() {
     lost.look(START);
     lost.has_machine = false;
     assert_eq!(lost.look("2026-11-20T10:59:50Z").step, Step::Run, "lost");
+}
+
+/// A short idle time would otherwise end every machine before its owner could log in.
+#[test]
+fn the_time_without_use_begins_when_the_software_is_installed() {
+    let mut life = Life::new(None, Some("5m"));
+    let unused = |clock: &str| {
+        Some(format!(
+            "v1 at=2026-11-20T{clock}:00Z ssh=none job=none gpu=absent kernel=absent"
+        ))
+    };
+    life.installation = Installation::Going;
+    life.report = unused("10:09");
+    assert_eq!(life.at("10:00"), Step::Run);
+    assert_eq!(life.at("10:09"), Step::Run);
+    let waiting = life.look("2026-11-20T10:09:30Z");
+    assert_eq!(waiting.status.unwrap().stops_at, None);
+    life.installation = Installation::Done;
+    life.report = unused("10:10");
+    assert_eq!(life.at("10:10"), Step::Run);
+    life.report = unused("10:14");
+    assert_eq!(life.at("10:14"), Step::Run);
+    life.report = unused("10:15");
+    assert_eq!(life.at("10:15"), Step::Stop(StopReason::Idle));
 }
