@@ -91,5 +91,5 @@ def test_the_owners_keys_are_in_it_and_no_others(case: str) -> None:
 def test_all_keys_of_the_owner_are_in_tags_without_comments(case: str) -> None:
     bare = [" ".join(key.split()[:2]) for key in goldens.owners_keys(case)]
     assert goldens.keys_in_tags(case) == bare
-    # `policy.requireAccess: false` starts machines for which nobody has a key.
+    # With `requireAccess: false` the function starts machines that no key opens.
     assert bare or goldens.may_lack_keys(case)

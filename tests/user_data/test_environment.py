@@ -42,7 +42,7 @@ def test_a_failed_setup_names_its_cause_and_is_tried_again(
     fresh: Callable[[], Machine],
 ) -> None:
     machine = fresh()
-    # Nobody listens at this index.
+    # No server answers at this address.
     served = documents.with_packages_from("--index-url http://127.0.0.1:9/simple")
     boot = workspaces.image(machine, workspaces.DIGESTS, served).boot
     boot.finish()

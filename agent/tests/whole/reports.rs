@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use crate::machine::{Machine, until};
+use crate::machine::{Machine, Running, until};
 use crate::server::{ACCESS_KEY, Request, SECRET_KEY, SESSION_TOKEN, Server, metadata};
 use crate::signature;
 
@@ -44,17 +44,22 @@ fn ec2() -> (Server, Arc<AtomicBool>) {
     (server, allows)
 }
 
+/// Starts an agent that reports to this EC2 every `seconds`.
+fn watch(machine: &Machine, seconds: u32, imds: &Server, ec2: &Server) -> Running {
+    machine.watch(&[
+        "--to=ec2",
+        &format!("--report-interval={seconds}"),
+        &format!("--metadata-endpoint={}", imds.url()),
+        &format!("--ec2-endpoint={}", ec2.url()),
+    ])
+}
+
 #[test]
 fn an_instance_tags_itself_with_two_keys_and_a_right_signature() {
     let machine = Machine::new();
     machine.write("/etc/ssh/ssh_host_ed25519_key.pub", HOST_KEY);
     let (ec2, imds) = (ec2().0, metadata(|_| None));
-    let _watch = machine.watch(&[
-        "--to=ec2",
-        "--report-interval=1",
-        &format!("--metadata-endpoint={}", imds.url()),
-        &format!("--ec2-endpoint={}", ec2.url()),
-    ]);
+    let _watch = watch(&machine, 1, &imds, &ec2);
     let asked = until("two reports", || {
         Some(ec2.asked()).filter(|all| all.len() >= 2)
     });
@@ -98,12 +103,7 @@ fn an_instance_tags_itself_with_two_keys_and_a_right_signature() {
 fn the_result_of_the_setup_is_reported_at_once_and_when_it_changes() {
     let machine = Machine::new();
     let (ec2, imds) = (ec2().0, metadata(|_| None));
-    let _watch = machine.watch(&[
-        "--to=ec2",
-        "--report-interval=3600",
-        &format!("--metadata-endpoint={}", imds.url()),
-        &format!("--ec2-endpoint={}", ec2.url()),
-    ]);
+    let _watch = watch(&machine, 3600, &imds, &ec2);
     let setups = || -> Vec<String> {
         let forms = ec2.asked().iter().map(form).collect::<Vec<_>>();
         let of_setup = forms.iter().filter(|form| {
@@ -141,12 +141,7 @@ fn a_role_that_may_not_report_the_setup_still_reports_use() {
         let answer = "<CreateTagsResponse><return>true</return></CreateTagsResponse>";
         (200, answer.into())
     });
-    let _watch = machine.watch(&[
-        "--to=ec2",
-        "--report-interval=1",
-        &format!("--metadata-endpoint={}", imds.url()),
-        &format!("--ec2-endpoint={}", ec2.url()),
-    ]);
+    let _watch = watch(&machine, 1, &imds, &ec2);
     until("two reports", || {
         let forms = ec2.asked().iter().map(form).collect::<Vec<_>>();
         let key = |form: &Vec<(String, String)>| field(form, "Tag.1.Key").map(str::to_owned);
@@ -165,12 +160,7 @@ fn a_role_that_may_not_report_the_setup_still_reports_use() {
 fn new_use_is_reported_at_once() {
     let machine = Machine::new();
     let (ec2, imds) = (ec2().0, metadata(|_| None));
-    let _watch = machine.watch(&[
-        "--to=ec2",
-        "--report-interval=3600",
-        &format!("--metadata-endpoint={}", imds.url()),
-        &format!("--ec2-endpoint={}", ec2.url()),
-    ]);
+    let _watch = watch(&machine, 3600, &imds, &ec2);
     until("the first report", || {
         (ec2.asked().len() == 1).then_some(())
     });

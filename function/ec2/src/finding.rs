@@ -91,12 +91,13 @@ pub fn may_hold_work(state: Option<InstanceState>) -> bool {
 /// The host keys of a machine: the key that its agent reports, or else those that its console shows.
 /// A machine without an agent makes other keys on its first boot than its home has.
 pub fn host_keys(of_agent: Option<&str>, of_console: &[String]) -> Vec<String> {
-    let of_agent: Vec<String> = of_agent.and_then(host_key::read).into_iter().collect();
-    if of_agent.is_empty() {
-        let keys = of_console.iter();
-        return keys.filter_map(|key| host_key::read(key)).collect();
+    match of_agent.and_then(host_key::read) {
+        Some(key) => vec![key],
+        None => of_console
+            .iter()
+            .filter_map(|key| host_key::read(key))
+            .collect(),
     }
-    of_agent
 }
 
 /// The text of a status, if it is an IP address. Every object of the workspace repeats the address,

@@ -208,23 +208,23 @@ static USERS: [Constant; 2] = [
 /// The commands: without a home volume and with one, each without an agent and with one.
 static COMMANDS: [[Constant; 2]; 2] = [
     [
-        LazyLock::new(|| commands(&[])),
-        LazyLock::new(|| commands(&[AGENT_UNIT_NAME])),
+        LazyLock::new(|| commands(&[], &[SETUP_PATH])),
+        LazyLock::new(|| commands(&[AGENT_UNIT_NAME], &[SETUP_PATH])),
     ],
     [
-        LazyLock::new(|| commands(&[HOME_UNIT_NAME])),
-        LazyLock::new(|| commands(&[HOME_UNIT_NAME, AGENT_UNIT_NAME])),
+        LazyLock::new(|| commands(&[HOME_UNIT_NAME], &[SETUP_PATH])),
+        LazyLock::new(|| commands(&[HOME_UNIT_NAME, AGENT_UNIT_NAME], &[SETUP_PATH])),
     ],
 ];
 /// The commands of behaviour version v3, in the same order.
 static COMMANDS_V3: [[Constant; 2]; 2] = [
     [
-        LazyLock::new(|| units(&[SETUP_UNIT_NAME])),
-        LazyLock::new(|| units(&[SETUP_UNIT_NAME, AGENT_UNIT_NAME])),
+        LazyLock::new(|| commands(&[SETUP_UNIT_NAME], &[])),
+        LazyLock::new(|| commands(&[SETUP_UNIT_NAME, AGENT_UNIT_NAME], &[])),
     ],
     [
-        LazyLock::new(|| units(&[HOME_UNIT_NAME, SETUP_UNIT_NAME])),
-        LazyLock::new(|| units(&[HOME_UNIT_NAME, SETUP_UNIT_NAME, AGENT_UNIT_NAME])),
+        LazyLock::new(|| commands(&[HOME_UNIT_NAME, SETUP_UNIT_NAME], &[])),
+        LazyLock::new(|| commands(&[HOME_UNIT_NAME, SETUP_UNIT_NAME, AGENT_UNIT_NAME], &[])),
     ],
 ];
 static SETUP_V3_FILES: Constant = LazyLock::new(|| {
@@ -269,20 +269,9 @@ fn users(sudo: bool, public_keys: &[String]) -> Result<String, String> {
     serde_yaml::to_string(&head).map_err(|error| error.to_string())
 }
 
-/// The commands of the first boot. While the software is installed, the units wait for the home
-/// volume and download the agent.
-fn commands(units: &[&'static str]) -> Result<String, String> {
-    let mut commands = started(units);
-    commands.push(vec![SETUP_PATH]);
-    run(commands)
-}
-
-/// The commands of the first boot where the setup is a unit, too.
-fn units(units: &[&'static str]) -> Result<String, String> {
-    run(started(units))
-}
-
-fn started(units: &[&'static str]) -> Vec<Vec<&'static str>> {
+/// The commands of the first boot: they start the units, then run the programs one after the other.
+/// No unit is waited for: the home's waits for its volume, and the agent's for its download.
+fn commands(units: &[&'static str], programs: &[&'static str]) -> Result<String, String> {
     let mut commands = Vec::new();
     if !units.is_empty() {
         commands.push(vec!["systemctl", "daemon-reload"]);
@@ -291,10 +280,7 @@ fn started(units: &[&'static str]) -> Vec<Vec<&'static str>> {
         commands.push(vec!["systemctl", "enable", unit]);
         commands.push(vec!["systemctl", "start", "--no-block", unit]);
     }
-    commands
-}
-
-fn run(commands: Vec<Vec<&'static str>>) -> Result<String, String> {
+    commands.extend(programs.iter().map(|program| vec![*program]));
     let tail = Tail { runcmd: commands };
     serde_yaml::to_string(&tail).map_err(|error| error.to_string())
 }

@@ -12,7 +12,7 @@ use function_runtime::object::Status;
 use function_runtime::response::Condition;
 
 use crate::cause::{Cause, Reason};
-use crate::report::{self, Report};
+use crate::report::Report;
 use crate::tenant_text::bounded;
 
 /// Whether anybody can reach a workspace.
@@ -84,12 +84,7 @@ impl Access {
             Self::Closed(cause) => cause,
         };
         report.conditions.push(cause.condition(ACCESS_READY));
-        report.ready = false;
-        if report.take_back_ready(Phase::Failed) {
-            report.status.message = Some(cause.message.clone());
-            let failed = report::phase_event(before, &report.status, String::new());
-            report.events.extend(failed);
-        }
+        report.hold_back(Phase::Failed, cause.message.clone(), before);
         report
     }
 }

@@ -34,6 +34,17 @@ impl Report {
         self
     }
 
+    /// Takes Ready away for this reason, and gives a workspace this phase instead of `Ready`. `before`
+    /// is the phase that the last call reported.
+    pub fn hold_back(&mut self, phase: Phase, message: String, before: Option<Phase>) {
+        self.ready = false;
+        if self.take_back_ready(phase) {
+            self.status.message = Some(message);
+            let event = phase_event(before, &self.status, String::new());
+            self.events.extend(event);
+        }
+    }
+
     /// Gives a workspace this phase instead of `Ready`, without the event of a workspace that became
     /// ready. False if its phase is another one, which stays.
     pub fn take_back_ready(&mut self, phase: Phase) -> bool {

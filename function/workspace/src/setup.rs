@@ -10,8 +10,8 @@ use function_runtime::composite::Composite;
 use function_runtime::object::Status;
 use function_runtime::response::Condition;
 
-use crate::cause::{Cause, Reason};
-use crate::report::{self, Report};
+use crate::cause::Reason;
+use crate::report::Report;
 use crate::tenant_text::bounded;
 
 /// What is known about the setup of a workspace. Texts are messages for people.
@@ -47,7 +47,7 @@ pub enum Installation {
     /// It is not known, or the setup failed.
     #[default]
     Unknown,
-    /// The setup goes on: nobody could use the machine yet.
+    /// The setup goes on. The owner cannot use the machine yet.
     Going,
     /// The software is installed.
     Done,
@@ -97,46 +97,44 @@ impl Setup {
         })
     }
 
-    /// The report about a workspace with this setup. `was_told` says whether an earlier call has
-    /// reported `SoftwareReady`: it is told on every further call. `before` is the phase that the
-    /// last call reported.
+    /// The report about a workspace with this setup. `was_told` says whether the last call reported
+    /// `SoftwareReady`: a condition that was reported once is reported on every further call. `before`
+    /// is the phase that the last call reported.
     #[must_use]
     pub fn reported(&self, mut report: Report, was_told: bool, before: Option<Phase>) -> Report {
-        let (cause, phase) = match self {
-            Self::NotRunning | Self::Unreported if !was_told => return report,
-            Self::Done => {
-                report.conditions.push(ready(READY));
-                return report;
-            }
-            Self::InImage => {
-                report.conditions.push(ready("InImage"));
-                return report;
-            }
-            Self::NotRunning => (cause(Reason::NotRunning, NOT_RUNNING), Phase::Provisioning),
-            Self::Unreported => {
-                let unreported = Reason::NotReported.as_str();
-                let unreported = Condition::unknown(SOFTWARE_READY, unreported, UNREPORTED);
-                report.conditions.push(unreported);
-                return report;
-            }
-            Self::Going(said) => (cause(Reason::SettingUp, said), Phase::Provisioning),
-            Self::Failed(said) => (cause(Reason::SetupFailed, said), Phase::Failed),
-            Self::Unknown(said) => (cause(Reason::SetupUnknown, said), Phase::Provisioning),
-        };
-        report.conditions.push(match self {
-            Self::Unknown(_) => {
-                let reason = cause.reason.as_str();
-                Condition::unknown(SOFTWARE_READY, reason, cause.message.as_str())
-            }
-            _ => cause.condition(SOFTWARE_READY),
-        });
-        report.ready = false;
-        if report.take_back_ready(phase) {
-            report.status.message = Some(cause.message);
-            let failed = report::phase_event(before, &report.status, String::new());
-            report.events.extend(failed);
+        if !was_told && matches!(self, Self::NotRunning | Self::Unreported) {
+            return report;
         }
-        report
+        let condition = self.condition();
+        if let Some(phase) = self.phase() {
+            report.hold_back(phase, condition.message.clone(), before);
+        }
+        report.with(condition)
+    }
+
+    fn condition(&self) -> Condition {
+        let is_false =
+            |reason: Reason, said: &str| Condition::is_false(SOFTWARE_READY, reason.as_str(), said);
+        let unknown =
+            |reason: Reason, said: &str| Condition::unknown(SOFTWARE_READY, reason.as_str(), said);
+        match self {
+            Self::Done => Condition::is_true(SOFTWARE_READY, READY),
+            Self::InImage => Condition::is_true(SOFTWARE_READY, "InImage"),
+            Self::NotRunning => is_false(Reason::NotRunning, NOT_RUNNING),
+            Self::Going(said) => is_false(Reason::SettingUp, said),
+            Self::Failed(said) => is_false(Reason::SetupFailed, said),
+            Self::Unreported => unknown(Reason::NotReported, UNREPORTED),
+            Self::Unknown(said) => unknown(Reason::SetupUnknown, said),
+        }
+    }
+
+    /// The phase instead of `Ready`; none if the workspace may be ready.
+    fn phase(&self) -> Option<Phase> {
+        match self {
+            Self::Done | Self::InImage | Self::Unreported => None,
+            Self::Failed(_) => Some(Phase::Failed),
+            Self::NotRunning | Self::Going(_) | Self::Unknown(_) => Some(Phase::Provisioning),
+        }
     }
 }
 
@@ -144,14 +142,6 @@ const READY: &str = "Installed";
 const NOT_RUNNING: &str = "no machine runs";
 const UNREPORTED: &str = "nothing reports the setup of this machine: log in and read \
                           /var/log/gpu-workspace-setup.log";
-
-fn ready(reason: &'static str) -> Condition {
-    Condition::is_true(SOFTWARE_READY, reason)
-}
-
-fn cause(reason: Reason, said: &str) -> Cause {
-    Cause::new(reason, said)
-}
 
 /// A message that an observed object has: it is not empty.
 fn said(message: &str) -> String {

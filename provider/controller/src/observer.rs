@@ -175,13 +175,15 @@ pub(crate) fn changed(region: &Region, before: &Look, after: &Look) -> Vec<Objec
                     let instances = look.instances.get(uid).into_iter().flatten();
                     instances.filter(|i| look.impaired.contains(&i.id)).count()
                 };
+                // Without news of EC2, looks share the prices.
+                let has_new_prices = !Arc::ptr_eq(&before.spot_prices, &after.spot_prices);
                 let prices = |look: &Snapshot| -> Vec<Option<f64>> {
                     let instances = after.instances.get(uid).into_iter().flatten();
                     let price = |i: &Arc<Instance>| spot_prices::of_instance(&look.spot_prices, i);
                     instances.map(price).collect()
                 };
                 before.instances.get(uid) != after.instances.get(uid)
-                    || prices(before) != prices(after)
+                    || (has_new_prices && prices(before) != prices(after))
                     || before.groups.get(uid) != after.groups.get(uid)
                     || before.homes.of(uid) != after.homes.of(uid)
                     || is_impaired(before) != is_impaired(after)

@@ -36,14 +36,14 @@ impl Read {
         let spot = instances.filter(|instance| {
             instance.state.is_live() && instance.offering.market == Market::Spot
         });
-        let types: BTreeSet<String> = spot.map(|i| i.offering.instance_type.clone()).collect();
+        let types: BTreeSet<&str> = spot.map(|i| i.offering.instance_type.as_str()).collect();
         if !self.is_due(&types, now) {
             return (Arc::clone(&self.prices), None);
         }
-        let wanted: Vec<String> = types.iter().cloned().collect();
+        let wanted: Vec<String> = types.iter().map(|name| (*name).to_owned()).collect();
         let read = ec2.spot_prices(&wanted, now).await;
         self.at = Some(now);
-        self.types = types;
+        self.types = wanted.into_iter().collect();
         let error = match read {
             Ok(prices) if prices != *self.prices => {
                 self.prices = Arc::new(prices);
@@ -55,13 +55,14 @@ impl Read {
         (Arc::clone(&self.prices), error)
     }
 
-    fn is_due(&self, types: &BTreeSet<String>, now: Timestamp) -> bool {
+    fn is_due(&self, types: &BTreeSet<&str>, now: Timestamp) -> bool {
         let Some(at) = self.at else {
             return !types.is_empty();
         };
         let age = now.duration_since(at);
         let is_old = age >= LIFE && !types.is_empty();
-        is_old || (age >= PAUSE && !types.is_subset(&self.types))
+        let is_known = |name: &&str| self.types.contains(*name);
+        is_old || (age >= PAUSE && !types.iter().all(is_known))
     }
 }
 
@@ -84,14 +85,14 @@ mod tests {
         Timestamp::from_second(minute * 60).unwrap()
     }
 
-    fn types(names: &[&str]) -> BTreeSet<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
+    fn types<'a>(names: &[&'a str]) -> BTreeSet<&'a str> {
+        names.iter().copied().collect()
     }
 
     fn read(minute: i64, names: &[&str]) -> Read {
         Read {
             at: Some(at(minute)),
-            types: types(names),
+            types: names.iter().map(|name| (*name).to_owned()).collect(),
             prices: Arc::default(),
         }
     }

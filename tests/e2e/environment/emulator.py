@@ -49,10 +49,6 @@ class Emulator:
         self._needs_to_be_alone()
         self._ask("POST", "/visibility", {"seconds": seconds})
 
-    def print(self, instance_id: str, text: str) -> None:
-        """Sets the console output of an instance that has no machine."""
-        self._ask("POST", "/console", {"instanceId": instance_id, "text": text})
-
     def print_everywhere(self, text: str) -> None:
         """Sets the console output of all instances that have no machines. Tests that run
         in parallel may set only what they all expect."""

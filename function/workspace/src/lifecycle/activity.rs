@@ -53,8 +53,8 @@ pub fn read(reported: Reported<'_>, terms: &Terms, since: Timestamp, now: Timest
     }
 }
 
-/// The reading of a machine whose software is being installed. Nobody could use it yet, so its time
-/// without use has not begun.
+/// The reading of a machine whose setup goes on. Its owner cannot use it yet, so the machine counts as
+/// used.
 pub fn installing() -> Reading {
     Reading {
         status: ActivityStatus {

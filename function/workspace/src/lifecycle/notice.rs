@@ -2,6 +2,7 @@
 
 use api::condition::STOP_SCHEDULED;
 use api::lifecycle::{EXTEND_UNTIL, LifecycleStatus, RESUME, StopReason};
+use function_runtime::object::Status;
 use function_runtime::response::{Condition, Event, Severity};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -82,11 +83,15 @@ pub fn of(decision: &Decision, terms: &Terms, now: Timestamp) -> Option<Notice> 
 impl Notice {
     /// `StopScheduled`. With status `True` the workspace stops within half an hour.
     pub fn condition(&self) -> Condition {
-        let given = (self.when.reason(), self.message.as_str());
-        if self.when.is_soon() {
-            Condition::true_with_message(STOP_SCHEDULED, given.0, given.1)
-        } else {
-            Condition::is_false(STOP_SCHEDULED, given.0, given.1)
+        Condition {
+            type_: STOP_SCHEDULED,
+            status: if self.when.is_soon() {
+                Status::True
+            } else {
+                Status::False
+            },
+            reason: self.when.reason().to_owned(),
+            message: self.message.clone(),
         }
     }
 

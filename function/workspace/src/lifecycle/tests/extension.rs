@@ -3,7 +3,7 @@
 use super::{Life, time};
 
 /// The asked end, the granted one and the message, after an hour's run of which the policy may add
-/// two. `extend` is the annotation, `ends_by` the end that the owner's budget sets.
+/// two. `extend` is the annotation.
 fn told(extend: &str) -> Option<(String, Option<String>, Option<String>)> {
     let mut life = Life::new(Some("1h"), None);
     life.look("2026-11-20T10:00:00Z");
