@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::fields::is_default;
+
 /// The catalogue, which is the `data` of an EnvironmentConfig.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -64,12 +66,32 @@ pub struct Image {
     /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Python interpreter of the image from which machines make the workspace's environment, from
+    /// behaviour version v3 on. Default: `pytorch.python` where the image's PyTorch is used, else
+    /// `/usr/bin/python3`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<String>,
+    /// OpenCV installation in the image, which `python` imports. Machines install no OpenCV for a
+    /// claim of this release, from behaviour version v3 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opencv: Option<ImageOpencv>,
     /// PyTorch installation in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pytorch: Option<ImagePytorch>,
     /// URL of a package index for PyTorch releases that are not in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pytorch_index_url: Option<String>,
+}
+
+/// OpenCV installation in an image.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImageOpencv {
+    /// OpenCV release, for example `4.12.0`. A claim without `opencvVersion` gets it.
+    pub version: String,
+    /// Whether the installation has OpenCV's contrib modules.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub contrib: bool,
 }
 
 /// PyTorch installation in an image.
@@ -96,6 +118,20 @@ pub struct Packages {
     /// know, and instead of those that it knows. Each line has an exact release and a digest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub opencv: BTreeMap<String, Vec<String>>,
+    /// The same lines for claims with `opencvContrib`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub opencv_contrib: BTreeMap<String, Vec<String>>,
+    /// Certificates of certification authorities that machines trust in addition to their own, each
+    /// in PEM, for example that of an internal mirror. They are part of the user data, which EC2
+    /// bounds: a machine has room for one or two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(inner(
+        length(max = 8192),
+        regex(
+            pattern = r"^-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+\n-----END CERTIFICATE-----\n?$"
+        )
+    ))]
+    pub ca_certificates: Vec<String>,
 }
 
 /// Network for the instances of a region.

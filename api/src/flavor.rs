@@ -10,6 +10,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::fields::is_default;
+
 /// CPUs in cores or thousandths of a core: `4`, `1500m`.
 pub(crate) const CPU: &str = r"^[1-9][0-9]{0,5}m?$";
 /// Memory: `512Mi`, `16Gi`.
@@ -42,6 +44,9 @@ pub struct WorkspaceFlavorSpec {
         regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+(\.[0-9]+)?$")
     )]
     pub opencv_version: String,
+    /// Whether the image's OpenCV has the contrib modules.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub opencv_contrib: bool,
     /// PyTorch release in the image. Pods check it when they start.
     #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
     pub pytorch_version: String,

@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::capacity::{CapacityType, InstanceCapacityType};
-use crate::catalogue::ImagePytorch;
+use crate::catalogue::{ImageOpencv, ImagePytorch};
 use crate::cluster::{
     ChosenPods, Distributed, FlavorOverrides, NodeStatus, QueueStatus, WorkspaceQueue,
 };
 use crate::cost::CostStatus;
-use crate::fields::{IPV4_NETWORK, REGION};
+use crate::fields::{IPV4_NETWORK, REGION, is_default};
 use crate::lifecycle::{ActivityStatus, LifecycleStatus, WorkspaceLifecycle};
 
 /// An OpenSSH public key: type, base64 data and an optional comment.
@@ -66,14 +66,17 @@ pub struct WorkspaceParameters {
     #[schemars(length(max = 32), regex(pattern = REGION))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("region is immutable: delete the claim and create another"))]
     pub region: String,
-    /// OpenCV release, for example `4.8.0`. Default: `4.8.0` on EC2, the release of the flavor in
-    /// the cluster.
+    /// OpenCV release, for example `4.8.0`. Default: the release in the image or flavor, or `4.8.0`
+    /// on EC2 if the image has no OpenCV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = 32),
         regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+(\.[0-9]+)?$")
     )]
     pub opencv_version: Option<String>,
+    /// Whether OpenCV has the contrib modules, for example `cv2.aruco` and `cv2.xfeatures2d`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub opencv_contrib: bool,
     /// PyTorch release. Default: the release in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
@@ -194,6 +197,12 @@ pub struct GpuDevWorkspaceStatus {
     /// Machine image. The function chooses it from the catalogue once and then keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ChosenImage>,
+    /// OpenCV release that the workspace has, for example `4.8.0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opencv_version: Option<String>,
+    /// PyTorch release that the workspace has, for example `2.12.0`. Unset if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pytorch_version: Option<String>,
     /// Home volume. It is recorded here so that the function finds the volume again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeStatus>,
@@ -270,6 +279,12 @@ pub struct ChosenImage {
     pub id: String,
     /// Name of the image in the catalogue.
     pub name: String,
+    /// Python interpreter of the image from which machines make the environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<String>,
+    /// OpenCV installation in the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opencv: Option<ImageOpencv>,
     /// PyTorch installation in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pytorch: Option<ImagePytorch>,

@@ -158,6 +158,14 @@ const REFUSED: &[(&str, &str)] = &[
         "spec.parameters.opencvVersion: flavor t4 brings 4.8.0: leave it out, or choose a flavor that brings 4.10.0",
     ),
     (
+        "cluster-opencv-contrib",
+        "spec.parameters.opencvContrib: the OpenCV of flavor t4 has no contrib modules: leave it out, or choose a flavor with opencvContrib",
+    ),
+    (
+        "opencv-without-python",
+        "spec.parameters.opencvVersion: EnvironmentConfig gpu-workspaces says that image default (ami-00000000000c0de01) has OpenCV 4.12.0.88 and not which interpreter imports it: the platform team adds python to the image",
+    ),
+    (
         "cluster-gpus-per-node",
         "spec.parameters.distributed.gpusPerNode: WorkspaceFlavor t4 has 1 and does not allow another number",
     ),

@@ -151,6 +151,7 @@ fn whatever_an_owner_types_stays_in_its_scalar() {
                     url: nasty.to_owned(),
                 },
             }),
+            python: None,
         };
         let user_data = UserData {
             behaviour: BehaviourVersion::V2,
@@ -158,6 +159,8 @@ fn whatever_an_owner_types_stays_in_its_scalar() {
             public_keys: &keys,
             sudo: false,
             software: &software,
+            ca_certificates: &[],
+            package_index: None,
             image_id: "ami-1",
             home: false,
             agent: None,
@@ -210,6 +213,7 @@ fn user_data_stays_small() {
         opencv: "4.8.0".into(),
         requirements: vec!["opencv-python-headless==4.8.0.*".into()],
         pytorch: None,
+        python: None,
     };
     let without = |keys: &[String]| {
         let data = UserData {
@@ -218,6 +222,8 @@ fn user_data_stays_small() {
             public_keys: keys,
             sudo: true,
             software: &software,
+            ca_certificates: &[],
+            package_index: None,
             image_id: "ami-1",
             home: false,
             agent: None,

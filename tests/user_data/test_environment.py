@@ -60,6 +60,18 @@ def test_a_failed_setup_names_its_cause_and_is_tried_again(
     assert machine.says("systemd-analyze", "verify", unit) == ""
 
 
+def test_the_setup_installs_nothing_that_the_image_has(
+    fresh: Callable[[], Machine],
+) -> None:
+    machine = fresh()
+    workspaces.complete(machine).boot.finish()
+    log = machine.says("cat", LOG)
+    assert last_line(machine) == "gpu-workspace setup done", log
+    assert "Collecting" not in log
+    shows = "python -c 'import cv2, torch; print(cv2.__version__, cv2.aruco.__name__)'"
+    assert as_owner(machine, shows) == "4.12.0 cv2.aruco"
+
+
 @pytest.fixture
 def disk() -> Iterator[Disk]:
     with closing(Disk(1536)) as disk:

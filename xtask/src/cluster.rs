@@ -197,7 +197,9 @@ fn install(software: Software, name: &str) -> Result<(), Box<dyn Error>> {
     match software {
         Software::Argocd => argocd::install(&cache, &cluster, &progress)?,
         Software::Kueue => kueue::install(&cache, &cluster, &progress)?,
-        Software::Machines => machines::provide(&cache, &cluster, &progress)?,
+        Software::Machines => {
+            machines::provide(&cache, &cluster, &progress)?;
+        }
     }
     Ok(())
 }

@@ -5,12 +5,13 @@ mod login;
 
 use std::error::Error;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use local_cluster::cache::Cache;
+use local_cluster::interrupt;
 use local_cluster::progress::Progress;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::package::{self, Composites};
 use crate::process::output;
@@ -26,6 +27,11 @@ const CLAIM: &str = "gpudevworkspaceclaims.platform.acme.io/alice-vision";
 const NAMESPACE: &str = "team-vision";
 /// The Secret with the emulator's credentials.
 const SECRET: &str = "aws-credentials";
+
+/// The time limit of a workspace: its machine boots, installs its software, and EC2 shows the
+/// machine's console.
+const PATIENCE: Duration = Duration::from_mins(10);
+const LOOK: Duration = Duration::from_millis(500);
 
 /// The manifests of `examples/platform` for every cluster.
 const PLATFORM: [&str; 7] = [
@@ -172,27 +178,51 @@ fn emulator_access(endpoint: &str) -> [serde_json::Value; 2] {
     ]
 }
 
+/// Waits until the claim is Ready, and prints what it waits for.
 fn await_ready(target: &Resolved, progress: &Progress) -> Outcome<()> {
     let began = Instant::now();
     let step = progress.begin("wait for the workspace");
-    let mut wait = target.kubectl();
-    wait.args([
-        "wait",
-        "-n",
-        NAMESPACE,
-        CLAIM,
-        "--for=condition=Ready",
-        "--timeout=120s",
-    ]);
-    if let Err(error) = output(&mut wait) {
-        let described = output(target.kubectl().args(["describe", "-n", NAMESPACE, CLAIM]))?;
-        return Err(format!("{error}\n{described}").into());
+    let mut shown = String::new();
+    loop {
+        let claim: Value = serde_json::from_str(&claim(target, "json")?)?;
+        if is_ready(&claim) {
+            break;
+        }
+        let status = &claim["status"];
+        let said = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
+        let news = format!("  {}: {}", said("phase"), said("message"));
+        if news != shown && status["phase"].is_string() {
+            step.note(&news);
+            shown = news;
+        }
+        if interrupt::requested() {
+            return Err("interrupted".into());
+        }
+        if began.elapsed() > PATIENCE {
+            let described = output(target.kubectl().args(["describe", "-n", NAMESPACE, CLAIM]))?;
+            return Err(format!("{CLAIM} is not Ready after {PATIENCE:?}\n{described}").into());
+        }
+        std::thread::sleep(LOOK);
     }
     step.end(&format!(
         "ready after {:.1} s",
         began.elapsed().as_secs_f32()
     ));
     Ok(())
+}
+
+fn is_ready(claim: &Value) -> bool {
+    let conditions = claim["status"]["conditions"].as_array();
+    conditions.is_some_and(|all| {
+        all.iter()
+            .any(|one| one["type"] == "Ready" && one["status"] == "True")
+    })
+}
+
+/// The claim in a form that `kubectl get -o` knows.
+fn claim(target: &Resolved, form: &str) -> Outcome<String> {
+    let mut get = target.kubectl();
+    output(get.args(["get", "-n", NAMESPACE, CLAIM, "-o", form]))
 }
 
 fn show(
@@ -206,18 +236,11 @@ fn show(
         NAMESPACE,
         "gpudevworkspaceclaims.platform.acme.io",
     ]))?;
-    let ssh = output(target.kubectl().args([
-        "get",
-        "-n",
-        NAMESPACE,
-        CLAIM,
-        "-o",
-        "jsonpath={.status.ssh}",
-    ]))?;
+    let ssh = claim(target, "jsonpath={.status.ssh}")?;
     println!("\n{table}\n");
     match logged_in {
         Some((command, printed)) => println!(
-            "  {command}\n\nIn it, python -c 'import cv2; print(cv2.__version__)' says {printed}\n"
+            "  {command}\n\nIn it, OpenCV and PyTorch multiplied two tensors. They said: {printed}\n"
         ),
         None => println!("  {ssh}\n"),
     }

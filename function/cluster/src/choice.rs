@@ -134,7 +134,16 @@ fn software(
             Violation::new(format!("spec.parameters.{field}"), problem)
         })
     };
+    let lacks_contrib = parameters.opencv_contrib && !flavor.opencv_contrib;
+    let contrib = lacks_contrib.then(|| {
+        let problem = format!(
+            "the OpenCV of flavor {name} has no contrib modules: leave it out, or choose a flavor \
+             with opencvContrib"
+        );
+        Violation::new("spec.parameters.opencvContrib", problem)
+    });
     [
+        contrib,
         differs(
             &parameters.opencv_version,
             &flavor.opencv_version,

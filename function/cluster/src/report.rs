@@ -52,6 +52,8 @@ impl Subject<'_> {
             message: cause.as_ref().map(|cause| cause.message.clone()),
             ssh: ready.then(|| report::ssh(&host)),
             private_ip: self.ready_ip(0),
+            opencv_version: self.pods.map(|pods| pods.opencv_version.clone()),
+            pytorch_version: self.pods.map(|pods| pods.pytorch_version.clone()),
             pods: self.pods.cloned(),
             nodes: self.nodes(),
             // A stopped workspace keeps its host keys.

@@ -57,6 +57,8 @@ fn chosen(key: &str, image: &Image) -> ChosenImage {
     ChosenImage {
         id: image.id.clone(),
         name: key.to_owned(),
+        python: image.python.clone(),
+        opencv: image.opencv.clone(),
         pytorch: image.pytorch.clone(),
         pytorch_index_url: image.pytorch_index_url.clone(),
     }

@@ -127,7 +127,10 @@ impl Placed for OnEc2<'_> {
             access,
             ..self.running(composed)
         };
-        running.report.status.image = Some(workspace.resolved.image);
+        let status = &mut running.report.status;
+        status.image = Some(workspace.resolved.image);
+        status.opencv_version = Some(workspace.resolved.opencv);
+        status.pytorch_version = workspace.resolved.pytorch;
         Ok(self.ending(running, end))
     }
 

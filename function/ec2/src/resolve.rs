@@ -2,7 +2,7 @@
 //! possible.
 
 use api::capacity::CapacityType;
-use api::catalogue::{Catalogue, Network};
+use api::catalogue::{Catalogue, Network, Packages};
 use api::policy::{BehaviourVersion, WorkspacePolicy};
 use api::workspace::{Placement, WorkspaceParameters};
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
@@ -65,7 +65,8 @@ pub fn workspace(
     let network = network(policy, &catalogue, region, allowed.capacity_type, request)?;
     let booted = seen.booted_image();
     let image = image::choose(recorded, booted, region, &catalogue, policy)?;
-    let software = software::choose(parameters, policy, &image, catalogue.packages.as_ref())?;
+    let packages = catalogue.packages.as_ref();
+    let software = software::choose(parameters, policy, &image, packages)?;
     let counts = requirements::with_keys_of_dev_users(policy);
     let user = dev_user::of(counts, request, &parameters.owner)?;
     let further = dev_user::public_keys(user);
@@ -78,6 +79,8 @@ pub fn workspace(
         public_keys: &keys.in_user_data,
         sudo: policy.instance.sudo,
         software: &software,
+        ca_certificates: certificates(policy, packages),
+        package_index: packages.and_then(|packages| packages.index_url.as_deref()),
         image_id: &image.id,
         home: allowed.has_home,
         agent: policy.lifecycle.agent.as_ref(),
@@ -117,6 +120,8 @@ pub fn workspace(
             region: parameters.region.clone(),
             origin,
             image,
+            opencv: software.opencv.clone(),
+            pytorch: software.pytorch.map(|pytorch| pytorch.version),
             network,
         },
     })
@@ -131,6 +136,14 @@ fn root_is_apart(policy: &WorkspacePolicy) -> Result<(), Violation> {
     let problem = "v1 needs input.instance.sudo, since its setup gives owners the rights of root: \
                    use v2 or later";
     Err(Violation::new("input.behaviourVersion", problem))
+}
+
+/// The certificates that the catalogue adds to those of machines. Versions before v3 ignore them.
+fn certificates<'a>(policy: &WorkspacePolicy, packages: Option<&'a Packages>) -> &'a [String] {
+    match (policy.behaviour_version, packages) {
+        (BehaviourVersion::V3, Some(packages)) => &packages.ca_certificates,
+        _ => &[],
+    }
 }
 
 /// The claim's parameters that the policy allows.

@@ -25,6 +25,10 @@ pub struct Resolved {
     pub instance_types: Vec<String>,
     /// The image.
     pub image: ChosenImage,
+    /// The `OpenCV` release of the workspace.
+    pub opencv: String,
+    /// The `PyTorch` release of the workspace; none if it has none.
+    pub pytorch: Option<String>,
     /// cloud-init user data.
     pub user_data: String,
     /// The public keys that the instance reads from its tags, without comments; none if all keys

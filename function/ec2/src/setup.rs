@@ -102,8 +102,8 @@ const STEPS: [(&str, &str); 9] = [
     ("install PyTorch", "change spec.parameters.pytorchVersion"),
     ("install OpenCV", "change spec.parameters.opencvVersion"),
     (
-        "add the PyTorch of the image",
-        "the platform team corrects pytorch.python of the image in the catalogue",
+        "add the packages of the image",
+        "the platform team corrects python or pytorch.python of the image in the catalogue",
     ),
     (
         "verify",

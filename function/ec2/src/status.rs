@@ -44,6 +44,8 @@ pub fn report(composed: &Composed, previous: &GpuDevWorkspaceStatus) -> Report {
         phase: Some(phase),
         message: message.or_else(|| warning.clone()),
         image: previous.image.clone(),
+        opencv_version: previous.opencv_version.clone(),
+        pytorch_version: previous.pytorch_version.clone(),
         home: home
             .as_ref()
             .and_then(|home| home.status.clone())

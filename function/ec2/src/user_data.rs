@@ -80,6 +80,10 @@ pub struct UserData<'a> {
     pub sudo: bool,
     /// The software to install.
     pub software: &'a Software,
+    /// Certificates that the machine trusts in addition to its own, in PEM.
+    pub ca_certificates: &'a [String],
+    /// The package index of the platform; none if machines use the one of their image.
+    pub package_index: Option<&'a str>,
     /// The id of the machine image. An environment on a home volume is made again for another one.
     pub image_id: &'a str,
     /// Whether the workspace has a home volume.
@@ -101,6 +105,7 @@ impl UserData<'_> {
         let parts = [
             "#cloud-config\n",
             &self.users()?,
+            &self.certificates()?,
             "write_files:\n",
             &files,
             commands,
@@ -121,6 +126,18 @@ impl UserData<'_> {
         Ok(users(self.sudo, self.public_keys)
             .map_err(|problem| unwritable(&problem))?
             .into())
+    }
+
+    /// The certificates. cloud-init adds them before it runs anything that needs them.
+    fn certificates(&self) -> Result<String, Refusal> {
+        if self.ca_certificates.is_empty() {
+            return Ok(String::new());
+        }
+        let trusted = self.ca_certificates;
+        let certificates = Certificates {
+            ca_certs: Trusted { trusted },
+        };
+        serde_yaml::to_string(&certificates).map_err(|error| unwritable(&error))
     }
 
     /// The files, as items of a YAML list.
@@ -170,20 +187,20 @@ impl UserData<'_> {
 
     fn workspace(&self) -> Result<String, Refusal> {
         let pytorch = self.software.pytorch.as_ref();
-        let (python, index) = match pytorch.map(|p| &p.source) {
+        let (of_pytorch, index) = match pytorch.map(|p| &p.source) {
             Some(PytorchSource::Image { python }) => (Some(python.as_str()), None),
             Some(PytorchSource::Index { url }) => (None, Some(url.as_str())),
             None => (None, None),
         };
+        let is_v3 = self.behaviour == BehaviourVersion::V3;
         let workspace = Workspace {
             owner: self.owner,
-            image_id: match self.behaviour {
-                BehaviourVersion::V1 | BehaviourVersion::V2 => None,
-                BehaviourVersion::V3 => self.home.then_some(self.image_id),
-            },
+            image_id: (is_v3 && self.home).then_some(self.image_id),
             opencv_version: &self.software.opencv,
+            package_index_url: self.package_index.filter(|_| is_v3),
+            python: self.software.python.as_deref().filter(|_| is_v3),
             pytorch_version: pytorch.map(|Pytorch { version, .. }| version.as_str()),
-            pytorch_python: python,
+            pytorch_python: of_pytorch.filter(|_| !is_v3),
             pytorch_index_url: index,
         };
         serde_json::to_string(&workspace)
@@ -192,7 +209,8 @@ impl UserData<'_> {
     }
 
     fn requirements(&self) -> String {
-        self.software.requirements.join("\n") + "\n"
+        let lines = self.software.requirements.iter();
+        lines.flat_map(|line| [line.as_str(), "\n"]).collect()
     }
 }
 
@@ -327,6 +345,16 @@ struct Head<'a> {
 }
 
 #[derive(Serialize)]
+struct Certificates<'a> {
+    ca_certs: Trusted<'a>,
+}
+
+#[derive(Serialize)]
+struct Trusted<'a> {
+    trusted: &'a [String],
+}
+
+#[derive(Serialize)]
 struct Tail {
     runcmd: Vec<Vec<&'static str>>,
 }
@@ -351,7 +379,13 @@ struct Workspace<'a> {
     image_id: Option<&'a str>,
     opencv_version: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    package_index_url: Option<&'a str>,
+    /// The interpreter of the image from which the environment is made, from v3 on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    python: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pytorch_version: Option<&'a str>,
+    /// The interpreter of the image that has PyTorch, before v3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pytorch_python: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -361,8 +395,9 @@ struct Workspace<'a> {
 /// The user data would exceed EC2's limit.
 #[derive(Clone, Debug, Error)]
 #[error(
-    "spec.parameters.ssh.publicKeys: the keys of the claim and of the catalogue make the user data \
-     larger than EC2's {limit} bytes; remove some, or use shorter ones such as ssh-ed25519"
+    "spec.parameters.ssh.publicKeys: the keys of the claim and the keys and certificates of the \
+     catalogue make the user data larger than EC2's {limit} bytes; remove some, or use shorter ones \
+     such as ssh-ed25519"
 )]
 struct TooLarge {
     /// EC2's limit in bytes.

@@ -5,31 +5,60 @@ use api::catalogue::Packages;
 
 mod table;
 
-use table::{NUMPY, OPENCV, Wheels};
+use table::{NUMPY, OPENCV, OPENCV_CONTRIB, Wheels};
 
-/// The lines of a requirements file for an `OpenCV` release of a claim, for example `4.8.0` or
-/// `4.8.0.76`; none if its wheels are unknown. The catalogue's releases come first.
-pub fn requirements(opencv: &str, packages: Option<&Packages>) -> Option<Vec<String>> {
+/// The `OpenCV` of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opencv<'a> {
+    /// The release, for example `4.8.0` or `4.8.0.76`.
+    pub release: &'a str,
+    /// Whether it has the contrib modules.
+    pub contrib: bool,
+}
+
+impl Opencv<'_> {
+    /// The name of the project in the package index.
+    pub fn project(self) -> &'static str {
+        if self.contrib {
+            "opencv-contrib-python-headless"
+        } else {
+            "opencv-python-headless"
+        }
+    }
+}
+
+/// The lines of a requirements file for an `OpenCV`; none if its wheels are unknown. The catalogue's
+/// releases come first.
+pub fn requirements(opencv: Opencv<'_>, packages: Option<&Packages>) -> Option<Vec<String>> {
     let mut lines: Vec<String> = Vec::new();
     let index = packages.and_then(|packages| packages.index_url.as_ref());
     lines.extend(index.map(|url| format!("--index-url {url}")));
     lines.push("--only-binary :all:".to_owned());
-    if let Some(own) = packages.and_then(|packages| packages.opencv.get(opencv)) {
+    let in_catalogue = packages.map(|packages| match opencv.contrib {
+        false => &packages.opencv,
+        true => &packages.opencv_contrib,
+    });
+    if let Some(own) = in_catalogue.and_then(|known| known.get(opencv.release)) {
         lines.extend(own.iter().cloned());
         return own.iter().all(|line| has_digest(line)).then_some(lines);
     }
     let wheels = newest(opencv)?;
-    lines.push(line("opencv-python-headless", wheels));
+    lines.push(line(opencv.project(), wheels));
     lines.push(line("numpy", numpy_for(wheels)?));
     Some(lines)
 }
 
 /// The oldest and the newest release of `OpenCV` 4 or later with known wheels.
-pub fn range() -> Option<(&'static str, &'static str)> {
-    let mut known = OPENCV
+pub fn range(contrib: bool) -> Option<(&'static str, &'static str)> {
+    let all = known(contrib);
+    let mut recent = all
         .iter()
         .filter(|wheels| number(wheels.release) >= vec![4]);
-    Some((known.next()?.release, OPENCV.last()?.release))
+    Some((recent.next()?.release, all.last()?.release))
+}
+
+fn known(contrib: bool) -> &'static [Wheels] {
+    if contrib { OPENCV_CONTRIB } else { OPENCV }
 }
 
 /// Whether a line of the catalogue names a release with a digest, and is one line without options.
@@ -53,12 +82,12 @@ fn has_digest(line: &str) -> bool {
 }
 
 /// The newest release that a claim's release means: three numbers mean the newest build of them.
-fn newest(opencv: &str) -> Option<Wheels> {
-    let asked = number(opencv);
+fn newest(opencv: Opencv<'_>) -> Option<Wheels> {
+    let asked = number(opencv.release);
     if asked.len() < 3 {
         return None;
     }
-    let mut fitting = OPENCV.iter().rev();
+    let mut fitting = known(opencv.contrib).iter().rev();
     fitting
         .find(|wheels| number(wheels.release).starts_with(&asked))
         .copied()
@@ -90,7 +119,12 @@ fn line(project: &str, wheels: Wheels) -> String {
 mod tests {
     use super::*;
 
-    fn releases(opencv: &str) -> Vec<String> {
+    fn opencv(release: &str) -> Opencv<'_> {
+        let contrib = false;
+        Opencv { release, contrib }
+    }
+
+    fn releases(opencv: Opencv<'_>) -> Vec<String> {
         let lines = requirements(opencv, None).unwrap();
         let lines = lines.iter().filter(|line| line.contains("=="));
         let words = lines.map(|line| line.split(' ').next().unwrap().to_owned());
@@ -99,7 +133,7 @@ mod tests {
 
     #[test]
     fn three_numbers_mean_the_newest_build_and_four_that_build() {
-        let of = |opencv| releases(opencv);
+        let of = |release| releases(opencv(release));
         let headless = |release: &str| format!("opencv-python-headless=={release}");
         assert_eq!(of("4.10.0"), [&headless("4.10.0.84"), "numpy==2.2.6"]);
         assert_eq!(of("4.10.0.82"), [&headless("4.10.0.82"), "numpy==2.2.6"]);
@@ -111,20 +145,31 @@ mod tests {
     #[test]
     fn a_release_without_known_wheels_is_known_to_nobody() {
         for unknown in ["4.99.0", "4.8", "4.1.0", "", "latest", "4.10.0.8"] {
-            assert_eq!(requirements(unknown, None), None, "{unknown}");
+            assert_eq!(requirements(opencv(unknown), None), None, "{unknown}");
         }
-        assert_eq!(range(), Some(("4.5.5.64", "5.0.0.93")));
+        assert_eq!(range(false), Some(("4.5.5.64", "5.0.0.93")));
+    }
+
+    #[test]
+    fn the_contrib_modules_come_with_a_project_of_their_own() {
+        let contrib = true;
+        let release = "4.10.0";
+        let project = "opencv-contrib-python-headless==4.10.0.84";
+        assert_eq!(
+            releases(Opencv { release, contrib }),
+            [project, "numpy==2.2.6"]
+        );
     }
 
     #[test]
     fn every_line_has_a_digest_for_each_processor() {
-        for wheels in OPENCV.iter().chain(NUMPY) {
+        for wheels in OPENCV.iter().chain(OPENCV_CONTRIB).chain(NUMPY) {
             assert!(wheels.sha256.len() >= 2, "{}", wheels.release);
             let are_digests =
                 |digest: &&str| digest.len() == 64 && digest.chars().all(|c| c.is_ascii_hexdigit());
             assert!(wheels.sha256.iter().all(are_digests), "{}", wheels.release);
         }
-        let lines = requirements("4.8.0", None).unwrap();
+        let lines = requirements(opencv("4.8.0"), None).unwrap();
         assert_eq!(lines[0], "--only-binary :all:");
         assert!(
             lines[1..]
@@ -142,11 +187,12 @@ mod tests {
         let packages = Packages {
             index_url: Some("https://pypi.acme.example/simple".to_owned()),
             opencv: [("4.99.0".to_owned(), own.to_vec())].into(),
+            ..Packages::default()
         };
-        let lines = requirements("4.99.0", Some(&packages)).unwrap();
+        let lines = requirements(opencv("4.99.0"), Some(&packages)).unwrap();
         let index = "--index-url https://pypi.acme.example/simple";
         assert_eq!(lines, [index, "--only-binary :all:", &own[0]]);
-        assert!(requirements("4.98.0", Some(&packages)).is_none());
+        assert!(requirements(opencv("4.98.0"), Some(&packages)).is_none());
         for wrong in [
             "opencv-python-headless==4.99.0.1",
             "opencv-python-headless --hash=sha256:00",
@@ -157,7 +203,8 @@ mod tests {
             let mut packages = packages.clone();
             let lines = packages.opencv.get_mut("4.99.0").unwrap();
             lines.push(wrong.to_owned());
-            assert_eq!(requirements("4.99.0", Some(&packages)), None, "{wrong}");
+            let known = requirements(opencv("4.99.0"), Some(&packages));
+            assert_eq!(known, None, "{wrong}");
         }
     }
 }

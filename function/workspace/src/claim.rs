@@ -110,6 +110,8 @@ pub fn status(status: Option<&Value>) -> GpuDevWorkspaceStatus {
         public_ip: field(status, "publicIp"),
         private_ip: field(status, "privateIp"),
         image: field(status, "image"),
+        opencv_version: field(status, "opencvVersion"),
+        pytorch_version: field(status, "pytorchVersion"),
         home: field(status, "home"),
         pods: field(status, "pods"),
         nodes: field(status, "nodes").unwrap_or_default(),

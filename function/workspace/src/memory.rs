@@ -75,7 +75,9 @@ pub fn record(
     };
     let mut remembered = fields(status)?;
     // They follow from the rest and from the claim.
-    remembered.remove("machine");
+    for derived in ["machine", "opencvVersion", "pytorchVersion"] {
+        remembered.remove(derived);
+    }
     let lifecycle = remembered.get_mut("lifecycle");
     if let Some(lifecycle) = lifecycle.and_then(Value::as_object_mut) {
         lifecycle.remove("extension");

@@ -34,11 +34,13 @@ pub enum Error {
 ///
 /// This happens on the host, because clusters reach no other network.
 pub fn build(cache: &Cache, progress: &Progress) -> Result<(), Error> {
-    run(cache, &[], "built", progress)
+    run(cache, &[], "built", progress)?;
+    Ok(())
 }
 
-/// Builds what machines need if necessary, and makes the cluster's emulator boot machines.
-pub fn provide(cache: &Cache, cluster: &Cluster, progress: &Progress) -> Result<(), Error> {
+/// Builds what machines need if necessary, and makes the cluster's emulator boot machines. Returns
+/// the version of the image's PyTorch, for example `1.13.0`.
+pub fn provide(cache: &Cache, cluster: &Cluster, progress: &Progress) -> Result<String, Error> {
     run(cache, &[cluster.emulator_url()], "provided", progress)
 }
 
@@ -47,7 +49,7 @@ fn run(
     emulator: &[String],
     outcome: &str,
     progress: &Progress,
-) -> Result<(), Error> {
+) -> Result<String, Error> {
     let mut python = Command::new(emulator::ensure(cache, progress)?);
     let step = progress.begin("machines of the EC2 emulator");
     let usual = Usual::of(cache, "machines", TYPICAL);
@@ -57,30 +59,10 @@ fn run(
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .args(["-m", "machines.provide"])
         .args(emulator);
-    command::output(&mut python)?;
+    let printed = command::output(&mut python)?;
     usual.record(step.elapsed());
     step.end(outcome);
-    Ok(())
-}
-
-/// The `known_hosts` lines of a booted instance, read from its console. Empty as long as the
-/// instance has not printed its host keys.
-pub fn host_keys(
-    cache: &Cache,
-    cluster: &Cluster,
-    instance: &str,
-    address: &str,
-) -> Result<String, Error> {
-    let mut python = Command::new(emulator::ensure(
-        cache,
-        &Progress::to(Box::new(std::io::sink())),
-    )?);
-    python
-        .env("PYTHONPATH", source())
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .args(["-m", "machines.console", &cluster.emulator_url()])
-        .args([instance, address]);
-    Ok(command::output(&mut python)?)
+    Ok(printed.trim().to_owned())
 }
 
 /// The folder of the Python package `machines`, which the tests of user data also use.

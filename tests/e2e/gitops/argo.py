@@ -26,14 +26,17 @@ REPEATS_WITHIN = timedelta(seconds=2)
 def without_repetitions(syncs: list[tuple[datetime, str]], ends: list[datetime]) -> int:
     """The number of syncs, given by time and message. The message names the revision.
 
-    `ends` are the times at which syncs ended. One repetition of each sync, right after
+    `ends` are the times at which the syncs ended, in order. They have whole seconds, so a
+    sync may end in the second in which it began. One repetition of each sync, right after
     its end, is not counted. Argo CD repeats a sync more often if it fights with a
     controller, and those repetitions are counted.
     """
     count = 0
     repeatable: str | None = None
-    for at, message in syncs:
-        follows = any(timedelta() <= at - end <= REPEATS_WITHIN for end in ends)
+    # No sync begins before the one before it has ended.
+    before = [None, *ends, *[None] * len(syncs)]
+    for (at, message), end in zip(syncs, before, strict=False):
+        follows = end is not None and timedelta() <= at - end <= REPEATS_WITHIN
         if follows and message == repeatable:
             repeatable = None
         else:

@@ -77,7 +77,7 @@ def test_limits_idle_stops_and_interruptions_are_no_business_of_argo_cd(
             stopAfterIdle="5s",
         )
         instance = runs()
-        until("somebody's last sign", lambda: _is_old(team), 60)
+        until("the machine to be unused for long enough", lambda: _is_old(team), 60)
         report = f"v1 at={written(now())} ssh=none job=none gpu=absent kernel=absent"
         ec2.client.create_tags(
             Resources=[instance], Tags=[{"Key": REPORT, "Value": report}]
@@ -106,6 +106,6 @@ def test_limits_idle_stops_and_interruptions_are_no_business_of_argo_cd(
 
 
 def _is_old(team: Platform) -> bool:
-    """Whether the run began more than 6 s ago, which exceeds `stopAfterIdle`."""
-    started = team.status(NAME)["lifecycle"].get("startedAt")
-    return bool(started) and started < later(-6)
+    """Whether the software was installed more than 6 s ago, which exceeds `stopAfterIdle`."""
+    ready = team.status(NAME)["lifecycle"].get("readyAt")
+    return bool(ready) and ready < later(-6)

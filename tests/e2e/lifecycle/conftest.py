@@ -24,8 +24,9 @@ from environment.platform import Platform
 from lifecycle.life import Life
 from lifecycle.machine import Machine
 
-# The emulator's image that boots, in us-east-1.
+# The emulator's image that boots, in us-east-1, and the version of its PyTorch.
 BOOTING = "ami-00000000000c0deb0"
+PYTORCH = "1.13.0"
 
 # Fixtures of the suite `cluster`.
 __all__ = ["alice", "flavors", "image", "keys", "new_user"]
@@ -98,7 +99,7 @@ def booting(cluster: Cluster, agent_url: tuple[str, str]) -> str:
     image = {
         "id": BOOTING,
         "description": "An emulated image that boots",
-        "pytorch": {"version": "2.12.0", "python": "/opt/pytorch/bin/python3"},
+        "pytorch": {"version": PYTORCH, "python": "/opt/pytorch/bin/python3"},
     }
     catalogue = variants.catalogue(
         cluster, "gpu-workspaces-booting", {"images": {"us-east-1": {"default": image}}}

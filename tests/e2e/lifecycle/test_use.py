@@ -18,6 +18,6 @@ def test_the_commands_of_the_page_for_users_answer(
     }
     said = suites.run("use", presets)
     print(said)
-    assert "4.8.0 2.12.0" in said
+    assert "4.8.0 1.13.0" in said
     assert "/opt/workspace/bin/python" in said
     assert "gpu-workspace setup done" in said

@@ -58,7 +58,7 @@ class Cloud:
         keygen = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f"]
         lock = cache.lock(f"emulator-machines-{number}")
         with lock, started(*options) as (control, process):
-            provide.provide(control.url)
+            provide.provide(control.url, provide.folders())
             subprocess.run([*keygen, str(folder / "key")], check=True)
             ec2, here = control.client("ec2"), f"10.246.{number}.1/32"
             yield cls(control, process, ec2, folder, here)

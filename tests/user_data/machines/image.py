@@ -1,21 +1,17 @@
 """What the emulator's images add to the root that machines start from.
 
-An image for workspaces brings PyTorch, in a Python that makes virtual environments; here
-PyTorch is a stub of the version that the catalogue's example names. cloud-init asks EC2's
-metadata service.
+An image for workspaces brings PyTorch, in a Python that makes virtual environments. Here it
+is the distribution's own PyTorch, without CUDA. cloud-init asks EC2's metadata service.
 """
 
-import io
+import re
 import shutil
 import subprocess
-import zipfile
 from pathlib import Path
 
-from machines import cache, wheels
+from machines import cache
 from machines.isolation import isolated
 from machines.root import Root
-
-PYTORCH = "2.12.0"
 
 SETTINGS = """\
 # The metadata service alone, by its address: no name resolves.
@@ -32,6 +28,48 @@ PIP = "[global]\nindex-url = file:///srv/packages\ndisable-pip-version-check = t
 # Timers of the distribution that would look for a network.
 WITHOUT = ["apt-daily.timer", "apt-daily-upgrade.timer", "fstrim.timer"]
 
+# What an update of the system does at the first boot, for so many seconds as the instance's
+# tag says: it holds apt's lock. The image then makes no virtual environments, so that the
+# setup needs apt.
+BUSY_APT = """\
+#!/usr/bin/python3
+import fcntl, os, socket, subprocess, sys, time, urllib.request
+
+METADATA = "http://169.254.169.254/latest/"
+asked = urllib.request.Request(
+    METADATA + "api/token",
+    method="PUT",
+    headers={"X-aws-ec2-metadata-token-ttl-seconds": "60"},
+)
+token = urllib.request.urlopen(asked).read().decode()
+asked = urllib.request.Request(
+    METADATA + "meta-data/tags/instance/emulator-busy-apt",
+    headers={"X-aws-ec2-metadata-token": token},
+)
+try:
+    seconds = int(urllib.request.urlopen(asked).read())
+except urllib.error.HTTPError:
+    seconds = 0
+if seconds:
+    venv = f"python3.{sys.version_info.minor}-venv"
+    subprocess.run(["dpkg", "--purge", "python3-venv", venv], check=True)
+lock = open("/var/lib/dpkg/lock-frontend", "a")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+    systemd.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
+time.sleep(seconds)
+"""
+BUSY_APT_UNIT = """\
+[Unit]
+Description=An update of the system at the first boot
+After=cloud-init.service
+Before=cloud-config.service cloud-final.service
+
+[Service]
+Type=notify
+ExecStart=/usr/local/sbin/busy-apt
+"""
+
 MAKE = """\
 set -eu
 mount -t tmpfs made "$2"
@@ -41,9 +79,13 @@ mount -t overlay -o "lowerdir=$1,upperdir=$3,workdir=$4" made "$root"
 export DEBIAN_FRONTEND=noninteractive
 apt() { chroot "$root" apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
 apt update
-apt install -y python3-venv
+apt install -y python3-torch python3-venv
 apt clean
 chroot "$root" python3 -m venv --without-pip /opt/pytorch
+# The distribution's packages beside PyTorch stay out of the environment.
+for part in torch torchgen functorch typing_extensions.py; do
+  ln -s "/usr/lib/python3/dist-packages/$part" "$root"/opt/pytorch/lib/python3*/site-packages/
+done
 chroot "$root" systemctl --quiet mask $5
 # The network is there before the first program; cloud-init would wait for an answer.
 rm -f "$2/root/usr/sbin/dhclient" "$2/root/usr/sbin/dhcpcd"
@@ -55,6 +97,15 @@ def ensure(root: Root) -> Path:
     key = cache.key(Path(__file__).read_text(), root.folder.name)
     place = cache.entry("machine-images", "pytorch", key, lambda at: _make(at, root))
     return place / "layer"
+
+
+def pytorch(layer: Path) -> str:
+    """The version of PyTorch in the layer, such as 1.13.0."""
+    text = (layer / "usr/lib/python3/dist-packages/torch/version.py").read_text()
+    found = re.search(r"__version__ = '(\d+\.\d+\.\d+)", text)
+    if not found:
+        raise LookupError(f"PyTorch of {layer} names no version: {text}")
+    return found[1]
 
 
 def _make(folder: Path, root: Root) -> None:
@@ -73,11 +124,15 @@ def _make(folder: Path, root: Root) -> None:
         end = "\n".join(log.read_text().splitlines()[-15:])
         raise RuntimeError(f"the machines' image failed, see {log}:\n{end}")
     shutil.rmtree(work)
-    site = layer / f"opt/pytorch/lib/python{root.python}/site-packages"
-    _, wheel = wheels.torch(PYTORCH)
-    zipfile.ZipFile(io.BytesIO(wheel)).extractall(site)
     _write(layer / "etc/cloud/cloud.cfg.d/99-machine.cfg", SETTINGS)
     _write(layer / "etc/pip.conf", PIP)
+    _write(layer / "usr/local/sbin/busy-apt", BUSY_APT)
+    (layer / "usr/local/sbin/busy-apt").chmod(0o755)
+    unit = layer / "etc/systemd/system/busy-apt.service"
+    _write(unit, BUSY_APT_UNIT)
+    wants = layer / "etc/systemd/system/cloud-init.target.wants"
+    wants.mkdir(parents=True, exist_ok=True)
+    (wants / unit.name).symlink_to(Path("/etc/systemd/system") / unit.name)
     # What no name server answers fails at once, instead of after a minute.
     _write(layer / "etc/resolv.conf", "# There is no name server.\n")
 

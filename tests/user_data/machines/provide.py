@@ -1,13 +1,15 @@
 """Provides an EC2 emulator with machines: `python -m machines.provide [URL]`.
 
 Makes what they need, once: a root file system, an image, and wheels for what the
-function's goldens install. Without a URL, that is all.
+function's goldens install. Without a URL, that is all. Prints the version of the PyTorch
+that the image has.
 """
 
 import json
 import sys
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 from machines import documents, goldens, image, prerequisites, root, wheels
 
@@ -26,9 +28,9 @@ def folders() -> dict[str, str]:
     }
 
 
-def provide(url: str) -> None:
+def provide(url: str, made: dict[str, str]) -> None:
     request = urllib.request.Request(
-        f"{url}/_emulator/machines", data=json.dumps(folders()).encode()
+        f"{url}/_emulator/machines", data=json.dumps(made).encode()
     )
     try:
         urllib.request.urlopen(request, timeout=20).close()
@@ -38,9 +40,9 @@ def provide(url: str) -> None:
 
 if __name__ == "__main__":
     try:
+        made = folders()
         if sys.argv[1:]:
-            provide(sys.argv[1])
-        else:
-            folders()
+            provide(sys.argv[1], made)
+        print(image.pytorch(Path(made["image"])))
     except (LookupError, RuntimeError, OSError) as problem:
         sys.exit(f"error: {problem}")

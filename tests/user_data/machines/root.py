@@ -18,12 +18,19 @@ from machines.isolation import isolated
 
 # What an image for instances has. python3-venv is left out, as Ubuntu's images do,
 # so that the setup has to install it.
-PACKAGES = ["apt", "cloud-init", "locales", "lsb-release", "openssh-server"]
+PACKAGES = [
+    "apt",
+    "ca-certificates",
+    "cloud-init",
+    "locales",
+    "lsb-release",
+    "openssh-server",
+]
 PACKAGES += ["sudo", "systemd"]
 # What the tests themselves use.
 TOOLS = ["fdisk", "iproute2", "shellcheck", "xfsprogs"]
 # What the machines can install, without a network, from a repository of their own.
-OFFERED = ["python3-venv"]
+OFFERED = ["python3-torch", "python3-venv"]
 
 SETTINGS = """\
 # No cloud, no network, no disk: what of cloud-init would look for them.

@@ -20,7 +20,8 @@ TAGS = ["manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28"]
 
 def ensure(python: str, requirements: set[str]) -> Path:
     """An index with what each text of `requirements` resolves to for that Python."""
-    texts = sorted(requirements)
+    # An image may have all that a workspace needs.
+    texts = sorted(text for text in requirements if text)
     key = cache.key(Path(__file__).read_text(), python, platform.machine(), *texts)
     make = lambda folder: _download(folder, python, texts)
     return cache.entry("user-data-wheels", f"python{python}", key, make)

@@ -14,6 +14,10 @@ IMAGE = "new-workspace"
 INDEX = "everything-asked-for"
 # Version v3: PyTorch in the image, and wheels with digests.
 DIGESTS = "v3-keys-of-the-dev-user"
+# Version v3: certificates of the platform.
+CERTIFICATES = "v3-certificates-of-the-platform"
+# Version v3: OpenCV and PyTorch in the image.
+COMPLETE = "v3-image-with-opencv"
 # Version v3: a home volume, an agent, and PyTorch from an index.
 KEPT = "v3-largest-user-data"
 # The policy does not give owners root.
@@ -42,16 +46,31 @@ class Workspace:
 
 def image(machine: Machine, case: str = IMAGE, *changes: Change) -> Workspace:
     document = goldens.document(case)
-    settings = documents.workspace(document)
-    python = PurePosixPath(settings["pytorchPython"])
+    _make_python(machine, documents.workspace(document))
+    key = documents.with_key(login.make_key(machine))
+    return _boot(machine, documents.changed(document, key, *changes))
+
+
+def complete(machine: Machine) -> Workspace:
+    """The case COMPLETE: the image has what the setup would install."""
+    document = goldens.document(COMPLETE)
+    python, site = _make_python(machine, documents.workspace(document))
+    wheels = "/srv/packages/opencv_contrib*-4.12.*.whl /srv/packages/numpy-2.*.whl"
+    extract = f'{python} -m zipfile -e "$wheel" {site}'
+    machine.run("sh", "-ec", f"for wheel in {wheels}; do {extract}; done")
+    return _boot(machine, document)
+
+
+def _make_python(machine: Machine, settings: dict[str, str]) -> tuple[str, str]:
+    """Makes the image's interpreter, with PyTorch. Returns it, and its packages' folder."""
+    python = PurePosixPath(settings.get("python") or settings["pytorchPython"])
     machine.run("python3", "-m", "venv", "--without-pip", str(python.parent.parent))
     _, wheel = wheels.torch(settings["pytorchVersion"])
     machine.write("/tmp/torch.whl", wheel)
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = machine.says(str(python), "-c", ask)
     machine.run(str(python), "-m", "zipfile", "-e", "/tmp/torch.whl", site)
-    key = documents.with_key(login.make_key(machine))
-    return _boot(machine, documents.changed(document, key, *changes))
+    return str(python), site
 
 
 def index(machine: Machine, version: str | None = None) -> Workspace:

@@ -12,7 +12,7 @@ use local_cluster::progress::Progress;
 use local_cluster::{Cluster, machines};
 use serde_json::json;
 
-use super::{CLAIM, NAMESPACE};
+use super::{CLAIM, LOOK, NAMESPACE, claim};
 use crate::process::output;
 use crate::target::Resolved;
 
@@ -21,14 +21,15 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// The claim's owner in the example's catalogue.
 const OWNER: &str = "alice";
 const USER: &str = "developer";
-/// The time limit for a machine that boots and installs its software from a folder.
-const PATIENCE: Duration = Duration::from_mins(3);
-const LOOK: Duration = Duration::from_millis(500);
-/// The command that the demo runs. A login shell, as users get it, finds the workspace's Python.
-const SHOWN: &str = "bash -lc 'python -c \"import cv2; print(cv2.__version__)\"'";
+/// The time limit for a login to a workspace that is Ready.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// The command that the demo runs.
+const SHOWN: &str = r#"python -c 'import cv2, numpy, torch
+two = 2 * numpy.eye(2)
+print("OpenCV", cv2.__version__, cv2.gemm(two, two, 1, None, 0).tolist())
+print("PyTorch", torch.__version__, (torch.tensor(two) @ torch.tensor(two)).tolist())'"#;
 
 pub(crate) struct Login {
-    cache: Cache,
     cluster: Cluster,
     folder: PathBuf,
 }
@@ -38,21 +39,17 @@ impl Login {
     /// in the cluster's state folder.
     pub(crate) fn prepare(name: &str, target: &Resolved, progress: &Progress) -> Outcome<Self> {
         let (cache, cluster) = (Cache::from_environment()?, Cluster::open(name)?);
-        machines::provide(&cache, &cluster, progress)?;
+        let pytorch = machines::provide(&cache, &cluster, progress)?;
         let folder = cluster.state().root().join("demo");
         fs::create_dir_all(&folder)?;
-        let login = Self {
-            cache,
-            cluster,
-            folder,
-        };
+        let login = Self { cluster, folder };
         let key = login.public_key()?;
         // The image is changed only in the catalogue of this cluster, because the example names
         // AWS's own image.
         let image = json!({
             "id": machines::IMAGE,
-            "description": "Emulated GPU image that boots, PyTorch 2.12",
-            "pytorch": {"version": "2.12.0", "python": "/opt/pytorch/bin/python3"},
+            "description": "Emulated GPU image that boots",
+            "pytorch": {"version": pytorch, "python": "/opt/pytorch/bin/python3"},
         });
         let patch = json!([
             {"op": "replace", "path": "/data/images/us-east-1/default", "value": image},
@@ -93,8 +90,8 @@ impl Login {
         Ok(())
     }
 
-    /// Waits until a login works and the software is installed. Returns the command that logs in,
-    /// and the output of the example command.
+    /// Logs in to the workspace, which is Ready. Returns the command that logs in, and the output of
+    /// the example command.
     pub(crate) fn log_in(
         &self,
         target: &Resolved,
@@ -103,15 +100,8 @@ impl Login {
         let began = Instant::now();
         let step = progress.begin("log in");
         let address = status(target, "publicIp")?;
-        let instance = status(target, "instanceId")?;
         let known = self.folder.join("known_hosts");
-        let keys = within(PATIENCE, || {
-            let keys = self.host_keys(target, &instance, &address)?;
-            if keys.is_empty() {
-                return Err(format!("{instance} has printed no host keys on its console").into());
-            }
-            Ok(keys)
-        })?;
+        let keys = host_keys(target, &address)?;
         fs::write(&known, keys)?;
         let options = [
             "-i".to_owned(),
@@ -127,11 +117,7 @@ impl Login {
                 .args(["-o", "ConnectTimeout=5", &place, script]);
             output(&mut ssh)
         };
-        within(PATIENCE, || ssh("true"))?;
-        step.end(&format!("after {:.1} s", began.elapsed().as_secs_f32()));
-        let step = progress.begin("software of the workspace");
-        ssh("cloud-init status --wait >/dev/null")?;
-        let shown = ssh(SHOWN)?;
+        let shown = within(PATIENCE, || ssh(SHOWN))?;
         step.end(&format!("after {:.1} s", began.elapsed().as_secs_f32()));
         Ok((format!("ssh {} {place}", options.join(" ")), shown))
     }
@@ -154,32 +140,25 @@ impl Login {
         let public = fs::read_to_string(key.with_extension("pub"))?;
         Ok(public.trim().to_owned())
     }
+}
 
-    /// The host keys as `known_hosts` lines, from the claim's status or else from the instance's
-    /// console.
-    fn host_keys(&self, target: &Resolved, instance: &str, address: &str) -> Outcome<String> {
-        let path = r#"jsonpath={range .status.hostKeys[*]}{@}{"\n"}{end}"#;
-        let reported = claim(target, path)?;
-        if reported.is_empty() {
-            let (cache, cluster) = (&self.cache, &self.cluster);
-            return Ok(machines::host_keys(cache, cluster, instance, address)?);
-        }
-        let lines: Vec<_> = reported
-            .lines()
-            .map(|key| format!("{address} {key}"))
-            .collect();
-        Ok(lines.join("\n") + "\n")
+/// The host keys of the claim's status as `known_hosts` lines.
+fn host_keys(target: &Resolved, address: &str) -> Outcome<String> {
+    let path = r#"jsonpath={range .status.hostKeys[*]}{@}{"\n"}{end}"#;
+    let reported = claim(target, path)?;
+    if reported.is_empty() {
+        return Err(format!("{CLAIM} is Ready and its status.hostKeys is empty").into());
     }
+    let lines: Vec<_> = reported
+        .lines()
+        .map(|key| format!("{address} {key}"))
+        .collect();
+    Ok(lines.join("\n") + "\n")
 }
 
 /// A field of the claim's status; empty if the status does not have it.
 fn status(target: &Resolved, field: &str) -> Outcome<String> {
     claim(target, &format!("jsonpath={{.status.{field}}}"))
-}
-
-fn claim(target: &Resolved, path: &str) -> Outcome<String> {
-    let mut get = target.kubectl();
-    output(get.args(["get", "-n", NAMESPACE, CLAIM, "-o", path]))
 }
 
 /// Tries until the attempt succeeds. After the time limit, returns the last error.

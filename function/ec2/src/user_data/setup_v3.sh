@@ -10,7 +10,7 @@ is_full() { [ "$(df --output=avail "$1" | tail -n 1)" -lt 20480 ]; }
 cause() {
   if is_full / || is_full $home || said 'No space left'; then echo ', disk full'
   elif said 'Could not get lock'; then echo ', apt is in use'
-  elif said 'NewConnectionError|ConnectTimeout|Temporary failure|Could not connect'; then
+  elif said 'NewConnectionError|(Connect|Read)Timeout|Temporary failure|Could not connect'; then
     echo ', no network'
   elif said 'THESE PACKAGES DO NOT MATCH'; then echo ', wrong digest'
   elif said 'No matching distribution'; then echo ', no such version'
@@ -46,8 +46,9 @@ purelib() { as "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))';
 step='read workspace.json'
 opencv=$(setting opencvVersion)
 torch=$(setting pytorchVersion)
-image=$(setting pytorchPython)
+image=$(setting python)
 index=$(setting pytorchIndexUrl)
+own_index=$(setting packageIndexUrl)
 python=${image:-/usr/bin/python3}
 
 step='wait for the home'
@@ -83,13 +84,18 @@ else
   as "$python" -m venv "$venv"
 fi
 pth=$(purelib "$venv/bin/python")/image.pth
-as rm -f "$pth"
+as rm -f "$pth" "$venv/pip.conf"
+config() { as "$venv/bin/python" -m pip -q config --site set "global.$1" "$2"; }
+# pip before 24.2 does not trust what the machine trusts.
+cas=/etc/ssl/certs/ca-certificates.crt
+[ ! -e $cas ] || config cert $cas
+[ -z "$own_index" ] || config index-url "$own_index"
 
 step='install PyTorch'
 [ -z "$index" ] || pip --index-url "$index" "torch==$torch"
 step='install OpenCV'
-pip -r "$conf/requirements.txt"
-step='add the PyTorch of the image'
+[ ! -s "$conf/requirements.txt" ] || pip -r "$conf/requirements.txt"
+step='add the packages of the image'
 if [ -n "$image" ]; then
   site=$(purelib "$image")
   echo "$site" | as tee "$pth"
@@ -102,14 +108,16 @@ from importlib.metadata import distributions as dists
 site, opencv, torch = sys.argv[1:]
 names = [d.metadata["Name"] for d in dists(path=[site])]
 found = [n for n in names if n.lower().startswith("opencv")]
-if len(found) != 1:
+if len(found) > 1:
     sys.exit(f"want one OpenCV distribution, found {found}")
 import cv2
 if cv2.__version__.split(".")[:3] != opencv.split(".")[:3]:
     sys.exit(f"want OpenCV {opencv}, cv2 is {cv2.__version__}")
 if torch:
+    from re import match
     from torch import __version__ as v
-    if v.split("+")[0] != torch:
+    # A build of its own, such as 2.8.0a0+git, is that release.
+    if match(r"[\d.]+", v)[0] != torch:
         sys.exit(f"want PyTorch {torch}, torch is {v}")
 PY
 

@@ -140,6 +140,158 @@ pub const OPENCV: &[Wheels] = &[
     },
 ];
 
+/// Releases of `opencv-contrib-python-headless`, oldest first.
+pub const OPENCV_CONTRIB: &[Wheels] = &[
+    Wheels {
+        release: "3.4.17.61",
+        sha256: &[
+            "67a1ab9b2f3ad1670fdc5346123f9b5342b796487a45b1f1a1680b00c28a657a",
+            "8d4aabea6f54cf52a8d2acd000646cae608d19aa4058081e6c8fe538c8bb79e2",
+        ],
+    },
+    Wheels {
+        release: "3.4.17.63",
+        sha256: &[
+            "3e8c30048d519aff3327e0459b3fe75e22a211a1c7b4acc1fab34abc828b941a",
+            "6b62a2838e738e69a189cb25e10ae8fc9935f6d3aa98bd97c215e73f92293df0",
+        ],
+    },
+    Wheels {
+        release: "3.4.18.65",
+        sha256: &[
+            "8653b969873d4e0882ef6205d4a77dabb7b8ed4745b4a08ca8741245701bda88",
+            "d87679b795696ab6404d8663c45af894ded83d079f129b19bcbdb57ce574daa3",
+        ],
+    },
+    Wheels {
+        release: "4.5.5.62",
+        sha256: &[
+            "785ef5c11859b95d378062a95ee2a5dc34563eab03e592910588bbe7be6496fa",
+            "ecd910579d4aac4e4ceb696cbe03324de8f70efd47b5b8d296bd80dc7b930ffd",
+        ],
+    },
+    Wheels {
+        release: "4.5.5.64",
+        sha256: &[
+            "433ec3c2a43c0bb0252326c1c4821279703faea2c6444eb7d4eee01d1c0c0875",
+            "8b0cefa308d8ca5e373c1db9de9701ad891f1e225974aef6ca22b169d5346630",
+        ],
+    },
+    Wheels {
+        release: "4.6.0.66",
+        sha256: &[
+            "80c00a0cb3724cdbd8d655ebb325d449fca52b3097c3a748e74c8a7157ff1ae5",
+            "ee70f9833b16c236dc4c2939afe12aaf3a7d6fc5159c228904efdbf82498fa1c",
+        ],
+    },
+    Wheels {
+        release: "4.7.0.68",
+        sha256: &[
+            "7ab852d777c55df6651688cf15cd9f8fc8274449b57383b63c30e0f8d6b88359",
+            "b176cc7f74853cc17f72427d9f17da09b3a212b74975eb74a9762df795808f22",
+        ],
+    },
+    Wheels {
+        release: "4.7.0.72",
+        sha256: &[
+            "701df81913e2c667a5101795ac7983a43744656d0b72fcd361c97ba8e75b84f9",
+            "c71254cee6283b485aaa0ec41995a2ead0b3ffaf4146509cf7fb6e8c603b8f26",
+        ],
+    },
+    Wheels {
+        release: "4.8.0.74",
+        sha256: &[
+            "c497cdba6603840f8245a4df00d1799292cd92a3eb705f058888c8467be686a5",
+            "f93d30a649a15ae528f1a09b18ad15f8ffd6f46e209c4e903dd380177c58b824",
+        ],
+    },
+    Wheels {
+        release: "4.8.0.76",
+        sha256: &[
+            "4b2a000ced3dcfcefdb3a0d4fc6e00b8482fa0ca24429e55f91f949e95af075e",
+            "de10bf7e359cdc265cb2d1fb6be7a985de9ec5d9c4155df002cffb342a94b241",
+        ],
+    },
+    Wheels {
+        release: "4.8.1.78",
+        sha256: &[
+            "750491b9f6ad7e2d1820649cee7db6cf0b927e6d4f994953435a476ac6e902ae",
+            "9a6674d5f8428315c0c4be6f08fbc3a3ece4e703ed76fdb770dde4e2a265f193",
+        ],
+    },
+    Wheels {
+        release: "4.9.0.80",
+        sha256: &[
+            "69052c3635be4fd245f0670b9330427596d71783d28c153824aef3d607b2a907",
+            "e0a061babe3bb86c0095c3057742fa23fe94dabbaf6a3ceb13151dd91d46bbae",
+        ],
+    },
+    Wheels {
+        release: "4.10.0.82",
+        sha256: &[
+            "8658f74712e9bcec253ea6c469bdce709e91818833d526f5fb17ebcb0f0e7c73",
+            "8a1a744d189862936213f0e208379aac52d017c5206e10ef6e93f973d20a04e9",
+        ],
+    },
+    Wheels {
+        release: "4.10.0.84",
+        sha256: &[
+            "77eb20ee077ac0955704d391c00639df6063cb67cb62606c07b97d8b635feff6",
+            "89c16eb5f888aee7bf664106e12c423705d29d1b094876b66aa4e33d4e8ec905",
+        ],
+    },
+    Wheels {
+        release: "4.11.0.86",
+        sha256: &[
+            "3e7a86bf02e8157a2d9fce26d44eaafd31113fc21fc8b4f44ff56c28ab32fdba",
+            "a8dc2f4109904ffa55967bf9ceb1521ce46d66c333e2f6261dfa1f957a1dbde0",
+        ],
+    },
+    Wheels {
+        release: "4.12.0.88",
+        sha256: &[
+            "b183e2322468c9d3bd9cac4ba44b272d828ec22842395bcfa51df31765224c0a",
+            "d60a12b915c55a50468c013fcd839e941b49ccc1f37b914b62543382c36bf81d",
+        ],
+    },
+    Wheels {
+        release: "4.13.0.90",
+        sha256: &[
+            "11825131b24bf21cb9dd08bffdd7d101ae63be524609d420be57ce55bef3bf55",
+            "88dbf2a52dab02752e8dc32043102787e32244c4177624833fc114fddd663f0a",
+            "d963aa47211a0dd38038fb7a0e57d7c80b7967f391a7b63c3a6c0627746f8440",
+            "e1356083072dad86996ee404b8c6daf79d81f4796a5cb72f4ed85cb57ed62673",
+        ],
+    },
+    Wheels {
+        release: "4.13.0.92",
+        sha256: &[
+            "449c1f00a685a3a7dff8d6fa93a70fbfe0de5537c24358ea03a1d996d12b33e8",
+            "9e26469baed9069f627ea56fa46819690c4545580362071dd09f1dcf47a40f2f",
+            "c9b028adc04f6579f37227eb1d648bead14fd6fefc58da86df37c8320351f7bd",
+            "cdd974b34801f24735d18b1057cfaab1698d5cb02c9bba01dab7dc47201f2ef6",
+        ],
+    },
+    Wheels {
+        release: "4.14.0.94",
+        sha256: &[
+            "0e7ae8c2cda93d2a2ae790d75f226afefb98b3755e9f5773a84d250171f3a1e2",
+            "2a821a02a87a10961c9e37beffd22e81458d996ca80902080e6d737e3c719f1a",
+            "3ee9718fc1eb2d4439c72ec6ad65831ff6d0802ff6eacab834905d67686f2a38",
+            "4c0a7f18921a010b7418b2059d934ab9206b20cc1b13bd9eac97307f5d973c3e",
+        ],
+    },
+    Wheels {
+        release: "5.0.0.93",
+        sha256: &[
+            "01331ae1a65a21d81310b5584900f73c3012ab4bdcf6aa26085c1870eea45da8",
+            "2ff190c4ebfa2839bdcaff1810061bc82f9ce5cf37e28953fb57fa5ed519b9d1",
+            "63ddadd47e36fbc903d5ac141d5c90bd305a8044188dd4936a73de80007c9e6c",
+            "c035e12b6078b3351ad577e90a4ff4ead74155fa5470eb8df8f5b54a8ce7727f",
+        ],
+    },
+];
+
 /// Releases of `numpy`, oldest first.
 pub const NUMPY: &[Wheels] = &[
     Wheels {

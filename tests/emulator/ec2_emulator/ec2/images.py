@@ -111,7 +111,7 @@ IMAGES = (
     ),
     Image(
         BOOTING,
-        f"Emulated GPU image that boots, PyTorch 2.12 {_STAMP}",
+        f"Emulated GPU image that boots, with PyTorch {_STAMP}",
         "/gpu-workspaces/emulator/image-that-boots/ami-id",
         root_gib=8,
     ),
