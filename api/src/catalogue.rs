@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The catalogue, which is the `data` of an EnvironmentConfig.
+/// Holds values that operators change without a change of the Composition: images, networks, keys
+/// and prices. It is the `data` of an EnvironmentConfig.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Catalogue {
@@ -59,12 +60,13 @@ pub struct Prices {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Image {
-    /// AMI id. An AMI id never changes its content, unlike an alias.
+    /// Id of the machine image (AMI), for example `ami-0123456789abcdef0`. Its content never
+    /// changes, unlike that of an alias.
     pub id: String,
-    /// Description for people.
+    /// Text that tells people what the image is for. The function ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// PyTorch installation in the image.
+    /// PyTorch installation in the image. Default: the image has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pytorch: Option<ImagePytorch>,
     /// URL of a package index for PyTorch releases that are not in the image.
@@ -76,7 +78,7 @@ pub struct Image {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImagePytorch {
-    /// PyTorch release, for example `2.12.1`.
+    /// PyTorch release in the image, for example `2.12.1`.
     pub version: String,
     /// Python interpreter that has PyTorch, for example `/opt/pytorch/bin/python3`.
     pub python: String,

@@ -21,11 +21,12 @@ pub(crate) const MEMORY: &str = r"^[1-9][0-9]{0,6}(Mi|Gi)$";
     group = "platform.acme.io",
     version = "v1alpha1",
     kind = "WorkspaceFlavor",
+    doc = "Offers developers pods of one image and size, which claims choose by the name of the flavor.",
     plural = "workspaceflavors"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceFlavorSpec {
-    /// Description for people.
+    /// Text that tells developers what the flavor is for. The function ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub description: Option<String>,
@@ -36,27 +37,27 @@ pub struct WorkspaceFlavorSpec {
         regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
     )]
     pub image: String,
-    /// OpenCV release in the image. Pods check it when they start.
+    /// OpenCV release in the image, for example `4.8.0`. Pods check it when they start.
     #[schemars(
         length(max = 32),
         regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+(\.[0-9]+)?$")
     )]
     pub opencv_version: String,
-    /// PyTorch release in the image. Pods check it when they start.
+    /// PyTorch release in the image, for example `2.12.1`. Pods check it when they start.
     #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
     pub pytorch_version: String,
-    /// CPUs that each pod requests, in cores or thousandths: `4`, `1500m`. There is no limit: a pod
-    /// may also use idle CPUs of its node.
+    /// CPUs that each pod requests, in cores or thousandths of a core, for example `4` or `1500m`.
+    /// There is no limit: a pod may also use idle CPUs of its node.
     #[schemars(regex(pattern = CPU))]
     pub cpu: String,
     /// Memory of each pod, including `shmSize`, for example `16Gi`.
     #[schemars(regex(pattern = MEMORY))]
     pub memory: String,
-    /// GPUs of each pod.
+    /// Number of GPUs of each pod. 0 means none.
     #[serde(default)]
     #[schemars(range(min = 0, max = 16))]
     pub gpus: i32,
-    /// Extended resource that counts GPUs.
+    /// Extended resource that counts the GPUs of a node, for example `nvidia.com/gpu`.
     #[serde(default = "default_gpu_resource")]
     #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$"))]
     pub gpu_resource: String,
@@ -67,10 +68,10 @@ pub struct WorkspaceFlavorSpec {
         regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
     )]
     pub gpu_product: Option<String>,
-    /// Labels that a node must have to run the pods.
+    /// Labels that a node must have to run the pods. Default: no label is required.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Taints of nodes that the pods tolerate.
+    /// Taints of nodes that the pods tolerate. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub tolerations: Vec<Toleration>,
@@ -100,7 +101,8 @@ pub struct WorkspaceFlavorSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub shared_volumes: Vec<SharedVolume>,
-    /// Environment variables for NCCL.
+    /// Environment variables for NCCL in the pods, for example `NCCL_DEBUG`. Each name begins with
+    /// `NCCL_`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nccl: BTreeMap<String, String>,
     /// Storage class of homes. Default: the default class of the cluster.
@@ -110,7 +112,7 @@ pub struct WorkspaceFlavorSpec {
         regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
     )]
     pub storage_class_name: Option<String>,
-    /// Settings that a claim may change.
+    /// Settings that a claim may change, and how far. Default: a claim may change none.
     #[serde(default)]
     pub overrides: AllowedOverrides,
 }
@@ -122,14 +124,15 @@ pub struct Toleration {
     /// Key of the taint. Default: all keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// `Exists` or `Equal`.
+    /// How the taint is compared: `Exists` accepts every value of it, `Equal` only `value`.
+    /// Default: `Equal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(Exists|Equal)$"))]
     pub operator: Option<String>,
-    /// Value of the taint.
+    /// Value of the taint, for the operator `Equal`. Default: the empty value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Effect of the taint. Default: all effects.
+    /// Effect of the taint: `NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all effects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(NoSchedule|PreferNoSchedule|NoExecute)$"))]
     pub effect: Option<String>,
@@ -162,23 +165,27 @@ pub struct SharedVolume {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct AllowedOverrides {
-    /// Largest `cpu`.
+    /// Largest number of CPUs that a claim may set for each pod, for example `16`. Default: a claim
+    /// cannot change the CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = CPU))]
     pub max_cpu: Option<String>,
-    /// Largest `memory`.
+    /// Largest memory that a claim may set for each pod, for example `64Gi`. Default: a claim
+    /// cannot change the memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MEMORY))]
     pub max_memory: Option<String>,
-    /// Largest number of GPUs of a pod.
+    /// Largest number of GPUs that a claim may set for each pod. Default: a claim cannot change the
+    /// GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 16))]
     pub max_gpus: Option<i32>,
-    /// Largest size of `/dev/shm`.
+    /// Largest size of `/dev/shm` that a claim may set, for example `8Gi`. Default: a claim cannot
+    /// change the size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = MEMORY))]
     pub max_shm_size: Option<String>,
-    /// Additional images that a claim may use, as complete references.
+    /// Additional images that a claim may use, as complete references. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub images: Vec<String>,

@@ -112,7 +112,7 @@ pub struct DurationBounds {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentPolicy {
-    /// URL of the program. Instances download it without credentials.
+    /// URL of the agent's program. Instances download it without credentials.
     #[schemars(
         length(max = 512),
         regex(pattern = r"^https?://[A-Za-z0-9._~:/?&=%@+-]+$")
@@ -122,7 +122,7 @@ pub struct AgentPolicy {
     /// another hash.
     #[schemars(regex(pattern = r"^[0-9a-f]{64}$"))]
     pub sha256: String,
-    /// Seconds between two reports.
+    /// Seconds between two reports of the agent.
     #[serde(default = "default_report_seconds")]
     #[schemars(with = "i32", range(min = 5, max = 3600))]
     pub report_seconds: u32,
@@ -132,13 +132,13 @@ pub struct AgentPolicy {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodAgent {
-    /// Container image of the agent.
+    /// Container image of the agent, preferably by digest.
     #[schemars(
         length(min = 1, max = 512),
         regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
     )]
     pub image: String,
-    /// Seconds between two reports.
+    /// Seconds between two reports of the agent.
     #[serde(default = "default_report_seconds")]
     #[schemars(with = "i32", range(min = 5, max = 3600))]
     pub report_seconds: u32,
@@ -158,13 +158,15 @@ pub struct LifecycleStatus {
     /// When the workspace stops next, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops_at: Option<Time>,
-    /// Reason of the next stop.
+    /// Why the workspace stops next: `State` because the claim says `Stopped`, `Idle` because
+    /// nobody used it, `MaxLifetime` because it reached its longest run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops_because: Option<StopReason>,
     /// Since when the workspace has been stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<Time>,
-    /// Reason of the last stop.
+    /// Why the workspace stopped last: `State` because the claim says `Stopped`, `Idle` because
+    /// nobody used it, `MaxLifetime` because it reached its longest run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_because: Option<StopReason>,
     /// When the rest of the stopped workspace will be deleted.
@@ -204,13 +206,14 @@ pub struct ExtensionStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct RunLimits {
-    /// Longest run.
+    /// Longest run after each start, for example `72h`. Unset if there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lifetime: Option<String>,
-    /// Longest time without use before the workspace stops.
+    /// Longest time without use before the workspace stops, for example `2h`. Unset if there is no
+    /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_after_idle: Option<String>,
-    /// Longest extension of the run.
+    /// Longest extension of the run, for example `24h`. Unset if none is allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_extension: Option<String>,
     /// Age at which an agent's report is too old to use.
@@ -220,6 +223,8 @@ pub struct RunLimits {
 
 /// Reason of a stop.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+// kube's `OptionalEnum` replaces the description of an optional field with that of its type.
+#[schemars(description = "")]
 pub enum StopReason {
     /// The claim says `state: Stopped`.
     State,
@@ -233,7 +238,8 @@ pub enum StopReason {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityStatus {
-    /// Result of all sources together. Only `Idle` leads to a stop.
+    /// Whether the workspace is used, by all sources together: `Active`, `Idle`, or `Unknown` if
+    /// that is not known. Only `Idle` leads to a stop.
     pub verdict: ActivityVerdict,
     /// Explanation of the verdict, for people.
     pub message: String,
@@ -243,7 +249,7 @@ pub struct ActivityStatus {
     /// When the workspace may be stopped if it stays idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eligible_at: Option<Time>,
-    /// Result of each source.
+    /// Result of each source of activity, for example of SSH sessions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<ActivitySource>,
 }
@@ -265,7 +271,8 @@ pub enum ActivityVerdict {
 pub struct ActivitySource {
     /// Name of the source: `ssh`, `job`, `gpu` or `kernel`.
     pub name: String,
-    /// Whether the source shows use.
+    /// Whether the source shows use: `Active`, `Idle`, `Absent` if the machine does not have the
+    /// source, or `Unknown` if the agent could not read it.
     pub state: SignState,
     /// When the source last showed use.
     #[serde(default, skip_serializing_if = "Option::is_none")]

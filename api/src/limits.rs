@@ -13,7 +13,7 @@ use crate::fields::REGION;
 use crate::lifecycle::DURATION;
 use crate::policy::{INSTANCE_TYPES, OwnerBinding, PolicyCeilings};
 
-/// Limits of the platform team for the workspaces of every Composition. A field that is not set
+/// Limits the workspaces of every Composition, whatever a policy says. A field that is not set
 /// limits nothing.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -47,13 +47,13 @@ pub struct WorkspaceLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub ssh_max_addresses: Option<u64>,
-    /// How long workspaces run.
+    /// Limits on how long workspaces run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<LifecycleLimits>,
     /// Monthly budgets. If they are set, every policy checks budgets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<BudgetPolicy>,
-    /// Workspaces in the cluster.
+    /// Limits on workspaces in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterLimits>,
     /// Name of the `ValidatingAdmissionPolicyBinding` that keeps claims within the current policy.

@@ -21,13 +21,13 @@ use crate::workspace::PUBLIC_KEY;
 /// A pattern of instance types: an exact name, or a family with `.*`.
 pub(crate) const INSTANCE_TYPES: &str = r"^[a-z][a-z0-9-]*\.([a-z0-9-]+|\*)$";
 
-/// Policy of the platform team for every workspace of a Composition.
+/// Sets the platform team's rules for every workspace of a Composition.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkspacePolicy {
-    /// Always `workspace.fn.platform.acme.io/v1alpha1`.
+    /// API version of the policy. It is always `workspace.fn.platform.acme.io/v1alpha1`.
     pub api_version: String,
-    /// Always `WorkspacePolicy`.
+    /// Kind of the policy. It is always `WorkspacePolicy`.
     pub kind: String,
     /// Ignored. It is allowed because some tools require metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub struct WorkspacePolicy {
     /// Version of the function's behaviour that this Composition uses. Later releases of the
     /// function render a version unchanged.
     pub behaviour_version: BehaviourVersion,
-    /// EnvironmentConfigs with images, networks, prices and owners.
+    /// EnvironmentConfigs that hold the catalogue: images, networks, owners' keys and prices.
     pub catalogue: CatalogueReference,
     /// Provider configuration of the workspaces' `SpotPool`s.
     #[serde(default)]
@@ -87,13 +87,13 @@ pub struct WorkspacePolicy {
     /// on.
     #[serde(default = "require_access")]
     pub require_access: bool,
-    /// Setup of the instances.
+    /// Settings of EC2 instances: root volume, instance profile, sudo, replacement and tags.
     #[serde(default)]
     pub instance: InstancePolicy,
-    /// What happens to home volumes.
+    /// What happens to home volumes when their claims are deleted, and whether they may move.
     #[serde(default)]
     pub home: HomePolicy,
-    /// How long workspaces run.
+    /// How long workspaces run, and when they are stopped and deleted.
     #[serde(default)]
     pub lifecycle: LifecyclePolicy,
     /// Monthly budgets of owners, from the `DevUser` with the owner's name. Default: budgets are
@@ -156,7 +156,7 @@ pub struct CatalogueReference {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CataloguePart {
-    /// Name of the EnvironmentConfig.
+    /// Name of the EnvironmentConfig that provides the entries.
     #[schemars(length(min = 1))]
     pub name: String,
     /// The entries that it provides. Other entries in it have no effect. The writers of `owners`
@@ -227,10 +227,10 @@ pub struct PolicyCeilings {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterPolicy {
-    /// `WorkspaceFlavor` of claims that name none.
+    /// Name of the WorkspaceFlavor for claims that name none.
     #[schemars(length(min = 1, max = 63))]
     pub default_flavor: String,
-    /// Flavors that claims may use. Default: all.
+    /// Names of the flavors that claims may use. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_flavors: Option<Vec<String>>,
     /// Largest number of pods of a workspace.
@@ -252,7 +252,7 @@ pub struct ClusterPolicy {
     /// agent, so it is not known whether workspaces are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<PodAgent>,
-    /// DNS domain of the cluster.
+    /// DNS domain of the cluster, with which the host names of pods end.
     #[serde(default = "default_cluster_domain")]
     #[schemars(
         length(max = 253),
@@ -303,13 +303,13 @@ fn private_networks() -> Vec<String> {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct QueuePolicy {
-    /// `LocalQueue` of claims that name none.
+    /// Name of the LocalQueue for claims that name none.
     #[schemars(length(min = 1, max = 63))]
     pub default: String,
-    /// `LocalQueue`s that claims may name. Default: all in the claim's namespace.
+    /// Names of the LocalQueues that claims may use. Default: all in the claim's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<String>>,
-    /// `WorkloadPriorityClass` of claims that name none.
+    /// Name of the WorkloadPriorityClass for claims that name none. Default: no class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_priority_class: Option<String>,
     /// Priority classes that claims may name. Default: the default class only.
@@ -345,13 +345,14 @@ pub struct OwnerBinding {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyDefaults {
-    /// Market. Default: `SpotWithFallback`.
+    /// Market of EC2 instances: `Spot`, `SpotWithFallback` or `OnDemand`. Default:
+    /// `SpotWithFallback`.
     #[serde(default = "CapacityType::of_workspaces")]
     pub capacity_type: CapacityType,
     /// Name of the image in the catalogue. Default: `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// PyTorch release. Default: the release in the image.
+    /// PyTorch release, for example `2.12.1`. Default: the release in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
     pub pytorch_version: Option<String>,
@@ -379,7 +380,7 @@ pub struct InstancePolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 16384))]
     pub root_volume_size_gib: Option<i32>,
-    /// Name of the IAM instance profile of the instances.
+    /// Name of the IAM instance profile of the instances. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_instance_profile: Option<String>,
     /// Whether the user `developer` may use sudo without a password.

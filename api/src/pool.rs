@@ -33,6 +33,7 @@ pub const END_LEASES: &str = "gpu.platform.acme.io/end-leases";
     group = "gpu.platform.acme.io",
     version = "v1alpha1",
     kind = "SpotPool",
+    doc = "Keeps a number of equal GPU instances running in one AWS region.",
     plural = "spotpools",
     namespaced,
     status = "SpotPoolStatus",
@@ -59,7 +60,7 @@ pub struct SpotPoolSpec {
     /// `port`, `addresses`, `privateAddresses`, `ssh` and `instanceIds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_connection_secret_to_ref: Option<LocalSecretReference>,
-    /// Desired state of the pool.
+    /// Instances that the provider keeps running, and their settings.
     pub for_provider: SpotPoolParameters,
 }
 
@@ -79,16 +80,20 @@ pub struct SpotPoolSpec {
         .message("leases and authorizedKeys exclude each other: each lease has keys of its own")
 )]
 pub struct SpotPoolParameters {
-    /// AWS region. Immutable: an instance cannot move to another region.
+    /// AWS region of the instances, for example `us-east-1`. Immutable: an instance cannot move to
+    /// another region.
     #[schemars(regex(pattern = REGION))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("region is immutable"))]
     pub region: String,
-    /// Number of instances.
+    /// Number of instances that the provider keeps running: the leased ones and `idle` more, within
+    /// `minimum` and `maximum`.
     pub size: PoolSize,
-    /// Market from which the provider takes instances: spot, on-demand, or both. Default: `Spot`.
+    /// Market from which the provider takes instances. `Spot`: AWS may take them back.
+    /// `SpotWithFallback`: on-demand instances replace missing spot instances. `OnDemand`: AWS does
+    /// not take them back. Default: `Spot`.
     #[serde(default = "CapacityType::of_pools")]
     pub capacity_type: CapacityType,
-    /// Instance types, in order of preference.
+    /// EC2 instance types in order of preference, for example `g4dn.xlarge`.
     #[schemars(
         length(min = 1, max = 20),
         inner(regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))
@@ -127,7 +132,7 @@ pub struct SpotPoolParameters {
     /// Running instances that the provider replaces. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace: Option<PoolReplace>,
-    /// Machine image of the instances.
+    /// Machine image from which the provider launches the instances.
     pub image: PoolImage,
     /// cloud-init user data, at most 16 KiB before base64 (the limit of EC2). Everybody on the
     /// instance can read it, so it must not hold secrets.
@@ -139,7 +144,7 @@ pub struct SpotPoolParameters {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 5))]
     pub security_group_ids: Option<Vec<String>>,
-    /// SSH access in the pool's own security group.
+    /// SSH access through the pool's own security group. Default: no network may connect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<PoolSsh>,
     /// OpenSSH public keys that may log in, without comments. The provider writes them to tags of
@@ -166,7 +171,7 @@ pub struct SpotPoolParameters {
     /// cloud-init writes, once a minute until the setup is done, for an hour at most.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_console: bool,
-    /// Name of the IAM instance profile of the instances.
+    /// Name of the IAM instance profile of the instances. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_instance_profile: Option<String>,
     /// Volume for files that outlive the instance of the pool. The provider creates it in the zone
@@ -197,10 +202,10 @@ impl SpotPoolParameters {
     validation = Rule::new("self.minimum <= self.maximum").message("minimum must not exceed maximum")
 )]
 pub struct PoolSize {
-    /// Smallest number of instances.
+    /// Smallest number of instances, including the leased ones.
     #[schemars(range(min = 0, max = 1000))]
     pub minimum: i32,
-    /// Largest number of instances.
+    /// Largest number of instances, including the leased ones.
     #[schemars(range(min = 0, max = 1000))]
     pub maximum: i32,
     /// Number of instances to keep running in addition to the leased ones.
@@ -273,7 +278,9 @@ pub struct PoolReplace {
     /// Instances that have failed EC2's status checks for five minutes.
     #[serde(default)]
     pub impaired: bool,
-    /// Reaction to a rebalance recommendation of AWS.
+    /// What the provider does when AWS recommends to replace an instance. `Ignore`: nothing.
+    /// `Cordon`: no new lease gets the instance. `ReplaceFirst`: it launches a replacement first,
+    /// then ends the instance.
     #[serde(default)]
     pub rebalance: PoolRebalance,
     /// Largest number of instances that are replaced at the same time.
@@ -297,7 +304,7 @@ pub enum PoolRebalance {
 /// A machine image.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct PoolImage {
-    /// AMI id.
+    /// Id of the machine image (AMI), for example `ami-0123456789abcdef0`.
     #[schemars(regex(pattern = r"^ami-[0-9a-f]{8,17}$"))]
     pub id: String,
 }

@@ -15,6 +15,7 @@ use crate::managed::{ProviderConfigReference, ProviderConfigStatus, ResourceRefe
     group = "gpu.platform.acme.io",
     version = "v1alpha1",
     kind = "ProviderConfig",
+    doc = "Tells the provider how to reach AWS for the `SpotPool`s of one namespace.",
     plural = "providerconfigs",
     namespaced,
     status = "ProviderConfigStatus",
@@ -58,6 +59,7 @@ pub struct ProviderConfigSpec {
     group = "gpu.platform.acme.io",
     version = "v1alpha1",
     kind = "ClusterProviderConfig",
+    doc = "Tells the provider how to reach AWS for the `SpotPool`s of every namespace.",
     plural = "clusterproviderconfigs",
     status = "ProviderConfigStatus",
     category = "crossplane",
@@ -131,7 +133,7 @@ pub enum CredentialSource {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct WebIdentity {
-    /// ARN of the role to assume.
+    /// ARN of the IAM role that the provider assumes with the token.
     #[serde(rename = "roleARN")]
     #[schemars(regex(pattern = r"^arn:[a-z-]+:iam::[0-9]{12}:role/.+$"))]
     pub role_arn: String,
@@ -178,7 +180,7 @@ pub enum TokenSource {
 /// A file in the provider's pod.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct FsSelector {
-    /// Absolute path of the file.
+    /// Absolute path of the file in the provider's pod.
     #[schemars(regex(pattern = r"^/.+$"))]
     pub path: String,
 }
@@ -187,7 +189,7 @@ pub struct FsSelector {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct AssumeRole {
-    /// ARN of the role to assume.
+    /// ARN of the IAM role that the provider assumes.
     #[serde(rename = "roleARN")]
     #[schemars(regex(pattern = r"^arn:[a-z-]+:iam::[0-9]{12}:role/.+$"))]
     pub role_arn: String,
@@ -199,7 +201,7 @@ pub struct AssumeRole {
     )]
     #[schemars(length(min = 2, max = 1224), regex(pattern = r"^[\w+=,.@:/-]*$"))]
     pub external_id: Option<String>,
-    /// Session tags.
+    /// Tags of the role's session. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<SessionTag>,
     /// Keys of session tags that AWS passes on to the sessions of the following roles.
@@ -210,10 +212,10 @@ pub struct AssumeRole {
 /// A session tag.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct SessionTag {
-    /// Key of the tag.
+    /// Key of the session tag, for example `team`.
     #[schemars(length(min = 1, max = 128))]
     pub key: String,
-    /// Value of the tag.
+    /// Value of the session tag, for example `vision`.
     #[schemars(length(max = 256))]
     pub value: String,
 }
@@ -223,16 +225,16 @@ pub struct SessionTag {
 pub struct SecretKeySelector {
     /// Namespace of the Secret. A `ProviderConfig` may only use its own namespace.
     pub namespace: String,
-    /// Name of the Secret.
+    /// Name of the Secret in that namespace.
     pub name: String,
-    /// Key in the Secret's data.
+    /// Key in the Secret's data that holds the value.
     pub key: String,
 }
 
 /// An endpoint that replaces those of AWS, for example a VPC endpoint, a proxy or an emulator.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Address of the endpoint.
+    /// Address of the endpoint, the same for all services.
     pub url: EndpointUrl,
 }
 
@@ -243,7 +245,7 @@ pub struct EndpointUrl {
     /// `Static` is the only type: the address is the value of `static`.
     #[serde(rename = "type")]
     pub type_: EndpointType,
-    /// URL, for example `https://vpce-0123.ec2.us-east-1.vpce.amazonaws.com`.
+    /// URL of the endpoint, for example `https://vpce-0123.ec2.us-east-1.vpce.amazonaws.com`.
     #[schemars(regex(pattern = r"^https?://[^\s/]+.*$"))]
     #[serde(rename = "static")]
     pub static_: String,
@@ -263,6 +265,7 @@ pub enum EndpointType {
     group = "gpu.platform.acme.io",
     version = "v1alpha1",
     kind = "ProviderConfigUsage",
+    doc = "Records that a managed resource uses a provider configuration, which stays as long as it is used.",
     plural = "providerconfigusages",
     namespaced,
     category = "crossplane",
@@ -275,8 +278,8 @@ pub enum EndpointType {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderConfigUsageSpec {
-    /// The provider configuration in use.
+    /// Provider configuration that the managed resource uses.
     pub provider_config_ref: ProviderConfigReference,
-    /// The managed resource that uses the configuration.
+    /// Managed resource that uses the configuration.
     pub resource_ref: ResourceReference,
 }

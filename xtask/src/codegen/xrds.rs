@@ -90,7 +90,7 @@ fn workspace_version(rules: &[Value]) -> Result<Value, Box<dyn Error>> {
         ],
         "schema": {"openAPIV3Schema": {
             "type": "object",
-            "description": "A GPU machine for one developer.",
+            "description": schema["description"],
             "required": ["spec"],
             "properties": {
                 "spec": spec,
@@ -104,7 +104,6 @@ fn workspace_version(rules: &[Value]) -> Result<Value, Box<dyn Error>> {
 pub(super) fn flavor() -> Result<Value, Box<dyn Error>> {
     modern_xrd(
         &serde_json::to_value(WorkspaceFlavor::crd())?,
-        "What pods a platform team offers.",
         &["flavor", "flavors"],
         &[
             column("CPU", ".spec.cpu"),
@@ -121,7 +120,6 @@ pub(super) fn flavor() -> Result<Value, Box<dyn Error>> {
 pub(super) fn dev_user() -> Result<Value, Box<dyn Error>> {
     modern_xrd(
         &serde_json::to_value(DevUser::crd())?,
-        "A person, and a namespace that is theirs alone.",
         &[],
         &[
             column("NAMESPACE", ".status.namespace"),
@@ -144,15 +142,14 @@ fn wide_column(name: &str, path: &str) -> Value {
 
 fn modern_xrd(
     crd: &Value,
-    description: &str,
     short_names: &[&str],
     columns: &[Value],
 ) -> Result<Value, Box<dyn Error>> {
     let names = &crd["spec"]["names"];
     let (kind, plural) = (&names["kind"], &names["plural"]);
-    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
-    let mut properties = json!({"spec": schema["spec"]});
-    if let Some(status) = schema.get("status") {
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let mut properties = json!({"spec": schema["properties"]["spec"]});
+    if let Some(status) = schema["properties"].get("status") {
         properties["status"] = status.clone();
     }
     let name = plural.as_str().ok_or("a kind without a plural")?;
@@ -176,7 +173,7 @@ fn modern_xrd(
                 "additionalPrinterColumns": columns,
                 "schema": {"openAPIV3Schema": {
                     "type": "object",
-                    "description": description,
+                    "description": schema["description"],
                     "required": ["spec"],
                     "properties": properties,
                 }},
