@@ -124,8 +124,8 @@ pub struct Toleration {
     /// Key of the taint. Default: all keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// How the taint is compared: `Exists` accepts every value of it, `Equal` only `value`.
-    /// Default: `Equal`.
+    /// How the taint is compared: `Exists` accepts every value of the taint, `Equal` accepts only
+    /// `value`. Default: `Equal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(Exists|Equal)$"))]
     pub operator: Option<String>,

@@ -88,9 +88,9 @@ pub struct WorkspaceParameters {
     #[serde(default)]
     #[x_kube(validation = Rule::new("self == oldSelf").message("placement is immutable: delete the claim and create another"))]
     pub placement: Placement,
-    /// Market of the EC2 instance. AWS may take a `Spot` instance back, and no `OnDemand` instance.
-    /// `SpotWithFallback` takes an on-demand instance while no spot capacity is available. Default:
-    /// the policy's market.
+    /// Market of the EC2 instance. AWS may take a `Spot` instance back. It does not take an
+    /// `OnDemand` instance back. `SpotWithFallback` takes an on-demand instance while no spot
+    /// capacity is available. Default: the policy's market.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_type: Option<CapacityType>,
     /// SSH access to the workspace: the public keys that may log in, and the networks that may
@@ -169,7 +169,7 @@ pub struct WorkspaceHome {
     pub size_gib: i32,
 }
 
-/// Shows how the workspace is doing: how to log in, what runs, and what it costs.
+/// Shows the state of the workspace: how to log in, what runs, and what it costs.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuDevWorkspaceStatus {
