@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::patterns::{DATE, PACKAGE_INDEX};
+
 /// Holds values that operators change without a change of the Composition: images, networks, keys
 /// and prices. It is the `data` of an EnvironmentConfig.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
@@ -35,7 +37,7 @@ pub struct Catalogue {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Prices {
     /// Date of the prices, for example `2026-11-01`.
-    #[schemars(regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
+    #[schemars(regex(pattern = DATE))]
     pub as_of: String,
     /// On-demand prices in US dollars per hour, by region and then by instance type.
     #[serde(default)]
@@ -92,7 +94,7 @@ pub struct Packages {
     /// the image's pip configuration. A machine installs a file of the index only if its digest is
     /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 256), regex(pattern = r"^https?://[!-~]+$"))]
+    #[schemars(length(max = 256), regex(pattern = PACKAGE_INDEX))]
     pub index_url: Option<String>,
     /// Lines of a pip requirements file by OpenCV release, for releases that the function does not
     /// know, and instead of those that it knows. Each line has an exact release and a digest.

@@ -6,8 +6,9 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::flavor::{CPU, MEMORY, SharedVolume, Toleration};
+use crate::flavor::{SharedVolume, Toleration};
 use crate::lifecycle::PodAgent;
+use crate::patterns::{CONTAINER_IMAGE, CPU, DNS_LABEL, MEMORY};
 
 /// Changes to the flavor. The flavor's own `overrides` limit each of them.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -16,11 +17,11 @@ pub struct FlavorOverrides {
     /// CPUs that each pod requests, in cores or thousandths of a core, for example `4` or `1500m`.
     /// Default: those of the flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = CPU))]
+    #[schemars(length(max = 32), regex(pattern = CPU))]
     pub cpu: Option<String>,
     /// Memory of each pod, for example `16Gi`. Default: that of the flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = MEMORY))]
+    #[schemars(length(max = 32), regex(pattern = MEMORY))]
     pub memory: Option<String>,
     /// Number of GPUs of each pod. Default: that of the flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,15 +30,12 @@ pub struct FlavorOverrides {
     /// Size of `/dev/shm` in each pod, for example `2Gi`. It counts towards `memory`. Default: that
     /// of the flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = MEMORY))]
+    #[schemars(length(max = 32), regex(pattern = MEMORY))]
     pub shm_size: Option<String>,
     /// Container image of the pods. It must be one of those that the flavor allows. Default: the
     /// image of the flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1, max = 512),
-        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
-    )]
+    #[schemars(length(min = 1, max = 512), regex(pattern = CONTAINER_IMAGE))]
     pub image: Option<String>,
     /// Whether the pods get the token of their service account. The flavor must allow it.
     #[serde(default)]
@@ -63,11 +61,11 @@ pub struct Distributed {
 pub struct WorkspaceQueue {
     /// Name of the LocalQueue in the claim's namespace. Default: the policy's queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"))]
+    #[schemars(length(max = 63), regex(pattern = DNS_LABEL))]
     pub name: Option<String>,
     /// Name of the WorkloadPriorityClass. Default: the policy's class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"))]
+    #[schemars(length(max = 63), regex(pattern = DNS_LABEL))]
     pub priority_class: Option<String>,
 }
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cost::{BudgetStatus, UserBudgetPolicy};
 use crate::home::HomePolicy;
+use crate::patterns::{NAMESPACE_PREFIX, PUBLIC_KEY};
 use crate::policy::BehaviourVersion;
-use crate::workspace::PUBLIC_KEY;
 
 /// Describes a person who has workspaces. The name of the `DevUser` is the `owner` of their claims.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -17,7 +17,8 @@ use crate::workspace::PUBLIC_KEY;
     group = "platform.acme.io",
     version = "v1alpha1",
     kind = "DevUser",
-    doc = "Gives one person a namespace of their own, with SSH keys, a quota and a budget for workspaces.",
+    doc = "Gives one person a namespace of their own, with SSH keys, a quota and a budget for \
+           workspaces.",
     plural = "devusers",
     status = "DevUserStatus"
 )]
@@ -30,10 +31,7 @@ pub struct DevUserSpec {
     pub subjects: Vec<UserSubject>,
     /// OpenSSH public keys that may log in to all workspaces of this person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 10),
-        inner(length(max = 1024), regex(pattern = PUBLIC_KEY))
-    )]
+    #[schemars(length(max = 10), inner(length(max = 1024), regex(pattern = PUBLIC_KEY)))]
     pub public_keys: Vec<String>,
     /// Quota of the namespace (`spec.hard` of a `ResourceQuota`). An entry here replaces the same
     /// entry of the policy.
@@ -136,7 +134,7 @@ pub struct DevUserPolicy {
     pub behaviour_version: BehaviourVersion,
     /// Prefix of the namespace's name. The user's name follows it.
     #[serde(default = "default_namespace_prefix")]
-    #[schemars(length(min = 1, max = 16), regex(pattern = r"^[a-z0-9][a-z0-9-]*$"))]
+    #[schemars(length(min = 1, max = 16), regex(pattern = NAMESPACE_PREFIX))]
     pub namespace_prefix: String,
     /// Label of the Namespace whose value is the owner. Use the same label in the policy of
     /// workspaces (`ownerBinding.namespaceLabel`).

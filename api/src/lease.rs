@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::capacity::InstanceCapacityType;
 use crate::condition::{Condition, Conditioned};
 use crate::managed::{LocalSecretReference, ManagementAction, all_actions};
+use crate::patterns::{LEASE_KEY, OWNER};
 use crate::pool::PoolNotice;
 
 /// Takes a running instance of a pool in the same namespace for as long as the lease exists. The
@@ -57,24 +58,13 @@ pub struct SpotLeaseParameters {
     pub pool_ref: PoolReference,
     /// Owner of the instance: lower-case letters, digits, `.`, `_` and `-`. Immutable: an instance
     /// is never passed on to another owner.
-    #[schemars(
-        length(max = 63),
-        regex(pattern = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
-    )]
+    #[schemars(length(max = 63), regex(pattern = OWNER))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("owner is immutable: make another lease"))]
     pub owner: String,
     /// OpenSSH public keys that may log in, without comments. The instance reads them from its
     /// tags. RSA keys are too long for a tag.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 5),
-        inner(
-            length(max = 256),
-            regex(
-                pattern = r"^(ssh-ed25519|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}$"
-            )
-        )
-    )]
+    #[schemars(length(max = 5), inner(length(max = 256), regex(pattern = LEASE_KEY)))]
     pub authorized_keys: Vec<String>,
     /// Seconds from the lease's creation to its end. The pool may set a lower limit. Default: the
     /// limit of the pool.

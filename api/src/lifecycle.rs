@@ -6,8 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A duration: whole seconds, minutes, hours and days, for example `90m` or `1d12h`.
-pub(crate) const DURATION: &str = r"^([0-9]{1,5}[smhd]){1,4}$";
+use crate::patterns::{AGENT_URL, CONTAINER_IMAGE, DURATION, SHA256};
 
 /// Annotation of a claim: the time until which the workspace may run beyond its `maxLifetime`, for
 /// example `2026-11-24T18:00:00Z`. The policy limits the extension.
@@ -27,17 +26,17 @@ pub struct WorkspaceLifecycle {
     /// Longest run after each start, for example `72h`. Then the workspace stops and keeps its
     /// home. Default: the policy's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = DURATION))]
+    #[schemars(length(max = 32), regex(pattern = DURATION))]
     pub max_lifetime: Option<String>,
     /// Longest time without use before the workspace stops, for example `2h`. Default: the policy's
     /// value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = DURATION))]
+    #[schemars(length(max = 32), regex(pattern = DURATION))]
     pub stop_after_idle: Option<String>,
     /// Time after a stop until the rest of the workspace is deleted, for example `30d`. The policy
     /// decides whether the home is deleted too. Default: the policy's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = DURATION))]
+    #[schemars(length(max = 32), regex(pattern = DURATION))]
     pub delete_after_stopped: Option<String>,
 }
 
@@ -113,14 +112,11 @@ pub struct DurationBounds {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentPolicy {
     /// URL of the agent's program. Instances download it without credentials.
-    #[schemars(
-        length(max = 512),
-        regex(pattern = r"^https?://[A-Za-z0-9._~:/?&=%@+-]+$")
-    )]
+    #[schemars(length(max = 512), regex(pattern = AGENT_URL))]
     pub url: String,
     /// SHA-256 of the program, in hexadecimal digits. An instance does not run a program with
     /// another hash.
-    #[schemars(regex(pattern = r"^[0-9a-f]{64}$"))]
+    #[schemars(regex(pattern = SHA256))]
     pub sha256: String,
     /// Seconds between two reports of the agent.
     #[serde(default = "default_report_seconds")]
@@ -133,10 +129,7 @@ pub struct AgentPolicy {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodAgent {
     /// Container image of the agent, preferably by digest.
-    #[schemars(
-        length(min = 1, max = 512),
-        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
-    )]
+    #[schemars(length(min = 1, max = 512), regex(pattern = CONTAINER_IMAGE))]
     pub image: String,
     /// Seconds between two reports of the agent.
     #[serde(default = "default_report_seconds")]

@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
 use crate::cost::BudgetPolicy;
-use crate::fields::REGION;
-use crate::lifecycle::DURATION;
-use crate::policy::{INSTANCE_TYPES, OwnerBinding, PolicyCeilings};
+use crate::patterns::{DURATION, INSTANCE_TYPES, REGION};
+use crate::policy::{OwnerBinding, PolicyCeilings};
 
 /// Limits the workspaces of every Composition, whatever a policy says. A field that is not set
 /// limits nothing.
@@ -24,10 +23,7 @@ pub struct WorkspaceLimits {
     /// EC2 instance types that claims may use: exact names, or a family with `.*`, for example
     /// `g5.*`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1),
-        inner(regex(pattern = INSTANCE_TYPES))
-    )]
+    #[schemars(length(min = 1), inner(regex(pattern = INSTANCE_TYPES)))]
     pub allowed_instance_types: Option<Vec<String>>,
     /// AWS regions that claims may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]

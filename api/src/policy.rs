@@ -12,18 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
 use crate::cost::BudgetPolicy;
-use crate::fields::REGION;
 use crate::home::HomePolicy;
 use crate::lifecycle::LifecyclePolicy;
 use crate::managed::ProviderConfigReference;
-use crate::workspace::PUBLIC_KEY;
+use crate::patterns::{INSTANCE_TYPES, PUBLIC_KEY, PYTORCH_VERSION, REGION};
 
 mod cluster;
 
 pub use cluster::{ClusterEgress, ClusterPolicy, QueuePolicy};
-
-/// A pattern of instance types: an exact name, or a family with `.*`.
-pub(crate) const INSTANCE_TYPES: &str = r"^[a-z][a-z0-9-]*\.([a-z0-9-]+|\*)$";
 
 /// Sets the platform team's rules for every workspace of a Composition.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -54,10 +50,7 @@ pub struct WorkspacePolicy {
     pub defaults: PolicyDefaults,
     /// EC2 instance types that claims may use: exact names, or a family with `.*`, for example
     /// `g5.*`.
-    #[schemars(
-        length(min = 1),
-        inner(regex(pattern = INSTANCE_TYPES))
-    )]
+    #[schemars(length(min = 1), inner(regex(pattern = INSTANCE_TYPES)))]
     pub allowed_instance_types: Vec<String>,
     /// AWS regions that claims may use. Default: every region with images in the catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -234,10 +227,7 @@ pub struct SshPolicy {
     /// Public keys of certificate authorities. A certificate of one of them opens a workspace if its
     /// principals include the name of the workspace's owner, as long as it is valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 4),
-        inner(length(max = 1024), regex(pattern = PUBLIC_KEY))
-    )]
+    #[schemars(length(max = 4), inner(length(max = 1024), regex(pattern = PUBLIC_KEY)))]
     pub user_authorities: Vec<String>,
 }
 
@@ -264,7 +254,7 @@ pub struct PolicyDefaults {
     pub image: Option<String>,
     /// PyTorch release, for example `2.12.1`. Default: the release in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
+    #[schemars(length(max = 32), regex(pattern = PYTORCH_VERSION))]
     pub pytorch_version: Option<String>,
     /// Networks that may connect by SSH if the claim names none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
 use crate::fields::is_default;
-use crate::fields::{IPV4_NETWORK, REGION};
 use crate::home::PoolHome;
 use crate::managed::{
     LocalSecretReference, ManagementAction, ProviderConfigReference, all_actions,
 };
+use crate::patterns::{INSTANCE_TYPE, IPV4_NETWORK, MACHINE_IMAGE, POOL_KEY, REGION};
 
 mod status;
 
@@ -82,7 +82,7 @@ pub struct SpotPoolSpec {
 pub struct SpotPoolParameters {
     /// AWS region of the instances, for example `us-east-1`. Immutable: an instance cannot move to
     /// another region.
-    #[schemars(regex(pattern = REGION))]
+    #[schemars(length(max = 32), regex(pattern = REGION))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("region is immutable"))]
     pub region: String,
     /// Number of instances that the provider keeps running: the leased ones and `idle` more, within
@@ -94,10 +94,7 @@ pub struct SpotPoolParameters {
     #[serde(default = "CapacityType::of_pools")]
     pub capacity_type: CapacityType,
     /// EC2 instance types in order of preference, for example `g4dn.xlarge`.
-    #[schemars(
-        length(min = 1, max = 20),
-        inner(regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))
-    )]
+    #[schemars(length(min = 1, max = 20), inner(length(max = 32), regex(pattern = INSTANCE_TYPE)))]
     pub instance_types: Vec<String>,
     /// Availability zones to use. Default: every zone of the default VPC in which AWS offers one of
     /// the types.
@@ -134,7 +131,7 @@ pub struct SpotPoolParameters {
     pub replace: Option<PoolReplace>,
     /// Machine image from which the provider launches the instances.
     pub image: PoolImage,
-    /// cloud-init user data, at most 16 KiB before base64 (the limit of EC2). Everybody on the
+    /// User data for cloud-init, at most 16 KiB before base64 (the limit of EC2). Everybody on the
     /// instance can read it, so it must not hold secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16384))]
@@ -152,15 +149,7 @@ pub struct SpotPoolParameters {
     /// at the metadata service, so sshd must be set up to ask there at each login. Instances that
     /// were launched before the pool had this field do not see their tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 42),
-        inner(
-            length(max = 4096),
-            regex(
-                pattern = r"^(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com) [A-Za-z0-9+/]+={0,2}$"
-            )
-        )
-    )]
+    #[schemars(length(max = 42), inner(length(max = 4096), regex(pattern = POOL_KEY)))]
     pub authorized_keys: Option<Vec<String>>,
     /// Size of the encrypted gp3 root volume in GiB. Default: the size in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -305,7 +294,7 @@ pub enum PoolRebalance {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct PoolImage {
     /// Id of the machine image (AMI), for example `ami-0123456789abcdef0`.
-    #[schemars(regex(pattern = r"^ami-[0-9a-f]{8,17}$"))]
+    #[schemars(length(max = 32), regex(pattern = MACHINE_IMAGE))]
     pub id: String,
 }
 
@@ -315,9 +304,6 @@ pub struct PoolImage {
 pub struct PoolSsh {
     /// IPv4 networks that may connect to port 22. An empty list allows no network.
     #[serde(default)]
-    #[schemars(
-        length(max = 50),
-        inner(regex(pattern = IPV4_NETWORK))
-    )]
+    #[schemars(length(max = 50), inner(length(max = 18), regex(pattern = IPV4_NETWORK)))]
     pub allowed_cidrs: Vec<String>,
 }

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::managed::{ProviderConfigReference, ProviderConfigStatus, ResourceReference};
+use crate::patterns::{ABSOLUTE_PATH, ENDPOINT, EXTERNAL_ID, ROLE_ARN, SESSION_NAME};
 
 /// Configures access to AWS for the `SpotPool`s of one namespace. It uses the identity of the
 /// provider's pod only with the provider's flag `--namespaced-identity`.
@@ -35,6 +36,7 @@ pub struct ProviderConfigSpec {
     /// `credentials`, and each further role with the session of the role before. It calls EC2 with
     /// the last session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
     pub assume_role_chain: Vec<AssumeRole>,
     /// Endpoint for all calls of the provider, including STS. Default: the endpoints of AWS. The
     /// provider's flag `--allowed-endpoints` has to list it.
@@ -78,6 +80,7 @@ pub struct ClusterProviderConfigSpec {
     /// `credentials`, and each further role with the session of the role before. It calls EC2 with
     /// the last session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
     pub assume_role_chain: Vec<AssumeRole>,
     /// Endpoint for all calls of the provider, including STS. Default: the endpoints of AWS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,11 +138,11 @@ pub enum CredentialSource {
 pub struct WebIdentity {
     /// ARN of the IAM role that the provider assumes with the token.
     #[serde(rename = "roleARN")]
-    #[schemars(regex(pattern = r"^arn:[a-z-]+:iam::[0-9]{12}:role/.+$"))]
+    #[schemars(length(max = 2048), regex(pattern = ROLE_ARN))]
     pub role_arn: String,
     /// Name of the session, which AWS logs. Default: `provider-gpu-spot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[\w+=,.@-]{2,64}$"))]
+    #[schemars(length(max = 64), regex(pattern = SESSION_NAME))]
     pub role_session_name: Option<String>,
     /// Where the provider reads the token. Default: the file that the environment variable
     /// `AWS_WEB_IDENTITY_TOKEN_FILE` of the provider's pod names.
@@ -181,7 +184,7 @@ pub enum TokenSource {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct FsSelector {
     /// Absolute path of the file in the provider's pod.
-    #[schemars(regex(pattern = r"^/.+$"))]
+    #[schemars(length(max = 4096), regex(pattern = ABSOLUTE_PATH))]
     pub path: String,
 }
 
@@ -191,7 +194,7 @@ pub struct FsSelector {
 pub struct AssumeRole {
     /// ARN of the IAM role that the provider assumes.
     #[serde(rename = "roleARN")]
-    #[schemars(regex(pattern = r"^arn:[a-z-]+:iam::[0-9]{12}:role/.+$"))]
+    #[schemars(length(max = 2048), regex(pattern = ROLE_ARN))]
     pub role_arn: String,
     /// External id that the role's trust policy requires (condition key `sts:ExternalId`).
     #[serde(
@@ -199,7 +202,7 @@ pub struct AssumeRole {
         default,
         skip_serializing_if = "Option::is_none"
     )]
-    #[schemars(length(min = 2, max = 1224), regex(pattern = r"^[\w+=,.@:/-]*$"))]
+    #[schemars(length(min = 2, max = 1224), regex(pattern = EXTERNAL_ID))]
     pub external_id: Option<String>,
     /// Tags of the role's session. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -246,7 +249,7 @@ pub struct EndpointUrl {
     #[serde(rename = "type")]
     pub type_: EndpointType,
     /// URL of the endpoint, for example `https://vpce-0123.ec2.us-east-1.vpce.amazonaws.com`.
-    #[schemars(regex(pattern = r"^https?://[^\s/]+.*$"))]
+    #[schemars(length(max = 2048), regex(pattern = ENDPOINT))]
     #[serde(rename = "static")]
     pub static_: String,
 }
@@ -265,7 +268,8 @@ pub enum EndpointType {
     group = "gpu.platform.acme.io",
     version = "v1alpha1",
     kind = "ProviderConfigUsage",
-    doc = "Records that a managed resource uses a provider configuration, which stays as long as it is used.",
+    doc = "Records that a managed resource uses a provider configuration, which cannot be deleted \
+           meanwhile.",
     plural = "providerconfigusages",
     namespaced,
     category = "crossplane",

@@ -13,7 +13,8 @@ use serde_json::Value;
     group = "platform.acme.io",
     version = "v1alpha1",
     kind = "WorkspaceRecord",
-    doc = "Keeps what the function decided about one workspace without a claim, out of reach of developers.",
+    doc = "Keeps what the function decided about one workspace without a claim, out of reach of \
+           developers.",
     plural = "workspacerecords",
     namespaced,
     category = "gpu",

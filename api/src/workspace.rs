@@ -10,11 +10,11 @@ use crate::cluster::{
     ChosenPods, Distributed, FlavorOverrides, NodeStatus, QueueStatus, WorkspaceQueue,
 };
 use crate::cost::CostStatus;
-use crate::fields::{IPV4_NETWORK, REGION};
 use crate::lifecycle::{ActivityStatus, LifecycleStatus, WorkspaceLifecycle};
-
-/// An OpenSSH public key: type, base64 data and an optional comment.
-pub(crate) const PUBLIC_KEY: &str = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+-]+)?$";
+use crate::patterns::{
+    DNS_NAME, INSTANCE_TYPE, IPV4_NETWORK, OPENCV_VERSION, OWNER, PUBLIC_KEY, PYTORCH_VERSION,
+    REGION,
+};
 
 /// Describes the workspace that a developer wants.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -22,7 +22,8 @@ pub(crate) const PUBLIC_KEY: &str = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256
     group = "platform.acme.io",
     version = "v1alpha1",
     kind = "GpuDevWorkspace",
-    doc = "Gives one developer a GPU machine with PyTorch, OpenCV and SSH access: an EC2 instance, or pods in the cluster.",
+    doc = "Gives one developer a GPU machine with PyTorch, OpenCV and SSH access: an EC2 \
+           instance, or pods in the cluster.",
     plural = "gpudevworkspaces",
     status = "GpuDevWorkspaceStatus"
 )]
@@ -45,24 +46,18 @@ pub struct GpuDevWorkspaceSpec {
 pub struct WorkspaceParameters {
     /// Name of the person who owns the workspace, for example `alice`: lower-case letters, digits,
     /// `.`, `_` and `-`. Immutable: the home and the machine hold the owner's files and keys.
-    #[schemars(
-        length(max = 63),
-        regex(pattern = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
-    )]
+    #[schemars(length(max = 63), regex(pattern = OWNER))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("owner is immutable: the home and the machine hold the owner's files and keys; delete the claim and create another"))]
     pub owner: String,
     /// EC2 instance type that the workspace prefers, for example `g5.xlarge`. The policy decides
     /// which types are allowed.
     #[serde(default = "default_instance_type")]
-    #[schemars(length(max = 32), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))]
+    #[schemars(length(max = 32), regex(pattern = INSTANCE_TYPE))]
     pub instance_type: String,
     /// Further EC2 instance types that are acceptable, in order of preference. Default: only
     /// `instanceType`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 10),
-        inner(length(max = 32), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))
-    )]
+    #[schemars(length(max = 10), inner(length(max = 32), regex(pattern = INSTANCE_TYPE)))]
     pub instance_types: Vec<String>,
     /// AWS region of the instance, for example `eu-central-1`. Immutable: an instance cannot move
     /// to another region.
@@ -73,15 +68,12 @@ pub struct WorkspaceParameters {
     /// OpenCV release, for example `4.8.0`. Default: `4.8.0` on EC2, the release of the flavor in
     /// the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 32),
-        regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+(\.[0-9]+)?$")
-    )]
+    #[schemars(length(max = 32), regex(pattern = OPENCV_VERSION))]
     pub opencv_version: Option<String>,
     /// PyTorch release, for example `2.12.1`. Default: the policy's release, or else the release in
     /// the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
+    #[schemars(length(max = 32), regex(pattern = PYTORCH_VERSION))]
     pub pytorch_version: Option<String>,
     /// Where the workspace runs: `EC2` means on an EC2 instance, `Cluster` means in pods of the
     /// cluster. Immutable: a home cannot move between EC2 and the cluster.
@@ -103,7 +95,7 @@ pub struct WorkspaceParameters {
     pub home: Option<WorkspaceHome>,
     /// Name of the WorkspaceFlavor, for placement `Cluster`. Default: the policy's flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"))]
+    #[schemars(length(max = 63), regex(pattern = DNS_NAME))]
     pub flavor: Option<String>,
     /// Changes to the flavor, for placement `Cluster`. The flavor limits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,21 +132,12 @@ pub struct WorkspaceSsh {
     /// OpenSSH public keys that may log in, each as one line of a `.pub` file. Default: only the
     /// keys that the platform team lists for the owner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 10),
-        inner(length(max = 1024), regex(pattern = PUBLIC_KEY))
-    )]
+    #[schemars(length(max = 10), inner(length(max = 1024), regex(pattern = PUBLIC_KEY)))]
     pub public_keys: Vec<String>,
     /// IPv4 networks that may connect by SSH. Default: the policy's networks. If the policy has
     /// none, SSH is closed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 20),
-        inner(
-            length(max = 18),
-            regex(pattern = IPV4_NETWORK)
-        )
-    )]
+    #[schemars(length(max = 20), inner(length(max = 18), regex(pattern = IPV4_NETWORK)))]
     #[x_kube(validation = Rule::new("self.all(network, isCIDR(network))").message("each entry must be an IPv4 network, for example 203.0.113.0/24"))]
     pub allowed_cidrs: Vec<String>,
 }

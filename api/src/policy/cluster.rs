@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::fields::IPV4_NETWORK;
 use crate::lifecycle::PodAgent;
+use crate::patterns::{DNS_NAME, IPV4_NETWORK};
 
 /// Workspaces in the cluster.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
@@ -37,10 +37,7 @@ pub struct ClusterPolicy {
     pub agent: Option<PodAgent>,
     /// DNS domain of the cluster. The host names of pods end with it.
     #[serde(default = "default_cluster_domain")]
-    #[schemars(
-        length(max = 253),
-        regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
-    )]
+    #[schemars(length(max = 253), regex(pattern = DNS_NAME))]
     pub domain: String,
     /// What the pods reach, from behaviour version v3 on. They always reach DNS, the pods of their own
     /// workspace, and the internet. They reach no private network and no cloud's metadata service.
