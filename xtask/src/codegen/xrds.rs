@@ -5,8 +5,9 @@ use std::error::Error;
 use api::dev_user::DevUser;
 use api::flavor::WorkspaceFlavor;
 use api::workspace::GpuDevWorkspace;
-use kube::CustomResourceExt;
 use serde_json::{Value, json};
+
+use super::patterns;
 
 /// Crossplane's fields that select a policy by labels.
 const SELECTORS: [&str; 2] = ["compositionSelector", "compositionRevisionSelector"];
@@ -68,7 +69,7 @@ fn refusal(field: &str, rule: &str) -> Value {
 /// The version of the workspace kind, with its columns, its schema and further rules on `spec`. Both
 /// XRDs use it.
 fn workspace_version(rules: &[Value]) -> Result<Value, Box<dyn Error>> {
-    let crd = serde_json::to_value(GpuDevWorkspace::crd())?;
+    let crd = patterns::crd::<GpuDevWorkspace>()?;
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let mut spec = schema["properties"]["spec"].clone();
     spec["x-kubernetes-validations"] = json!(rules);
@@ -103,7 +104,7 @@ fn workspace_version(rules: &[Value]) -> Result<Value, Box<dyn Error>> {
 /// The XRD of flavors. Only platform teams write flavors and users, so these kinds have no claims.
 pub(super) fn flavor() -> Result<Value, Box<dyn Error>> {
     modern_xrd(
-        &serde_json::to_value(WorkspaceFlavor::crd())?,
+        &patterns::crd::<WorkspaceFlavor>()?,
         &["flavor", "flavors"],
         &[
             column("CPU", ".spec.cpu"),
@@ -119,7 +120,7 @@ pub(super) fn flavor() -> Result<Value, Box<dyn Error>> {
 /// The XRD of users.
 pub(super) fn dev_user() -> Result<Value, Box<dyn Error>> {
     modern_xrd(
-        &serde_json::to_value(DevUser::crd())?,
+        &patterns::crd::<DevUser>()?,
         &[],
         &[
             column("NAMESPACE", ".status.namespace"),
