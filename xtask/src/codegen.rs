@@ -5,6 +5,8 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
+#[cfg(test)]
+mod descriptions_tests;
 mod fields;
 mod kinds;
 pub(crate) mod patterns;
