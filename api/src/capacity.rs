@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 //
 // The default differs: see `of_pools` and `of_workspaces`.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+// kube's `OptionalEnum` replaces the description of an optional field with that of its type.
+#[schemars(description = "")]
 pub enum CapacityType {
     /// Spot instances only. They are cheap, and AWS may take them back.
     Spot,
@@ -18,6 +20,8 @@ pub enum CapacityType {
 
 /// Market of an instance.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+// kube's `OptionalEnum` replaces the description of an optional field with that of its type.
+#[schemars(description = "")]
 pub enum InstanceCapacityType {
     /// The spot market.
     Spot,

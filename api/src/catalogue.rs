@@ -9,8 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fields::is_default;
+use crate::patterns::{CERTIFICATE, DATE, PACKAGE_INDEX};
 
-/// The catalogue, which is the `data` of an EnvironmentConfig.
+/// Holds values that operators change without a change of the Composition: images, networks, keys
+/// and prices. It is the `data` of an EnvironmentConfig.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Catalogue {
@@ -36,7 +38,7 @@ pub struct Catalogue {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Prices {
     /// Date of the prices, for example `2026-11-01`.
-    #[schemars(regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
+    #[schemars(regex(pattern = DATE))]
     pub as_of: String,
     /// On-demand prices in US dollars per hour, by region and then by instance type.
     #[serde(default)]
@@ -61,9 +63,10 @@ pub struct Prices {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Image {
-    /// AMI id. An AMI id never changes its content, unlike an alias.
+    /// Id of the machine image (AMI), for example `ami-0123456789abcdef0`. Its content never
+    /// changes, unlike that of an alias.
     pub id: String,
-    /// Description for people.
+    /// Text that tells people what the image is for. The function ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Python interpreter of the image from which machines make the workspace's environment, from
@@ -75,7 +78,7 @@ pub struct Image {
     /// claim of this release, from behaviour version v3 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opencv: Option<ImageOpencv>,
-    /// PyTorch installation in the image.
+    /// PyTorch installation in the image. Default: the image has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pytorch: Option<ImagePytorch>,
     /// URL of a package index for PyTorch releases that are not in the image.
@@ -98,7 +101,7 @@ pub struct ImageOpencv {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImagePytorch {
-    /// PyTorch release, for example `2.12.1`.
+    /// PyTorch release in the image, for example `2.12.1`.
     pub version: String,
     /// Python interpreter that has PyTorch, for example `/opt/pytorch/bin/python3`.
     pub python: String,
@@ -112,7 +115,7 @@ pub struct Packages {
     /// the image's pip configuration. A machine installs a file of the index only if its digest is
     /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 256), regex(pattern = r"^https?://[!-~]+$"))]
+    #[schemars(length(max = 256), regex(pattern = PACKAGE_INDEX))]
     pub index_url: Option<String>,
     /// Lines of a pip requirements file by OpenCV release, for releases that the function does not
     /// know, and instead of those that it knows. Each line has an exact release and a digest.
@@ -125,12 +128,7 @@ pub struct Packages {
     /// in PEM, for example that of an internal mirror. They are part of the user data, which EC2
     /// bounds: a machine has room for one or two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(inner(
-        length(max = 8192),
-        regex(
-            pattern = r"^-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+\n-----END CERTIFICATE-----\n?$"
-        )
-    ))]
+    #[schemars(inner(length(max = 8192), regex(pattern = CERTIFICATE)))]
     pub ca_certificates: Vec<String>,
 }
 

@@ -6,37 +6,38 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::flavor::{CPU, MEMORY, SharedVolume, Toleration};
+use crate::flavor::{SharedVolume, Toleration};
 use crate::lifecycle::PodAgent;
+use crate::patterns::{CONTAINER_IMAGE, CPU, DNS_LABEL, MEMORY};
 
 /// Changes to the flavor. The flavor's own `overrides` limit each of them.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct FlavorOverrides {
-    /// CPUs of each pod, in cores or thousandths: `4`, `1500m`.
+    /// CPUs that each pod requests, in cores or thousandths of a core, for example `4` or `1500m`.
+    /// Default: those of the flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = CPU))]
+    #[schemars(length(max = 32), regex(pattern = CPU))]
     pub cpu: Option<String>,
-    /// Memory of each pod, for example `16Gi`.
+    /// Memory of each pod, for example `16Gi`. Default: that of the flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = MEMORY))]
+    #[schemars(length(max = 32), regex(pattern = MEMORY))]
     pub memory: Option<String>,
-    /// GPUs of each pod.
+    /// Number of GPUs of each pod. Default: that of the flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 16))]
     pub gpus: Option<i32>,
-    /// Size of `/dev/shm` in each pod, for example `2Gi`. It counts towards `memory`.
+    /// Size of `/dev/shm` in each pod, for example `2Gi`. It counts towards `memory`. Default: that
+    /// of the flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = MEMORY))]
+    #[schemars(length(max = 32), regex(pattern = MEMORY))]
     pub shm_size: Option<String>,
-    /// Container image. It must be one of those that the flavor allows.
+    /// Container image of the pods. It must be one of those that the flavor allows. Default: the
+    /// image of the flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1, max = 512),
-        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
-    )]
+    #[schemars(length(min = 1, max = 512), regex(pattern = CONTAINER_IMAGE))]
     pub image: Option<String>,
-    /// Whether the pods get the token of their service account.
+    /// Whether the pods get the token of their service account. The flavor must allow it.
     #[serde(default)]
     pub service_account_token: bool,
 }
@@ -45,10 +46,10 @@ pub struct FlavorOverrides {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Distributed {
-    /// Number of pods.
+    /// Number of pods of the workspace. The policy sets the largest number.
     #[schemars(range(min = 1, max = 64))]
     pub nodes: i32,
-    /// GPUs of each pod. Default: those of the flavor.
+    /// Number of GPUs of each pod. Default: that of the flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 16))]
     pub gpus_per_node: Option<i32>,
@@ -60,11 +61,11 @@ pub struct Distributed {
 pub struct WorkspaceQueue {
     /// Name of the LocalQueue in the claim's namespace. Default: the policy's queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"))]
+    #[schemars(length(max = 63), regex(pattern = DNS_LABEL))]
     pub name: Option<String>,
     /// Name of the WorkloadPriorityClass. Default: the policy's class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"))]
+    #[schemars(length(max = 63), regex(pattern = DNS_LABEL))]
     pub priority_class: Option<String>,
 }
 
@@ -73,21 +74,21 @@ pub struct WorkspaceQueue {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenPods {
-    /// Name of the WorkspaceFlavor.
+    /// Name of the WorkspaceFlavor that the pods use.
     pub flavor: String,
-    /// Number of pods.
+    /// Number of pods of the workspace.
     pub nodes: i32,
-    /// Container image.
+    /// Container image of the pods.
     pub image: String,
-    /// OpenCV release in the image.
+    /// OpenCV release in the image, for example `4.8.0`.
     pub opencv_version: String,
-    /// PyTorch release in the image.
+    /// PyTorch release in the image, for example `2.12.1`.
     pub pytorch_version: String,
-    /// CPUs of each pod, in cores or thousandths.
+    /// CPUs that each pod requests, in cores or thousandths of a core, for example `1500m`.
     pub cpu: String,
-    /// Memory of each pod.
+    /// Memory of each pod, for example `16Gi`.
     pub memory: String,
-    /// GPUs of each pod.
+    /// Number of GPUs of each pod. 0 means none.
     pub gpus: i32,
     /// Extended resource that counts GPUs, for example `nvidia.com/gpu`.
     pub gpu_resource: String,
@@ -100,12 +101,12 @@ pub struct ChosenPods {
     /// `RuntimeClass` of the pods; none for the default of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_class_name: Option<String>,
-    /// Size of `/dev/shm`.
+    /// Size of `/dev/shm` in each pod, for example `1Gi`.
     pub shm_size: String,
     /// Volumes that are mounted into every pod.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared_volumes: Vec<SharedVolume>,
-    /// Environment variables for NCCL.
+    /// Environment variables for NCCL in the pods, for example `NCCL_DEBUG`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nccl: BTreeMap<String, String>,
     /// Whether the pods get the token of their service account.
@@ -142,7 +143,7 @@ impl ChosenPods {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenQueue {
-    /// Name of the LocalQueue.
+    /// Name of the LocalQueue in which the pods wait for quota.
     pub name: String,
     /// Name of the WorkloadPriorityClass; none if neither claim nor policy names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,16 +154,16 @@ pub struct ChosenQueue {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeStatus {
-    /// Name of the pod.
+    /// Name of the pod in the claim's namespace.
     pub name: String,
-    /// Full DNS name of the pod.
+    /// Full DNS name of the pod, which the cluster resolves.
     pub host: String,
     /// Whether the pod is ready, so that the owner can log in.
     pub ready: bool,
     /// IP address of the pod. It may change when the pod starts again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<String>,
-    /// Why the pod is not ready.
+    /// Why the pod is not ready. Unset while it is ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -171,12 +172,12 @@ pub struct NodeStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueStatus {
-    /// Name of the LocalQueue.
+    /// Name of the LocalQueue in which the workspace waits.
     pub name: String,
     /// Position among the workloads that wait in the same LocalQueue, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<i32>,
-    /// Kueue's message about the workload.
+    /// What Kueue says about the workload, for example why it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

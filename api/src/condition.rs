@@ -39,15 +39,15 @@ pub struct Condition {
     /// Name of the condition, for example `Ready`.
     #[serde(rename = "type")]
     pub type_: String,
-    /// `True`, `False` or `Unknown`.
+    /// Whether the condition holds: `True`, `False`, or `Unknown` if that is not known.
     pub status: ConditionStatus,
-    /// Machine-readable reason of the status: one word.
+    /// Reason of the status in one word, which programs can compare.
     pub reason: String,
     /// Explanation for people: the object, the field and the next step. It holds no counter and no
     /// time except deadlines, so it changes only when its meaning changes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// When `status` last changed.
+    /// When the value of `status` last changed.
     pub last_transition_time: Time,
     /// The `metadata.generation` of the resource that the condition is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -19,13 +19,14 @@ pub struct CostStatus {
     /// US dollars in this month until the next stop, or until the end of the month if no stop is
     /// planned.
     pub projected_usd: f64,
-    /// Date of the catalogue's prices.
+    /// Date of the catalogue's prices, for example `2026-11-01`.
     pub as_of: String,
-    /// Source of the price.
+    /// Source of the hourly price: `Catalogue`, or `SpotPrice` for the spot price of EC2 in the
+    /// status of the `SpotPool`.
     pub source: CostSource,
-    /// The calendar month, for example `2026-11`.
+    /// Calendar month (UTC) of the amounts, for example `2026-11`.
     pub month: String,
-    /// US dollars in this month before `since`.
+    /// US dollars in this month before the time in `since`.
     #[serde(default)]
     pub earlier_usd: f64,
     /// Since when the price has been `hourlyUsd`. Unset while no machine runs.
@@ -51,9 +52,9 @@ pub struct HomeCost {
     pub hourly_usd: f64,
     /// US dollars in this calendar month (UTC) so far.
     pub so_far_usd: f64,
-    /// The calendar month, for example `2026-11`.
+    /// Calendar month (UTC) of the amounts, for example `2026-11`.
     pub month: String,
-    /// US dollars in this month before `since`.
+    /// US dollars in this month before the time in `since`.
     #[serde(default)]
     pub earlier_usd: f64,
     /// Since when the price has been `hourlyUsd`. Unset while no home exists.
@@ -65,7 +66,7 @@ pub struct HomeCost {
     /// The homes that exist: volume ids of EC2, or `namespace/name` of `PersistentVolumeClaim`s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub homes: Vec<String>,
-    /// Whether one of them stays when the claim is deleted.
+    /// Whether at least one of these homes stays when the claim is deleted.
     #[serde(default)]
     pub kept_after_deletion: bool,
 }
@@ -94,7 +95,7 @@ pub struct BudgetRequest {
     /// Whether the run has no end. It then requests the cost of each new month.
     #[serde(default)]
     pub without_end: bool,
-    /// Whether a machine is already running.
+    /// Whether a machine of the run is already running.
     #[serde(default)]
     pub running: bool,
 }
@@ -113,7 +114,8 @@ pub struct BudgetPolicy {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UserBudgetPolicy {
-    /// Kind of the workspace composites.
+    /// Kind of the workspaces that count: `GpuDevWorkspace` for those with claims,
+    /// `GpuDevWorkspaceClaim` for those without.
     #[serde(default)]
     pub kind: WorkspaceKind,
     /// Whether workspaces in all namespaces count that name the user as owner. If false, only those
@@ -138,9 +140,9 @@ pub enum WorkspaceKind {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetStatus {
-    /// The calendar month, for example `2026-11`.
+    /// Calendar month (UTC) of the amounts, for example `2026-11`.
     pub month: String,
-    /// Budget in US dollars.
+    /// Budget of the person in US dollars per calendar month.
     #[serde(rename = "monthlyUSD")]
     pub monthly_usd: f64,
     /// US dollars spent on machines and homes, including workspaces that are deleted.
@@ -150,13 +152,13 @@ pub struct BudgetStatus {
     /// US dollars spent by workspaces that are deleted.
     #[serde(default)]
     pub gone_usd: f64,
-    /// Namespace whose workspaces count. Unset: all namespaces.
+    /// Namespace whose workspaces count. Unset if those of all namespaces count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Runs that may start, by `namespace/name` of the composite.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grants: BTreeMap<String, Grant>,
-    /// Grants that become valid within seconds.
+    /// Grants that become valid within seconds, by `namespace/name` of the composite.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub offers: BTreeMap<String, Grant>,
     /// Spending of each workspace in this month, by `namespace/name` of the composite.
@@ -172,11 +174,11 @@ pub struct BudgetStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptHomes {
-    /// Volume ids of EC2, or `namespace/name` of `PersistentVolumeClaim`s.
+    /// Names of the homes: volume ids of EC2, or `namespace/name` of `PersistentVolumeClaim`s.
     pub homes: Vec<String>,
-    /// US dollars per hour of all of them.
+    /// US dollars per hour of all these homes together.
     pub hourly_usd: f64,
-    /// Since when their cost counts here.
+    /// Time from which the cost of these homes counts here.
     pub since: Time,
 }
 
@@ -191,7 +193,7 @@ pub struct Grant {
     pub usd: f64,
     /// Highest price of the run in US dollars per hour.
     pub hourly_usd: f64,
-    /// When the grant ends.
+    /// Time at which the grant ends.
     pub until: Time,
     /// When the run was first offered. Set for offers only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -202,7 +204,7 @@ pub struct Grant {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceAccount {
-    /// UID of the composite.
+    /// UID of the workspace's composite in Kubernetes.
     pub uid: String,
     /// US dollars in this month, for machines and homes.
     pub usd: f64,

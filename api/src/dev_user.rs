@@ -8,15 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::cost::{BudgetStatus, UserBudgetPolicy};
 use crate::home::HomePolicy;
+use crate::patterns::{NAMESPACE_PREFIX, PUBLIC_KEY};
 use crate::policy::BehaviourVersion;
-use crate::workspace::PUBLIC_KEY;
 
-/// A person who has workspaces. The name of the `DevUser` is the `owner` of their claims.
+/// Describes a person who has workspaces. The name of the `DevUser` is the `owner` of their claims.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "platform.acme.io",
     version = "v1alpha1",
     kind = "DevUser",
+    doc = "Gives one person a namespace of their own, with SSH keys, a quota and a budget for \
+           workspaces.",
     plural = "devusers",
     status = "DevUserStatus"
 )]
@@ -29,16 +31,14 @@ pub struct DevUserSpec {
     pub subjects: Vec<UserSubject>,
     /// OpenSSH public keys that may log in to all workspaces of this person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 10),
-        inner(length(max = 1024), regex(pattern = PUBLIC_KEY))
-    )]
+    #[schemars(length(max = 10), inner(length(max = 1024), regex(pattern = PUBLIC_KEY)))]
     pub public_keys: Vec<String>,
     /// Quota of the namespace (`spec.hard` of a `ResourceQuota`). An entry here replaces the same
     /// entry of the policy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quota: BTreeMap<String, String>,
-    /// Budget for the workspaces of this person.
+    /// Budget for the workspaces of this person. Default: no limit, unless the policy requires a
+    /// budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
 }
@@ -55,7 +55,7 @@ pub const SUBJECT_RULE: &str = "must be a person, a group of persons or a servic
      (self.kind == 'User' && self.name.startsWith('system:serviceaccount:'))"
 ).message(SUBJECT_RULE))]
 pub struct UserSubject {
-    /// `User` or `Group`.
+    /// Kind of the subject: `User` for one user, `Group` for all members of a group.
     pub kind: SubjectKind,
     /// Name of the subject, for example the user name from single sign-on.
     #[schemars(length(min = 1, max = 253))]
@@ -85,7 +85,7 @@ pub enum SubjectKind {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Budget {
-    /// US dollars per calendar month (UTC).
+    /// US dollars that the person's workspaces may cost in each calendar month (UTC).
     #[serde(rename = "monthlyUSD")]
     #[schemars(range(min = 0.0))]
     pub monthly_usd: f64,
@@ -96,11 +96,11 @@ pub struct Budget {
     pub deleted_homes: Vec<String>,
 }
 
-/// Status of a `DevUser`.
+/// Shows the person's namespace, homes and budget.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DevUserStatus {
-    /// Name of the user's namespace.
+    /// Name of the namespace that belongs to the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Whether Crossplane refuses to delete the `DevUser`, because the homes in the namespace would
@@ -118,13 +118,13 @@ pub struct DevUserStatus {
     pub message: Option<String>,
 }
 
-/// Policy of the platform team for every `DevUser` of a Composition.
+/// Sets the platform team's rules for every `DevUser` of a Composition.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DevUserPolicy {
-    /// Always `workspace.fn.platform.acme.io/v1alpha1`.
+    /// API version of the policy. It is always `workspace.fn.platform.acme.io/v1alpha1`.
     pub api_version: String,
-    /// Always `DevUserPolicy`.
+    /// Kind of the policy. It is always `DevUserPolicy`.
     pub kind: String,
     /// Ignored. It is allowed because some tools require metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +134,7 @@ pub struct DevUserPolicy {
     pub behaviour_version: BehaviourVersion,
     /// Prefix of the namespace's name. The user's name follows it.
     #[serde(default = "default_namespace_prefix")]
-    #[schemars(length(min = 1, max = 16), regex(pattern = r"^[a-z0-9][a-z0-9-]*$"))]
+    #[schemars(length(min = 1, max = 16), regex(pattern = NAMESPACE_PREFIX))]
     pub namespace_prefix: String,
     /// Label of the Namespace whose value is the owner. Use the same label in the policy of
     /// workspaces (`ownerBinding.namespaceLabel`).
@@ -189,7 +189,7 @@ pub struct ContainerDefaults {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UserQueue {
-    /// Name of the LocalQueue.
+    /// Name of the LocalQueue that the function creates in the namespace.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
     /// Name of the ClusterQueue that provides the quota.

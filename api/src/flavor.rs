@@ -11,11 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fields::is_default;
-
-/// CPUs in cores or thousandths of a core: `4`, `1500m`.
-pub(crate) const CPU: &str = r"^[1-9][0-9]{0,5}m?$";
-/// Memory: `512Mi`, `16Gi`.
-pub(crate) const MEMORY: &str = r"^[1-9][0-9]{0,6}(Mi|Gi)$";
+use crate::patterns::{
+    CONTAINER_IMAGE, CPU, DNS_NAME, GPU_PRODUCT, GPU_RESOURCE, MEMORY, MOUNT_PATH, OPENCV_VERSION,
+    PYTORCH_VERSION, SUB_PATH, TAINT_EFFECT, TOLERATION_OPERATOR,
+};
 
 /// Image, size and place of the pods of workspaces that use this flavor.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -23,78 +22,68 @@ pub(crate) const MEMORY: &str = r"^[1-9][0-9]{0,6}(Mi|Gi)$";
     group = "platform.acme.io",
     version = "v1alpha1",
     kind = "WorkspaceFlavor",
+    doc = "Offers developers pods of one image and size, which claims choose by the name of the \
+           flavor.",
     plural = "workspaceflavors"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceFlavorSpec {
-    /// Description for people.
+    /// Text that tells developers what the flavor is for. The function ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub description: Option<String>,
     /// Container image, preferably by digest. images/workspace/README.md lists what the image must
     /// contain.
-    #[schemars(
-        length(min = 1, max = 512),
-        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
-    )]
+    #[schemars(length(min = 1, max = 512), regex(pattern = CONTAINER_IMAGE))]
     pub image: String,
-    /// OpenCV release in the image. Pods check it when they start.
-    #[schemars(
-        length(max = 32),
-        regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+(\.[0-9]+)?$")
-    )]
+    /// OpenCV release in the image, for example `4.8.0`. Pods check it when they start.
+    #[schemars(length(max = 32), regex(pattern = OPENCV_VERSION))]
     pub opencv_version: String,
     /// Whether the image's OpenCV has the contrib modules.
     #[serde(default, skip_serializing_if = "is_default")]
     pub opencv_contrib: bool,
-    /// PyTorch release in the image. Pods check it when they start.
-    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
+    /// PyTorch release in the image, for example `2.12.1`. Pods check it when they start.
+    #[schemars(length(max = 32), regex(pattern = PYTORCH_VERSION))]
     pub pytorch_version: String,
-    /// CPUs that each pod requests, in cores or thousandths: `4`, `1500m`. There is no limit: a pod
-    /// may also use idle CPUs of its node.
-    #[schemars(regex(pattern = CPU))]
+    /// CPUs that each pod requests, in cores or thousandths of a core, for example `4` or `1500m`.
+    /// There is no limit: a pod may also use idle CPUs of its node.
+    #[schemars(length(max = 32), regex(pattern = CPU))]
     pub cpu: String,
     /// Memory of each pod, including `shmSize`, for example `16Gi`.
-    #[schemars(regex(pattern = MEMORY))]
+    #[schemars(length(max = 32), regex(pattern = MEMORY))]
     pub memory: String,
-    /// GPUs of each pod.
+    /// Number of GPUs of each pod. 0 means none.
     #[serde(default)]
     #[schemars(range(min = 0, max = 16))]
     pub gpus: i32,
-    /// Extended resource that counts GPUs.
+    /// Extended resource that counts the GPUs of a node, for example `nvidia.com/gpu`.
     #[serde(default = "default_gpu_resource")]
-    #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$"))]
+    #[schemars(length(max = 253), regex(pattern = GPU_RESOURCE))]
     pub gpu_resource: String,
     /// GPU product that a node must have: the value of its label `nvidia.com/gpu.product`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 63),
-        regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
-    )]
+    #[schemars(length(max = 63), regex(pattern = GPU_PRODUCT))]
     pub gpu_product: Option<String>,
-    /// Labels that a node must have to run the pods.
+    /// Labels that a node must have to run the pods. Default: no label is required.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Taints of nodes that the pods tolerate.
+    /// Taints of nodes that the pods tolerate. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub tolerations: Vec<Toleration>,
     /// `RuntimeClass` for GPU containers. Default: the default runtime of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 253),
-        regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
-    )]
+    #[schemars(length(max = 253), regex(pattern = DNS_NAME))]
     pub runtime_class_name: Option<String>,
     /// Size of `/dev/shm`, which data loaders and NCCL use. It counts towards `memory`.
     #[serde(default = "default_shm_size")]
-    #[schemars(regex(pattern = MEMORY))]
+    #[schemars(length(max = 32), regex(pattern = MEMORY))]
     pub shm_size: String,
     /// Largest disk space of each pod outside of homes: its own files, its logs, and the home of a
     /// claim without one. Kubernetes ends a pod that uses more. It holds from behaviour version v3
     /// on.
     #[serde(default = "default_scratch")]
-    #[schemars(regex(pattern = MEMORY))]
+    #[schemars(length(max = 32), regex(pattern = MEMORY))]
     pub scratch: String,
     /// Whether each pod has a user namespace of its own (`hostUsers: false`), so that root in a
     /// container is no user of the node. Nodes need Kubernetes 1.33 or later and a container runtime
@@ -105,17 +94,15 @@ pub struct WorkspaceFlavorSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub shared_volumes: Vec<SharedVolume>,
-    /// Environment variables for NCCL.
+    /// Environment variables for NCCL in the pods, for example `NCCL_DEBUG`. Each name begins with
+    /// `NCCL_`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nccl: BTreeMap<String, String>,
     /// Storage class of homes. Default: the default class of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 253),
-        regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
-    )]
+    #[schemars(length(max = 253), regex(pattern = DNS_NAME))]
     pub storage_class_name: Option<String>,
-    /// Settings that a claim may change.
+    /// Settings that a claim may change, and how far. Default: a claim may change none.
     #[serde(default)]
     pub overrides: AllowedOverrides,
 }
@@ -127,16 +114,17 @@ pub struct Toleration {
     /// Key of the taint. Default: all keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// `Exists` or `Equal`.
+    /// How the taint is compared: `Exists` accepts every value of the taint, `Equal` accepts only
+    /// `value`. Default: `Equal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(Exists|Equal)$"))]
+    #[schemars(length(max = 32), regex(pattern = TOLERATION_OPERATOR))]
     pub operator: Option<String>,
-    /// Value of the taint.
+    /// Value of the taint, for the operator `Equal`. Default: the empty value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Effect of the taint. Default: all effects.
+    /// Effect of the taint: `NoSchedule`, `PreferNoSchedule` or `NoExecute`. Default: all effects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(NoSchedule|PreferNoSchedule|NoExecute)$"))]
+    #[schemars(length(max = 32), regex(pattern = TAINT_EFFECT))]
     pub effect: Option<String>,
 }
 
@@ -145,17 +133,14 @@ pub struct Toleration {
 #[serde(rename_all = "camelCase")]
 pub struct SharedVolume {
     /// Name of the `PersistentVolumeClaim` in the claim's namespace.
-    #[schemars(
-        length(max = 253),
-        regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
-    )]
+    #[schemars(length(max = 253), regex(pattern = DNS_NAME))]
     pub claim_name: String,
     /// Absolute path at which the volume is mounted.
-    #[schemars(length(max = 256), regex(pattern = r"^/[A-Za-z0-9._/-]+$"))]
+    #[schemars(length(max = 256), regex(pattern = MOUNT_PATH))]
     pub mount_path: String,
     /// Folder of the volume to mount. Default: the whole volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 256), regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"))]
+    #[schemars(length(max = 256), regex(pattern = SUB_PATH))]
     pub sub_path: Option<String>,
     /// Whether the pods may only read the volume.
     #[serde(default)]
@@ -167,23 +152,27 @@ pub struct SharedVolume {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct AllowedOverrides {
-    /// Largest `cpu`.
+    /// Largest number of CPUs that a claim may set for each pod, for example `16`. Default: a claim
+    /// cannot change the CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = CPU))]
+    #[schemars(length(max = 32), regex(pattern = CPU))]
     pub max_cpu: Option<String>,
-    /// Largest `memory`.
+    /// Largest memory that a claim may set for each pod, for example `64Gi`. Default: a claim
+    /// cannot change the memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = MEMORY))]
+    #[schemars(length(max = 32), regex(pattern = MEMORY))]
     pub max_memory: Option<String>,
-    /// Largest number of GPUs of a pod.
+    /// Largest number of GPUs that a claim may set for each pod. Default: a claim cannot change the
+    /// GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 16))]
     pub max_gpus: Option<i32>,
-    /// Largest size of `/dev/shm`.
+    /// Largest size of `/dev/shm` that a claim may set, for example `8Gi`. Default: a claim cannot
+    /// change the size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = MEMORY))]
+    #[schemars(length(max = 32), regex(pattern = MEMORY))]
     pub max_shm_size: Option<String>,
-    /// Additional images that a claim may use, as complete references.
+    /// Additional images that a claim may use, as complete references. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub images: Vec<String>,

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HomePolicy {
-    /// What happens to a home when its claim is deleted.
+    /// What happens to a home when its claim is deleted: `Retain` keeps it, `Delete` deletes it,
+    /// `Snapshot` keeps a snapshot of it.
     #[serde(default)]
     pub on_delete: HomeOnDelete,
     /// Whether a home on EC2 may move to another availability zone while its own zone has no
@@ -34,12 +35,13 @@ pub enum HomeOnDelete {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolHome {
-    /// Size in GiB. It can grow, but it cannot shrink.
+    /// Size of the volume in GiB, for example 100. It can grow, but it cannot shrink.
     #[serde(rename = "sizeGiB")]
     #[schemars(range(min = 1, max = 16384))]
     #[x_kube(validation = Rule::new("self >= oldSelf").message("sizeGiB cannot shrink: a volume only grows"))]
     pub size_gib: i32,
-    /// What happens to the volume when the pool is deleted.
+    /// What happens to the volume when the pool is deleted: `Retain` keeps it, `Delete` deletes it,
+    /// `Snapshot` keeps a snapshot of it.
     #[serde(default)]
     pub on_delete: HomeOnDelete,
     /// Whether the volume may move to another availability zone while its own zone has no capacity.
@@ -52,18 +54,19 @@ pub struct PoolHome {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolHomeStatus {
-    /// Volume id in EC2; unset until EC2 has created the volume.
+    /// Id of the volume in EC2, for example `vol-0123456789abcdef0`. Unset until EC2 has created
+    /// the volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume_id: Option<String>,
-    /// Availability zone of the volume.
+    /// Availability zone of the volume, for example `us-east-1a`.
     pub zone: String,
     /// Volume state in EC2, for example `in-use`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Size in GiB.
+    /// Size of the volume in EC2, in GiB.
     #[serde(default, rename = "sizeGiB", skip_serializing_if = "Option::is_none")]
     pub size_gib: Option<i32>,
-    /// Id of the instance that the volume is attached to.
+    /// Id of the instance that the volume is attached to. Unset while there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached_to: Option<String>,
     /// Snapshot from which the volume is created in another zone, or that is created before the

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::capacity::InstanceCapacityType;
 use crate::condition::{Condition, Conditioned};
 use crate::managed::{LocalSecretReference, ManagementAction, all_actions};
+use crate::patterns::{LEASE_KEY, OWNER};
 use crate::pool::PoolNotice;
 
 /// Takes a running instance of a pool in the same namespace for as long as the lease exists. The
@@ -17,6 +18,7 @@ use crate::pool::PoolNotice;
     group = "gpu.platform.acme.io",
     version = "v1alpha1",
     kind = "SpotLease",
+    doc = "Gives one owner a running instance of a `SpotPool` for as long as the lease exists.",
     plural = "spotleases",
     namespaced,
     status = "SpotLeaseStatus",
@@ -51,29 +53,18 @@ pub struct SpotLeaseSpec {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SpotLeaseParameters {
-    /// Pool in the lease's namespace. Immutable.
+    /// Pool from which the lease takes an instance, in the lease's namespace. Immutable.
     #[x_kube(validation = Rule::new("self == oldSelf").message("poolRef is immutable: make another lease"))]
     pub pool_ref: PoolReference,
     /// Owner of the instance: lower-case letters, digits, `.`, `_` and `-`. Immutable: an instance
     /// is never passed on to another owner.
-    #[schemars(
-        length(max = 63),
-        regex(pattern = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
-    )]
+    #[schemars(length(max = 63), regex(pattern = OWNER))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("owner is immutable: make another lease"))]
     pub owner: String,
     /// OpenSSH public keys that may log in, without comments. The instance reads them from its
     /// tags. RSA keys are too long for a tag.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 5),
-        inner(
-            length(max = 256),
-            regex(
-                pattern = r"^(ssh-ed25519|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}$"
-            )
-        )
-    )]
+    #[schemars(length(max = 5), inner(length(max = 256), regex(pattern = LEASE_KEY)))]
     pub authorized_keys: Vec<String>,
     /// Seconds from the lease's creation to its end. The pool may set a lower limit. Default: the
     /// limit of the pool.
@@ -85,16 +76,16 @@ pub struct SpotLeaseParameters {
 /// Reference to a pool in the same namespace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct PoolReference {
-    /// Name of the pool.
+    /// Name of the `SpotPool` in the same namespace.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
 
-/// Status of a lease.
+/// Shows the leased instance and its state.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SpotLeaseStatus {
-    /// Conditions `Ready` and `Synced`.
+    /// Conditions of the lease: `Ready` and `Synced`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -117,28 +108,29 @@ impl Conditioned for SpotLeaseStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SpotLeaseObservation {
-    /// Instance id in EC2.
+    /// Id of the instance in EC2, for example `i-0123456789abcdef0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_id: Option<String>,
-    /// Instance type.
+    /// Type of the instance, for example `g5.xlarge`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_type: Option<String>,
-    /// Availability zone.
+    /// Availability zone of the instance, for example `us-east-1a`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// Market: `Spot` or `OnDemand`.
+    /// Market from which the instance was taken: `Spot` or `OnDemand`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_type: Option<InstanceCapacityType>,
-    /// Instance state in EC2, for example `running`.
+    /// State of the instance in EC2, for example `running`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Public IPv4 address.
+    /// Public IPv4 address of the instance. Unset if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_ip: Option<String>,
-    /// Private IPv4 address.
+    /// Private IPv4 address of the instance, in its VPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_ip: Option<String>,
-    /// Announcement of AWS about the instance.
+    /// Announcement of AWS about the instance, for example of an interruption. Unset if there is
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<PoolNotice>,
     /// When the lease ends. The provider then ends the instance too.

@@ -25,6 +25,7 @@ pub mod lease;
 pub mod lifecycle;
 pub mod limits;
 pub mod managed;
+pub mod patterns;
 pub mod policy;
 pub mod pool;
 pub mod provider_config;

@@ -6,8 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A duration: whole seconds, minutes, hours and days, for example `90m` or `1d12h`.
-pub(crate) const DURATION: &str = r"^([0-9]{1,5}[smhd]){1,4}$";
+use crate::patterns::{AGENT_URL, CONTAINER_IMAGE, DURATION, SHA256};
 
 /// Annotation of a claim: the time until which the workspace may run beyond its `maxLifetime`, for
 /// example `2026-11-24T18:00:00Z`. The policy limits the extension.
@@ -27,17 +26,17 @@ pub struct WorkspaceLifecycle {
     /// Longest run after each start, for example `72h`. Then the workspace stops and keeps its
     /// home. Default: the policy's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = DURATION))]
+    #[schemars(length(max = 32), regex(pattern = DURATION))]
     pub max_lifetime: Option<String>,
     /// Longest time without use before the workspace stops, for example `2h`. Default: the policy's
     /// value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = DURATION))]
+    #[schemars(length(max = 32), regex(pattern = DURATION))]
     pub stop_after_idle: Option<String>,
     /// Time after a stop until the rest of the workspace is deleted, for example `30d`. The policy
     /// decides whether the home is deleted too. Default: the policy's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = DURATION))]
+    #[schemars(length(max = 32), regex(pattern = DURATION))]
     pub delete_after_stopped: Option<String>,
 }
 
@@ -112,17 +111,14 @@ pub struct DurationBounds {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentPolicy {
-    /// URL of the program. Instances download it without credentials.
-    #[schemars(
-        length(max = 512),
-        regex(pattern = r"^https?://[A-Za-z0-9._~:/?&=%@+-]+$")
-    )]
+    /// URL of the agent's program. Instances download it without credentials.
+    #[schemars(length(max = 512), regex(pattern = AGENT_URL))]
     pub url: String,
     /// SHA-256 of the program, in hexadecimal digits. An instance does not run a program with
     /// another hash.
-    #[schemars(regex(pattern = r"^[0-9a-f]{64}$"))]
+    #[schemars(regex(pattern = SHA256))]
     pub sha256: String,
-    /// Seconds between two reports.
+    /// Seconds between two reports of the agent.
     #[serde(default = "default_report_seconds")]
     #[schemars(with = "i32", range(min = 5, max = 3600))]
     pub report_seconds: u32,
@@ -132,13 +128,10 @@ pub struct AgentPolicy {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodAgent {
-    /// Container image of the agent.
-    #[schemars(
-        length(min = 1, max = 512),
-        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$")
-    )]
+    /// Container image of the agent, preferably by digest.
+    #[schemars(length(min = 1, max = 512), regex(pattern = CONTAINER_IMAGE))]
     pub image: String,
-    /// Seconds between two reports.
+    /// Seconds between two reports of the agent.
     #[serde(default = "default_report_seconds")]
     #[schemars(with = "i32", range(min = 5, max = 3600))]
     pub report_seconds: u32,
@@ -158,13 +151,15 @@ pub struct LifecycleStatus {
     /// When the workspace stops next, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops_at: Option<Time>,
-    /// Reason of the next stop.
+    /// Why the workspace stops next: `State` because the claim says `Stopped`, `Idle` because
+    /// nobody used it, `MaxLifetime` because it reached its longest run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops_because: Option<StopReason>,
     /// Since when the workspace has been stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<Time>,
-    /// Reason of the last stop.
+    /// Why the workspace stopped last: `State` because the claim says `Stopped`, `Idle` because
+    /// nobody used it, `MaxLifetime` because it reached its longest run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_because: Option<StopReason>,
     /// When the rest of the stopped workspace will be deleted.
@@ -204,13 +199,14 @@ pub struct ExtensionStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct RunLimits {
-    /// Longest run.
+    /// Longest run after each start, for example `72h`. Unset if there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lifetime: Option<String>,
-    /// Longest time without use before the workspace stops.
+    /// Longest time without use before the workspace stops, for example `2h`. Unset if there is no
+    /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_after_idle: Option<String>,
-    /// Longest extension of the run.
+    /// Longest extension of the run, for example `24h`. Unset if none is allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_extension: Option<String>,
     /// Age at which an agent's report is too old to use.
@@ -220,6 +216,8 @@ pub struct RunLimits {
 
 /// Reason of a stop.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+// kube's `OptionalEnum` replaces the description of an optional field with that of its type.
+#[schemars(description = "")]
 pub enum StopReason {
     /// The claim says `state: Stopped`.
     State,
@@ -233,7 +231,8 @@ pub enum StopReason {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityStatus {
-    /// Result of all sources together. Only `Idle` leads to a stop.
+    /// Whether the workspace is used, by all sources together: `Active`, `Idle`, or `Unknown` if
+    /// that is not known. Only `Idle` leads to a stop.
     pub verdict: ActivityVerdict,
     /// Explanation of the verdict, for people.
     pub message: String,
@@ -243,7 +242,7 @@ pub struct ActivityStatus {
     /// When the workspace may be stopped if it stays idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eligible_at: Option<Time>,
-    /// Result of each source.
+    /// Result of each source of activity, for example of SSH sessions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<ActivitySource>,
 }
@@ -265,7 +264,8 @@ pub enum ActivityVerdict {
 pub struct ActivitySource {
     /// Name of the source: `ssh`, `job`, `gpu` or `kernel`.
     pub name: String,
-    /// Whether the source shows use.
+    /// Whether the source shows use: `Active`, `Idle`, `Absent` if the machine does not have the
+    /// source, or `Unknown` if the agent could not read it.
     pub state: SignState,
     /// When the source last showed use.
     #[serde(default, skip_serializing_if = "Option::is_none")]

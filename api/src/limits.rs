@@ -9,11 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
 use crate::cost::BudgetPolicy;
-use crate::fields::REGION;
-use crate::lifecycle::DURATION;
-use crate::policy::{INSTANCE_TYPES, OwnerBinding, PolicyCeilings};
+use crate::patterns::{DURATION, INSTANCE_TYPES, REGION};
+use crate::policy::{OwnerBinding, PolicyCeilings};
 
-/// Limits of the platform team for the workspaces of every Composition. A field that is not set
+/// Limits the workspaces of every Composition, whatever a policy says. A field that is not set
 /// limits nothing.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -24,10 +23,7 @@ pub struct WorkspaceLimits {
     /// EC2 instance types that claims may use: exact names, or a family with `.*`, for example
     /// `g5.*`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1),
-        inner(regex(pattern = INSTANCE_TYPES))
-    )]
+    #[schemars(length(min = 1), inner(regex(pattern = INSTANCE_TYPES)))]
     pub allowed_instance_types: Option<Vec<String>>,
     /// AWS regions that claims may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,13 +43,13 @@ pub struct WorkspaceLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub ssh_max_addresses: Option<u64>,
-    /// How long workspaces run.
+    /// Limits on how long workspaces run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<LifecycleLimits>,
     /// Monthly budgets. If they are set, every policy checks budgets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<BudgetPolicy>,
-    /// Workspaces in the cluster.
+    /// Limits on workspaces in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterLimits>,
     /// Name of the `ValidatingAdmissionPolicyBinding` that keeps claims within the current policy.

@@ -14,7 +14,7 @@ use crate::condition::{Condition, Conditioned};
 pub struct ProviderConfigReference {
     /// `ClusterProviderConfig`, or `ProviderConfig` in the resource's own namespace.
     pub kind: ProviderConfigKind,
-    /// Name of the configuration.
+    /// Name of the provider configuration, for example `default`.
     #[schemars(length(min = 1))]
     pub name: String,
 }
@@ -77,12 +77,12 @@ pub fn all_actions() -> Vec<ManagementAction> {
 /// Reference to the connection Secret, in the resource's own namespace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct LocalSecretReference {
-    /// Name of the Secret.
+    /// Name of the Secret in the resource's own namespace.
     #[schemars(length(min = 1))]
     pub name: String,
 }
 
-/// Status of a provider configuration.
+/// Shows how many resources use the configuration, and whether its deletion waits for them.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct ProviderConfigStatus {
     /// Number of managed resources that use this configuration. Its deletion waits until the number
@@ -106,10 +106,10 @@ impl Conditioned for ProviderConfigStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceReference {
-    /// API version of the resource.
+    /// API version of the resource, for example `gpu.platform.acme.io/v1alpha1`.
     pub api_version: String,
-    /// Kind of the resource.
+    /// Kind of the resource, for example `SpotPool`.
     pub kind: String,
-    /// Name of the resource.
+    /// Name of the resource in the same namespace.
     pub name: String,
 }

@@ -12,22 +12,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
 use crate::cost::BudgetPolicy;
-use crate::fields::{IPV4_NETWORK, REGION};
 use crate::home::HomePolicy;
-use crate::lifecycle::{LifecyclePolicy, PodAgent};
+use crate::lifecycle::LifecyclePolicy;
 use crate::managed::ProviderConfigReference;
-use crate::workspace::PUBLIC_KEY;
+use crate::patterns::{INSTANCE_TYPES, PUBLIC_KEY, PYTORCH_VERSION, REGION};
 
-/// A pattern of instance types: an exact name, or a family with `.*`.
-pub(crate) const INSTANCE_TYPES: &str = r"^[a-z][a-z0-9-]*\.([a-z0-9-]+|\*)$";
+mod cluster;
 
-/// Policy of the platform team for every workspace of a Composition.
+pub use cluster::{ClusterEgress, ClusterPolicy, QueuePolicy};
+
+/// Sets the platform team's rules for every workspace of a Composition.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkspacePolicy {
-    /// Always `workspace.fn.platform.acme.io/v1alpha1`.
+    /// API version of the policy. It is always `workspace.fn.platform.acme.io/v1alpha1`.
     pub api_version: String,
-    /// Always `WorkspacePolicy`.
+    /// Kind of the policy. It is always `WorkspacePolicy`.
     pub kind: String,
     /// Ignored. It is allowed because some tools require metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub struct WorkspacePolicy {
     /// Version of the function's behaviour that this Composition uses. Later releases of the
     /// function render a version unchanged.
     pub behaviour_version: BehaviourVersion,
-    /// EnvironmentConfigs with images, networks, prices and owners.
+    /// EnvironmentConfigs that hold the catalogue: images, networks, owners' keys and prices.
     pub catalogue: CatalogueReference,
     /// Provider configuration of the workspaces' `SpotPool`s.
     #[serde(default)]
@@ -50,10 +50,7 @@ pub struct WorkspacePolicy {
     pub defaults: PolicyDefaults,
     /// EC2 instance types that claims may use: exact names, or a family with `.*`, for example
     /// `g5.*`.
-    #[schemars(
-        length(min = 1),
-        inner(regex(pattern = INSTANCE_TYPES))
-    )]
+    #[schemars(length(min = 1), inner(regex(pattern = INSTANCE_TYPES)))]
     pub allowed_instance_types: Vec<String>,
     /// AWS regions that claims may use. Default: every region with images in the catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,13 +84,13 @@ pub struct WorkspacePolicy {
     /// on.
     #[serde(default = "require_access")]
     pub require_access: bool,
-    /// Setup of the instances.
+    /// Settings of EC2 instances: root volume, instance profile, sudo, replacement and tags.
     #[serde(default)]
     pub instance: InstancePolicy,
-    /// What happens to home volumes.
+    /// What happens to home volumes when their claims are deleted, and whether they may move.
     #[serde(default)]
     pub home: HomePolicy,
-    /// How long workspaces run.
+    /// How long workspaces run, and when they are stopped and deleted.
     #[serde(default)]
     pub lifecycle: LifecyclePolicy,
     /// Monthly budgets of owners, from the `DevUser` with the owner's name. Default: budgets are
@@ -156,7 +153,7 @@ pub struct CatalogueReference {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CataloguePart {
-    /// Name of the EnvironmentConfig.
+    /// Name of the EnvironmentConfig that provides the entries.
     #[schemars(length(min = 1))]
     pub name: String,
     /// The entries that it provides. Other entries in it have no effect. The writers of `owners`
@@ -223,100 +220,6 @@ pub struct PolicyCeilings {
     pub home_size_gib: Option<i32>,
 }
 
-/// Workspaces in the cluster.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ClusterPolicy {
-    /// `WorkspaceFlavor` of claims that name none.
-    #[schemars(length(min = 1, max = 63))]
-    pub default_flavor: String,
-    /// Flavors that claims may use. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allowed_flavors: Option<Vec<String>>,
-    /// Largest number of pods of a workspace.
-    #[serde(default = "default_max_nodes")]
-    #[schemars(range(min = 1, max = 64))]
-    pub max_nodes: i32,
-    /// Whether the images of flavors and of the agent must be named by digest (`…@sha256:…`). A tag
-    /// may name another image tomorrow.
-    #[serde(default)]
-    pub require_image_digest: bool,
-    /// Kueue queues. Default: Kueue is not used, and pods start as soon as nodes have room.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueuePolicy>,
-    /// Whether the SSH keys of the `DevUser` with the owner's name may log in too. From behaviour
-    /// version v3 on, they count on EC2 as well, for machines that start after a key was added.
-    #[serde(default)]
-    pub dev_users: bool,
-    /// Agent beside the owner's container that reports whether the workspace is used. Default: no
-    /// agent, so it is not known whether workspaces are used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<PodAgent>,
-    /// DNS domain of the cluster.
-    #[serde(default = "default_cluster_domain")]
-    #[schemars(
-        length(max = 253),
-        regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
-    )]
-    pub domain: String,
-    /// What the pods reach, from behaviour version v3 on. They always reach DNS, the pods of their own
-    /// workspace, and the internet. They reach no private network and no cloud's metadata service.
-    #[serde(default)]
-    pub egress: ClusterEgress,
-}
-
-/// Networks that pods reach beside the internet.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ClusterEgress {
-    /// IPv4 networks of the API server. Pods reach ports 443 and 6443 there. They fetch their host
-    /// keys from the API server, so without its network no pod becomes ready. `kubectl get
-    /// endpointslices kubernetes` shows its addresses. Default: every private network, because the
-    /// address differs between clusters.
-    #[serde(default = "private_networks")]
-    #[schemars(length(min = 1, max = 32), inner(regex(pattern = IPV4_NETWORK)))]
-    pub api_server: Vec<String>,
-    /// Further IPv4 networks, for example of a package mirror, of a data store, or of a node-local DNS
-    /// cache. Pods reach every port there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(regex(pattern = IPV4_NETWORK)))]
-    pub further: Vec<String>,
-}
-
-impl Default for ClusterEgress {
-    fn default() -> Self {
-        Self {
-            api_server: private_networks(),
-            further: Vec::new(),
-        }
-    }
-}
-
-/// The private networks of RFC 1918.
-fn private_networks() -> Vec<String> {
-    ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]
-        .map(str::to_owned)
-        .into()
-}
-
-/// Kueue queues.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct QueuePolicy {
-    /// `LocalQueue` of claims that name none.
-    #[schemars(length(min = 1, max = 63))]
-    pub default: String,
-    /// `LocalQueue`s that claims may name. Default: all in the claim's namespace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allowed: Option<Vec<String>>,
-    /// `WorkloadPriorityClass` of claims that name none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default_priority_class: Option<String>,
-    /// Priority classes that claims may name. Default: the default class only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allowed_priority_classes: Option<Vec<String>>,
-}
-
 /// Who may log in beside the keys of owners.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -324,10 +227,7 @@ pub struct SshPolicy {
     /// Public keys of certificate authorities. A certificate of one of them opens a workspace if its
     /// principals include the name of the workspace's owner, as long as it is valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 4),
-        inner(length(max = 1024), regex(pattern = PUBLIC_KEY))
-    )]
+    #[schemars(length(max = 4), inner(length(max = 1024), regex(pattern = PUBLIC_KEY)))]
     pub user_authorities: Vec<String>,
 }
 
@@ -345,15 +245,16 @@ pub struct OwnerBinding {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyDefaults {
-    /// Market. Default: `SpotWithFallback`.
+    /// Market of EC2 instances: `Spot`, `SpotWithFallback` or `OnDemand`. Default:
+    /// `SpotWithFallback`.
     #[serde(default = "CapacityType::of_workspaces")]
     pub capacity_type: CapacityType,
     /// Name of the image in the catalogue. Default: `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// PyTorch release. Default: the release in the image.
+    /// PyTorch release, for example `2.12.1`. Default: the release in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
+    #[schemars(length(max = 32), regex(pattern = PYTORCH_VERSION))]
     pub pytorch_version: Option<String>,
     /// Networks that may connect by SSH if the claim names none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -379,7 +280,7 @@ pub struct InstancePolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 16384))]
     pub root_volume_size_gib: Option<i32>,
-    /// Name of the IAM instance profile of the instances.
+    /// Name of the IAM instance profile of the instances. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_instance_profile: Option<String>,
     /// Whether the user `developer` may use sudo without a password.
@@ -395,14 +296,6 @@ pub struct InstancePolicy {
     /// instance reads its tags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-}
-
-fn default_max_nodes() -> i32 {
-    8
-}
-
-fn default_cluster_domain() -> String {
-    "cluster.local".into()
 }
 
 fn require_access() -> bool {

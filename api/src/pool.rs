@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
 use crate::fields::is_default;
-use crate::fields::{IPV4_NETWORK, REGION};
 use crate::home::PoolHome;
 use crate::managed::{
     LocalSecretReference, ManagementAction, ProviderConfigReference, all_actions,
 };
+use crate::patterns::{INSTANCE_TYPE, IPV4_NETWORK, MACHINE_IMAGE, POOL_KEY, REGION};
 
 mod status;
 
@@ -33,6 +33,7 @@ pub const END_LEASES: &str = "gpu.platform.acme.io/end-leases";
     group = "gpu.platform.acme.io",
     version = "v1alpha1",
     kind = "SpotPool",
+    doc = "Keeps a number of equal GPU instances running in one AWS region.",
     plural = "spotpools",
     namespaced,
     status = "SpotPoolStatus",
@@ -59,7 +60,7 @@ pub struct SpotPoolSpec {
     /// `port`, `addresses`, `privateAddresses`, `ssh` and `instanceIds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_connection_secret_to_ref: Option<LocalSecretReference>,
-    /// Desired state of the pool.
+    /// Instances that the provider keeps running, and their settings.
     pub for_provider: SpotPoolParameters,
 }
 
@@ -79,20 +80,21 @@ pub struct SpotPoolSpec {
         .message("leases and authorizedKeys exclude each other: each lease has keys of its own")
 )]
 pub struct SpotPoolParameters {
-    /// AWS region. Immutable: an instance cannot move to another region.
-    #[schemars(regex(pattern = REGION))]
+    /// AWS region of the instances, for example `us-east-1`. Immutable: an instance cannot move to
+    /// another region.
+    #[schemars(length(max = 32), regex(pattern = REGION))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("region is immutable"))]
     pub region: String,
-    /// Number of instances.
+    /// Number of instances that the provider keeps running: the leased ones and `idle` more, within
+    /// `minimum` and `maximum`.
     pub size: PoolSize,
-    /// Market from which the provider takes instances: spot, on-demand, or both. Default: `Spot`.
+    /// Market from which the provider takes instances. `Spot`: AWS may take them back.
+    /// `SpotWithFallback`: on-demand instances replace missing spot instances. `OnDemand`: AWS does
+    /// not take them back. Default: `Spot`.
     #[serde(default = "CapacityType::of_pools")]
     pub capacity_type: CapacityType,
-    /// Instance types, in order of preference.
-    #[schemars(
-        length(min = 1, max = 20),
-        inner(regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))
-    )]
+    /// EC2 instance types in order of preference, for example `g4dn.xlarge`.
+    #[schemars(length(min = 1, max = 20), inner(length(max = 32), regex(pattern = INSTANCE_TYPE)))]
     pub instance_types: Vec<String>,
     /// Availability zones to use. Default: every zone of the default VPC in which AWS offers one of
     /// the types.
@@ -127,9 +129,9 @@ pub struct SpotPoolParameters {
     /// Running instances that the provider replaces. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace: Option<PoolReplace>,
-    /// Machine image of the instances.
+    /// Machine image from which the provider launches the instances.
     pub image: PoolImage,
-    /// cloud-init user data, at most 16 KiB before base64 (the limit of EC2). Everybody on the
+    /// User data for cloud-init, at most 16 KiB before base64 (the limit of EC2). Everybody on the
     /// instance can read it, so it must not hold secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16384))]
@@ -139,7 +141,7 @@ pub struct SpotPoolParameters {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 5))]
     pub security_group_ids: Option<Vec<String>>,
-    /// SSH access in the pool's own security group.
+    /// SSH access through the pool's own security group. Default: no network may connect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<PoolSsh>,
     /// OpenSSH public keys that may log in, without comments. The provider writes them to tags of
@@ -147,15 +149,7 @@ pub struct SpotPoolParameters {
     /// at the metadata service, so sshd must be set up to ask there at each login. Instances that
     /// were launched before the pool had this field do not see their tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 42),
-        inner(
-            length(max = 4096),
-            regex(
-                pattern = r"^(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com) [A-Za-z0-9+/]+={0,2}$"
-            )
-        )
-    )]
+    #[schemars(length(max = 42), inner(length(max = 4096), regex(pattern = POOL_KEY)))]
     pub authorized_keys: Option<Vec<String>>,
     /// Size of the encrypted gp3 root volume in GiB. Default: the size in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +160,7 @@ pub struct SpotPoolParameters {
     /// cloud-init writes, once a minute until the setup is done, for an hour at most.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_console: bool,
-    /// Name of the IAM instance profile of the instances.
+    /// Name of the IAM instance profile of the instances. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_instance_profile: Option<String>,
     /// Volume for files that outlive the instance of the pool. The provider creates it in the zone
@@ -197,10 +191,10 @@ impl SpotPoolParameters {
     validation = Rule::new("self.minimum <= self.maximum").message("minimum must not exceed maximum")
 )]
 pub struct PoolSize {
-    /// Smallest number of instances.
+    /// Smallest number of instances, including the leased ones.
     #[schemars(range(min = 0, max = 1000))]
     pub minimum: i32,
-    /// Largest number of instances.
+    /// Largest number of instances, including the leased ones.
     #[schemars(range(min = 0, max = 1000))]
     pub maximum: i32,
     /// Number of instances to keep running in addition to the leased ones.
@@ -273,7 +267,9 @@ pub struct PoolReplace {
     /// Instances that have failed EC2's status checks for five minutes.
     #[serde(default)]
     pub impaired: bool,
-    /// Reaction to a rebalance recommendation of AWS.
+    /// What the provider does when AWS recommends to replace an instance. `Ignore`: nothing.
+    /// `Cordon`: no new lease gets the instance. `ReplaceFirst`: it launches a replacement first,
+    /// then ends the instance.
     #[serde(default)]
     pub rebalance: PoolRebalance,
     /// Largest number of instances that are replaced at the same time.
@@ -297,8 +293,8 @@ pub enum PoolRebalance {
 /// A machine image.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct PoolImage {
-    /// AMI id.
-    #[schemars(regex(pattern = r"^ami-[0-9a-f]{8,17}$"))]
+    /// Id of the machine image (AMI), for example `ami-0123456789abcdef0`.
+    #[schemars(length(max = 32), regex(pattern = MACHINE_IMAGE))]
     pub id: String,
 }
 
@@ -308,9 +304,6 @@ pub struct PoolImage {
 pub struct PoolSsh {
     /// IPv4 networks that may connect to port 22. An empty list allows no network.
     #[serde(default)]
-    #[schemars(
-        length(max = 50),
-        inner(regex(pattern = IPV4_NETWORK))
-    )]
+    #[schemars(length(max = 50), inner(length(max = 18), regex(pattern = IPV4_NETWORK)))]
     pub allowed_cidrs: Vec<String>,
 }

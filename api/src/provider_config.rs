@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::managed::{ProviderConfigReference, ProviderConfigStatus, ResourceReference};
+use crate::patterns::{ABSOLUTE_PATH, ENDPOINT, EXTERNAL_ID, ROLE_ARN, SESSION_NAME};
 
 /// Configures access to AWS for the `SpotPool`s of one namespace. It uses the identity of the
 /// provider's pod only with the provider's flag `--namespaced-identity`.
@@ -15,6 +16,7 @@ use crate::managed::{ProviderConfigReference, ProviderConfigStatus, ResourceRefe
     group = "gpu.platform.acme.io",
     version = "v1alpha1",
     kind = "ProviderConfig",
+    doc = "Tells the provider how to reach AWS for the `SpotPool`s of one namespace.",
     plural = "providerconfigs",
     namespaced,
     status = "ProviderConfigStatus",
@@ -34,6 +36,7 @@ pub struct ProviderConfigSpec {
     /// `credentials`, and each further role with the session of the role before. It calls EC2 with
     /// the last session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
     pub assume_role_chain: Vec<AssumeRole>,
     /// Endpoint for all calls of the provider, including STS. Default: the endpoints of AWS. The
     /// provider's flag `--allowed-endpoints` has to list it.
@@ -58,6 +61,7 @@ pub struct ProviderConfigSpec {
     group = "gpu.platform.acme.io",
     version = "v1alpha1",
     kind = "ClusterProviderConfig",
+    doc = "Tells the provider how to reach AWS for the `SpotPool`s of every namespace.",
     plural = "clusterproviderconfigs",
     status = "ProviderConfigStatus",
     category = "crossplane",
@@ -76,6 +80,7 @@ pub struct ClusterProviderConfigSpec {
     /// `credentials`, and each further role with the session of the role before. It calls EC2 with
     /// the last session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
     pub assume_role_chain: Vec<AssumeRole>,
     /// Endpoint for all calls of the provider, including STS. Default: the endpoints of AWS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,13 +136,13 @@ pub enum CredentialSource {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct WebIdentity {
-    /// ARN of the role to assume.
+    /// ARN of the IAM role that the provider assumes with the token.
     #[serde(rename = "roleARN")]
-    #[schemars(regex(pattern = r"^arn:[a-z-]+:iam::[0-9]{12}:role/.+$"))]
+    #[schemars(length(max = 2048), regex(pattern = ROLE_ARN))]
     pub role_arn: String,
     /// Name of the session, which AWS logs. Default: `provider-gpu-spot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^[\w+=,.@-]{2,64}$"))]
+    #[schemars(length(max = 64), regex(pattern = SESSION_NAME))]
     pub role_session_name: Option<String>,
     /// Where the provider reads the token. Default: the file that the environment variable
     /// `AWS_WEB_IDENTITY_TOKEN_FILE` of the provider's pod names.
@@ -178,8 +183,8 @@ pub enum TokenSource {
 /// A file in the provider's pod.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct FsSelector {
-    /// Absolute path of the file.
-    #[schemars(regex(pattern = r"^/.+$"))]
+    /// Absolute path of the file in the provider's pod.
+    #[schemars(length(max = 4096), regex(pattern = ABSOLUTE_PATH))]
     pub path: String,
 }
 
@@ -187,9 +192,9 @@ pub struct FsSelector {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct AssumeRole {
-    /// ARN of the role to assume.
+    /// ARN of the IAM role that the provider assumes.
     #[serde(rename = "roleARN")]
-    #[schemars(regex(pattern = r"^arn:[a-z-]+:iam::[0-9]{12}:role/.+$"))]
+    #[schemars(length(max = 2048), regex(pattern = ROLE_ARN))]
     pub role_arn: String,
     /// External id that the role's trust policy requires (condition key `sts:ExternalId`).
     #[serde(
@@ -197,9 +202,9 @@ pub struct AssumeRole {
         default,
         skip_serializing_if = "Option::is_none"
     )]
-    #[schemars(length(min = 2, max = 1224), regex(pattern = r"^[\w+=,.@:/-]*$"))]
+    #[schemars(length(min = 2, max = 1224), regex(pattern = EXTERNAL_ID))]
     pub external_id: Option<String>,
-    /// Session tags.
+    /// Tags of the role's session. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<SessionTag>,
     /// Keys of session tags that AWS passes on to the sessions of the following roles.
@@ -210,10 +215,10 @@ pub struct AssumeRole {
 /// A session tag.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct SessionTag {
-    /// Key of the tag.
+    /// Key of the session tag, for example `team`.
     #[schemars(length(min = 1, max = 128))]
     pub key: String,
-    /// Value of the tag.
+    /// Value of the session tag, for example `vision`.
     #[schemars(length(max = 256))]
     pub value: String,
 }
@@ -223,16 +228,16 @@ pub struct SessionTag {
 pub struct SecretKeySelector {
     /// Namespace of the Secret. A `ProviderConfig` may only use its own namespace.
     pub namespace: String,
-    /// Name of the Secret.
+    /// Name of the Secret in that namespace.
     pub name: String,
-    /// Key in the Secret's data.
+    /// Key in the Secret's data that holds the value.
     pub key: String,
 }
 
 /// An endpoint that replaces those of AWS, for example a VPC endpoint, a proxy or an emulator.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Address of the endpoint.
+    /// Address of the endpoint, the same for all services.
     pub url: EndpointUrl,
 }
 
@@ -243,8 +248,8 @@ pub struct EndpointUrl {
     /// `Static` is the only type: the address is the value of `static`.
     #[serde(rename = "type")]
     pub type_: EndpointType,
-    /// URL, for example `https://vpce-0123.ec2.us-east-1.vpce.amazonaws.com`.
-    #[schemars(regex(pattern = r"^https?://[^\s/]+.*$"))]
+    /// URL of the endpoint, for example `https://vpce-0123.ec2.us-east-1.vpce.amazonaws.com`.
+    #[schemars(length(max = 2048), regex(pattern = ENDPOINT))]
     #[serde(rename = "static")]
     pub static_: String,
 }
@@ -263,6 +268,8 @@ pub enum EndpointType {
     group = "gpu.platform.acme.io",
     version = "v1alpha1",
     kind = "ProviderConfigUsage",
+    doc = "Records that a managed resource uses a provider configuration, which cannot be deleted \
+           meanwhile.",
     plural = "providerconfigusages",
     namespaced,
     category = "crossplane",
@@ -275,8 +282,8 @@ pub enum EndpointType {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderConfigUsageSpec {
-    /// The provider configuration in use.
+    /// Provider configuration that the managed resource uses.
     pub provider_config_ref: ProviderConfigReference,
-    /// The managed resource that uses the configuration.
+    /// Managed resource that uses the configuration.
     pub resource_ref: ResourceReference,
 }

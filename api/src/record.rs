@@ -13,6 +13,8 @@ use serde_json::Value;
     group = "platform.acme.io",
     version = "v1alpha1",
     kind = "WorkspaceRecord",
+    doc = "Keeps what the function decided about one workspace without a claim, out of reach of \
+           developers.",
     plural = "workspacerecords",
     namespaced,
     category = "gpu",
@@ -24,7 +26,7 @@ use serde_json::Value;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceRecordSpec {
-    /// The workspace.
+    /// Workspace that the record belongs to.
     pub workspace: RecordedWorkspace,
     /// Owner in the claim; empty if the claim names none.
     #[serde(default)]

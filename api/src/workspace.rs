@@ -10,23 +10,26 @@ use crate::cluster::{
     ChosenPods, Distributed, FlavorOverrides, NodeStatus, QueueStatus, WorkspaceQueue,
 };
 use crate::cost::CostStatus;
-use crate::fields::{IPV4_NETWORK, REGION, is_default};
+use crate::fields::is_default;
 use crate::lifecycle::{ActivityStatus, LifecycleStatus, WorkspaceLifecycle};
+use crate::patterns::{
+    DNS_NAME, INSTANCE_TYPE, IPV4_NETWORK, OPENCV_VERSION, OWNER, PUBLIC_KEY, PYTORCH_VERSION,
+    REGION,
+};
 
-/// An OpenSSH public key: type, base64 data and an optional comment.
-pub(crate) const PUBLIC_KEY: &str = r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+-]+)?$";
-
-/// A GPU workspace of one developer.
+/// Describes the workspace that a developer wants.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "platform.acme.io",
     version = "v1alpha1",
     kind = "GpuDevWorkspace",
+    doc = "Gives one developer a GPU machine with PyTorch, OpenCV and SSH access: an EC2 \
+           instance, or pods in the cluster.",
     plural = "gpudevworkspaces",
     status = "GpuDevWorkspaceStatus"
 )]
 pub struct GpuDevWorkspaceSpec {
-    /// Parameters of the workspace.
+    /// Parameters of the workspace. Only `owner` is required.
     pub parameters: WorkspaceParameters,
 }
 
@@ -42,26 +45,23 @@ pub struct GpuDevWorkspaceSpec {
         .message("capacityType and instanceTypes need placement EC2: a flavor says where pods run")
 )]
 pub struct WorkspaceParameters {
-    /// Owner of the workspace: lower-case letters, digits, `.`, `_` and `-`. Immutable: the home and
-    /// the machine hold the owner's files and keys.
-    #[schemars(
-        length(max = 63),
-        regex(pattern = r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
-    )]
+    /// Name of the person who owns the workspace, for example `alice`: lower-case letters, digits,
+    /// `.`, `_` and `-`. Immutable: the home and the machine hold the owner's files and keys.
+    #[schemars(length(max = 63), regex(pattern = OWNER))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("owner is immutable: the home and the machine hold the owner's files and keys; delete the claim and create another"))]
     pub owner: String,
-    /// EC2 instance type, the first choice.
+    /// EC2 instance type that the workspace prefers, for example `g5.xlarge`. The policy decides
+    /// which types are allowed.
     #[serde(default = "default_instance_type")]
-    #[schemars(length(max = 32), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))]
+    #[schemars(length(max = 32), regex(pattern = INSTANCE_TYPE))]
     pub instance_type: String,
-    /// Further EC2 instance types that are acceptable, in order of preference.
+    /// Further EC2 instance types that are acceptable, in order of preference. Default: only
+    /// `instanceType`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 10),
-        inner(length(max = 32), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))
-    )]
+    #[schemars(length(max = 10), inner(length(max = 32), regex(pattern = INSTANCE_TYPE)))]
     pub instance_types: Vec<String>,
-    /// AWS region. Immutable: an instance cannot move to another region.
+    /// AWS region of the instance, for example `eu-central-1`. Immutable: an instance cannot move
+    /// to another region.
     #[serde(default = "default_region")]
     #[schemars(length(max = 32), regex(pattern = REGION))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("region is immutable: delete the claim and create another"))]
@@ -69,45 +69,51 @@ pub struct WorkspaceParameters {
     /// OpenCV release, for example `4.8.0`. Default: the release in the image or flavor, or `4.8.0`
     /// on EC2 if the image has no OpenCV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 32),
-        regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+(\.[0-9]+)?$")
-    )]
+    #[schemars(length(max = 32), regex(pattern = OPENCV_VERSION))]
     pub opencv_version: Option<String>,
     /// Whether OpenCV has the contrib modules, for example `cv2.aruco` and `cv2.xfeatures2d`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub opencv_contrib: bool,
-    /// PyTorch release. Default: the release in the image.
+    /// PyTorch release, for example `2.12.1`. Default: the policy's release, or else the release in
+    /// the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32), regex(pattern = r"^[0-9]+\.[0-9]+\.[0-9]+$"))]
+    #[schemars(length(max = 32), regex(pattern = PYTORCH_VERSION))]
     pub pytorch_version: Option<String>,
-    /// Where the workspace runs. Immutable: a home cannot move between EC2 and the cluster.
+    /// Where the workspace runs: `EC2` means on an EC2 instance, `Cluster` means in pods of the
+    /// cluster. Immutable: a home cannot move between EC2 and the cluster.
     #[serde(default)]
     #[x_kube(validation = Rule::new("self == oldSelf").message("placement is immutable: delete the claim and create another"))]
     pub placement: Placement,
-    /// Market of the instance: spot or on-demand. Default: the policy's.
+    /// Market of the EC2 instance. AWS may take a `Spot` instance back. It does not take an
+    /// `OnDemand` instance back. `SpotWithFallback` takes an on-demand instance while no spot
+    /// capacity is available. Default: the policy's market.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_type: Option<CapacityType>,
-    /// SSH access: keys and networks.
+    /// SSH access to the workspace: the public keys that may log in, and the networks that may
+    /// connect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<WorkspaceSsh>,
-    /// Volume for the owner's files. It outlives instances and pods.
+    /// Volume for the owner's files. It outlives instances and pods. Default: no volume, so the
+    /// files are lost with the instance or pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<WorkspaceHome>,
     /// Name of the WorkspaceFlavor, for placement `Cluster`. Default: the policy's flavor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63), regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"))]
+    #[schemars(length(max = 63), regex(pattern = DNS_NAME))]
     pub flavor: Option<String>,
     /// Changes to the flavor, for placement `Cluster`. The flavor limits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overrides: Option<FlavorOverrides>,
-    /// Several pods for one `torchrun`, for placement `Cluster`.
+    /// Runs the workspace as several pods for one `torchrun`, for placement `Cluster`. Default: one
+    /// pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distributed: Option<Distributed>,
-    /// Kueue queue in which the workspace waits for quota, for placement `Cluster`.
+    /// Kueue queue in which the workspace waits for quota, for placement `Cluster`. Default: the
+    /// policy's queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<WorkspaceQueue>,
-    /// Whether the workspace runs, and for how long.
+    /// Whether the workspace runs, and for how long. Default: it runs, within the limits of the
+    /// policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<WorkspaceLifecycle>,
 }
@@ -127,23 +133,15 @@ pub enum Placement {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceSsh {
-    /// OpenSSH public keys of the owner.
+    /// OpenSSH public keys that may log in, each as one line of a `.pub` file. Default: only the
+    /// keys that the platform team lists for the owner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 10),
-        inner(length(max = 1024), regex(pattern = PUBLIC_KEY))
-    )]
+    #[schemars(length(max = 10), inner(length(max = 1024), regex(pattern = PUBLIC_KEY)))]
     pub public_keys: Vec<String>,
     /// IPv4 networks that may connect by SSH. Default: the policy's networks. If the policy has
     /// none, SSH is closed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 20),
-        inner(
-            length(max = 18),
-            regex(pattern = IPV4_NETWORK)
-        )
-    )]
+    #[schemars(length(max = 20), inner(length(max = 18), regex(pattern = IPV4_NETWORK)))]
     #[x_kube(validation = Rule::new("self.all(network, isCIDR(network))").message("each entry must be an IPv4 network, for example 203.0.113.0/24"))]
     pub allowed_cidrs: Vec<String>,
 }
@@ -151,50 +149,55 @@ pub struct WorkspaceSsh {
 /// The volume for the owner's files.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceHome {
-    /// Size in GiB. It can grow, but it cannot shrink.
+    /// Size of the volume in GiB, for example 100. It can grow, but it cannot shrink.
     #[serde(rename = "sizeGiB")]
     #[schemars(range(min = 1, max = 16384))]
     #[x_kube(validation = Rule::new("self >= oldSelf").message("sizeGiB cannot shrink: a volume only grows"))]
     pub size_gib: i32,
 }
 
-/// Status of a workspace.
+/// Shows the state of the workspace: how to log in, what runs, and what it costs.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuDevWorkspaceStatus {
-    /// Phase of the workspace.
+    /// Phase of the workspace. `Provisioning`: it is being created or started. `Ready`: the owner
+    /// can log in. `Failed`: it cannot run. `Interrupted`: its instance is lost, and a replacement
+    /// is being created. `Queued`: it waits for quota, or for its owner's budget. `Stopping`: its
+    /// instances or pods are being stopped. `Stopped`: it does not run. `Expired`: it has run for
+    /// its longest allowed time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// Explanation of the phase, unless it is `Ready`.
+    /// Why the workspace has this phase. Unset while the phase is `Ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Command to log in. It is not in `status.connectionDetails`, because Crossplane replaces the
-    /// schema of that field in claims.
+    /// Command that logs in, for example `ssh developer@203.0.113.7`. It is not in
+    /// `status.connectionDetails`, because Crossplane replaces the schema of that field in claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<String>,
     /// Machine in a few words: the type of the EC2 instance, or number and flavor of the pods, for
     /// example `2 x gpu-large`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    /// Id of the EC2 instance.
+    /// Id of the EC2 instance, for example `i-0123456789abcdef0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_id: Option<String>,
-    /// Type of the EC2 instance.
+    /// Type of the EC2 instance, for example `g5.xlarge`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_type: Option<String>,
-    /// Market of the EC2 instance.
+    /// Market from which the EC2 instance was taken: `Spot` or `OnDemand`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_type: Option<InstanceCapacityType>,
-    /// Availability zone of the EC2 instance.
+    /// Availability zone of the EC2 instance, for example `us-east-1a`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// Public IPv4 address.
+    /// Public IPv4 address of the EC2 instance. Unset if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_ip: Option<String>,
-    /// Private IPv4 address.
+    /// Private IPv4 address of the EC2 instance, in its VPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_ip: Option<String>,
-    /// Machine image. The function chooses it from the catalogue once and then keeps it.
+    /// Machine image of the EC2 instance. The function chooses it from the catalogue once and then
+    /// keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ChosenImage>,
     /// OpenCV release that the workspace has, for example `4.8.0`.
@@ -203,16 +206,16 @@ pub struct GpuDevWorkspaceStatus {
     /// PyTorch release that the workspace has, for example `2.12.0`. Unset if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pytorch_version: Option<String>,
-    /// Home volume. It is recorded here so that the function finds the volume again.
+    /// Home volume on EC2. The function records it here, so that it finds the volume again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeStatus>,
-    /// Settings of the pods, for placement `Cluster`.
+    /// Settings of the pods, for placement `Cluster`. They hold until the workspace stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<ChosenPods>,
     /// Status of each pod, for placement `Cluster`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeStatus>,
-    /// SSH host keys of the workspace, for `known_hosts`.
+    /// SSH host keys of the workspace, for the file `known_hosts`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_keys: Vec<String>,
     /// Position in the Kueue queue while the workspace waits.
@@ -233,14 +236,14 @@ pub struct GpuDevWorkspaceStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct HomeStatus {
-    /// Volume id in EC2.
+    /// Id of the volume in EC2, for example `vol-0123456789abcdef0`.
     pub volume_id: String,
     /// Availability zone of the volume. The instance must run in the same zone.
     pub zone: String,
     /// Subnet of the first instance, in that zone. Unset in the default VPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subnet_id: Option<String>,
-    /// Id of the instance that the volume is attached to.
+    /// Id of the instance that the volume is attached to. Unset while there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached_to: Option<String>,
     /// `SpotPool` that manages the volume. Unset if the volume is an `EBSVolume` of provider-aws.
@@ -250,6 +253,8 @@ pub struct HomeStatus {
 
 /// Phase of a workspace.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+// kube's `OptionalEnum` replaces the description of an optional field with that of its type.
+#[schemars(description = "")]
 pub enum Phase {
     /// The workspace is being created or started.
     Provisioning,
@@ -270,14 +275,14 @@ pub enum Phase {
     Expired,
 }
 
-/// The image chosen for this workspace, with all that its setup needs. A later change of the
-/// catalogue does not affect it.
+/// The image chosen for this workspace, with all that its setup needs. Later the catalogue can only
+/// correct what it says about this image, from behaviour version v3 on.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenImage {
-    /// AMI id.
+    /// Id of the machine image (AMI), for example `ami-0123456789abcdef0`.
     pub id: String,
-    /// Name of the image in the catalogue.
+    /// Name of the image in the catalogue, for example `default`.
     pub name: String,
     /// Python interpreter of the image from which machines make the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -285,7 +290,7 @@ pub struct ChosenImage {
     /// OpenCV installation in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opencv: Option<ImageOpencv>,
-    /// PyTorch installation in the image.
+    /// PyTorch installation in the image. Unset if the image has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pytorch: Option<ImagePytorch>,
     /// URL of a package index for PyTorch releases that are not in the image.

@@ -49,3 +49,11 @@ fn a_catalogue_that_moves_on_does_not_change_the_setup_of_a_workspace() {
     let moved = user_data("image-kept-when-the-catalogue-moves-on");
     assert_eq!(moved, user_data("new-workspace"));
 }
+
+/// A workspace whose setup fails for a wrong entry would otherwise have to be created anew.
+#[test]
+fn the_catalogue_may_correct_what_it_says_about_the_image_of_a_workspace() {
+    let corrected = image("v3-image-entry-corrected");
+    assert_eq!(corrected["id"], "ami-00000000000c0de01");
+    assert_eq!(corrected["pytorch"]["python"], "/opt/pytorch/bin/python3");
+}

@@ -54,7 +54,9 @@ fn a_workspace_without_a_claim_is_composed_as_one_with_a_claim() {
         }
         // The function works these out anew on every call.
         if let Some(status) = status.as_mut().and_then(Value::as_object_mut) {
-            status.remove("machine");
+            for derived in ["machine", "opencvVersion", "pytorchVersion"] {
+                status.remove(derived);
+            }
             let lifecycle = status.get_mut("lifecycle").and_then(Value::as_object_mut);
             lifecycle.and_then(|lifecycle| lifecycle.remove("extension"));
         }

@@ -85,3 +85,5 @@ def test_an_unknown_field_and_a_wrong_value_are_found() -> None:
     assert any("instanceTyp" in error for error in schemas.errors(claim))
     claim["spec"] = {"parameters": {"owner": 1, "instanceType": "g4dn.xlarge"}}
     assert any("owner" in error for error in schemas.errors(claim))
+    claim["spec"] = {"parameters": {"owner": "alice", "region": "Virginia"}}
+    assert any("region" in error for error in schemas.errors(claim))

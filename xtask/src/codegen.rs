@@ -5,8 +5,11 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
+#[cfg(test)]
+mod descriptions_tests;
 mod fields;
 mod kinds;
+pub(crate) mod patterns;
 mod reference;
 mod xrds;
 
@@ -17,7 +20,6 @@ use api::pool::SpotPool;
 use api::provider_config::{ClusterProviderConfig, ProviderConfig, ProviderConfigUsage};
 use api::record::WorkspaceRecord;
 use clap::Args;
-use kube::CustomResourceExt;
 use kube::core::schema::{OptionalEnum, OptionalIntOrString, StructuralSchemaRewriter};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -117,11 +119,11 @@ fn generate() -> Result<Vec<Generated>, Box<dyn Error>> {
         files.push(file(&path, &input(kind, plural, &schema))?);
     }
     for crd in [
-        serde_json::to_value(SpotPool::crd())?,
-        serde_json::to_value(SpotLease::crd())?,
-        serde_json::to_value(ProviderConfig::crd())?,
-        serde_json::to_value(ClusterProviderConfig::crd())?,
-        serde_json::to_value(ProviderConfigUsage::crd())?,
+        patterns::crd::<SpotPool>()?,
+        patterns::crd::<SpotLease>()?,
+        patterns::crd::<ProviderConfig>()?,
+        patterns::crd::<ClusterProviderConfig>()?,
+        patterns::crd::<ProviderConfigUsage>()?,
     ] {
         let plural = crd["spec"]["names"]["plural"].as_str().unwrap_or_default();
         let path = format!("package/provider/crds/{}_{plural}.yaml", api::POOL_GROUP);
@@ -129,7 +131,7 @@ fn generate() -> Result<Vec<Generated>, Box<dyn Error>> {
     }
     files.push(file(
         "examples/namespaced/workspacerecords.platform.acme.io.yaml",
-        &serde_json::to_value(WorkspaceRecord::crd())?,
+        &patterns::crd::<WorkspaceRecord>()?,
     )?);
     files.push(Generated {
         path: "docs/api.md".to_owned(),

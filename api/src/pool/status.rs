@@ -12,11 +12,11 @@ use crate::condition::{Condition, Conditioned};
 use crate::fields::is_default;
 use crate::home::PoolHomeStatus;
 
-/// Status of a `SpotPool`.
+/// Shows the instances of the pool and their state.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SpotPoolStatus {
-    /// Conditions `Ready`, `Synced` and `Launched`.
+    /// Conditions of the pool: `Ready`, `Synced` and `Launched`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -24,7 +24,7 @@ pub struct SpotPoolStatus {
     /// handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
-    /// State of the pool in EC2.
+    /// State of the pool in EC2, as the provider last observed it.
     #[serde(default)]
     pub at_provider: SpotPoolObservation,
 }
@@ -95,17 +95,18 @@ pub struct ObservedSize {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolInstance {
-    /// Instance id in EC2.
+    /// Id of the instance in EC2, for example `i-0123456789abcdef0`.
     pub id: String,
     /// Number of the launch that created the instance.
     pub launch: i64,
     /// Launch template from which EC2 launched the instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<String>,
-    /// UID of the lease that has the instance.
+    /// UID of the lease that has the instance. Unset if no lease has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<String>,
-    /// Announcement of AWS about the instance.
+    /// Announcement of AWS about the instance, for example of an interruption. Unset if there is
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<PoolNotice>,
     /// Since when the instance has failed EC2's status checks.
@@ -114,24 +115,24 @@ pub struct PoolInstance {
     /// Why the instance differs from the spec, or why the provider will end it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Instance type.
+    /// Type of the instance, for example `g5.xlarge`.
     pub instance_type: String,
-    /// Availability zone.
+    /// Availability zone of the instance, for example `us-east-1a`.
     pub zone: String,
-    /// Market: `Spot` or `OnDemand`.
+    /// Market from which the instance was taken: `Spot` or `OnDemand`.
     pub capacity_type: InstanceCapacityType,
     /// AMI id of the image that the instance booted.
     pub image_id: String,
-    /// Instance state in EC2, for example `running`.
+    /// State of the instance in EC2, for example `running`.
     pub state: String,
     /// Reason that EC2 gives for the last change of state, for example
     /// `Server.SpotInstanceTermination`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_reason: Option<String>,
-    /// Public IPv4 address.
+    /// Public IPv4 address of the instance. Unset if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_ip: Option<String>,
-    /// Private IPv4 address.
+    /// Private IPv4 address of the instance, in its VPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_ip: Option<String>,
     /// When EC2 launched the instance.
@@ -161,7 +162,8 @@ pub struct PoolInstance {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolSetup {
-    /// State of the setup.
+    /// State of the setup: `SettingUp`, `Ready`, `Failed`, or `Unknown` if the console does not
+    /// show it.
     pub state: PoolSetupState,
     /// The step that failed, or why the state is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,9 +187,9 @@ pub enum PoolSetupState {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolNotice {
-    /// `Interruption` or `Rebalance`.
+    /// Kind of the announcement: `Interruption` or `Rebalance`.
     pub kind: String,
-    /// When AWS announced it.
+    /// When AWS announced the event.
     pub at: Time,
 }
 
@@ -197,11 +199,11 @@ pub struct PoolNotice {
 pub struct PoolLaunch {
     /// Number of the launch, unique within the pool.
     pub launch: i64,
-    /// Number of instances to launch.
+    /// Number of instances that the provider launches.
     pub count: i32,
-    /// Launch template, by generation.
+    /// Launch template of the instances, named by its generation.
     pub generation: String,
-    /// Market to launch from.
+    /// Market from which the provider launches: `Spot` or `OnDemand`.
     pub capacity_type: InstanceCapacityType,
     /// Types and zones to launch in, in order of preference.
     pub offerings: Vec<PoolOffering>,
@@ -216,9 +218,9 @@ pub struct PoolLaunch {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolOffering {
-    /// Instance type.
+    /// Instance type to launch, for example `g5.xlarge`.
     pub instance_type: String,
-    /// Availability zone.
+    /// Availability zone to launch in, for example `us-east-1a`.
     pub zone: String,
 }
 
@@ -226,11 +228,11 @@ pub struct PoolOffering {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolLaunched {
-    /// Instance id in EC2.
+    /// Id of the instance in EC2, for example `i-0123456789abcdef0`.
     pub id: String,
-    /// Instance type.
+    /// Type of the instance, for example `g5.xlarge`.
     pub instance_type: String,
-    /// Availability zone.
+    /// Availability zone of the instance, for example `us-east-1a`.
     pub zone: String,
 }
 
@@ -238,14 +240,14 @@ pub struct PoolLaunched {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct UnavailableOffering {
-    /// Instance type.
+    /// Instance type that EC2 refused, for example `g5.xlarge`.
     pub instance_type: String,
-    /// Availability zone.
+    /// Availability zone in which EC2 refused it, for example `us-east-1a`.
     pub zone: String,
-    /// Market: `Spot` or `OnDemand`.
+    /// Market in which EC2 refused it: `Spot` or `OnDemand`.
     pub capacity_type: InstanceCapacityType,
-    /// Error code of EC2.
+    /// Error code of EC2, for example `InsufficientInstanceCapacity`.
     pub code: String,
-    /// The provider does not try this type and zone again before this time.
+    /// Time before which the provider does not try this type and zone again.
     pub until: Time,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use api::WORKSPACE_GROUP;
 use api::flavor::WorkspaceFlavorSpec;
+use api::patterns;
 use function_runtime::composite::Composite;
 use function_runtime::desired::Desired;
 use function_runtime::kind::{GroupKind, Kind};
@@ -22,7 +23,7 @@ const TTL: Duration = Duration::from_hours(1);
 /// The prefix of NCCL's environment variables.
 const NCCL: &str = "NCCL_";
 
-static SPEC: Schema<WorkspaceFlavorSpec> = Schema::of("spec");
+static SPEC: Schema<WorkspaceFlavorSpec> = Schema::of("spec", patterns::message);
 
 /// The kind `WorkspaceFlavor`.
 pub struct WorkspaceFlavor;

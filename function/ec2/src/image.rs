@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::catalogue::{Catalogue, Image};
-use api::policy::WorkspacePolicy;
+use api::policy::{BehaviourVersion, WorkspacePolicy};
 use api::workspace::ChosenImage;
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::validation::Violation;
@@ -11,9 +11,10 @@ use thiserror::Error;
 
 const DEFAULT_KEY: &str = "default";
 
-/// Chooses the image. A recorded image is kept even if the catalogue changes. If a pool exists
-/// without a record (for example after a restore of the composite without its status), the image
-/// that the pool boots is kept.
+/// Chooses the image. A recorded image is kept even if the catalogue changes. From behaviour version
+/// v3 on, the catalogue may correct what it says about that image, so that a setup that fails for a
+/// wrong entry can be mended. If a pool exists without a record (for example after a restore of the
+/// composite without its status), the image that the pool boots is kept.
 pub fn choose(
     recorded: Option<&ChosenImage>,
     booted: Option<&str>,
@@ -21,11 +22,17 @@ pub fn choose(
     catalogue: &Catalogue,
     policy: &WorkspacePolicy,
 ) -> Result<ChosenImage, Unresolved> {
-    if let Some(image) = recorded {
-        return Ok(image.clone());
-    }
     let none = BTreeMap::new();
     let images = catalogue.images.get(region).unwrap_or(&none);
+    if let Some(recorded) = recorded {
+        let listed = images.get(&recorded.name);
+        let corrected = listed.filter(|image| {
+            policy.behaviour_version == BehaviourVersion::V3 && image.id == recorded.id
+        });
+        return Ok(
+            corrected.map_or_else(|| recorded.clone(), |image| chosen(&recorded.name, image))
+        );
+    }
     let name = &policy.catalogue.name;
     if let Some(id) = booted {
         let listed = images.iter().find(|(_, image)| image.id == id);

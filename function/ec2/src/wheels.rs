@@ -34,9 +34,12 @@ pub fn requirements(opencv: Opencv<'_>, packages: Option<&Packages>) -> Option<V
     let index = packages.and_then(|packages| packages.index_url.as_ref());
     lines.extend(index.map(|url| format!("--index-url {url}")));
     lines.push("--only-binary :all:".to_owned());
-    let in_catalogue = packages.map(|packages| match opencv.contrib {
-        false => &packages.opencv,
-        true => &packages.opencv_contrib,
+    let in_catalogue = packages.map(|packages| {
+        if opencv.contrib {
+            &packages.opencv_contrib
+        } else {
+            &packages.opencv
+        }
     });
     if let Some(own) = in_catalogue.and_then(|known| known.get(opencv.release)) {
         lines.extend(own.iter().cloned());

@@ -15,7 +15,7 @@ use serde_json::Value;
 pub struct Violation {
     /// The path of the field, for example `spec.parameters.ssh.publicKeys[0]`.
     pub path: String,
-    /// The problem, for example `must match ^[a-z]+$`.
+    /// The problem, for example `must have at most 16 characters`.
     pub problem: String,
 }
 
@@ -67,6 +67,9 @@ impl fmt::Display for Violations {
     }
 }
 
+/// What to write instead of a value that does not match a pattern; none for an unknown pattern.
+pub type Explain = fn(&str) -> Option<&'static str>;
+
 /// The schema of an API type. It is compiled on first use.
 ///
 /// Crossplane checks neither the input of a function nor an `EnvironmentConfig` against a schema. A
@@ -74,15 +77,17 @@ impl fmt::Display for Violations {
 pub struct Schema<T> {
     /// The path of the validated value, for example `spec.parameters`.
     root: &'static str,
+    explain: Explain,
     compiled: LazyLock<Result<Validator, String>>,
     of: PhantomData<fn() -> T>,
 }
 
 impl<T: JsonSchema + DeserializeOwned> Schema<T> {
     /// The schema of the values at a path.
-    pub const fn of(root: &'static str) -> Self {
+    pub const fn of(root: &'static str, explain: Explain) -> Self {
         Self {
             root,
+            explain,
             compiled: LazyLock::new(compile::<T>),
             of: PhantomData,
         }
@@ -102,7 +107,11 @@ impl<T: JsonSchema + DeserializeOwned> Schema<T> {
         // Most values are valid. `is_valid` is faster than `iter_errors`.
         if !validator.is_valid(value) {
             let errors = validator.iter_errors(value);
-            Violations::into_result(errors.flat_map(|e| describe(root, &e)).collect())?;
+            Violations::into_result(
+                errors
+                    .flat_map(|e| describe(root, self.explain, &e))
+                    .collect(),
+            )?;
         }
         T::deserialize(value).map_err(|error| Violation::new(root, error.to_string()).into())
     }
@@ -117,7 +126,7 @@ fn compile<T: JsonSchema>() -> Result<Validator, String> {
         .map_err(|error| error.to_string())
 }
 
-fn describe(root: &str, error: &ValidationError<'_>) -> Vec<Violation> {
+fn describe(root: &str, explain: Explain, error: &ValidationError<'_>) -> Vec<Violation> {
     let path = dotted(root, error.instance_path().as_str());
     let problem = match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
@@ -130,7 +139,10 @@ fn describe(root: &str, error: &ValidationError<'_>) -> Vec<Violation> {
             let name = property.as_str().unwrap_or_default();
             return vec![Violation::new(format!("{path}.{name}"), "is required")];
         }
-        Kind::Pattern { pattern } => format!("must match {pattern}"),
+        Kind::Pattern { pattern } => match explain(pattern) {
+            Some(what_to_write) => what_to_write.to_owned(),
+            None => format!("must match {pattern}"),
+        },
         Kind::MaxLength { limit } => format!("must have at most {limit} characters"),
         Kind::MaxItems { limit } => format!("must have at most {limit} entries"),
         Kind::MinItems { limit } => format!("must have at least {limit} entries"),

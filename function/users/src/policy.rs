@@ -1,13 +1,14 @@
 //! Reads `DevUserPolicy`, the function's input in the Composition of users.
 
 use api::dev_user::DevUserPolicy;
+use api::patterns;
 use api::{POLICY_GROUP, VERSION};
 use function_runtime::input;
 use function_runtime::validation::{Schema, Violations};
 use serde_json::Value;
 
 const KIND: &str = "DevUserPolicy";
-static POLICY: Schema<DevUserPolicy> = Schema::of("input");
+static POLICY: Schema<DevUserPolicy> = Schema::of("input", patterns::message);
 
 /// Reads and checks the policy. Violations name fields under `input`.
 pub fn read(input: Option<&Value>) -> Result<DevUserPolicy, Violations> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use api::condition::READY;
 use api::cost::BudgetStatus;
 use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus, SUBJECT_RULE};
+use api::patterns;
 use function_runtime::composite::Composite;
 use function_runtime::desired::{Composed, Desired};
 use function_runtime::keep;
@@ -25,7 +26,7 @@ use crate::objects::{self, User};
 use crate::protection::{self, Contents};
 use crate::{budget, counted, existing, policy, refused, resource_names};
 
-static SPEC: Schema<DevUserSpec> = Schema::of("spec");
+static SPEC: Schema<DevUserSpec> = Schema::of("spec", patterns::message);
 /// Kubernetes' limit on the length of a namespace's name.
 const LONGEST: usize = 63;
 /// When to look again while a resource is not ready.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use api::catalogue::{Catalogue, Prices};
+use api::patterns;
 use api::policy::{CatalogueEntry, CatalogueReference, WorkspacePolicy};
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
@@ -18,7 +19,7 @@ use crate::environment_config;
 /// Name of the requirement for the first `EnvironmentConfig`. A Composition may have a requirement
 /// with this name in its pipeline step, which saves Crossplane one call.
 pub const REQUIREMENT: &str = "catalogue";
-static DATA: Schema<Catalogue> = Schema::of("data");
+static DATA: Schema<Catalogue> = Schema::of("data", patterns::message);
 
 /// The catalogue, with messages about entries that have no effect.
 #[derive(Clone, Debug, Default, PartialEq)]

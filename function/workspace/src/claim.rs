@@ -1,6 +1,7 @@
 //! Reads a workspace's parameters and last status from its composite.
 
 use api::lifecycle::WorkspaceLifecycle;
+use api::patterns;
 use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::outcome::{Problem, Refusal};
@@ -9,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-static PARAMETERS: Schema<WorkspaceParameters> = Schema::of("spec.parameters");
+static PARAMETERS: Schema<WorkspaceParameters> = Schema::of("spec.parameters", patterns::message);
 
 /// The composite has no namespace and no claim, so the function has no namespace to compose into.
 #[derive(Clone, Debug, Error)]
@@ -145,7 +146,7 @@ mod tests {
             (json!({}), "spec.parameters.owner: is required"),
             (
                 json!({"owner": "Alice"}),
-                "spec.parameters.owner: must match ^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$",
+                "spec.parameters.owner: write lower-case letters, digits, ., _ and -",
             ),
             (
                 json!({"owner": "a".repeat(64)}),
@@ -153,7 +154,7 @@ mod tests {
             ),
             (
                 json!({"owner": "a", "ssh": {"publicKeys": ["ssh-rsa AAAA", "nonsense"]}}),
-                "spec.parameters.ssh.publicKeys[1]: must match ^(ssh-ed25519",
+                "spec.parameters.ssh.publicKeys[1]: write an OpenSSH public key",
             ),
             (
                 json!({"owner": "a", "placement": "Moon"}),

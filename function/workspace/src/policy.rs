@@ -1,5 +1,6 @@
 //! Reads `WorkspacePolicy`, the function's input in the Composition of workspaces.
 
+use api::patterns;
 use api::policy::WorkspacePolicy;
 use api::{POLICY_GROUP, VERSION};
 use function_runtime::input;
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use crate::{image_digest, ssh_networks};
 
-static POLICY: Schema<WorkspacePolicy> = Schema::of("input");
+static POLICY: Schema<WorkspacePolicy> = Schema::of("input", patterns::message);
 
 const KIND: &str = "WorkspacePolicy";
 
@@ -163,7 +164,7 @@ mod tests {
     fn an_invalid_pattern_of_instance_types_is_refused() {
         let message = refused(|i| i["allowedInstanceTypes"] = json!(["g*"]));
         assert!(
-            message.starts_with("input.allowedInstanceTypes[0]: must match"),
+            message.starts_with("input.allowedInstanceTypes[0]: write "),
             "{message}"
         );
     }

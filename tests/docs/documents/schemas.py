@@ -1,9 +1,11 @@
 """Validates manifests against the schemas of our kinds, similar to the API server.
 
 The schemas come from xrds/ and package/. As for kubectl, an unknown field is an error.
-CEL rules are not evaluated here; the cluster suites test them.
+Of the CEL rules, only those that stand for a pattern are evaluated here; the cluster
+suites test the others.
 """
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -27,6 +29,8 @@ _MACHINERY = {
     "resourceRef": {"type": "object"},
     "crossplane": {"type": "object"},
 }
+# xtask/src/codegen/patterns.rs writes these rules, because they have a message.
+_PATTERN = re.compile(r"self\.matches\(r'(.*)'\)")
 _OBJECT = {
     "apiVersion": {"type": "string"},
     "kind": {"type": "string"},
@@ -80,12 +84,16 @@ def _closed(schema: Schema, is_composite: bool, is_input: bool) -> Schema:
 
 
 def strict(schema: Any) -> Any:
-    """The schema, changed to allow no unknown field at any depth."""
+    """The schema, changed to allow no unknown field at any depth, and with patterns in
+    place of the rules that stand for them."""
     if isinstance(schema, list):
         return [strict(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
     inner = {key: strict(value) for key, value in schema.items()}
+    for rule in schema.get("x-kubernetes-validations", []):
+        if pattern := _PATTERN.fullmatch(rule["rule"]):
+            inner["pattern"] = pattern[1]
     fields = schema.get("properties")
     may_have_more = (
         "additionalProperties" in schema

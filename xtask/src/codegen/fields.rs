@@ -97,7 +97,7 @@ fn walk(schema: &Value, path: &str, fields: &mut Vec<Field>) {
 }
 
 /// The direct children: fields, the entries of a list, the values of a map.
-fn below<'a>(schema: &'a Value, path: &str) -> Vec<(String, &'a Value)> {
+pub(super) fn below<'a>(schema: &'a Value, path: &str) -> Vec<(String, &'a Value)> {
     let under = |name: &str| match path {
         "" => name.to_owned(),
         path => format!("{path}.{name}"),

@@ -10,11 +10,10 @@ use api::policy::WorkspacePolicy;
 use api::pool::SpotPool;
 use api::provider_config::{ClusterProviderConfig, ProviderConfig};
 use api::record::WorkspaceRecord;
-use kube::CustomResourceExt;
 use serde_json::Value;
 
 use super::reference::Section;
-use super::{input_schema, xrds};
+use super::{input_schema, patterns, xrds};
 
 /// The kinds that people write or read, the most used ones first.
 pub(super) fn sections() -> Result<Vec<Section>, Box<dyn Error>> {
@@ -46,37 +45,34 @@ fn workspaces() -> Result<Vec<Section>, Box<dyn Error>> {
         section(
             "WorkspaceRecord",
             "what the function remembers of a workspace without a claim, by the function",
-            serde_json::to_value(WorkspaceRecord::crd())?,
+            patterns::crd::<WorkspaceRecord>()?,
         ),
     ])
 }
 
 fn pools() -> Result<Vec<Section>, Box<dyn Error>> {
-    let section =
-        |kind, about, crd: serde_json::Result<Value>| -> Result<Section, Box<dyn Error>> {
-            Ok(of_group(api::POOL_GROUP, kind, about, schema(&crd?)))
-        };
+    let section = |kind, about, crd: Value| of_group(api::POOL_GROUP, kind, about, schema(&crd));
     Ok(vec![
         section(
             "SpotPool",
             "equal instances, by teams or by the function",
-            serde_json::to_value(SpotPool::crd()),
-        )?,
+            patterns::crd::<SpotPool>()?,
+        ),
         section(
             "SpotLease",
             "one instance of a pool, by its user",
-            serde_json::to_value(SpotLease::crd()),
-        )?,
+            patterns::crd::<SpotLease>()?,
+        ),
         section(
             "ProviderConfig",
             "credentials of a namespace",
-            serde_json::to_value(ProviderConfig::crd()),
-        )?,
+            patterns::crd::<ProviderConfig>()?,
+        ),
         section(
             "ClusterProviderConfig",
             "credentials of the cluster",
-            serde_json::to_value(ClusterProviderConfig::crd()),
-        )?,
+            patterns::crd::<ClusterProviderConfig>()?,
+        ),
     ])
 }
 

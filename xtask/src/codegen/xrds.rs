@@ -5,8 +5,9 @@ use std::error::Error;
 use api::dev_user::DevUser;
 use api::flavor::WorkspaceFlavor;
 use api::workspace::GpuDevWorkspace;
-use kube::CustomResourceExt;
 use serde_json::{Value, json};
+
+use super::patterns;
 
 /// Crossplane's fields that select a policy by labels.
 const SELECTORS: [&str; 2] = ["compositionSelector", "compositionRevisionSelector"];
@@ -68,7 +69,7 @@ fn refusal(field: &str, rule: &str) -> Value {
 /// The version of the workspace kind, with its columns, its schema and further rules on `spec`. Both
 /// XRDs use it.
 fn workspace_version(rules: &[Value]) -> Result<Value, Box<dyn Error>> {
-    let crd = serde_json::to_value(GpuDevWorkspace::crd())?;
+    let crd = patterns::crd::<GpuDevWorkspace>()?;
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let mut spec = schema["properties"]["spec"].clone();
     spec["x-kubernetes-validations"] = json!(rules);
@@ -90,7 +91,7 @@ fn workspace_version(rules: &[Value]) -> Result<Value, Box<dyn Error>> {
         ],
         "schema": {"openAPIV3Schema": {
             "type": "object",
-            "description": "A GPU machine for one developer.",
+            "description": schema["description"],
             "required": ["spec"],
             "properties": {
                 "spec": spec,
@@ -103,8 +104,7 @@ fn workspace_version(rules: &[Value]) -> Result<Value, Box<dyn Error>> {
 /// The XRD of flavors. Only platform teams write flavors and users, so these kinds have no claims.
 pub(super) fn flavor() -> Result<Value, Box<dyn Error>> {
     modern_xrd(
-        &serde_json::to_value(WorkspaceFlavor::crd())?,
-        "What pods a platform team offers.",
+        &patterns::crd::<WorkspaceFlavor>()?,
         &["flavor", "flavors"],
         &[
             column("CPU", ".spec.cpu"),
@@ -120,8 +120,7 @@ pub(super) fn flavor() -> Result<Value, Box<dyn Error>> {
 /// The XRD of users.
 pub(super) fn dev_user() -> Result<Value, Box<dyn Error>> {
     modern_xrd(
-        &serde_json::to_value(DevUser::crd())?,
-        "A person, and a namespace that is theirs alone.",
+        &patterns::crd::<DevUser>()?,
         &[],
         &[
             column("NAMESPACE", ".status.namespace"),
@@ -144,15 +143,14 @@ fn wide_column(name: &str, path: &str) -> Value {
 
 fn modern_xrd(
     crd: &Value,
-    description: &str,
     short_names: &[&str],
     columns: &[Value],
 ) -> Result<Value, Box<dyn Error>> {
     let names = &crd["spec"]["names"];
     let (kind, plural) = (&names["kind"], &names["plural"]);
-    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
-    let mut properties = json!({"spec": schema["spec"]});
-    if let Some(status) = schema.get("status") {
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let mut properties = json!({"spec": schema["properties"]["spec"]});
+    if let Some(status) = schema["properties"].get("status") {
         properties["status"] = status.clone();
     }
     let name = plural.as_str().ok_or("a kind without a plural")?;
@@ -176,7 +174,7 @@ fn modern_xrd(
                 "additionalPrinterColumns": columns,
                 "schema": {"openAPIV3Schema": {
                     "type": "object",
-                    "description": description,
+                    "description": schema["description"],
                     "required": ["spec"],
                     "properties": properties,
                 }},

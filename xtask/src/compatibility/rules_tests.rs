@@ -43,6 +43,7 @@ fn fields() -> Value {
             "size": {"type": "integer", "minimum": 1, "maximum": 9, "default": 1},
             "market": {"type": "string", "enum": ["Spot", "OnDemand"]},
             "note": {"type": "string"},
+            "zone": {"type": "string", "pattern": "^[a-z]+$"},
             "keys": {"type": "array", "maxItems": 5, "items": {"type": "string"}},
             "tags": {"type": "object", "additionalProperties": {"type": "string"}},
         },
@@ -260,6 +261,20 @@ fn a_new_cel_rule_is_found() {
     let rules = json!([{"rule": "self.size > 0"}, {"rule": "self.size < 5"}]);
     let found = in_spec(&[("/x-kubernetes-validations", rules)]);
     assert_eq!(found, one("v1 spec", Rule::CelRuleAdded));
+}
+
+#[test]
+fn a_rule_in_place_of_a_pattern_breaks_nobody_unless_it_accepts_less() {
+    let found = |regex: &str| {
+        let rule = crate::codegen::patterns::rule(regex).unwrap();
+        let rules = json!([{"rule": rule, "message": "write a zone"}]);
+        in_spec(&[
+            ("/properties/zone/pattern", Value::Null),
+            ("/properties/zone/x-kubernetes-validations", rules),
+        ])
+    };
+    assert_eq!(found("^[a-z]+$"), []);
+    assert_eq!(found("^[a-y]+$"), one("v1 spec.zone", Rule::CelRuleAdded));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::bounds;
 use super::change::Rule;
+use crate::codegen::patterns;
 
 /// The path of a field, the rule that its change breaks, and the change in words.
 pub(super) type Finding = (String, Rule, String);
@@ -117,17 +118,18 @@ fn required(path: &str, old: &Value, new: &Value, to: &mut Vec<Finding>) {
 }
 
 fn rules(path: &str, old: &Value, new: &Value, to: &mut Vec<Finding>) {
-    let known: Vec<&Value> = list(&old["x-kubernetes-validations"])
-        .iter()
-        .map(|rule| &rule["rule"])
-        .collect();
-    for rule in list(&new["x-kubernetes-validations"]) {
-        if !known.contains(&&rule["rule"]) {
-            let text = rule["rule"].as_str().unwrap_or_default();
-            let what = format!("a rule was added: {text}");
-            to.push((shown(path), Rule::CelRuleAdded, what));
-        }
+    // A rule in place of a pattern accepts the same values.
+    let pattern = old["pattern"].as_str().and_then(patterns::rule);
+    let known: Vec<&str> = expressions(old).chain(pattern.as_deref()).collect();
+    for rule in expressions(new).filter(|rule| !known.contains(rule)) {
+        let what = format!("a rule was added: {rule}");
+        to.push((shown(path), Rule::CelRuleAdded, what));
     }
+}
+
+fn expressions(schema: &Value) -> impl Iterator<Item = &str> {
+    let rules = list(&schema["x-kubernetes-validations"]).iter();
+    rules.filter_map(|rule| rule["rule"].as_str())
 }
 
 /// Refuses any difference in keywords that no other rule compares. An acceptance without need is

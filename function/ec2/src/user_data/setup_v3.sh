@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what /etc/gpu-workspace asks for. systemd starts it again after a failure, each time later.
+# Installs the software. systemd repeats it after a failure.
 set -eu
 conf=/etc/gpu-workspace venv=/opt/workspace run=/run/gpu-workspace state=/var/lib/gpu-workspace
 log=/var/log/gpu-workspace-setup.log home=/home/developer step='start'
@@ -21,7 +21,6 @@ finish() {
   line='gpu-workspace setup done'
   [ "$rc" = 0 ] || line="gpu-workspace setup FAILED: $step$(cause) (exit $rc), see $log"
   echo "$line" >&3
-  # The agent reports it.
   echo "${line#gpu-workspace setup }" >$state/setup || :
   echo "$line" || :
 }
@@ -48,7 +47,7 @@ opencv=$(setting opencvVersion)
 torch=$(setting pytorchVersion)
 image=$(setting python)
 index=$(setting pytorchIndexUrl)
-own_index=$(setting packageIndexUrl)
+own=$(setting packageIndexUrl)
 python=${image:-/usr/bin/python3}
 
 step='wait for the home'
@@ -64,7 +63,7 @@ step='create the virtual environment'
   apt install -y python3-venv
 }
 if [ -n "$kept" ]; then
-  # The environment outlives the machine. That of another image is made again.
+  # Another image gets another environment.
   made="$("$python" -VV) $(setting imageId)"
   as mkdir -p "$kept"
   if [ "$(as cat "$kept/made-with" || :)" != "$made" ]; then
@@ -86,10 +85,10 @@ fi
 pth=$(purelib "$venv/bin/python")/image.pth
 as rm -f "$pth" "$venv/pip.conf"
 config() { as "$venv/bin/python" -m pip -q config --site set "global.$1" "$2"; }
-# pip before 24.2 does not trust what the machine trusts.
+# pip before 24.2 trusts a list of its own.
 cas=/etc/ssl/certs/ca-certificates.crt
 [ ! -e $cas ] || config cert $cas
-[ -z "$own_index" ] || config index-url "$own_index"
+[ -z "$own" ] || config index-url "$own"
 
 step='install PyTorch'
 [ -z "$index" ] || pip --index-url "$index" "torch==$torch"
@@ -109,14 +108,13 @@ site, opencv, torch = sys.argv[1:]
 names = [d.metadata["Name"] for d in dists(path=[site])]
 found = [n for n in names if n.lower().startswith("opencv")]
 if len(found) > 1:
-    sys.exit(f"want one OpenCV distribution, found {found}")
+    sys.exit(f"OpenCV more than once: {found}")
 import cv2
 if cv2.__version__.split(".")[:3] != opencv.split(".")[:3]:
     sys.exit(f"want OpenCV {opencv}, cv2 is {cv2.__version__}")
 if torch:
     from re import match
     from torch import __version__ as v
-    # A build of its own, such as 2.8.0a0+git, is that release.
     if match(r"[\d.]+", v)[0] != torch:
         sys.exit(f"want PyTorch {torch}, torch is {v}")
 PY

@@ -9,6 +9,7 @@ pub mod tighten;
 
 use api::lifecycle::duration;
 use api::limits::{LifecycleLimits, WorkspaceLimits};
+use api::patterns;
 use function_runtime::object::ObservedObject;
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
@@ -25,7 +26,7 @@ use crate::ssh_networks;
 /// step, which saves Crossplane one call.
 pub const REQUIREMENT: &str = "limits";
 
-static DATA: Schema<WorkspaceLimits> = Schema::of("data");
+static DATA: Schema<WorkspaceLimits> = Schema::of("data", patterns::message);
 
 /// The platform's limits, and the `EnvironmentConfig` that has them.
 #[derive(Clone, Debug, PartialEq)]
