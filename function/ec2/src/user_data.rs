@@ -12,15 +12,16 @@ use api::lifecycle::AgentPolicy;
 use api::policy::BehaviourVersion;
 use function_runtime::outcome::{Problem, Refusal};
 use function_workspace::login;
-use serde::Serialize;
 use thiserror::Error;
 
 use crate::keys;
 use crate::software::{Pytorch, PytorchSource, Software};
 
 mod file;
+mod parts;
 
 use file::File;
+use parts::{Certificates, Head, Tail, Trusted, User, Workspace};
 
 /// EC2's limit in bytes, before base64.
 pub const LIMIT: usize = 16 * 1024;
@@ -336,60 +337,6 @@ fn item(file: &File<'_>) -> Result<String, Refusal> {
 
 fn unwritable(problem: &impl fmt::Display) -> Refusal {
     Refusal::unwritable("the user data", problem)
-}
-
-#[derive(Serialize)]
-struct Head<'a> {
-    ssh_pwauth: bool,
-    users: [User<'a>; 1],
-}
-
-#[derive(Serialize)]
-struct Certificates<'a> {
-    ca_certs: Trusted<'a>,
-}
-
-#[derive(Serialize)]
-struct Trusted<'a> {
-    trusted: &'a [String],
-}
-
-#[derive(Serialize)]
-struct Tail {
-    runcmd: Vec<Vec<&'static str>>,
-}
-
-#[derive(Serialize)]
-struct User<'a> {
-    name: &'a str,
-    lock_passwd: bool,
-    shell: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sudo: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    ssh_authorized_keys: &'a [String],
-}
-
-/// The file that the setup script reads.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Workspace<'a> {
-    owner: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    image_id: Option<&'a str>,
-    opencv_version: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    package_index_url: Option<&'a str>,
-    /// The interpreter of the image from which the environment is made, from v3 on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    python: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pytorch_version: Option<&'a str>,
-    /// The interpreter of the image that has PyTorch, before v3.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pytorch_python: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pytorch_index_url: Option<&'a str>,
 }
 
 /// The user data would exceed EC2's limit.

@@ -16,8 +16,7 @@ use thiserror::Error;
 
 use crate::environment_config;
 
-/// Name of the requirement for the first `EnvironmentConfig`. A Composition may have a requirement
-/// with this name in its pipeline step, which saves Crossplane one call.
+/// Name of the requirement for the first `EnvironmentConfig`, which a Composition may fetch.
 pub const REQUIREMENT: &str = "catalogue";
 static DATA: Schema<Catalogue> = Schema::of("data", patterns::message);
 
@@ -37,9 +36,8 @@ pub fn requirements(policy: &WorkspacePolicy) -> Vec<Requirement> {
         .collect()
 }
 
-/// Reads and merges the catalogue. A catalogue that cannot be read is not an error of the claim, so
-/// the workspace is held and not refused. A part adds only the entries that the policy lets it
-/// provide: whoever writes prices must not add keys or images.
+/// Reads and merges the catalogue. If it cannot be read, the workspace is held and not refused. A part
+/// adds only the entries that the policy lets it provide.
 pub fn read(policy: &WorkspacePolicy, request: &Request) -> Result<Known, Hold> {
     let mut whole = Known::default();
     let mut known: Vec<&str> = Vec::new();
