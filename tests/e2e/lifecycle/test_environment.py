@@ -1,5 +1,7 @@
 """What an owner installed, on instances that boot, with a home."""
 
+import pytest
+
 from environment.emulator import Emulator
 from environment.waiting import until
 from lifecycle.life import now
@@ -15,10 +17,11 @@ pip install --quiet --no-index --no-build-isolation /tmp/mine
 SHOW = "python -c 'import cv2, mine, torch; print(mine.VALUE)'"
 
 
-def test_what_the_owner_installed_survives_stop_interruption_and_another_type(
+@pytest.mark.xdist_group("zones")
+def test_what_the_owner_installed_survives_whatever_happens_to_its_machine(
     machine: Machine, emulator: Emulator
 ) -> None:
-    kept = {"home": {"sizeGiB": 1}}
+    kept = {"home": {"sizeGiB": 1}, "capacityType": "Spot"}
     machine.commit({}, **kept)
     first = machine.logged_in(240)["instanceId"]
     machine.run(INSTALL)
@@ -35,7 +38,17 @@ def test_what_the_owner_installed_survives_stop_interruption_and_another_type(
 
     machine.commit({}, instanceType="g4dn.2xlarge", **kept)
     machine.ec2.client.terminate_instances(InstanceIds=[third])
-    _again(machine, third, "another type")
+    fourth = _again(machine, third, "another type")
+
+    left = machine.status()["zone"]
+    emulator.fault(
+        operation="CreateFleet",
+        code="InsufficientInstanceCapacity",
+        match={"AvailabilityZone": left},
+    )
+    machine.ec2.client.terminate_instances(InstanceIds=[fourth])
+    _again(machine, fourth, "another zone")
+    assert machine.status()["zone"] != left
 
 
 def _again(machine: Machine, before: str, why: str) -> str:

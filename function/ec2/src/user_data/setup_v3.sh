@@ -85,7 +85,6 @@ fi
 pth=$(purelib "$venv/bin/python")/image.pth
 as rm -f "$pth" "$venv/pip.conf"
 config() { as "$venv/bin/python" -m pip -q config --site set "global.$1" "$2"; }
-# pip before 24.2 trusts a list of its own.
 cas=/etc/ssl/certs/ca-certificates.crt
 [ ! -e $cas ] || config cert $cas
 [ -z "$own" ] || config index-url "$own"
@@ -97,7 +96,7 @@ step='install OpenCV'
 step='add the packages of the image'
 if [ -n "$image" ]; then
   site=$(purelib "$image")
-  echo "$site" | as tee "$pth"
+  echo "import site; site.addsitedir('$site')" | as tee "$pth"
 fi
 
 step='verify'
