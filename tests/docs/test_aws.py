@@ -16,6 +16,8 @@ SCHEMAS = ROOT / "tests/docs/schemas"
 TEMPLATE = "interruptions.yaml"
 # The tag that the provider puts on all resources that it creates (api/src/tags.rs).
 OURS = "aws:ResourceTag/gpu.platform.acme.io:cluster"
+# The tag of the machines from which images are made.
+BUILDERS = "gpu.platform.acme.io:image-build"
 # Operations that the provider may call only on resources with this tag.
 DESTRUCTIVE = (
     "Attach",
@@ -77,6 +79,26 @@ def test_nothing_of_somebody_else_is_ended_or_changed(name: str) -> None:
             if service == "ec2" and operation.startswith(DESTRUCTIVE):
                 condition = statement.get("Condition", {})
                 assert condition.get("Null", {}).get(OURS) == "false", action
+
+
+def test_the_builder_of_images_may_do_what_it_does_to_its_own_machines() -> None:
+    statements = policies.read("image-builder.json")
+    assert policies.actions(statements) == policies.called_by_the_builder()
+    tag = f"aws:ResourceTag/{BUILDERS}"
+    for statement in statements:
+        for action in policies.listed(statement["Action"]):
+            operation = action.removeprefix("ec2:")
+            condition = statement.get("Condition", {})
+            is_machine = statement["Resource"] == "arn:aws:ec2:*:*:instance/*"
+            if operation.startswith((*DESTRUCTIVE, "GetConsole")):
+                assert is_machine and condition["Null"][tag] == "false"
+            if operation == "CreateImage" and is_machine:
+                assert condition["Null"][tag] == "false"
+            if operation == "RunInstances" and is_machine:
+                asked = f"aws:RequestTag/{BUILDERS}"
+                assert condition["Null"][asked] == "false"
+    source = (ROOT / "images/builder/src/main.rs").read_text()
+    assert f'const TAG: &str = "{BUILDERS}";' in source
 
 
 def test_no_volume_of_somebody_else_is_copied() -> None:

@@ -1,5 +1,5 @@
-//! `cargo xtask image`: the image of workspaces that run as pods, and the image of the agent beside
-//! them.
+//! `cargo xtask image`: the image of workspaces that run as pods, the image of the agent beside them,
+//! and machine images for EC2.
 //!
 //! The recipe of the workspace image is in `images/workspace`. The cache folder keeps the built
 //! image as an OCI image layout. Its key is a hash of the recipe and of the apt sources, so a
@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use clap::{Args, Subcommand, ValueEnum};
 use local_cluster::Cluster;
@@ -24,6 +24,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// The repository of workspace images in a cluster's registry.
 const REPOSITORY: &str = "images/workspace";
+const AMI_BUILDER: &str = "gpu-workspace-image";
 const AGENT_REPOSITORY: &str = "images/agent";
 /// A shell's exit status for a missing program (POSIX, "Exit Status for Commands").
 const NO_SUCH_PROGRAM: i32 = 127;
@@ -45,6 +46,13 @@ enum Action {
         variant: Variant,
         #[command(flatten)]
         destination: Destination,
+    },
+    /// Build a machine image for EC2 (AMI) that brings the software; prints its catalogue entry
+    #[command(disable_help_flag = true)]
+    Ami {
+        /// The builder's arguments; --help lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
     },
     /// Build the image of the agent and push it; prints its reference
     Agent {
@@ -110,6 +118,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             Ok((built.join("layout"), tag))
         }),
         Action::Agent { shape, destination } => agent(shape, destination, progress),
+        Action::Ami { arguments } => return ami(arguments, progress),
     };
     match built {
         Ok(place) => {
@@ -121,6 +130,32 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs the builder of machine images, which is a program of its own: it has the AWS SDK, for which
+/// `cargo xtask` does not wait.
+fn ami(arguments: &[String], progress: &Progress) -> ExitCode {
+    match built_ami(arguments, progress) {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn built_ami(arguments: &[String], progress: &Progress) -> Outcome<ExitStatus> {
+    let step = progress.begin("compile the builder of machine images");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(crate::root());
+    // With the whole workspace, the SDK is compiled once for all programs.
+    cargo.args(["build", "--workspace", "--bin", AMI_BUILDER]);
+    crate::cargo::run(&mut cargo, "image-builder", Some(&step))?;
+    step.end("");
+    // Cargo puts the programs of the workspace into one folder.
+    let builder = std::env::current_exe()?.with_file_name(AMI_BUILDER);
+    Ok(Command::new(builder).args(arguments).status()?)
 }
 
 fn agent(

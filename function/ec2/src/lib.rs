@@ -8,6 +8,7 @@ mod claim_paths;
 mod compose;
 mod finding;
 mod image;
+pub mod image_build;
 mod instance_types;
 mod keys;
 mod on_demand;

@@ -50,9 +50,9 @@ fn going(id: &str) -> Setup {
     ))
 }
 
-/// What the owner reads about a failed step. `said` is the step and its cause, as the setup wrote
+/// What people read about a failed step. `said` is the step and its cause, as the setup wrote
 /// them.
-fn failed(id: &str, said: &str) -> String {
+pub fn failed(id: &str, said: &str) -> String {
     let of_cause = CAUSES.iter().find(|(cause, _)| said.contains(cause));
     let of_step = || STEPS.iter().find(|(step, _)| said.starts_with(step));
     let what_to_do = of_cause.or_else(of_step);

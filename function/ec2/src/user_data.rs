@@ -36,6 +36,11 @@ const SETUP_UNIT_NAME: &str = "gpu-workspace-setup.service";
 const SETUP_UNIT_PATH: &str = "/etc/systemd/system/gpu-workspace-setup.service";
 const SETUP_V1: &str = include_str!("user_data/setup_v1.sh");
 const SETUP_PATH: &str = "/usr/local/lib/gpu-workspace/setup";
+/// Makes a machine an image.
+const IMAGE: &str = include_str!("user_data/image.sh");
+const IMAGE_PATH: &str = "/usr/local/lib/gpu-workspace/image";
+/// The longest life of such a machine, as `shutdown` reads it.
+const IMAGE_MACHINE_MINUTES: &str = "+180";
 /// The log of the setup on a machine.
 pub const LOG_PATH: &str = "/var/log/gpu-workspace-setup.log";
 const HOME: &str = include_str!("user_data/home.sh");
@@ -116,6 +121,21 @@ impl UserData<'_> {
             return Err(Refusal::from(TooLarge { limit: LIMIT }));
         }
         Ok(document)
+    }
+
+    /// The document of a machine that becomes an image. Its setup runs once, and `image.sh` follows.
+    pub fn of_an_image(&self) -> Result<String, Refusal> {
+        let image = File::new(IMAGE_PATH, "0755", IMAGE);
+        let parts = [
+            "#cloud-config\n",
+            &self.users()?,
+            &self.certificates()?,
+            "write_files:\n",
+            &self.files()?,
+            &item(&image)?,
+            written(&IMAGE_COMMANDS)?,
+        ];
+        Ok(parts.concat())
     }
 
     /// The user. With a home volume, cloud-init would write the keys to the volume, where a removed
@@ -246,6 +266,15 @@ static COMMANDS_V3: [[Constant; 2]; 2] = [
         LazyLock::new(|| commands(&[HOME_UNIT_NAME, SETUP_UNIT_NAME, AGENT_UNIT_NAME], &[])),
     ],
 ];
+/// The commands of a machine that becomes an image. It ends itself, so that a builder that dies leaves
+/// no machine behind.
+static IMAGE_COMMANDS: Constant = LazyLock::new(|| {
+    let shutdown = vec!["shutdown", "-h", IMAGE_MACHINE_MINUTES];
+    let tail = Tail {
+        runcmd: vec![shutdown, vec![SETUP_PATH], vec![IMAGE_PATH]],
+    };
+    serde_yaml::to_string(&tail).map_err(|error| error.to_string())
+});
 static SETUP_V3_FILES: Constant = LazyLock::new(|| {
     constant(&[
         File::new(SETUP_PATH, "0755", SETUP_V3),

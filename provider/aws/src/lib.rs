@@ -12,6 +12,7 @@ mod credentials;
 mod error;
 mod events;
 mod groups;
+mod image_builder;
 mod instances;
 mod launch;
 mod placement;
@@ -29,6 +30,7 @@ pub use connect::{connect, connect_events};
 pub use credentials::{Access, AccessError, Credentials, Role, Token, WebIdentity};
 pub use error::Ec2Error;
 pub use events::{Event, Events, Message, SqsEvents};
+pub use image_builder::{ImageBuilder, ImageProgress, MachineRequest};
 pub use port::{
     Answer, Ec2, GroupRequest, Image, Known, LaunchPlace, LaunchRequest, SnapshotRequest, Subnet,
     TagKeys, Tags, TemplateRequest, VolumeRequest,

@@ -12,6 +12,8 @@ Statement = dict[str, Any]
 
 FOLDER = ROOT / "docs/aws"
 _SOURCE = ROOT / "provider/aws/src"
+# The calls of the program that builds machine images, which has a role of its own.
+_BUILDER = _SOURCE / "image_builder.rs"
 
 # A call of an AWS client in the source: the client's field, and the method.
 _CLIENT = re.compile(
@@ -27,6 +29,7 @@ _ALLOWED_BY = {"sqs:DeleteMessageBatch": "sqs:DeleteMessage"}
 # STS").
 NEEDED_BY = {
     "ec2:CreateFleet": {"ec2:RunInstances", "ec2:CreateTags"},
+    "ec2:CreateImage": {"ec2:CreateTags"},
     "ec2:CreateLaunchTemplate": {"ec2:CreateTags"},
     "ec2:CreateSecurityGroup": {"ec2:CreateTags"},
     "ec2:CreateSnapshot": {"ec2:CreateTags"},
@@ -37,9 +40,19 @@ NEEDED_BY = {
 
 def called() -> set[str]:
     """The IAM actions that the calls in the provider's source require."""
+    return _required(set(_SOURCE.rglob("*.rs")) - {_BUILDER})
+
+
+def called_by_the_builder() -> set[str]:
+    """The IAM actions that the builder of machine images requires. It reads
+    consoles by a function of the provider's."""
+    return _required({_BUILDER}) | {"ec2:GetConsoleOutput"}
+
+
+def _required(files: set[Path]) -> set[str]:
     found = {
         _ALLOWED_BY.get(action, action)
-        for file in sorted(_SOURCE.rglob("*.rs"))
+        for file in sorted(files)
         for action in _calls(file)
     }
     return found.union(*(NEEDED_BY.get(action, set()) for action in found))
