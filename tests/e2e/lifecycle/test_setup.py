@@ -178,7 +178,10 @@ def test_a_setup_that_is_killed_is_tried_again_and_nobody_calls_it_ready_before(
     supplied.was_never_ready()
     first = machine.status()["instanceId"]
     # The owner, who has sudo, mends it on the machine.
-    machine.run("sudo sed -i /--index-url/d /etc/gpu-workspace/requirements.txt")
+    files = "/etc/gpu-workspace"
+    machine.run(f"sudo sed -i /--index-url/d {files}/requirements.txt")
+    index = '"packageIndexUrl":"[^"]*",'
+    machine.run(f"sudo sed -i 's/{index}//' {files}/workspace.json")
     _kill(machine)
     assert supplied.works()["instanceId"] == first
 
