@@ -6,12 +6,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
+from cluster.workspaces import Key
 from documents import suites
 from environment.cluster import CLAIMS, Cluster, is_ready
-from environment.objects import Refused
+from environment.objects import Object, Refused
 from environment.ec2 import Ec2
+from environment.variants import ROOT
 from environment.waiting import until
+from lifecycle.conftest import BOOTING, PYTORCH, host
 
 PACKAGES = [
     "provider-gpu-spot",
@@ -50,7 +54,39 @@ def crane(*arguments: str) -> str:
 def presets(registry: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder: Path = tmp_path_factory.mktemp("platform")
     local = suites.emulator_platform(folder, os.environ["AWS_ENDPOINT_URL"])
-    return {"REGISTRY": registry, "VERSION": VERSION, "NEXT": NEXT, **local}
+    key = Key.generate(folder, "key")
+    own = {
+        "WORKSPACE": str(_personal(folder, key)),
+        "SSH_KEY": str(key.private),
+        "SSH_FOLDER": str(folder),
+    }
+    return {"REGISTRY": registry, "VERSION": VERSION, "NEXT": NEXT, **local, **own}
+
+
+def _personal(folder: Path, key: Key) -> Path:
+    """Puts this host's key and network, and an image that boots, where the page tells its
+    reader to write their own. Returns the claim's file."""
+    network = f"{host()}/32"
+    catalogue = _read(folder / "catalogue.yaml")
+    catalogue["data"]["owners"]["alice"]["publicKeys"].append(key.public)
+    catalogue["data"]["images"]["us-east-1"]["default"] = {
+        "id": BOOTING,
+        "pytorch": {"version": PYTORCH, "python": "/opt/pytorch/bin/python3"},
+    }
+    (folder / "catalogue.yaml").write_text(yaml.safe_dump(catalogue))
+    limits = list(yaml.safe_load_all((folder / "limits.yaml").read_text()))
+    (data,) = [one["data"] for one in limits if one["kind"] == "EnvironmentConfig"]
+    data["sshCidrCeiling"].append(network)
+    (folder / "limits.yaml").write_text(yaml.safe_dump_all(limits))
+    claim = _read(ROOT / "examples/workspaces/alice-vision.yaml")
+    claim["spec"]["parameters"]["ssh"]["allowedCidrs"] = [network]
+    (folder / "claim.yaml").write_text(yaml.safe_dump(claim))
+    return folder / "claim.yaml"
+
+
+def _read(file: Path) -> Object:
+    document: Object = yaml.safe_load(file.read_text())
+    return document
 
 
 def run(name: str, presets: dict[str, str]) -> str:
