@@ -2,6 +2,7 @@
 says, and how the same workspace becomes Ready once the cause is mended."""
 
 import socket
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -86,6 +87,14 @@ class Supplied:
     def works(self, seconds: float = 300) -> Object:
         """The status, once the workspace is Ready and its owner can work."""
         status = self.machine.logged_in(seconds)
+        shown = subprocess.run(
+            ["ssh-keyscan", status["publicIp"]],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        seen = {line.split(" ", 1)[1] for line in shown.splitlines() if line[0] != "#"}
+        assert seen == set(status["hostKeys"])
         said = self.machine.run(MULTIPLY)
         assert said.startswith(f"{status['opencvVersion']} {PYTORCH}"), said
         return status

@@ -128,6 +128,11 @@ impl Ledger {
             .push((Instant::now(), uid.unwrap_or_default()));
     }
 
+    /// The number of calls of one operation.
+    pub(crate) fn of(&self, operation: &str) -> u64 {
+        self.calls.get(operation).map_or(0, |count| count.all)
+    }
+
     /// The calls of all operations together.
     pub(crate) fn total(&self) -> Count {
         let counts = self.calls.values();

@@ -19,7 +19,7 @@ pub(crate) struct Bar {
 }
 
 /// All promises.
-pub(crate) fn of(figures: &Figures) -> [Bar; 5] {
+pub(crate) fn of(figures: &Figures) -> [Bar; 7] {
     let bar = |what, is, at_most| Bar { what, is, at_most };
     [
         bar(
@@ -39,6 +39,12 @@ pub(crate) fn of(figures: &Figures) -> [Bar; 5] {
             REPLACED,
         ),
         bar("of the naive calls/s at rest", figures.ratio(), CALLS),
+        bar(
+            "console calls per new instance",
+            figures.consoles_per_instance(),
+            1.0,
+        ),
+        bar("console calls at rest", figures.consoles_at_rest(), 0.0),
     ]
 }
 

@@ -8,6 +8,8 @@ use crate::naive::Naive;
 use crate::phases::Phase;
 use crate::process::MIB;
 
+const CONSOLE: &str = "GetConsoleOutput";
+
 /// Everything that was measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
@@ -38,6 +40,18 @@ impl Figures {
     pub(crate) fn ratio(&self) -> f64 {
         let naive = rate(self.naive.resting, Naive::window());
         rate(self.rest.calls.total(), self.rest.took) / naive
+    }
+
+    /// Console calls while the pools fill, by instance. Every console says at once that the setup has
+    /// ended.
+    pub(crate) fn consoles_per_instance(&self) -> f64 {
+        let instances = u64::try_from(self.instances).unwrap_or(u64::MAX);
+        number(self.fill.calls.of(CONSOLE)) / number(instances)
+    }
+
+    /// Console calls at rest, when every setup has ended.
+    pub(crate) fn consoles_at_rest(&self) -> f64 {
+        number(self.rest.calls.of(CONSOLE))
     }
 
     /// The table for people.

@@ -158,6 +158,7 @@ fn pool(name: &str, size: usize) -> Value {
             "instanceTypes": TYPES,
             "image": {"id": IMAGE},
             "userData": "#cloud-config\n",
+            "readConsole": true,
             "ssh": {"allowedCidrs": ["203.0.113.0/24"]},
         }},
     })

@@ -11,6 +11,8 @@ use super::xml::Xml;
 /// The most instances in a page of EC2's answer.
 const PAGE: usize = 1000;
 const OWNER: &str = "123456789012";
+/// The console of every instance, in base64: `gpu-workspace setup done`.
+const CONSOLE: &str = "Z3B1LXdvcmtzcGFjZSBzZXR1cCBkb25lCg==";
 
 /// One page of the instances that pass the filters.
 pub(crate) fn describe(query: &Query, cloud: &Cloud, now: Timestamp) -> String {
@@ -40,6 +42,14 @@ pub(crate) fn describe(query: &Query, cloud: &Cloud, now: Timestamp) -> String {
         if let Some(next) = next {
             xml.value("nextToken", next);
         }
+    })
+}
+
+/// The console of an instance, whose setup has ended.
+pub(crate) fn console(query: &Query) -> String {
+    Xml::answer("GetConsoleOutput", |xml| {
+        xml.value("instanceId", query.text("InstanceId").unwrap_or_default());
+        xml.value("output", CONSOLE);
     })
 }
 
