@@ -105,6 +105,7 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
         description: description.clone(),
         tags: arguments.tags(),
     };
+    let interrupted = interrupted()?;
     let patience = Patience {
         look_every: Duration::from_secs(arguments.look_every),
         setup: Duration::from_hours(1),
@@ -116,7 +117,7 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
         &image,
         patience,
         &|line| eprintln!("{line}"),
-        interrupted()?,
+        interrupted,
     )
     .await?;
     let entry = planned.entry(&id, arguments.contrib, &description);
@@ -132,10 +133,12 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
 
 /// Completes once a person or a supervisor asks this program to end.
 fn interrupted() -> Outcome<impl Future<Output = ()> + Send> {
+    // From now on, no signal ends this program before its machine ends.
+    let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
     Ok(async move {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => (),
+            _ = interrupted.recv() => (),
             _ = terminated.recv() => (),
         }
     })
@@ -163,7 +166,7 @@ impl Arguments {
             subnet_id: self.subnet.clone(),
             root_gib: self.disk,
             user_data: planned.user_data.clone(),
-            token: format!("{}-{}", self.name, jiff::Timestamp::now().as_second()),
+            token: format!("image-build-{}", jiff::Timestamp::now().as_nanosecond()),
             tags,
         }
     }

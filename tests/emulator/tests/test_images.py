@@ -69,3 +69,29 @@ def test_an_unknown_parameter_is_not_found(emulator, clients):
     name = f"{BASE}/no-such-image/latest/ami-id"
     code = refused(clients["ssm"].get_parameter, Name=name)[1]
     assert code == "ParameterNotFound"
+
+
+def test_an_image_of_an_instance_is_pending_until_its_snapshot_is_complete(
+    emulator, ec2
+):
+    launched = ec2.run_instances(ImageId=IMAGE, MinCount=1, MaxCount=1)
+    emulator.advance(60)
+    tags = [{"Key": "team", "Value": "vision"}]
+    request = {
+        "InstanceId": launched["Instances"][0]["InstanceId"],
+        "Name": "baked",
+        "TagSpecifications": [
+            {"ResourceType": kind, "Tags": tags} for kind in ("image", "snapshot")
+        ],
+    }
+    image = ec2.create_image(**request)["ImageId"]
+    (shown,) = ec2.describe_images(ImageIds=[image])["Images"]
+    assert (shown["State"], shown["Tags"]) == ("pending", tags)
+    (snapshot,) = ec2.describe_snapshots(
+        Filters=[{"Name": "tag:team", "Values": ["vision"]}]
+    )["Snapshots"]
+    assert snapshot["State"] == "pending"
+    emulator.advance(5)
+    (shown,) = ec2.describe_images(ImageIds=[image])["Images"]
+    assert shown["State"] == "available"
+    assert refused(ec2.create_image, **request)[1] == "InvalidAMIName.Duplicate"

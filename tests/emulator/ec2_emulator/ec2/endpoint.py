@@ -6,6 +6,7 @@ from moto.ec2.responses import EC2Response
 
 from ..errors import AwsError
 from ..faults import Faults
+from .created_images import CreatedImages
 from .fleets import Fleets
 from .groups import Groups
 from .instances import Instances
@@ -29,6 +30,7 @@ class Ec2Endpoint(
     Tagging,
     Templates,
     Groups,
+    CreatedImages,
     Snapshots,
     Modifications,
     Volumes,
