@@ -176,11 +176,7 @@ def test_a_setup_waits_while_another_program_holds_apts_lock_for_two_minutes(
 def test_a_setup_that_is_killed_is_tried_again_and_nobody_calls_it_ready_before(
     supplied: Supplied, silent: str
 ) -> None:
-    machine = supplied.machine
-    supplied.catalogue(indexUrl=silent)
-    machine.commit({})
-    until("host keys", lambda: machine.status().get("hostKeys"), 180)
-    until("a login", lambda: machine.ssh("true").returncode == 0)
+    machine = _waiting(supplied, silent)
     for _ in range(3):
         _kill(machine)
     assert supplied.software() == ("False", "SettingUp")
@@ -199,11 +195,7 @@ def test_a_setup_that_is_killed_is_tried_again_and_nobody_calls_it_ready_before(
 def test_a_setup_that_says_nothing_is_unknown_after_fifteen_minutes_and_still_mended(
     supplied: Supplied, silent: str
 ) -> None:
-    machine = supplied.machine
-    supplied.catalogue(indexUrl=silent)
-    machine.commit({})
-    until("host keys", lambda: machine.status().get("hostKeys"), 180)
-    until("a login", lambda: machine.ssh("true").returncode == 0)
+    machine = _waiting(supplied, silent)
     machine.run("sudo sed -i 's/pip -r/exec 3>\\&-; sleep 3600; pip -r/' " + SETUP)
     _kill(machine)
     begun = now()
@@ -216,6 +208,16 @@ def test_a_setup_that_says_nothing_is_unknown_after_fifteen_minutes_and_still_me
     first = machine.status()["instanceId"]
     supplied.catalogue()
     assert supplied.works()["instanceId"] != first
+
+
+def _waiting(supplied: Supplied, silent: str) -> Machine:
+    """A machine whose setup waits for an index that never answers. Its owner can log in."""
+    machine = supplied.machine
+    supplied.catalogue(indexUrl=silent)
+    machine.commit({})
+    until("host keys", lambda: machine.status().get("hostKeys"), 180)
+    until("a login", lambda: machine.ssh("true").returncode == 0)
+    return machine
 
 
 def _kill(machine: Machine) -> None:
