@@ -224,8 +224,8 @@ def _kill(machine: Machine) -> None:
     """Kills a setup that runs, as the kernel does that has no memory left."""
 
     # The brackets keep the command from finding itself.
-    def process() -> str:
-        return machine.ssh("pgrep -of 'gpu-workspace/[s]etup'").stdout.strip()
+    def process() -> str | None:
+        return machine.ssh("pgrep -of 'gpu-workspace/[s]etup'").stdout.strip() or None
 
     found = until("a setup that runs", process, 60)
     for pattern in ("gpu-workspace/[s]etup", "pip [i]nstall"):
