@@ -72,6 +72,17 @@ def test_the_setup_installs_nothing_that_the_image_has(
     assert as_owner(machine, shows) == "4.12.0 cv2.aruco"
 
 
+def test_an_image_without_python_is_named_by_the_step(
+    fresh: Callable[[], Machine],
+) -> None:
+    machine = fresh()
+    workspaces.image(machine, workspaces.DIGESTS).boot.finish()
+    machine.run("mv", "/usr/bin/python3", "/usr/bin/python3.away")
+    machine.run("env", "SETUP_RETRY_SECONDS=0", documents.SETUP, check=False)
+    said = f"read workspace.json (exit 127), see {LOG}"
+    assert last_line(machine) == f"gpu-workspace setup FAILED: {said}"
+
+
 @pytest.fixture
 def disk() -> Iterator[Disk]:
     with closing(Disk(1536)) as disk:
@@ -102,6 +113,29 @@ def test_what_the_owner_installed_outlives_the_machine_and_not_the_image(
     before = machine.says("cat", f"{KEPT}/packages-before.txt").splitlines()
     assert "wandb==1.0" in before
     home.reboot(machine)
+
+
+def test_a_full_home_is_the_cause_of_a_setup_that_fails(
+    fresh: Callable[[], Machine], disk: Disk
+) -> None:
+    machine = fresh()
+    home.install(machine)
+    disk.attach(machine, "nvme1n1")
+    home.mount(machine)
+    free = machine.says("df", "--output=avail", "--block-size=1", home.HOME)
+    left = 4 << 20
+    size = str(int(free.splitlines()[-1]) - left)
+    machine.run("fallocate", "--length", size, f"{home.HOME}/thesis")
+    home.reboot(machine)
+
+    machine = fresh()
+    disk.attach(machine, "nvme1n1")
+    boot = workspaces.kept(machine).boot
+    until("cloud-init", lambda: status(machine)["status"] == "done", 120)
+    home.mount(machine)
+    boot.finish()
+    said = last_line(machine)
+    assert "FAILED: create the virtual environment, disk full" in said, said
 
 
 def _with_home(machine: Machine, disk: Disk, image: str | None = None) -> Machine:

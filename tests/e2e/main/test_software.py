@@ -2,10 +2,11 @@
 
 import pytest
 
-from environment.cluster import condition
+from environment.cluster import Cluster, condition
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
 from environment.platform import Platform
+from environment.pools import Pools
 from environment.waiting import until
 
 LOG = "/var/log/gpu-workspace-setup.log"
@@ -81,6 +82,25 @@ def test_a_hostile_console_writes_nothing_of_its_own_into_the_status(
         assert text not in str(platform.pool().get("status")), text
     software = condition(platform.workspace("alice"), "SoftwareReady")
     assert (software["status"], software["reason"]) == ("False", "SettingUp")
+
+
+@pytest.mark.alone
+def test_the_console_of_an_instance_without_nitro_is_read_too(
+    cluster: Cluster, namespace: str, emulator: Emulator
+) -> None:
+    emulator.print_everywhere(DONE)
+    pools = Pools(cluster, namespace)
+    pools.apply("old", type_="i3.large", parameters={"readConsole": True})
+
+    def setup() -> str | None:
+        status = (pools.ready("old").get("status") or {}).get("atProvider", {})
+        (instance,) = status["instances"]
+        state: str | None = instance.get("setup", {}).get("state")
+        return state
+
+    until("the end of its setup", lambda: setup() == "Ready")
+    calls = emulator.recorded("GetConsoleOutput")
+    assert "UnsupportedOperation" in {call["code"] for call in calls}
 
 
 @pytest.mark.alone

@@ -1,7 +1,7 @@
 """DescribeInstances: ids, filters, pages."""
 
 import pytest
-from conftest import SPOT, refused, shown
+from conftest import IMAGE, SPOT, refused, shown
 
 TAGGED = {
     "TagSpecifications": [
@@ -214,3 +214,24 @@ def test_new_instances_may_be_invisible_for_a_while(emulator, ec2, launch):
     assert code == "InvalidInstanceID.NotFound"
     emulator.advance(30)
     assert [one["InstanceId"] for one in shown(ec2, InstanceIds=ids)] == ids
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "code"),
+    [("g4dn.xlarge", None), ("i3.large", "UnsupportedOperation")],
+)
+def test_only_instances_on_nitro_have_a_latest_console_output(
+    emulator, ec2, instance_type, code
+):
+    launched = ec2.run_instances(
+        ImageId=IMAGE, InstanceType=instance_type, MinCount=1, MaxCount=1
+    )
+    emulator.advance(60)
+    instance = launched["Instances"][0]["InstanceId"]
+    assert "Output" in ec2.get_console_output(InstanceId=instance)
+    if code:
+        assert (
+            refused(ec2.get_console_output, InstanceId=instance, Latest=True)[1] == code
+        )
+    else:
+        assert "Output" in ec2.get_console_output(InstanceId=instance, Latest=True)

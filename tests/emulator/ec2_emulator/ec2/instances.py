@@ -5,6 +5,7 @@ from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
 from moto.core.types import Base64EncodedString
+from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.responses.instances import InstanceResponse
 
 from ..errors import AwsError
@@ -106,9 +107,16 @@ class Instances(InstanceResponse):
 
     def get_console_output(self) -> ActionResult:
         """Answers with the machine's console output, or with the text that a test has
-        set for an instance that has no machine."""
+        set for an instance that has no machine. Only instances on Nitro have a latest
+        output ("GetConsoleOutput", API reference)."""
         (instance,) = self.here.find([self._get_param("InstanceId")])
         self.error_on_dryrun()
+        hypervisor = INSTANCE_TYPES[instance.instance_type].get("Hypervisor")
+        if self._get_param("Latest", False) and hypervisor == "xen":
+            raise AwsError(
+                "UnsupportedOperation",
+                "This instance type does not support retrieving the latest console logs.",
+            )
         machines = instance.machines
         output = machines.console(instance) if machines else instance.console
         return Answer(
