@@ -12,8 +12,8 @@ use thiserror::Error;
 const DEFAULT_KEY: &str = "default";
 
 /// Chooses the image. A recorded image is kept even if the catalogue changes. From behaviour version
-/// v3 on, the catalogue may correct what it says about that image, so that a setup that fails for a
-/// wrong entry can be mended. If a pool exists without a record (for example after a restore of the
+/// v3 on, an entry with the same name and AMI id replaces the record: the platform team can correct a
+/// wrong entry that makes the setup fail. If a pool exists without a record (for example after a restore of the
 /// composite without its status), the image that the pool boots is kept.
 pub fn choose(
     recorded: Option<&ChosenImage>,

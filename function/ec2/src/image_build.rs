@@ -7,9 +7,11 @@ use api::workspace::{ChosenImage, WorkspaceParameters};
 use function_runtime::outcome::{Refusal, Unresolved};
 use serde_json::json;
 
+use crate::image;
 use crate::software::{self, PytorchSource};
-use crate::user_data::{self, UserData};
-use crate::{image, setup};
+use crate::user_data::UserData;
+
+pub use crate::setup::failed;
 
 /// The interpreter of a built image. `image.sh` puts it there.
 pub const PYTHON: &str = "/opt/workspace-image/bin/python3";
@@ -25,6 +27,8 @@ pub struct ImageBuild {
     pub user_data: String,
     /// What the image has, without its id.
     software: software::Software,
+    /// Whether its OpenCV has the contrib modules.
+    contrib: bool,
     pytorch_index_url: Option<String>,
 }
 
@@ -62,20 +66,21 @@ impl ImageBuild {
         Ok(Self {
             user_data: user_data.of_an_image()?,
             base: chosen.id,
+            contrib: parameters.opencv_contrib,
             software,
             pytorch_index_url: chosen.pytorch_index_url,
         })
     }
 
     /// The entry of the built image in the catalogue.
-    pub fn entry(&self, id: &str, contrib: bool, description: &str) -> Image {
+    pub fn entry(&self, id: &str, description: &str) -> Image {
         Image {
             id: id.to_owned(),
             description: Some(description.to_owned()),
             python: Some(PYTHON.to_owned()),
             opencv: Some(ImageOpencv {
                 version: self.software.opencv.clone(),
-                contrib,
+                contrib: self.contrib,
             }),
             pytorch: self.software.pytorch.as_ref().map(|own| ImagePytorch {
                 version: own.version.clone(),
@@ -95,15 +100,6 @@ impl ImageBuild {
         pytorch.chain(opencv).collect()
     }
 }
-
-/// What to change after a step of the setup has failed on the machine `id`. `said` is the step and
-/// its cause, as the setup wrote them.
-pub fn failed(id: &str, said: &str) -> String {
-    setup::failed(id, said)
-}
-
-/// The log of the setup on the machine.
-pub const LOG: &str = user_data::LOG_PATH;
 
 fn policy(key: &str) -> Result<WorkspacePolicy, serde_json::Error> {
     serde_json::from_value(json!({
@@ -153,7 +149,7 @@ mod tests {
         assert_eq!(built.saves(), ["install OpenCV 4.12.0"]);
         let mut catalogue = catalogue();
         let images = catalogue.images.get_mut("us-east-1").unwrap();
-        images.insert("built".into(), built.entry("ami-1", true, "built"));
+        images.insert("built".into(), built.entry("ami-1", "built"));
         let next = ImageBuild::of(&catalogue, "us-east-1", "built", &wishes).unwrap();
         assert_eq!(next.saves(), Vec::<String>::new());
         assert_eq!(next.base, "ami-1");
@@ -166,7 +162,7 @@ mod tests {
             built.saves(),
             ["install PyTorch 2.13.0", "install OpenCV 4.8.0"]
         );
-        let entry = built.entry("ami-1", false, "built");
+        let entry = built.entry("ami-1", "built");
         assert_eq!(entry.pytorch.unwrap().version, "2.13.0");
     }
 

@@ -2,7 +2,7 @@
 //! possible.
 
 use api::capacity::CapacityType;
-use api::catalogue::{Catalogue, Network, Packages};
+use api::catalogue::{Catalogue, Network};
 use api::policy::{BehaviourVersion, WorkspacePolicy};
 use api::workspace::{Placement, WorkspaceParameters};
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
@@ -79,7 +79,7 @@ pub fn workspace(
         public_keys: &keys.in_user_data,
         sudo: policy.instance.sudo,
         software: &software,
-        ca_certificates: certificates(policy, packages),
+        ca_certificates: packages.map_or(&[], |packages| &packages.ca_certificates),
         package_index: packages.and_then(|packages| packages.index_url.as_deref()),
         image_id: &image.id,
         home: allowed.has_home,
@@ -136,14 +136,6 @@ fn root_is_apart(policy: &WorkspacePolicy) -> Result<(), Violation> {
     let problem = "v1 needs input.instance.sudo, since its setup gives owners the rights of root: \
                    use v2 or later";
     Err(Violation::new("input.behaviourVersion", problem))
-}
-
-/// The certificates that the catalogue adds to those of machines. Versions before v3 ignore them.
-fn certificates<'a>(policy: &WorkspacePolicy, packages: Option<&'a Packages>) -> &'a [String] {
-    match (policy.behaviour_version, packages) {
-        (BehaviourVersion::V3, Some(packages)) => &packages.ca_certificates,
-        _ => &[],
-    }
 }
 
 /// The claim's parameters that the policy allows.

@@ -86,9 +86,9 @@ pub struct UserData<'a> {
     pub sudo: bool,
     /// The software to install.
     pub software: &'a Software,
-    /// Certificates that the machine trusts in addition to its own, in PEM.
+    /// Certificates that the machine trusts in addition to its own, in PEM, from v3 on.
     pub ca_certificates: &'a [String],
-    /// The package index of the platform; none if machines use the one of their image.
+    /// The package index of the platform, from v3 on; none if machines use that of their image.
     pub package_index: Option<&'a str>,
     /// The id of the machine image. An environment on a home volume is made again for another one.
     pub image_id: &'a str,
@@ -101,19 +101,29 @@ pub struct UserData<'a> {
 impl UserData<'_> {
     /// The `#cloud-config` document.
     pub fn document(&self) -> Result<String, Refusal> {
-        let files = self.files()?;
         let commands = match self.behaviour {
             BehaviourVersion::V1 | BehaviourVersion::V2 => &COMMANDS,
             BehaviourVersion::V3 => &COMMANDS_V3,
         };
         let (home, agent) = (usize::from(self.home), usize::from(self.agent.is_some()));
-        let commands = written(&commands[home][agent])?;
+        self.assembled("", written(&commands[home][agent])?)
+    }
+
+    /// The document of a machine that becomes an image. Its setup runs once, and `image.sh` follows.
+    pub fn of_an_image(&self) -> Result<String, Refusal> {
+        let image = item(&File::new(IMAGE_PATH, "0755", IMAGE))?;
+        self.assembled(&image, written(&IMAGE_COMMANDS)?)
+    }
+
+    /// The document with `further` files, as items of a YAML list, and these commands.
+    fn assembled(&self, further: &str, commands: &str) -> Result<String, Refusal> {
         let parts = [
             "#cloud-config\n",
             &self.users()?,
             &self.certificates()?,
             "write_files:\n",
-            &files,
+            &self.files()?,
+            further,
             commands,
         ];
         let document = parts.concat();
@@ -121,21 +131,6 @@ impl UserData<'_> {
             return Err(Refusal::from(TooLarge { limit: LIMIT }));
         }
         Ok(document)
-    }
-
-    /// The document of a machine that becomes an image. Its setup runs once, and `image.sh` follows.
-    pub fn of_an_image(&self) -> Result<String, Refusal> {
-        let image = File::new(IMAGE_PATH, "0755", IMAGE);
-        let parts = [
-            "#cloud-config\n",
-            &self.users()?,
-            &self.certificates()?,
-            "write_files:\n",
-            &self.files()?,
-            &item(&image)?,
-            written(&IMAGE_COMMANDS)?,
-        ];
-        Ok(parts.concat())
     }
 
     /// The user. With a home volume, cloud-init would write the keys to the volume, where a removed
@@ -151,7 +146,7 @@ impl UserData<'_> {
 
     /// The certificates. cloud-init adds them before it runs anything that needs them.
     fn certificates(&self) -> Result<String, Refusal> {
-        if self.ca_certificates.is_empty() {
+        if self.behaviour != BehaviourVersion::V3 || self.ca_certificates.is_empty() {
             return Ok(String::new());
         }
         let trusted = self.ca_certificates;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use activity_report::setup::SetupResult;
 use async_trait::async_trait;
-use function_ec2::image_build::{self, LOG, READY};
+use function_ec2::image_build::{self, READY};
+use function_ec2::user_data::LOG_PATH;
 use provider_aws::{Ec2Error, ImageBuilder, ImageProgress, MachineRequest, Tags};
 use provider_core::Console;
 use thiserror::Error;
@@ -62,7 +63,7 @@ pub enum BuildError {
     /// The machine did not become an image in time.
     #[error(
         "instance {id} did not end its setup within {within:?}; its console is in EC2 for an hour: \
-         aws ec2 get-console-output --instance-id {id}; on a machine that you keep, {LOG} has more"
+         aws ec2 get-console-output --instance-id {id}; on a machine that you keep, {LOG_PATH} has more"
     )]
     Silent {
         /// The machine.

@@ -99,10 +99,9 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
         );
     }
     let request = arguments.machine(&planned);
-    let description = format!("{}, with the software of workspaces", planned.base);
     let image = NewImage {
         name: arguments.name.clone(),
-        description: description.clone(),
+        description: format!("{}, with the software of workspaces", planned.base),
         tags: arguments.tags(),
     };
     let interrupted = interrupted()?;
@@ -120,7 +119,7 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
         interrupted,
     )
     .await?;
-    let entry = planned.entry(&id, arguments.contrib, &description);
+    let entry = planned.entry(&id, &image.description);
     print!(
         "{}",
         sources::entry(&arguments.region, &arguments.name, &entry)?

@@ -12,6 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::instances::console;
+use crate::placement::image;
 use crate::tagging::{filter, tag_specification};
 use crate::{Ec2Error, Tags};
 
@@ -66,7 +67,9 @@ impl ImageBuilder {
     /// Starts the machine and returns its id. A shutdown from inside terminates it.
     pub async fn launch(&self, request: &MachineRequest) -> Result<String, Ec2Error> {
         const OPERATION: &str = "RunInstances";
-        let root = self.root_device(&request.image_id).await?;
+        let base = image(&self.client, &request.image_id).await?;
+        let root = base.and_then(|image| image.root_device_name);
+        let root = root.ok_or_else(|| Ec2Error::malformed("DescribeImages", "root device"))?;
         let disk = EbsBlockDevice::builder()
             .volume_size(request.root_gib)
             .volume_type(VolumeType::Gp3)
@@ -156,17 +159,14 @@ impl ImageBuilder {
 
     /// How far an image is.
     pub async fn progress(&self, image_id: &str) -> Result<ImageProgress, Ec2Error> {
-        let answer = self.client.describe_images().image_ids(image_id).send();
-        let answer = answer
-            .await
-            .map_err(|error| Ec2Error::of("DescribeImages", &error))?;
-        let image = answer.images().first();
-        Ok(match image.and_then(|image| image.state()) {
+        let Some(image) = image(&self.client, image_id).await? else {
+            return Ok(ImageProgress::Pending);
+        };
+        Ok(match image.state() {
             Some(ImageState::Available) => ImageProgress::Available,
             Some(ImageState::Pending | ImageState::Transient) | None => ImageProgress::Pending,
             Some(other) => {
-                let reason = image.and_then(|image| image.state_reason());
-                let reason = reason.and_then(|reason| reason.message());
+                let reason = image.state_reason().and_then(|reason| reason.message());
                 ImageProgress::Failed(reason.unwrap_or(other.as_str()).to_owned())
             }
         })
@@ -178,18 +178,5 @@ impl ImageBuilder {
         call.await
             .map_err(|error| Ec2Error::of("TerminateInstances", &error))?;
         Ok(())
-    }
-
-    /// The root device of an image, for example `/dev/sda1`.
-    async fn root_device(&self, image_id: &str) -> Result<String, Ec2Error> {
-        const OPERATION: &str = "DescribeImages";
-        let call = self.client.describe_images().image_ids(image_id).send();
-        let answer = call
-            .await
-            .map_err(|error| Ec2Error::of(OPERATION, &error))?;
-        let image = answer.images().first();
-        let root = image.and_then(|image| image.root_device_name());
-        root.map(str::to_owned)
-            .ok_or_else(|| Ec2Error::malformed(OPERATION, "root device"))
     }
 }

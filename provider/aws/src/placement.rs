@@ -2,10 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_ec2::types::LocationType;
+use aws_sdk_ec2::Client;
+use aws_sdk_ec2::types::{self, LocationType};
 
 use crate::tagging::filter;
 use crate::{AwsEc2, Ec2Error, Image, Subnet};
+
+/// The image with this id; none if EC2 shows no such image, or does not show it yet.
+pub(crate) async fn image(client: &Client, id: &str) -> Result<Option<types::Image>, Ec2Error> {
+    let answer = client
+        .describe_images()
+        .filters(filter("image-id", [id.to_owned()]))
+        .send()
+        .await
+        .map_err(|e| Ec2Error::of("DescribeImages", &e))?;
+    Ok(answer.images.unwrap_or_default().into_iter().next())
+}
 
 impl AwsEc2 {
     pub(crate) async fn list_offerings(
@@ -34,22 +46,12 @@ impl AwsEc2 {
     }
 
     pub(crate) async fn find_image(&self, id: &str) -> Result<Option<Image>, Ec2Error> {
-        let answer = self
-            .client
-            .describe_images()
-            .filters(filter("image-id", [id.to_owned()]))
-            .send()
-            .await
-            .map_err(|e| Ec2Error::of("DescribeImages", &e))?;
-        let root_device = |i: &aws_sdk_ec2::types::Image| i.root_device_name().map(Into::into);
-        Ok(answer
-            .images()
-            .first()
-            .and_then(root_device)
-            .map(|root_device| Image {
-                id: id.to_owned(),
-                root_device,
-            }))
+        let found = image(&self.client, id).await?;
+        let root_device = found.and_then(|image| image.root_device_name);
+        Ok(root_device.map(|root_device| Image {
+            id: id.to_owned(),
+            root_device,
+        }))
     }
 
     pub(crate) async fn list_subnets(

@@ -44,9 +44,10 @@ def called() -> set[str]:
 
 
 def called_by_the_builder() -> set[str]:
-    """The IAM actions that the builder of machine images requires. It reads
-    consoles by a function of the provider's."""
-    return _required({_BUILDER}) | {"ec2:GetConsoleOutput"}
+    """The IAM actions that the builder of machine images requires. It reads consoles and
+    images by functions of the provider's."""
+    shared = {"ec2:DescribeImages", "ec2:GetConsoleOutput"}
+    return _required({_BUILDER}) | shared
 
 
 def _required(files: set[Path]) -> set[str]:
