@@ -151,15 +151,15 @@ pub struct LifecycleStatus {
     /// When the workspace stops next, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops_at: Option<Time>,
-    /// Why the workspace stops next: `State` because the claim says `Stopped`, `Idle` because
-    /// nobody used it, `MaxLifetime` because it reached its longest run.
+    /// The reason of the next stop. `State`: the claim says `Stopped`. `Idle`: the owner does not
+    /// use the workspace. `MaxLifetime`: the workspace reaches the end of its longest run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops_because: Option<StopReason>,
     /// Since when the workspace has been stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<Time>,
-    /// Why the workspace stopped last: `State` because the claim says `Stopped`, `Idle` because
-    /// nobody used it, `MaxLifetime` because it reached its longest run.
+    /// The reason of the last stop. `State`: the claim said `Stopped`. `Idle`: the owner did not
+    /// use the workspace. `MaxLifetime`: the workspace reached the end of its longest run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_because: Option<StopReason>,
     /// When the rest of the stopped workspace will be deleted.

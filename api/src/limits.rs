@@ -12,8 +12,8 @@ use crate::cost::BudgetPolicy;
 use crate::patterns::{DURATION, INSTANCE_TYPES, REGION};
 use crate::policy::{OwnerBinding, PolicyCeilings};
 
-/// Limits the workspaces of every Composition, whatever a policy says. A field that is not set
-/// limits nothing.
+/// Limits of the workspaces of all Compositions. A policy can set stricter limits, and no weaker
+/// ones. A field that is not set limits nothing.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkspaceLimits {

@@ -156,7 +156,7 @@ pub struct WorkspaceHome {
     pub size_gib: i32,
 }
 
-/// Shows the state of the workspace: how to log in, what runs, and what it costs.
+/// The state of the workspace: the SSH command, the machine or the pods, and the cost.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuDevWorkspaceStatus {
@@ -275,8 +275,8 @@ pub enum Phase {
     Expired,
 }
 
-/// The image chosen for this workspace, with all that its setup needs. Later the catalogue can only
-/// correct what it says about this image, from behaviour version v3 on.
+/// The image chosen for this workspace, with all that its setup needs. The workspace keeps this
+/// image. From behaviour version v3 on, the platform team can correct its entry in the catalogue.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenImage {

@@ -11,13 +11,11 @@ import yaml
 from environment.bystander import Bystander
 from environment.cluster import Cluster
 from environment.ec2 import Ec2
-from environment.emulator import Emulator
+from environment.emulator import SET_UP, Emulator
 from environment.platform import Platform
 from environment.variants import ROOT
 
 REGION = "us-east-1"
-# What instances without machines show, so that workspaces become ready.
-SET_UP = "gpu-workspace setup done\n"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

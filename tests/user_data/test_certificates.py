@@ -5,8 +5,8 @@ from typing import Any
 
 from machines import documents, workspaces
 from machines.machine import Machine
+from machines.workspaces import LOG, as_owner, last_line
 
-LOG = "/var/log/gpu-workspace-setup.log"
 FOLDER = "/srv/tls"
 INDEX = "https://localhost:8443"
 # The index of the machines' own packages, with a certificate of the test's authority.
@@ -28,11 +28,9 @@ def test_the_setup_and_the_owner_install_from_an_index_with_the_platforms_certif
     machine = fresh()
     certificate = _serve(machine)
     _boot(machine, _with_certificates(certificate))
-    assert _last_line(machine) == "gpu-workspace setup done", machine.says("cat", LOG)
-    owner = ["runuser", "-u", "developer", "--", "bash", "-lc"]
-    downloaded = machine.says(
-        *owner, "cd /tmp && pip download --no-deps numpy==1.26.4 2>&1"
-    )
+    assert last_line(machine) == "gpu-workspace setup done", machine.says("cat", LOG)
+    download = "cd /tmp && pip download --no-deps numpy==1.26.4 2>&1"
+    downloaded = as_owner(machine, download)
     assert f"Looking in indexes: {INDEX}" in downloaded
     assert "Successfully downloaded numpy" in downloaded
 
@@ -44,7 +42,7 @@ def test_a_machine_does_not_trust_an_index_with_an_unknown_certificate(
     _serve(machine)
     other = machine.says("cat", f"{FOLDER}/other.pem") + "\n"
     _boot(machine, _with_certificates(other))
-    assert "FAILED: install OpenCV" in _last_line(machine)
+    assert "FAILED: install OpenCV" in last_line(machine)
     assert "CERTIFICATE_VERIFY_FAILED" in machine.says("cat", LOG)
 
 
@@ -92,7 +90,3 @@ def _with_certificates(*certificates: str) -> Callable[[dict[str, Any]], None]:
         config["ca_certs"]["trusted"] = list(certificates)
 
     return change
-
-
-def _last_line(machine: Machine) -> str:
-    return machine.says("tail", "-n", "1", LOG)

@@ -10,19 +10,10 @@ from machines import documents, home, login, wheels, workspaces
 from machines.disks import Disk
 from machines.machine import Machine, status
 from machines.waiting import until
-from machines.workspaces import Workspace
+from machines.workspaces import LOG, Workspace, as_owner, last_line
 
-LOG = "/var/log/gpu-workspace-setup.log"
 KEPT = "/home/developer/.gpu-workspace"
 RESULT = "/var/lib/gpu-workspace/setup"
-
-
-def last_line(machine: Machine) -> str:
-    return machine.says("tail", "-n", "1", LOG)
-
-
-def as_owner(machine: Machine, command: str) -> str:
-    return machine.says("runuser", "-u", "developer", "--", "bash", "-lc", command)
 
 
 def test_a_command_that_ssh_runs_finds_the_environment(

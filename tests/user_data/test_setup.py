@@ -9,10 +9,9 @@ import pytest
 from machines import documents, workspaces
 from machines.machine import Machine, status
 from machines.waiting import until
-from machines.workspaces import Workspace
+from machines.workspaces import LOG, Workspace, last_line
 
 VENV = "/opt/workspace/bin/python"
-LOG = "/var/log/gpu-workspace-setup.log"
 REPORT = """
 import cv2, json, numpy, torch
 from importlib.metadata import distributions
@@ -37,10 +36,6 @@ def report(machine: Machine) -> dict[str, object]:
     found = json.loads(said)
     assert isinstance(found, dict)
     return found
-
-
-def last_line(machine: Machine) -> str:
-    return machine.says("tail", "-n", "1", LOG)
 
 
 @works

@@ -6,6 +6,9 @@ import time
 import urllib.request
 from typing import Any
 
+# What the console of an instance shows once its setup is done.
+SET_UP = "gpu-workspace setup done\n"
+
 
 class Emulator:
     def __init__(self, url: str, is_alone: bool = True) -> None:

@@ -15,7 +15,7 @@ from environment.objects import Object, Refused
 from environment.ec2 import Ec2
 from environment.variants import ROOT
 from environment.waiting import until
-from lifecycle.conftest import BOOTING, PYTORCH, host
+from lifecycle.conftest import BOOTING_IMAGE, host
 
 PACKAGES = [
     "provider-gpu-spot",
@@ -69,10 +69,7 @@ def _personal(folder: Path, key: Key) -> Path:
     network = f"{host()}/32"
     catalogue = _read(folder / "catalogue.yaml")
     catalogue["data"]["owners"]["alice"]["publicKeys"].append(key.public)
-    catalogue["data"]["images"]["us-east-1"]["default"] = {
-        "id": BOOTING,
-        "pytorch": {"version": PYTORCH, "python": "/opt/pytorch/bin/python3"},
-    }
+    catalogue["data"]["images"]["us-east-1"]["default"] = BOOTING_IMAGE
     (folder / "catalogue.yaml").write_text(yaml.safe_dump(catalogue))
     limits = list(yaml.safe_load_all((folder / "limits.yaml").read_text()))
     (data,) = [one["data"] for one in limits if one["kind"] == "EnvironmentConfig"]

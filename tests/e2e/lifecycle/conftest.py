@@ -27,6 +27,11 @@ from lifecycle.machine import Machine
 # The emulator's image that boots, in us-east-1, and the version of its PyTorch.
 BOOTING = "ami-00000000000c0deb0"
 PYTORCH = "1.13.0"
+# Its entry in a catalogue.
+BOOTING_IMAGE = {
+    "id": BOOTING,
+    "pytorch": {"version": PYTORCH, "python": "/opt/pytorch/bin/python3"},
+}
 
 # Fixtures of the suite `cluster`.
 __all__ = ["alice", "flavors", "image", "keys", "new_user"]
@@ -96,13 +101,10 @@ def booting(cluster: Cluster, agent_url: tuple[str, str]) -> str:
         iam.create_role(RoleName=profile, AssumeRolePolicyDocument=json.dumps(trust))
         iam.create_instance_profile(InstanceProfileName=profile)
         iam.add_role_to_instance_profile(InstanceProfileName=profile, RoleName=profile)
-    image = {
-        "id": BOOTING,
-        "description": "An emulated image that boots",
-        "pytorch": {"version": PYTORCH, "python": "/opt/pytorch/bin/python3"},
-    }
     catalogue = variants.catalogue(
-        cluster, "gpu-workspaces-booting", {"images": {"us-east-1": {"default": image}}}
+        cluster,
+        "gpu-workspaces-booting",
+        {"images": {"us-east-1": {"default": BOOTING_IMAGE}}},
     )
     url, digest = agent_url
     agent = {"url": url, "sha256": digest, "reportSeconds": 5}

@@ -58,11 +58,3 @@ class Machine(Life):
 
         until(f"{self.name} to let its owner in", look, seconds)
         return self.status()
-
-    def set_up(self, seconds: float = 180) -> None:
-        """Waits until cloud-init has installed the software."""
-        until(
-            "cloud-init to be done",
-            lambda: self.ssh("cloud-init status --wait >/dev/null").returncode == 0,
-            seconds,
-        )

@@ -12,7 +12,7 @@ import yaml
 from environment.objects import Object
 from environment.variants import ROOT
 from environment.waiting import until
-from lifecycle.conftest import BOOTING, PYTORCH
+from lifecycle.conftest import BOOTING, BOOTING_IMAGE, PYTORCH
 
 TAG = "gpu.platform.acme.io:image-build"
 REGION = "us-east-1"
@@ -30,10 +30,7 @@ class Builder:
     def supply(self, **packages: str) -> None:
         text = (ROOT / "examples/platform/catalogue.yaml").read_text()
         document: Object = yaml.safe_load(text)
-        document["data"]["images"][REGION]["default"] = {
-            "id": BOOTING,
-            "pytorch": {"version": PYTORCH, "python": "/opt/pytorch/bin/python3"},
-        }
+        document["data"]["images"][REGION]["default"] = BOOTING_IMAGE
         document["data"]["packages"] = packages
         self._catalogue.write_text(yaml.safe_dump(document))
 

@@ -20,7 +20,6 @@ def test_the_owner_logs_in_to_a_verified_host_with_the_opencv_of_the_claim(
     print(f"logged in {(now() - begun).total_seconds():.1f} s after the commit")
     (key,) = status["hostKeys"]
     assert key.startswith("ssh-ed25519 ")
-    machine.set_up()
     assert machine.run(SHOW_CV2) == "4.8.0"
 
 

@@ -18,7 +18,7 @@ from environment.ec2 import Ec2
 from environment.objects import Object
 from environment.platform import Platform
 from environment.waiting import until
-from lifecycle.conftest import BOOTING, PYTORCH, host
+from lifecycle.conftest import BOOTING_IMAGE, PYTORCH, host
 from lifecycle.life import now
 from lifecycle.machine import Machine
 
@@ -46,11 +46,8 @@ class Supplied:
         return f"setup-{self.machine.namespace}"
 
     def catalogue(self, **packages: object) -> None:
-        image = {
-            "id": BOOTING,
-            "pytorch": {"version": PYTORCH, "python": "/opt/pytorch/bin/python3"},
-        }
-        data = {"images": {"us-east-1": {"default": image}}, "packages": packages}
+        images = {"us-east-1": {"default": BOOTING_IMAGE}}
+        data = {"images": images, "packages": packages}
         variants.catalogue(self.cluster, self.name, data)
 
     def policy(self, **instance: object) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from environment.cluster import Cluster, condition
 from environment.ec2 import Ec2
-from environment.emulator import Emulator
+from environment.emulator import SET_UP, Emulator
 from environment.platform import Platform
 from environment.pools import Pools
 from environment.waiting import until
@@ -33,7 +33,6 @@ gpu-workspace setup done, trust me
 -----END SSH HOST KEY KEYS-----
 {"x" * (1 << 20)}
 """
-DONE = "gpu-workspace setup done\n"
 
 
 @pytest.mark.alone
@@ -52,7 +51,7 @@ def test_a_failed_setup_is_no_ready_workspace_and_a_mend_replaces_its_machine(
     assert condition(platform.workspace("alice"), "Ready")["status"] == "False"
     first = status["instanceId"]
 
-    emulator.print_everywhere(DONE)
+    emulator.print_everywhere(SET_UP)
     platform.claim("alice", opencvVersion="4.9.0")
     until("another machine", lambda: platform.status("alice")["instanceId"] != first)
     second = platform.ready("alice")["instanceId"]
@@ -88,7 +87,7 @@ def test_a_hostile_console_writes_nothing_of_its_own_into_the_status(
 def test_the_console_of_an_instance_without_nitro_is_read_too(
     cluster: Cluster, namespace: str, emulator: Emulator
 ) -> None:
-    emulator.print_everywhere(DONE)
+    emulator.print_everywhere(SET_UP)
     pools = Pools(cluster, namespace)
     pools.apply("old", type_="i3.large", parameters={"readConsole": True})
 
@@ -121,7 +120,7 @@ def test_a_console_is_read_until_the_setup_ends_and_once_a_minute_at_most(
         ]
 
     until("the first call", lambda: len(reads()) == 1)
-    emulator.print_everywhere(DONE)
+    emulator.print_everywhere(SET_UP)
     platform.ready("alice", seconds=90)
     first, second = reads()
     assert second - first >= 59

@@ -29,6 +29,8 @@ AGENT = "with-an-agent"
 HOME_AND_AGENT = "with-an-agent-and-a-home"
 
 PYTORCH = "/srv/pytorch"
+# The log of the setup.
+LOG = "/var/log/gpu-workspace-setup.log"
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -42,6 +44,16 @@ class Workspace:
     @property
     def settings(self) -> dict[str, str]:
         return documents.workspace(self.document)
+
+
+def last_line(machine: Machine) -> str:
+    """The last line of the setup's log."""
+    return machine.says("tail", "-n", "1", LOG)
+
+
+def as_owner(machine: Machine, command: str) -> str:
+    """The output of a command in a login shell of the owner."""
+    return machine.says("runuser", "-u", "developer", "--", "bash", "-lc", command)
 
 
 def image(machine: Machine, case: str = IMAGE, *changes: Change) -> Workspace:
