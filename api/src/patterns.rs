@@ -35,6 +35,7 @@ const ALL: &[Pattern] = &[
     CONTAINER_IMAGE,
     CPU,
     DATE,
+    DATE_TIME,
     DNS_LABEL,
     DNS_NAME,
     DURATION,
@@ -95,6 +96,13 @@ pub(crate) const CPU: Pattern = Pattern {
 pub(crate) const DATE: Pattern = Pattern {
     regex: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
     message: "write a date as year, month and day, for example 2026-11-01",
+};
+
+/// A time in RFC 3339. The format `date-time` of the API server admits more than a process can
+/// read: ten digits of a second, and times after the last one that it knows.
+pub(crate) const DATE_TIME: Pattern = Pattern {
+    regex: r"^2[0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$",
+    message: "write a date and time of the years 2000 to 2999, for example 2026-12-24T18:00:00Z",
 };
 
 /// A name in the form of a DNS label.

@@ -14,7 +14,7 @@ use crate::home::PoolHome;
 use crate::managed::{
     LocalSecretReference, ManagementAction, ProviderConfigReference, all_actions,
 };
-use crate::patterns::{INSTANCE_TYPE, IPV4_NETWORK, MACHINE_IMAGE, POOL_KEY, REGION};
+use crate::patterns::{DATE_TIME, INSTANCE_TYPE, IPV4_NETWORK, MACHINE_IMAGE, POOL_KEY, REGION};
 
 mod status;
 
@@ -125,6 +125,11 @@ pub struct SpotPoolParameters {
     /// without a lease and ignores `size`. The provider does this even if the creator of the pool
     /// no longer exists. A pool without `endsAt` has no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", length(max = 35), regex(pattern = DATE_TIME))]
+    #[x_kube(
+        validation = Rule::new("timestamp(self) > timestamp('2000-01-01T00:00:00Z')")
+            .message("write a day that the calendar has")
+    )]
     pub ends_at: Option<Time>,
     /// Running instances that the provider replaces. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

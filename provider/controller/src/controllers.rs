@@ -12,6 +12,7 @@ use api::provider_config::{ClusterProviderConfig, ProviderConfig, ProviderConfig
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt};
 use kube::api::ApiResource;
+use kube::core::PartialObjectMeta;
 use kube::core::object::HasStatus;
 use kube::runtime::Controller;
 use kube::runtime::controller::{Action as Requeue, Config, Error as ControllerError};
@@ -22,6 +23,7 @@ use provider_runtime::metrics::reconciles::Reconciles;
 use provider_runtime::operations::Operations;
 use provider_runtime::protection::{self, NotPermitted, Protection};
 use provider_runtime::readiness::Readiness;
+use provider_runtime::unreadable::Reports;
 use provider_runtime::watch::Seen;
 use provider_runtime::{crds, watch};
 use serde::de::DeserializeOwned;
@@ -31,6 +33,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use crate::access;
 use crate::context::Context;
 use crate::inventory::Inventory;
+use crate::lease;
 use crate::reconcile::ReconcileError;
 use crate::turns::reconcile_in_turn;
 
@@ -52,6 +55,8 @@ pub struct Controllers {
     pub reconciles: Reconciles,
     /// Measures the lives of resources.
     pub lifecycles: Lifecycles,
+    /// Tells people about objects that cannot be read.
+    pub reports: Reports,
     /// The data that reconciles of pools share.
     pub context: Arc<Context>,
     /// The number of pools that are reconciled at once.
@@ -98,14 +103,15 @@ impl Controllers {
         let name = format!("providerconfig/{}", C::kind(&()).to_lowercase());
         let reconciles = self.reconciles.of(&name);
         let (client, readiness) = (self.client.clone(), self.operations.readiness.clone());
+        let reports = self.reports.clone();
         async move {
             let served = async {
                 crds::await_served::<C>(&client, &readiness).await;
                 crds::await_served::<ProviderConfigUsage>(&client, &readiness).await;
             };
             if is_over(served, &stop).await {
-                protection::run::<C, ProviderConfigUsage>(protection, &readiness, reconciles, stop)
-                    .await;
+                let run = protection::run::<C, ProviderConfigUsage>;
+                run(protection, &readiness, reports, reconciles, stop).await;
             }
         }
     }
@@ -130,17 +136,24 @@ impl Controllers {
                 context.forget(pool);
             }
         };
-        let (pools, seen) = watch::everything::<SpotPool>(client.clone(), readiness, tell);
+        let reports = self.reports.clone();
+        let watched = watch::everything::<SpotPool>(client.clone(), readiness, reports, tell);
+        let pools = watched.store;
         let metrics = &self.operations.metrics;
         metrics.states().watch(pools.clone());
         metrics.collect(Box::new(Inventory::of(pools.clone())));
-        let of_leases = Arc::new(self.leases_context(pools.clone(), pools_are_known));
+        let known = lease::Pools {
+            store: pools.clone(),
+            are_known: pools_are_known,
+            unreadable: watched.unreadable,
+        };
+        let of_leases = Arc::new(self.leases_context(known));
         let leases = self.leases(of_leases, changed, stop.clone());
         let woken = futures::stream::poll_fn(move |cx| woken.poll_recv(cx));
         let context = &self.context;
         let of_cluster = affected(ProviderConfigKind::ClusterProviderConfig, &pools, context);
         let of_namespace = affected(ProviderConfigKind::ProviderConfig, &pools, context);
-        let pools = Controller::for_stream(seen, pools)
+        let pools = Controller::for_stream(watched.changes, pools)
             .with_config(Config::default().concurrency(self.concurrency))
             .watches_stream(
                 watch::wishes::<ClusterProviderConfig>(client.clone()),
@@ -181,7 +194,7 @@ fn affected<C: Resource<DynamicType = ()>>(
     kind: ProviderConfigKind,
     pools: &Store<SpotPool>,
     context: &Arc<Context>,
-) -> impl Fn(C) -> Vec<ObjectRef<SpotPool>> + Send + Sync + 'static {
+) -> impl Fn(PartialObjectMeta<C>) -> Vec<ObjectRef<SpotPool>> + Send + Sync + 'static {
     let (pools, context) = (pools.clone(), context.clone());
     move |config| {
         let (name, namespace) = (config.name_any(), config.namespace());

@@ -15,6 +15,7 @@ use api::pool::SpotPool;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, PostParams};
+use kube::core::DeserializeGuard;
 use kube::runtime::controller::Action as Requeue;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Client, ResourceExt};
@@ -24,6 +25,7 @@ use provider_runtime::events::{Events, Happened};
 use provider_runtime::metrics::lifecycle::Lifecycle;
 use provider_runtime::metrics::reconciles::OfController;
 use provider_runtime::poll::{self, Intervals};
+use provider_runtime::unreadable::Unreadable;
 use provider_runtime::{finalizer, pause, policies, requests};
 use tokio::sync::SetOnce;
 use tokio::sync::mpsc::UnboundedSender;
@@ -42,10 +44,8 @@ const AFTER_WAITING: Duration = Duration::from_secs(5);
 pub struct Context {
     /// The client of the API server.
     pub client: Client,
-    /// Every pool, from the watch's store.
-    pub pools: Store<SpotPool>,
-    /// Set once the store has every pool.
-    pub pools_are_known: Arc<SetOnce<()>>,
+    /// Every pool, as the watch shows it.
+    pub pools: Pools,
     /// Receives the pools that have something to do.
     pub wake: UnboundedSender<ObjectRef<SpotPool>>,
     /// The writer of events.
@@ -56,6 +56,16 @@ pub struct Context {
     pub lifecycle: Lifecycle,
     /// Counts the reconciles of leases.
     pub reconciles: OfController,
+}
+
+/// Every pool, as the watch shows it.
+pub struct Pools {
+    /// The pools that can be read.
+    pub store: Store<SpotPool>,
+    /// Set once the store has every pool.
+    pub are_known: Arc<SetOnce<()>>,
+    /// The pools that cannot be read.
+    pub unreadable: Unreadable<SpotPool>,
 }
 
 /// Reconciles a lease:
@@ -120,8 +130,14 @@ async fn show(
     now: Timestamp,
 ) -> Result<Requeue, ReconcileError> {
     let reference = pool_of(lease);
-    context.pools_are_known.wait().await;
-    let pool = context.pools.get(&reference);
+    context.pools.are_known.wait().await;
+    if context.pools.unreadable.contains(&reference) {
+        // What the lease has is not known to have changed.
+        let failed = Verdict::not_synced("observe", &verdict::unreadable(&reference.name));
+        conclude(lease, context, api, status, vec![failed], now).await?;
+        return Ok(Requeue::requeue(AFTER_ERROR));
+    }
+    let pool = context.pools.store.get(&reference);
     let pool = pool.as_deref();
     if verdict::has_work_for(pool, lease, now) {
         wake(context, reference);
@@ -164,14 +180,19 @@ async fn leave(
         return Ok(Requeue::await_change());
     }
     let namespace = lease.namespace().unwrap_or_default();
-    let pools: Api<SpotPool> = Api::namespaced(context.client.clone(), &namespace);
-    let pool = pools
-        .get_opt(&lease.spec.for_provider.pool_ref.name)
-        .await?;
-    let held = pool.as_ref().and_then(|pool| verdict::held(pool, lease));
-    if let (Some(held), true) = (held, ends_instance) {
+    let pools: Api<DeserializeGuard<SpotPool>> =
+        Api::namespaced(context.client.clone(), &namespace);
+    let name = &lease.spec.for_provider.pool_ref.name;
+    let waits = match pools.get_opt(name).await? {
+        None => None,
+        Some(DeserializeGuard(Ok(pool))) => {
+            let held = verdict::held(&pool, lease);
+            held.map(|held| format!("waits until {held} has ended"))
+        }
+        Some(DeserializeGuard(Err(_))) => Some(verdict::unreadable(name)),
+    };
+    if let (Some(why), true) = (waits, ends_instance) {
         wake(context, pool_of(lease));
-        let why = format!("waits until {held} has ended");
         conclude(lease, context, api, status, deleting(why), now).await?;
         return Ok(Requeue::requeue(AFTER_WAITING));
     }

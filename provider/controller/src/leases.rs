@@ -9,6 +9,7 @@ use api::tags;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use kube::api::Api;
+use kube::core::DeserializeGuard;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Client, ResourceExt};
 use provider_aws::Tags;
@@ -74,8 +75,10 @@ pub struct LiveLeases {
 #[async_trait]
 impl Registry for LiveLeases {
     async fn is_open(&self, name: &str, uid: &str) -> Result<bool, kube::Error> {
-        let api: Api<SpotLease> = Api::namespaced(self.client.clone(), &self.namespace);
-        let lease = api.get_opt(name).await?;
+        let api: Api<DeserializeGuard<SpotLease>> =
+            Api::namespaced(self.client.clone(), &self.namespace);
+        // A lease that cannot be read gets no instance.
+        let lease = api.get_opt(name).await?.and_then(|lease| lease.0.ok());
         Ok(lease.is_some_and(|lease| {
             let meta = &lease.metadata;
             meta.uid.as_deref() == Some(uid) && is_kept(&lease) && meta.deletion_timestamp.is_none()

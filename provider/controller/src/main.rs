@@ -54,15 +54,25 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The lines that are logged: those of `RUST_LOG`, or of a level.
+fn filter(debug: bool) -> EnvFilter {
+    let level = if debug { "debug" } else { "info" };
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new(format!("{level},hyper=info,aws=info,rustls=info")));
+    // kube's client warns of an answer that it cannot read with the whole answer, and thus with the
+    // user data of pools.
+    match "kube_client::client=error".parse() {
+        Ok(never) => filter.add_directive(never),
+        Err(_) => EnvFilter::new("error"),
+    }
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = Arguments::parse();
-    let level = if args.debug { "debug" } else { "info" };
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new(format!("{level},hyper=info,aws=info,rustls=info")));
     tracing_subscriber::fmt()
         .json()
-        .with_env_filter(filter)
+        .with_env_filter(filter(args.debug))
         .with_writer(std::io::stderr)
         .init();
     match run::run(&args).await {
@@ -71,5 +81,45 @@ async fn main() -> ExitCode {
             tracing::error!(%error, "cannot run");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Keeps what is written to it. Clones share it.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_answer_that_kube_cannot_read_is_not_logged_with_its_user_data() {
+        let written = Written::default();
+        let writer = written.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_env_filter(filter(true))
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!(target: "kube_client::client", "the whole answer");
+            tracing::warn!("a line of the provider");
+        });
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("a line of the provider"), "{text}");
+        assert!(!text.contains("the whole answer"), "{text}");
     }
 }

@@ -20,6 +20,7 @@ use provider_runtime::metrics::reconciles::Reconciles;
 use provider_runtime::metrics::{Metrics, states};
 use provider_runtime::operations::{Operations, OperationsError};
 use provider_runtime::poll::Intervals;
+use provider_runtime::unreadable::Reports;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
@@ -116,9 +117,12 @@ fn controllers(
     );
     let lifecycles = Lifecycles::new(metrics);
     let events = Events::new(client.clone(), MANAGER, counts);
+    let unreadable = "gpu_spot_unreadable_objects";
+    let reports = Reports::new(client.clone(), events.clone(), metrics, unreadable);
     let owners = LiveOwners {
         client: client.clone(),
         events: events.clone(),
+        namespace: args.namespace.clone(),
         identity: identity::object(&args.namespace, &cluster),
     };
     let around = Surroundings {
@@ -144,6 +148,7 @@ fn controllers(
         operations,
         reconciles,
         lifecycles,
+        reports,
         context: Arc::new(context),
         concurrency: args.max_reconcile_rate,
     }

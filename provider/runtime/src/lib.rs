@@ -18,6 +18,7 @@
 //! | [`events`] | core/v1 events, the only ones Crossplane lets a provider write |
 //! | [`crds`] | safe-start: a controller starts when its CRD is served |
 //! | [`watch`] | watches that report when their first list is complete |
+//! | [`unreadable`] | an object that cannot be read stops nobody else's work |
 //! | [`leader`] | `--leader-election` |
 //! | [`metrics`], [`readiness`], [`operations`] | `/metrics`, `/readyz`, `/healthz` |
 //!
@@ -39,6 +40,7 @@ pub mod poll;
 pub mod protection;
 pub mod readiness;
 pub mod requests;
+pub mod unreadable;
 pub mod usage;
 pub mod watch;
 

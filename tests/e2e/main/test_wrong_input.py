@@ -9,6 +9,7 @@ from environment.objects import Refused
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
 from environment.platform import PARAMETERS, Platform, claim
+from environment.pools import Pools
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,26 @@ def test_admission_refuses_a_claim_without_an_owner(
     with pytest.raises(Refused) as refused:
         cluster.apply(claim(namespace, "wrong", parameters))
     assert "spec.parameters.owner" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("ends_at", "word"),
+    [
+        # The last one that every reader of RFC 3339 knows is a day earlier.
+        ("9999-12-31T23:59:59Z", "write a date and time"),
+        ("2026-12-24T18:00:00.0123456789Z", "write a date and time"),
+        ("2026-12-24 18:00:00Z", "write a date and time"),
+        ("2026-02-30T18:00:00Z", "forProvider.endsAt"),
+    ],
+)
+def test_admission_refuses_a_time_that_the_provider_could_not_read(
+    cluster: Cluster, namespace: str, ends_at: str, word: str
+) -> None:
+    pools = Pools(cluster, namespace)
+    with pytest.raises(Refused) as refused:
+        pools.apply("wrong", parameters={"endsAt": ends_at})
+    assert "spec.forProvider.endsAt" in str(refused.value)
+    assert word in str(refused.value)
 
 
 @pytest.mark.parametrize(

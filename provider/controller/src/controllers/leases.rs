@@ -12,7 +12,6 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use provider_runtime::metrics::states;
 use provider_runtime::watch::Seen;
 use provider_runtime::{crds, watch};
-use tokio::sync::SetOnce;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{Controllers, Stop, after_refusal, is_over};
@@ -22,15 +21,10 @@ use crate::reconcile::ReconcileError;
 
 impl Controllers {
     /// The data that reconciles of leases share.
-    pub(super) fn leases_context(
-        &self,
-        pools: Store<SpotPool>,
-        pools_are_known: Arc<SetOnce<()>>,
-    ) -> Context {
+    pub(super) fn leases_context(&self, pools: lease::Pools) -> Context {
         Context {
             client: self.client.clone(),
             pools,
-            pools_are_known,
             wake: self.context.regions.waker(),
             events: self.context.events.clone(),
             intervals: self.context.intervals,
@@ -64,14 +58,16 @@ impl Controllers {
                 known.leases.are_known();
             }
         };
-        let (leases, seen) = watch::everything::<SpotLease>(client, readiness, tell);
+        let reports = self.reports.clone();
+        let watched = watch::everything::<SpotLease>(client, readiness, reports, tell);
+        let leases = watched.store;
         self.context.leases.follow(leases.clone());
         self.operations.metrics.states().watch(leases.clone());
         let of_changed = leases.clone();
         let changed = futures::stream::poll_fn(move |cx| changed.poll_recv(cx));
         let changed =
             changed.flat_map(move |pool| futures::stream::iter(of_pool(&of_changed, &pool)));
-        Controller::for_stream(seen, leases)
+        Controller::for_stream(watched.changes, leases)
             .reconcile_on(changed.boxed())
             .graceful_shutdown_on(stop)
             .run(lease::reconcile, requeue_after, context)

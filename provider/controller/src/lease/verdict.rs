@@ -42,6 +42,11 @@ pub fn held(pool: &SpotPool, lease: &SpotLease) -> Option<String> {
     bound(pool, lease).map(ToOwned::to_owned).or(unknown)
 }
 
+/// The text about a pool that cannot be read.
+pub fn unreadable(pool: &str) -> String {
+    format!("SpotPool {pool} cannot be read: its condition Synced names the field")
+}
+
 fn is_expired(lease: &SpotLease, pool: Option<&SpotPool>, now: Timestamp) -> bool {
     expires_at(lease, pool).is_some_and(|end| end <= now)
 }

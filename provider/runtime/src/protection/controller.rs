@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use super::{Protection, reconcile};
 use crate::metrics::reconciles::OfController;
 use crate::readiness::Readiness;
+use crate::unreadable::Reports;
 use crate::usage::CONFIG_KIND_LABEL;
 use crate::watch;
 
@@ -27,6 +28,7 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 pub async fn run<C, U>(
     protection: Protection<C>,
     readiness: &Readiness,
+    reports: Reports,
     reconciles: OfController,
     stop: impl Future<Output = ()> + Send + Sync + 'static,
 ) where
@@ -41,8 +43,9 @@ pub async fn run<C, U>(
     U: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let client = protection.client.clone();
-    let (configs, seen) = watch::everything::<C>(client.clone(), readiness, |_| {});
-    let controller = Controller::for_stream(seen, configs.clone());
+    let watched = watch::everything::<C>(client.clone(), readiness, reports, |_| {});
+    let configs = watched.store;
+    let controller = Controller::for_stream(watched.changes, configs.clone());
     let usages = Api::<PartialObjectMeta<U>>::all(client);
     // A usage names only the configuration that it uses now, and not the one before. So all
     // configurations are counted again; there are few.
