@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{Filter, Tag};
+use futures::future::join_all;
 use jiff::Timestamp;
 use provider_core::{Group, GroupRules, Instance, Volume, VolumeSnapshot};
 
@@ -113,8 +114,12 @@ impl Ec2 for AwsEc2 {
         self.delete_launch_template(name).await
     }
 
-    async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error> {
-        self.terminations.ask(ids).await
+    async fn terminate(&self, ids: &[String]) -> BTreeMap<String, Ec2Error> {
+        let asked = ids.iter().map(|id| async move {
+            let answer = self.terminations.ask(std::slice::from_ref(id)).await;
+            answer.err().map(|error| (id.clone(), error))
+        });
+        join_all(asked).await.into_iter().flatten().collect()
     }
 
     async fn tag(&self, id: &str, tags: &Tags) -> Result<(), Ec2Error> {

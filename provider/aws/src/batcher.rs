@@ -14,6 +14,9 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Ec2Error;
 
+/// After this many denied calls in a row, all requests are denied: permissions may depend on an
+/// instance's tags, but twice the way down to a single one of 500 instances was denied.
+const DENIED_FOR_ALL: u32 = 20;
 /// The number of queued requests. When the queue is full, callers wait.
 const WAITING: usize = 1024;
 
@@ -108,14 +111,23 @@ fn with_those_that_wait<A>(
 
 /// Answers requests with one call. If EC2 refuses it, the requests are divided among more calls:
 /// EC2 refuses a whole call because one instance is protected or gone, and that must not keep
-/// another pool's instance running.
+/// another instance running.
 async fn answer<C: Call>(call: Arc<C>, together: Vec<Request<C::Answer>>, apart: Duration) {
     let mut parts = vec![together];
+    let mut denied_in_a_row = 0;
     while let Some(mut part) = parts.pop() {
         let began = Instant::now();
         let ids: Vec<String> = part.iter().flat_map(|r| r.ids.clone()).collect();
         let answer = call.call(&ids).await;
-        if part.len() > 1 && answer.as_ref().is_err_and(concerns_some) {
+        let is_denied = |error: &Ec2Error| error.class == ErrorClass::Denied;
+        denied_in_a_row = if answer.as_ref().is_err_and(is_denied) {
+            denied_in_a_row + 1
+        } else {
+            0
+        };
+        if denied_in_a_row == DENIED_FOR_ALL {
+            part.extend(parts.drain(..).flatten());
+        } else if part.len() > 1 && answer.as_ref().is_err_and(concerns_some) {
             let half = part.split_off(part.len() / 2);
             parts.extend([half, part]);
             sleep_until(began + apart).await;
@@ -128,9 +140,11 @@ async fn answer<C: Call>(call: Arc<C>, together: Vec<Request<C::Answer>>, apart:
     }
 }
 
-/// Whether EC2 may answer differently for fewer instances.
+/// Whether EC2 may answer differently for fewer instances. EC2 says of a young instance that it does
+/// not exist, although a describe showed it ("Eventual consistency in the Amazon EC2 API").
 fn concerns_some(error: &Ec2Error) -> bool {
-    !matches!(error.class, ErrorClass::Throttled | ErrorClass::Transient)
+    let is_of_state = error.is_not_found() || error.code == "IncorrectInstanceState";
+    is_of_state || !matches!(error.class, ErrorClass::Throttled | ErrorClass::Transient)
 }
 
 #[cfg(test)]
@@ -153,6 +167,7 @@ mod tests {
     /// until the test releases them.
     #[derive(Clone)]
     struct Echo {
+        code: &'static str,
         class: ErrorClass,
         go: Arc<Notify>,
         calls: Arc<Mutex<Vec<Called>>>,
@@ -166,6 +181,7 @@ mod tests {
     impl Echo {
         fn refusing(class: ErrorClass) -> Self {
             Self {
+                code: "Refused",
                 class,
                 go: Arc::default(),
                 calls: Arc::default(),
@@ -192,10 +208,10 @@ mod tests {
             if ids.iter().any(|id| id == "slow") {
                 self.go.notified().await;
             }
-            if ids.iter().any(|id| id == "bad") {
+            if ids.iter().any(|id| id.starts_with("bad")) {
                 return Err(Ec2Error {
                     operation: "Echo",
-                    code: "Refused".to_owned(),
+                    code: self.code.to_owned(),
                     message: String::new(),
                     class: self.class,
                 });
@@ -257,6 +273,46 @@ mod tests {
         let others = ["a", "b", "c", "d", "e", "f", "g"];
         assert_eq!(answered(&batcher, &asked).await, others);
         assert_eq!(echo.sizes(), [8, 4, 2, 2, 1, 1, 4]);
+    }
+
+    #[tokio::test]
+    async fn an_instance_that_ec2_does_not_find_keeps_no_other_one_running() {
+        for code in ["InvalidInstanceID.NotFound", "IncorrectInstanceState"] {
+            let echo = Echo {
+                code,
+                ..Echo::refusing(ErrorClass::of(code))
+            };
+            let batcher = Arc::new(Batcher::new(echo.clone(), LIMITS));
+            assert_eq!(answered(&batcher, &["a", "bad", "b"]).await, ["a", "b"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_permission_that_lacks_for_all_instances_costs_few_calls() {
+        let echo = Echo::refusing(ErrorClass::Denied);
+        let limits = Limits {
+            ids: 500,
+            apart: Duration::from_millis(1),
+        };
+        let batcher = Arc::new(Batcher::new(echo.clone(), limits));
+        let ids: Vec<String> = (0..500).map(|number| format!("bad-{number}")).collect();
+        let asked: Vec<&str> = ids.iter().map(String::as_str).collect();
+        assert!(answered(&batcher, &asked).await.is_empty());
+        assert_eq!(echo.sizes().len(), 20);
+    }
+
+    #[tokio::test]
+    async fn an_instance_whose_termination_is_denied_keeps_no_other_one_running() {
+        let echo = Echo::refusing(ErrorClass::Denied);
+        let limits = Limits {
+            ids: 500,
+            apart: Duration::from_millis(1),
+        };
+        let batcher = Arc::new(Batcher::new(echo.clone(), limits));
+        let mut ids: Vec<String> = (0..499).map(|number| format!("i-{number:03}")).collect();
+        ids.push("bad".to_owned());
+        let asked: Vec<&str> = ids.iter().map(String::as_str).collect();
+        assert_eq!(answered(&batcher, &asked).await.len(), 499);
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use api::pool::SpotPool;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use provider_aws::{Ec2Error, Tags};
-use provider_core::{Action, Instance, Launch, Observed, Offering, Plan, Refusal};
+use provider_core::{Action, Disruption, Instance, Launch, Observed, Offering, Plan, Refusal};
 use provider_runtime::events::Happened;
 
 use crate::expectations;
@@ -27,18 +27,6 @@ pub trait WriteAhead: Send {
     /// survive a crash. The write fails if another client wrote since they were read, even if
     /// nothing differs.
     async fn persist(&mut self, observed: &Observed) -> Result<(), kube::Error>;
-}
-
-/// Why an action failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ActError {
-    /// The API server refused: the promises of the plan are not persisted, or it is unknown whether
-    /// a lease still exists.
-    #[error(transparent)]
-    Kube(#[from] kube::Error),
-    /// EC2 refused something other than a launch.
-    #[error(transparent)]
-    Ec2(#[from] Ec2Error),
 }
 
 /// The result of the last launch of a plan.
@@ -82,6 +70,14 @@ pub struct Acted {
     pub happened: Vec<Happened>,
     /// The result of the last launch, if there was one.
     pub launch: Option<LaunchOutcome>,
+    /// What EC2 refused other than launches and changes of the home, in the order of importance.
+    pub failures: Vec<Ec2Error>,
+}
+
+impl Acted {
+    fn note(&mut self, done: Result<(), Ec2Error>) {
+        self.failures.extend(done.err());
+    }
 }
 
 /// The promises that were not in the status before.
@@ -117,63 +113,57 @@ impl<W> Actor<'_, W> {
 }
 
 impl<W: WriteAhead> Actor<'_, W> {
-    /// Carries out every action of the plan, in order, and notes each result in `observed`. It
-    /// stops at the first error that concerns more than one launch.
+    /// Carries out the plan in phases, and notes each result in `observed`. An error of EC2 is noted
+    /// in `acted`, and only what depends on the failed action is left out: what ends money or gives
+    /// a user a machine never waits for what tidies up. An error of the API server ends the work,
+    /// because nothing can be persisted.
     pub async fn act(
         &mut self,
         plan: &Plan,
         observed: &mut Observed,
         acted: &mut Acted,
-    ) -> Result<(), ActError> {
-        let plan = &self.fit(plan, observed).await?;
+    ) -> Result<(), kube::Error> {
+        let plan = &self.fit(plan, observed, acted).await;
         forget(plan, observed);
-        // Instances end before new ones are promised, because they make room. No instance ends
-        // because of an old spec or status: the write fails unless both are the newest.
-        let ends = |action: &Action| matches!(action, Action::Terminate { .. });
+        let have_ended = self.end(plan, observed, acted).await?;
+        let plan = &if have_ended {
+            plan.clone()
+        } else {
+            without_launches(plan, observed)
+        };
+        let new = self.persist_promises(plan, observed).await?;
+        self.hand_out(plan, &new, observed, acted).await?;
+        let is_ready = self.prepare_group(plan, observed, acted).await;
+        self.launch_all(plan, &new, is_ready, observed, acted).await;
+        self.act_on_home(plan, observed, acted).await?;
+        self.tidy(plan, observed, acted).await;
+        Ok(())
+    }
+
+    /// Terminates instances. They end before new ones are promised, because they make room. No
+    /// instance ends because of an old spec or status: the write fails unless both are the newest.
+    /// Returns whether all of them ended.
+    async fn end(
+        &mut self,
+        plan: &Plan,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) -> Result<bool, kube::Error> {
+        let ends = plan.actions.iter().filter_map(|action| match action {
+            Action::Terminate { id, why } => Some((id, why)),
+            _ => None,
+        });
+        let ends: Vec<(&String, &Disruption)> = ends.collect();
+        if ends.is_empty() {
+            return Ok(true);
+        }
         let is_deleted = self.pool.metadata.deletion_timestamp.is_some();
-        if !is_deleted && plan.actions.iter().any(ends) {
+        if !is_deleted {
             self.write_ahead.persist(observed).await?;
         }
-        self.terminate(plan, observed, acted).await?;
-        let new = self.persist_promises(plan, observed).await?;
-        for action in &plan.actions {
-            match action {
-                Action::CreateGroup { vpc_id, rules } => {
-                    self.create_group(vpc_id, rules, observed, acted).await?;
-                }
-                Action::SetGroupRules {
-                    group_id,
-                    authorize,
-                    revoke,
-                    revoke_ids,
-                } => {
-                    self.region.ec2.revoke(group_id, revoke, revoke_ids).await?;
-                    self.region.ec2.authorize(group_id, authorize).await?;
-                    self.note_rules(group_id, observed);
-                }
-                Action::Launch(launch) => {
-                    let is_new = new.launches.contains(&launch.launch);
-                    self.launch(launch, is_new, observed, acted).await;
-                }
-                Action::Bind { lease, instance_id } => {
-                    let is_new = new.leases.contains(lease);
-                    self.bind(lease, instance_id, is_new, observed, acted)
-                        .await?;
-                }
-                Action::Authorize { instance_id, tags } => {
-                    self.authorize(instance_id, tags, observed).await?;
-                }
-                Action::DeleteTemplate { generation } => {
-                    self.delete_template(generation, observed).await?;
-                }
-                Action::Forget { .. }
-                | Action::Terminate { .. }
-                | Action::DeleteGroup { .. }
-                | Action::Home(_) => {}
-            }
-        }
-        self.act_on_home(plan, observed, acted).await?;
-        self.delete_groups(plan, observed, acted).await
+        self.terminate(&ends, observed, acted).await;
+        let unended = &observed.unended;
+        Ok(ends.iter().all(|(id, _)| !unended.contains(*id)))
     }
 
     /// The write-ahead: one write persists every launch, binding and launch template of the plan
@@ -183,7 +173,7 @@ impl<W: WriteAhead> Actor<'_, W> {
         &mut self,
         plan: &Plan,
         observed: &mut Observed,
-    ) -> Result<Promised, ActError> {
+    ) -> Result<Promised, kube::Error> {
         let mut new = Promised::default();
         let mut promises = false;
         for action in &plan.actions {
@@ -212,6 +202,45 @@ impl<W: WriteAhead> Actor<'_, W> {
         Ok(new)
     }
 
+    /// Makes the launches of the plan. Without the group they are not made, and the new ones are no
+    /// promises any more.
+    async fn launch_all(
+        &self,
+        plan: &Plan,
+        new: &Promised,
+        is_group_ready: bool,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) {
+        for action in &plan.actions {
+            let Action::Launch(launch) = action else {
+                continue;
+            };
+            let is_new = new.launches.contains(&launch.launch);
+            if is_group_ready {
+                self.launch(launch, is_new, observed, acted).await;
+            } else if is_new {
+                observed.launches.retain(|l| l.launch != launch.launch);
+            }
+        }
+    }
+
+    /// Deletes what nothing uses any more.
+    async fn tidy(&self, plan: &Plan, observed: &mut Observed, acted: &mut Acted) {
+        for action in &plan.actions {
+            let done = match action {
+                Action::DeleteTemplate { generation } => {
+                    self.delete_template(generation, observed).await
+                }
+                Action::DeleteGroup { group_id } => {
+                    self.delete_group(group_id, observed, acted).await
+                }
+                _ => continue,
+            };
+            acted.note(done);
+        }
+    }
+
     async fn delete_template(
         &self,
         generation: &str,
@@ -228,42 +257,58 @@ impl<W: WriteAhead> Actor<'_, W> {
     /// Terminates the planned instances that a fresh describe shows to be live and the pool's.
     async fn terminate(
         &self,
-        plan: &Plan,
+        planned: &[(&String, &Disruption)],
         observed: &mut Observed,
         acted: &mut Acted,
-    ) -> Result<(), Ec2Error> {
-        let planned: Vec<(&String, _)> = plan
-            .actions
-            .iter()
-            .filter_map(|a| match a {
-                Action::Terminate { id, why } => Some((id, why)),
-                _ => None,
-            })
-            .collect();
-        if planned.is_empty() {
-            return Ok(());
-        }
+    ) {
         let ids: Vec<String> = planned.iter().map(|(id, _)| (*id).clone()).collect();
-        let fresh = self.look_closely(&ids, observed).await?;
+        let fresh = match self.look_closely(&ids, observed).await {
+            Ok(fresh) => fresh,
+            Err(error) => {
+                observed.unended.extend(ids);
+                return acted.failures.push(error);
+            }
+        };
         let live = fresh.iter().filter(|i| i.state.is_live());
-        let ours: Vec<String> = live.map(|i| i.id.clone()).collect();
-        if ours.is_empty() {
-            return Ok(());
+        let mut ended: Vec<String> = live.map(|i| i.id.clone()).collect();
+        if ended.is_empty() {
+            return;
         }
-        self.region.ec2.terminate(&ours).await?;
-        self.region.expectations().note(&ours, self.now);
+        let refused = self.region.ec2.terminate(&ended).await;
+        ended.retain(|id| !refused.contains_key(id));
+        observed.unended.extend(refused.keys().cloned());
+        acted.failures.extend(refused.into_iter().map(not_ended));
+        self.region.expectations().note(&ended, self.now);
         let instances = observed.instances.iter_mut();
         instances
-            .filter(|i| ours.contains(&i.id))
+            .filter(|i| ended.contains(&i.id))
             .for_each(expectations::ends);
-        for (id, why) in planned.iter().filter(|(id, _)| ours.contains(id)) {
+        for (id, why) in planned.iter().filter(|(id, _)| ended.contains(id)) {
             acted.happened.push(Happened::normal(
                 "Terminated",
                 format!("terminated {id}: {why}"),
             ));
         }
-        Ok(())
     }
+}
+
+/// The error of an instance that EC2 did not terminate, with the instance and the next step.
+fn not_ended((id, mut error): (String, Ec2Error)) -> Ec2Error {
+    error.message = if error.code == "OperationNotPermitted" {
+        format!("{id} may not be terminated: take away its termination protection, or terminate it")
+    } else {
+        format!("{id}: {}", error.message)
+    };
+    error
+}
+
+/// The plan without new launches: they may need the room of instances that did not end.
+fn without_launches(plan: &Plan, observed: &Observed) -> Plan {
+    let is_new = |launch: &Launch| observed.launches.iter().all(|l| l.launch != launch.launch);
+    let mut plan = plan.clone();
+    plan.actions
+        .retain(|action| !matches!(action, Action::Launch(launch) if is_new(launch)));
+    plan
 }
 
 /// Removes forgotten launches. It comes before the write-ahead: one write removes a launch and

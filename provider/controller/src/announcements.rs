@@ -61,6 +61,11 @@ pub(crate) fn note<'a>(
     let pools = region.pools();
     let mut concerned = Vec::new();
     for event in events {
+        // No look may show the instance yet: none succeeded, or the instance is younger. Its pool
+        // finds the notice once a look shows it.
+        if let Some(notice) = event.notice {
+            region.notify(&event.instance_id, notice);
+        }
         let Some(instance) = region.instance(&event.instance_id) else {
             continue;
         };
@@ -78,7 +83,6 @@ pub(crate) fn note<'a>(
                 .unavailable()
                 .refused(&instance.offering, &refusal, &[], now);
         }
-        region.notify(&event.instance_id, notice);
         concerned.extend(pools.get(&instance.pool_uid).cloned());
     }
     concerned

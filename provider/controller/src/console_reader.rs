@@ -13,9 +13,11 @@ use crate::consoles::{Consoles, Read};
 use crate::pass::left;
 use crate::region::Region;
 
-/// The time between two calls: the allowance of the region's pools together. AWS lets an account
-/// make 20 such calls a second ("Request throttling for the Amazon EC2 API").
-const BETWEEN_CALLS: Duration = Duration::from_millis(500);
+/// The time between two calls: the allowance of the region's pools together. It is a quarter of what
+/// AWS grants an account, which is 20 such calls a second ("Request throttling for the Amazon EC2
+/// API"). The last of a thousand workspaces that start together is read three minutes after the
+/// first.
+const BETWEEN_CALLS: Duration = Duration::from_millis(200);
 /// How long the reader waits for new instances before it looks whether its region is still in use.
 const REGION_CHECK: Duration = Duration::from_mins(1);
 

@@ -101,7 +101,7 @@ impl Context {
     ) {
         let uid = pool.uid().unwrap_or_default();
         holds.home.retain(|hold| hold.until > now);
-        if holds.launches_until.is_none() && holds.home.is_empty() {
+        if holds.is_empty() {
             lock(&self.held).remove(&uid);
             return;
         }

@@ -142,9 +142,14 @@ impl Ec2 for Counted {
         self.count("DeleteSnapshot", call).await
     }
 
-    async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error> {
-        let call = self.inner.terminate(ids);
-        self.count("TerminateInstances", call).await
+    async fn terminate(&self, ids: &[String]) -> BTreeMap<String, Ec2Error> {
+        let refused = self.inner.terminate(ids).await;
+        let result = refused
+            .values()
+            .next()
+            .map_or(SUCCESS, |e| e.class.as_str());
+        self.calls.count("TerminateInstances", result);
+        refused
     }
 
     async fn groups(&self) -> Result<Vec<Group>, Ec2Error> {

@@ -10,4 +10,13 @@ pub(crate) struct Holds {
     pub(crate) launches_until: Option<Timestamp>,
     /// The steps of the home that wait.
     pub(crate) home: Vec<HomeHold>,
+    /// Since when EC2 does not tell all that the provider needs to judge the pool.
+    pub(crate) unjudged_since: Option<Timestamp>,
+}
+
+impl Holds {
+    /// Whether there is nothing to remember.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.launches_until.is_none() && self.home.is_empty() && self.unjudged_since.is_none()
+    }
 }

@@ -1,5 +1,7 @@
 //! Asks EC2 again about instances, launches and homes that its lists leave out.
 
+use std::collections::BTreeSet;
+
 use api::condition;
 use api::pool::{PoolInstance, SpotPool};
 use jiff::{SignedDuration, Timestamp};
@@ -57,13 +59,19 @@ pub(crate) struct Missing<'a> {
 
 impl Missing<'_> {
     /// Asks EC2 for each missing instance and launch, and adds those that exist to `observed`. It
-    /// also adds instances that are so young that EC2 may wrongly deny that they exist.
+    /// also adds instances that are so young that EC2 may wrongly deny that they exist. Leases lose
+    /// their bindings to instances that EC2 has forgotten, or that somebody gave to another pool.
     pub(crate) async fn find(&self, observed: &mut Observed) -> Result<(), Ec2Error> {
         let (overdue, ids) = self.suspects(observed);
+        let bound = self.unknown_of_leases(observed);
+        let asked: Vec<String> = ids.into_iter().chain(bound.iter().cloned()).collect();
         let mut found = Vec::new();
-        if !ids.is_empty() {
-            found.extend(self.ec2.instances_by_id(&ids).await?);
+        if !asked.is_empty() {
+            found.extend(self.ec2.instances_by_id(&asked).await?);
         }
+        let is_ours = |instance: &Instance| instance.pool_uid == self.pool_uid;
+        let is_found = |id: &String| found.iter().any(|i| i.id == *id && is_ours(i));
+        observed.unbind(&bound.into_iter().filter(|id| !is_found(id)).collect());
         for launch in overdue {
             let of_launch = self.ec2.instances_of_launch(self.pool_uid, launch.launch);
             found.extend(of_launch.await?);
@@ -77,6 +85,31 @@ impl Missing<'_> {
         }
         observed.settle();
         Ok(())
+    }
+
+    /// Adds every missing instance as the status shows it, because EC2 did not answer.
+    pub(crate) fn keep(&self, observed: &mut Observed) {
+        for shown in self.shown {
+            let is_listed = observed.instances.iter().any(|i| i.id == shown.id);
+            let kept = convert::instance_from_api(self.pool_uid, shown);
+            observed
+                .instances
+                .extend(kept.filter(|i| !is_listed && i.state != InstanceState::Terminated));
+        }
+        observed.settle();
+    }
+
+    /// The instances of leases that neither the status nor a list shows. EC2 lists a terminated
+    /// instance for an hour, and nobody looked in that time. The status shows an instance from its
+    /// binding on until EC2 has forgotten it, so a young one is not among them.
+    fn unknown_of_leases(&self, observed: &Observed) -> BTreeSet<String> {
+        let is_shown = |id: &String| self.shown.iter().any(|i| i.id == *id);
+        let is_listed = |id: &String| observed.instances.iter().any(|i| i.id == *id);
+        let bound = observed.bindings.values();
+        bound
+            .filter(|id| !is_shown(id) && !is_listed(id))
+            .cloned()
+            .collect()
     }
 
     /// The instances of the status that were launched minutes ago.

@@ -13,7 +13,7 @@ use provider_core::{Group, Instance, Volume};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::plausible::Plausibility;
-use crate::region::{Homes, Look, Region, Snapshot};
+use crate::region::{Failure, Homes, Look, Region, Snapshot, Taken};
 use crate::spot_prices;
 use crate::sweeper::{Owners, Sweeper};
 
@@ -59,25 +59,23 @@ async fn look(
     plausibility: &mut Plausibility,
     sweeper: &mut Sweeper<'_>,
 ) -> usize {
-    let taken = snapshot(region, Timestamp::now()).await;
+    let now = Timestamp::now();
+    let taken = snapshot(region, now).await;
     let taken = plausibility.check(taken);
     if let Err(error) = &taken {
         tracing::warn!(region = region.name, %error, "cannot observe");
     }
-    let seen = Some(taken.clone());
-    let previous = region.publish(taken);
-    for pool in changed(region, &previous, &seen) {
+    let is_new = taken.is_ok();
+    let (previous, shown) = region.publish(taken, now);
+    for pool in changed(region, &previous, &shown) {
         // The receiver lives as long as the process.
         let _ = around.wake.send(pool);
     }
-    if let Some(Ok(seen)) = &seen
-        && let Err(error) = sweeper.sweep(region, seen).await
-    {
+    let Ok(shown) = shown else { return 0 };
+    if is_new && let Err(error) = sweeper.sweep(region, &shown).await {
         tracing::error!(region = region.name, %error, "cannot sweep");
     }
-    let shown = seen.iter().flatten();
-    let shown = shown.flat_map(|seen| seen.instances.values());
-    shown.map(Vec::len).sum()
+    shown.instances.values().map(Vec::len).sum()
 }
 
 async fn rest(region: &Region, took: Duration, listed: usize) {
@@ -92,11 +90,13 @@ async fn rest(region: &Region, took: Duration, listed: usize) {
     }
 }
 
-/// Makes one look at all resources of this control plane.
+/// Makes one look at all resources of this control plane. Without the list of instances there is no
+/// look. The other parts fail one by one: what ends needs none of them.
 pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snapshot>, Ec2Error> {
     let number = region.expectations().begin_look();
-    let impaired = region.impaired(now).await?;
     let before = region.last();
+    let mut parts = Parts::after(&before, now);
+    let impaired = parts.take(region.impaired(now).await);
     let known = Known::new(before.instances.values().flatten().cloned());
     let mut instances: BTreeMap<String, Vec<Arc<Instance>>> = BTreeMap::new();
     for instance in region.ec2.instances(&known).await? {
@@ -106,11 +106,15 @@ pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snap
     for of_pool in instances.values_mut() {
         of_pool.sort_by(|a, b| (a.launch, &a.id).cmp(&(b.launch, &b.id)));
     }
-    let mut groups: BTreeMap<String, Vec<Group>> = BTreeMap::new();
-    for group in region.ec2.groups().await? {
-        let of_pool = groups.entry(group.pool_uid.clone());
-        of_pool.or_default().push(group);
-    }
+    let groups = parts.take(region.ec2.groups().await);
+    let groups = groups.map(|listed| {
+        let mut groups: BTreeMap<String, Vec<Group>> = BTreeMap::new();
+        for group in listed {
+            let of_pool = groups.entry(group.pool_uid.clone());
+            of_pool.or_default().push(group);
+        }
+        the_same_or(&before.groups, groups)
+    });
     let homes = homes(region, &before.homes).await;
     let spot_prices = {
         let mut read = region.spot_prices.lock().await;
@@ -124,12 +128,44 @@ pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snap
     Ok(Arc::new(Snapshot {
         homes,
         instances: the_same_or(&before.instances, instances),
-        groups: the_same_or(&before.groups, groups),
-        impaired,
+        groups_at: groups.as_ref().map(|_| now).or(before.groups_at),
+        groups: groups.unwrap_or_else(|| before.groups.clone()),
+        impaired: impaired.unwrap_or_else(|| before.impaired.clone()),
+        failures: parts.failures,
         spot_prices,
         at: now,
         number,
     }))
+}
+
+/// The parts of a look, with the failures of the look before.
+struct Parts<'a> {
+    before: &'a Snapshot,
+    now: Timestamp,
+    failures: BTreeMap<&'static str, Failure>,
+}
+
+impl<'a> Parts<'a> {
+    fn after(before: &'a Snapshot, now: Timestamp) -> Self {
+        Self {
+            before,
+            now,
+            failures: BTreeMap::new(),
+        }
+    }
+
+    /// A part, or none if it failed.
+    fn take<T>(&mut self, part: Result<T, Ec2Error>) -> Option<T> {
+        let error = match part {
+            Ok(part) => return Some(part),
+            Err(error) => error,
+        };
+        let before = self.before.failures.get(error.operation);
+        let since = before.map_or(self.now, |failure| failure.since);
+        let failure = Failure { since, error };
+        self.failures.insert(failure.error.operation, failure);
+        None
+    }
 }
 
 async fn homes(region: &Region, before: &Homes) -> Homes {
@@ -163,12 +199,13 @@ fn the_same_or<T: PartialEq>(before: &Arc<T>, now: T) -> Arc<T> {
     }
 }
 
-/// The pools for which two looks differ. A look that failed, and the first one that succeeds again,
-/// concern every pool.
-pub(crate) fn changed(region: &Region, before: &Look, after: &Look) -> Vec<ObjectRef<SpotPool>> {
+/// The pools for which two published looks differ. The first look concerns every pool. No pool is
+/// woken by looks that fail or succeed again: a thousand pools would write their status in the same
+/// second. Each notices it within a minute, at its own next reconcile.
+pub(crate) fn changed(region: &Region, before: &Look, after: &Taken) -> Vec<ObjectRef<SpotPool>> {
     let pools = region.pools();
     match (before, after) {
-        (Some(Ok(before)), Some(Ok(after))) => pools
+        (Some(Ok(before)), Ok(after)) => pools
             .into_iter()
             .filter(|(uid, _)| {
                 let is_impaired = |look: &Snapshot| {
@@ -190,7 +227,7 @@ pub(crate) fn changed(region: &Region, before: &Look, after: &Look) -> Vec<Objec
             })
             .map(|(_, pool)| pool)
             .collect(),
-        (Some(Err(before)), Some(Err(after))) if before == after => Vec::new(),
-        _ => pools.into_values().collect(),
+        (None, _) => pools.into_values().collect(),
+        (Some(_), _) => Vec::new(),
     }
 }

@@ -2,33 +2,36 @@
 //!
 //! Kubernetes is behind the status writer and the registry of leases, and EC2 behind the region.
 
+mod conclusion;
 mod consoles;
 mod home;
+mod judge;
 mod outlook;
+mod want;
 
 pub(crate) use outlook::left;
+use want::{Unknown, Want};
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::pool::{PoolInstance, SpotPool, SpotPoolStatus};
+use api::pool::{SpotPool, SpotPoolStatus};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use provider_aws::Ec2Error;
-use provider_core::{Desired, ErrorClass, Observed, Offering, Plan, Refusal, offerings, plan};
-use provider_runtime::conditions::{Verdict, reason};
+use provider_core::{ErrorClass, Observed, Plan, Refusal, plan};
 use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
 
 use crate::access::Origin;
-use crate::act::{ActError, Acted, Actor};
+use crate::act::{Acted, Actor};
 use crate::holds::Holds;
 use crate::leases::{Leasing, Registry};
 use crate::missing::{self, Missing};
 use crate::region::{Region, Snapshot};
 use crate::status_writer::{PoolStore, StatusWriter};
-use crate::step_error::{AFTER_ERROR, StepError};
-use crate::validate::{self, Invalid, Valid};
+use crate::step_error::StepError;
+use crate::validate;
 use crate::{convert, status};
 
 /// The most plans that one reconcile carries out. Each launch that is refused for capacity needs
@@ -99,33 +102,12 @@ impl Work {
     }
 }
 
-/// The desired state of a pool, as far as its spec is valid.
-enum Want {
-    /// The pool is deleted and wants nothing.
-    Nothing(Desired),
-    /// The pool wants what its valid spec says.
-    Valid(Valid),
-    /// The spec is invalid: everything stays as it is, except for leases and keys.
-    Invalid(Invalid, Desired),
-}
-
-impl Want {
-    fn desired(&self) -> &Desired {
-        match self {
-            Self::Nothing(desired) | Self::Invalid(_, desired) => desired,
-            Self::Valid(valid) => &valid.desired,
-        }
-    }
-
-    fn valid(&self) -> Option<&Valid> {
-        match self {
-            Self::Valid(valid) => Some(valid),
-            _ => None,
-        }
-    }
-}
-
 impl Pass<'_> {
+    /// Recalls what the pool has, judges what it wants, acts, and concludes.
+    ///
+    /// Each step of the observation may fail alone. Then the pool is not judged: nothing is
+    /// launched, forgotten or released. What has to end still ends, because that needs nothing but
+    /// a fresh describe of the instance.
     pub(crate) async fn run<S: PoolStore>(
         &self,
         writer: &mut StatusWriter<S>,
@@ -136,10 +118,39 @@ impl Pass<'_> {
             Ok(snapshot) => snapshot,
             Err(error) => return Ok(self.fail(writer, &StepError::Observe(error))),
         };
+        let mut observed = self.recall(writer.before(), &snapshot);
+        let mut unknown = Unknown::default();
+        let mut news = self
+            .find_missing(writer.before(), &mut observed, &mut unknown)
+            .await;
+        let want = self.judge(&mut unknown).await;
+        let want = self.find_home(want, &snapshot, &mut observed, &mut unknown);
+        let want = want.await.unless(unknown);
+
+        let mut acted = Acted::default();
+        let work = self.act(&want, writer, &mut observed, &mut acted).await;
+        told.done.append(&mut acted.happened);
+        told.found.append(&mut news);
+        let work = work?;
+        Ok(match &want {
+            Want::Invalid(invalid, desired) => {
+                self.stay(writer, (invalid, desired), &snapshot, &observed, &work)
+            }
+            Want::Unjudged(unknown, desired) => {
+                self.wait(writer, (unknown, desired), &snapshot, &observed, &work)
+            }
+            Want::Nothing(_) | Want::Valid(_) => {
+                self.conclude(writer, &want, &snapshot, observed, &work, &acted)
+            }
+        })
+    }
+
+    /// What the pool has, by the look and the status.
+    fn recall(&self, before: &SpotPoolStatus, snapshot: &Snapshot) -> Observed {
         let mut observed = convert::observed(
             &self.pool.uid().unwrap_or_default(),
-            &snapshot,
-            &writer.before().at_provider,
+            snapshot,
+            &before.at_provider,
             self.region.notices(),
             self.region.unavailable().clone(),
             self.holds.launches_until,
@@ -148,71 +159,36 @@ impl Pass<'_> {
         self.region.expectations().correct(snapshot.number, shown);
         observed.home.held.clone_from(&self.holds.home);
         observed.group_in_doubt_until = missing::group_in_doubt_until(self.pool, &observed);
-        let shown = &writer.before().at_provider.instances;
-        if let Err(error) = self.missing(shown).find(&mut observed).await {
-            return Ok(self.fail(writer, &StepError::Observe(error)));
-        }
-        let mut news = self.note_lost(writer.before(), &mut observed);
-        news.extend(status::announced(&writer.before().at_provider, &observed));
-        let (want, found) = match self.validate().await {
-            Ok(want) => {
-                let found = self.find_home(&want, &snapshot, &mut observed).await;
-                (self.in_zone(want, &observed), found)
-            }
-            Err(error) => return Ok(self.fail(writer, &error)),
-        };
-        if let Err(error) = found {
-            return Ok(self.fail(writer, &StepError::Observe(error)));
-        }
-        let mut acted = Acted::default();
-        let work = self.act(&want, writer, &mut observed, &mut acted).await;
-        told.done.append(&mut acted.happened);
-        told.found.append(&mut news);
-        let work = work?;
-
-        let desired = want.desired();
-        let last = self.permit(&want, plan(desired, &observed, self.now));
-        if let Want::Invalid(invalid, desired) = &want {
-            let want = (invalid, desired);
-            return Ok(self.stay(writer, want, &snapshot, &observed, &work));
-        }
-        let next = if self.deleted && work.failure.is_none() && last.is_released() {
-            Next::Release
-        } else {
-            let launched = status::launched(
-                &last,
-                &observed,
-                &offerings(desired, &observed, self.now),
-                acted.launch.as_ref(),
-                self.origin,
-                self.now,
-            );
-            let synced = work.failure.as_ref().map_or_else(Verdict::synced, |error| {
-                Verdict::not_synced("update", &self.origin.explain(error))
-            });
-            let ready = status::ready(&last, &observed, desired);
-            let holds = self.show(writer, &snapshot, &observed, &desired.offerings, &last);
-            writer.conclude([ready, synced].into_iter().chain(launched));
-            Next::Again(self.look_again(&last, &work).min(holds))
-        };
-        Ok(Passed {
-            holds: Holds {
-                launches_until: observed.hold_launches_until,
-                home: observed.home.held,
-            },
-            acted: work.last.is_some() && work.failure.is_none(),
-            next,
-        })
+        // An older list cannot show the group that is in doubt.
+        let is_older = |until: &Timestamp| snapshot.groups_at.is_none_or(|at| at < *until);
+        observed.are_groups_unseen |= observed.group_in_doubt_until.as_ref().is_some_and(is_older);
+        observed
     }
 
-    fn missing<'b>(&'b self, shown: &'b [PoolInstance]) -> Missing<'b> {
-        Missing {
+    /// Looks for what lists do not show, and returns the events about what was lost.
+    async fn find_missing(
+        &self,
+        before: &SpotPoolStatus,
+        observed: &mut Observed,
+        unknown: &mut Unknown,
+    ) -> Vec<Happened> {
+        let missing = Missing {
             ec2: self.region.ec2.as_ref(),
             pool_uid: self.pool.metadata.uid.as_deref().unwrap_or_default(),
-            shown,
+            shown: &before.at_provider.instances,
             deleted: self.deleted,
             now: self.now,
-        }
+        };
+        let mut news = match missing.find(observed).await {
+            Ok(()) => self.note_lost(before, observed),
+            Err(error) => {
+                missing.keep(observed);
+                unknown.note(error);
+                Vec::new()
+            }
+        };
+        news.extend(status::announced(&before.at_provider, observed));
+        news
     }
 
     /// Events for instances that ended, but not by this provider. If AWS reclaimed one, its
@@ -243,32 +219,6 @@ impl Pass<'_> {
         }
         observed.unavailable.clone_from(&self.region.unavailable());
         happened
-    }
-
-    async fn validate(&self) -> Result<Want, StepError> {
-        let mut nothing = validate::deleted(self.pool);
-        nothing.leases.clone_from(&self.leasing.leases);
-        nothing.force = self.leasing.force;
-        if self.deleted {
-            return Ok(Want::Nothing(nothing));
-        }
-        let spec = &self.pool.spec.for_provider;
-        let facts = validate::facts(self.region, spec, self.now)
-            .await
-            .map_err(StepError::Observe)?;
-        Ok(match validate::validate(self.pool, facts, self.cluster) {
-            Ok(mut valid) => {
-                valid.desired.leases = nothing.leases;
-                Want::Valid(valid)
-            }
-            Err(invalid) => Want::Invalid(
-                invalid,
-                Desired {
-                    deleted: false,
-                    ..nothing
-                },
-            ),
-        })
     }
 
     /// Plans and acts until nothing is left to do now.
@@ -302,90 +252,16 @@ impl Pass<'_> {
                 write_ahead: writer,
                 now: self.now,
             };
-            match actor.act(&next, observed, acted).await {
-                Ok(()) => {}
-                Err(ActError::Kube(error)) => return Err(error),
-                Err(ActError::Ec2(error)) => work.failure = Some(error),
-            }
+            let unended = observed.unended.len();
+            actor.act(&next, observed, acted).await?;
+            work.failure = acted.failures.first().cloned();
             work.last = Some(next);
-            if self.deleted || work.failure.is_some() {
+            // The next plan reckons with instances that did not end.
+            let goes_on = work.failure.is_none() || observed.unended.len() > unended;
+            if self.deleted || !goes_on {
                 break;
             }
         }
         Ok(work)
-    }
-
-    /// Ends the pass: AWS did not answer a question on which the plan depends, so nothing is done.
-    fn fail<S: PoolStore>(&self, writer: &mut StatusWriter<S>, error: &StepError) -> Passed {
-        let message = error.explain(self.origin);
-        writer.conclude([Verdict::not_synced(error.step(), &message)]);
-        Passed {
-            holds: self.holds.clone(),
-            acted: false,
-            next: Next::Again(AFTER_ERROR),
-        }
-    }
-
-    /// Ends the pass of a pool with an invalid spec: instances keep running as long as their leases
-    /// last, unless the pool wants no instance.
-    fn stay<S: PoolStore>(
-        &self,
-        writer: &mut StatusWriter<S>,
-        (invalid, desired): (&Invalid, &Desired),
-        snapshot: &Snapshot,
-        observed: &Observed,
-        work: &Work,
-    ) -> Passed {
-        let target = writer.before().at_provider.size.desired;
-        let stays = Plan {
-            target: if desired.wants_none(self.now) {
-                0
-            } else {
-                u32::try_from(target).unwrap_or(0)
-            },
-            actions: Vec::new(),
-            waits: Vec::new(),
-            spot_short_since: observed.spot_short_since,
-        };
-        let holds = self.show(writer, snapshot, observed, &[], &stays);
-        writer.conclude([
-            status::not_launchable(invalid),
-            Verdict::not_synced("update", invalid),
-            Verdict::ready(
-                false,
-                reason::UNAVAILABLE,
-                "the spec cannot work; see Launched",
-            ),
-        ]);
-        Passed {
-            holds: self.holds.clone(),
-            acted: work.last.is_some() && work.failure.is_none(),
-            next: Next::Again(self.look_again(&stays, work).min(holds)),
-        }
-    }
-
-    /// Shows the observed state. Returns how long the status holds if nothing happens.
-    fn show<S: PoolStore>(
-        &self,
-        writer: &mut StatusWriter<S>,
-        snapshot: &Snapshot,
-        observed: &Observed,
-        offerings: &[Offering],
-        plan: &Plan,
-    ) -> Duration {
-        let impaired_since = convert::impaired_since(snapshot, &writer.before().at_provider);
-        let shown = &writer.before().at_provider.instances;
-        let consoles = self.consoles(&observed.instances, shown);
-        let planned = status::Planned {
-            target: plan.target,
-            waits: &plan.waits,
-            spot_short_since: plan.spot_short_since,
-            impaired_since: &impaired_since,
-            consoles: &consoles,
-            spot_prices: &snapshot.spot_prices,
-        };
-        let shown = status::observation(observed, offerings, &planned, self.now);
-        writer.observe(shown);
-        self.until_doubt(&observed.instances, &consoles)
     }
 }

@@ -163,6 +163,11 @@ async fn may(
         return Ok(May::Act(permitted));
     }
     if !permitted.delete {
+        // Otherwise the sweeper would end the instances as orphans.
+        let namespace = pool.namespace().unwrap_or_default();
+        let name = format!("{namespace}/{}", pool.name_any());
+        let owners = context.regions.owners();
+        owners.keep(&pool.uid().unwrap_or_default(), &name).await?;
         finalizer::remove(api, &pool.metadata, finalizer::MANAGED).await?;
         context.lifecycle.deleted(&pool.metadata, now);
         context.forget(pool);

@@ -18,8 +18,13 @@ use crate::spot_prices::{self, SpotPrices};
 /// How long facts are cached that hardly change.
 const FACTS_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
+/// How long the last look serves while later ones fail.
+const LOOK_LIFE: SignedDuration = SignedDuration::from_mins(5);
+
 /// How long an announcement is kept for a pool's next reconcile.
 const NOTICES_LIFE: SignedDuration = SignedDuration::from_hours(1);
+/// The most announcements that are stored.
+const NOTICES: usize = 10_000;
 /// How long a new group may be missing from EC2's lists.
 const GROUP_UNSEEN: SignedDuration = SignedDuration::from_mins(1);
 /// How long the results of EC2's status checks are cached. EC2 makes one check a minute.
@@ -33,16 +38,30 @@ pub struct Snapshot {
     pub instances: Arc<BTreeMap<String, Vec<Arc<Instance>>>>,
     /// Groups by pool UID.
     pub groups: Arc<BTreeMap<String, Vec<Group>>>,
+    /// When the groups were listed; none before a look could list them.
+    pub groups_at: Option<Timestamp>,
     /// The ids of instances that fail EC2's status checks.
     pub impaired: BTreeSet<String>,
     /// The home volumes.
     pub homes: Homes,
     /// The spot prices of the types that run.
     pub spot_prices: Arc<SpotPrices>,
+    /// The parts of the look that failed, by operation. Instead of such a part the snapshot has the
+    /// one of an earlier look.
+    pub failures: BTreeMap<&'static str, Failure>,
     /// The time of the look.
     pub at: Timestamp,
     /// The number of the look: see [`Expectations::begin_look`].
     pub number: u64,
+}
+
+/// A part of a look that fails since some time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The time of the first look that lacked the part.
+    pub since: Timestamp,
+    /// EC2's last error.
+    pub error: Ec2Error,
 }
 
 /// The home volumes of a look. If no pool has a home, the provider does not list them: an account
@@ -82,6 +101,7 @@ pub struct Region {
     /// The region's name.
     pub name: String,
     looks: watch::Sender<Look>,
+    last_good: Mutex<Arc<Snapshot>>,
     pools: Mutex<BTreeMap<String, ObjectRef<SpotPool>>>,
     unavailable: Mutex<UnavailableOfferings>,
     facts: tokio::sync::Mutex<Facts>,
@@ -124,6 +144,7 @@ impl Region {
             ec2,
             name,
             looks: watch::Sender::new(None),
+            last_good: Mutex::default(),
             pools: Mutex::default(),
             unavailable: Mutex::default(),
             facts: tokio::sync::Mutex::default(),
@@ -152,19 +173,28 @@ impl Region {
         }
     }
 
-    /// The snapshot of the last look. It is empty if the look failed, or if there was none.
+    /// The snapshot of the last look that succeeded. It is empty if there was none.
     pub fn last(&self) -> Arc<Snapshot> {
-        let looks = self.looks.borrow();
-        let snapshot = looks.as_ref().and_then(|look| look.as_ref().ok());
-        snapshot.cloned().unwrap_or_default()
+        lock(&self.last_good).clone()
     }
 
-    /// Publishes a look, and returns the previous one.
-    pub fn publish(&self, look: Result<Arc<Snapshot>, Ec2Error>) -> Look {
-        if let Ok(snapshot) = &look {
-            lock(&self.new_groups).retain(|uid, _| !snapshot.groups.contains_key(uid));
-        }
-        self.looks.send_replace(Some(look))
+    /// Publishes a look, and returns the published looks before and after. For some minutes, the
+    /// last snapshot is published in place of a look that failed: every instance that ends is
+    /// described anew anyway, and one hiccup of EC2 concerns no pool.
+    pub fn publish(&self, look: Taken, now: Timestamp) -> (Look, Taken) {
+        let shown = match look {
+            Ok(snapshot) => {
+                lock(&self.new_groups).retain(|uid, _| !snapshot.groups.contains_key(uid));
+                *lock(&self.last_good) = snapshot.clone();
+                Ok(snapshot)
+            }
+            Err(error) => {
+                let last = self.last();
+                let is_recent = last.number > 0 && now.duration_since(last.at) < LOOK_LIFE;
+                if is_recent { Ok(last) } else { Err(error) }
+            }
+        };
+        (self.looks.send_replace(Some(shown.clone())), shown)
     }
 
     /// Registers the object that a pool's UID belongs to, so that changes of its instances wake it.
@@ -209,19 +239,26 @@ impl Region {
         lock(&self.expectations)
     }
 
-    /// An instance of this control plane, as the last look shows it.
+    /// An instance of this control plane, as the last look that succeeded shows it.
     pub fn instance(&self, id: &str) -> Option<Instance> {
-        let looks = self.looks.borrow();
-        let snapshot = looks.as_ref()?.as_ref().ok()?;
+        let snapshot = self.last();
         let mut instances = snapshot.instances.values().flatten();
         let found = instances.find(|instance| instance.id == id);
         found.map(|instance| instance.as_ref().clone())
     }
 
-    /// Stores an announcement, unless a more severe one is stored for the instance.
+    /// Stores an announcement, unless a more severe one is stored for the instance. The queue may
+    /// have announcements about instances of others: at most [`NOTICES`] are stored, and then the
+    /// oldest goes.
     pub fn notify(&self, instance_id: &str, notice: Notice) {
         let mut notices = lock(&self.notices);
         notices.retain(|_, old| notice.at.duration_since(old.at) < NOTICES_LIFE);
+        if notices.len() >= NOTICES && !notices.contains_key(instance_id) {
+            let oldest = notices.iter().min_by_key(|(_, notice)| notice.at);
+            if let Some(id) = oldest.map(|(id, _)| id.clone()) {
+                notices.remove(&id);
+            }
+        }
         let known = notices.entry(instance_id.to_owned()).or_insert(notice);
         *known = notice.max(*known);
     }

@@ -14,6 +14,7 @@ use crate::access::{Fingerprint, Resolved};
 use crate::counted::Counted;
 use crate::observer::Surroundings;
 use crate::region::{Region, lock};
+use crate::sweeper::Owners;
 use crate::{announcements, console_reader, observer};
 
 /// The keys of the provider's tags.
@@ -63,6 +64,11 @@ impl Regions {
     /// The channel for pools that have something to do.
     pub fn waker(&self) -> UnboundedSender<ObjectRef<SpotPool>> {
         self.around.wake.clone()
+    }
+
+    /// The pools and leases that may own resources in EC2.
+    pub fn owners(&self) -> &dyn Owners {
+        self.around.owners.as_ref()
     }
 
     /// The region for a pool. The pool is registered with this region, and removed from every other

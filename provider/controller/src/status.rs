@@ -146,6 +146,15 @@ pub fn ready(plan: &Plan, observed: &Observed, desired: &Desired) -> Verdict {
     Verdict::ready(false, reason::CREATING, message.join("; "))
 }
 
+/// The condition `Ready` of a pool that was not planned, if fewer instances run than it wants.
+/// Otherwise the condition stays as it is.
+pub fn fewer(plan: &Plan, observed: &Observed) -> Option<Verdict> {
+    let have = running(observed);
+    let is_short = usize::try_from(plan.target).is_ok_and(|want| have < want);
+    let message = format!("{have} of {} instances run", plan.target);
+    is_short.then(|| Verdict::ready(false, reason::CREATING, message))
+}
+
 /// A running instance that has none of the pool's public keys yet.
 fn closed<'a>(observed: &'a Observed, desired: &Desired) -> Option<&'a Instance> {
     let keys = desired.authorized_keys.as_ref()?;

@@ -138,7 +138,9 @@ impl<S: PoolStore> WriteAhead for StatusWriter<S> {
         shown.launch_generation = signed(observed.launch_generation);
         shown.launch_templates = observed.templates.iter().cloned().collect();
         shown.leases.clone_from(&observed.bindings);
-        shown.home = home::to_api(&observed.home);
+        if !observed.home.is_unseen {
+            shown.home = home::to_api(&observed.home);
+        }
         self.replace().await
     }
 }

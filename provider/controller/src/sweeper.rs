@@ -20,6 +20,7 @@ use provider_core::{Group, Instance, InstanceState};
 use provider_runtime::events::{Events, Happened};
 use serde::de::DeserializeOwned;
 
+use crate::identity;
 use crate::region::{Region, Snapshot};
 
 /// If there are more orphans than this, and they are most of the live instances, a person made a
@@ -52,6 +53,13 @@ pub trait Owners: Send + Sync {
     /// The UIDs of every lease, from the API server.
     async fn leases(&self) -> Result<BTreeSet<String>, kube::Error>;
 
+    /// The UIDs of the deleted pools whose instances stay, because their management policies had no
+    /// `Delete`.
+    async fn kept(&self) -> Result<BTreeSet<String>, kube::Error>;
+
+    /// Records that the instances of a pool that is about to go stay. `name` is for people.
+    async fn keep(&self, pool_uid: &str, name: &str) -> Result<(), kube::Error>;
+
     /// Publishes events about ended resources.
     async fn tell(&self, happened: &[Happened]);
 }
@@ -62,6 +70,8 @@ pub struct LiveOwners {
     pub client: Client,
     /// The writer of events.
     pub events: Events,
+    /// The provider's namespace.
+    pub namespace: String,
     /// The control plane's identity. The events are about it, because the pools are gone.
     pub identity: ConfigMap,
 }
@@ -78,6 +88,14 @@ impl Owners for LiveOwners {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(BTreeSet::new()),
             listed => listed,
         }
+    }
+
+    async fn kept(&self) -> Result<BTreeSet<String>, kube::Error> {
+        identity::kept(&self.client, &self.namespace).await
+    }
+
+    async fn keep(&self, pool_uid: &str, name: &str) -> Result<(), kube::Error> {
+        identity::keep(&self.client, &self.namespace, pool_uid, name).await
     }
 
     async fn tell(&self, happened: &[Happened]) {
@@ -128,7 +146,8 @@ impl<'a> Sweeper<'a> {
             return Ok(());
         }
         self.looked_at = Some(seen.at);
-        let pools = self.owners.pools().await?;
+        let mut pools = self.owners.pools().await?;
+        pools.extend(self.owners.kept().await?);
         let orphans = self.orphans(seen, &pools);
         if orphans.is_empty() {
             return Ok(());
@@ -199,8 +218,9 @@ impl<'a> Sweeper<'a> {
             return Ok(());
         }
         let ids: Vec<String> = still.iter().map(|i| i.id.clone()).collect();
-        region.ec2.terminate(&ids).await?;
-        let happened = still.iter().map(|i| {
+        let refused = region.ec2.terminate(&ids).await;
+        let ended = still.iter().filter(|i| !refused.contains_key(&i.id));
+        let happened = ended.map(|i| {
             tracing::warn!(id = i.id, pool = i.pool_uid, "terminated an orphan");
             let text = format!(
                 "terminated {} ({}): its SpotPool with UID {} does not exist",
@@ -208,19 +228,31 @@ impl<'a> Sweeper<'a> {
             );
             Happened::warning("OrphanTerminated", text)
         });
-        self.owners.tell(&happened.collect::<Vec<_>>()).await;
+        let kept = refused.iter().map(|(id, error)| {
+            let text = format!("cannot terminate {id}, which has no SpotPool: {error}");
+            tracing::error!("{text}");
+            Happened::warning("OrphansKept", text)
+        });
+        self.owners
+            .tell(&happened.chain(kept).collect::<Vec<_>>())
+            .await;
         Ok(())
     }
 
-    /// Deletes groups that have no instance any more.
+    /// Deletes groups that have no instance any more. A group that cannot be deleted keeps no other
+    /// one.
     async fn delete_groups(
         &self,
         region: &Region,
         seen: &Snapshot,
         orphans: &[String],
     ) -> Result<(), SweepError> {
+        let mut refused = None;
         for group in empty_groups(seen, orphans) {
-            region.ec2.delete_group(&group.id).await?;
+            if let Err(error) = region.ec2.delete_group(&group.id).await {
+                refused.get_or_insert(error);
+                continue;
+            }
             let text = format!(
                 "deleted security group {}: its SpotPool with UID {} does not exist",
                 group.id, group.pool_uid
@@ -229,7 +261,7 @@ impl<'a> Sweeper<'a> {
             let happened = Happened::normal("OrphanDeleted", text);
             self.owners.tell(&[happened]).await;
         }
-        Ok(())
+        refused.map_or(Ok(()), |error| Err(error.into()))
     }
 }
 

@@ -3,6 +3,9 @@
 //! Every error of a spec is found here, before anything is launched, and is reported with its
 //! field.
 
+mod firewall;
+mod invalid;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::capacity::CapacityType;
@@ -12,9 +15,12 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_aws::{Ec2Error, Image, LaunchPlace, LaunchRequest, Subnet, Tags, TemplateRequest};
 use provider_core::{
-    Desired, GroupRules, Launch, Market, Offering, Rebalance, Replace, SecurityGroups, Size,
-    Spread, TypePreference, client_token,
+    Desired, Launch, Market, Offering, Rebalance, Replace, SecurityGroups, Size, Spread,
+    TypePreference, client_token,
 };
+
+pub use invalid::Invalid;
+use invalid::invalid;
 
 use crate::home;
 
@@ -23,16 +29,6 @@ const USER_DATA_LIMIT: usize = 16 * 1024;
 
 /// EC2's limit of 50 tags, minus the provider's six and a lease's nine.
 const LEASED_TAGS_LIMIT: usize = 35;
-
-/// Why a spec cannot work.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("spec.forProvider.{field}: {problem}")]
-pub struct Invalid {
-    /// The field, below `spec.forProvider`.
-    pub field: String,
-    /// The problem, and how to correct it.
-    pub problem: String,
-}
 
 /// The facts about the region that a spec depends on.
 #[derive(Clone, Debug)]
@@ -173,7 +169,7 @@ pub fn validate(pool: &SpotPool, facts: Facts, cluster: &str) -> Result<Valid, I
         deleted: false,
         template: template.digest(),
         offerings,
-        groups: security_groups(spec, &subnets),
+        groups: firewall::security_groups(spec, &subnets)?,
         ..deleted(pool)
     };
     Ok(Valid { desired, template })
@@ -196,7 +192,7 @@ pub fn deleted(pool: &SpotPool) -> Desired {
         spread: spread(spec),
         fallback_after: SignedDuration::from_secs(fallback.after_seconds.into()),
         replace: replace(spec),
-        groups: SecurityGroups::Given(Vec::new()),
+        groups: SecurityGroups::Unknown,
         leases: Vec::new(),
         force: false,
         authorized_keys: spec.authorized_keys.as_deref().map(tags::authorized_keys),
@@ -382,31 +378,6 @@ fn markets(capacity: CapacityType) -> &'static [Market] {
         CapacityType::Spot => &[Market::Spot],
         CapacityType::SpotWithFallback => &[Market::Spot, Market::OnDemand],
         CapacityType::OnDemand => &[Market::OnDemand],
-    }
-}
-
-fn security_groups(spec: &SpotPoolParameters, subnets: &[Subnet]) -> SecurityGroups {
-    if let Some(ids) = &spec.security_group_ids {
-        return SecurityGroups::Given(ids.clone());
-    }
-    let cidrs = spec.ssh.iter().flat_map(|ssh| &ssh.allowed_cidrs);
-    SecurityGroups::Owned {
-        vpc_id: subnets
-            .first()
-            .map(|s| s.vpc_id.clone())
-            .unwrap_or_default(),
-        rules: GroupRules {
-            ssh_cidrs: cidrs.cloned().collect(),
-            // A leased instance must not reach the instances of other leases.
-            members: spec.leases.is_none(),
-        },
-    }
-}
-
-fn invalid(field: &str, problem: impl Into<String>) -> Invalid {
-    Invalid {
-        field: field.to_owned(),
-        problem: problem.into(),
     }
 }
 

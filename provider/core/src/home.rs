@@ -210,6 +210,8 @@ pub enum SnapshotState {
 pub struct ObservedHome {
     /// The part of the pool's status that describes the home.
     pub record: Option<HomeRecord>,
+    /// Whether EC2 did not answer: then `volumes` and `snapshots` say nothing.
+    pub is_unseen: bool,
     /// Every volume with the tags of the pool's home.
     pub volumes: Vec<Volume>,
     /// Every snapshot with these tags. They are read only if [`crate::Observed::needs_snapshots`].
@@ -218,8 +220,7 @@ pub struct ObservedHome {
     pub held: Vec<HomeHold>,
 }
 
-/// A step that EC2 refused, or whose effect EC2 does not show yet. The planner does not ask for it
-/// again before `until`.
+/// A step that EC2 refused or does not show yet. The planner does not repeat it before `until`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HomeHold {
     /// The step that waits.

@@ -66,9 +66,11 @@ impl Desired {
         hex
     }
 
-    /// The groups of new instances. `None` while the pool's own group does not exist.
+    /// The groups of new instances. `None` while the pool's own group does not exist, and while it
+    /// is not known what instances are launched from.
     pub fn group_ids(&self, observed: &Observed) -> Option<Vec<String>> {
         match &self.groups {
+            SecurityGroups::Unknown => None,
             SecurityGroups::Given(ids) => Some(ids.clone()),
             SecurityGroups::Owned { vpc_id, .. } => observed
                 .group_in(vpc_id)
@@ -163,6 +165,9 @@ pub enum Rebalance {
 /// The security groups that the instances get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecurityGroups {
+    /// It is not known what instances are launched from: the spec is invalid, EC2 did not answer,
+    /// or the pool is deleted. Nothing is launched, and no instance has drifted from it.
+    Unknown,
     /// A group that the provider owns, with these rules, in this VPC.
     Owned {
         /// The VPC of the subnets.
@@ -207,10 +212,15 @@ pub struct Observed {
     pub impaired: BTreeSet<String>,
     /// Instances whose console has not shown the end of their setup.
     pub not_set_up: BTreeSet<String>,
+    /// Instances that EC2 did not terminate a moment ago. They use up the maximum, and are not
+    /// terminated again in this pass.
+    pub unended: BTreeSet<String>,
     /// Since when the pool has lacked spot capacity.
     pub spot_short_since: Option<Timestamp>,
     /// The groups with the pool's tag: one for each VPC that the pool has ever used.
     pub groups: Vec<Group>,
+    /// Whether EC2's groups were never listed: `groups` says nothing then.
+    pub are_groups_unseen: bool,
     /// Until this time EC2 may have a group of the pool that it does not list yet.
     pub group_in_doubt_until: Option<Timestamp>,
     /// The offerings that EC2 refused recently.
@@ -253,7 +263,13 @@ impl Observed {
         self.notices.retain(|id, _| !is_dead(id));
         self.impaired.retain(|id| !is_dead(id));
         self.not_set_up.retain(|id| !is_dead(id));
+        self.unended.retain(|id| !is_dead(id));
         self.home.settle();
+    }
+
+    /// Removes the bindings to instances that EC2 does not have.
+    pub fn unbind(&mut self, gone: &BTreeSet<String>) {
+        self.bindings.retain(|_, id| !gone.contains(id));
     }
 
     /// Whether a plan depends on the snapshots of the home: while the home is copied, and when a

@@ -75,14 +75,6 @@ def test_an_observed_pool_never_launches(pools: Pools, ec2: Ec2) -> None:
     pools.delete("witness")
 
 
-def test_a_pool_that_may_not_delete_leaves_its_instance(pools: Pools, ec2: Ec2) -> None:
-    pools.apply("orphaning", managementPolicies=["Observe", "Create", "Update"])
-    pools.ready("orphaning")
-    pools.delete("orphaning")
-    (instance,) = ec2.live(pools.namespace)
-    ec2.client.terminate_instances(InstanceIds=[instance["InstanceId"]])
-
-
 def test_policies_that_make_no_sense_are_named(pools: Pools, ec2: Ec2) -> None:
     pools.apply("senseless", managementPolicies=["Create"])
     pools.says("senseless", "Synced", "False", "spec.managementPolicies")

@@ -28,14 +28,7 @@ def test_what_a_pool_left_behind_is_ended_and_everything_else_stays(
     (kept,) = pools.ready("stays")["status"]["atProvider"]["instances"]
     (lost,) = pools.ready("goes")["status"]["atProvider"]["instances"]
 
-    # A person removes the finalizer. The provider does not add it to a paused pool.
-    pools.annotate("goes", "crossplane.io/paused=true")
-    pools.says("goes", "Synced", "False", "ReconcilePaused")
-    patch = '{"metadata": {"finalizers": null}}'
-    cluster.kubectl(
-        *("patch", "spotpool", "goes", "-n", namespace, "--type=merge", "-p", patch)
-    )
-    pools.delete("goes")
+    _abandon(pools, "goes")
     until(
         "its instance to end",
         lambda: [one["InstanceId"] for one in ec2.live(namespace)] == [kept["id"]],
@@ -44,3 +37,35 @@ def test_what_a_pool_left_behind_is_ended_and_everything_else_stays(
     told = cluster.kubectl("get", "events", "-n", SYSTEM)
     assert f"terminated {lost['id']}" in told
     pools.delete("stays")
+
+
+def test_what_a_deleted_pool_leaves_on_purpose_is_not_swept(
+    cluster: Cluster, namespace: str, ec2: Ec2, impatient: None
+) -> None:
+    pools = Pools(cluster, namespace)
+    pools.apply("orphaning", managementPolicies=["Observe", "Create", "Update"])
+    (kept,) = pools.ready("orphaning")["status"]["atProvider"]["instances"]
+    pools.delete("orphaning")
+    # The sweeper ends what was lost later, so it has seen what was left before.
+    for number in (1, 2):
+        name = f"witness-{number}"
+        pools.apply(name)
+        pools.ready(name)
+        _abandon(pools, name)
+        until(
+            "the witness to be swept",
+            lambda: [one["InstanceId"] for one in ec2.live(namespace)] == [kept["id"]],
+        )
+    ec2.client.terminate_instances(InstanceIds=[kept["id"]])
+
+
+def _abandon(pools: Pools, name: str) -> None:
+    """Deletes a pool, and a person removes the finalizer. The provider does not add it to
+    a paused pool."""
+    pools.annotate(name, "crossplane.io/paused=true")
+    pools.says(name, "Synced", "False", "ReconcilePaused")
+    patch = '{"metadata": {"finalizers": null}}'
+    pools.cluster.kubectl(
+        *("patch", "spotpool", name, "-n", pools.namespace, "--type=merge", "-p", patch)
+    )
+    pools.delete(name)

@@ -60,6 +60,8 @@ pub struct Machine {
     pub is_stopped: bool,
     /// Whether it fails EC2's status checks.
     pub is_impaired: bool,
+    /// Whether it has termination protection.
+    pub is_protected: bool,
     /// The output on its console.
     pub console: Vec<u8>,
     /// The time at which AWS takes it back, if AWS has announced an interruption.
@@ -253,6 +255,7 @@ impl Cloud {
             runs_from: later(self.pace.boots),
             is_stopped: false,
             is_impaired: false,
+            is_protected: false,
             console: Vec::new(),
             ends_at: None,
             ended: None,
@@ -279,6 +282,40 @@ impl Cloud {
     pub fn end(&mut self, id: &str, reason: &'static str, at: Timestamp) {
         if let Some(machine) = self.find(id).filter(|m| m.is_live()) {
             machine.ended = Some(End { at, reason });
+        }
+    }
+
+    /// `TerminateInstances`. EC2 terminates nothing if it does not know one of the instances. It
+    /// terminates no instance in the zone of a protected one ("Terminate Amazon EC2 instances" in
+    /// the Amazon EC2 User Guide). Returns the ids of those that it terminates, and its error.
+    pub fn terminate(&self, ids: &[String]) -> (Vec<String>, Result<(), Ec2Error>) {
+        const OPERATION: &str = "TerminateInstances";
+        let mut named = Vec::new();
+        for id in ids {
+            match self.machines.iter().find(|machine| machine.id == *id) {
+                Some(machine) => named.push(machine),
+                None => {
+                    return (
+                        Vec::new(),
+                        Err(error(OPERATION, "InvalidInstanceID.NotFound")),
+                    );
+                }
+            }
+        }
+        let is_kept = |machine: &&&Machine| machine.is_protected && machine.is_live();
+        let kept: Vec<&str> = named
+            .iter()
+            .filter(is_kept)
+            .map(|m| m.offering.zone.as_str())
+            .collect();
+        let ends = named
+            .iter()
+            .filter(|m| !kept.contains(&m.offering.zone.as_str()));
+        let ends = ends.map(|machine| machine.id.clone()).collect();
+        if kept.is_empty() {
+            (ends, Ok(()))
+        } else {
+            (ends, Err(error(OPERATION, "OperationNotPermitted")))
         }
     }
 

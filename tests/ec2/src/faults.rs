@@ -14,6 +14,8 @@ pub enum Fault {
     Refused(&'static str),
     /// EC2 carries out the call, but the reply is lost.
     LostReply,
+    /// EC2 does not answer, until the caller gives up.
+    Hangs,
 }
 
 /// The faults in force.

@@ -126,6 +126,10 @@ impl Firewall {
 
     /// Adds a rule to a group, unless the group has the rule or does not exist.
     pub fn widen(&mut self, id: &str, rule: Rule) {
+        let rule = match rule {
+            Rule::Ssh(cidr) => Rule::Ssh(canonical(&cidr)),
+            other => other,
+        };
         self.created += 1;
         let rule_id = format!("sgr-{:06}", self.created);
         let group = self.groups.iter_mut().find(|g| g.id == id);
@@ -155,6 +159,13 @@ impl Firewall {
         let found = self.groups.iter_mut().find(|g| g.id == id);
         found.ok_or_else(|| error(operation, "InvalidGroup.NotFound"))
     }
+}
+
+/// A network as EC2 stores and lists it: with the bits of the host cleared. Another text stays as it
+/// is.
+pub fn canonical(cidr: &str) -> String {
+    let network: Result<ipnet::Ipv4Net, _> = cidr.parse();
+    network.map_or_else(|_| cidr.to_owned(), |network| network.trunc().to_string())
 }
 
 fn each(rules: &GroupRules) -> Vec<Rule> {

@@ -19,6 +19,6 @@ mod storage;
 pub use buckets::{Buckets, Limits, Rate};
 pub use cloud::{Cloud, End, Fleet, Machine, Pace, RECLAIMED, TEMPLATE_MISSING};
 pub use faults::{Fault, Faults, error};
-pub use firewall::{Firewall, Rule, SecurityGroup};
+pub use firewall::{Firewall, Rule, SecurityGroup, canonical};
 pub use random::SplitMix64;
 pub use storage::{Copy, Disk, Storage};

@@ -1,13 +1,60 @@
 //! The actions on the pool's own security group.
 
+use std::collections::BTreeSet;
+
 use provider_aws::{Ec2Error, GroupRequest};
 use provider_core::{Action, Group, GroupRules, Observed, Plan, SecurityGroups};
 use provider_runtime::events::Happened;
 
-use super::{ActError, Acted, Actor};
+use super::{Acted, Actor};
 
 impl<W> Actor<'_, W> {
-    pub(super) async fn create_group(
+    /// Creates the pool's group, or corrects its rules. Returns whether instances can be launched
+    /// into it.
+    pub(super) async fn prepare_group(
+        &self,
+        plan: &Plan,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) -> bool {
+        let mut is_ready = true;
+        for action in &plan.actions {
+            let done = match action {
+                Action::CreateGroup { vpc_id, rules } => {
+                    self.create_group(vpc_id, rules, observed, acted).await
+                }
+                Action::SetGroupRules {
+                    group_id,
+                    authorize,
+                    revoke,
+                    revoke_ids,
+                } => {
+                    let change = (authorize, revoke, revoke_ids);
+                    self.set_rules(group_id, change, observed).await
+                }
+                _ => continue,
+            };
+            is_ready &= done.is_ok();
+            acted.note(done);
+        }
+        is_ready
+    }
+
+    /// Adds rules before it takes others away: the networks of both keep their access.
+    async fn set_rules(
+        &self,
+        group_id: &str,
+        (authorize, revoke, revoke_ids): (&GroupRules, &GroupRules, &BTreeSet<String>),
+        observed: &mut Observed,
+    ) -> Result<(), Ec2Error> {
+        let authorized = self.region.ec2.authorize(group_id, authorize).await;
+        self.region.ec2.revoke(group_id, revoke, revoke_ids).await?;
+        authorized?;
+        self.note_rules(group_id, observed);
+        Ok(())
+    }
+
+    async fn create_group(
         &self,
         vpc_id: &str,
         rules: &GroupRules,
@@ -79,7 +126,7 @@ impl<W> Actor<'_, W> {
         Ok(())
     }
 
-    pub(super) fn note_rules(&self, group_id: &str, observed: &mut Observed) {
+    fn note_rules(&self, group_id: &str, observed: &mut Observed) {
         let Some(SecurityGroups::Owned { rules, .. }) = self.valid.map(|v| &v.desired.groups)
         else {
             return;
@@ -90,35 +137,30 @@ impl<W> Actor<'_, W> {
         }
     }
 
-    pub(super) async fn delete_groups(
+    pub(super) async fn delete_group(
         &self,
-        plan: &Plan,
+        group_id: &str,
         observed: &mut Observed,
         acted: &mut Acted,
-    ) -> Result<(), ActError> {
-        for action in &plan.actions {
-            let Action::DeleteGroup { group_id } = action else {
-                continue;
-            };
-            match self.region.ec2.delete_group(group_id).await {
-                Err(mut error) if error.is_dependency_violation() => {
-                    error.message = format!(
-                        "something that is not the pool's uses security group {group_id}: look for \
-                         the network interfaces in it, and take them out"
-                    );
-                    return Err(error.into());
-                }
-                Err(error) if !error.is_not_found() => return Err(error.into()),
-                _ => {}
+    ) -> Result<(), Ec2Error> {
+        match self.region.ec2.delete_group(group_id).await {
+            Err(mut error) if error.is_dependency_violation() => {
+                error.message = format!(
+                    "something that is not the pool's uses security group {group_id}: look for \
+                     the network interfaces in it, and take them out"
+                );
+                return Err(error);
             }
-            let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
-            self.region.deleted_group(uid);
-            observed.groups.retain(|g| g.id != *group_id);
-            acted.happened.push(Happened::normal(
-                "DeletedGroup",
-                format!("deleted security group {group_id}"),
-            ));
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
         }
+        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        self.region.deleted_group(uid);
+        observed.groups.retain(|g| g.id != group_id);
+        acted.happened.push(Happened::normal(
+            "DeletedGroup",
+            format!("deleted security group {group_id}"),
+        ));
         Ok(())
     }
 }

@@ -2,15 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use provider_aws::Ec2Error;
 use provider_core::{Action, Instance, InstanceState, Observed, Plan};
 use provider_runtime::events::Happened;
 
-use super::{ActError, Acted, Actor};
+use super::{Acted, Actor, Promised};
 
 impl<W> Actor<'_, W> {
     /// The plan without the bindings and keys of instances that a fresh describe shows to be
-    /// unusable or another owner's.
-    pub(super) async fn fit(&self, plan: &Plan, observed: &mut Observed) -> Result<Plan, ActError> {
+    /// unusable or another owner's. Without the describe it has no binding and no key.
+    pub(super) async fn fit(
+        &self,
+        plan: &Plan,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) -> Plan {
         let tagged = plan.actions.iter().filter_map(|action| match action {
             Action::Bind { instance_id, .. } | Action::Authorize { instance_id, .. } => {
                 Some(instance_id.clone())
@@ -20,9 +26,15 @@ impl<W> Actor<'_, W> {
         let tagged: Vec<String> = tagged.collect();
         let mut plan = plan.clone();
         if tagged.is_empty() {
-            return Ok(plan);
+            return plan;
         }
-        let fresh = self.look_closely(&tagged, observed).await?;
+        let fresh = match self.look_closely(&tagged, observed).await {
+            Ok(fresh) => fresh,
+            Err(error) => {
+                acted.failures.push(error);
+                Vec::new()
+            }
+        };
         observed.instances.retain(|i| self.is_ours(i));
         let bindings = &observed.bindings;
         plan.actions.retain(|action| match action {
@@ -37,16 +49,54 @@ impl<W> Actor<'_, W> {
             }
             _ => true,
         });
-        Ok(plan)
+        plan
+    }
+
+    /// Gives instances to leases, and writes the keys that may log in.
+    pub(super) async fn hand_out(
+        &self,
+        plan: &Plan,
+        new: &Promised,
+        observed: &mut Observed,
+        acted: &mut Acted,
+    ) -> Result<(), kube::Error> {
+        for action in &plan.actions {
+            let done = match action {
+                Action::Bind { lease, instance_id } => {
+                    let is_new = new.leases.contains(lease);
+                    if is_new && !self.is_open(lease).await? {
+                        observed.bindings.remove(lease);
+                        continue;
+                    }
+                    self.bind(lease, instance_id, is_new, observed, acted).await
+                }
+                Action::Authorize { instance_id, tags } => {
+                    self.authorize(instance_id, tags, observed).await
+                }
+                _ => continue,
+            };
+            acted.note(done);
+        }
+        Ok(())
+    }
+
+    /// Whether the lease of a new binding still exists. The lease is read after the binding was
+    /// persisted, and the lease's own reconcile reads the pool's status before it releases the
+    /// lease. So one of the two sees the other's change.
+    async fn is_open(&self, lease: &str) -> Result<bool, kube::Error> {
+        match self.leasing.told.get(lease) {
+            Some(told) => self.registry.is_open(&told.lease, lease).await,
+            None => Ok(true),
+        }
     }
 
     /// Writes the public keys that may log in to an instance.
-    pub(super) async fn authorize(
+    async fn authorize(
         &self,
         instance_id: &str,
         tags: &BTreeMap<String, String>,
         observed: &mut Observed,
-    ) -> Result<(), ActError> {
+    ) -> Result<(), Ec2Error> {
         self.region.ec2.tag(instance_id, tags).await?;
         for instance in &mut observed.instances {
             if instance.id == instance_id {
@@ -56,24 +106,18 @@ impl<W> Actor<'_, W> {
         Ok(())
     }
 
-    /// Tags an instance with its lease. For a new binding, the lease is read once more after the
-    /// binding was persisted. The lease's own reconcile reads the pool's status before it releases
-    /// the lease. So one of the two sees the other's change.
-    pub(super) async fn bind(
+    /// Tags an instance with its lease.
+    async fn bind(
         &self,
         lease: &str,
         instance_id: &str,
         is_new: bool,
         observed: &mut Observed,
         acted: &mut Acted,
-    ) -> Result<(), ActError> {
+    ) -> Result<(), Ec2Error> {
         let Some(told) = self.leasing.told.get(lease) else {
             return Ok(());
         };
-        if is_new && !self.registry.is_open(&told.lease, lease).await? {
-            observed.bindings.remove(lease);
-            return Ok(());
-        }
         self.region.ec2.tag(instance_id, &told.tags).await?;
         for instance in &mut observed.instances {
             if instance.id == instance_id {

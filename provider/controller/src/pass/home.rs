@@ -1,15 +1,34 @@
 //! Observes the home before the planner runs.
 
 use provider_aws::Ec2Error;
-use provider_core::{Desired, Observed};
+use provider_core::Observed;
 
+use super::want::{Unknown, unlaunchable};
 use super::{Pass, Want};
 use crate::region::Snapshot;
-use crate::{home_zone, missing, validate};
+use crate::{home_zone, missing};
 
 impl Pass<'_> {
-    /// Observes the home from the look. If the look is not enough, it makes a fresh describe.
+    /// Observes the home. A spec that allows no launch in the home's zone is invalid.
     pub(super) async fn find_home(
+        &self,
+        want: Want,
+        snapshot: &Snapshot,
+        observed: &mut Observed,
+        unknown: &mut Unknown,
+    ) -> Want {
+        match self.look_for_home(&want, snapshot, observed).await {
+            Ok(()) => self.in_zone(want, observed),
+            Err(error) => {
+                observed.home.is_unseen = true;
+                unknown.note(error);
+                want
+            }
+        }
+    }
+
+    /// Observes the home from the look. If the look is not enough, it makes a fresh describe.
+    async fn look_for_home(
         &self,
         want: &Want,
         snapshot: &Snapshot,
@@ -38,23 +57,14 @@ impl Pass<'_> {
         search.find(seen, observed).await
     }
 
-    /// Makes a spec invalid that allows no launch in the home's zone.
-    pub(super) fn in_zone(&self, want: Want, observed: &Observed) -> Want {
-        let Want::Valid(valid) = &want else {
+    fn in_zone(&self, want: Want, observed: &Observed) -> Want {
+        let Want::Valid(valid) = want else {
             return want;
         };
         let spec = &self.pool.spec.for_provider;
-        match home_zone::check(spec, valid, &observed.home) {
-            Ok(()) => want,
-            Err(invalid) => Want::Invalid(
-                invalid,
-                Desired {
-                    leases: valid.desired.leases.clone(),
-                    force: self.leasing.force,
-                    deleted: false,
-                    ..validate::deleted(self.pool)
-                },
-            ),
+        match home_zone::check(spec, &valid, &observed.home) {
+            Ok(()) => Want::Valid(valid),
+            Err(invalid) => Want::Invalid(invalid, unlaunchable(valid.desired)),
         }
     }
 }

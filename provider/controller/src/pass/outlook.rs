@@ -18,8 +18,9 @@ const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
 
 impl Pass<'_> {
     /// Removes the actions from a plan that the pool's management policies do not permit. If the
-    /// spec is invalid, it also removes all actions except those for leases and keys. A pool that
-    /// wants no instance still ends its instances: that does not depend on the rest of the spec.
+    /// spec is invalid or the pool is not judged, it also removes all actions except those for
+    /// leases and keys. A pool that wants no instance still ends its instances: that depends on
+    /// nothing else.
     pub(super) fn permit(&self, want: &Want, mut plan: Plan) -> Plan {
         let Permitted {
             create,
@@ -41,9 +42,9 @@ impl Pass<'_> {
             | Action::Home(_) => delete,
             Action::Forget { .. } => true,
         });
-        if let Want::Invalid(_, desired) = want {
-            let ends =
-                |a: &Action| desired.wants_none(self.now) && matches!(a, Action::Terminate { .. });
+        if let Some(desired) = want.bounded() {
+            let is_over = desired.deleted || desired.wants_none(self.now);
+            let ends = |a: &Action| is_over && matches!(a, Action::Terminate { .. });
             plan.actions.retain(|a| is_about_access(a) || ends(a));
         }
         plan

@@ -30,7 +30,7 @@ fn say(world: &mut World, key: &str, value: Option<&str>) -> (bool, usize, usize
     let region = world.provider.region();
     let pool = world.earth.lock().store.current().clone();
     region.register(POOL_UID, ObjectRef::from_obj(&pool));
-    let woken = observer::changed(region, &Some(before), &Some(after));
+    let woken = observer::changed(region, &Some(before), &after);
     world.provider.look(&world.earth);
     let count = |world: &World| {
         let earth = world.earth.lock();

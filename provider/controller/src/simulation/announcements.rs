@@ -110,3 +110,27 @@ fn a_drifted_instance_makes_way_when_its_successor_runs() {
         ["terminated i-0: it was launched from another spec"]
     );
 }
+
+/// An event comes once, and EC2 may be in trouble just then.
+#[test]
+fn a_warning_that_comes_while_ec2_does_not_answer_is_not_lost() {
+    for is_new_process in [false, true] {
+        let mut world = World::new(pool(1));
+        world.settle().unwrap();
+        world.earth.lock().faults.is_unreachable = true;
+        if is_new_process {
+            world.provider = super::provider::Provider::new(&world.earth);
+        }
+        world.earth.lock().announce("i-0", NoticeKind::Interruption);
+        world.provider.look(&world.earth);
+        world.earth.lock().faults.end();
+        world.turn();
+        assert_eq!(
+            live(&world),
+            ["i-0", "i-1"],
+            "new process: {is_new_process}"
+        );
+        world.settle().unwrap();
+        world.assert_lawful();
+    }
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::condition::{self, ConditionStatus, READY, SYNCED};
 use jiff::SignedDuration;
-use memory_ec2::{Disk, SecurityGroup};
+use memory_ec2::{Disk, SecurityGroup, canonical};
 
 use super::earth::Earth;
 use super::invariants;
@@ -101,7 +101,7 @@ impl World {
             let cidrs = spec.ssh.iter().flat_map(|ssh| &ssh.allowed_cidrs);
             read.foreign_rule_ids.is_empty()
                 && read.rules.members == spec.leases.is_none()
-                && read.rules.ssh_cidrs == cidrs.cloned().collect()
+                && read.rules.ssh_cidrs == cidrs.map(|cidr| canonical(cidr)).collect()
         };
         let ends_soon = |unavailable: &api::pool::UnavailableOffering| {
             unavailable.until.0.duration_since(earth.now) < SignedDuration::from_secs(5)
@@ -137,6 +137,22 @@ impl World {
                     .all(|g| g.listed_from <= earth.now),
             ),
             ("leases", !earth.lacks_of_leases()),
+            (
+                "bindings",
+                status
+                    .at_provider
+                    .leases
+                    .values()
+                    .all(|id| shown.contains(id)),
+            ),
+            (
+                "deleted leases gone",
+                earth
+                    .lending
+                    .current()
+                    .iter()
+                    .all(|lease| lease.metadata.deletion_timestamp.is_none()),
+            ),
             ("home", Self::is_at_home(earth)),
             ("one group", earth.cloud.firewall.ours().count() == 1),
             ("ready", holds(READY)),
@@ -170,9 +186,10 @@ impl World {
         let known = invariants::known(earth).home;
         let moves = known.is_some_and(|home| home.copy_of.is_some());
         let one = homes.len() == 1 && copies == 0;
-        // The old volumes of a move are deleted once an instance has the copy.
+        // The old volumes of a move are deleted once an instance has the copy, and then the
+        // snapshot. The instance may end in between.
         let is_right = match &live[..] {
-            [] => homes.is_empty() || one || (moves && homes.len() == copies + 1),
+            [] => homes.is_empty() || one || (moves && homes.len() <= copies + 1),
             _ => one,
         };
         let last: Vec<_> = homes.iter().rev().take(1).collect();
@@ -198,7 +215,12 @@ impl World {
             let (calls, writes) = count(&self.earth.lock());
             let turn = self.reconcile(Behind::default(), None, |_| {});
             let mut earth = self.earth.lock();
-            let called = &earth.calls[calls..];
+            let mut called = earth.calls[calls..].to_vec();
+            // A move that is not cleaned up yet: see the known limits in ARCHITECTURE.md.
+            let home = invariants::known(&earth).home;
+            if home.is_some_and(|home| home.copy_of.is_some()) {
+                called.retain(|call| *call != "DescribeVolumes");
+            }
             let written = earth.store.writes - writes;
             if turn != Turn::Again(CALM) || !called.is_empty() || written > 0 {
                 let versions = earth.store.versions.iter().rev().take(written + 1);

@@ -1,10 +1,12 @@
 //! The end of a pool's time, which comes without a further event.
 
+use api::condition::{READY, SYNCED};
 use jiff::SignedDuration;
+use memory_ec2::Fault;
 
 use super::luck::{GONE_IMAGE, GOOD_IMAGE};
 use super::ours::Instances as _;
-use super::provider::Turn;
+use super::provider::{Provider, Turn};
 use super::store::Edit;
 use super::world::{World, pool, size};
 
@@ -113,5 +115,95 @@ fn an_end_has_its_event_although_its_status_could_not_be_written() {
     world.settle().unwrap();
     assert_eq!(world.events("Terminated").len(), 1);
     assert_eq!(world.events("Interrupted"), [""; 0], "nobody lost it");
+    world.assert_lawful();
+}
+
+/// EC2 terminates none of a zone's instances in a call that names a protected one.
+#[test]
+fn a_protected_instance_keeps_no_other_one_running() {
+    let mut world = running(3);
+    world.earth.lock().cloud.machine("i-0").is_protected = true;
+    world.edit(Edit::Size(size(0)));
+    world.work_for(120);
+    let left: Vec<String> = {
+        let earth = world.earth.lock();
+        let live = earth.cloud.live().into_iter();
+        live.map(|machine| machine.id.clone()).collect()
+    };
+    assert_eq!(left, ["i-0"]);
+    let message = world.condition(SYNCED).message;
+    assert!(
+        message.contains("i-0 may not be terminated: take away its termination protection"),
+        "{message}"
+    );
+    assert_eq!(world.events("Terminated").len(), 2);
+    assert_eq!(world.events("Interrupted"), [""; 0]);
+    world.earth.lock().cloud.machine("i-0").is_protected = false;
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn a_hiccup_of_ec2_writes_no_status_and_a_failure_that_lasts_is_told() {
+    let mut world = running(2);
+    let writes = world.earth.lock().store.writes;
+    world.earth.lock().faults.is_unreachable = true;
+    world.work_for(60);
+    world.earth.lock().faults.end();
+    world.work_for(60);
+    assert_eq!(world.earth.lock().store.writes, writes);
+    world.earth.lock().faults.is_unreachable = true;
+    world.work_for(600);
+    let synced = world.condition(SYNCED);
+    assert!(synced.message.contains("Dispatch"), "{}", synced.message);
+    assert_eq!(world.earth.lock().store.writes, writes + 1);
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+/// A provider that starts reads the image before it judges the pool.
+#[test]
+fn a_pool_that_cannot_be_judged_for_a_moment_keeps_its_status() {
+    let mut world = running(1);
+    let writes = world.earth.lock().store.writes;
+    let throttled = Fault::Refused("RequestLimitExceeded");
+    let mut earth = world.earth.lock();
+    earth.faults.always.insert("DescribeImages", throttled);
+    drop(earth);
+    world.provider = Provider::new(&world.earth);
+    world.work_for(50);
+    assert_eq!(world.earth.lock().store.writes, writes);
+    world.work_for(300);
+    let synced = world.condition(SYNCED);
+    assert!(
+        synced.message.contains("DescribeImages"),
+        "{}",
+        synced.message
+    );
+    assert_eq!(world.condition(READY).reason, "Available");
+    assert_eq!(world.earth.lock().store.writes, writes + 1);
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+/// The operation is one that a pool at rest does not need.
+#[test]
+fn a_part_of_a_look_that_fails_for_long_is_told_and_changes_nothing_else() {
+    let mut world = running(1);
+    let writes = world.earth.lock().store.writes;
+    let denied = Fault::Refused("UnauthorizedOperation");
+    let mut earth = world.earth.lock();
+    earth.faults.always.insert("DescribeInstanceStatus", denied);
+    drop(earth);
+    world.work_for(600);
+    let synced = world.condition(SYNCED);
+    assert!(
+        synced.message.contains("DescribeInstanceStatus"),
+        "{}",
+        synced.message
+    );
+    assert_eq!(world.condition(READY).reason, "Available");
+    assert_eq!(world.earth.lock().store.writes, writes + 1);
+    world.settle().unwrap();
     world.assert_lawful();
 }

@@ -103,3 +103,14 @@ fn a_group_whose_tags_somebody_removed_is_named_with_the_next_step() {
     }
     world.assert_lawful();
 }
+
+/// The API server takes such a network, and EC2 lists it in another form.
+#[test]
+fn a_network_with_bits_of_a_host_is_added_once() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    world.edit(Edit::SshCidrs(vec!["198.51.100.7/24".into()]));
+    world.settle().unwrap();
+    assert_eq!(rules(&world), [Rule::Members, ssh("198.51.100.0/24")]);
+    world.assert_lawful();
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use api::pool::SpotPoolObservation;
 use jiff::SignedDuration;
-use memory_ec2::Machine;
+use memory_ec2::{Machine, canonical};
 use provider_aws::{LaunchRequest, TemplateRequest};
 use provider_core::GroupRules;
 
@@ -152,8 +152,9 @@ pub fn check_group(earth: &mut Earth, id: &str) {
 pub fn check_opening(earth: &mut Earth, rules: &GroupRules) {
     let pools = earth.store.versions.iter();
     let ssh = pools.filter_map(|p| p.spec.for_provider.ssh.as_ref());
-    let named: BTreeSet<&String> = ssh.flat_map(|ssh| &ssh.allowed_cidrs).collect();
-    let unnamed = rules.ssh_cidrs.iter().find(|cidr| !named.contains(cidr));
+    let named = ssh.flat_map(|ssh| &ssh.allowed_cidrs);
+    let named: BTreeSet<String> = named.map(|cidr| canonical(cidr)).collect();
+    let unnamed = rules.ssh_cidrs.iter().find(|cidr| !named.contains(*cidr));
     if let Some(cidr) = unnamed.cloned() {
         earth.violate(format!("opened a group to {cidr}"));
     }

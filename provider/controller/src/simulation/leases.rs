@@ -1,7 +1,7 @@
 //! Leases: one lease has an instance alone, until the lease ends.
 
-use api::pool::{END_LEASES, PoolLeases, PoolSize, SpotPool};
-
+use api::pool::{END_LEASES, PoolLeases, PoolReplace, PoolSize, SpotPool};
+use jiff::SignedDuration;
 use memory_ec2::{Machine, RECLAIMED};
 
 use super::earth::How;
@@ -12,7 +12,7 @@ use super::world::{World, pool};
 use crate::regions::TAG_KEYS;
 
 /// A pool with one idle instance.
-fn warm(maximum: i32) -> SpotPool {
+pub fn warm(maximum: i32) -> SpotPool {
     let mut pool = pool(0);
     let spec = &mut pool.spec.for_provider;
     spec.leases = Some(PoolLeases::default());
@@ -24,20 +24,20 @@ fn warm(maximum: i32) -> SpotPool {
     pool
 }
 
-fn ask(world: &World, lifetime_seconds: Option<i32>) -> String {
+pub fn ask(world: &World, lifetime_seconds: Option<i32>) -> String {
     let mut earth = world.earth.lock();
     let (pool, now) = (earth.store.current().clone(), earth.now);
     earth.lending.ask(&pool, lifetime_seconds, now)
 }
 
-fn end(world: &World, uid: &str) {
+pub fn end(world: &World, uid: &str) {
     let mut earth = world.earth.lock();
     let now = earth.now;
     earth.lending.end(uid, now);
 }
 
 /// The live instance whose tags name a lease.
-fn instance_of(world: &World, uid: &str) -> Option<String> {
+pub fn instance_of(world: &World, uid: &str) -> Option<String> {
     let earth = world.earth.lock();
     let told = |m: &&&Machine| m.tags.get(TAG_KEYS.lease).is_some_and(|told| told == uid);
     earth.cloud.live().iter().find(told).map(|m| m.id.clone())
@@ -267,4 +267,59 @@ fn a_deleted_pool_waits_for_its_leases_unless_told_otherwise() {
     world.assert_lawful();
     let pool = world.earth.lock().store.current().clone();
     assert_eq!(pool.metadata.annotations.unwrap()[END_LEASES], "true");
+}
+
+/// EC2 lists a terminated instance for an hour, and nobody looked in that time.
+#[test]
+fn a_lease_goes_although_ec2_has_forgotten_its_instance() {
+    let mut world = settled(3);
+    let lease = ask(&world, None);
+    world.settle().unwrap();
+    let id = instance_of(&world, &lease).unwrap();
+    {
+        let mut earth = world.earth.lock();
+        let now = earth.now;
+        earth.cloud.end(&id, RECLAIMED, now);
+        earth.pass_time(SignedDuration::from_hours(2));
+    }
+    end(&world, &lease);
+    world.settle().unwrap();
+    assert!(world.earth.lock().lease(&lease).is_none());
+    world.assert_lawful();
+}
+
+/// The image of a pool is deregistered. Its instances run, and have not drifted from anything.
+#[test]
+fn an_invalid_spec_still_hands_out_warm_instances_where_drifted_ones_are_replaced() {
+    let mut pool = warm(3);
+    pool.spec.for_provider.replace = Some(PoolReplace {
+        drifted: true,
+        ..PoolReplace::default()
+    });
+    let mut world = World::new(pool);
+    world.settle().unwrap();
+    world.edit(Edit::Image(GONE_IMAGE));
+    world.work_for(60);
+    let lease = ask(&world, None);
+    world.work_for(60);
+    assert_eq!(instance_of(&world, &lease).as_deref(), Some("i-0"));
+    world.assert_lawful();
+}
+
+/// An on-demand instance that somebody protected costs its pool no more than itself.
+#[test]
+fn a_protected_instance_keeps_no_lease_from_its_instance() {
+    let mut world = settled(4);
+    let first = ask(&world, None);
+    world.settle().unwrap();
+    let id = instance_of(&world, &first).unwrap();
+    world.earth.lock().cloud.machine(&id).is_protected = true;
+    end(&world, &first);
+    world.work_for(60);
+    let second = ask(&world, None);
+    world.work_for(120);
+    assert!(instance_of(&world, &second).is_some());
+    world.earth.lock().cloud.machine(&id).is_protected = false;
+    world.settle().unwrap();
+    world.assert_lawful();
 }

@@ -41,6 +41,7 @@ mod moves;
 mod orphans;
 mod ownership;
 mod policies;
+mod promises;
 mod refusals;
 mod schedules;
 

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use provider_aws::VolumeRequest;
 use provider_runtime::events::Happened;
 
-use super::ours::{CLUSTER, POOL_UID};
+use super::ours::{CLUSTER, Instances as _, POOL_UID};
 use super::world::{World, pool};
 use crate::regions::TAG_KEYS;
 use crate::sweeper::{Owners, SweepError, Sweeper};
@@ -21,6 +21,7 @@ const GRACE: SignedDuration = SignedDuration::from_mins(10);
 struct Known {
     pools: BTreeSet<String>,
     leases: BTreeSet<String>,
+    kept: Mutex<BTreeSet<String>>,
     is_unreachable: bool,
     told: Mutex<Vec<Happened>>,
 }
@@ -36,6 +37,15 @@ impl Owners for Known {
 
     async fn leases(&self) -> Result<BTreeSet<String>, kube::Error> {
         Ok(self.leases.clone())
+    }
+
+    async fn kept(&self) -> Result<BTreeSet<String>, kube::Error> {
+        Ok(self.kept.lock().unwrap().clone())
+    }
+
+    async fn keep(&self, pool_uid: &str, _: &str) -> Result<(), kube::Error> {
+        self.kept.lock().unwrap().insert(pool_uid.to_owned());
+        Ok(())
     }
 
     async fn tell(&self, happened: &[Happened]) {
@@ -100,6 +110,46 @@ fn an_instance_whose_pool_is_gone_is_ended_after_a_while_and_people_are_told() {
     let of = |reason: &str| told.iter().filter(|h| h.reason == reason).count();
     assert_eq!((of("OrphanTerminated"), of("OrphanDeleted")), (2, 2));
     assert!(told[0].message.contains("UID gone"), "{told:?}");
+    world.assert_lawful();
+}
+
+/// Crossplane's way to leave a managed resource's external resource: policies without `Delete`.
+#[test]
+fn an_instance_that_its_deleted_pool_left_on_purpose_stays() {
+    let mut world = world(1);
+    let mut known = Known {
+        pools: [POOL_UID.to_owned()].into(),
+        ..Known::default()
+    };
+    let kept = known.keep("gone", "team-vision/alice");
+    kept.now_or_never().unwrap().unwrap();
+    world.earth.lock().is_sweeping = true;
+    sweep(&mut world, &mut Sweeper::new(&known, GRACE), 60).unwrap();
+    assert_eq!(live(&world).len(), 6);
+    assert!(known.told.lock().unwrap().is_empty());
+    // Without the record it is an orphan.
+    known.kept = Mutex::default();
+    sweep(&mut world, &mut Sweeper::new(&known, GRACE), 60).unwrap();
+    assert_eq!(live(&world).len(), 5);
+    world.assert_lawful();
+}
+
+#[test]
+fn a_protected_orphan_keeps_no_other_one_running() {
+    let mut world = world(3);
+    world.earth.lock().cloud.machine("i-6").is_protected = true;
+    world.earth.lock().is_sweeping = true;
+    let known = Known {
+        pools: [POOL_UID.to_owned()].into(),
+        ..Known::default()
+    };
+    let mut sweeper = Sweeper::new(&known, GRACE);
+    sweep(&mut world, &mut sweeper, 30).unwrap();
+    let left: Vec<String> = live(&world).into_iter().skip(5).collect();
+    assert_eq!(left, ["i-6"]);
+    let told = known.told.lock().unwrap();
+    let kept = told.iter().find(|one| one.reason == "OrphansKept").unwrap();
+    assert!(kept.message.contains("i-6"), "{}", kept.message);
     world.assert_lawful();
 }
 

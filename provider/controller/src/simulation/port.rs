@@ -4,19 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use memory_ec2::{Fault, Machine, SecurityGroup, error};
 use provider_aws::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
     Tags, TemplateRequest, VolumeRequest,
 };
-use provider_core::{Group, GroupRules, Instance, InstanceState, Launched, Volume, VolumeSnapshot};
+use provider_core::{
+    ErrorClass, Group, GroupRules, Instance, InstanceState, Launched, Volume, VolumeSnapshot,
+};
 
 use super::earth::{Earth, Shared};
 use super::invariants;
 use super::ours::{Instances as _, Tagged, is_of_cluster, is_ours};
 use super::storage;
 use crate::regions::TAG_KEYS;
+
+/// How long the SDK waits for EC2's answer, with its own repetitions.
+const SDK_LIMIT: SignedDuration = SignedDuration::from_secs(45);
 
 /// EC2 behind the port, with every active fault.
 pub struct SimulatedEc2(pub Shared);
@@ -33,6 +38,10 @@ impl SimulatedEc2 {
             match earth.faults.of(operation, &mut earth.dice) {
                 None => act(earth),
                 Some(Fault::Refused(code)) => Err(error(operation, code)),
+                Some(Fault::Hangs) => {
+                    earth.pass_time(SDK_LIMIT);
+                    Err(error(operation, "Timeout"))
+                }
                 Some(Fault::LostReply) => {
                     drop(act(earth));
                     Err(error(operation, "Timeout"))
@@ -41,6 +50,31 @@ impl SimulatedEc2 {
         };
         self.0.effect(operation, answered).await
     }
+}
+
+impl SimulatedEc2 {
+    async fn terminate_at_once(&self, ids: &[String]) -> Result<(), Ec2Error> {
+        self.call("TerminateInstances", |earth| {
+            let (ends, answer) = earth.cloud.terminate(ids);
+            for id in &ends {
+                let tags = earth.cloud.machine(id).tags.clone();
+                if !earth.may_change(&tags) {
+                    earth.violate(format!("{id} is not the pool's to terminate"));
+                }
+                invariants::check_end(earth, id);
+                earth.check_nobody_has(id);
+                let now = earth.now;
+                earth.cloud.end(id, "Client.UserInitiatedShutdown", now);
+            }
+            answer
+        })
+        .await
+    }
+}
+
+/// As the batcher of provider-aws decides.
+fn concerns_some(error: &Ec2Error) -> bool {
+    error.is_not_found() || !matches!(error.class, ErrorClass::Throttled | ErrorClass::Transient)
 }
 
 /// The machines that a list or a filter by tag shows.
@@ -189,23 +223,22 @@ impl Ec2 for SimulatedEc2 {
         .await
     }
 
-    async fn terminate(&self, ids: &[String]) -> Result<(), Ec2Error> {
-        self.call("TerminateInstances", |earth| {
-            for id in ids {
-                let found = earth.cloud.machines.iter().find(|m| m.id == *id);
-                match found.map(|m| earth.may_change(m.tags())) {
-                    None => return Err(error("TerminateInstances", "InvalidInstanceID.NotFound")),
-                    Some(true) => {}
-                    Some(false) => earth.violate(format!("{id} is not the pool's to terminate")),
-                }
-                invariants::check_end(earth, id);
-                earth.check_nobody_has(id);
-                let now = earth.now;
-                earth.cloud.end(id, "Client.UserInitiatedShutdown", now);
-            }
-            Ok(())
-        })
-        .await
+    async fn terminate(&self, ids: &[String]) -> BTreeMap<String, Ec2Error> {
+        let all = self.terminate_at_once(ids).await;
+        let Err(error) = all else {
+            return BTreeMap::new();
+        };
+        let mut refused = BTreeMap::new();
+        if ids.len() == 1 || !concerns_some(&error) {
+            refused.extend(ids.iter().map(|id| (id.clone(), error.clone())));
+            return refused;
+        }
+        // The batcher of provider-aws asks for halves. The result is the same.
+        for id in ids {
+            let alone = self.terminate_at_once(std::slice::from_ref(id)).await;
+            refused.extend(alone.err().map(|error| (id.clone(), error)));
+        }
+        refused
     }
 
     async fn volumes(&self) -> Result<Vec<Volume>, Ec2Error> {

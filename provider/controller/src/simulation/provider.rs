@@ -100,7 +100,7 @@ impl Provider {
             let mut earth = earth.lock();
             (earth.effects, earth.all_effects, earth.stop) = (effects, all_effects, stop);
         }
-        drop(self.region.publish(look.clone()));
+        let (_, look) = self.region.publish(look, at);
         self.looks.push((at, look));
         let events = std::mem::take(&mut earth.lock().queue);
         announcements::note(&self.region, events.iter(), at);

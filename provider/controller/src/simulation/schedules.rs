@@ -15,7 +15,7 @@ use super::luck::Luck;
 
 /// This many schedules find every defect of `cargo xtask planted`.
 const SCHEDULES: u64 = 650;
-const ALL_SCHEDULES: u64 = 10_000;
+const ALL_SCHEDULES: u64 = 20_000;
 const STEPS: u64 = 30;
 
 /// One in this many schedules uses an account that EC2 grants hardly any calls.

@@ -81,6 +81,16 @@ impl<'a> Census<'a> {
         count(live).saturating_add(self.on_their_way())
     }
 
+    /// How many more instances the pool may have. Instances that should have ended and did not use
+    /// up the maximum, although they do not count.
+    pub(super) fn room(&self, maximum: u32) -> u32 {
+        let is_stuck = |(i, s): &&(&Instance, Standing)| {
+            *s == Standing::Over && self.observed.unended.contains(&i.id)
+        };
+        let stuck = count(self.live.iter().filter(is_stuck).count());
+        maximum.saturating_sub(self.have().saturating_add(stuck))
+    }
+
     /// How many instances EC2 may still bring.
     pub(super) fn on_their_way(&self) -> u32 {
         let pending = self.pending.iter();
@@ -163,7 +173,9 @@ fn standing(
             Standing::Leased
         };
     }
+    let is_unended = observed.unended.contains(&instance.id);
     match disrupted(instance, desired, observed, generation, now) {
+        Some(_) if is_unended => Standing::Cordoned,
         Some(why) => Standing::Disrupted(why),
         None if is_cordoned(instance, desired, observed) => Standing::Cordoned,
         None => Standing::Good,

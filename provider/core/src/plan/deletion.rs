@@ -40,6 +40,7 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
     let is_empty = actions.is_empty() && !waiting && leased.is_empty() && interrupted.is_empty();
     let in_doubt = observed.group_in_doubt_until.is_some_and(|u| u > now);
     waiting |= in_doubt && observed.groups.is_empty();
+    waiting |= observed.are_groups_unseen;
     if waiting {
         waits.push(Wait::Instances);
     }

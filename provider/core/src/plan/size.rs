@@ -40,7 +40,8 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
     let overdue = census.overdue.iter();
     plan.actions
         .extend(overdue.map(|l| Action::Forget { launch: l.launch }));
-    let over = census.ids(|_, standing| *standing == Standing::Over);
+    let is_unended = |id: &String| observed.unended.contains(id);
+    let over = census.ids(|i, standing| *standing == Standing::Over && !is_unended(&i.id));
     plan.actions
         .extend(over.iter().map(|id| terminate(id, Disruption::LeaseOver)));
     let bound = leases::plan(desired, &census, observed, plan.target);
@@ -71,6 +72,9 @@ fn plan_group(desired: &Desired, observed: &Observed, plan: &mut Plan) {
     let SecurityGroups::Owned { vpc_id, rules } = &desired.groups else {
         return;
     };
+    if observed.are_groups_unseen {
+        return;
+    }
     let Some(group) = observed.group_in(vpc_id) else {
         plan.actions.push(Action::CreateGroup {
             vpc_id: vpc_id.clone(),
@@ -103,6 +107,7 @@ fn plan_number(
     let disrupted = count(census.disrupted().len());
     let surplus = have.saturating_sub(plan.target);
     let missing = plan.target.saturating_sub(have);
+    let missing = missing.min(census.room(desired.size.maximum));
     let before = plan.actions.len();
     plan_surplus(desired, census, surplus, now, plan);
     let ending = count(plan.actions.len() - before);
@@ -191,7 +196,7 @@ fn plan_replacement(desired: &Desired, census: &Census<'_>, source: &Source<'_>,
         return;
     }
     let have = census.have();
-    let room = desired.size.maximum.saturating_sub(have);
+    let room = census.room(desired.size.maximum);
     // A broken instance does not count towards the minimum.
     let broken = disrupted.iter().filter(|(_, why)| why.is_broken());
     let broken = count(broken.count());

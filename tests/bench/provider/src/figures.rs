@@ -8,7 +8,8 @@ use crate::naive::Naive;
 use crate::phases::Phase;
 use crate::process::MIB;
 
-const CONSOLE: &str = "GetConsoleOutput";
+/// The operation that reads a console.
+pub(crate) const CONSOLE: &str = "GetConsoleOutput";
 
 /// Everything that was measured.
 #[derive(Clone, Debug)]
@@ -18,6 +19,10 @@ pub(crate) struct Figures {
     /// The time from a pool's creation until it has its capacity, p50 and p99, in seconds.
     pub(crate) to_capacity: [f64; 2],
     pub(crate) fill: Phase,
+    /// The instances whose console is read.
+    pub(crate) console_instances: usize,
+    /// Console calls before the provider rests.
+    pub(crate) console_calls: u64,
     pub(crate) rest: Phase,
     /// The time from an interruption to the request for the replacement, p50 and p99, in seconds.
     pub(crate) replaced: [f64; 2],
@@ -42,11 +47,11 @@ impl Figures {
         rate(self.rest.calls.total(), self.rest.took) / naive
     }
 
-    /// Console calls while the pools fill, by instance. Every console says at once that the setup has
-    /// ended.
+    /// Console calls before the provider rests, by instance whose console is read. Every console says
+    /// at once that the setup has ended.
     pub(crate) fn consoles_per_instance(&self) -> f64 {
-        let instances = u64::try_from(self.instances).unwrap_or(u64::MAX);
-        number(self.fill.calls.of(CONSOLE)) / number(instances)
+        let instances = u64::try_from(self.console_instances).unwrap_or(u64::MAX);
+        number(self.console_calls) / number(instances)
     }
 
     /// Console calls at rest, when every setup has ended.

@@ -124,6 +124,7 @@ async fn measure(
     created?;
     let fill = fill?;
     phases::settle(&scene).await?;
+    let console_calls = scene.account.lock().ledger.of(figures::CONSOLE);
     let rest = phases::rest(&scene, Duration::from_secs(arguments.rest)).await?;
     let replaced = phases::interrupt(&scene, arguments.interruptions).await?;
     Ok(Figures {
@@ -131,6 +132,8 @@ async fn measure(
         instances: arguments.instances,
         to_capacity: percentiles(scene.times.to_capacity()),
         fill,
+        console_instances: sizes.iter().step_by(pools::CONSOLE_EACH).sum(),
+        console_calls,
         rest,
         interruptions: replaced.len(),
         replaced: percentiles(replaced),

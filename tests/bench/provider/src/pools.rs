@@ -130,6 +130,10 @@ pub(crate) async fn install(client: &Client, root: &Path, endpoint: &str) -> Out
     create(&configs, config).await
 }
 
+/// One pool in this many reads the consoles of its instances, as the pools of workspaces do. Those
+/// have one instance each: there are about as many as pools here.
+pub(crate) const CONSOLE_EACH: usize = 10;
+
 /// Creates pools of these sizes.
 pub(crate) async fn create_all(client: &Client, sizes: Vec<usize>, times: &Times) -> Outcome<()> {
     let pools: Api<SpotPool> = Api::namespaced(client.clone(), NAMESPACE);
@@ -143,13 +147,14 @@ pub(crate) async fn create_all(client: &Client, sizes: Vec<usize>, times: &Times
                     ready: None,
                 };
                 times.lock().insert(name.clone(), time);
-                create(&pools, pool(&name, size)).await
+                let reads_console = number.is_multiple_of(CONSOLE_EACH);
+                create(&pools, pool(&name, size, reads_console)).await
             }
         })
         .await
 }
 
-fn pool(name: &str, size: usize) -> Value {
+fn pool(name: &str, size: usize, reads_console: bool) -> Value {
     json!({
         "metadata": {"name": name},
         "spec": {"forProvider": {
@@ -158,7 +163,7 @@ fn pool(name: &str, size: usize) -> Value {
             "instanceTypes": TYPES,
             "image": {"id": IMAGE},
             "userData": "#cloud-config\n",
-            "readConsole": true,
+            "readConsole": reads_console,
             "ssh": {"allowedCidrs": ["203.0.113.0/24"]},
         }},
     })
