@@ -53,6 +53,10 @@ pub struct SpotPoolObservation {
     /// instance.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub leases: BTreeMap<String, String>,
+    /// Instances that the provider is terminating, with the reason. The provider records an
+    /// instance before it terminates it, and gives no recorded instance to a lease.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ending: BTreeMap<String, String>,
     /// Launch templates of this pool that may exist in EC2, by generation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub launch_templates: Vec<String>,

@@ -5,29 +5,23 @@ mod groups;
 mod home;
 mod launches;
 mod leases;
+mod persisted;
 
 use std::collections::BTreeSet;
 
 use api::pool::SpotPool;
-use async_trait::async_trait;
 use jiff::Timestamp;
 use provider_aws::{Ec2Error, Tags};
 use provider_core::{Action, Disruption, Instance, Launch, Observed, Offering, Plan, Refusal};
 use provider_runtime::events::Happened;
 
+use persisted::Persisted;
+pub use persisted::WriteAhead;
+
 use crate::expectations;
 use crate::leases::{Leasing, Registry};
 use crate::region::Region;
 use crate::validate::{Valid, template_name};
-
-/// Persists launches before EC2 is called.
-#[async_trait]
-pub trait WriteAhead: Send {
-    /// Writes `observed.launches` and `observed.launch_generation` to the pool's status, where they
-    /// survive a crash. The write fails if another client wrote since they were read, even if
-    /// nothing differs.
-    async fn persist(&mut self, observed: &Observed) -> Result<(), kube::Error>;
-}
 
 /// The result of the last launch of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,14 +74,23 @@ impl Acted {
     }
 }
 
-/// The promises that were not in the status before.
+/// What the status promises before the first call of a plan.
 #[derive(Default)]
 struct Promised {
-    /// The numbers of the launches.
-    launches: BTreeSet<u64>,
-    /// The UIDs of the leases.
+    launches: Vec<PromisedLaunch>,
+    /// The UIDs of the leases that had no instance, or another one.
     leases: BTreeSet<String>,
 }
+
+/// A launch that the status promises.
+struct PromisedLaunch {
+    launch: Launch,
+    /// Whether the status did not promise it before.
+    is_new: bool,
+}
+
+/// Instances to terminate, with the reasons.
+type Ends = Vec<(String, Disruption)>;
 
 impl<W> Actor<'_, W> {
     /// Those of the instances that a fresh describe shows to be the pool's. The fresh states
@@ -131,10 +134,13 @@ impl<W: WriteAhead> Actor<'_, W> {
         } else {
             without_launches(plan, observed)
         };
-        let new = self.persist_promises(plan, observed).await?;
-        self.hand_out(plan, &new, observed, acted).await?;
+        let promised = self.promise(plan, observed).await?;
+        self.hand_out(plan, promised.as_ref(), observed, acted)
+            .await?;
         let is_ready = self.prepare_group(plan, observed, acted).await;
-        self.launch_all(plan, &new, is_ready, observed, acted).await;
+        if let Some(promised) = &promised {
+            self.launch_all(promised, is_ready, observed, acted).await;
+        }
         self.act_on_home(plan, observed, acted).await?;
         self.tidy(plan, observed, acted).await;
         Ok(())
@@ -150,77 +156,74 @@ impl<W: WriteAhead> Actor<'_, W> {
         acted: &mut Acted,
     ) -> Result<bool, kube::Error> {
         let ends = plan.actions.iter().filter_map(|action| match action {
-            Action::Terminate { id, why } => Some((id, why)),
+            Action::Terminate { id, why } => Some((id.clone(), why.clone())),
             _ => None,
         });
-        let ends: Vec<(&String, &Disruption)> = ends.collect();
+        let ends: Ends = ends.collect();
         if ends.is_empty() {
             return Ok(true);
         }
-        let is_deleted = self.pool.metadata.deletion_timestamp.is_some();
-        if !is_deleted {
-            self.write_ahead.persist(observed).await?;
-        }
+        let noted = ends.iter().map(|(id, why)| (id.clone(), why.to_string()));
+        observed.ending.extend(noted);
+        let ends = Persisted::write(self.write_ahead, observed, ends).await?;
         self.terminate(&ends, observed, acted).await;
         let unended = &observed.unended;
-        Ok(ends.iter().all(|(id, _)| !unended.contains(*id)))
+        Ok(ends.get().iter().all(|(id, _)| !unended.contains(id)))
     }
 
     /// The write-ahead: one write persists every launch, binding and launch template of the plan
     /// before the first call. A repeated launch is written again, because only the write tells
     /// whether the status that holds it is the newest.
-    async fn persist_promises(
+    async fn promise(
         &mut self,
         plan: &Plan,
         observed: &mut Observed,
-    ) -> Result<Promised, kube::Error> {
-        let mut new = Promised::default();
-        let mut promises = false;
+    ) -> Result<Option<Persisted<Promised>>, kube::Error> {
+        let mut promised = Promised::default();
+        let mut is_empty = true;
         for action in &plan.actions {
             match action {
                 Action::Launch(launch) => {
-                    promises = true;
+                    is_empty = false;
                     observed.templates.insert(launch.generation.clone());
-                    if promise(launch, observed) {
-                        new.launches.insert(launch.launch);
-                    }
+                    promised.launches.push(PromisedLaunch {
+                        launch: launch.clone(),
+                        is_new: promise(launch, observed),
+                    });
                 }
                 Action::Bind { lease, instance_id } => {
-                    promises = true;
+                    is_empty = false;
                     let bindings = &mut observed.bindings;
                     let had = bindings.insert(lease.clone(), instance_id.clone());
                     if had.as_ref() != Some(instance_id) {
-                        new.leases.insert(lease.clone());
+                        promised.leases.insert(lease.clone());
                     }
                 }
                 _ => {}
             }
         }
-        if promises {
-            self.write_ahead.persist(observed).await?;
+        if is_empty {
+            return Ok(None);
         }
-        Ok(new)
+        let written = Persisted::write(self.write_ahead, observed, promised).await?;
+        Ok(Some(written))
     }
 
     /// Makes the launches of the plan. Without the group they are not made, and the new ones are no
     /// promises any more.
     async fn launch_all(
         &self,
-        plan: &Plan,
-        new: &Promised,
+        promised: &Persisted<Promised>,
         is_group_ready: bool,
         observed: &mut Observed,
         acted: &mut Acted,
     ) {
-        for action in &plan.actions {
-            let Action::Launch(launch) = action else {
-                continue;
-            };
-            let is_new = new.launches.contains(&launch.launch);
+        for launch in promised.each(|promised| &promised.launches) {
             if is_group_ready {
-                self.launch(launch, is_new, observed, acted).await;
-            } else if is_new {
-                observed.launches.retain(|l| l.launch != launch.launch);
+                self.launch(&launch, observed, acted).await;
+            } else if launch.get().is_new {
+                let number = launch.get().launch.launch;
+                observed.launches.retain(|l| l.launch != number);
             }
         }
     }
@@ -255,13 +258,9 @@ impl<W: WriteAhead> Actor<'_, W> {
     }
 
     /// Terminates the planned instances that a fresh describe shows to be live and the pool's.
-    async fn terminate(
-        &self,
-        planned: &[(&String, &Disruption)],
-        observed: &mut Observed,
-        acted: &mut Acted,
-    ) {
-        let ids: Vec<String> = planned.iter().map(|(id, _)| (*id).clone()).collect();
+    async fn terminate(&self, ends: &Persisted<Ends>, observed: &mut Observed, acted: &mut Acted) {
+        let planned = ends.get();
+        let ids: Vec<String> = planned.iter().map(|(id, _)| id.clone()).collect();
         let fresh = match self.look_closely(&ids, observed).await {
             Ok(fresh) => fresh,
             Err(error) => {
@@ -276,7 +275,13 @@ impl<W: WriteAhead> Actor<'_, W> {
         }
         let refused = self.region.ec2.terminate(&ended).await;
         ended.retain(|id| !refused.contains_key(id));
-        observed.unended.extend(refused.keys().cloned());
+        for (id, error) in &refused {
+            observed.unended.insert(id.clone());
+            // EC2 did nothing, so the instance may be wanted again before it can end.
+            if error.class.is_definite() {
+                observed.ending.remove(id);
+            }
+        }
         acted.failures.extend(refused.into_iter().map(not_ended));
         self.region.expectations().note(&ended, self.now);
         let instances = observed.instances.iter_mut();
@@ -289,6 +294,7 @@ impl<W: WriteAhead> Actor<'_, W> {
                 format!("terminated {id}: {why}"),
             ));
         }
+        observed.ending.retain(|id, _| !ended.contains(id));
     }
 }
 

@@ -55,6 +55,7 @@ pub fn observed(
         launch_generation: unsigned(status.launch_generation),
         templates: status.launch_templates.iter().cloned().collect(),
         bindings: status.leases.clone(),
+        ending: status.ending.clone(),
         notices,
         impaired: impaired.collect(),
         not_set_up: not_set_up.map(|shown| shown.id.clone()).collect(),

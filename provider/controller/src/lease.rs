@@ -14,7 +14,7 @@ use api::lease::{SpotLease, SpotLeaseStatus};
 use api::pool::SpotPool;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{Api, PostParams};
+use kube::api::Api;
 use kube::core::DeserializeGuard;
 use kube::runtime::controller::Action as Requeue;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -253,11 +253,7 @@ async fn conclude(
     }
     let before = lease.status.clone().unwrap_or_default();
     happened.extend(verdict::transition(&before, &status));
-    let mut written = lease.clone();
-    written.status = Some(status);
-    let name = lease.name_any();
-    api.replace_status(&name, &PostParams::default(), &written)
-        .await?;
+    provider_runtime::status::write(api, &lease.metadata, lease.status.as_ref(), &status).await?;
     context.events.publish(lease, &happened, now).await;
     Ok(())
 }

@@ -63,15 +63,15 @@ impl Missing<'_> {
     /// their bindings to instances that EC2 has forgotten, or that somebody gave to another pool.
     pub(crate) async fn find(&self, observed: &mut Observed) -> Result<(), Ec2Error> {
         let (overdue, ids) = self.suspects(observed);
-        let bound = self.unknown_of_leases(observed);
-        let asked: Vec<String> = ids.into_iter().chain(bound.iter().cloned()).collect();
+        let noted = self.noted(observed);
+        let asked: Vec<String> = ids.into_iter().chain(noted.iter().cloned()).collect();
         let mut found = Vec::new();
         if !asked.is_empty() {
             found.extend(self.ec2.instances_by_id(&asked).await?);
         }
         let is_ours = |instance: &Instance| instance.pool_uid == self.pool_uid;
         let is_found = |id: &String| found.iter().any(|i| i.id == *id && is_ours(i));
-        observed.unbind(&bound.into_iter().filter(|id| !is_found(id)).collect());
+        observed.forget(&noted.into_iter().filter(|id| !is_found(id)).collect());
         for launch in overdue {
             let of_launch = self.ec2.instances_of_launch(self.pool_uid, launch.launch);
             found.extend(of_launch.await?);
@@ -99,14 +99,15 @@ impl Missing<'_> {
         observed.settle();
     }
 
-    /// The instances of leases that neither the status nor a list shows. EC2 lists a terminated
-    /// instance for an hour, and nobody looked in that time. The status shows an instance from its
-    /// binding on until EC2 has forgotten it, so a young one is not among them.
-    fn unknown_of_leases(&self, observed: &Observed) -> BTreeSet<String> {
+    /// The instances that leases have, or whose termination was begun, and that neither the status
+    /// nor a list shows. EC2 lists a terminated instance for an hour, and nobody looked in that
+    /// time. The status shows an instance from its binding on until EC2 has forgotten it, so a young
+    /// one is not among them.
+    fn noted(&self, observed: &Observed) -> BTreeSet<String> {
         let is_shown = |id: &String| self.shown.iter().any(|i| i.id == *id);
         let is_listed = |id: &String| observed.instances.iter().any(|i| i.id == *id);
-        let bound = observed.bindings.values();
-        bound
+        let noted = observed.bindings.values().chain(observed.ending.keys());
+        noted
             .filter(|id| !is_shown(id) && !is_listed(id))
             .cloned()
             .collect()

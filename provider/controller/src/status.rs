@@ -47,6 +47,7 @@ pub fn observation(
             .map(convert::launch_to_api)
             .collect(),
         leases: observed.bindings.clone(),
+        ending: observed.ending.clone(),
         launch_templates: observed.templates.iter().cloned().collect(),
         spot_short_since: plan.spot_short_since.map(Time),
         launch_generation: signed(observed.launch_generation),

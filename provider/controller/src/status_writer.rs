@@ -7,22 +7,25 @@ use api::pool::{SpotPool, SpotPoolObservation, SpotPoolStatus};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::ResourceExt;
-use kube::api::{Api, PostParams};
+use kube::api::Api;
 use provider_core::Observed;
 use provider_runtime::conditions::Verdict;
-use provider_runtime::finalizer;
+use provider_runtime::{finalizer, status};
 
 use crate::act::WriteAhead;
 use crate::numbers::signed;
-use crate::{convert, home, status};
+use crate::{convert, home};
 
 /// The place where pools are stored. Every write names the version that it was made from, and is
 /// refused if there is a newer one.
 #[async_trait]
 pub(crate) trait PoolStore: Send + Sync {
-    /// Replaces a pool's status, and returns the pool after that.
-    async fn replace_status(&self, pool: &SpotPool) -> Result<SpotPool, kube::Error>;
+    /// Writes a pool's status, and returns the pool after that.
+    async fn write_status(
+        &self,
+        pool: &SpotPool,
+        status: &SpotPoolStatus,
+    ) -> Result<SpotPool, kube::Error>;
 
     /// Releases a deleted pool.
     async fn release(&self, meta: &ObjectMeta) -> Result<(), kube::Error>;
@@ -30,9 +33,12 @@ pub(crate) trait PoolStore: Send + Sync {
 
 #[async_trait]
 impl PoolStore for Api<SpotPool> {
-    async fn replace_status(&self, pool: &SpotPool) -> Result<SpotPool, kube::Error> {
-        let name = pool.name_any();
-        Self::replace_status(self, &name, &PostParams::default(), pool).await
+    async fn write_status(
+        &self,
+        pool: &SpotPool,
+        status: &SpotPoolStatus,
+    ) -> Result<SpotPool, kube::Error> {
+        status::write(self, &pool.metadata, pool.status.as_ref(), status).await
     }
 
     async fn release(&self, meta: &ObjectMeta) -> Result<(), kube::Error> {
@@ -85,7 +91,7 @@ impl<S: PoolStore> StatusWriter<S> {
     /// Sets conditions.
     pub(crate) fn conclude(&mut self, verdicts: impl IntoIterator<Item = Verdict>) {
         let generation = self.pool.metadata.generation;
-        status::conclude(&mut self.after, verdicts, generation, self.now);
+        crate::status::conclude(&mut self.after, verdicts, generation, self.now);
     }
 
     /// Notes that a request to reconcile was handled.
@@ -103,13 +109,11 @@ impl<S: PoolStore> StatusWriter<S> {
         if self.pool.status.as_ref() == Some(&self.after) {
             return Ok(());
         }
-        self.replace().await
+        self.write_anyway().await
     }
 
-    async fn replace(&mut self) -> Result<(), kube::Error> {
-        let mut pool = self.pool.clone();
-        pool.status = Some(self.after.clone());
-        self.pool = self.store.replace_status(&pool).await?;
+    async fn write_anyway(&mut self) -> Result<(), kube::Error> {
+        self.pool = self.store.write_status(&self.pool, &self.after).await?;
         Ok(())
     }
 
@@ -138,9 +142,10 @@ impl<S: PoolStore> WriteAhead for StatusWriter<S> {
         shown.launch_generation = signed(observed.launch_generation);
         shown.launch_templates = observed.templates.iter().cloned().collect();
         shown.leases.clone_from(&observed.bindings);
+        shown.ending.clone_from(&observed.ending);
         if !observed.home.is_unseen {
             shown.home = home::to_api(&observed.home);
         }
-        self.replace().await
+        self.write_anyway().await
     }
 }

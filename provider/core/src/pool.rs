@@ -206,6 +206,9 @@ pub struct Observed {
     /// The instance of each lease, by the lease's UID. An instance that was ever given to a lease
     /// is never given to another one.
     pub bindings: BTreeMap<String, String>,
+    /// The instances whose termination was begun, with the reason. They are used for nothing any
+    /// more.
+    pub ending: BTreeMap<String, String>,
     /// AWS's announcements, by instance id.
     pub notices: BTreeMap<String, Notice>,
     /// Instances that have failed EC2's status checks for long enough.
@@ -260,6 +263,7 @@ impl Observed {
             found.is_some_and(|i| !i.state.is_live())
         };
         self.bindings.retain(|_, id| !is_dead(id));
+        self.ending.retain(|id, _| !is_dead(id));
         self.notices.retain(|id, _| !is_dead(id));
         self.impaired.retain(|id| !is_dead(id));
         self.not_set_up.retain(|id| !is_dead(id));
@@ -267,9 +271,10 @@ impl Observed {
         self.home.settle();
     }
 
-    /// Removes the bindings to instances that EC2 does not have.
-    pub fn unbind(&mut self, gone: &BTreeSet<String>) {
+    /// Removes what is known of instances that EC2 does not have.
+    pub fn forget(&mut self, gone: &BTreeSet<String>) {
         self.bindings.retain(|_, id| !gone.contains(id));
+        self.ending.retain(|id, _| !gone.contains(id));
     }
 
     /// Whether a plan depends on the snapshots of the home: while the home is copied, and when a

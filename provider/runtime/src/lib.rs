@@ -11,6 +11,7 @@
 //! | [`requests`] | `crossplane.io/reconcile-requested-at` |
 //! | [`poll`] | `crossplane.io/poll-interval`, and jitter |
 //! | [`conditions`] | `Ready` and `Synced`, changed only when their meaning does |
+//! | [`status`] | writes that keep the fields of other versions |
 //! | [`finalizer`] | nothing is deleted before it is cleaned up |
 //! | [`usage`] | a configuration in use is recorded before its credentials are read |
 //! | [`protection`] | a configuration in use is not deleted |
@@ -40,6 +41,7 @@ pub mod poll;
 pub mod protection;
 pub mod readiness;
 pub mod requests;
+pub mod status;
 pub mod unreadable;
 pub mod usage;
 pub mod watch;

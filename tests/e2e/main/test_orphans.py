@@ -43,7 +43,10 @@ def test_what_a_deleted_pool_leaves_on_purpose_is_not_swept(
     cluster: Cluster, namespace: str, ec2: Ec2, impatient: None
 ) -> None:
     pools = Pools(cluster, namespace)
-    pools.apply("orphaning", managementPolicies=["Observe", "Create", "Update"])
+    for name, policies in (("stays", ["*"]), ("orphaning", ["Observe", "Create"])):
+        pools.apply(name, managementPolicies=policies)
+    # The sweeper looks only where some pool is.
+    (other,) = pools.ready("stays")["status"]["atProvider"]["instances"]
     (kept,) = pools.ready("orphaning")["status"]["atProvider"]["instances"]
     pools.delete("orphaning")
     # The sweeper ends what was lost later, so it has seen what was left before.
@@ -53,9 +56,11 @@ def test_what_a_deleted_pool_leaves_on_purpose_is_not_swept(
         pools.ready(name)
         _abandon(pools, name)
         until(
-            "the witness to be swept",
-            lambda: [one["InstanceId"] for one in ec2.live(namespace)] == [kept["id"]],
+            "the witness to be swept, and nothing else",
+            lambda: {one["InstanceId"] for one in ec2.live(namespace)}
+            == {other["id"], kept["id"]},
         )
+    pools.delete("stays")
     ec2.client.terminate_instances(InstanceIds=[kept["id"]])
 
 

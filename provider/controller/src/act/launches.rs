@@ -5,7 +5,7 @@ use provider_aws::{Answer, Ec2Error};
 use provider_core::{ErrorClass, Launch, Launched, Observed, Offering, Refusal};
 use provider_runtime::events::Happened;
 
-use super::{Acted, Actor, LaunchOutcome};
+use super::{Acted, Actor, LaunchOutcome, Persisted, PromisedLaunch};
 use crate::validate::{Valid, template_name};
 
 impl<W> Actor<'_, W> {
@@ -13,11 +13,12 @@ impl<W> Actor<'_, W> {
     /// reason that concerns this one too.
     pub(super) async fn launch(
         &self,
-        launch: &Launch,
-        is_new: bool,
+        promised: &Persisted<&PromisedLaunch>,
         observed: &mut Observed,
         acted: &mut Acted,
     ) {
+        let PromisedLaunch { launch, is_new } = promised.get();
+        let is_new = *is_new;
         let Some(valid) = self.valid else { return };
         let is_held = observed.hold_launches_until.is_some_and(|u| u > self.now);
         let is_unavailable = |offering| observed.unavailable.at(offering, self.now).is_some();

@@ -6,7 +6,7 @@ use provider_aws::Ec2Error;
 use provider_core::{Action, Instance, InstanceState, Observed, Plan};
 use provider_runtime::events::Happened;
 
-use super::{Acted, Actor, Promised};
+use super::{Acted, Actor, Persisted, Promised};
 
 impl<W> Actor<'_, W> {
     /// The plan without the bindings and keys of instances that a fresh describe shows to be
@@ -56,14 +56,15 @@ impl<W> Actor<'_, W> {
     pub(super) async fn hand_out(
         &self,
         plan: &Plan,
-        new: &Promised,
+        promised: Option<&Persisted<Promised>>,
         observed: &mut Observed,
         acted: &mut Acted,
     ) -> Result<(), kube::Error> {
         for action in &plan.actions {
             let done = match action {
                 Action::Bind { lease, instance_id } => {
-                    let is_new = new.leases.contains(lease);
+                    let Some(promised) = promised else { continue };
+                    let is_new = promised.get().leases.contains(lease);
                     if is_new && !self.is_open(lease).await? {
                         observed.bindings.remove(lease);
                         continue;

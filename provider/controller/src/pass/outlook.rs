@@ -124,7 +124,9 @@ pub(crate) fn left(moment: Timestamp, now: Timestamp) -> Duration {
 fn is_about_access(action: &Action) -> bool {
     match action {
         Action::Bind { .. } | Action::Authorize { .. } => true,
-        Action::Terminate { why, .. } => *why == Disruption::LeaseOver,
+        Action::Terminate { why, .. } => {
+            matches!(why, Disruption::LeaseOver | Disruption::Begun(_))
+        }
         _ => false,
     }
 }

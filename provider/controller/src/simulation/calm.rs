@@ -138,11 +138,12 @@ impl World {
             ),
             ("leases", !earth.lacks_of_leases()),
             (
-                "bindings",
+                "bindings and ends",
                 status
                     .at_provider
                     .leases
                     .values()
+                    .chain(status.at_provider.ending.keys())
                     .all(|id| shown.contains(id)),
             ),
             (

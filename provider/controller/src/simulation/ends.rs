@@ -4,9 +4,11 @@ use api::condition::{READY, SYNCED};
 use jiff::SignedDuration;
 use memory_ec2::Fault;
 
+use super::earth::How;
+use super::leases;
 use super::luck::{GONE_IMAGE, GOOD_IMAGE};
 use super::ours::Instances as _;
-use super::provider::{Provider, Turn};
+use super::provider::{Behind, Provider, Turn};
 use super::store::Edit;
 use super::world::{World, pool, size};
 
@@ -205,5 +207,75 @@ fn a_part_of_a_look_that_fails_for_long_is_told_and_changes_nothing_else() {
     assert_eq!(world.condition(READY).reason, "Available");
     assert_eq!(world.earth.lock().store.writes, writes + 1);
     world.settle().unwrap();
+    world.assert_lawful();
+}
+
+/// Two providers work at the same time during an upgrade. One of them hands out the instance that
+/// the other one is about to end.
+#[test]
+fn an_instance_that_another_provider_handed_out_a_moment_ago_is_not_ended() {
+    let mut world = World::new(leases::warm(3));
+    world.settle().unwrap();
+    let first = leases::ask(&world, None);
+    world.settle().unwrap();
+    let mut second = Provider::new(&world.earth);
+    // The first provider ends the surplus of a smaller pool. It does not know of the lease.
+    let mut size = world.earth.lock().store.current().spec.for_provider.size;
+    size.idle = 0;
+    world.edit(Edit::Size(size));
+    let mut lease = String::new();
+    let before = leases::live(&world);
+    world.turn_meanwhile("TerminateInstances", |earth| {
+        let mut earth_now = earth.lock();
+        let (pool, now) = (earth_now.store.current().clone(), earth_now.now);
+        lease = earth_now.lending.ask(&pool, None, now);
+        drop(earth_now);
+        second.look(earth);
+        second.drive(earth, Behind::default(), None, |_| {});
+    });
+    assert_eq!(before, 2);
+    world.assert_lawful();
+    world.settle().unwrap();
+    assert!(leases::instance_of(&world, &first).is_some());
+    assert!(leases::instance_of(&world, &lease).is_some());
+    world.assert_lawful();
+}
+
+/// The provider dies between the record and the call.
+#[test]
+fn a_termination_that_was_begun_is_finished_and_says_its_reason() {
+    for how in [How::DiesBefore, How::DiesAfter] {
+        let mut world = running(1);
+        world.edit(Edit::EndsIn(Some(0)));
+        assert_eq!(world.turn_until("TerminateInstances", how), Turn::Died);
+        let ending = world.observation().ending;
+        assert!(ending["i-0"].contains("time is over"), "{ending:?}");
+        // The pool is wanted again, and gets another instance.
+        world.edit(Edit::EndsIn(None));
+        world.settle().unwrap();
+        let earth = world.earth.lock();
+        let live: Vec<&str> = earth.cloud.live().iter().map(|m| m.id.as_str()).collect();
+        assert_eq!(live, ["i-1"]);
+        drop(earth);
+        assert!(world.observation().ending.is_empty());
+        world.assert_lawful();
+    }
+}
+
+/// A person takes the permission away, and the owner prolongs the pool meanwhile.
+#[test]
+fn a_termination_that_ec2_refused_is_not_owed_any_more() {
+    let mut world = running(1);
+    let denied = Fault::Refused("UnauthorizedOperation");
+    let mut earth = world.earth.lock();
+    earth.faults.always.insert("TerminateInstances", denied);
+    drop(earth);
+    world.edit(Edit::EndsIn(Some(0)));
+    world.work_for(120);
+    world.edit(Edit::EndsIn(Some(3600)));
+    world.earth.lock().faults.end();
+    world.work_for(600);
+    assert_eq!(live(&world), 1);
+    assert_eq!(world.earth.lock().cloud.machines.len(), 1);
     world.assert_lawful();
 }

@@ -43,7 +43,7 @@ pub fn instance_of(world: &World, uid: &str) -> Option<String> {
     earth.cloud.live().iter().find(told).map(|m| m.id.clone())
 }
 
-fn live(world: &World) -> usize {
+pub fn live(world: &World) -> usize {
     world.earth.lock().cloud.live().len()
 }
 

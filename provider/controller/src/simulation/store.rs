@@ -194,12 +194,16 @@ pub fn refused(reason: &str, code: u16) -> kube::Error {
 
 #[async_trait]
 impl PoolStore for Shared {
-    async fn replace_status(&self, pool: &SpotPool) -> Result<SpotPool, kube::Error> {
+    async fn write_status(
+        &self,
+        pool: &SpotPool,
+        status: &SpotPoolStatus,
+    ) -> Result<SpotPool, kube::Error> {
         self.effect(STATUS, |earth| {
             let store = &mut earth.store;
             store.admit(&pool.metadata)?;
             let mut next = store.current().clone();
-            next.status.clone_from(&pool.status);
+            next.status = Some(status.clone());
             store.promised_maximum = next.spec.for_provider.size.maximum;
             store.writes += 1;
             store.add(next, earth.now);

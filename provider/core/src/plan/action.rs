@@ -131,6 +131,8 @@ pub enum Disruption {
     PoolDeleted,
     /// Its lease is over. An instance that one lease had is given to no other lease.
     LeaseOver,
+    /// Its termination was begun before, for this reason.
+    Begun(String),
     /// It fails EC2's status checks.
     Impaired,
     /// It was launched from another spec, and its setup has not ended.
@@ -172,6 +174,7 @@ impl Disruption {
 impl fmt::Display for Disruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Begun(why) => why,
             Self::PoolDeleted => "the pool is deleted",
             Self::LeaseOver => "its lease is over",
             Self::Impaired => "it fails EC2's status checks",

@@ -20,7 +20,7 @@ pub(super) enum Standing {
     Leased,
     /// AWS reclaims the instance. It does not count any more, and the provider must not end it.
     Interrupted,
-    /// The lease of the instance is over: the instance ends at once.
+    /// The lease of the instance is over, or its termination was begun: the instance ends at once.
     Over,
     /// The instance is to be replaced.
     Disrupted(Disruption),
@@ -163,6 +163,9 @@ fn standing(
     let notice = observed.notices.get(&instance.id);
     if notice.is_some_and(|n| n.is_interruption(now)) {
         return Standing::Interrupted;
+    }
+    if observed.ending.contains_key(&instance.id) {
+        return Standing::Over;
     }
     if let Some(uid) = observed.lease_of(&instance.id) {
         let lease = desired.leases.iter().find(|lease| lease.uid == uid);

@@ -42,8 +42,10 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
         .extend(overdue.map(|l| Action::Forget { launch: l.launch }));
     let is_unended = |id: &String| observed.unended.contains(id);
     let over = census.ids(|i, standing| *standing == Standing::Over && !is_unended(&i.id));
-    plan.actions
-        .extend(over.iter().map(|id| terminate(id, Disruption::LeaseOver)));
+    plan.actions.extend(
+        over.iter()
+            .map(|id| terminate(id, over_because(observed, id))),
+    );
     let bound = leases::plan(desired, &census, observed, plan.target);
     census.lease(&bound);
     plan.actions.extend(bound);
@@ -66,6 +68,11 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
     plan_waits(desired, &census, now, &mut plan);
     home::plan(desired, observed, &census, now, &mut plan);
     plan
+}
+
+fn over_because(observed: &Observed, id: &str) -> Disruption {
+    let begun = observed.ending.get(id).cloned();
+    begun.map_or(Disruption::LeaseOver, Disruption::Begun)
 }
 
 fn plan_group(desired: &Desired, observed: &Observed, plan: &mut Plan) {

@@ -49,7 +49,8 @@ pub(crate) struct Phase {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Requests {
     pub(crate) reconciles: f64,
-    /// The PUT requests: the provider writes a status by PUT, and nothing else.
+    /// The PATCH requests: the provider writes a status by PATCH, and finalizers too. Those are
+    /// written while pools come and go only.
     pub(crate) status_writes: f64,
     pub(crate) all: f64,
 }
@@ -60,7 +61,7 @@ impl Requests {
         let requests = "rest_client_requests_total";
         Self {
             reconciles: metrics.sum("controller_runtime_reconcile_total", &[pools]),
-            status_writes: metrics.sum(requests, &["method=\"PUT\""]),
+            status_writes: metrics.sum(requests, &["method=\"PATCH\""]),
             all: metrics.sum(requests, &[]),
         }
     }
