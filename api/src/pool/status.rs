@@ -213,6 +213,10 @@ pub struct PoolLaunch {
     pub offerings: Vec<PoolOffering>,
     /// When the provider last called EC2 for this launch, or is about to call it.
     pub decided_at: Time,
+    /// How many calls for this launch failed without an answer. After eight, the provider does not
+    /// ask again, and makes another launch.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub failures: i32,
     /// Instances in EC2's answer. Empty once EC2 lists them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Vec<PoolLaunched>>,

@@ -14,6 +14,7 @@ use provider_core::{
     Offering, Unavailable, UnavailableOfferings,
 };
 
+use crate::holds::Holds;
 use crate::home;
 use crate::numbers::{signed, small, unsigned};
 use crate::region::Snapshot;
@@ -30,7 +31,7 @@ pub fn observed(
     status: &SpotPoolObservation,
     announced: BTreeMap<String, Notice>,
     unavailable: UnavailableOfferings,
-    hold_launches_until: Option<Timestamp>,
+    holds: &Holds,
 ) -> Observed {
     let instances = snapshot.instances.get(pool_uid).into_iter().flatten();
     let instances = instances.map(|instance| instance.as_ref().clone());
@@ -65,7 +66,8 @@ pub fn observed(
         are_groups_unseen: snapshot.groups_at.is_none(),
         group_in_doubt_until: None,
         unavailable,
-        hold_launches_until,
+        hold_launches_until: holds.launches_until,
+        launch_failures: holds.launch_failures,
         home: ObservedHome {
             record: status.home.as_ref().map(home::from_api),
             ..ObservedHome::default()
@@ -111,6 +113,7 @@ pub fn launch_to_api(launch: &Launch) -> PoolLaunch {
         capacity_type: capacity(market),
         offerings: offerings.collect(),
         decided_at: Time(launch.decided_at),
+        failures: small(launch.failures),
         answer: answer.map(|answer| answer.iter().map(launched).collect()),
     }
 }
@@ -201,6 +204,7 @@ fn launch_from_api(launch: &PoolLaunch) -> Launch {
             .map(|o| bought(&o.instance_type, &o.zone))
             .collect(),
         decided_at: launch.decided_at.0,
+        failures: u32::try_from(launch.failures).unwrap_or_default(),
         answer: answer.map(|answer| answer.iter().map(launched).collect()),
     }
 }
@@ -249,6 +253,7 @@ mod tests {
             generation: "0123".into(),
             offerings: vec![bought("us-east-1b"), bought("us-east-1a")],
             decided_at: Timestamp::from_second(1_700_000_000).unwrap(),
+            failures: 2,
             answer: Some(vec![Launched {
                 id: "i-1".into(),
                 offering: bought("us-east-1a"),

@@ -8,6 +8,8 @@ use provider_core::HomeHold;
 pub(crate) struct Holds {
     /// The pool launches nothing before this time.
     pub(crate) launches_until: Option<Timestamp>,
+    /// How many launches in a row failed for a reason that another offering does not cure.
+    pub(crate) launch_failures: u32,
     /// The steps of the home that wait.
     pub(crate) home: Vec<HomeHold>,
     /// Since when EC2 does not tell all that the provider needs to judge the pool.
@@ -17,6 +19,9 @@ pub(crate) struct Holds {
 impl Holds {
     /// Whether there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
-        self.launches_until.is_none() && self.home.is_empty() && self.unjudged_since.is_none()
+        self.launches_until.is_none()
+            && self.launch_failures == 0
+            && self.home.is_empty()
+            && self.unjudged_since.is_none()
     }
 }

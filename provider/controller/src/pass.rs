@@ -153,7 +153,7 @@ impl Pass<'_> {
             &before.at_provider,
             self.region.notices(),
             self.region.unavailable().clone(),
-            self.holds.launches_until,
+            &self.holds,
         );
         let shown = &mut observed.instances;
         self.region.expectations().correct(snapshot.number, shown);

@@ -239,6 +239,7 @@ fn a_launch_asks_for_what_the_spec_says_in_its_own_subnet() {
             market: Market::Spot,
         }],
         decided_at: Timestamp::UNIX_EPOCH,
+        failures: 0,
         answer: None,
     };
     let request = valid.request(&launch);

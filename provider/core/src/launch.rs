@@ -11,6 +11,11 @@ const UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(5);
 /// How long after the last call a launch without an answer prevents the release of its pool.
 const UNANSWERED_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 
+/// After this many failed calls EC2 is not asked for the launch again. With the back-off between
+/// them, these are about ten minutes. Either EC2 lists its instances later, or it is forgotten, and
+/// another launch follows: EC2 may never accept the token again.
+const GIVE_UP: u32 = 8;
+
 /// A launch that the planner decided on. The provider persists all of it before it calls EC2: only
 /// the same request may be repeated with the same token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +30,8 @@ pub struct Launch {
     pub offerings: Vec<Offering>,
     /// The time at which EC2 was last asked for the launch, or is about to be.
     pub decided_at: Timestamp,
+    /// How many calls for the launch failed without an answer.
+    pub failures: u32,
     /// EC2's answer, kept until EC2 lists all instances of it. If it has fewer instances than
     /// `count`, EC2 refused the others.
     pub answer: Option<Vec<Launched>>,
@@ -40,6 +47,23 @@ pub struct Launched {
 }
 
 impl Launch {
+    /// Whether EC2 is not asked for the launch again.
+    pub fn is_given_up(&self) -> bool {
+        self.failures >= GIVE_UP
+    }
+
+    /// Notes that a call failed. EC2 throttles a call before it looks at it, so another token would
+    /// not help then.
+    pub fn failed(&mut self, is_throttled: bool) {
+        let most = if is_throttled { GIVE_UP - 1 } else { GIVE_UP };
+        self.failures = self.failures.max((self.failures + 1).min(most));
+    }
+
+    /// Notes that EC2 does not accept the token, because it knows the token with other parameters.
+    pub fn give_up(&mut self) {
+        self.failures = GIVE_UP;
+    }
+
     /// How many instances of the launch exist, or may exist, in addition to the listed ones.
     pub fn unlisted(&self, listed: &[Instance]) -> u32 {
         let number = match &self.answer {

@@ -6,6 +6,7 @@
 //!
 //! Read in this order: [`Offering`], [`Instance`], [`Desired`], [`Observed`], [`plan`], [`Plan`].
 
+mod back_off;
 mod class;
 mod console;
 mod group;
@@ -19,6 +20,7 @@ mod rate_limiter;
 mod token;
 mod unavailable;
 
+pub use back_off::back_off;
 pub use class::{ErrorClass, Refusal};
 pub use console::{Console, ConsoleReading};
 pub use group::{Group, GroupRules};

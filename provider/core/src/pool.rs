@@ -231,6 +231,8 @@ pub struct Observed {
     /// No launch before this time: the last one failed for a reason that another offering does not
     /// cure.
     pub hold_launches_until: Option<Timestamp>,
+    /// How many launches in a row failed for such a reason.
+    pub launch_failures: u32,
     /// The home volume.
     pub home: ObservedHome,
 }

@@ -61,6 +61,7 @@ mod tests {
                 market: Market::Spot,
             }],
             decided_at: Timestamp::UNIX_EPOCH,
+            failures: 0,
             answer: None,
         }
     }
@@ -69,6 +70,7 @@ mod tests {
     fn a_repeated_launch_has_the_same_token_whenever_it_is_repeated() {
         let mut later = launch();
         later.decided_at = Timestamp::MAX;
+        later.failures = 3;
         later.answer = Some(vec![Launched {
             id: "i-1".into(),
             offering: later.offerings[0].clone(),

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use provider_aws::{Answer, Ec2Error};
-use provider_core::{ErrorClass, Launch, Launched, Observed, Offering, Refusal};
+use provider_core::{ErrorClass, Launch, Launched, Observed, Offering, Refusal, back_off};
 use provider_runtime::events::Happened;
 
 use super::{Acted, Actor, LaunchOutcome, Persisted, PromisedLaunch};
@@ -117,6 +117,9 @@ impl<W> Actor<'_, W> {
             acted.happened.push(Happened::normal("Launched", text));
         }
         let is_short = answer.launched.len() < usize::try_from(launch.count).unwrap_or(usize::MAX);
+        if !answer.launched.is_empty() {
+            observed.launch_failures = 0;
+        }
         acted.launch = Some(match answer.refusals.last() {
             Some((offering, refusal)) if is_short => {
                 self.hold(refusal.class, observed);
@@ -168,6 +171,14 @@ impl<W> Actor<'_, W> {
         if error.class.is_definite() && (is_new || knows_token) {
             observed.launches.retain(|l| l.launch != launch.launch);
         }
+        for own in &mut observed.launches {
+            if own.launch != launch.launch {
+            } else if error.is_token_mismatch() {
+                own.give_up();
+            } else {
+                own.failed(error.class == ErrorClass::Throttled);
+            }
+        }
         self.hold(error.class, observed);
         acted.launch = launch
             .offerings
@@ -176,7 +187,16 @@ impl<W> Actor<'_, W> {
     }
 
     fn hold(&self, class: ErrorClass, observed: &mut Observed) {
-        if let Some(rest) = rest_after(class) {
+        if let Some(first) = rest_after(class) {
+            observed.launch_failures = observed.launch_failures.saturating_add(1);
+            let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+            // EC2's buckets are full again after seconds.
+            let most = if class == ErrorClass::Throttled {
+                3
+            } else {
+                u32::MAX
+            };
+            let rest = back_off(first, observed.launch_failures.min(most), uid);
             let until = self.now.saturating_add(rest).unwrap_or(Timestamp::MAX);
             observed.hold_launches_until = Some(until);
         }
@@ -190,7 +210,7 @@ fn outcome(offering: &Offering, refusal: &Refusal) -> LaunchOutcome {
     }
 }
 
-/// How long a pool holds its launches after an error that another offering does not cure.
+/// How long a pool holds its launches after the first error that another offering does not cure.
 fn rest_after(class: ErrorClass) -> Option<SignedDuration> {
     match class {
         ErrorClass::Capacity | ErrorClass::Quota => None,

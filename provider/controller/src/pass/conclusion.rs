@@ -53,6 +53,7 @@ impl Pass<'_> {
         Passed {
             holds: Holds {
                 launches_until: observed.hold_launches_until,
+                launch_failures: observed.launch_failures,
                 home: observed.home.held,
                 unjudged_since: None,
             },

@@ -56,6 +56,17 @@ impl Pass<'_> {
         self.region.poll_fast_until(until.unwrap_or(Timestamp::MAX));
     }
 
+    /// A time of up to five seconds, by which this pool asks later than others.
+    fn apart(&self) -> Duration {
+        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        let five = SignedDuration::from_secs(5);
+        let time = provider_core::back_off(five, 1, uid) - five.saturating_mul(4) / 5;
+        Duration::try_from(time)
+            .unwrap_or_default()
+            .saturating_mul(5)
+            / 2
+    }
+
     /// The time until the pool is reconciled again, at the latest.
     pub(super) fn look_again(&self, last: &Plan, work: &Work) -> Duration {
         if let Some(error) = &work.failure {
@@ -70,10 +81,11 @@ impl Pass<'_> {
                 self.watch_effects();
                 AFTER_ERROR
             }
-            Wait::Capacity { until }
-            | Wait::Fallback { until }
-            | Wait::Age { until }
-            | Wait::Retry { until } => left(*until, self.now),
+            // Every pool of the region waits for the same second.
+            Wait::Capacity { until } => left(*until, self.now) + self.apart(),
+            Wait::Fallback { until } | Wait::Age { until } | Wait::Retry { until } => {
+                left(*until, self.now)
+            }
             Wait::Home(wait) => self.look_again_at_home(wait),
             Wait::Stopped { .. }
             | Wait::Interrupted { .. }

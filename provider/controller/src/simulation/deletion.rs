@@ -107,7 +107,7 @@ fn a_pool_deleted_while_its_launch_is_throttled_leaves_nothing_running() {
     let mut earth = world.earth.lock();
     earth.faults.always.insert("CreateFleet", Fault::LostReply);
     drop(earth);
-    world.work_for(15);
+    world.work_for(50);
     assert_eq!(world.earth.lock().cloud.live().len(), 1);
     world.edit(Edit::Delete);
     world.earth.lock().faults.end();

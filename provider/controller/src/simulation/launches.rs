@@ -5,7 +5,7 @@ use api::condition::LAUNCHED;
 use api::pool::PoolLaunch;
 use jiff::SignedDuration;
 use memory_ec2::{Fault, RECLAIMED};
-use provider_core::Market;
+use provider_core::{Market, Offering};
 
 use super::earth::{How, STATUS};
 use super::provider::{Behind, Provider, Turn};
@@ -25,7 +25,7 @@ fn after_a_lost_reply() -> World {
         .push_back(("CreateFleet", Fault::LostReply));
     drop(earth);
     world.turn();
-    world.wait(5);
+    world.wait(6);
     assert_eq!(world.observation().launches[0].answer, None);
     world
 }
@@ -149,7 +149,7 @@ fn a_launch_that_succeeds_after_minutes_of_throttling_is_not_doubled() {
     };
     slow_down(&world, Some(throttled));
     world.work_for(420);
-    assert!(world.earth.lock().calls_of("CreateFleet") <= 43, "hammers");
+    assert!(world.earth.lock().calls_of("CreateFleet") <= 16, "hammers");
     slow_down(&world, None);
     world.work_for(120);
     world.assert_lawful();
@@ -322,4 +322,47 @@ fn another_spec_has_another_template_and_the_last_one_goes() {
     let known = world.observation();
     assert!(name.ends_with(&known.launch_templates[0]));
     assert_ne!(known.instances[0].generation, known.instances[1].generation);
+}
+
+/// EC2 refused the first call for capacity, and bound the token to its parameters. The answer was
+/// lost, and the repeated call has other parameters.
+#[test]
+fn a_token_that_ec2_never_accepts_again_keeps_no_pool_from_its_instance() {
+    let mut world = World::new(pool(1));
+    {
+        let mut earth = world.earth.lock();
+        for zone in ["us-east-1a", "us-east-1b"] {
+            earth.faults.no_capacity.insert(Offering {
+                instance_type: "g4dn.xlarge".into(),
+                zone: zone.into(),
+                market: Market::Spot,
+            });
+        }
+        let lost = ("CreateFleet", Fault::LostReply);
+        earth.faults.once.push_back(lost);
+    }
+    world.turn();
+    world.edit(Edit::Tag("team", "vision"));
+    world.earth.lock().faults.end();
+    world.work_for(400);
+    assert_eq!(machines(&world), 1);
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn an_error_that_nobody_knows_is_neither_asked_nor_written_every_five_seconds() {
+    let mut world = World::new(pool(1));
+    let unknown = Fault::Refused("SomethingNew");
+    let mut earth = world.earth.lock();
+    earth.faults.always.insert("CreateFleet", unknown);
+    drop(earth);
+    world.work_for(3600);
+    let earth = world.earth.lock();
+    let (calls, writes) = (earth.calls_of("CreateFleet"), earth.store.writes);
+    drop(earth);
+    assert!((10..=25).contains(&calls), "{calls} calls in an hour");
+    assert!(writes <= 4 * calls, "{writes} writes");
+    world.settle().unwrap();
+    world.assert_lawful();
 }

@@ -128,6 +128,7 @@ impl Source<'_> {
                     generation: self.generation.clone(),
                     offerings: candidates.into_iter().map(|(o, _)| o.clone()).collect(),
                     decided_at: self.now,
+                    failures: 0,
                     answer: None,
                 })
             }));

@@ -222,7 +222,7 @@ fn plan_replacement(desired: &Desired, census: &Census<'_>, source: &Source<'_>,
     }
 }
 
-/// Repeats the launches without an answer. A launch from another spec is not repeated: either EC2
+/// Repeats the launches without an answer, until they are given up. A launch from another spec is not repeated: either EC2
 /// lists its instances, or it is forgotten.
 fn repeats(
     desired: &Desired,
@@ -236,7 +236,7 @@ fn repeats(
     };
     let unanswered = pending
         .iter()
-        .filter(|l| l.answer.is_none() && is_wanted(l));
+        .filter(|l| l.answer.is_none() && !l.is_given_up() && is_wanted(l));
     unanswered
         .map(|l| {
             Action::Launch(Launch {

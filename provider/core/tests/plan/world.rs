@@ -109,6 +109,7 @@ pub fn launch(number: u64, instance_id: Option<&str>) -> Launch {
         generation: generation(),
         offerings: offerings().drain(..2).collect(),
         decided_at: NOW,
+        failures: 0,
         answer: instance_id.map(|id| {
             vec![Launched {
                 id: id.into(),
