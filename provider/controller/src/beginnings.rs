@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 use provider_core::RateLimiter;
 
-use crate::region::lock;
+use crate::locking::lock;
 
 /// A part of EC2's 50: the rest is for pools that have begun.
 const BURST: i32 = 40;

@@ -16,7 +16,7 @@ use crate::access::{Fingerprint, Known};
 use crate::beginnings::Beginnings;
 use crate::holds::Holds;
 use crate::leases::Leases;
-use crate::region::lock;
+use crate::locking::lock;
 use crate::regions::Regions;
 
 /// The field manager and event source of this provider.

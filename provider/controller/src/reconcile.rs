@@ -99,7 +99,7 @@ async fn reconcile_now(
     // A user who asks for a reconcile knows of a change that the last look does not show.
     let look = if request.is_some() {
         context.hold(pool, fingerprint, Holds::default(), now);
-        region.forget_facts().await;
+        region.forget_facts();
         observer::snapshot(&region, now).await
     } else {
         region.look().await

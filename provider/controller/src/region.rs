@@ -1,7 +1,7 @@
 //! One region of AWS with one set of credentials, shared by its pools.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
@@ -13,10 +13,9 @@ use api::pool::SpotPool;
 
 use crate::consoles::Consoles;
 use crate::expectations::Expectations;
+use crate::facts::Facts;
+use crate::locking::lock;
 use crate::spot_prices::{self, SpotPrices};
-
-/// How long facts are cached that hardly change.
-const FACTS_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
 /// How long the last look serves while later ones fail.
 const LOOK_LIFE: SignedDuration = SignedDuration::from_mins(5);
@@ -104,13 +103,16 @@ pub struct Region {
     last_good: Mutex<Arc<Snapshot>>,
     pools: Mutex<BTreeMap<String, ObjectRef<SpotPool>>>,
     unavailable: Mutex<UnavailableOfferings>,
-    facts: tokio::sync::Mutex<Facts>,
+    zones: Facts<Vec<String>, BTreeMap<String, BTreeSet<String>>>,
+    subnets: Facts<Option<Vec<String>>, Vec<Subnet>>,
+    images: Facts<String, Option<Image>>,
+    impaired: Mutex<Option<Dated<BTreeSet<String>>>>,
     /// What was read of the spot prices.
     pub spot_prices: tokio::sync::Mutex<spot_prices::Read>,
     templates: Mutex<BTreeSet<String>>,
     notices: Mutex<BTreeMap<String, Notice>>,
     expectations: Mutex<Expectations>,
-    new_groups: Mutex<BTreeMap<String, Fact<Group>>>,
+    new_groups: Mutex<BTreeMap<String, Dated<Group>>>,
     homes: Mutex<BTreeSet<String>>,
     fast_polling_until: Mutex<Timestamp>,
     hurried: tokio::sync::Notify,
@@ -118,23 +120,10 @@ pub struct Region {
     pub consoles: Arc<Consoles>,
 }
 
-#[derive(Default)]
-struct Facts {
-    zones: BTreeMap<Vec<String>, Fact<BTreeMap<String, BTreeSet<String>>>>,
-    subnets: BTreeMap<Option<Vec<String>>, Fact<Vec<Subnet>>>,
-    images: BTreeMap<String, Fact<Image>>,
-    impaired: Option<Fact<BTreeSet<String>>>,
-}
-
-struct Fact<T> {
+/// A value since some time.
+struct Dated<T> {
     value: T,
     since: Timestamp,
-}
-
-impl<T: Clone> Fact<T> {
-    fn fresh(&self, now: Timestamp) -> Option<T> {
-        (now.duration_since(self.since) < FACTS_LIFE).then(|| self.value.clone())
-    }
 }
 
 impl Region {
@@ -147,7 +136,10 @@ impl Region {
             last_good: Mutex::default(),
             pools: Mutex::default(),
             unavailable: Mutex::default(),
-            facts: tokio::sync::Mutex::default(),
+            zones: Facts::default(),
+            subnets: Facts::default(),
+            images: Facts::default(),
+            impaired: Mutex::default(),
             spot_prices: tokio::sync::Mutex::default(),
             templates: Mutex::default(),
             notices: Mutex::default(),
@@ -272,7 +264,7 @@ impl Region {
     pub fn created_group(&self, group: Group, now: Timestamp) {
         let mut groups = lock(&self.new_groups);
         groups.retain(|_, new| now.duration_since(new.since) < GROUP_UNSEEN);
-        let fact = Fact {
+        let fact = Dated {
             value: group.clone(),
             since: now,
         };
@@ -312,23 +304,26 @@ impl Region {
 
     /// The ids of instances that fail EC2's status checks. The answer is at most a minute old.
     pub async fn impaired(&self, now: Timestamp) -> Result<BTreeSet<String>, Ec2Error> {
-        if let Some(known) = &self.facts.lock().await.impaired
-            && now.duration_since(known.since) < CHECKS_LIFE
-        {
-            return Ok(known.value.clone());
+        let known = |known: &Dated<BTreeSet<String>>| {
+            (now.duration_since(known.since) < CHECKS_LIFE).then(|| known.value.clone())
+        };
+        if let Some(value) = lock(&self.impaired).as_ref().and_then(known) {
+            return Ok(value);
         }
-        // The lock is not held during the call, because pools need the other facts meanwhile.
         let value = self.ec2.impaired().await?;
-        self.facts.lock().await.impaired = Some(Fact {
+        *lock(&self.impaired) = Some(Dated {
             value: value.clone(),
             since: now,
         });
         Ok(value)
     }
 
-    /// Clears the cached facts that hardly change, because a user asked for a reconcile now.
-    pub async fn forget_facts(&self) {
-        *self.facts.lock().await = Facts::default();
+    /// Clears the cached facts, because a user asked for a reconcile now.
+    pub fn forget_facts(&self) {
+        self.zones.clear();
+        self.subnets.clear();
+        self.images.clear();
+        *lock(&self.impaired) = None;
     }
 
     /// The zones that offer each type.
@@ -337,17 +332,8 @@ impl Region {
         types: &[String],
         now: Timestamp,
     ) -> Result<BTreeMap<String, BTreeSet<String>>, Ec2Error> {
-        let mut facts = self.facts.lock().await;
-        if let Some(known) = facts.zones.get(types).and_then(|fact| fact.fresh(now)) {
-            return Ok(known);
-        }
-        let value = self.ec2.zones_by_type(types).await?;
-        let fact = Fact {
-            value: value.clone(),
-            since: now,
-        };
-        facts.zones.insert(types.to_vec(), fact);
-        Ok(value)
+        let ask = self.ec2.zones_by_type(types);
+        self.zones.get(types.to_vec(), now, ask).await
     }
 
     /// The subnets with these ids, or the default ones.
@@ -356,43 +342,15 @@ impl Region {
         ids: Option<&[String]>,
         now: Timestamp,
     ) -> Result<Vec<Subnet>, Ec2Error> {
-        let key = ids.map(<[String]>::to_vec);
-        let mut facts = self.facts.lock().await;
-        if let Some(known) = facts.subnets.get(&key).and_then(|fact| fact.fresh(now)) {
-            return Ok(known);
-        }
-        let value = self.ec2.subnets(ids).await?;
-        // Only answers with subnets are cached, because missing ones may be created at any moment.
-        if !value.is_empty() {
-            let fact = Fact {
-                value: value.clone(),
-                since: now,
-            };
-            facts.subnets.insert(key, fact);
-        }
-        Ok(value)
+        let ask = self.ec2.subnets(ids);
+        self.subnets
+            .get(ids.map(<[String]>::to_vec), now, ask)
+            .await
     }
 
     /// The image. `None` if the account cannot see it.
     pub async fn image(&self, id: &str, now: Timestamp) -> Result<Option<Image>, Ec2Error> {
-        let mut facts = self.facts.lock().await;
-        if let Some(known) = facts.images.get(id).and_then(|fact| fact.fresh(now)) {
-            return Ok(Some(known));
-        }
-        let value = self.ec2.image(id).await?;
-        if let Some(image) = &value {
-            let fact = Fact {
-                value: image.clone(),
-                since: now,
-            };
-            facts.images.insert(id.to_owned(), fact);
-        }
-        Ok(value)
+        let ask = self.ec2.image(id);
+        self.images.get(id.to_owned(), now, ask).await
     }
-}
-
-/// Locks a mutex, also a poisoned one. No code holds one of these locks while it can panic, and the
-/// guarded values are replaced as a whole: so a poisoned one is still consistent.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

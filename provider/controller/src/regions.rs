@@ -12,8 +12,9 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::access::{Fingerprint, Resolved};
 use crate::counted::Counted;
+use crate::locking::lock;
 use crate::observer::Surroundings;
-use crate::region::{Region, lock};
+use crate::region::Region;
 use crate::sweeper::Owners;
 use crate::{announcements, console_reader, observer};
 

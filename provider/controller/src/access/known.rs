@@ -9,7 +9,7 @@ use kube::Client;
 
 use super::error::ConnectError;
 use super::{Resolved, Rights, resolve};
-use crate::region::lock;
+use crate::locking::lock;
 
 /// How long a cached Secret counts as unchanged. A changed configuration is read again at once.
 const BELIEVED: SignedDuration = SignedDuration::from_secs(10);
