@@ -34,6 +34,7 @@ use crate::access;
 use crate::context::Context;
 use crate::inventory::Inventory;
 use crate::lease;
+use crate::observations::Observations;
 use crate::reconcile::ReconcileError;
 use crate::turns::reconcile_in_turn;
 
@@ -143,6 +144,7 @@ impl Controllers {
         let metrics = &self.operations.metrics;
         metrics.states().watch(pools.clone());
         metrics.collect(Box::new(Inventory::of(pools.clone())));
+        metrics.collect(Box::new(Observations::of(self.context.clone())));
         let known = lease::Pools {
             store: pools.clone(),
             are_known: pools_are_known,
@@ -234,12 +236,11 @@ fn requeue_after(pool: Arc<SpotPool>, error: &ReconcileError, _: Arc<Context>) -
 }
 
 fn after_refusal(name: &str, error: &ReconcileError) -> Requeue {
-    let ReconcileError::Kube(error) = error;
-    if let kube::Error::Api(status) = error
+    if let ReconcileError::Kube(kube::Error::Api(status)) = error
         && status.is_conflict()
     {
         return Requeue::requeue(AFTER_CONFLICT);
     }
-    tracing::warn!(name, %error, "the API server refused");
+    tracing::warn!(name, %error, "a reconcile ended early");
     Requeue::requeue(AFTER_REFUSAL)
 }

@@ -34,7 +34,7 @@ use crate::connection;
 use crate::context::MANAGER;
 use crate::leases::expires_at;
 use crate::pass::left;
-use crate::reconcile::ReconcileError;
+use crate::reconcile::{DEADLINE, ReconcileError, in_time};
 use crate::step_error::AFTER_ERROR;
 
 /// The time between two checks of a pool that still has a deleted lease's instance.
@@ -79,7 +79,7 @@ pub async fn reconcile(
     context: Arc<Context>,
 ) -> Result<Requeue, ReconcileError> {
     let running = Box::pin(reconcile_now(&lease, &context, Timestamp::now()));
-    context.reconciles.count(running).await
+    context.reconciles.count(in_time(DEADLINE, running)).await
 }
 
 async fn reconcile_now(

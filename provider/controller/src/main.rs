@@ -27,6 +27,7 @@ mod leases;
 mod locking;
 mod missing;
 mod numbers;
+mod observations;
 mod observer;
 mod pass;
 mod plausible;

@@ -11,6 +11,7 @@ use kube::runtime::reflector::ObjectRef;
 use provider_aws::{Ec2Error, Known};
 use provider_core::{Group, Instance, Volume};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::timeout;
 
 use crate::plausible::Plausibility;
 use crate::region::{Failure, Homes, Look, Region, Snapshot, Taken};
@@ -28,6 +29,9 @@ const HURRIED: Duration = Duration::from_secs(1);
 /// Between two frequent looks the observer rests for at least this many times the look's duration.
 /// Reading ten thousand instances takes a processor for a second, and pools need the processor too.
 const IDLE: u32 = 3;
+
+/// The longest time of a sweep.
+const SWEEP_DEADLINE: Duration = Duration::from_mins(2);
 
 /// The data that observers share.
 pub struct Surroundings {
@@ -72,10 +76,19 @@ async fn look(
         let _ = around.wake.send(pool);
     }
     let Ok(shown) = shown else { return 0 };
-    if is_new && let Err(error) = sweeper.sweep(region, &shown).await {
-        tracing::error!(region = region.name, %error, "cannot sweep");
+    if is_new {
+        sweep(region, &shown, sweeper).await;
     }
     shown.instances.values().map(Vec::len).sum()
+}
+
+/// Ends orphans. A request that is never answered must not keep the region from its next look.
+async fn sweep(region: &Region, shown: &Snapshot, sweeper: &mut Sweeper<'_>) {
+    match timeout(SWEEP_DEADLINE, sweeper.sweep(region, shown)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(region = region.name, %error, "cannot sweep"),
+        Err(_) => tracing::error!(region = region.name, "a sweep got no answer, and was ended"),
+    }
 }
 
 async fn rest(region: &Region, took: Duration, listed: usize) {

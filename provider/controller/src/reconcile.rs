@@ -27,13 +27,30 @@ use crate::status_writer::{PoolStore, StatusWriter};
 use crate::step_error::{AFTER_ERROR, StepError};
 use crate::{connection, observer, status};
 
-/// Why a reconcile ended early. Only refusals of the API server are errors here. The pool's status
-/// reports everything else.
+/// The longest time of a reconcile. kube never reconciles an object twice at once, so a request that
+/// is never answered would keep the pool from everything, also from its end. AWS's calls end after 45
+/// seconds by themselves, and what ends needs a few of them. A reconcile may be cut off anywhere.
+pub(crate) const DEADLINE: Duration = Duration::from_mins(3);
+
+/// Why a reconcile ended early. Only refusals of the API server, and a lack of answers, are errors
+/// here. The pool's status reports everything else.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// The API server refused.
     #[error(transparent)]
     Kube(#[from] kube::Error),
+    /// The API server or AWS did not answer.
+    #[error("no answer in time: the reconcile begins anew")]
+    Deadline,
+}
+
+/// Runs a reconcile up to a deadline.
+pub(crate) async fn in_time(
+    deadline: Duration,
+    reconcile: impl Future<Output = Result<Requeue, ReconcileError>>,
+) -> Result<Requeue, ReconcileError> {
+    let ended = tokio::time::timeout(deadline, reconcile).await;
+    ended.unwrap_or(Err(ReconcileError::Deadline))
 }
 
 /// Reconciles a pool:
@@ -49,7 +66,7 @@ pub async fn reconcile(
     context: Arc<Context>,
 ) -> Result<Requeue, ReconcileError> {
     let running = Box::pin(reconcile_now(&pool, &context, Timestamp::now()));
-    context.reconciles.count(running).await
+    context.reconciles.count(in_time(DEADLINE, running)).await
 }
 
 async fn reconcile_now(
@@ -360,4 +377,17 @@ async fn finish<S: PoolStore>(
         .publish(pool, &happened, Timestamp::now())
         .await;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_is_never_answered_keeps_a_pool_for_minutes_at_most() {
+        let answered = async { Ok(Requeue::await_change()) };
+        assert!(in_time(DEADLINE, answered).await.is_ok());
+        let ended = in_time(Duration::ZERO, std::future::pending()).await;
+        assert!(matches!(ended, Err(ReconcileError::Deadline)));
+    }
 }

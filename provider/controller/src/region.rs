@@ -101,6 +101,7 @@ pub struct Region {
     pub name: String,
     looks: watch::Sender<Look>,
     last_good: Mutex<Arc<Snapshot>>,
+    opened_at: Timestamp,
     pools: Mutex<BTreeMap<String, ObjectRef<SpotPool>>>,
     unavailable: Mutex<UnavailableOfferings>,
     zones: Facts<Vec<String>, BTreeMap<String, BTreeSet<String>>>,
@@ -128,12 +129,13 @@ struct Dated<T> {
 
 impl Region {
     /// A region without a look.
-    pub fn new(ec2: Arc<dyn Ec2>, name: String) -> Self {
+    pub fn new(ec2: Arc<dyn Ec2>, name: String, opened_at: Timestamp) -> Self {
         Self {
             ec2,
             name,
             looks: watch::Sender::new(None),
             last_good: Mutex::default(),
+            opened_at,
             pools: Mutex::default(),
             unavailable: Mutex::default(),
             zones: Facts::default(),
@@ -163,6 +165,12 @@ impl Region {
                 tracing::error!(region = self.name, "nobody observes the region any more");
             }
         }
+    }
+
+    /// When the last look that succeeded was made. Before the first one it is the time at which the
+    /// region came into use.
+    pub fn observed_at(&self) -> Timestamp {
+        self.last().at.max(self.opened_at)
     }
 
     /// The snapshot of the last look that succeeded. It is empty if there was none.

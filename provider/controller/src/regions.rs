@@ -1,12 +1,14 @@
 //! Every region in use, by credentials.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use api::pool::SpotPool;
 use api::tags;
+use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
-use provider_aws::TagKeys;
+use provider_aws::{Events, TagKeys};
 use provider_runtime::metrics::calls::Calls;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -34,6 +36,9 @@ pub const TAG_KEYS: TagKeys = TagKeys {
     home_copy_of: tags::HOME_COPY_OF,
     home_kept: tags::HOME_KEPT,
 };
+
+/// The time before a task that panicked begins anew.
+const AFTER_PANIC: Duration = Duration::from_secs(5);
 
 /// The fingerprint of the credentials, and the region's name.
 type Key = (Fingerprint, String);
@@ -92,6 +97,18 @@ impl Regions {
         region
     }
 
+    /// The age of the last observation, by region. With several credentials in a region, it is the
+    /// age of the oldest one.
+    pub fn ages(&self, now: Timestamp) -> BTreeMap<String, SignedDuration> {
+        let mut ages = BTreeMap::new();
+        for region in lock(&self.by_key).values() {
+            let age = now.duration_since(region.observed_at());
+            let oldest = ages.entry(region.name.clone()).or_insert(age);
+            *oldest = age.max(*oldest);
+        }
+        ages
+    }
+
     /// Removes a pool that is gone.
     pub fn forget(&self, pool_uid: &str) {
         self.leave(pool_uid, None);
@@ -106,17 +123,27 @@ impl Regions {
         let ec2 = Counted::new(Arc::new(ec2), self.calls.clone());
         let mut by_key = lock(&self.by_key);
         let region = by_key.entry(key).or_insert_with(|| {
-            let region = Arc::new(Region::new(Arc::new(ec2), name.to_owned()));
-            let observed = Arc::downgrade(&region);
-            tokio::spawn(observer::observe(observed, self.around.clone()));
-            tokio::spawn(console_reader::follow(
-                Arc::downgrade(&region),
-                self.waker(),
+            let region = Arc::new(Region::new(
+                Arc::new(ec2),
+                name.to_owned(),
+                Timestamp::now(),
             ));
+            let observed = Arc::downgrade(&region);
+            let around = self.around.clone();
+            supervise(observed.clone(), ("observer", AFTER_PANIC), move |region| {
+                observer::observe(region, around.clone())
+            });
+            let wake = self.waker();
+            supervise(observed, ("console reader", AFTER_PANIC), move |region| {
+                console_reader::follow(region, wake.clone())
+            });
             if let Some(events) = events {
                 let warned = Arc::downgrade(&region);
                 let wake = self.waker();
-                tokio::spawn(announcements::follow(warned, Arc::new(events), wake));
+                let events: Arc<dyn Events> = Arc::new(events);
+                supervise(warned, ("reader of events", AFTER_PANIC), move |region| {
+                    announcements::follow(region, events.clone(), wake.clone())
+                });
             }
             region
         });
@@ -133,5 +160,59 @@ impl Regions {
             region.unregister(pool_uid);
             !region.pools().is_empty()
         });
+    }
+}
+
+/// Runs a task of a region, and runs it again if it panics: without its observer, a region's pools
+/// would work by the same picture for ever.
+fn supervise<R, F>(
+    region: Weak<R>,
+    (task, after_panic): (&'static str, Duration),
+    run: impl Fn(Weak<R>) -> F + Send + Sync + 'static,
+) where
+    R: Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    tokio::spawn(async move {
+        while let Err(error) = tokio::spawn(run(region.clone())).await {
+            if region.strong_count() == 0 {
+                return;
+            }
+            tracing::error!(task, %error, "a task of a region failed, and begins anew");
+            tokio::time::sleep(after_panic).await;
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_observer_that_panics_begins_anew_and_one_that_ends_does_not() {
+        let region = Arc::new(());
+        let runs = Arc::new(AtomicU32::new(0));
+        let (ended, end) = tokio::sync::oneshot::channel();
+        let ended = Arc::new(Mutex::new(Some(ended)));
+        let counted = runs.clone();
+        supervise(
+            Arc::downgrade(&region),
+            ("test", Duration::ZERO),
+            move |_| {
+                let run = counted.fetch_add(1, Ordering::SeqCst);
+                let ended = ended.clone();
+                async move {
+                    assert!(run > 0, "the first run fails");
+                    if let Some(ended) = lock(&ended).take() {
+                        ended.send(()).unwrap();
+                    }
+                }
+            },
+        );
+        end.await.unwrap();
+        tokio::task::yield_now().await;
+        assert_eq!(runs.load(Ordering::SeqCst), 2);
     }
 }

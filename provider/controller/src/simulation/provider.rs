@@ -72,7 +72,7 @@ impl Provider {
     pub fn new(earth: &Shared) -> Self {
         let version = earth.lock().store.versions.len() - 1;
         let ec2 = Arc::new(SimulatedEc2(earth.clone()));
-        let region = Region::new(ec2, "us-east-1".into());
+        let region = Region::new(ec2, "us-east-1".into(), Timestamp::MIN);
         let mut provider = Self {
             permitted: policies::permitted(&[ManagementAction::All]).unwrap(),
             region,
