@@ -18,7 +18,9 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
         if instance.state == InstanceState::ShuttingDown {
             waiting = true;
         } else if !instance.state.is_live() {
-        } else if let Some(why) = observed.ending.get(id) {
+        } else if let Some(why) = observed.ending.get(id)
+            && !notice.is_some_and(|n| n.is_interruption(now))
+        {
             actions.push(terminate(id, Disruption::Begun(why.clone())));
         } else if !desired.force && is_held(desired, observed, id) {
             leased.push(id.clone());
