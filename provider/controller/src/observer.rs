@@ -30,6 +30,9 @@ const HURRIED: Duration = Duration::from_secs(1);
 /// Reading ten thousand instances takes a processor for a second, and pools need the processor too.
 const IDLE: u32 = 3;
 
+/// The time between two pools that are told that EC2 fails. A thousand pools would otherwise write
+/// their status in the same second.
+const APART: Duration = Duration::from_millis(20);
 /// The longest time of a sweep.
 const SWEEP_DEADLINE: Duration = Duration::from_mins(2);
 
@@ -71,10 +74,13 @@ async fn look(
     }
     let is_new = taken.is_ok();
     let (previous, shown) = region.publish(taken, now);
-    for pool in changed(region, &previous, &shown) {
-        // The receiver lives as long as the process.
-        let _ = around.wake.send(pool);
-    }
+    let concerned = changed(region, &previous, &shown);
+    let apart = if shown.is_err() {
+        APART
+    } else {
+        Duration::ZERO
+    };
+    wake(&around.wake, concerned, apart);
     let Ok(shown) = shown else { return 0 };
     if is_new {
         sweep(region, &shown, sweeper).await;
@@ -212,9 +218,30 @@ fn the_same_or<T: PartialEq>(before: &Arc<T>, now: T) -> Arc<T> {
     }
 }
 
-/// The pools for which two published looks differ. The first look concerns every pool. No pool is
-/// woken by looks that fail or succeed again: a thousand pools would write their status in the same
-/// second. Each notices it within a minute, at its own next reconcile.
+/// Wakes pools with this time between two of them, without waiting for it.
+fn wake(
+    wake: &UnboundedSender<ObjectRef<SpotPool>>,
+    pools: Vec<ObjectRef<SpotPool>>,
+    apart: Duration,
+) {
+    if apart.is_zero() {
+        for pool in pools {
+            // The receiver lives as long as the process.
+            drop(wake.send(pool));
+        }
+        return;
+    }
+    let wake = wake.clone();
+    tokio::spawn(async move {
+        for pool in pools {
+            drop(wake.send(pool));
+            tokio::time::sleep(apart).await;
+        }
+    });
+}
+
+/// The pools for which two published looks differ. The first look concerns every pool, and so does
+/// the first one that fails. Pools that wait for EC2 look again by themselves.
 pub(crate) fn changed(region: &Region, before: &Look, after: &Taken) -> Vec<ObjectRef<SpotPool>> {
     let pools = region.pools();
     match (before, after) {
@@ -240,7 +267,8 @@ pub(crate) fn changed(region: &Region, before: &Look, after: &Taken) -> Vec<Obje
             })
             .map(|(_, pool)| pool)
             .collect(),
-        (None, _) => pools.into_values().collect(),
-        (Some(_), _) => Vec::new(),
+        (None, _) | (Some(Ok(_)), Err(_)) => pools.into_values().collect(),
+        (Some(Err(before)), Err(after)) if before != after => pools.into_values().collect(),
+        (Some(Err(_)), _) => Vec::new(),
     }
 }

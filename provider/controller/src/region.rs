@@ -180,7 +180,8 @@ impl Region {
 
     /// Publishes a look, and returns the published looks before and after. For some minutes, the
     /// last snapshot is published in place of a look that failed: every instance that ends is
-    /// described anew anyway, and one hiccup of EC2 concerns no pool.
+    /// described anew anyway, and one hiccup of EC2 concerns no pool. An error that a person has to
+    /// mend is published at once.
     pub fn publish(&self, look: Taken, now: Timestamp) -> (Look, Taken) {
         let shown = match look {
             Ok(snapshot) => {
@@ -191,7 +192,11 @@ impl Region {
             Err(error) => {
                 let last = self.last();
                 let is_recent = last.number > 0 && now.duration_since(last.at) < LOOK_LIFE;
-                if is_recent { Ok(last) } else { Err(error) }
+                if is_recent && !error.class.needs_person() {
+                    Ok(last)
+                } else {
+                    Err(error)
+                }
             }
         };
         (self.looks.send_replace(Some(shown.clone())), shown)
