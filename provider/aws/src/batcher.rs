@@ -127,7 +127,7 @@ async fn answer<C: Call>(call: Arc<C>, together: Vec<Request<C::Answer>>, apart:
         };
         if denied_in_a_row == DENIED_FOR_ALL {
             part.extend(parts.drain(..).flatten());
-        } else if part.len() > 1 && answer.as_ref().is_err_and(concerns_some) {
+        } else if part.len() > 1 && answer.as_ref().is_err_and(Ec2Error::may_concern_some) {
             let half = part.split_off(part.len() / 2);
             parts.extend([half, part]);
             sleep_until(began + apart).await;
@@ -138,13 +138,6 @@ async fn answer<C: Call>(call: Arc<C>, together: Vec<Request<C::Answer>>, apart:
             drop(request.answer.send(answer.clone()));
         }
     }
-}
-
-/// Whether EC2 may answer differently for fewer instances. EC2 says of a young instance that it does
-/// not exist, although a describe showed it ("Eventual consistency in the Amazon EC2 API").
-fn concerns_some(error: &Ec2Error) -> bool {
-    let is_of_state = error.is_not_found() || error.code == "IncorrectInstanceState";
-    is_of_state || !matches!(error.class, ErrorClass::Throttled | ErrorClass::Transient)
 }
 
 #[cfg(test)]
@@ -161,6 +154,11 @@ mod tests {
     const LIMITS: Limits = Limits {
         ids: 10,
         apart: Duration::from_millis(20),
+    };
+
+    const LARGE: Limits = Limits {
+        ids: 500,
+        apart: Duration::from_millis(1),
     };
 
     /// Returns the ids. It refuses calls about `bad` with its class, and holds calls about `slow`
@@ -290,11 +288,7 @@ mod tests {
     #[tokio::test]
     async fn a_permission_that_lacks_for_all_instances_costs_few_calls() {
         let echo = Echo::refusing(ErrorClass::Denied);
-        let limits = Limits {
-            ids: 500,
-            apart: Duration::from_millis(1),
-        };
-        let batcher = Arc::new(Batcher::new(echo.clone(), limits));
+        let batcher = Arc::new(Batcher::new(echo.clone(), LARGE));
         let ids: Vec<String> = (0..500).map(|number| format!("bad-{number}")).collect();
         let asked: Vec<&str> = ids.iter().map(String::as_str).collect();
         assert!(answered(&batcher, &asked).await.is_empty());
@@ -304,11 +298,7 @@ mod tests {
     #[tokio::test]
     async fn an_instance_whose_termination_is_denied_keeps_no_other_one_running() {
         let echo = Echo::refusing(ErrorClass::Denied);
-        let limits = Limits {
-            ids: 500,
-            apart: Duration::from_millis(1),
-        };
-        let batcher = Arc::new(Batcher::new(echo.clone(), limits));
+        let batcher = Arc::new(Batcher::new(echo.clone(), LARGE));
         let mut ids: Vec<String> = (0..499).map(|number| format!("i-{number:03}")).collect();
         ids.push("bad".to_owned());
         let asked: Vec<&str> = ids.iter().map(String::as_str).collect();

@@ -59,6 +59,13 @@ impl Ec2Error {
         self.code.ends_with(".NotFound")
     }
 
+    /// Whether EC2 may answer differently for fewer instances. EC2 says of a young instance that it
+    /// does not exist, although a describe showed it ("Eventual consistency in the Amazon EC2 API").
+    pub fn may_concern_some(&self) -> bool {
+        let is_of_state = self.is_not_found() || self.code == "IncorrectInstanceState";
+        is_of_state || !matches!(self.class, ErrorClass::Throttled | ErrorClass::Transient)
+    }
+
     /// Whether the resource or rule exists already.
     pub fn is_duplicate(&self) -> bool {
         self.code.ends_with(".Duplicate")

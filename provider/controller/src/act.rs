@@ -117,8 +117,8 @@ impl<W> Actor<'_, W> {
 
 impl<W: WriteAhead> Actor<'_, W> {
     /// Carries out the plan in phases, and notes each result in `observed`. An error of EC2 is noted
-    /// in `acted`, and only what depends on the failed action is left out: what ends money or gives
-    /// a user a machine never waits for what tidies up. An error of the API server ends the work,
+    /// in `acted`, and only what depends on the failed action is left out. The end of a paid
+    /// instance and the delivery of one never wait for a clean-up. An error of the API server ends the work,
     /// because nothing can be persisted.
     pub async fn act(
         &mut self,
@@ -126,14 +126,12 @@ impl<W: WriteAhead> Actor<'_, W> {
         observed: &mut Observed,
         acted: &mut Acted,
     ) -> Result<(), kube::Error> {
-        let plan = &self.fit(plan, observed, acted).await;
-        forget(plan, observed);
-        let have_ended = self.end(plan, observed, acted).await?;
-        let plan = &if have_ended {
-            plan.clone()
-        } else {
-            without_launches(plan, observed)
-        };
+        let mut plan = self.fit(plan, observed, acted).await;
+        forget(&plan, observed);
+        if !self.end(&plan, observed, acted).await? {
+            drop_new_launches(&mut plan, observed);
+        }
+        let plan = &plan;
         let promised = self.promise(plan, observed).await?;
         self.hand_out(plan, promised.as_ref(), observed, acted)
             .await?;
@@ -308,13 +306,11 @@ fn not_ended((id, mut error): (String, Ec2Error)) -> Ec2Error {
     error
 }
 
-/// The plan without new launches: they may need the room of instances that did not end.
-fn without_launches(plan: &Plan, observed: &Observed) -> Plan {
+/// Removes new launches: they may need the room of instances that did not end.
+fn drop_new_launches(plan: &mut Plan, observed: &Observed) {
     let is_new = |launch: &Launch| observed.launches.iter().all(|l| l.launch != launch.launch);
-    let mut plan = plan.clone();
     plan.actions
         .retain(|action| !matches!(action, Action::Launch(launch) if is_new(launch)));
-    plan
 }
 
 /// Removes forgotten launches. It comes before the write-ahead: one write removes a launch and

@@ -1,8 +1,8 @@
 //! A cache of facts about a region that hardly change.
 //!
-//! Each fact is asked for once at a time, and whoever else needs it waits for that answer. Nobody
-//! waits for the answer about another fact. The time is an argument, so that a simulation can pass
-//! it.
+//! The provider makes one call at a time for each fact. Reconciles that need the same fact wait for
+//! that answer, and reconciles that need another fact do not. The time is an argument, so that a
+//! simulation can pass it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

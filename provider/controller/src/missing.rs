@@ -59,8 +59,8 @@ pub(crate) struct Missing<'a> {
 
 impl Missing<'_> {
     /// Asks EC2 for each missing instance and launch, and adds those that exist to `observed`. It
-    /// also adds instances that are so young that EC2 may wrongly deny that they exist. Leases lose
-    /// their bindings to instances that EC2 has forgotten, or that somebody gave to another pool.
+    /// also adds instances that are so young that EC2 may wrongly deny that they exist. It removes the
+    /// bindings and ends of instances that EC2 does not list with the pool's tags any more.
     pub(crate) async fn find(&self, observed: &mut Observed) -> Result<(), Ec2Error> {
         let (overdue, ids) = self.suspects(observed);
         let noted = self.noted(observed);
@@ -99,10 +99,10 @@ impl Missing<'_> {
         observed.settle();
     }
 
-    /// The instances that leases have, or whose termination was begun, and that neither the status
-    /// nor a list shows. EC2 lists a terminated instance for an hour, and nobody looked in that
-    /// time. The status shows an instance from its binding on until EC2 has forgotten it, so a young
-    /// one is not among them.
+    /// The instances with a lease or a begun termination that neither the status nor a list shows.
+    /// EC2 lists a terminated instance for an hour, and the provider may have been down for longer.
+    /// The status shows an instance from its binding on, until EC2 does not list it any more. So a
+    /// young instance is not among them.
     fn noted(&self, observed: &Observed) -> BTreeSet<String> {
         let is_shown = |id: &String| self.shown.iter().any(|i| i.id == *id);
         let is_listed = |id: &String| observed.instances.iter().any(|i| i.id == *id);

@@ -30,8 +30,8 @@ const HURRIED: Duration = Duration::from_secs(1);
 /// Reading ten thousand instances takes a processor for a second, and pools need the processor too.
 const IDLE: u32 = 3;
 
-/// The time between two pools that are told that EC2 fails. A thousand pools would otherwise write
-/// their status in the same second.
+/// The time between the wake-ups of two pools after a look that failed. Otherwise the provider would
+/// write the status of a thousand pools in the same second.
 const APART: Duration = Duration::from_millis(20);
 /// The longest time of a sweep.
 const SWEEP_DEADLINE: Duration = Duration::from_mins(2);
@@ -109,8 +109,8 @@ async fn rest(region: &Region, took: Duration, listed: usize) {
     }
 }
 
-/// Makes one look at all resources of this control plane. Without the list of instances there is no
-/// look. The other parts fail one by one: what ends needs none of them.
+/// Makes one look at all resources of this control plane. The look fails if EC2 does not list the
+/// instances. Each other part may fail alone, because the end of an instance needs none of them.
 pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snapshot>, Ec2Error> {
     let number = region.expectations().begin_look();
     let before = region.last();

@@ -100,10 +100,15 @@ impl Work {
     fn is_done_with(&self, plan: &Plan) -> bool {
         self.last.as_ref() == Some(plan)
     }
+
+    /// Whether EC2 was not as desired, and was changed.
+    fn has_acted(&self) -> bool {
+        self.last.is_some() && self.failure.is_none()
+    }
 }
 
 impl Pass<'_> {
-    /// Recalls what the pool has, judges what it wants, acts, and concludes.
+    /// Observes what the pool has, validates what it wants, plans and acts, and sets the status.
     ///
     /// Each step of the observation may fail alone. Then the pool is not judged: nothing is
     /// launched, forgotten or released. What has to end still ends, because that needs nothing but

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use api::condition::Condition;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::error_boundary::InvalidObject;
 use kube::core::{DeserializeGuard, PartialObjectMetaExt as _};
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -30,6 +30,7 @@ use crate::conditions::{self, Verdict};
 use crate::events::{Events, Happened};
 use crate::metrics::states::gvk;
 use crate::metrics::{Labels, Metrics};
+use crate::status;
 
 /// The reason of the event about an object that cannot be read.
 pub const UNREADABLE: &str = "Unreadable";
@@ -78,10 +79,6 @@ impl<K> Unreadable<K> {
         self.lock().contains_key(&key)
     }
 
-    fn count(&self) -> usize {
-        self.lock().len()
-    }
-
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Option<String>>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -113,9 +110,9 @@ impl Reports {
         }
     }
 
-    fn count<K: Resource<DynamicType = ()>>(&self, unreadable: &Unreadable<K>) {
+    fn count<K: Resource<DynamicType = ()>>(&self, count: usize) {
         let labels = vec![("gvk", gvk::<K>())];
-        let count = i64::try_from(unreadable.count()).unwrap_or(i64::MAX);
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.counts.get_or_create_owned(&labels).set(count);
     }
 
@@ -169,28 +166,21 @@ impl Reports {
         object: &DynamicObject,
         message: &str,
     ) -> bool {
-        let before = &object.data["status"]["conditions"];
-        let Some(mut after) = conditions_of(before) else {
+        let before = &object.data["status"];
+        let Some(known) = conditions_of(&before["conditions"]) else {
             return true;
         };
+        let mut conditions = known.clone();
         let verdict = Verdict::not_synced("observe", &message);
         let generation = object.metadata.generation;
-        conditions::set(&mut after, verdict, generation, Timestamp::now());
-        if conditions_of(before).as_ref() == Some(&after) {
+        conditions::set(&mut conditions, verdict, generation, Timestamp::now());
+        if conditions == known {
             return false;
         }
-        let patch = json!({
-            "metadata": {"resourceVersion": object.metadata.resource_version},
-            "status": {"conditions": after},
-        });
-        let patched = api
-            .patch_status(
-                &object.name_any(),
-                &PatchParams::default(),
-                &Patch::Merge(patch),
-            )
-            .await;
-        if let Err(error) = patched {
+        let mut after = before.clone();
+        after["conditions"] = json!(conditions);
+        let written = status::write(api, &object.metadata, Some(before), &after).await;
+        if let Err(error) = written {
             let code = match &error {
                 kube::Error::Api(status) => status.reason.clone(),
                 _ => "no answer".to_owned(),
@@ -233,6 +223,8 @@ where
     unreadable: Unreadable<K>,
     /// The unreadable objects of the list that is being read.
     listed: Vec<ObjectMeta>,
+    /// The number of unreadable objects that the metric shows.
+    counted: Option<usize>,
 }
 
 impl<K> Reader<K>
@@ -245,6 +237,7 @@ where
             store,
             unreadable,
             listed: Vec::new(),
+            counted: None,
         }
     }
 
@@ -303,8 +296,12 @@ where
     }
 
     /// Tells people about `unreadable` objects, without waiting for it.
-    pub(crate) fn report(&self, reports: &Reports, unreadable: Vec<ObjectMeta>) {
-        reports.count(&self.unreadable);
+    pub(crate) fn report(&mut self, reports: &Reports, unreadable: Vec<ObjectMeta>) {
+        // Nearly every event of a watch changes nothing here.
+        let count = self.unreadable.lock().len();
+        if self.counted.replace(count) != Some(count) {
+            reports.count::<K>(count);
+        }
         for metadata in unreadable {
             let reports = reports.clone();
             tokio::spawn(async move { reports.tell::<K>(metadata).await });

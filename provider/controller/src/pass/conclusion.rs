@@ -57,7 +57,7 @@ impl Pass<'_> {
                 home: observed.home.held,
                 unjudged_since: None,
             },
-            acted: work.last.is_some() && work.failure.is_none(),
+            acted: work.has_acted(),
             next,
         }
     }
@@ -103,7 +103,7 @@ impl Pass<'_> {
                 unjudged_since: None,
                 ..self.holds.clone()
             },
-            acted: work.last.is_some() && work.failure.is_none(),
+            acted: work.has_acted(),
             next: Next::Again(self.look_again(&stays, work).min(holds)),
         }
     }
@@ -131,7 +131,7 @@ impl Pass<'_> {
                 unjudged_since: Some(since),
                 ..self.holds.clone()
             },
-            acted: work.last.is_some() && work.failure.is_none(),
+            acted: work.has_acted(),
             next: Next::Again(again.min(holds)),
         }
     }

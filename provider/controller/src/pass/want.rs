@@ -7,8 +7,8 @@ use provider_core::{Desired, SecurityGroups};
 use crate::region::Snapshot;
 use crate::validate::{Invalid, Valid};
 
-/// How long EC2 may fail before a condition says so. Most failures of AWS pass within seconds, and
-/// each change of a condition is a write of the pool and a reconcile of what it belongs to.
+/// How long EC2 may fail before a condition says so. Most failures of AWS pass within seconds. Each
+/// change of a condition costs a write of the pool and a reconcile of the composite above it.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(1);
 
 /// The desired state of a pool.
@@ -24,19 +24,19 @@ pub(super) enum Want {
     Unjudged(Unknown, Desired),
 }
 
-/// What EC2 did not tell.
+/// What EC2 did not tell: the first error.
 #[derive(Debug, Default)]
-pub(super) struct Unknown(Vec<Ec2Error>);
+pub(super) struct Unknown(Option<Ec2Error>);
 
 impl Unknown {
     /// Notes that a call failed whose answer the plan depends on.
     pub(super) fn note(&mut self, error: Ec2Error) {
-        self.0.push(error);
+        self.0.get_or_insert(error);
     }
 
     /// The first error.
     pub(super) fn error(&self) -> Option<&Ec2Error> {
-        self.0.first()
+        self.0.as_ref()
     }
 }
 
@@ -65,7 +65,8 @@ impl Want {
         }
     }
 
-    /// This state, unless something is unknown. A wrong spec is told rather than an error of EC2.
+    /// The same desired state, marked as unjudged if a call to EC2 failed. An invalid spec stays
+    /// invalid: the condition then names the field and not EC2's error.
     pub(super) fn unless(self, unknown: Unknown) -> Self {
         if unknown.error().is_none() {
             return self;
@@ -87,14 +88,14 @@ pub(super) fn unlaunchable(desired: Desired) -> Desired {
     }
 }
 
-/// The error of a part of the look that has failed for so long that people are told.
+/// The error of a part of the look, if the condition `Synced` has to show it.
 pub(super) fn told_failure(snapshot: &Snapshot, now: Timestamp) -> Option<&Ec2Error> {
     let mut failures = snapshot.failures.values();
     let told = failures.find(|failure| is_told(&failure.error, failure.since, now));
     told.map(|failure| &failure.error)
 }
 
-/// Whether people are told about an error of EC2: a person has to act, or it lasts.
+/// Whether the condition `Synced` shows an error of EC2: a person has to act, or the error lasts.
 pub(super) fn is_told(error: &Ec2Error, since: Timestamp, now: Timestamp) -> bool {
     error.class.needs_person() || now.duration_since(since) >= PATIENCE
 }

@@ -163,29 +163,29 @@ fn a_hiccup_of_ec2_writes_no_status_and_a_failure_that_lasts_is_told() {
     world.assert_lawful();
 }
 
+/// Asserts that `Synced` names the operation after one write of the status, and that the pool is
+/// Ready.
+fn assert_told_once(world: &mut World, operation: &str, writes: usize) {
+    let synced = world.condition(SYNCED);
+    assert!(synced.message.contains(operation), "{}", synced.message);
+    assert_eq!(world.condition(READY).reason, "Available");
+    assert_eq!(world.earth.lock().store.writes, writes + 1);
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
 /// A provider that starts reads the image before it judges the pool.
 #[test]
 fn a_pool_that_cannot_be_judged_for_a_moment_keeps_its_status() {
     let mut world = running(1);
     let writes = world.earth.lock().store.writes;
     let throttled = Fault::Refused("RequestLimitExceeded");
-    let mut earth = world.earth.lock();
-    earth.faults.always.insert("DescribeImages", throttled);
-    drop(earth);
+    world.always("DescribeImages", throttled);
     world.provider = Provider::new(&world.earth);
     world.work_for(50);
     assert_eq!(world.earth.lock().store.writes, writes);
     world.work_for(300);
-    let synced = world.condition(SYNCED);
-    assert!(
-        synced.message.contains("DescribeImages"),
-        "{}",
-        synced.message
-    );
-    assert_eq!(world.condition(READY).reason, "Available");
-    assert_eq!(world.earth.lock().store.writes, writes + 1);
-    world.settle().unwrap();
-    world.assert_lawful();
+    assert_told_once(&mut world, "DescribeImages", writes);
 }
 
 /// The operation is one that a pool at rest does not need.
@@ -194,20 +194,9 @@ fn a_part_of_a_look_that_fails_for_long_is_told_and_changes_nothing_else() {
     let mut world = running(1);
     let writes = world.earth.lock().store.writes;
     let denied = Fault::Refused("UnauthorizedOperation");
-    let mut earth = world.earth.lock();
-    earth.faults.always.insert("DescribeInstanceStatus", denied);
-    drop(earth);
+    world.always("DescribeInstanceStatus", denied);
     world.work_for(600);
-    let synced = world.condition(SYNCED);
-    assert!(
-        synced.message.contains("DescribeInstanceStatus"),
-        "{}",
-        synced.message
-    );
-    assert_eq!(world.condition(READY).reason, "Available");
-    assert_eq!(world.earth.lock().store.writes, writes + 1);
-    world.settle().unwrap();
-    world.assert_lawful();
+    assert_told_once(&mut world, "DescribeInstanceStatus", writes);
 }
 
 /// Two providers work at the same time during an upgrade. One of them hands out the instance that
@@ -226,10 +215,7 @@ fn an_instance_that_another_provider_handed_out_a_moment_ago_is_not_ended() {
     let mut lease = String::new();
     let before = leases::live(&world);
     world.turn_meanwhile("TerminateInstances", |earth| {
-        let mut earth_now = earth.lock();
-        let (pool, now) = (earth_now.store.current().clone(), earth_now.now);
-        lease = earth_now.lending.ask(&pool, None, now);
-        drop(earth_now);
+        lease = leases::ask_on(earth, None);
         second.look(earth);
         second.drive(earth, Behind::default(), None, |_| {});
     });
@@ -267,9 +253,7 @@ fn a_termination_that_was_begun_is_finished_and_says_its_reason() {
 fn a_termination_that_ec2_refused_is_not_owed_any_more() {
     let mut world = running(1);
     let denied = Fault::Refused("UnauthorizedOperation");
-    let mut earth = world.earth.lock();
-    earth.faults.always.insert("TerminateInstances", denied);
-    drop(earth);
+    world.always("TerminateInstances", denied);
     world.edit(Edit::EndsIn(Some(0)));
     world.work_for(120);
     world.edit(Edit::EndsIn(Some(3600)));

@@ -354,9 +354,7 @@ fn a_token_that_ec2_never_accepts_again_keeps_no_pool_from_its_instance() {
 fn an_error_that_nobody_knows_is_neither_asked_nor_written_every_five_seconds() {
     let mut world = World::new(pool(1));
     let unknown = Fault::Refused("SomethingNew");
-    let mut earth = world.earth.lock();
-    earth.faults.always.insert("CreateFleet", unknown);
-    drop(earth);
+    world.always("CreateFleet", unknown);
     world.work_for(3600);
     let earth = world.earth.lock();
     let (calls, writes) = (earth.calls_of("CreateFleet"), earth.store.writes);

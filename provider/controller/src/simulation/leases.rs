@@ -4,7 +4,7 @@ use api::pool::{END_LEASES, PoolLeases, PoolReplace, PoolSize, SpotPool};
 use jiff::SignedDuration;
 use memory_ec2::{Machine, RECLAIMED};
 
-use super::earth::How;
+use super::earth::{How, Shared};
 use super::luck::GONE_IMAGE;
 use super::ours::Instances as _;
 use super::store::Edit;
@@ -25,7 +25,11 @@ pub fn warm(maximum: i32) -> SpotPool {
 }
 
 pub fn ask(world: &World, lifetime_seconds: Option<i32>) -> String {
-    let mut earth = world.earth.lock();
+    ask_on(&world.earth, lifetime_seconds)
+}
+
+pub fn ask_on(earth: &Shared, lifetime_seconds: Option<i32>) -> String {
+    let mut earth = earth.lock();
     let (pool, now) = (earth.store.current().clone(), earth.now);
     earth.lending.ask(&pool, lifetime_seconds, now)
 }

@@ -10,9 +10,7 @@ use provider_aws::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
     Tags, TemplateRequest, VolumeRequest,
 };
-use provider_core::{
-    ErrorClass, Group, GroupRules, Instance, InstanceState, Launched, Volume, VolumeSnapshot,
-};
+use provider_core::{Group, GroupRules, Instance, InstanceState, Launched, Volume, VolumeSnapshot};
 
 use super::earth::{Earth, Shared};
 use super::invariants;
@@ -50,9 +48,7 @@ impl SimulatedEc2 {
         };
         self.0.effect(operation, answered).await
     }
-}
 
-impl SimulatedEc2 {
     async fn terminate_at_once(&self, ids: &[String]) -> Result<(), Ec2Error> {
         self.call("TerminateInstances", |earth| {
             let (ends, answer) = earth.cloud.terminate(ids);
@@ -70,11 +66,6 @@ impl SimulatedEc2 {
         })
         .await
     }
-}
-
-/// As the batcher of provider-aws decides.
-fn concerns_some(error: &Ec2Error) -> bool {
-    error.is_not_found() || !matches!(error.class, ErrorClass::Throttled | ErrorClass::Transient)
 }
 
 /// The machines that a list or a filter by tag shows.
@@ -229,7 +220,7 @@ impl Ec2 for SimulatedEc2 {
             return BTreeMap::new();
         };
         let mut refused = BTreeMap::new();
-        if ids.len() == 1 || !concerns_some(&error) {
+        if ids.len() == 1 || !error.may_concern_some() {
             refused.extend(ids.iter().map(|id| (id.clone(), error.clone())));
             return refused;
         }

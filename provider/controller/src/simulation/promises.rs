@@ -195,9 +195,7 @@ fn holds(promise: &Promise, operation: &'static str, fault: Fault) -> bool {
     let mut world = (promise.begin)();
     // The old launch template is deleted at the next opportunity, which must delay nothing.
     world.edit(Edit::UserData("#cloud-config\n# another".into()));
-    let mut earth = world.earth.lock();
-    earth.faults.always.insert(operation, fault);
-    drop(earth);
+    world.always(operation, fault);
     world.provider = Provider::new(&world.earth);
     (promise.happen)(&mut world);
     world.work_for(promise.seconds);

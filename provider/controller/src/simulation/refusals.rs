@@ -24,7 +24,7 @@ fn offering(zone: &str, market: Market) -> Offering {
 /// A world with a pool for which every call of an operation ends with this fault.
 fn world_with(size: i32, operation: &'static str, fault: Fault) -> World {
     let world = World::new(pool(size));
-    world.earth.lock().faults.always.insert(operation, fault);
+    world.always(operation, fault);
     world
 }
 

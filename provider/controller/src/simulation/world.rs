@@ -8,7 +8,7 @@ use api::pool::{
     PoolImage, PoolSize, PoolSsh, SpotPool, SpotPoolObservation, SpotPoolParameters, SpotPoolSpec,
 };
 use jiff::{SignedDuration, Timestamp};
-use memory_ec2::{Buckets, Cloud, Faults, Firewall, Pace, SplitMix64};
+use memory_ec2::{Buckets, Cloud, Fault, Faults, Firewall, Pace, SplitMix64};
 use provider_aws::{GroupRequest, LaunchPlace, LaunchRequest, Tags, TemplateRequest};
 use provider_core::Market;
 use provider_runtime::events::Happened;
@@ -137,6 +137,11 @@ impl World {
         let mut earth = self.earth.lock();
         let now = earth.now;
         earth.store.edit(edit, now);
+    }
+
+    /// Lets every call of an operation fail, until the faults end.
+    pub fn always(&self, operation: &'static str, fault: Fault) {
+        self.earth.lock().faults.always.insert(operation, fault);
     }
 
     pub fn wait(&self, seconds: i64) {
