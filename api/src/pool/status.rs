@@ -39,6 +39,15 @@ impl Conditioned for SpotPoolStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SpotPoolObservation {
+    /// AWS account of the resources of this pool. Under credentials of another account the
+    /// provider changes nothing while the pool has resources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// Value of the tag `gpu.platform.acme.io:cluster` on the resources of this pool: the identity
+    /// of the control plane. Under another identity the provider changes nothing while the pool
+    /// has resources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
     /// Number of desired and of existing instances.
     #[serde(default)]
     pub size: ObservedSize,

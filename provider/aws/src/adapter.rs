@@ -24,6 +24,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct AwsEc2 {
     pub(crate) client: Client,
+    sts: aws_sdk_sts::Client,
     pub(crate) keys: TagKeys,
     pub(crate) cluster: String,
     by_id: Arc<Batcher<ById>>,
@@ -32,7 +33,12 @@ pub struct AwsEc2 {
 
 impl AwsEc2 {
     /// Must be called within a tokio runtime: the batchers spawn tasks.
-    pub(crate) fn new(client: Client, keys: TagKeys, cluster: String) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        sts: aws_sdk_sts::Client,
+        keys: TagKeys,
+        cluster: String,
+    ) -> Self {
         let by_id = ById {
             client: client.clone(),
             keys: keys.clone(),
@@ -43,6 +49,7 @@ impl AwsEc2 {
         };
         Self {
             client,
+            sts,
             keys,
             cluster,
             by_id: Arc::new(Batcher::new(by_id, BY_ID)),
@@ -88,6 +95,14 @@ impl Ec2 for AwsEc2 {
         let of_launch = filter(&format!("tag:{}", self.keys.launch), [launch.to_string()]);
         let filters = vec![self.ours(), self.of_pool(pool_uid), of_launch];
         list(&self.client, &self.keys, filters, |instance| instance).await
+    }
+
+    async fn account(&self) -> Result<String, Ec2Error> {
+        const OPERATION: &str = "GetCallerIdentity";
+        let answer = self.sts.get_caller_identity().send().await;
+        let answer = answer.map_err(|error| Ec2Error::of(OPERATION, &error))?;
+        let account = answer.account.filter(|id| !id.is_empty());
+        account.ok_or_else(|| Ec2Error::malformed(OPERATION, "account"))
     }
 
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {

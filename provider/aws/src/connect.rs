@@ -24,12 +24,13 @@ const EVENTS_TIMEOUT: Duration = Duration::from_secs(35);
 /// `keys.cluster`.
 pub async fn connect(access: &Access, region: &str, keys: TagKeys, cluster: &str) -> AwsEc2 {
     let config = configuration(access, region).await;
+    let sts = sts(&config);
     let mut config = aws_sdk_ec2::config::Builder::from(&config);
     if access.is_unsigned() {
         config = config.allow_no_auth();
     }
     let client = aws_sdk_ec2::Client::from_conf(config.build());
-    AwsEc2::new(client, keys, cluster.to_owned())
+    AwsEc2::new(client, sts, keys, cluster.to_owned())
 }
 
 /// A client of the queue that receives EC2's events of `region`.

@@ -76,6 +76,10 @@ pub trait Ec2: Send + Sync {
         launch: u64,
     ) -> Result<Vec<Instance>, Ec2Error>;
 
+    /// The id of the account that the credentials belong to. AWS answers it without any
+    /// permission, even where a policy denies it (STS, `GetCallerIdentity`).
+    async fn account(&self) -> Result<String, Ec2Error>;
+
     /// The ids of the instances that fail EC2's status checks, of the instance or of its host.
     /// Instances of others are included.
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error>;

@@ -63,6 +63,11 @@ impl Ec2 for Counted {
         self.count("DescribeInstances", call).await
     }
 
+    async fn account(&self) -> Result<String, Ec2Error> {
+        let call = self.inner.account();
+        self.count("GetCallerIdentity", call).await
+    }
+
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
         let call = self.inner.impaired();
         self.count("DescribeInstanceStatus", call).await

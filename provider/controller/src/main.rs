@@ -4,6 +4,7 @@
 //! provider-core), act, status.
 
 mod access;
+mod account;
 mod act;
 mod announcements;
 mod arguments;

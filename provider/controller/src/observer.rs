@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 
 use crate::plausible::Plausibility;
-use crate::region::{Failure, Homes, Look, Region, Snapshot, Taken};
+use crate::region::{Account, Failure, Homes, Look, Region, Snapshot, Taken};
 use crate::spot_prices;
 use crate::sweeper::{Owners, Sweeper};
 
@@ -122,6 +122,9 @@ pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snap
         let of_pool = instances.entry(instance.pool_uid.clone());
         of_pool.or_default().push(instance);
     }
+    // The account is asked after the list: credentials that change between the two answers make a
+    // list of their first account look like one of their second, where no pool loses anything.
+    let account = account(&mut parts, region.ec2.account().await);
     for of_pool in instances.values_mut() {
         of_pool.sort_by(|a, b| (a.launch, &a.id).cmp(&(b.launch, &b.id)));
     }
@@ -145,6 +148,7 @@ pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snap
         prices
     };
     Ok(Arc::new(Snapshot {
+        account,
         homes,
         instances: the_same_or(&before.instances, instances),
         groups_at: groups.as_ref().map(|_| now).or(before.groups_at),
@@ -155,6 +159,21 @@ pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snap
         at: now,
         number,
     }))
+}
+
+/// The account of a look. While AWS does not tell it, it is the one of the look before: the
+/// credentials of a region hardly ever change.
+fn account(parts: &mut Parts<'_>, answer: Result<String, Ec2Error>) -> Account {
+    let before = &parts.before.account;
+    match (answer, before) {
+        (Ok(id), _) => Account::Known(id),
+        (Err(error), Account::Known(id)) => {
+            let known = Account::Known(id.clone());
+            parts.take::<String>(Err(error));
+            known
+        }
+        (Err(error), Account::Unknown(_)) => Account::Unknown(error),
+    }
 }
 
 /// The parts of a look, with the failures of the look before.
@@ -245,6 +264,9 @@ fn wake(
 pub(crate) fn changed(region: &Region, before: &Look, after: &Taken) -> Vec<ObjectRef<SpotPool>> {
     let pools = region.pools();
     match (before, after) {
+        (Some(Ok(before)), Ok(after)) if before.account != after.account => {
+            pools.into_values().collect()
+        }
         (Some(Ok(before)), Ok(after)) => pools
             .into_iter()
             .filter(|(uid, _)| {

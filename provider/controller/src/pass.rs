@@ -24,11 +24,12 @@ use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
 
 use crate::access::Origin;
+use crate::account::{Elsewhere, Place};
 use crate::act::{Acted, Actor};
 use crate::holds::Holds;
 use crate::leases::{Leasing, Registry};
 use crate::missing::{self, Missing};
-use crate::region::{Region, Snapshot};
+use crate::region::{Account, Region, Snapshot};
 use crate::status_writer::{PoolStore, StatusWriter};
 use crate::step_error::StepError;
 use crate::validate;
@@ -123,8 +124,11 @@ impl Pass<'_> {
             Ok(snapshot) => snapshot,
             Err(error) => return Ok(self.fail(writer, &StepError::Observe(error))),
         };
-        let mut observed = self.recall(writer.before(), &snapshot);
         let mut unknown = Unknown::default();
+        if let Err(elsewhere) = self.place(writer, &snapshot, &mut unknown) {
+            return Ok(self.keep_away(writer, elsewhere));
+        }
+        let mut observed = self.recall(writer.before(), &snapshot);
         let mut news = self
             .find_missing(writer.before(), &mut observed, &mut unknown)
             .await;
@@ -148,6 +152,30 @@ impl Pass<'_> {
                 self.conclude(writer, &want, &snapshot, observed, &work, &acted)
             }
         })
+    }
+
+    /// Checks that the look shows the account of the pool's resources, and writes the account into
+    /// the status. An account that AWS did not tell is noted as unknown.
+    fn place<S: PoolStore>(
+        &self,
+        writer: &mut StatusWriter<S>,
+        snapshot: &Snapshot,
+        unknown: &mut Unknown,
+    ) -> Result<(), Elsewhere> {
+        let account = match &snapshot.account {
+            Account::Known(account) => account,
+            Account::Unknown(error) => {
+                unknown.note(error.clone());
+                return Ok(());
+            }
+        };
+        let place = Place {
+            account,
+            identity: self.cluster,
+        };
+        place.check(&writer.before().at_provider, self.origin)?;
+        writer.place(place);
+        Ok(())
     }
 
     /// What the pool has, by the look and the status.
@@ -184,7 +212,12 @@ impl Pass<'_> {
             deleted: self.deleted,
             now: self.now,
         };
-        let mut news = match missing.find(observed).await {
+        let found = match unknown.error() {
+            // A list of another account lacks everything.
+            Some(error) => Err(error.clone()),
+            None => missing.find(observed).await,
+        };
+        let mut news = match found {
             Ok(()) => self.note_lost(before, observed),
             Err(error) => {
                 missing.keep(observed);

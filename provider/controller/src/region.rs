@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::{Ec2, Ec2Error, Image, Subnet};
-use provider_core::{Group, Instance, Notice, UnavailableOfferings, Volume};
+use provider_core::{ErrorClass, Group, Instance, Notice, UnavailableOfferings, Volume};
 use tokio::sync::watch;
 
 use api::pool::SpotPool;
@@ -32,6 +32,8 @@ const CHECKS_LIFE: SignedDuration = SignedDuration::from_mins(1);
 /// One look at EC2.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
+    /// The account in which the instances were listed.
+    pub account: Account,
     /// Instances by pool UID. An unchanged value shares its memory with the look before. The same
     /// holds for the groups and the home volumes.
     pub instances: Arc<BTreeMap<String, Vec<Arc<Instance>>>>,
@@ -52,6 +54,26 @@ pub struct Snapshot {
     pub at: Timestamp,
     /// The number of the look: see [`Expectations::begin_look`].
     pub number: u64,
+}
+
+/// The account of a look.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Account {
+    /// The account's id.
+    Known(String),
+    /// AWS has not told it since the region came into use.
+    Unknown(Ec2Error),
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self::Unknown(Ec2Error {
+            operation: "GetCallerIdentity",
+            code: "NotAsked".into(),
+            message: "no look has asked yet".into(),
+            class: ErrorClass::Transient,
+        })
+    }
 }
 
 /// A part of a look that fails since some time.

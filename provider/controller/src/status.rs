@@ -35,6 +35,9 @@ pub fn observation(
     let live = observed.instances.iter().filter(|i| i.state.is_live());
     let leased = live.filter(|i| observed.lease_of(&i.id).is_some()).count();
     SpotPoolObservation {
+        // The status writer has them.
+        account: None,
+        identity: None,
         size: ObservedSize {
             desired: small(plan.target),
             running: i32::try_from(running(observed)).unwrap_or(i32::MAX),
@@ -292,15 +295,13 @@ pub fn transitions(before: &SpotPoolStatus, after: &SpotPoolStatus) -> Vec<Happe
                 happened.push(Happened::normal("Ready", "every instance runs"));
             }
             (condition::SYNCED, ConditionStatus::False)
-                if new.reason == reason::RECONCILE_ERROR =>
-            {
-                happened.push(Happened::warning("ReconcileError", new.message.clone()));
-            }
-            (condition::SYNCED, ConditionStatus::False)
                 if new.reason == reason::RECONCILE_PAUSED =>
             {
                 let message = new.message.clone();
                 happened.push(Happened::normal("ReconciliationPaused", message));
+            }
+            (condition::SYNCED, ConditionStatus::False) => {
+                happened.push(Happened::warning("ReconcileError", new.message.clone()));
             }
             _ => {}
         }

@@ -12,6 +12,7 @@ use provider_core::Observed;
 use provider_runtime::conditions::Verdict;
 use provider_runtime::{finalizer, status};
 
+use crate::account::Place;
 use crate::act::WriteAhead;
 use crate::numbers::signed;
 use crate::{convert, home};
@@ -99,9 +100,22 @@ impl<S: PoolStore> StatusWriter<S> {
         self.after.last_handled_reconcile_at = Some(request.to_owned());
     }
 
+    /// Sets the account and the identity of the pool's resources. Every later write has them.
+    pub(crate) fn place(&mut self, place: Place<'_>) {
+        let shown = &mut self.after.at_provider;
+        shown.account = Some(place.account.to_owned());
+        shown.identity = Some(place.identity.to_owned());
+    }
+
     /// Sets the observed state.
     pub(crate) fn observe(&mut self, observation: SpotPoolObservation) {
-        self.after.at_provider = observation;
+        let shown = &mut self.after.at_provider;
+        let (account, identity) = (shown.account.take(), shown.identity.take());
+        *shown = SpotPoolObservation {
+            account,
+            identity,
+            ..observation
+        };
     }
 
     /// Writes the status, if it differs from the one that is stored.

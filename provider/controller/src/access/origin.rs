@@ -49,6 +49,11 @@ impl Origin {
         }
     }
 
+    /// The configuration, with its kind.
+    pub(crate) fn config(&self) -> impl std::fmt::Display {
+        &self.config
+    }
+
     /// AWS's error, with a next step if it is about credentials.
     pub fn explain(&self, error: &Ec2Error) -> String {
         match error.class {
@@ -89,6 +94,10 @@ impl Origin {
                 "Blocked" | "OptInRequired" | "PendingVerification" | "RegionDisabledException",
                 _,
             ) => "AWS holds the account back; its owner has to ask AWS".to_owned(),
+            (_, Some("GetCallerIdentity")) => {
+                "AWS needs no permission for it: let the provider's pod reach sts in the region"
+                    .to_owned()
+            }
             (_, Some("AssumeRole")) => {
                 "let the role's trust policy admit the identity before it in assumeRoleChain"
                     .to_owned()

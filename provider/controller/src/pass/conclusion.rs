@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use api::condition::{ConditionStatus, SYNCED};
 use api::pool::SpotPoolStatus;
 use provider_core::{Desired, Observed, Offering, Plan, offerings, plan};
 use provider_runtime::conditions::{Verdict, reason};
 
 use super::want::{Unknown, is_told, told_failure};
 use super::{Next, Pass, Passed, Want, Work};
+use crate::account::Elsewhere;
 use crate::act::Acted;
 use crate::holds::Holds;
 use crate::region::Snapshot;
@@ -70,6 +72,22 @@ impl Pass<'_> {
     ) -> Passed {
         let message = error.explain(self.origin);
         writer.conclude([Verdict::not_synced(error.step(), &message)]);
+        Passed {
+            holds: self.holds.clone(),
+            acted: false,
+            next: Next::Again(AFTER_ERROR),
+        }
+    }
+
+    /// Ends the pass of a pool whose resources the provider cannot see. The status still shows them.
+    pub(super) fn keep_away<S: PoolStore>(
+        &self,
+        writer: &mut StatusWriter<S>,
+        elsewhere: Elsewhere,
+    ) -> Passed {
+        let Elsewhere { reason, message } = elsewhere;
+        let synced = Verdict::new(SYNCED, ConditionStatus::False, reason, message);
+        writer.conclude([synced]);
         Passed {
             holds: self.holds.clone(),
             acted: false,

@@ -1,10 +1,11 @@
 //! The state that survives a crash of the provider, and the places where it crashes.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
-use memory_ec2::{Cloud, End, Faults, SplitMix64};
-use provider_aws::{Event, Tags};
+use memory_ec2::{Buckets, Cloud, End, Fault, Faults, Firewall, SplitMix64, Storage, error};
+use provider_aws::{Ec2Error, Event, Tags};
 use provider_core::{Notice, NoticeKind, Offering};
 
 use super::lending::Lending;
@@ -13,9 +14,17 @@ use super::store::Store;
 use crate::regions::TAG_KEYS;
 use crate::spot_prices::SpotPrices;
 
+/// How long the SDK waits for EC2's answer, with its own repetitions.
+const SDK_LIMIT: SignedDuration = SignedDuration::from_secs(45);
+
 /// EC2, the API server, the users, and the time.
 pub struct Earth {
     pub now: Timestamp,
+    /// The account whose EC2 is [`Self::cloud`]: the pool's, except during a call with credentials
+    /// of another one.
+    pub account: &'static str,
+    /// The EC2 of every other account.
+    pub other_accounts: BTreeMap<&'static str, Cloud>,
     pub cloud: Cloud,
     pub store: Store,
     pub lending: Lending,
@@ -82,6 +91,20 @@ impl Earth {
         self.cloud.pass_time(self.now);
     }
 
+    /// Goes to the EC2 of an account. Returns the account of the one before.
+    pub fn enter(&mut self, account: &'static str) -> &'static str {
+        if account == self.account {
+            return account;
+        }
+        let known = self.other_accounts.remove(account);
+        let cloud = known.unwrap_or_else(|| empty(&self.cloud));
+        let left = std::mem::replace(&mut self.cloud, cloud);
+        let before = std::mem::replace(&mut self.account, account);
+        self.other_accounts.insert(before, left);
+        self.cloud.pass_time(self.now);
+        before
+    }
+
     /// AWS makes an announcement about an instance, and carries it out.
     pub fn announce(&mut self, id: &str, kind: NoticeKind) {
         let at = self.now;
@@ -124,6 +147,28 @@ impl Earth {
         is_ours(tags) || (self.is_sweeping && is_of_nobody && is_of_cluster(tags))
     }
 
+    /// EC2's answer to one call: that of `act`, unless EC2 throttles the call or fails.
+    pub fn answer<T>(
+        &mut self,
+        operation: &'static str,
+        act: impl FnOnce(&mut Self) -> Result<T, Ec2Error>,
+    ) -> Result<T, Ec2Error> {
+        self.calls.push(operation);
+        self.cloud.admit(operation, self.now)?;
+        match self.faults.of(operation, &mut self.dice) {
+            None => act(self),
+            Some(Fault::Refused(code)) => Err(error(operation, code)),
+            Some(Fault::Hangs) => {
+                self.pass_time(SDK_LIMIT);
+                Err(error(operation, "Timeout"))
+            }
+            Some(Fault::LostReply) => {
+                drop(act(self));
+                Err(error(operation, "Timeout"))
+            }
+        }
+    }
+
     pub fn calls_of(&self, operation: &str) -> usize {
         let same = |call: &&&str| **call == operation;
         self.calls.iter().filter(same).count()
@@ -143,6 +188,21 @@ impl Earth {
             At::Named(named) => named == name,
         };
         self.stop.take_if(stops).map(|stop| stop.how)
+    }
+}
+
+/// The EC2 of another account, with nothing in it.
+fn empty(like: &Cloud) -> Cloud {
+    Cloud {
+        machines: Vec::new(),
+        fleets: BTreeMap::new(),
+        templates: BTreeMap::new(),
+        firewall: Firewall::default(),
+        storage: Storage::default(),
+        subnets: like.subnets.clone(),
+        images: like.images.clone(),
+        pace: like.pace,
+        buckets: Buckets::default(),
     }
 }
 

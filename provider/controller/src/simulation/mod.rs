@@ -12,6 +12,7 @@
 //!
 //! [`Pass`]: crate::pass::Pass
 
+mod accounts;
 mod activity;
 mod announcements;
 mod calm;
@@ -31,6 +32,7 @@ mod consoles;
 mod crashes;
 mod deletion;
 mod ends;
+mod events;
 mod groups;
 mod homes;
 mod keys;

@@ -9,6 +9,8 @@ use crate::regions::TAG_KEYS;
 
 pub const VPC: &str = "vpc-1";
 pub const CLUSTER: &str = "cluster-uid";
+/// The account of the pool under test.
+pub const ACCOUNT: &str = "111111111111";
 pub const POOL_UID: &str = "pool-uid";
 
 /// A resource with tags.

@@ -11,7 +11,8 @@ use super::store::Edit;
 use super::world::{World, pool, size};
 
 /// The operations that only read.
-const LOOKS: [&str; 9] = [
+const LOOKS: [&str; 10] = [
+    "GetCallerIdentity",
     "DescribeSpotPriceHistory",
     "DescribeVolumes",
     "DescribeSnapshots",

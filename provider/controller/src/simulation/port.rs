@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use jiff::{SignedDuration, Timestamp};
-use memory_ec2::{Fault, Machine, SecurityGroup, error};
+use jiff::Timestamp;
+use memory_ec2::{Machine, SecurityGroup, error};
 use provider_aws::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
     Tags, TemplateRequest, VolumeRequest,
@@ -18,11 +18,12 @@ use super::ours::{Instances as _, Tagged, is_of_cluster, is_ours};
 use super::storage;
 use crate::regions::TAG_KEYS;
 
-/// How long the SDK waits for EC2's answer, with its own repetitions.
-const SDK_LIMIT: SignedDuration = SignedDuration::from_secs(45);
-
 /// EC2 behind the port, with every active fault.
-pub struct SimulatedEc2(pub Shared);
+pub struct SimulatedEc2 {
+    pub earth: Shared,
+    /// The account that the credentials belong to.
+    pub account: &'static str,
+}
 
 impl SimulatedEc2 {
     async fn call<T, F>(&self, operation: &'static str, act: F) -> Result<T, Ec2Error>
@@ -31,22 +32,12 @@ impl SimulatedEc2 {
         F: FnOnce(&mut Earth) -> Result<T, Ec2Error> + Send,
     {
         let answered = |earth: &mut Earth| {
-            earth.calls.push(operation);
-            earth.cloud.admit(operation, earth.now)?;
-            match earth.faults.of(operation, &mut earth.dice) {
-                None => act(earth),
-                Some(Fault::Refused(code)) => Err(error(operation, code)),
-                Some(Fault::Hangs) => {
-                    earth.pass_time(SDK_LIMIT);
-                    Err(error(operation, "Timeout"))
-                }
-                Some(Fault::LostReply) => {
-                    drop(act(earth));
-                    Err(error(operation, "Timeout"))
-                }
-            }
+            let outer = earth.enter(self.account);
+            let answer = earth.answer(operation, act);
+            earth.enter(outer);
+            answer
         };
-        self.0.effect(operation, answered).await
+        self.earth.effect(operation, answered).await
     }
 
     async fn terminate_at_once(&self, ids: &[String]) -> Result<(), Ec2Error> {
@@ -111,6 +102,11 @@ impl Ec2 for SimulatedEc2 {
             Ok(of_launch.collect())
         })
         .await
+    }
+
+    async fn account(&self) -> Result<String, Ec2Error> {
+        self.call("GetCallerIdentity", |earth| Ok(earth.account.to_owned()))
+            .await
     }
 
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {

@@ -18,7 +18,8 @@ use super::store::Edit;
 use super::world::{World, pool, size};
 
 /// Every operation that the provider asks of EC2.
-const OPERATIONS: [&str; 25] = [
+const OPERATIONS: [&str; 26] = [
+    "GetCallerIdentity",
     "DescribeInstances",
     "DescribeInstanceStatus",
     "DescribeSpotPriceHistory",
@@ -71,6 +72,7 @@ struct Promise {
 
 const ENDS: &[&str] = &["DescribeInstances", "TerminateInstances"];
 const LAUNCHES: &[&str] = &[
+    "GetCallerIdentity",
     "DescribeInstances",
     "DescribeInstanceTypeOfferings",
     "DescribeImages",
@@ -80,6 +82,7 @@ const LAUNCHES: &[&str] = &[
     "CreateLaunchTemplate",
 ];
 const LAUNCHES_WITH_HOME: &[&str] = &[
+    "GetCallerIdentity",
     "DescribeInstances",
     "DescribeInstanceTypeOfferings",
     "DescribeImages",

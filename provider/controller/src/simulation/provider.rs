@@ -13,7 +13,7 @@ use provider_runtime::policies::{self, Permitted};
 
 use super::earth::{Shared, Stop};
 use super::invariants;
-use super::ours::CLUSTER;
+use super::ours::{ACCOUNT, CLUSTER};
 use super::port::SimulatedEc2;
 use crate::access::Origin;
 use crate::holds::Holds;
@@ -30,6 +30,8 @@ type Look = Result<Arc<Snapshot>, Ec2Error>;
 pub struct Provider {
     /// The actions that the pool's management policies permit.
     pub permitted: Permitted,
+    /// The control plane's identity.
+    pub cluster: &'static str,
     region: Region,
     held: Option<(Holds, Option<i64>)>,
     /// The newest version of the pool that the provider's cache showed.
@@ -70,11 +72,20 @@ pub const OLDEST_LOOK: SignedDuration = SignedDuration::from_secs(20);
 
 impl Provider {
     pub fn new(earth: &Shared) -> Self {
+        Self::signed_for(earth, ACCOUNT)
+    }
+
+    /// A provider with credentials of this account.
+    pub fn signed_for(earth: &Shared, account: &'static str) -> Self {
         let version = earth.lock().store.versions.len() - 1;
-        let ec2 = Arc::new(SimulatedEc2(earth.clone()));
+        let ec2 = Arc::new(SimulatedEc2 {
+            earth: earth.clone(),
+            account,
+        });
         let region = Region::new(ec2, "us-east-1".into(), Timestamp::MIN);
         let mut provider = Self {
             permitted: policies::permitted(&[ManagementAction::All]).unwrap(),
+            cluster: CLUSTER,
             region,
             held: None,
             version,
@@ -193,7 +204,7 @@ impl Provider {
         let mut writer = StatusWriter::new(earth.clone(), &pool, now);
         let held = self.held.take().filter(|(_, of)| *of == generation);
         let pass = Pass {
-            cluster: CLUSTER,
+            cluster: self.cluster,
             pool: &pool,
             region: &self.region,
             origin: &Origin::for_tests(),

@@ -76,6 +76,16 @@ impl Store {
         self.add(pool, Timestamp::MIN);
     }
 
+    /// Removes what an older provider did not write: the account and the identity.
+    pub fn lose_place(&mut self) {
+        let mut pool = self.current().clone();
+        let shown = pool.status.as_mut().map(|status| &mut status.at_provider);
+        if let Some(shown) = shown {
+            (shown.account, shown.identity) = (None, None);
+        }
+        self.add(pool, Timestamp::MIN);
+    }
+
     /// The version that a cache shows if it is `versions` behind, but by `limit` at most.
     pub fn behind(&self, versions: usize, limit: SignedDuration, now: Timestamp) -> usize {
         behind(&self.since, versions, limit, now)

@@ -16,7 +16,7 @@ use provider_runtime::events::Happened;
 use super::earth::{At, Earth, How, Shared, Stop};
 use super::invariants;
 use super::lending::Lending;
-use super::ours::{Instances as _, POOL_UID, VPC, subnets};
+use super::ours::{ACCOUNT, Instances as _, POOL_UID, VPC, subnets};
 use super::provider::{Behind, Provider, Turn};
 use super::store::{Edit, Store};
 
@@ -109,7 +109,9 @@ impl World {
         let earth = Shared::new(Earth {
             // This is not a whole second, but the stored times are.
             now: Timestamp::new(1_700_000_000, 123_456_789).unwrap(),
+            account: ACCOUNT,
             cloud,
+            other_accounts: BTreeMap::new(),
             store: Store::new(pool),
             lending: Lending::default(),
             faults: Faults::default(),
@@ -131,6 +133,12 @@ impl World {
             earth,
             happened: Vec::new(),
         }
+    }
+
+    /// Gives the provider credentials of another account. Other credentials are another region,
+    /// which knows nothing yet.
+    pub fn sign_for(&mut self, account: &'static str) {
+        self.provider = Provider::signed_for(&self.earth, account);
     }
 
     pub fn edit(&self, edit: Edit) {

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 pub(crate) const REGION: &str = "us-east-1";
+/// The id of the account.
+pub(crate) const ACCOUNT: &str = "123456789012";
 pub(crate) const IMAGE: &str = "ami-0123456789abcdef0";
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
 /// The time from a launch until the instance runs.
@@ -94,10 +96,10 @@ impl Account {
             "id": "12345678-1234-1234-1234-123456789012",
             "detail-type": "EC2 Spot Instance Interruption Warning",
             "source": "aws.ec2",
-            "account": "123456789012",
+            "account": ACCOUNT,
             "time": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             "region": REGION,
-            "resources": [format!("arn:aws:ec2:{REGION}:123456789012:instance/{id}")],
+            "resources": [format!("arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{id}")],
             "detail": {"instance-id": id, "instance-action": "terminate"},
         }));
         drop(state);
@@ -115,7 +117,10 @@ impl Ledger {
         count.throttled += u64::from(is_throttled);
         let is_shared = match operation {
             "DescribeInstances" | "DescribeSecurityGroups" => filters == 1,
-            "DescribeInstanceStatus" | "DescribeSecurityGroupRules" | "ReceiveMessage" => true,
+            "GetCallerIdentity"
+            | "DescribeInstanceStatus"
+            | "DescribeSecurityGroupRules"
+            | "ReceiveMessage" => true,
             _ => false,
         };
         self.shared += u64::from(is_shared);

@@ -117,7 +117,8 @@ fn ec2(state: &mut State, query: &Query, now: Timestamp) -> Answer {
 }
 
 /// The operations that the crate `provider-aws` calls.
-const OPERATIONS: [&str; 19] = [
+const OPERATIONS: [&str; 20] = [
+    "GetCallerIdentity",
     "GetConsoleOutput",
     "DescribeSpotPriceHistory",
     "DescribeInstances",
@@ -142,6 +143,7 @@ const OPERATIONS: [&str; 19] = [
 fn carry_out(operation: &str, cloud: &mut Cloud, query: &Query, now: Timestamp) -> Answer {
     match operation {
         "DescribeInstances" => Ok(instances::describe(query, cloud, now)),
+        "GetCallerIdentity" => Ok(places::identity()),
         "GetConsoleOutput" => Ok(instances::console(query)),
         "DescribeInstanceStatus" => Ok(places::impaired(cloud)),
         "DescribeSpotPriceHistory" => Ok(places::spot_prices()),

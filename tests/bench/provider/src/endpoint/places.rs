@@ -5,6 +5,16 @@ use memory_ec2::Cloud;
 
 use super::query::Query;
 use super::xml::Xml;
+use crate::account::ACCOUNT;
+
+/// The account, as STS tells it.
+pub(crate) fn identity() -> String {
+    format!(
+        "<GetCallerIdentityResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">\
+         <GetCallerIdentityResult><Account>{ACCOUNT}</Account></GetCallerIdentityResult>\
+         </GetCallerIdentityResponse>"
+    )
+}
 
 /// The impaired instances. The request's filter, which the provider always sets, selects them too.
 pub(crate) fn impaired(cloud: &Cloud) -> String {
