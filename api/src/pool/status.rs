@@ -125,6 +125,9 @@ pub struct PoolInstance {
     /// Since when the instance has failed EC2's status checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impaired_since: Option<Time>,
+    /// Since when EC2 shows no trace of the instance. The provider replaces it after two minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_since: Option<Time>,
     /// Why the instance differs from the spec, or why the provider will end it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

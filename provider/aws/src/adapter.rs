@@ -8,11 +8,11 @@ use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{Filter, Tag};
 use futures::future::join_all;
 use jiff::Timestamp;
-use provider_core::{Group, GroupRules, Instance, Volume, VolumeSnapshot};
+use provider_core::{Group, GroupRules, Instance, InstanceState, Volume, VolumeSnapshot};
 
 use crate::batcher::Batcher;
 use crate::batches::{BY_ID, ById, TERMINATIONS, Terminations};
-use crate::instances::{console, impaired, list};
+use crate::instances::{console, impaired, list, states};
 use crate::prices::spot_prices;
 use crate::tagging::filter;
 use crate::{
@@ -85,6 +85,10 @@ impl Ec2 for AwsEc2 {
         let mut found = Vec::clone(&*self.by_id.ask(ids).await?);
         found.retain(|instance| ids.contains(&instance.id));
         Ok(found)
+    }
+
+    async fn states(&self, ids: &[String]) -> Result<BTreeMap<String, InstanceState>, Ec2Error> {
+        states(&self.client, ids).await
     }
 
     async fn instances_of_launch(

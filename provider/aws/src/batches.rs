@@ -9,12 +9,10 @@ use aws_sdk_ec2::types::Filter;
 use provider_core::Instance;
 
 use crate::batcher::{Call, Limits};
-use crate::instances::list;
+use crate::instances::{FILTER_VALUES, list};
 use crate::tagging::filter;
 use crate::{Ec2Error, TagKeys};
 
-/// The most values of one filter in a call ("Filtering in the Amazon EC2 API").
-const FILTER_VALUES: usize = 200;
 /// A third of the rate that EC2 grants permanently. The lists of regions and of missing instances
 /// need their share too.
 pub(crate) const BY_ID: Limits = Limits {

@@ -1,6 +1,6 @@
 //! Lists of instances, reduced to the fields that the provider needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{self, Filter, InstanceLifecycleType};
@@ -15,6 +15,8 @@ use crate::{Ec2Error, TagKeys};
 /// Half of EC2's largest page. The SDK parses a whole answer at once, in which an instance takes
 /// tens of times as much memory as afterwards. AWS throttles calls without pages more strictly.
 const PAGE: i32 = 500;
+/// The most values of one filter in a call ("Filtering in the Amazon EC2 API").
+pub(crate) const FILTER_VALUES: usize = 200;
 /// The most characters of a tag's value ("Tag restrictions" in the Amazon EC2 User Guide).
 const TAG_VALUE_LIMIT: usize = 256;
 
@@ -42,6 +44,37 @@ pub(crate) async fn list<T>(
         found.extend(listed.filter_map(|i| read(i, keys)).map(&keep));
     }
     Ok(found)
+}
+
+/// The states of the instances with these ids, whatever their tags are.
+pub(crate) async fn states(
+    client: &Client,
+    ids: &[String],
+) -> Result<BTreeMap<String, InstanceState>, Ec2Error> {
+    let mut states = BTreeMap::new();
+    for ids in ids.chunks(FILTER_VALUES) {
+        // The parameter for ids would fail the whole call for one unknown id.
+        let mut pages = client
+            .describe_instances()
+            .filters(filter("instance-id", ids))
+            .into_paginator()
+            .page_size(PAGE)
+            .send();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|e| Ec2Error::of("DescribeInstances", &e))?;
+            let listed = page
+                .reservations()
+                .iter()
+                .flat_map(aws_sdk_ec2::types::Reservation::instances);
+            states.extend(listed.filter_map(state_by_id));
+        }
+    }
+    Ok(states)
+}
+
+fn state_by_id(instance: &types::Instance) -> Option<(String, InstanceState)> {
+    let state = InstanceState::parse(instance.state()?.name()?.as_str())?;
+    Some((instance.instance_id()?.to_owned(), state))
 }
 
 /// EC2 combines the filters of one call with AND, so each filter has a call of its own. Hardly any

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use provider_core::{
-    Group, GroupRules, Instance, Launched, Market, Offering, Refusal, Volume, VolumeSnapshot,
+    Group, GroupRules, Instance, InstanceState, Launched, Market, Offering, Refusal, Volume,
+    VolumeSnapshot,
 };
 
 use crate::Ec2Error;
@@ -68,6 +69,10 @@ pub trait Ec2: Send + Sync {
     /// The instances of `ids` that exist and carry this control plane's tag, from a fresh describe.
     /// Ids that EC2 does not know are left out.
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error>;
+
+    /// The states of instances that exist, from a fresh describe, whatever their tags are. Ids that
+    /// EC2 does not know are left out.
+    async fn states(&self, ids: &[String]) -> Result<BTreeMap<String, InstanceState>, Ec2Error>;
 
     /// Every instance of one launch of a pool that EC2 lists.
     async fn instances_of_launch(

@@ -9,10 +9,11 @@ use std::time::Duration;
 use api::pool::SpotPool;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
-use provider_aws::{Event, Events};
+use provider_aws::{Ec2Error, Event, Events};
 use provider_core::{ErrorClass, NoticeKind, Refusal};
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::open_regions::OpenRegions;
 use crate::region::Region;
 
 /// The time before the next call after a call that failed.
@@ -20,34 +21,58 @@ const AFTER_ERROR: Duration = Duration::from_secs(10);
 /// How long after an event the provider polls its effects at the fast interval.
 const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
 
+/// The turn to read a queue. Configurations that name the same queue take turns.
+pub type Turn = Arc<tokio::sync::Mutex<()>>;
+
+/// A queue, as the credentials of one region read it.
+#[derive(Clone)]
+pub struct Queue {
+    /// Reads the queue.
+    pub events: Arc<dyn Events>,
+    /// The turn to read. A queue has one reader at a time, so that none waits for messages that
+    /// another one gets.
+    pub turn: Turn,
+    /// The regions that learn of the messages. A message can be read once, whatever the
+    /// credentials, and the instance may be of a pool with other credentials.
+    pub open: Arc<OpenRegions>,
+}
+
 /// Reads the queue until no pool uses the region any more.
 pub async fn follow(
     region: Weak<Region>,
-    queue: Arc<dyn Events>,
+    queue: Queue,
     wake: UnboundedSender<ObjectRef<SpotPool>>,
 ) {
-    while region.strong_count() > 0 {
-        let messages = match queue.receive().await {
-            Ok(messages) => messages,
-            Err(error) => {
-                tracing::warn!(%error, "cannot read the queue of EC2's events");
-                tokio::time::sleep(AFTER_ERROR).await;
-                continue;
-            }
-        };
-        let Some(region) = region.upgrade() else {
+    loop {
+        let turn = queue.turn.lock().await;
+        if region.strong_count() == 0 {
             return;
-        };
-        let events = messages.iter().filter_map(|message| message.event.as_ref());
-        for pool in note(&region, events, Timestamp::now()) {
-            // The receiver lives as long as the process.
-            let _ = wake.send(pool);
         }
-        let receipts = messages.into_iter().map(|message| message.receipt);
-        if let Err(error) = queue.done(receipts.collect()).await {
-            tracing::warn!(%error, "EC2's events will come again");
+        if let Err(error) = read(&queue, &wake).await {
+            tracing::warn!(%error, "cannot read the queue of EC2's events");
+            // Credentials that cannot read keep no others from it.
+            drop(turn);
+            tokio::time::sleep(AFTER_ERROR).await;
         }
     }
+}
+
+/// Reads the next messages, tells all regions, and deletes the messages.
+async fn read(queue: &Queue, wake: &UnboundedSender<ObjectRef<SpotPool>>) -> Result<(), Ec2Error> {
+    let messages = queue.events.receive().await?;
+    let now = Timestamp::now();
+    for region in queue.open.all() {
+        let events = messages.iter().filter_map(|message| message.event.as_ref());
+        for pool in note(&region, events, now) {
+            // The receiver lives as long as the process.
+            drop(wake.send(pool));
+        }
+    }
+    let receipts = messages.into_iter().map(|message| message.receipt);
+    if let Err(error) = queue.events.done(receipts.collect()).await {
+        tracing::warn!(%error, "EC2's events will come again");
+    }
+    Ok(())
 }
 
 /// Records the announcements about instances of this control plane. The offering of an interrupted
@@ -64,7 +89,7 @@ pub(crate) fn note<'a>(
         // No look may show the instance yet: none succeeded, or the instance is younger. Its pool
         // finds the notice once a look shows it.
         if let Some(notice) = event.notice {
-            region.notify(&event.instance_id, notice);
+            region.notices().store(&event.instance_id, notice);
         }
         let Some(instance) = region.instance(&event.instance_id) else {
             continue;
@@ -87,3 +112,7 @@ pub(crate) fn note<'a>(
     }
     concerned
 }
+
+#[cfg(test)]
+#[path = "announcements_tests.rs"]
+mod tests;

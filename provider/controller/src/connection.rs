@@ -58,6 +58,7 @@ mod tests {
             lease: None,
             notice: None,
             impaired_since: None,
+            missing_since: None,
             why: None,
             instance_type: "g4dn.xlarge".into(),
             zone: "us-east-1a".into(),

@@ -9,7 +9,7 @@ use provider_aws::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
     Tags, TemplateRequest, VolumeRequest,
 };
-use provider_core::{Group, GroupRules, Instance, Volume, VolumeSnapshot};
+use provider_core::{Group, GroupRules, Instance, InstanceState, Volume, VolumeSnapshot};
 use provider_runtime::metrics::calls::Calls;
 
 /// The result of a call that EC2 answered. A failed call counts under its error's class.
@@ -51,6 +51,11 @@ impl Ec2 for Counted {
 
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
         let call = self.inner.instances_by_id(ids);
+        self.count("DescribeInstances", call).await
+    }
+
+    async fn states(&self, ids: &[String]) -> Result<BTreeMap<String, InstanceState>, Ec2Error> {
+        let call = self.inner.states(ids);
         self.count("DescribeInstances", call).await
     }
 

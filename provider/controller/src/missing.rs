@@ -15,6 +15,9 @@ use crate::convert;
 /// The age from which EC2 certainly shows an instance, also in a describe by id. Before that, one
 /// answer may show it and the next one may not ("Eventual consistency in the Amazon EC2 API").
 const YOUNG: SignedDuration = SignedDuration::from_mins(5);
+/// How long EC2 has to show no trace of an older instance before it counts as gone. EC2 lists what is
+/// terminated for an hour, so it is hardly ever gone, and two answers can come from the same fault.
+const MISSING_LIMIT: SignedDuration = SignedDuration::from_mins(2);
 /// How long a new security group may be missing from EC2's lists.
 const GROUP_UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(1);
 
@@ -59,8 +62,8 @@ pub(crate) struct Missing<'a> {
 
 impl Missing<'_> {
     /// Asks EC2 for each missing instance and launch, and adds those that exist to `observed`. It
-    /// also adds instances that are so young that EC2 may wrongly deny that they exist. It removes the
-    /// bindings and ends of instances that EC2 does not list with the pool's tags any more.
+    /// also adds instances that lost their tags, and those of which EC2 may wrongly show no trace. It
+    /// removes the bindings and ends of instances that EC2 does not list with the pool's tags any more.
     pub(crate) async fn find(&self, observed: &mut Observed) -> Result<(), Ec2Error> {
         let (overdue, ids) = self.suspects(observed);
         let noted = self.noted(observed);
@@ -76,7 +79,7 @@ impl Missing<'_> {
             let of_launch = self.ec2.instances_of_launch(self.pool_uid, launch.launch);
             found.extend(of_launch.await?);
         }
-        found.extend(self.young());
+        self.keep_unseen(&found, observed).await?;
         let ours = found.into_iter().filter(|i| i.pool_uid == self.pool_uid);
         for instance in ours {
             if observed.instances.iter().all(|i| i.id != instance.id) {
@@ -95,6 +98,9 @@ impl Missing<'_> {
             observed
                 .instances
                 .extend(kept.filter(|i| !is_listed && i.state != InstanceState::Terminated));
+            if let Some(since) = shown.missing_since.as_ref().filter(|_| !is_listed) {
+                observed.missing_since.insert(shown.id.clone(), since.0);
+            }
         }
         observed.settle();
     }
@@ -113,14 +119,54 @@ impl Missing<'_> {
             .collect()
     }
 
-    /// The instances of the status that were launched minutes ago.
-    fn young(&self) -> impl Iterator<Item = Instance> {
-        let shown = self.shown.iter();
-        let shown = shown.filter_map(|i| convert::instance_from_api(self.pool_uid, i));
-        shown.filter(|i| {
-            let is_young = |at: Timestamp| self.now.duration_since(at) < YOUNG;
-            i.state != InstanceState::Terminated && i.launched_at.is_some_and(is_young)
-        })
+    /// Adds the instances of the status that EC2 does not show with the control plane's tag, and that
+    /// may still run. `found` are those that EC2 does show.
+    async fn keep_unseen(
+        &self,
+        found: &[Instance],
+        observed: &mut Observed,
+    ) -> Result<(), Ec2Error> {
+        let is_seen = |id: &String| {
+            let mut all = observed.instances.iter().chain(found);
+            all.any(|i| i.id == *id)
+        };
+        let unseen = self.shown.iter().filter(|shown| !is_seen(&shown.id));
+        let unseen: Vec<_> = unseen
+            .filter_map(|shown| {
+                let kept = convert::instance_from_api(self.pool_uid, shown)?;
+                (kept.state != InstanceState::Terminated).then_some((shown, kept))
+            })
+            .collect();
+        if unseen.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<String> = unseen.iter().map(|(_, kept)| kept.id.clone()).collect();
+        let states = self.ec2.states(&ids).await?;
+        for (shown, mut kept) in unseen {
+            match states.get(&kept.id) {
+                Some(state) if state.is_live() => {
+                    kept.state = *state;
+                    observed.untagged.insert(kept.id.clone());
+                }
+                Some(_) => continue,
+                None if self.is_young(&kept) => {}
+                None if !kept.state.is_live() => continue,
+                None => {
+                    let since = shown.missing_since.as_ref().map_or(self.now, |at| at.0);
+                    if self.now.duration_since(since) >= MISSING_LIMIT {
+                        continue;
+                    }
+                    observed.missing_since.insert(kept.id.clone(), since);
+                }
+            }
+            observed.instances.push(kept);
+        }
+        Ok(())
+    }
+
+    fn is_young(&self, instance: &Instance) -> bool {
+        let is_young = |at: Timestamp| self.now.duration_since(at) < YOUNG;
+        instance.launched_at.is_some_and(is_young)
     }
 
     /// The launches that are about to be forgotten, and the ids of the instances that the status

@@ -184,7 +184,7 @@ impl Pass<'_> {
             &self.pool.uid().unwrap_or_default(),
             snapshot,
             &before.at_provider,
-            self.region.notices(),
+            self.region.notices().all(),
             self.region.unavailable().clone(),
             &self.holds,
         );
@@ -225,6 +225,7 @@ impl Pass<'_> {
                 Vec::new()
             }
         };
+        news.extend(status::untagged(&before.at_provider, observed));
         news.extend(status::announced(&before.at_provider, observed));
         news
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::{Ec2, Ec2Error, Image, Subnet};
-use provider_core::{ErrorClass, Group, Instance, Notice, UnavailableOfferings, Volume};
+use provider_core::{ErrorClass, Group, Instance, UnavailableOfferings, Volume};
 use tokio::sync::watch;
 
 use api::pool::SpotPool;
@@ -15,15 +15,12 @@ use crate::consoles::Consoles;
 use crate::expectations::Expectations;
 use crate::facts::Facts;
 use crate::locking::lock;
+use crate::notices::Notices;
 use crate::spot_prices::{self, SpotPrices};
 
 /// How long the last look serves while later ones fail.
 const LOOK_LIFE: SignedDuration = SignedDuration::from_mins(5);
 
-/// How long an announcement is kept for a pool's next reconcile.
-const NOTICES_LIFE: SignedDuration = SignedDuration::from_hours(1);
-/// The most announcements that are stored.
-const NOTICES: usize = 10_000;
 /// How long a new group may be missing from EC2's lists.
 const GROUP_UNSEEN: SignedDuration = SignedDuration::from_mins(1);
 /// How long the results of EC2's status checks are cached. EC2 makes one check a minute.
@@ -133,7 +130,7 @@ pub struct Region {
     /// What was read of the spot prices.
     pub spot_prices: tokio::sync::Mutex<spot_prices::Read>,
     templates: Mutex<BTreeSet<String>>,
-    notices: Mutex<BTreeMap<String, Notice>>,
+    notices: Arc<Notices>,
     expectations: Mutex<Expectations>,
     new_groups: Mutex<BTreeMap<String, Dated<Group>>>,
     homes: Mutex<BTreeSet<String>>,
@@ -151,7 +148,12 @@ struct Dated<T> {
 
 impl Region {
     /// A region without a look.
-    pub fn new(ec2: Arc<dyn Ec2>, name: String, opened_at: Timestamp) -> Self {
+    pub fn new(
+        ec2: Arc<dyn Ec2>,
+        name: String,
+        notices: Arc<Notices>,
+        opened_at: Timestamp,
+    ) -> Self {
         Self {
             ec2,
             name,
@@ -166,7 +168,7 @@ impl Region {
             impaired: Mutex::default(),
             spot_prices: tokio::sync::Mutex::default(),
             templates: Mutex::default(),
-            notices: Mutex::default(),
+            notices,
             expectations: Mutex::default(),
             new_groups: Mutex::default(),
             homes: Mutex::default(),
@@ -274,25 +276,9 @@ impl Region {
         found.map(|instance| instance.as_ref().clone())
     }
 
-    /// Stores an announcement, unless a more severe one is stored for the instance. The queue may
-    /// have announcements about instances of others: at most [`NOTICES`] are stored, and then the
-    /// oldest goes.
-    pub fn notify(&self, instance_id: &str, notice: Notice) {
-        let mut notices = lock(&self.notices);
-        notices.retain(|_, old| notice.at.duration_since(old.at) < NOTICES_LIFE);
-        if notices.len() >= NOTICES && !notices.contains_key(instance_id) {
-            let oldest = notices.iter().min_by_key(|(_, notice)| notice.at);
-            if let Some(id) = oldest.map(|(id, _)| id.clone()) {
-                notices.remove(&id);
-            }
-        }
-        let known = notices.entry(instance_id.to_owned()).or_insert(notice);
-        *known = notice.max(*known);
-    }
-
-    /// The stored announcements, by instance id.
-    pub fn notices(&self) -> BTreeMap<String, Notice> {
-        lock(&self.notices).clone()
+    /// The announcements of AWS about instances.
+    pub fn notices(&self) -> &Notices {
+        &self.notices
     }
 
     /// Stores a group that was created, until EC2's lists show it.

@@ -8,17 +8,20 @@ use api::pool::SpotPool;
 use api::tags;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
-use provider_aws::{Events, TagKeys};
+use provider_aws::TagKeys;
 use provider_runtime::metrics::calls::Calls;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::access::{Fingerprint, Resolved};
+use crate::access::Resolved;
+use crate::announcements::{self, Queue, Turn};
 use crate::counted::Counted;
 use crate::locking::lock;
+use crate::notices::Notices;
 use crate::observer::Surroundings;
+use crate::open_regions::{Key, OpenRegions};
 use crate::region::Region;
 use crate::sweeper::Owners;
-use crate::{announcements, console_reader, observer};
+use crate::{console_reader, observer};
 
 /// The keys of the provider's tags.
 pub const TAG_KEYS: TagKeys = TagKeys {
@@ -40,15 +43,15 @@ pub const TAG_KEYS: TagKeys = TagKeys {
 /// The time before a task that panicked begins anew.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
 
-/// The fingerprint of the credentials, and the region's name.
-type Key = (Fingerprint, String);
-
 /// Keeps one [`Region`] for each fingerprint of credentials and region's name.
 pub struct Regions {
     cluster: String,
     calls: Calls,
     around: Arc<Surroundings>,
-    by_key: Mutex<BTreeMap<Key, Arc<Region>>>,
+    open: Arc<OpenRegions>,
+    notices: Arc<Notices>,
+    /// The turn to read each queue, by its URL.
+    turns: Mutex<BTreeMap<String, Turn>>,
 }
 
 impl Regions {
@@ -58,7 +61,9 @@ impl Regions {
             cluster,
             calls,
             around: Arc::new(around),
-            by_key: Mutex::default(),
+            open: Arc::default(),
+            notices: Arc::default(),
+            turns: Mutex::default(),
         }
     }
 
@@ -87,7 +92,7 @@ impl Regions {
         pool: ObjectRef<SpotPool>,
     ) -> Arc<Region> {
         let key = (resolved.fingerprint, name.to_owned());
-        let known = lock(&self.by_key).get(&key).cloned();
+        let known = self.open.by_key().get(&key).cloned();
         let region = match known {
             Some(region) => region,
             None => self.open(key.clone(), resolved, name).await,
@@ -101,7 +106,7 @@ impl Regions {
     /// age of the oldest one.
     pub fn ages(&self, now: Timestamp) -> BTreeMap<String, SignedDuration> {
         let mut ages = BTreeMap::new();
-        for region in lock(&self.by_key).values() {
+        for region in self.open.by_key().values() {
             let age = now.duration_since(region.observed_at());
             let oldest = ages.entry(region.name.clone()).or_insert(age);
             *oldest = age.max(*oldest);
@@ -116,16 +121,17 @@ impl Regions {
 
     async fn open(&self, key: Key, resolved: &Resolved, name: &str) -> Arc<Region> {
         let ec2 = provider_aws::connect(&resolved.access, name, TAG_KEYS, &self.cluster).await;
-        let events = match resolved.queues.get(name) {
-            Some(url) => Some(provider_aws::connect_events(&resolved.access, name, url).await),
+        let queue = match resolved.queues.get(name) {
+            Some(url) => Some(self.queue(resolved, name, url).await),
             None => None,
         };
         let ec2 = Counted::new(Arc::new(ec2), self.calls.clone());
-        let mut by_key = lock(&self.by_key);
+        let mut by_key = self.open.by_key();
         let region = by_key.entry(key).or_insert_with(|| {
             let region = Arc::new(Region::new(
                 Arc::new(ec2),
                 name.to_owned(),
+                self.notices.clone(),
                 Timestamp::now(),
             ));
             let observed = Arc::downgrade(&region);
@@ -137,12 +143,11 @@ impl Regions {
             supervise(observed, ("console reader", AFTER_PANIC), move |region| {
                 console_reader::follow(region, wake.clone())
             });
-            if let Some(events) = events {
+            if let Some(queue) = queue {
                 let warned = Arc::downgrade(&region);
                 let wake = self.waker();
-                let events: Arc<dyn Events> = Arc::new(events);
                 supervise(warned, ("reader of events", AFTER_PANIC), move |region| {
-                    announcements::follow(region, events.clone(), wake.clone())
+                    announcements::follow(region, queue.clone(), wake.clone())
                 });
             }
             region
@@ -150,10 +155,20 @@ impl Regions {
         region.clone()
     }
 
+    async fn queue(&self, resolved: &Resolved, name: &str, url: &str) -> Queue {
+        let events = provider_aws::connect_events(&resolved.access, name, url).await;
+        let turn = lock(&self.turns).entry(url.to_owned()).or_default().clone();
+        Queue {
+            events: Arc::new(events),
+            turn,
+            open: self.open.clone(),
+        }
+    }
+
     /// Removes the pool from every region except `but`. A region that no pool uses any more is
     /// closed, and its observer stops with it.
     fn leave(&self, pool_uid: &str, but: Option<&Key>) {
-        lock(&self.by_key).retain(|key, region| {
+        self.open.by_key().retain(|key, region| {
             if Some(key) == but {
                 return true;
             }

@@ -22,6 +22,11 @@ use crate::spot_prices::{self, SpotPrices};
 use crate::validate::Invalid;
 use crate::{convert, home};
 
+/// What is wrong with an instance without the pool's tags.
+const UNTAGGED: &str = "it runs without the tags of its pool, so the provider cannot end it: put the \
+                        tags gpu.platform.acme.io:cluster, :pool-uid and :launch back, or terminate \
+                        it";
+
 /// The observed state and the plan in the form of the status.
 pub fn observation(
     observed: &Observed,
@@ -81,10 +86,12 @@ pub struct Planned<'a> {
 fn member(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> PoolInstance {
     let notice = observed.notices.get(&instance.id);
     let impaired_since = plan.impaired_since.get(&instance.id);
+    let missing_since = observed.missing_since.get(&instance.id);
     let console = plan.consoles.get(&instance.id);
     PoolInstance {
         notice: notice.map(convert::notice_to_api),
         impaired_since: impaired_since.map(|since| Time(*since)),
+        missing_since: missing_since.map(|since| Time(*since)),
         why: why(instance, observed, plan),
         hourly_usd: spot_prices::of_instance(plan.spot_prices, instance),
         setup: console.map(|console| console.setup.clone()),
@@ -97,6 +104,12 @@ fn member(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> PoolI
 
 /// Why an instance is not as it should be, or will not stay so.
 fn why(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> Option<String> {
+    if observed.untagged.contains(&instance.id) {
+        return Some(UNTAGGED.to_owned());
+    }
+    if observed.missing_since.contains_key(&instance.id) {
+        return Some("EC2 shows no trace of it".to_owned());
+    }
     let names = |ids: &[String]| ids.contains(&instance.id);
     let waited = plan.waits.iter().find_map(|wait| match wait {
         Wait::Stopped { ids } if names(ids) => {
@@ -114,14 +127,41 @@ fn why(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> Option<S
     waited.or(impaired).map(ToOwned::to_owned)
 }
 
+/// The instances that somebody took the pool's tags from, since the previous status.
+pub fn untagged(previous: &SpotPoolObservation, observed: &Observed) -> Vec<Happened> {
+    let is_known = |id: &String| {
+        let before = previous.instances.iter().find(|i| i.id == *id);
+        before.is_some_and(|before| before.why.as_deref() == Some(UNTAGGED))
+    };
+    let new = observed.untagged.iter().filter(|id| !is_known(id));
+    new.map(|id| Happened::warning("TagsLost", format!("{id}: {UNTAGGED}")))
+        .collect()
+}
+
 /// The condition `Ready` of a pool that was planned.
 pub fn ready(plan: &Plan, observed: &Observed, desired: &Desired) -> Verdict {
     let home = plan.waits.iter().find_map(|wait| match wait {
         Wait::Home(wait) => Some(wait.to_string()),
         _ => None,
     });
+    let untagged = plan.waits.iter().find_map(|wait| match wait {
+        Wait::Untagged { ids } => Some(format!("{}: {UNTAGGED}", ids.join(", "))),
+        _ => None,
+    });
     if desired.deleted {
-        return Verdict::ready(false, reason::DELETING, home.unwrap_or_default());
+        let waits = untagged.or(home).unwrap_or_default();
+        return Verdict::ready(false, reason::DELETING, waits);
+    }
+    if let Some(message) = untagged {
+        return Verdict::ready(false, reason::UNAVAILABLE, message);
+    }
+    let missing = plan.waits.iter().find_map(|wait| match wait {
+        Wait::Missing { ids } => Some(ids.join(", ")),
+        _ => None,
+    });
+    if let Some(ids) = missing {
+        let message = format!("EC2 shows no trace of {ids}: it is replaced after two minutes");
+        return Verdict::ready(false, reason::UNAVAILABLE, message);
     }
     let stopped = plan.waits.iter().find_map(|wait| match wait {
         Wait::Stopped { ids } => Some(ids.join(", ")),

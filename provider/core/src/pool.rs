@@ -218,6 +218,12 @@ pub struct Observed {
     /// Instances that EC2 did not terminate a moment ago. They use up the maximum, and are not
     /// terminated again in this pass.
     pub unended: BTreeSet<String>,
+    /// Instances that run without the pool's tags, because somebody took the tags away. They count,
+    /// and the provider does not touch them.
+    pub untagged: BTreeSet<String>,
+    /// Since when EC2 shows no trace of an instance, by id. Such an instance counts for some
+    /// minutes.
+    pub missing_since: BTreeMap<String, Timestamp>,
     /// Since when the pool has lacked spot capacity.
     pub spot_short_since: Option<Timestamp>,
     /// The groups with the pool's tag: one for each VPC that the pool has ever used.
@@ -270,7 +276,14 @@ impl Observed {
         self.impaired.retain(|id| !is_dead(id));
         self.not_set_up.retain(|id| !is_dead(id));
         self.unended.retain(|id| !is_dead(id));
+        self.untagged.retain(|id| !is_dead(id));
         self.home.settle();
+    }
+
+    /// Whether the provider can do nothing with an instance, although it counts: EC2 shows no trace
+    /// of it, or it lacks the pool's tags.
+    pub fn is_out_of_reach(&self, instance_id: &str) -> bool {
+        self.untagged.contains(instance_id) || self.missing_since.contains_key(instance_id)
     }
 
     /// Removes what is known of instances that EC2 does not have.

@@ -58,6 +58,7 @@ fn lent(state: &str, told: Option<&str>) -> SpotPool {
         lease: told.map(ToOwned::to_owned),
         notice: None,
         impaired_since: None,
+        missing_since: None,
         why: None,
         instance_type: "g4dn.xlarge".into(),
         zone: "us-east-1a".into(),

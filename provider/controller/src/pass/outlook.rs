@@ -77,7 +77,7 @@ impl Pass<'_> {
             };
         }
         let soonest = last.waits.iter().map(|wait| match wait {
-            Wait::Instances => {
+            Wait::Instances | Wait::Missing { .. } => {
                 self.watch_effects();
                 AFTER_ERROR
             }
@@ -88,6 +88,7 @@ impl Pass<'_> {
             }
             Wait::Home(wait) => self.look_again_at_home(wait),
             Wait::Stopped { .. }
+            | Wait::Untagged { .. }
             | Wait::Interrupted { .. }
             | Wait::Room { .. }
             | Wait::Spread

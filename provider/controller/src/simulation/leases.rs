@@ -51,7 +51,7 @@ pub fn live(world: &World) -> usize {
     world.earth.lock().cloud.live().len()
 }
 
-fn settled(maximum: i32) -> World {
+pub fn settled(maximum: i32) -> World {
     let mut world = World::new(warm(maximum));
     world.settle().unwrap();
     world

@@ -44,7 +44,8 @@ mod orphans;
 mod ownership;
 mod policies;
 mod promises;
+mod reach;
 mod refusals;
 mod schedules;
 
-pub use world::for_tests as pool_for_tests;
+pub use world::{ec2_for_tests, for_tests as pool_for_tests};

@@ -91,6 +91,16 @@ impl Ec2 for SimulatedEc2 {
         .await
     }
 
+    async fn states(&self, ids: &[String]) -> Result<BTreeMap<String, InstanceState>, Ec2Error> {
+        self.call("DescribeInstances", |earth| {
+            let now = earth.now;
+            let machines = earth.cloud.machines.iter();
+            let named = machines.filter(|m| m.is_listed(now) && ids.contains(&m.id));
+            Ok(named.map(|m| (m.id.clone(), m.state(now))).collect())
+        })
+        .await
+    }
+
     async fn instances_of_launch(
         &self,
         pool_uid: &str,

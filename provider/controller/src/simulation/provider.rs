@@ -82,7 +82,7 @@ impl Provider {
             earth: earth.clone(),
             account,
         });
-        let region = Region::new(ec2, "us-east-1".into(), Timestamp::MIN);
+        let region = Region::new(ec2, "us-east-1".into(), Arc::default(), Timestamp::MIN);
         let mut provider = Self {
             permitted: policies::permitted(&[ManagementAction::All]).unwrap(),
             cluster: CLUSTER,

@@ -1,6 +1,7 @@
 //! One provider on its earth.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::condition::{self, Condition};
 use api::managed::{ManagementAction, ProviderConfigReference};
@@ -9,7 +10,7 @@ use api::pool::{
 };
 use jiff::{SignedDuration, Timestamp};
 use memory_ec2::{Buckets, Cloud, Fault, Faults, Firewall, Pace, SplitMix64};
-use provider_aws::{GroupRequest, LaunchPlace, LaunchRequest, Tags, TemplateRequest};
+use provider_aws::{Ec2, GroupRequest, LaunchPlace, LaunchRequest, Tags, TemplateRequest};
 use provider_core::Market;
 use provider_runtime::events::Happened;
 
@@ -73,6 +74,11 @@ pub fn pool(minimum: i32) -> SpotPool {
 /// A pool for tests of other modules.
 pub fn for_tests() -> SpotPool {
     pool(1)
+}
+
+/// EC2 for tests of other modules.
+pub fn ec2_for_tests() -> Arc<dyn Ec2> {
+    World::new(pool(1)).provider.region().ec2.clone()
 }
 
 /// A size with exactly this many instances.

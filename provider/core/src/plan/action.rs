@@ -226,6 +226,16 @@ pub enum Wait {
         /// EC2's ids of the instances.
         ids: Vec<String>,
     },
+    /// These instances lost the pool's tags. A person has to put the tags back, or terminate them.
+    Untagged {
+        /// EC2's ids of the instances.
+        ids: Vec<String>,
+    },
+    /// EC2 shows no trace of these instances. It has to show them again, or not for some minutes.
+    Missing {
+        /// EC2's ids of the instances.
+        ids: Vec<String>,
+    },
     /// AWS has to reclaim these instances, as it announced.
     Interrupted {
         /// EC2's ids of the instances.

@@ -85,7 +85,9 @@ impl<'a> Census<'a> {
     /// up the maximum, although they do not count.
     pub(super) fn room(&self, maximum: u32) -> u32 {
         let is_stuck = |(i, s): &&(&Instance, Standing)| {
-            *s == Standing::Over && self.observed.unended.contains(&i.id)
+            let observed = self.observed;
+            let stays = observed.unended.contains(&i.id) || observed.is_out_of_reach(&i.id);
+            *s == Standing::Over && stays
         };
         let stuck = count(self.live.iter().filter(is_stuck).count());
         maximum.saturating_sub(self.have().saturating_add(stuck))
@@ -175,6 +177,9 @@ fn standing(
         } else {
             Standing::Leased
         };
+    }
+    if observed.is_out_of_reach(&instance.id) {
+        return Standing::Cordoned;
     }
     let is_unended = observed.unended.contains(&instance.id);
     match disrupted(instance, desired, observed, generation, now) {

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::action::terminate;
-use super::{Action, Disruption, Plan, Wait, home};
+use super::{Action, Disruption, Plan, Wait, home, reach};
 use crate::{Desired, InstanceState, Observed};
 
 pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {
@@ -17,7 +17,7 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
         let notice = observed.notices.get(id);
         if instance.state == InstanceState::ShuttingDown {
             waiting = true;
-        } else if !instance.state.is_live() {
+        } else if !instance.state.is_live() || observed.is_out_of_reach(id) {
         } else if let Some(why) = observed.ending.get(id)
             && !notice.is_some_and(|n| n.is_interruption(now))
         {
@@ -41,7 +41,12 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
         let promised = launch.promised(&observed.instances);
         actions.extend(promised.map(|one| terminate(&one.id, Disruption::PoolDeleted)));
     }
-    let is_empty = actions.is_empty() && !waiting && leased.is_empty() && interrupted.is_empty();
+    waits.extend(reach::waits(observed));
+    let is_empty = actions.is_empty()
+        && waits.is_empty()
+        && !waiting
+        && leased.is_empty()
+        && interrupted.is_empty();
     let in_doubt = observed.group_in_doubt_until.is_some_and(|u| u > now);
     waiting |= in_doubt && observed.groups.is_empty();
     waiting |= observed.are_groups_unseen;

@@ -13,6 +13,7 @@ pub(super) fn plan(desired: &Desired, observed: &Observed) -> Vec<Action> {
         return Vec::new();
     };
     let live = observed.instances.iter().filter(|i| i.state.is_live());
+    let live = live.filter(|i| !observed.is_out_of_reach(&i.id));
     let changed = live.map(|instance| (instance, changes(instance, wanted)));
     changed
         .filter(|(_, tags)| !tags.is_empty())

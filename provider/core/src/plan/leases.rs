@@ -53,6 +53,9 @@ pub(super) fn plan(
         let id = observed.bindings.get(&lease.uid)?;
         let mut live = census.live.iter();
         let (instance, _) = live.find(|(i, s)| i.id == *id && *s == Standing::Leased)?;
+        if observed.is_out_of_reach(id) {
+            return None;
+        }
         (!is_told(instance, lease)).then(|| bind(lease, id))
     });
     given.chain(untold).collect()

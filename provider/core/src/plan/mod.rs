@@ -7,6 +7,7 @@ mod home;
 mod keys;
 mod launches;
 mod leases;
+mod reach;
 mod size;
 mod surplus;
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::action::terminate;
 use super::census::{Census, Standing, back_to_spot_at};
 use super::launches::Source;
-use super::{Action, Disruption, Plan, Wait, home, keys, leases, surplus};
+use super::{Action, Disruption, Plan, Wait, home, keys, leases, reach, surplus};
 use crate::launch::count;
 use crate::{Desired, InstanceState, Launch, Observed, SecurityGroups, Size};
 
@@ -40,8 +40,8 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
     let overdue = census.overdue.iter();
     plan.actions
         .extend(overdue.map(|l| Action::Forget { launch: l.launch }));
-    let is_unended = |id: &String| observed.unended.contains(id);
-    let over = census.ids(|i, standing| *standing == Standing::Over && !is_unended(&i.id));
+    let stays = |id: &String| observed.unended.contains(id) || observed.is_out_of_reach(id);
+    let over = census.ids(|i, standing| *standing == Standing::Over && !stays(&i.id));
     plan.actions.extend(
         over.iter()
             .map(|id| terminate(id, over_because(observed, id))),
@@ -66,6 +66,7 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
         plan_templates(observed, &current, &mut plan);
     }
     plan_waits(desired, &census, now, &mut plan);
+    plan.waits.extend(reach::waits(observed));
     home::plan(desired, observed, &census, now, &mut plan);
     plan
 }
@@ -116,7 +117,7 @@ fn plan_number(
     let missing = plan.target.saturating_sub(have);
     let missing = missing.min(census.room(desired.size.maximum));
     let before = plan.actions.len();
-    plan_surplus(desired, census, surplus, now, plan);
+    plan_surplus(desired, observed, census, surplus, now, plan);
     let ending = count(plan.actions.len() - before);
     // An unanswered launch may have brought instances. It is not repeated where these could be too
     // many.
@@ -153,6 +154,7 @@ fn plan_number(
 /// once they are listed.
 fn plan_surplus(
     desired: &Desired,
+    observed: &Observed,
     census: &Census<'_>,
     surplus: u32,
     now: Timestamp,
@@ -173,7 +175,7 @@ fn plan_surplus(
         plan.actions.push(terminate(&instance.id, why));
     }
     let of_others = (surplus - of_disrupted).saturating_sub(census.on_their_way());
-    let others = surplus::surplus(desired, census, to_usize(of_others));
+    let others = surplus::surplus(desired, observed, census, to_usize(of_others));
     let has_ended = desired.has_ended(now);
     let why = |choice| {
         if has_ended {

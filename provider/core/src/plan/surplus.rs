@@ -2,19 +2,21 @@
 
 use super::Choice;
 use super::census::{Census, Standing};
-use crate::{Desired, Instance, Market};
+use crate::{Desired, Instance, Market, Observed};
 
-/// Up to `number` instances that have no lease and are not disrupted. Those of the fullest zone
+/// Up to `number` instances that are in reach, have no lease and are not disrupted. Those of the fullest zone
 /// come first, then those of the fullest offering, then the least preferred ones, then the newest.
 /// A chosen instance does not count for the next choice.
 pub(super) fn surplus<'a>(
     desired: &Desired,
+    observed: &Observed,
     census: &Census<'a>,
     number: usize,
 ) -> Vec<(&'a Instance, Choice)> {
     let idle = census.live.iter();
     let idle = idle.filter(|(_, s)| matches!(s, Standing::Good | Standing::Cordoned));
-    let mut left: Vec<&Instance> = idle.map(|(i, _)| *i).collect();
+    let reachable = idle.filter(|(i, _)| !observed.is_out_of_reach(&i.id));
+    let mut left: Vec<&Instance> = reachable.map(|(i, _)| *i).collect();
     let mut chosen = Vec::new();
     while chosen.len() < number {
         let last = left
