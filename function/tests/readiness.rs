@@ -328,3 +328,24 @@ fn an_on_demand_workspace_is_ready_once_its_agent_reports_the_software() {
     );
     assert_eq!(reason("done"), ("Installed".to_owned(), Ready::True as i32));
 }
+
+#[test]
+fn an_interruption_while_the_software_is_installed_is_told_once() {
+    let mut request = case::request_json("v3-software-installs");
+    let pool = &mut request["observed"]["resources"]["pool"]["resource"];
+    pool["status"]["atProvider"]["instances"][0]["notice"] =
+        json!({"kind": "Interruption", "at": "2026-11-20T11:00:00Z"});
+    let warnings = |request: &Value| {
+        let response = answer(&case::parse(request.clone()));
+        let results = response.results.iter();
+        let told = results.filter(|one| one.reason() == "InterruptionWarning");
+        (told.count(), response)
+    };
+    let (told, response) = warnings(&request);
+    assert_eq!(told, 1);
+    let mut status = case::status(&response);
+    assert_eq!(status["phase"], "Provisioning");
+    status["conditions"] = case::conditions(&response);
+    request["observed"]["composite"]["resource"]["status"] = status;
+    assert_eq!(warnings(&request).0, 0, "told at every call");
+}

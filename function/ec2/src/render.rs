@@ -167,7 +167,7 @@ impl OnEc2<'_> {
     fn running(&self, composed: Composed) -> Composition {
         Composition {
             setup: Some(self.setup(composed.machine())),
-            report: status::report(&composed, &self.claimed.previous),
+            report: status::report(&composed, self.claimed),
             is_settled: !composed.is_detaching(),
             resources: composed.resources,
             notices: Vec::new(),

@@ -15,8 +15,9 @@ use crate::on_demand::home;
 /// The reason of `ComputeReady` after AWS has announced an interruption.
 const WARNING: &str = "InterruptionWarning";
 
-/// The report about a workspace that runs. `previous` is the status that the last call wrote.
-pub fn report(composed: &Composed, previous: &GpuDevWorkspaceStatus) -> Report {
+/// The report about a workspace that runs.
+pub fn report(composed: &Composed, claimed: &Claimed<'_>) -> Report {
+    let previous = &claimed.previous;
     let Composed {
         target,
         serving,
@@ -52,7 +53,8 @@ pub fn report(composed: &Composed, previous: &GpuDevWorkspaceStatus) -> Report {
             .or_else(|| previous.home.clone()),
         ..status
     };
-    let events = events(previous, &status, warning.as_ref());
+    let news = warning.as_ref().filter(|text| !was_warned(claimed, text));
+    let events = events(previous, &status, news);
     let compute = match (&compute_cause, warning) {
         (None, Some(warning)) => Condition::true_with_message(COMPUTE_READY, WARNING, warning),
         _ => condition(COMPUTE_READY, "Available", compute_cause.as_ref()),
@@ -140,6 +142,13 @@ fn warning(machine: &Machine) -> Option<String> {
             machine.id
         )
     })
+}
+
+/// Whether the last call told this warning. Its status may have another message, for example that the
+/// software is being installed; the condition keeps the warning.
+fn was_warned(claimed: &Claimed<'_>, warning: &str) -> bool {
+    let before = claimed.composite.condition(COMPUTE_READY);
+    before.is_some_and(|before| before.reason == WARNING && before.message == warning)
 }
 
 fn home_condition(home: &home::Finding) -> Condition {

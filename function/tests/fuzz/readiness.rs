@@ -7,7 +7,7 @@ use crate::case::own_names::is_own;
 use crate::case::{RECORD, compute};
 use crate::connection;
 use crate::intent::Applied;
-use crate::view::{Machine, condition, is_compute, is_deleting, is_hashed, text};
+use crate::view::{Machine, View, condition, is_compute, is_deleting, is_hashed, text};
 
 /// The first rule of readiness that a response breaks. `is_ready`: the response says that the
 /// workspace is ready.
@@ -74,6 +74,9 @@ fn without_software(applied: &Applied<'_>) -> Option<String> {
     let before = |at: &str| view.status().and_then(|status| text(status, at));
     let was_ready = before("/instanceId") == Some(id)
         && (before("/phase") == Some("Ready") || view.called_software_ready());
+    if is_reported_elsewhere(view, id) {
+        return None;
+    }
     let pools = view
         .observed
         .iter()
@@ -89,6 +92,21 @@ fn without_software(applied: &Applied<'_>) -> Option<String> {
     states.peek()?;
     let is_installed = |state: &str| state == "Ready" || (was_ready && state != "Failed");
     (!states.any(is_installed)).then(|| id.to_owned())
+}
+
+/// Whether a resource that reads no console reports the machine, too. Random changes give one id to two
+/// resources, and then the machine may be that of the other one.
+fn is_reported_elsewhere(view: &View, id: &str) -> bool {
+    let mut observed = view.observed.iter();
+    observed.any(|(key, resource)| {
+        if !key.starts_with("pool") {
+            return text(resource, "/status/atProvider/id") == Some(id);
+        }
+        let instances = resource.pointer("/status/atProvider/instances");
+        let mut instances = instances.and_then(Value::as_array).into_iter().flatten();
+        let reads = resource.pointer("/spec/forProvider/readConsole") == Some(&true.into());
+        !reads && instances.any(|instance| text(instance, "/id") == Some(id))
+    })
 }
 
 /// A host key of the response that would add something else to `known_hosts`.

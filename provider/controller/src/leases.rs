@@ -130,7 +130,10 @@ impl Leasing {
         let status = pool.status.as_ref();
         let is_bound = status.is_some_and(|s| s.at_provider.leases.contains_key(&uid));
         let permitted = permitted(lease);
-        let may_wait = permitted.create && pool.spec.for_provider.leases.is_some();
+        // A pool whose time is over gives no idle instance away: it would outlive `endsAt`.
+        let ends_at = pool.spec.for_provider.ends_at.as_ref();
+        let is_open = ends_at.is_none_or(|end| end.0 > now);
+        let may_wait = permitted.create && pool.spec.for_provider.leases.is_some() && is_open;
         if !is_bound && !may_wait {
             return;
         }

@@ -279,7 +279,9 @@ pub fn lost<'a>(
                 return None;
             }
             let is_reclaimed = seen.is_some_and(Instance::was_reclaimed);
-            if ended.knows(&before.id) && !is_reclaimed {
+            // The process that ended it may have died before it could write that.
+            let is_ended = ended.knows(&before.id) || previous.ending.contains_key(&before.id);
+            if is_ended && !is_reclaimed {
                 return None;
             }
             let why = seen

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use provider_aws::{Ec2Error, SnapshotRequest, Tags, VolumeRequest};
 use provider_core::{
-    Action, Attachment, HomeAction, HomeHold, HomeRecord, HomeStep, InstanceState, Observed, Plan,
-    Volume, VolumeState, volume_token,
+    Action, Attachment, ErrorClass, HomeAction, HomeHold, HomeRecord, HomeStep, InstanceState,
+    Observed, Plan, Volume, VolumeState, volume_token,
 };
 use provider_runtime::events::Happened;
 
@@ -116,6 +116,9 @@ impl<W> Actor<'_, W> {
             home.record = Some(back_to(source, record));
             return Ok(None);
         }
+        if let Some(id) = &record.snapshot_id {
+            self.check_snapshot(id).await?;
+        }
         let mut tags = self.home_tags(record.number);
         if let Some(source) = &record.copy_of {
             tags.insert(api::tags::HOME_COPY_OF.into(), source.clone());
@@ -147,6 +150,24 @@ impl<W> Actor<'_, W> {
         );
         home.volumes.push(made);
         Ok(Some(Happened::normal("CreatedHome", text)))
+    }
+
+    /// Refuses a snapshot without the pool's tags. A person who may write the pool's status could
+    /// name any snapshot of the account, and read it on their instance.
+    async fn check_snapshot(&self, id: &str) -> Result<(), Ec2Error> {
+        let own = self.region.ec2.snapshots_of(self.uid()).await?;
+        if own.iter().any(|snapshot| snapshot.id == id) {
+            return Ok(());
+        }
+        Err(Ec2Error {
+            operation: "CreateVolume",
+            code: "SnapshotOfOthers".into(),
+            message: format!(
+                "status.atProvider.home.snapshotId names {id}, which does not have the tags of \
+                 this pool's home: take it out of the status"
+            ),
+            class: ErrorClass::Configuration,
+        })
     }
 
     async fn copy(

@@ -92,6 +92,17 @@ fn instances_that_cannot_be_launched_again_still_end() {
 
 /// A provider that was down at the end acts on it later.
 #[test]
+fn a_lease_that_waits_when_a_pool_ends_gets_none_of_its_instances() {
+    let mut world = leases::settled(3);
+    world.edit(Edit::EndsIn(Some(0)));
+    let lease = leases::ask(&world, None);
+    world.work_for(600);
+    assert_eq!(leases::instance_of(&world, &lease), None, "outlives endsAt");
+    assert_eq!(live(&world), 0);
+    world.assert_lawful();
+}
+
+#[test]
 fn an_end_while_no_provider_runs_is_not_missed() {
     let mut world = running(1);
     world.edit(Edit::EndsIn(Some(60)));
@@ -243,6 +254,7 @@ fn a_termination_that_was_begun_is_finished_and_says_its_reason() {
         let live: Vec<&str> = earth.cloud.live().iter().map(|m| m.id.as_str()).collect();
         assert_eq!(live, ["i-1"]);
         drop(earth);
+        assert_eq!(world.events("Interrupted"), [""; 0], "nobody lost it");
         assert!(world.observation().ending.is_empty());
         world.assert_lawful();
     }

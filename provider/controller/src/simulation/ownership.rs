@@ -1,7 +1,13 @@
 //! Resources of others are never touched.
 
+use api::home::HomeOnDelete;
+use memory_ec2::Copy;
+use provider_aws::Tags;
+use serde_json::json;
+
+use super::homes::with_home;
 use super::ours::{CLUSTER, Instances as _, POOL_UID};
-use super::provider::Behind;
+use super::provider::{Behind, Provider};
 use super::store::Edit;
 use super::world::{World, pool, size};
 use crate::regions::TAG_KEYS;
@@ -49,6 +55,40 @@ fn an_instance_that_lost_its_tags_since_the_last_look_is_not_terminated() {
     world.work_for(120);
     world.assert_lawful();
     assert!(is_live(&world, "i-1"));
+}
+
+#[test]
+fn a_status_that_names_a_snapshot_of_others_restores_nothing() {
+    let mut world = World::new(with_home(HomeOnDelete::Retain, false));
+    {
+        let mut earth = world.earth.lock();
+        let now = earth.now;
+        earth.cloud.storage.copies.push(Copy {
+            id: "snap-of-others".into(),
+            tags: Tags::new(),
+            volume_id: "vol-of-others".into(),
+            begun: now,
+            listed_from: now,
+            deleted_at: None,
+            content: vec!["their files".into()],
+        });
+        let mut pool = earth.store.current().clone();
+        let home = json!({
+            "generation": 1, "zone": "us-east-1a", "sizeGiB": 10, "snapshotId": "snap-of-others",
+        });
+        let status = json!({"atProvider": {"home": home}});
+        pool.status = Some(serde_json::from_value(status).unwrap());
+        earth.store.versions = vec![pool];
+    }
+    world.provider = Provider::new(&world.earth);
+    world.work_for(600);
+    world.assert_lawful();
+    let earth = world.earth.lock();
+    assert!(earth.cloud.storage.disks.is_empty());
+    drop(earth);
+    let told = world.events("HomeRefused");
+    assert!(told[0].contains("snap-of-others"), "{told:?}");
+    assert!(told[0].contains("status.atProvider.home"), "{told:?}");
 }
 
 #[test]

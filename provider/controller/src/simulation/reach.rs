@@ -127,6 +127,7 @@ fn a_deleted_pool_waits_for_an_instance_without_tags_and_ends_the_others() {
         None,
         "nobody knew of it"
     );
+    assert!(world.observation().ending.is_empty(), "promised an end");
     assert_told(&world, "i-1");
     {
         let mut earth = world.earth.lock();
@@ -148,5 +149,22 @@ fn a_lease_gets_no_instance_that_lost_its_tags() {
     world.work_for(600);
     let given = leases::instance_of(&world, &lease);
     assert!(given.is_some_and(|id| id != "i-0"));
+    world.assert_lawful();
+}
+
+/// A reconcile a minute: the look, a describe by id, and one whatever the tags are.
+#[test]
+fn an_instance_without_tags_costs_no_storm_of_calls() {
+    let mut world = leases::settled(3);
+    world.edit(Edit::Keys(Some(vec!["ssh-ed25519 AAAA"])));
+    let lease = leases::ask(&world, None);
+    world.settle().unwrap();
+    let id = leases::instance_of(&world, &lease).unwrap();
+    take_tags(&world, &id);
+    world.work_for(600);
+    let calls = world.earth.lock().calls_of("DescribeInstances");
+    world.work_for(30 * 60);
+    let calls = world.earth.lock().calls_of("DescribeInstances") - calls;
+    assert!(calls <= 30 * 4, "{calls} describes in half an hour");
     world.assert_lawful();
 }

@@ -59,6 +59,12 @@ pub fn create(earth: &mut Earth, request: &VolumeRequest) -> Result<Volume, Ec2E
         if !is_intended {
             wrong.push("was not persisted");
         }
+        let copies = &earth.cloud.storage.copies;
+        let source = request.snapshot_id.as_ref();
+        let source = source.and_then(|id| copies.iter().find(|copy| copy.id == *id));
+        if source.is_some_and(|copy| !copy.is_ours()) {
+            wrong.push("is made from a snapshot of others");
+        }
         let others = || homes(earth).filter(|other| other.id != disk.id);
         if request.snapshot_id.is_none() && others().next().is_some() {
             wrong.push("is a second home");
