@@ -10,7 +10,7 @@ use api::pool::SpotPool;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::{Ec2Error, Event, Events};
-use provider_core::{ErrorClass, NoticeKind, Refusal};
+use provider_core::{ErrorClass, Market, Notice, NoticeKind, Refusal};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::open_regions::OpenRegions;
@@ -18,6 +18,8 @@ use crate::region::Region;
 
 /// The time before the next call after a call that failed.
 const AFTER_ERROR: Duration = Duration::from_secs(10);
+/// The age from which an announcement is ignored. It includes differences between clocks.
+const OLDEST_NOTICE: SignedDuration = SignedDuration::from_mins(5);
 /// How long after an event the provider polls its effects at the fast interval.
 const WATCH_EFFECTS: SignedDuration = SignedDuration::from_secs(30);
 
@@ -86,16 +88,17 @@ pub(crate) fn note<'a>(
     let pools = region.pools();
     let mut concerned = Vec::new();
     for event in events {
+        let notice = event.notice.filter(|notice| is_fresh(notice, now));
         // No look may show the instance yet: none succeeded, or the instance is younger. Its pool
         // finds the notice once a look shows it.
-        if let Some(notice) = event.notice {
+        if let Some(notice) = notice {
             region.notices().store(&event.instance_id, notice);
         }
         let Some(instance) = region.instance(&event.instance_id) else {
             continue;
         };
         region.poll_fast_until(now.saturating_add(WATCH_EFFECTS).unwrap_or(Timestamp::MAX));
-        let Some(notice) = event.notice else {
+        let Some(notice) = notice.filter(|_| instance.offering.market == Market::Spot) else {
             continue;
         };
         if notice.kind == NoticeKind::Interruption {
@@ -111,6 +114,12 @@ pub(crate) fn note<'a>(
         concerned.extend(pools.get(&instance.pool_uid).cloned());
     }
     concerned
+}
+
+/// Whether an announcement is about what happens now. AWS announces two minutes ahead, and a queue may
+/// keep a message for days.
+fn is_fresh(notice: &Notice, now: Timestamp) -> bool {
+    now.duration_since(notice.at).abs() < OLDEST_NOTICE
 }
 
 #[cfg(test)]

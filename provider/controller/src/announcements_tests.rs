@@ -184,3 +184,42 @@ async fn credentials_that_may_not_read_the_queue_keep_no_others_from_it() {
     tokio::spawn(follow(Arc::downgrade(&regions.second), queue, wake));
     assert_eq!(next(&mut woken).await.name, "pool");
 }
+
+/// A region whose last look shows `i-7`.
+fn region(market: Market) -> Arc<Region> {
+    let regions = TwoConfigurations::new();
+    let mut shown = instance();
+    shown.offering.market = market;
+    let instances = BTreeMap::from([("uid".to_owned(), vec![Arc::new(shown)])]);
+    let snapshot = Snapshot {
+        instances: Arc::new(instances),
+        ..Snapshot::default()
+    };
+    drop(
+        regions
+            .second
+            .publish(Ok(Arc::new(snapshot)), Timestamp::now()),
+    );
+    regions.second
+}
+
+fn warned(region: &Region, at: Timestamp) -> usize {
+    let event = Event {
+        instance_id: "i-7".into(),
+        notice: Some(Notice {
+            kind: NoticeKind::Interruption,
+            at,
+        }),
+    };
+    note(region, std::iter::once(&event), Timestamp::now()).len()
+}
+
+#[tokio::test]
+async fn an_old_message_and_one_about_an_on_demand_instance_interrupt_nobody() {
+    let spot = region(Market::Spot);
+    let now = Timestamp::now();
+    assert_eq!(warned(&spot, now - SignedDuration::from_hours(1)), 0);
+    assert!(spot.notices().all().is_empty());
+    assert_eq!(warned(&region(Market::OnDemand), now), 0);
+    assert_eq!(warned(&spot, now), 1);
+}

@@ -75,6 +75,13 @@ pub fn observed(
             ..ObservedHome::default()
         },
     };
+    // AWS takes back spot instances only. A forged message must not keep the provider from ending an
+    // instance that nobody takes back.
+    let on_demand = |id: &String| {
+        let mut instances = observed.instances.iter();
+        instances.any(|i| i.id == *id && i.offering.market == Market::OnDemand)
+    };
+    observed.notices.retain(|id, _| !on_demand(id));
     observed.settle();
     observed
 }

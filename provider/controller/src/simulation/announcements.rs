@@ -1,7 +1,9 @@
 //! Interruption notices and rebalance recommendations, and the provider's reaction.
 
+use api::capacity::CapacityType;
 use api::pool::{PoolRebalance, PoolReplace, PoolSize};
-use provider_core::NoticeKind;
+use provider_aws::Event;
+use provider_core::{Notice, NoticeKind};
 
 use super::ours::Instances as _;
 use super::store::Edit;
@@ -133,4 +135,25 @@ fn a_warning_that_comes_while_ec2_does_not_answer_is_not_lost() {
         world.settle().unwrap();
         world.assert_lawful();
     }
+}
+
+#[test]
+fn a_forged_warning_keeps_no_on_demand_instance_running() {
+    let mut pool = pool(1);
+    pool.spec.for_provider.capacity_type = CapacityType::OnDemand;
+    let mut world = World::new(pool);
+    world.settle().unwrap();
+    {
+        let mut earth = world.earth.lock();
+        let at = earth.now;
+        let kind = NoticeKind::Interruption;
+        earth.queue.push(Event {
+            instance_id: "i-0".into(),
+            notice: Some(Notice { kind, at }),
+        });
+    }
+    world.edit(Edit::EndsIn(Some(0)));
+    world.work_for(10);
+    assert_eq!(live(&world), [""; 0]);
+    world.assert_lawful();
 }
