@@ -65,6 +65,13 @@ pub fn authorized_keys(keys: &[String]) -> BTreeMap<String, String> {
     tags
 }
 
+/// The namespace and name of an object as the value of a tag, for people. Together they can be longer
+/// than a value: then the end of the name is left out.
+pub fn namespaced_name(namespace: &str, name: &str) -> String {
+    let full = format!("{namespace}/{name}");
+    full.chars().take(VALUE_LIMIT).collect()
+}
+
 /// Whether an instance can read a tag with this key at the metadata service. EC2 refuses instances
 /// with others (`InvalidParameterValue`).
 pub fn is_readable(key: &str) -> bool {
@@ -75,6 +82,13 @@ pub fn is_readable(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_names_make_a_tag_that_ec2_takes() {
+        let (namespace, name) = ("n".repeat(63), "p".repeat(253));
+        assert_eq!(namespaced_name(&namespace, &name).len(), VALUE_LIMIT);
+        assert_eq!(namespaced_name("team", "pool"), "team/pool");
+    }
 
     #[test]
     fn a_key_that_one_tag_cannot_hold_goes_on_in_the_next() {

@@ -219,7 +219,8 @@ fn launch_from_api(launch: &PoolLaunch) -> Launch {
     }
 }
 
-fn notice_from_api(notice: &PoolNotice) -> Option<Notice> {
+/// An announcement of the status. `None` if its kind is unknown.
+pub fn notice_from_api(notice: &PoolNotice) -> Option<Notice> {
     let at = notice.at.0;
     NoticeKind::parse(&notice.kind).map(|kind| Notice { kind, at })
 }

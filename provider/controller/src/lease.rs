@@ -37,8 +37,9 @@ use crate::pass::left;
 use crate::reconcile::{DEADLINE, ReconcileError, in_time};
 use crate::step_error::AFTER_ERROR;
 
-/// The time between two checks of a pool that still has a deleted lease's instance.
-const AFTER_WAITING: Duration = Duration::from_secs(5);
+/// The time between two checks of a pool that still has a deleted lease's instance. The pool's status
+/// wakes its leases, so this matters only if an event of the watch was lost.
+const AFTER_WAITING: Duration = Duration::from_secs(30);
 
 /// The data that reconciles of leases share.
 pub struct Context {

@@ -200,7 +200,7 @@ fn tags_of(lease: &SpotLease) -> Tags {
         (tags::LEASE, lease.uid().unwrap_or_default()),
         (
             tags::LEASE_NAME,
-            format!("{namespace}/{}", lease.name_any()),
+            tags::namespaced_name(&namespace, &lease.name_any()),
         ),
         (tags::OWNER, spec.owner.clone()),
     ]

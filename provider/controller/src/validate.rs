@@ -135,7 +135,7 @@ pub fn pool_tags(pool: &SpotPool, cluster: &str) -> Tags {
         .or_insert_with(|| name.to_owned());
     tags.insert(tags::CLUSTER.into(), cluster.to_owned());
     tags.insert(tags::POOL_UID.into(), uid);
-    tags.insert(tags::POOL.into(), format!("{namespace}/{name}"));
+    tags.insert(tags::POOL.into(), tags::namespaced_name(namespace, name));
     tags
 }
 

@@ -227,6 +227,7 @@ def test_an_idle_pool_asks_ec2_for_nothing_but_the_shared_look(
     )
     assert looks
     allowed = {
+        "GetCallerIdentity",
         "DescribeInstances",
         "DescribeSecurityGroups",
         "DescribeSecurityGroupRules",

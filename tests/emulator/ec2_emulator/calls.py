@@ -12,6 +12,9 @@ from moto.core.utils import get_service_model
 
 DEFAULT_REGION = "us-east-1"
 
+# The operations of STS that a request without a signature may name.
+_STS = ("AssumeRoleWith", "GetCallerIdentity")
+
 # Parameters that contain a credential, by operation. Their values are never stored.
 SECRET_PARAMETERS = {
     "AssumeRoleWithWebIdentity": {"WebIdentityToken"},
@@ -61,7 +64,7 @@ def read_call(environ: dict[str, Any], body: bytes) -> Call:
     form = _form(environ, body)
     operation = form.get("Action", "")
     if not service:
-        service = "sts" if operation.startswith("AssumeRoleWith") else "ec2"
+        service = "sts" if operation.startswith(_STS) else "ec2"
     if service == "ec2":
         parameters = _ec2_parameters(operation, form)
         protocol = "ec2"

@@ -102,6 +102,11 @@ def test_a_recorded_call_names_the_account_that_signed_it(emulator, ec2):
     assert accounts == ["123456789012", None]
 
 
+def test_a_request_without_a_signature_learns_the_account(emulator):
+    sts = emulator.client("sts", signature_version=UNSIGNED)
+    assert sts.get_caller_identity()["Account"] == "123456789012"
+
+
 def test_one_key_can_expire_while_others_serve(emulator, ec2):
     emulator.fault("*", code="ExpiredToken", match={"AccessKey": "AKIAOTHER*"})
     ec2.describe_instances()

@@ -5,11 +5,11 @@ use api::lease::{SpotLease, SpotLeaseObservation, SpotLeaseStatus};
 use api::pool::{PoolInstance, SpotPool, SpotPoolObservation};
 use jiff::Timestamp;
 use kube::ResourceExt;
-use provider_core::NoticeKind;
 use provider_runtime::conditions::{Verdict, reason};
 use provider_runtime::events::Happened;
 use provider_runtime::finalizer;
 
+use crate::convert;
 use crate::leases::expires_at;
 
 /// Reason of `Ready`: the lease's lifetime is over.
@@ -92,12 +92,17 @@ pub fn ready(lease: &SpotLease, pool: Option<&SpotPool>, now: Timestamp) -> Verd
         return not(reason::UNAVAILABLE, message);
     };
     match bound(pool, lease) {
-        Some(id) => of_instance(id, instance(pool, lease), lease),
+        Some(id) => of_instance(id, instance(pool, lease), lease, now),
         None => waiting(pool, reference, now),
     }
 }
 
-fn of_instance(id: &str, instance: Option<&PoolInstance>, lease: &SpotLease) -> Verdict {
+fn of_instance(
+    id: &str,
+    instance: Option<&PoolInstance>,
+    lease: &SpotLease,
+    now: Timestamp,
+) -> Verdict {
     let not = |reason, message: String| Verdict::ready(false, reason, message);
     let Some(instance) = instance else {
         return not(reason::UNAVAILABLE, format!("EC2 does not list {id}"));
@@ -107,9 +112,8 @@ fn of_instance(id: &str, instance: Option<&PoolInstance>, lease: &SpotLease) -> 
     }
     match instance.state.as_str() {
         "running" => {
-            let is_taken = instance.notice.as_ref();
-            let is_taken =
-                is_taken.is_some_and(|notice| notice.kind == NoticeKind::Interruption.as_str());
+            let notice = instance.notice.as_ref().and_then(convert::notice_from_api);
+            let is_taken = notice.is_some_and(|notice| notice.is_interruption(now));
             let message = format!("AWS takes {id} back within two minutes; another one follows");
             let message = if is_taken { message } else { String::new() };
             Verdict::ready(true, reason::AVAILABLE, message)

@@ -4,7 +4,8 @@ use api::capacity::InstanceCapacityType;
 use api::condition::Condition;
 use api::lease::{PoolReference, SpotLeaseParameters, SpotLeaseSpec};
 use api::managed::ManagementAction;
-use api::pool::{PoolLeases, SpotPoolStatus};
+use api::pool::{PoolLeases, PoolNotice, SpotPoolStatus};
+use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_runtime::conditions;
 
@@ -86,6 +87,22 @@ fn said(pool: Option<&SpotPool>) -> (bool, &'static str, String) {
         verdict.reason,
         verdict.message,
     )
+}
+
+#[test]
+fn a_warning_that_came_to_nothing_leaves_the_lease_after_minutes() {
+    let mut pool = lent("running", Some("uid"));
+    let announced = |minutes: i64| PoolNotice {
+        kind: "Interruption".into(),
+        at: Time(NOW - SignedDuration::from_mins(minutes)),
+    };
+    for (minutes, is_told) in [(1, true), (6, false)] {
+        let seen = &mut pool.status.as_mut().unwrap().at_provider;
+        seen.instances[0].notice = Some(announced(minutes));
+        let (is_ready, _, message) = said(Some(&pool));
+        assert!(is_ready);
+        assert_eq!(message.contains("takes i-1 back"), is_told);
+    }
 }
 
 #[test]

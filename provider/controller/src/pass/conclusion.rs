@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use api::condition::{ConditionStatus, SYNCED};
 use api::pool::SpotPoolStatus;
+use jiff::{SignedDuration, Timestamp};
 use provider_core::{Desired, Observed, Offering, Plan, offerings, plan};
 use provider_runtime::conditions::{Verdict, reason};
 
@@ -17,6 +18,10 @@ use crate::status_writer::{PoolStore, StatusWriter};
 use crate::step_error::{AFTER_ERROR, StepError};
 use crate::validate::Invalid;
 use crate::{convert, status};
+
+/// The age from which a list of groups does not prove that a group is gone. A new group is remembered
+/// for as long: see [`crate::region::Region::new_group`].
+const GROUPS_LIFE: SignedDuration = SignedDuration::from_mins(1);
 
 impl Pass<'_> {
     /// Ends the pass of a pool whose plan was carried out.
@@ -190,8 +195,15 @@ impl Pass<'_> {
             spot_prices: &snapshot.spot_prices,
         };
         let mut shown = status::observation(observed, offerings, &planned, self.now);
+        let before = &writer.before().at_provider;
         if observed.home.is_unseen {
-            shown.home.clone_from(&writer.before().at_provider.home);
+            shown.home.clone_from(&before.home);
+        }
+        // An old list may lack a group that was created since.
+        let is_old = |at: Timestamp| self.now.duration_since(at) > GROUPS_LIFE;
+        if shown.security_group_id.is_none() && snapshot.groups_at.is_none_or(is_old) {
+            let group = &before.security_group_id;
+            shown.security_group_id.clone_from(group);
         }
         writer.observe(shown);
         self.until_doubt(&observed.instances, &consoles)

@@ -13,6 +13,7 @@ use super::ours::{Collection as _, Instances as _};
 use super::provider::{Behind, Turn};
 use super::storage;
 use super::world::World;
+use crate::leases::Leasing;
 use crate::regions::TAG_KEYS;
 
 /// The longest time that the provider may wait on purpose: half an hour for an offering that was
@@ -22,6 +23,8 @@ const PATIENCE: SignedDuration = SignedDuration::from_mins(40);
 const TURNS: usize = 250;
 /// The time until the next reconcile that a pool at rest asks for.
 const CALM: Duration = Duration::from_mins(1);
+/// A lease that ends within this time wakes the pool before it is calm again.
+const SOON: SignedDuration = SignedDuration::from_secs(70);
 
 impl World {
     /// Ends every fault, and ends what keeps the pool's resources busy. Then lets the provider work
@@ -114,6 +117,16 @@ impl World {
                     .unavailable_offerings
                     .iter()
                     .any(ends_soon),
+            ),
+            (
+                "leases end",
+                Leasing::of(pool, earth.lending.current(), earth.now)
+                    .next_end
+                    .is_none_or(|end| end.duration_since(earth.now) > SOON),
+            ),
+            (
+                "interruptions",
+                earth.cloud.live().iter().all(|m| m.ends_at.is_none()),
             ),
             ("size", i32::try_from(live.len()) == Ok(wanted)),
             ("instances shown", shown == live),

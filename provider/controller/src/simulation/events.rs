@@ -181,7 +181,7 @@ fn by_hand(earth: &mut Earth, dice: &mut SplitMix64, is_amid: bool) -> What {
             earth.give_away(&id);
             What::GivenAway(id)
         }
-        12..=13 => {
+        12..=13 if earth.cloud.machine(&id).offering.market == Market::Spot => {
             let kinds = [NoticeKind::Interruption, NoticeKind::Rebalance];
             let kind = *dice.pick(&kinds);
             earth.announce(&id, kind);

@@ -104,7 +104,7 @@ impl Luck {
     /// that binds it to its own.
     fn another_provider(&mut self) -> Provider {
         let known = self.world.observation();
-        let is_bound = known.security_group_id.is_some();
+        let is_bound = known.account.is_some() && known.security_group_id.is_some();
         let account = if is_bound && self.dice.percent(20) {
             accounts::OTHER
         } else {
