@@ -16,6 +16,9 @@ SCHEMAS = ROOT / "tests/docs/schemas"
 TEMPLATE = "interruptions.yaml"
 # The tag that the provider puts on all resources that it creates (api/src/tags.rs).
 OURS = "aws:ResourceTag/gpu.platform.acme.io:cluster"
+NEW = "aws:RequestTag/gpu.platform.acme.io:cluster"
+# The text that install.md replaces by the identity of the control plane.
+IDENTITY = "IDENTITY"
 # The tag of the machines from which images are made.
 BUILDERS = "gpu.platform.acme.io:image-build"
 # Operations that the provider may call only on resources with this tag.
@@ -80,7 +83,7 @@ def test_nothing_of_somebody_else_is_ended_or_changed(name: str) -> None:
             service, operation = action.split(":")
             if service == "ec2" and operation.startswith(DESTRUCTIVE):
                 condition = statement.get("Condition", {})
-                assert condition.get("Null", {}).get(OURS) == "false", action
+                assert condition["StringEquals"] == {OURS: IDENTITY}, action
 
 
 def test_the_builder_of_images_may_do_what_it_does_to_its_own_machines() -> None:
@@ -109,11 +112,67 @@ def test_no_volume_of_somebody_else_is_copied() -> None:
         for one in policies.read("provider.json")
         if "ec2:CreateSnapshot" in policies.listed(one["Action"])
     ]
-    # The snapshot itself is new, so a condition cannot check its tag.
-    (new,) = [one for one in copies if one["Resource"].endswith(":snapshot/*")]
+    (new,) = [one for one in copies if NEW in one["Condition"]["StringEquals"]]
     (of,) = [one for one in copies if one is not new]
-    assert of["Resource"].endswith(":volume/*")
-    assert of["Condition"]["Null"] == {OURS: "false"}
+    sources = ["arn:aws:ec2:*:*:volume/*", "arn:aws:ec2:*::snapshot/*"]
+    assert of["Resource"] == sources
+    assert of["Condition"] == {"StringEquals": {OURS: IDENTITY}}
+
+
+# The resources that each operation creates, and those that it only uses.
+CREATED = {
+    "ec2:CreateFleet": {"fleet", "instance", "volume"},
+    "ec2:RunInstances": {"fleet", "instance", "volume"},
+    "ec2:CreateLaunchTemplate": {"launch-template"},
+    "ec2:CreateSecurityGroup": {"security-group"},
+    "ec2:CreateSnapshot": {"snapshot"},
+    "ec2:CreateVolume": {"volume"},
+}
+
+
+def _allows(action: str, kind: str, tags: dict[str, str]) -> bool:
+    """Whether the policy allows an action on a resource of this kind. `tags` are the values
+    of the condition keys of the request and the resource."""
+    for statement in policies.read("provider.json"):
+        arns = policies.listed(statement["Resource"])
+        is_kind = any(arn == "*" or arn.endswith(f":{kind}/*") for arn in arns)
+        wanted = statement.get("Condition", {}).get("StringEquals", {})
+        is_met = all(
+            tags.get(key) in policies.listed(value) for key, value in wanted.items()
+        )
+        if action in policies.listed(statement["Action"]) and is_kind and is_met:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("action", CREATED)
+def test_nothing_is_created_without_the_tag_of_the_control_plane(action: str) -> None:
+    for kind in CREATED[action]:
+        assert _allows(action, kind, {NEW: IDENTITY})
+        assert not _allows(action, kind, {}), f"an untagged {kind}"
+        assert not _allows(action, kind, {NEW: "another"}), kind
+    for statement in policies.read("provider.json"):
+        if action in policies.listed(statement["Action"]):
+            assert statement["Resource"] != "*"
+
+
+def test_no_snapshot_of_somebody_else_becomes_a_volume() -> None:
+    assert _allows("ec2:CreateVolume", "snapshot", {OURS: IDENTITY})
+    assert not _allows("ec2:CreateVolume", "snapshot", {})
+    assert not _allows("ec2:CreateVolume", "snapshot", {OURS: "another"})
+
+
+def test_no_instance_starts_from_a_template_of_somebody_else() -> None:
+    for action in ("ec2:CreateFleet", "ec2:RunInstances"):
+        assert _allows(action, "launch-template", {OURS: IDENTITY})
+        assert not _allows(action, "launch-template", {})
+
+
+def test_the_page_fills_in_the_identity_of_the_control_plane() -> None:
+    text = (policies.FOLDER / "provider.json").read_text()
+    assert text.count(f'"{IDENTITY}"') == text.count(":cluster")
+    page = (ROOT / "docs/install.md").read_text()
+    assert 'sed "s/IDENTITY/${IDENTITY:?}/" docs/aws/provider.json' in page
 
 
 def test_no_console_of_somebody_else_is_read() -> None:
@@ -123,16 +182,15 @@ def test_no_console_of_somebody_else_is_read() -> None:
         if "ec2:GetConsoleOutput" in policies.listed(one["Action"])
     ]
     assert statement["Resource"].endswith(":instance/*")
-    assert statement["Condition"]["Null"] == {OURS: "false"}
+    assert statement["Condition"] == {"StringEquals": {OURS: IDENTITY}}
 
 
 def test_tags_of_others_are_never_written() -> None:
     for statement in policies.read("provider.json"):
         if "ec2:CreateTags" in policies.listed(statement["Action"]):
-            condition = statement["Condition"]
-            is_at_creation = "ec2:CreateAction" in condition.get("StringEquals", {})
-            is_ours = condition.get("Null", {}).get(OURS) == "false"
-            assert is_at_creation or is_ours
+            equals = statement["Condition"]["StringEquals"]
+            is_at_creation = "ec2:CreateAction" in equals and equals[NEW] == IDENTITY
+            assert is_at_creation or equals[OURS] == IDENTITY
 
 
 def test_an_instance_writes_three_tags_of_itself_and_no_other() -> None:
