@@ -53,6 +53,14 @@ impl Ec2Error {
         }
     }
 
+    /// Whether EC2 refused to take a rule away because the rule is gone.
+    pub fn is_rule_gone(&self) -> bool {
+        matches!(
+            self.code.as_str(),
+            "InvalidPermission.NotFound" | "InvalidSecurityGroupRuleId.NotFound"
+        )
+    }
+
     /// Whether EC2 says that the resource does not exist. Right after the resource's creation,
     /// eventual consistency may be the cause.
     pub fn is_not_found(&self) -> bool {

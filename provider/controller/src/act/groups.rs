@@ -48,7 +48,9 @@ impl<W> Actor<'_, W> {
         observed: &mut Observed,
     ) -> Result<(), Ec2Error> {
         let authorized = self.region.ec2.authorize(group_id, authorize).await;
-        self.region.ec2.revoke(group_id, revoke, revoke_ids).await?;
+        let revoked = self.region.ec2.revoke(group_id, revoke, revoke_ids).await;
+        // A list may be older than the end of a rule.
+        revoked.or_else(|error| error.is_rule_gone().then_some(()).ok_or(error))?;
         authorized?;
         self.note_rules(group_id, observed);
         Ok(())

@@ -114,3 +114,25 @@ fn a_network_with_bits_of_a_host_is_added_once() {
     assert_eq!(rules(&world), [Rule::Members, ssh("198.51.100.0/24")]);
     world.assert_lawful();
 }
+
+#[test]
+fn a_rule_that_somebody_took_away_first_is_no_error() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    let wide = Rule::Ssh("198.51.100.0/24".into());
+    {
+        let mut earth = world.earth.lock();
+        let firewall = &mut earth.cloud.firewall;
+        let group = firewall.ours().next().unwrap().id.clone();
+        firewall.widen(&group, wide.clone());
+    }
+    world.turn_meanwhile("RevokeSecurityGroupIngress", |earth| {
+        for group in &mut earth.lock().cloud.firewall.groups {
+            group.rules.retain(|_, rule| *rule != wide);
+        }
+    });
+    assert_eq!(world.earth.lock().calls_of("RevokeSecurityGroupIngress"), 1);
+    assert_eq!(world.condition(SYNCED).status.as_str(), "True");
+    world.settle().unwrap();
+    world.assert_lawful();
+}
