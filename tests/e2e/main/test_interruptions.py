@@ -73,9 +73,8 @@ def test_a_warning_brings_the_next_instance_at_once_and_ends_nothing(
     took = time.monotonic() - announced
     print(f"a replacement {took:.1f} s after the warning")
     assert took < 5
-    said = pools.says("warned", "Ready", "True")["status"]["atProvider"]["instances"]
-    notices = {one["id"]: one.get("notice", {}).get("kind") for one in said}
-    assert notices[first] == "Interruption"
+    # The launch is in the status before the call, and the notice after it.
+    until("the notice in the status", lambda: _notice(pools, first) == "Interruption")
 
     until("AWS to end it", lambda: first not in ids(ec2, pools.namespace))
     pool = pools.ready("warned")
@@ -116,6 +115,12 @@ def test_a_recommendation_and_another_spec_replace_where_the_spec_says_so(
 def _shown(pools: Pools) -> dict[str, Object]:
     (pool,) = pools.cluster.all("spotpools", pools.namespace)
     return {one["id"]: one for one in pool["status"]["atProvider"].get("instances", [])}
+
+
+def _notice(pools: Pools, instance_id: str) -> Any:
+    """The kind of the announcement that the pool's status shows."""
+    shown = _shown(pools).get(instance_id, {})
+    return shown.get("notice", {}).get("kind")
 
 
 def _templates(ec2: Ec2, pools: Pools) -> list[Object]:
