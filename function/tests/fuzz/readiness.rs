@@ -81,8 +81,9 @@ fn without_software(applied: &Applied<'_>) -> Option<String> {
         .observed
         .iter()
         .filter(|(key, _)| key.starts_with("pool"));
-    let reads = |pool: &&Value| pool.pointer("/spec/forProvider/readConsole") == Some(&true.into());
-    let pools = pools.map(|(_, pool)| pool).filter(reads);
+    let pools = pools
+        .map(|(_, pool)| pool)
+        .filter(|pool| reads_console(pool));
     let setups = pools.filter_map(|pool| {
         let instances = pool.pointer("/status/atProvider/instances")?.as_array()?;
         let instance = instances.iter().find(|i| text(i, "/id") == Some(id))?;
@@ -104,9 +105,12 @@ fn is_reported_elsewhere(view: &View, id: &str) -> bool {
         }
         let instances = resource.pointer("/status/atProvider/instances");
         let mut instances = instances.and_then(Value::as_array).into_iter().flatten();
-        let reads = resource.pointer("/spec/forProvider/readConsole") == Some(&true.into());
-        !reads && instances.any(|instance| text(instance, "/id") == Some(id))
+        !reads_console(resource) && instances.any(|instance| text(instance, "/id") == Some(id))
     })
+}
+
+fn reads_console(pool: &Value) -> bool {
+    pool.pointer("/spec/forProvider/readConsole") == Some(&true.into())
 }
 
 /// A host key of the response that would add something else to `known_hosts`.

@@ -20,13 +20,37 @@ pub(crate) const FILTER_VALUES: usize = 200;
 /// The most characters of a tag's value ("Tag restrictions" in the Amazon EC2 User Guide).
 const TAG_VALUE_LIMIT: usize = 256;
 
-/// Lists instances and maps each one with `keep`. A page of AWS's answer is many times as large as
-/// its result, and is freed before the next page is fetched.
+/// Lists instances and maps each one with `keep`.
 pub(crate) async fn list<T>(
     client: &Client,
     keys: &TagKeys,
     filters: Vec<Filter>,
     keep: impl Fn(Instance) -> T,
+) -> Result<Vec<T>, Ec2Error> {
+    describe(client, filters, |instance| read(instance, keys).map(&keep)).await
+}
+
+/// The states of the instances with these ids. Instances without the control plane's tags are
+/// included.
+pub(crate) async fn states(
+    client: &Client,
+    ids: &[String],
+) -> Result<BTreeMap<String, InstanceState>, Ec2Error> {
+    let mut states = BTreeMap::new();
+    for ids in ids.chunks(FILTER_VALUES) {
+        // The parameter for ids would fail the whole call for one unknown id.
+        let filters = vec![filter("instance-id", ids)];
+        states.extend(describe(client, filters, state_by_id).await?);
+    }
+    Ok(states)
+}
+
+/// Describes instances, and reads each one. A page of AWS's answer is many times as large as its
+/// result, and is freed before the next page is fetched.
+async fn describe<T>(
+    client: &Client,
+    filters: Vec<Filter>,
+    read: impl Fn(&types::Instance) -> Option<T>,
 ) -> Result<Vec<T>, Ec2Error> {
     let mut pages = client
         .describe_instances()
@@ -41,35 +65,9 @@ pub(crate) async fn list<T>(
             .reservations()
             .iter()
             .flat_map(aws_sdk_ec2::types::Reservation::instances);
-        found.extend(listed.filter_map(|i| read(i, keys)).map(&keep));
+        found.extend(listed.filter_map(&read));
     }
     Ok(found)
-}
-
-/// The states of the instances with these ids, whatever their tags are.
-pub(crate) async fn states(
-    client: &Client,
-    ids: &[String],
-) -> Result<BTreeMap<String, InstanceState>, Ec2Error> {
-    let mut states = BTreeMap::new();
-    for ids in ids.chunks(FILTER_VALUES) {
-        // The parameter for ids would fail the whole call for one unknown id.
-        let mut pages = client
-            .describe_instances()
-            .filters(filter("instance-id", ids))
-            .into_paginator()
-            .page_size(PAGE)
-            .send();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|e| Ec2Error::of("DescribeInstances", &e))?;
-            let listed = page
-                .reservations()
-                .iter()
-                .flat_map(aws_sdk_ec2::types::Reservation::instances);
-            states.extend(listed.filter_map(state_by_id));
-        }
-    }
-    Ok(states)
 }
 
 fn state_by_id(instance: &types::Instance) -> Option<(String, InstanceState)> {

@@ -70,8 +70,8 @@ pub trait Ec2: Send + Sync {
     /// Ids that EC2 does not know are left out.
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error>;
 
-    /// The states of instances that exist, from a fresh describe, whatever their tags are. Ids that
-    /// EC2 does not know are left out.
+    /// The states of the instances with these ids, from a fresh describe. Instances without this
+    /// control plane's tag are included. Ids that EC2 does not know are left out.
     async fn states(&self, ids: &[String]) -> Result<BTreeMap<String, InstanceState>, Ec2Error>;
 
     /// Every instance of one launch of a pool that EC2 lists.

@@ -2,8 +2,8 @@
 //! their control plane. Pure.
 //!
 //! Credentials of another account find nothing, and so does another identity of the control plane.
-//! Without this check each of them would look like the loss of every instance: the provider would
-//! buy all of them again, and nobody would ever end the first ones.
+//! Without this check the provider would take that for the loss of every instance. The provider would
+//! launch all of them again, and the first ones would run on without a pool.
 
 use api::pool::SpotPoolObservation;
 use provider_core::InstanceState;
@@ -77,7 +77,7 @@ impl Place<'_> {
     }
 }
 
-/// The resources that a status shows, in words, the most expensive ones first.
+/// The names of the resources in a status, for a message. The most expensive ones come first.
 fn resources(shown: &SpotPoolObservation) -> Vec<String> {
     let is_gone = |state: &str| state == InstanceState::Terminated.as_str();
     let instances = shown.instances.iter().filter(|i| !is_gone(&i.state));

@@ -118,8 +118,8 @@ impl<W> Actor<'_, W> {
 impl<W: WriteAhead> Actor<'_, W> {
     /// Carries out the plan in phases, and notes each result in `observed`. An error of EC2 is noted
     /// in `acted`, and only what depends on the failed action is left out. The end of a paid
-    /// instance and the delivery of one never wait for a clean-up. An error of the API server ends the work,
-    /// because nothing can be persisted.
+    /// instance and the delivery of one never wait for a clean-up. An error of the API server ends
+    /// the work, because nothing can be persisted.
     pub async fn act(
         &mut self,
         plan: &Plan,

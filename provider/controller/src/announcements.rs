@@ -34,8 +34,8 @@ pub struct Queue {
     /// The turn to read. A queue has one reader at a time, so that none waits for messages that
     /// another one gets.
     pub turn: Turn,
-    /// The regions that learn of the messages. A message can be read once, whatever the
-    /// credentials, and the instance may be of a pool with other credentials.
+    /// The regions that are told of each message. SQS delivers a message once, and its instance may
+    /// belong to a pool with other credentials.
     pub open: Arc<OpenRegions>,
 }
 

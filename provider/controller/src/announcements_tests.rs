@@ -3,13 +3,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use provider_aws::Message;
-use provider_core::{Instance, InstanceState, Market, Notice, Offering};
+use provider_core::{Market, Notice};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::*;
 use crate::notices::Notices;
 use crate::region::Snapshot;
-use crate::simulation::ec2_for_tests;
+use crate::simulation::{ec2_for_tests, instance_for_tests};
 
 /// A queue with one warning about `i-7`, which is read once. Counts its readers.
 #[derive(Default)]
@@ -80,7 +80,8 @@ impl TwoConfigurations {
         second.register("uid", ObjectRef::new("pool").within("team"));
         let open = Arc::<OpenRegions>::default();
         for (number, region) in [(1, &first), (2, &second)] {
-            let instances = BTreeMap::from([("uid".to_owned(), vec![Arc::new(instance())])]);
+            let instances =
+                BTreeMap::from([("uid".to_owned(), vec![Arc::new(instance_for_tests("i-7"))])]);
             let snapshot = Snapshot {
                 instances: Arc::new(instances),
                 ..Snapshot::default()
@@ -105,32 +106,6 @@ impl TwoConfigurations {
     }
 }
 
-fn instance() -> Instance {
-    Instance {
-        id: "i-7".into(),
-        pool_uid: "uid".into(),
-        launch: 1,
-        generation: None,
-        lease: None,
-        lease_digest: None,
-        authorized_keys: BTreeMap::new(),
-        activity: None,
-        host_key: None,
-        setup: None,
-        offering: Offering {
-            instance_type: "g4dn.xlarge".into(),
-            zone: "us-east-1a".into(),
-            market: Market::Spot,
-        },
-        image_id: String::new(),
-        state: InstanceState::Running,
-        state_reason: None,
-        public_ip: None,
-        private_ip: None,
-        launched_at: None,
-    }
-}
-
 /// The next pool that is woken. It fails if none is.
 async fn next(woken: &mut UnboundedReceiver<ObjectRef<SpotPool>>) -> ObjectRef<SpotPool> {
     let next = tokio::time::timeout(Duration::from_secs(5), woken.recv());
@@ -147,7 +122,7 @@ async fn a_warning_that_one_configuration_reads_reaches_the_pools_of_another() {
     assert_eq!(pool.name, "pool");
     assert!(regions.second.notices().all().contains_key("i-7"));
     let unavailable = regions.second.unavailable().clone();
-    let offering = instance().offering;
+    let offering = instance_for_tests("i-7").offering;
     let mut among = unavailable.among(std::slice::from_ref(&offering), Timestamp::now());
     assert!(among.next().is_some(), "the next one is bought elsewhere");
 }
@@ -188,7 +163,7 @@ async fn credentials_that_may_not_read_the_queue_keep_no_others_from_it() {
 /// A region whose last look shows `i-7`.
 fn region(market: Market) -> Arc<Region> {
     let regions = TwoConfigurations::new();
-    let mut shown = instance();
+    let mut shown = instance_for_tests("i-7");
     shown.offering.market = market;
     let instances = BTreeMap::from([("uid".to_owned(), vec![Arc::new(shown)])]);
     let snapshot = Snapshot {

@@ -75,8 +75,8 @@ pub fn observed(
             ..ObservedHome::default()
         },
     };
-    // AWS takes back spot instances only. A forged message must not keep the provider from ending an
-    // instance that nobody takes back.
+    // AWS interrupts spot instances only. The provider leaves the end of an interrupted instance to
+    // AWS, so a forged message about an on-demand instance would keep it running.
     let on_demand = |id: &String| {
         let mut instances = observed.instances.iter();
         instances.any(|i| i.id == *id && i.offering.market == Market::OnDemand)

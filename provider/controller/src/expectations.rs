@@ -71,36 +71,13 @@ pub fn ends(instance: &mut Instance) {
 
 #[cfg(test)]
 mod tests {
-    use provider_core::{Market, Offering};
-
     use super::*;
+    use crate::simulation::instance_for_tests;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
     fn running() -> Vec<Instance> {
-        vec![Instance {
-            id: "i-1".into(),
-            pool_uid: "uid".into(),
-            launch: 1,
-            generation: None,
-            lease: None,
-            lease_digest: None,
-            authorized_keys: BTreeMap::new(),
-            activity: None,
-            host_key: None,
-            setup: None,
-            offering: Offering {
-                instance_type: "g5.xlarge".into(),
-                zone: "us-east-1a".into(),
-                market: Market::Spot,
-            },
-            image_id: String::new(),
-            state: InstanceState::Running,
-            state_reason: None,
-            public_ip: None,
-            private_ip: None,
-            launched_at: None,
-        }]
+        vec![instance_for_tests("i-1")]
     }
 
     #[test]

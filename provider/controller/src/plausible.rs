@@ -75,33 +75,16 @@ fn vanished(before: &Snapshot, after: &Snapshot) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use provider_core::{Instance, InstanceState, Market, Offering};
+    use provider_core::{Instance, InstanceState};
 
     use super::*;
+    use crate::simulation::instance_for_tests;
 
     fn list(live: std::ops::Range<u32>, dead: std::ops::Range<u32>, minute: i64) -> Arc<Snapshot> {
         let instance = |number, state| Instance {
-            id: format!("i-{number}"),
             pool_uid: format!("pool-{}", number % 3),
-            launch: 1,
-            generation: None,
-            lease: None,
-            lease_digest: None,
-            authorized_keys: std::collections::BTreeMap::new(),
-            activity: None,
-            host_key: None,
-            setup: None,
-            offering: Offering {
-                instance_type: "g4dn.xlarge".into(),
-                zone: "us-east-1a".into(),
-                market: Market::Spot,
-            },
-            image_id: String::new(),
             state,
-            state_reason: None,
-            public_ip: None,
-            private_ip: None,
-            launched_at: None,
+            ..instance_for_tests(&format!("i-{number}"))
         };
         let mut by_pool: BTreeMap<String, Vec<_>> = BTreeMap::new();
         let live = live.map(|number| instance(number, InstanceState::Running));

@@ -18,23 +18,11 @@ fn offering(market: Market) -> Offering {
 
 fn instance(id: &str, launch: u64, state: InstanceState) -> Instance {
     Instance {
-        id: id.into(),
         pool_uid: "pool-uid".into(),
         launch,
-        generation: None,
-        lease: None,
-        lease_digest: None,
-        authorized_keys: BTreeMap::new(),
-        activity: None,
-        host_key: None,
-        setup: None,
         offering: offering(Market::Spot),
-        image_id: "ami-1".into(),
         state,
-        state_reason: None,
-        public_ip: None,
-        private_ip: None,
-        launched_at: None,
+        ..crate::simulation::instance_for_tests(id)
     }
 }
 

@@ -286,6 +286,12 @@ impl Observed {
         self.untagged.contains(instance_id) || self.missing_since.contains_key(instance_id)
     }
 
+    /// Whether an instance keeps running although it should end: EC2 did not terminate it in this
+    /// pass, or the provider cannot reach it.
+    pub fn stays(&self, instance_id: &str) -> bool {
+        self.unended.contains(instance_id) || self.is_out_of_reach(instance_id)
+    }
+
     /// Removes what is known of instances that EC2 does not have.
     pub fn forget(&mut self, gone: &BTreeSet<String>) {
         self.bindings.retain(|_, id| !gone.contains(id));

@@ -48,9 +48,11 @@ impl<W> Actor<'_, W> {
         observed: &mut Observed,
     ) -> Result<(), Ec2Error> {
         let authorized = self.region.ec2.authorize(group_id, authorize).await;
-        let revoked = self.region.ec2.revoke(group_id, revoke, revoke_ids).await;
-        // A list may be older than the end of a rule.
-        revoked.or_else(|error| error.is_rule_gone().then_some(()).ok_or(error))?;
+        match self.region.ec2.revoke(group_id, revoke, revoke_ids).await {
+            // The last list of groups may be older than the end of a rule.
+            Err(error) if error.is_rule_gone() => {}
+            answer => answer?,
+        }
         authorized?;
         self.note_rules(group_id, observed);
         Ok(())

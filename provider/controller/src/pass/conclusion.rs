@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::condition::{ConditionStatus, SYNCED};
 use api::pool::SpotPoolStatus;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use provider_core::{Desired, Observed, Offering, Plan, offerings, plan};
 use provider_runtime::conditions::{Verdict, reason};
 
@@ -13,15 +13,11 @@ use super::{Next, Pass, Passed, Want, Work};
 use crate::account::Elsewhere;
 use crate::act::Acted;
 use crate::holds::Holds;
-use crate::region::Snapshot;
+use crate::region::{GROUP_UNSEEN, Snapshot};
 use crate::status_writer::{PoolStore, StatusWriter};
 use crate::step_error::{AFTER_ERROR, StepError};
 use crate::validate::Invalid;
 use crate::{convert, status};
-
-/// The age from which a list of groups does not prove that a group is gone. A new group is remembered
-/// for as long: see [`crate::region::Region::new_group`].
-const GROUPS_LIFE: SignedDuration = SignedDuration::from_mins(1);
 
 impl Pass<'_> {
     /// Ends the pass of a pool whose plan was carried out.
@@ -76,12 +72,7 @@ impl Pass<'_> {
         error: &StepError,
     ) -> Passed {
         let message = error.explain(self.origin);
-        writer.conclude([Verdict::not_synced(error.step(), &message)]);
-        Passed {
-            holds: self.holds.clone(),
-            acted: false,
-            next: Next::Again(AFTER_ERROR),
-        }
+        self.rest(writer, Verdict::not_synced(error.step(), &message))
     }
 
     /// Ends the pass of a pool whose resources the provider cannot see. The status still shows them.
@@ -92,6 +83,11 @@ impl Pass<'_> {
     ) -> Passed {
         let Elsewhere { reason, message } = elsewhere;
         let synced = Verdict::new(SYNCED, ConditionStatus::False, reason, message);
+        self.rest(writer, synced)
+    }
+
+    /// Ends a pass in which nothing was done, because of what `synced` says.
+    fn rest<S: PoolStore>(&self, writer: &mut StatusWriter<S>, synced: Verdict) -> Passed {
         writer.conclude([synced]);
         Passed {
             holds: self.holds.clone(),
@@ -200,7 +196,7 @@ impl Pass<'_> {
             shown.home.clone_from(&before.home);
         }
         // An old list may lack a group that was created since.
-        let is_old = |at: Timestamp| self.now.duration_since(at) > GROUPS_LIFE;
+        let is_old = |at: Timestamp| self.now.duration_since(at) > GROUP_UNSEEN;
         if shown.security_group_id.is_none() && snapshot.groups_at.is_none_or(is_old) {
             let group = &before.security_group_id;
             shown.security_group_id.clone_from(group);

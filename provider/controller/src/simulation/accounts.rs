@@ -1,5 +1,5 @@
 //! Credentials of another account, and another identity of the control plane, find nothing of a
-//! pool. The pool keeps what it has, and gets nothing twice.
+//! pool. The provider forgets nothing of the pool then, and launches nothing again.
 
 use api::condition::{ConditionStatus, SYNCED};
 use memory_ec2::{Cloud, Fault};
@@ -20,14 +20,6 @@ pub fn has_resources(cloud: &Cloud) -> bool {
     has_instances || !cloud.firewall.groups.is_empty() || !cloud.storage.disks.is_empty()
 }
 
-/// A world at rest with this many instances of a pool.
-fn running(number: i32) -> World {
-    let mut world = World::new(pool(number));
-    world.settle().unwrap();
-    world.work_for(600);
-    world
-}
-
 /// The ids of the live instances in the pool's account.
 fn live(world: &World) -> Vec<String> {
     let earth = world.earth.lock();
@@ -42,20 +34,18 @@ fn assert_kept_away(world: &World) {
     for part in [ACCOUNT, OTHER, "ClusterProviderConfig"] {
         assert!(synced.message.contains(part), "{part}: {synced:?}");
     }
-    assert_empty(world, OTHER);
+    assert_empty(world);
 }
 
-fn assert_empty(world: &World, account: &str) {
-    let earth = world.earth.lock();
-    assert!(
-        !has_resources(&earth.other_accounts[account]),
-        "bought again"
-    );
+/// Asserts that nothing was created in the other account.
+fn assert_empty(world: &World) {
+    let cloud = &world.earth.lock().other_accounts[OTHER];
+    assert!(!has_resources(cloud), "bought again");
 }
 
 #[test]
 fn credentials_of_another_account_buy_nothing_again_and_forget_nothing() {
-    let mut world = running(3);
+    let mut world = World::old(3);
     world.sign_for(OTHER);
     let before = world.observation();
     world.work_for(3600);
@@ -96,7 +86,7 @@ fn a_launch_without_an_answer_is_not_repeated_in_another_account() {
 
 #[test]
 fn a_pool_that_is_deleted_under_other_credentials_waits_for_its_own() {
-    let mut world = running(2);
+    let mut world = World::old(2);
     world.sign_for(OTHER);
     world.edit(Edit::Delete);
     world.work_for(3600);
@@ -125,12 +115,12 @@ fn a_home_in_another_account_is_not_called_deleted() {
 
 #[test]
 fn an_account_that_aws_does_not_tell_forgets_nothing_and_ends_what_must_end() {
-    let mut world = running(2);
+    let mut world = World::old(2);
     world.always("GetCallerIdentity", Fault::Refused("Dispatch"));
     world.sign_for(OTHER);
     let before = world.observation();
     world.work_for(600);
-    assert_empty(&world, OTHER);
+    assert_empty(&world);
     assert_eq!(world.observation().instances, before.instances);
     let synced = world.condition(SYNCED);
     assert_eq!(synced.status, ConditionStatus::False);
@@ -169,7 +159,7 @@ fn the_account_is_in_the_status_with_the_first_promised_launch() {
 
 #[test]
 fn another_identity_of_the_control_plane_buys_nothing_again() {
-    let mut world = running(3);
+    let mut world = World::old(3);
     world.provider.cluster = "another-uid";
     world.work_for(3600);
     let synced = world.condition(SYNCED);
@@ -186,7 +176,7 @@ fn another_identity_of_the_control_plane_buys_nothing_again() {
 
 #[test]
 fn fifty_instances_of_an_older_provider_are_adopted_with_their_account() {
-    let mut world = running(50);
+    let mut world = World::old(50);
     world.earth.lock().store.lose_place();
     assert_eq!(world.observation().account, None);
     let calls = world.earth.lock().calls_of("CreateFleet");

@@ -48,4 +48,4 @@ mod reach;
 mod refusals;
 mod schedules;
 
-pub use world::{ec2_for_tests, for_tests as pool_for_tests};
+pub use world::{ec2_for_tests, for_tests as pool_for_tests, instance_for_tests};

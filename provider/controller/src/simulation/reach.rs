@@ -8,15 +8,7 @@ use provider_aws::Tags;
 use super::leases;
 use super::ours::Instances as _;
 use super::store::Edit;
-use super::world::{World, pool, size};
-
-/// A world with old instances: EC2 certainly shows them.
-fn old(number: i32) -> World {
-    let mut world = World::new(pool(number));
-    world.settle().unwrap();
-    world.work_for(600);
-    world
-}
+use super::world::{World, size};
 
 fn live(world: &World) -> Vec<String> {
     let earth = world.earth.lock();
@@ -44,7 +36,7 @@ fn assert_told(world: &World, id: &str) {
 
 #[test]
 fn an_old_instance_that_ec2_does_not_show_for_a_minute_is_not_bought_again() {
-    let mut world = old(1);
+    let mut world = World::old(1);
     world.hide("i-0", 90);
     world.work_for(60);
     assert!(world.observation().instances[0].missing_since.is_some());
@@ -59,7 +51,7 @@ fn an_old_instance_that_ec2_does_not_show_for_a_minute_is_not_bought_again() {
 
 #[test]
 fn a_failed_call_does_not_prolong_the_wait_for_a_missing_instance() {
-    let mut world = old(1);
+    let mut world = World::old(1);
     world.hide("i-0", 90);
     world.work_for(30);
     let since = world.observation().instances[0].missing_since.clone();
@@ -73,7 +65,7 @@ fn a_failed_call_does_not_prolong_the_wait_for_a_missing_instance() {
 
 #[test]
 fn an_instance_that_ended_while_nobody_looked_is_replaced_two_minutes_later() {
-    let mut world = old(1);
+    let mut world = World::old(1);
     {
         let mut earth = world.earth.lock();
         let now = earth.now;
@@ -91,7 +83,7 @@ fn an_instance_that_ended_while_nobody_looked_is_replaced_two_minutes_later() {
 
 #[test]
 fn an_instance_that_lost_its_tags_is_named_and_not_bought_again() {
-    let mut world = old(2);
+    let mut world = World::old(2);
     let tags = take_tags(&world, "i-1");
     world.work_for(3600);
     assert_eq!(live(&world), ["i-0", "i-1"]);
@@ -105,7 +97,7 @@ fn an_instance_that_lost_its_tags_is_named_and_not_bought_again() {
 
 #[test]
 fn the_surplus_of_a_pool_is_an_instance_that_the_provider_can_end() {
-    let mut world = old(2);
+    let mut world = World::old(2);
     take_tags(&world, "i-1");
     world.work_for(60);
     world.edit(Edit::Size(size(1)));
@@ -117,7 +109,7 @@ fn the_surplus_of_a_pool_is_an_instance_that_the_provider_can_end() {
 
 #[test]
 fn a_deleted_pool_waits_for_an_instance_without_tags_and_ends_the_others() {
-    let mut world = old(2);
+    let mut world = World::old(2);
     take_tags(&world, "i-1");
     world.edit(Edit::Delete);
     world.work_for(3600);

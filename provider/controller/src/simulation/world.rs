@@ -11,7 +11,7 @@ use api::pool::{
 use jiff::{SignedDuration, Timestamp};
 use memory_ec2::{Buckets, Cloud, Fault, Faults, Firewall, Pace, SplitMix64};
 use provider_aws::{Ec2, GroupRequest, LaunchPlace, LaunchRequest, Tags, TemplateRequest};
-use provider_core::Market;
+use provider_core::{Instance, InstanceState, Market, Offering};
 use provider_runtime::events::Happened;
 
 use super::earth::{At, Earth, How, Shared, Stop};
@@ -81,6 +81,33 @@ pub fn ec2_for_tests() -> Arc<dyn Ec2> {
     World::new(pool(1)).provider.region().ec2.clone()
 }
 
+/// A running spot instance for tests of other modules.
+pub fn instance_for_tests(id: &str) -> Instance {
+    Instance {
+        id: id.into(),
+        pool_uid: "uid".into(),
+        launch: 1,
+        generation: None,
+        lease: None,
+        lease_digest: None,
+        authorized_keys: BTreeMap::new(),
+        activity: None,
+        host_key: None,
+        setup: None,
+        offering: Offering {
+            instance_type: "g4dn.xlarge".into(),
+            zone: "us-east-1a".into(),
+            market: Market::Spot,
+        },
+        image_id: "ami-1".into(),
+        state: InstanceState::Running,
+        state_reason: None,
+        public_ip: None,
+        private_ip: None,
+        launched_at: None,
+    }
+}
+
 /// A size with exactly this many instances.
 pub fn size(number: i32) -> PoolSize {
     PoolSize {
@@ -145,6 +172,14 @@ impl World {
     /// which knows nothing yet.
     pub fn sign_for(&mut self, account: &'static str) {
         self.provider = Provider::signed_for(&self.earth, account);
+    }
+
+    /// A world at rest, with so old instances that EC2 certainly shows them.
+    pub fn old(number: i32) -> Self {
+        let mut world = Self::new(pool(number));
+        world.settle().unwrap();
+        world.work_for(600);
+        world
     }
 
     pub fn edit(&self, edit: Edit) {

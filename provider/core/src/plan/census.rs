@@ -84,11 +84,8 @@ impl<'a> Census<'a> {
     /// How many more instances the pool may have. Instances that should have ended and did not use
     /// up the maximum, although they do not count.
     pub(super) fn room(&self, maximum: u32) -> u32 {
-        let is_stuck = |(i, s): &&(&Instance, Standing)| {
-            let observed = self.observed;
-            let stays = observed.unended.contains(&i.id) || observed.is_out_of_reach(&i.id);
-            *s == Standing::Over && stays
-        };
+        let is_stuck =
+            |(i, s): &&(&Instance, Standing)| *s == Standing::Over && self.observed.stays(&i.id);
         let stuck = count(self.live.iter().filter(is_stuck).count());
         maximum.saturating_sub(self.have().saturating_add(stuck))
     }

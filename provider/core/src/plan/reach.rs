@@ -6,18 +6,19 @@ use crate::Observed;
 /// The waits for the live instances that lack the pool's tags, and for those that EC2 does not show.
 pub(super) fn waits(observed: &Observed) -> Vec<Wait> {
     let live = observed.instances.iter().filter(|i| i.state.is_live());
-    let ids: Vec<String> = live.map(|i| i.id.clone()).collect();
-    let untagged = ids.iter().filter(|id| observed.untagged.contains(*id));
-    let untagged: Vec<String> = untagged.cloned().collect();
-    let is_missing = |id: &&String| observed.missing_since.contains_key(*id);
-    let missing: Vec<String> = ids.iter().filter(is_missing).cloned().collect();
-    let waits = [
-        Wait::Untagged { ids: untagged },
-        Wait::Missing { ids: missing },
-    ];
-    let names_some = |wait: &Wait| match wait {
-        Wait::Untagged { ids } | Wait::Missing { ids } => !ids.is_empty(),
-        _ => true,
+    let live: Vec<&String> = live.map(|i| &i.id).collect();
+    let among = |is_it: &dyn Fn(&str) -> bool| -> Vec<String> {
+        let ids = live.iter().filter(|id| is_it(id.as_str()));
+        ids.map(|id| (*id).clone()).collect()
     };
-    waits.into_iter().filter(names_some).collect()
+    let mut waits = Vec::new();
+    let ids = among(&|id| observed.untagged.contains(id));
+    if !ids.is_empty() {
+        waits.push(Wait::Untagged { ids });
+    }
+    let ids = among(&|id| observed.missing_since.contains_key(id));
+    if !ids.is_empty() {
+        waits.push(Wait::Missing { ids });
+    }
+    waits
 }

@@ -40,8 +40,7 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
     let overdue = census.overdue.iter();
     plan.actions
         .extend(overdue.map(|l| Action::Forget { launch: l.launch }));
-    let stays = |id: &String| observed.unended.contains(id) || observed.is_out_of_reach(id);
-    let over = census.ids(|i, standing| *standing == Standing::Over && !stays(&i.id));
+    let over = census.ids(|i, standing| *standing == Standing::Over && !observed.stays(&i.id));
     plan.actions.extend(
         over.iter()
             .map(|id| terminate(id, over_because(observed, id))),
