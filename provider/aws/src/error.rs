@@ -79,6 +79,25 @@ impl Ec2Error {
         self.code.ends_with(".Duplicate")
     }
 
+    /// Whether a launch template with the name exists already.
+    pub fn is_template_taken(&self) -> bool {
+        self.code == "InvalidLaunchTemplateName.AlreadyExistsException"
+    }
+
+    /// The error for a launch template that exists without the pool's tags. EC2 may show the tags
+    /// only later, so the launch is tried again.
+    #[must_use]
+    pub fn of_template(self, name: &str) -> Self {
+        Self {
+            class: ErrorClass::Transient,
+            message: format!(
+                "launch template {name} exists, and EC2 does not show it with the pool's tags yet; if \
+                 that lasts, somebody else made it: delete it"
+            ),
+            ..self
+        }
+    }
+
     /// Whether the token was used with other parameters before. The launch happened with those
     /// parameters.
     pub fn is_token_mismatch(&self) -> bool {

@@ -27,11 +27,32 @@ impl AwsEc2 {
             .await
             .map_err(|e| Ec2Error::of("CreateLaunchTemplate", &e));
         match answer {
-            Err(error) if error.code == "InvalidLaunchTemplateName.AlreadyExistsException" => {
-                Ok(())
-            }
+            Err(error) if error.is_template_taken() => self.own_template(request, error).await,
             answer => answer.map(drop),
         }
+    }
+
+    /// Checks that an existing template is from an earlier attempt. Another principal of the account
+    /// may have made a template with this name, and with an image or user data of its own.
+    async fn own_template(
+        &self,
+        request: &TemplateRequest,
+        taken: Ec2Error,
+    ) -> Result<(), Ec2Error> {
+        let pool = request.tags.get(self.keys.pool_uid);
+        let found = self
+            .client
+            .describe_launch_templates()
+            .filters(self.ours())
+            .filters(self.of_pool(pool.map_or("", String::as_str)))
+            .filters(filter("launch-template-name", [request.name.clone()]))
+            .send()
+            .await
+            .map_err(|e| Ec2Error::of("DescribeLaunchTemplates", &e))?;
+        if found.launch_templates().is_empty() {
+            return Err(taken.of_template(&request.name));
+        }
+        Ok(())
     }
 
     pub(crate) async fn delete_launch_template(&self, name: &str) -> Result<(), Ec2Error> {

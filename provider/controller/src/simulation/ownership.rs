@@ -1,7 +1,8 @@
 //! Resources of others are never touched.
 
+use api::condition::{ConditionStatus, LAUNCHED};
 use api::home::HomeOnDelete;
-use memory_ec2::Copy;
+use memory_ec2::{Copy, RECLAIMED};
 use provider_aws::Tags;
 use serde_json::json;
 
@@ -113,4 +114,31 @@ fn instances_and_groups_of_others_survive_the_pool() {
         assert!(is_live(&world, id), "{id}");
     }
     assert_eq!(world.earth.lock().cloud.firewall.groups.len(), 3);
+}
+
+#[test]
+fn a_launch_template_of_somebody_else_with_the_pools_name_launches_nothing() {
+    let mut world = World::old(1);
+    let mut earth = world.earth.lock();
+    let (name, template) = earth.cloud.templates.iter_mut().next().unwrap();
+    let name = name.clone();
+    template.tags = Tags::new();
+    template.image.id = "ami-0fedcba9876543210".into();
+    let now = earth.now;
+    earth.cloud.end("i-0", RECLAIMED, now);
+    drop(earth);
+    // A provider that began anew does not know which templates exist.
+    world.provider = Provider::new(&world.earth);
+    world.work_for(300);
+    assert_eq!(world.earth.lock().cloud.live().len(), 0);
+    let launched = world.condition(LAUNCHED);
+    assert_eq!(launched.status, ConditionStatus::False, "{launched:?}");
+    assert!(launched.message.contains(&name), "{launched:?}");
+
+    world.earth.lock().cloud.templates.clear();
+    world.settle().unwrap();
+    let earth = world.earth.lock();
+    assert_eq!(earth.cloud.live()[0].image_id, "ami-0123456789abcdef0");
+    drop(earth);
+    world.assert_lawful();
 }

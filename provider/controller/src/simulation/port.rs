@@ -179,8 +179,15 @@ impl Ec2 for SimulatedEc2 {
             invariants::check_template(earth, request);
             let templates = &mut earth.cloud.templates;
             let name = request.name.clone();
-            templates.entry(name).or_insert_with(|| request.clone());
-            Ok(())
+            let template = templates.entry(name).or_insert_with(|| request.clone());
+            let owner = |tags: &Tags| tags.get(TAG_KEYS.pool_uid).cloned();
+            let is_own =
+                is_of_cluster(&template.tags) && owner(&template.tags) == owner(&request.tags);
+            if is_own {
+                return Ok(());
+            }
+            let code = "InvalidLaunchTemplateName.AlreadyExistsException";
+            Err(error("CreateLaunchTemplate", code).of_template(&request.name))
         })
         .await
     }
