@@ -1,5 +1,7 @@
 //! Snapshots of home volumes.
 
+use aws_sdk_ec2::Config;
+use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::types::{self, ResourceType};
 use provider_core::{SnapshotState, VolumeSnapshot};
 
@@ -43,6 +45,9 @@ impl AwsEc2 {
             .volume_id(&request.volume_id)
             .description(&request.description)
             .tag_specifications(tag_specification(ResourceType::Snapshot, &request.tags))
+            .customize()
+            // CreateSnapshot takes no token, so a repeated call would make a second snapshot.
+            .config_override(Config::builder().retry_config(RetryConfig::disabled()))
             .send()
             .await
             .map_err(|e| Ec2Error::of("CreateSnapshot", &e))?;
