@@ -47,6 +47,10 @@ class Emulator:
             if not self._is_alone:
                 self.end_fault(fault)
 
+    def limit(self, access_key: str, policy: dict[str, Any]) -> None:
+        """Lets an access key do only what an IAM policy allows."""
+        self._ask("POST", "/policies", {"accessKey": access_key, "policy": policy})
+
     def show_instances_after(self, seconds: float) -> None:
         """Makes EC2 list an instance so many seconds after its launch."""
         self._needs_to_be_alone()

@@ -111,7 +111,9 @@ class App:
         with guard:
             if call.service in ("ec2", "ssm"):
                 # This creates the region, with its images and their SSM parameters.
-                emulator.region(account, call.region)
+                region = emulator.region(account, call.region)
+                if call.service == "ec2":
+                    emulator.policies.check(call, region)
             reply = self._ask_moto(call, environ, body)
         under_way.carried_out = True
         for fault in faults:

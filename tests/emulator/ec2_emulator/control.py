@@ -12,6 +12,7 @@ from .ec2.events import REBALANCE
 from .ec2.interruption import interrupt
 from .emulator import Emulator, NoMachines
 from .faults import InvalidFault
+from .iam import InvalidPolicy
 from .reply import Reply
 from .settings import InvalidSetting
 
@@ -46,6 +47,10 @@ class Control:
                 document
             ).as_json(),
             ("DELETE", "/faults"): lambda *_: emulator.faults.clear(),
+            ("POST", "/policies"): lambda document, _: emulator.policies.attach(
+                document
+            ),
+            ("DELETE", "/policies"): lambda *_: emulator.policies.clear(),
             ("GET", "/calls"): self._calls,
             ("GET", "/calls/under-way"): lambda *_: (
                 emulator.recorder.under_way_as_json()
@@ -68,7 +73,7 @@ class Control:
             result = self._handle(method, route, document, parse_qs(query))
             return _json(200, result if result is not None else {})
         except ValueError as error:
-            kind = InvalidSetting | InvalidFault
+            kind = InvalidSetting | InvalidFault | InvalidPolicy
             prefix = "" if isinstance(error, kind) else "not JSON: "
             return _json(400, {"error": f"{prefix}{error}"})
         except Refused as refused:

@@ -13,6 +13,7 @@ from .clock import Clock
 from .ec2.endpoint import Ec2Endpoint
 from .ec2.region import Region
 from .faults import Faults
+from .iam import Policies
 from .recorder import Recorder
 from .seams import Backends, attach
 from .settings import Settings
@@ -38,7 +39,8 @@ class Place:
 class Emulator:
     """All state of one emulator process.
 
-    `held` locks all state except faults, recorder and throttle, which have own locks.
+    `held` locks all state except faults, recorder, throttle and policies, which have
+    own locks.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Emulator:
         self.faults = Faults()
         self.throttle = Throttle()
         self.recorder = Recorder()
+        self.policies = Policies()
         self._defaults = settings
         self._backends = Backends()
         self._regions: dict[tuple[str, str], Region] = {}
@@ -110,6 +113,7 @@ class Emulator:
         self.faults.clear()
         self.throttle.clear()
         self.recorder.clear()
+        self.policies.clear()
 
     def keep_time(self) -> None:
         """Makes due events happen without a call. Never returns.

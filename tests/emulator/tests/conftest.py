@@ -63,13 +63,19 @@ class Control:
     def calls(self, query: str = "") -> Any:
         return self.ask("GET", f"/calls{query}")
 
-    def client(self, service: str, region: str = REGION, **config: Any) -> Any:
+    def client(
+        self,
+        service: str,
+        region: str = REGION,
+        access_key: str = "AKIAEXAMPLE000000000",
+        **config: Any,
+    ) -> Any:
         settings = {"retries": {"total_max_attempts": 1}, **config}
         return boto3.client(
             service,
             region_name=region,
             endpoint_url=self.url,
-            aws_access_key_id="AKIAEXAMPLE000000000",
+            aws_access_key_id=access_key,
             aws_secret_access_key="not-a-secret",
             config=Config(**settings),
         )
