@@ -19,6 +19,8 @@ from .fleet import Fleet
 from .strangers import Strangers
 from .weather import KEY
 
+pytest.register_assert_rewrite("main.test_account", "main.test_orphans")
+
 IDENTITY = "provider-gpu-spot-identity"
 
 

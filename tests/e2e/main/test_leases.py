@@ -8,68 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
-from environment.cluster import Cluster, condition, is_ready
-from environment.objects import Object
+from environment.cluster import Cluster
 from environment.ec2 import Ec2, tags
-from environment.pools import API, Pools
+from environment.leases import KEY, Leases
+from environment.pools import Pools
 from environment.waiting import until
 
 EXAMPLES = Path(__file__).parents[3] / "examples/pools"
 TAG = "gpu.platform.acme.io:"
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBCVgX+0dcYc9xayu4odASu0JSTG3EpPB3mVCskQ8ZNI"
 WARM = {"size": {"minimum": 0, "maximum": 3, "idle": 1}, "leases": {}}
-
-
-class Leases:
-    """The leases of one namespace, by default of the pool `shared`."""
-
-    def __init__(self, cluster: Cluster, namespace: str) -> None:
-        self.cluster = cluster
-        self.namespace = namespace
-
-    def ask(self, name: str, pool: str = "shared", **parameters: Any) -> None:
-        self.cluster.apply(
-            {
-                "apiVersion": API,
-                "kind": "SpotLease",
-                "metadata": {"name": name, "namespace": self.namespace},
-                "spec": {
-                    "writeConnectionSecretToRef": {"name": f"{name}-ssh"},
-                    "forProvider": {
-                        "poolRef": {"name": pool},
-                        "owner": name,
-                        "authorizedKeys": [KEY],
-                        **parameters,
-                    },
-                },
-            }
-        )
-
-    def get(self, name: str) -> Object | None:
-        return self.cluster.get("spotlease", name, self.namespace)
-
-    def ready(self, name: str) -> str:
-        """The id of the lease's instance, once the lease is Ready."""
-
-        def look() -> Object | None:
-            found = self.get(name)
-            return found if is_ready(found) else None
-
-        found = until(f"lease {name} to be Ready", look)
-        instance_id: str = found["status"]["atProvider"]["instanceId"]
-        return instance_id
-
-    def says(self, name: str, reason: str, word: str = "") -> None:
-        def look() -> bool:
-            seen = condition(self.get(name), "Ready")
-            return seen.get("reason") == reason and word in seen.get("message", "")
-
-        until(f"lease {name}: {reason} with {word!r}", look, 90)
-
-    def end(self, name: str) -> None:
-        self.cluster.kubectl(
-            *("delete", "spotlease", name, "-n", self.namespace, "--timeout=60s")
-        )
 
 
 @pytest.fixture
