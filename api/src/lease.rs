@@ -108,6 +108,10 @@ impl Conditioned for SpotLeaseStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SpotLeaseObservation {
+    /// Value of the tag `gpu.platform.acme.io:lease` on the leased instance, with a seal of the
+    /// provider: the value of the annotation `gpu.platform.acme.io/identity`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_identity: Option<String>,
     /// Id of the instance in EC2, for example `i-0123456789abcdef0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_id: Option<String>,

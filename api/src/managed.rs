@@ -7,6 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::condition::{Condition, Conditioned};
 
+/// Annotation of a `SpotPool` or `SpotLease`: its first UID, with a seal of the provider. Resources in
+/// EC2 have this UID as a tag. A restored object has another UID and the same annotation, and takes
+/// over the resources.
+pub const IDENTITY: &str = "gpu.platform.acme.io/identity";
+
 /// Reference to the provider configuration that a managed resource uses.
 #[derive(
     Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord,

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 /// Identifies the control plane: the UID of the provider's identity `ConfigMap`.
 pub const CLUSTER: &str = "gpu.platform.acme.io:cluster";
-/// UID of the `SpotPool` that owns the EC2 resource.
+/// Identity of the `SpotPool` that owns the EC2 resource: its first UID (see
+/// [`crate::managed::IDENTITY`]).
 pub const POOL_UID: &str = "gpu.platform.acme.io:pool-uid";
 /// `namespace/name` of the owning pool, for people.
 pub const POOL: &str = "gpu.platform.acme.io:pool";
@@ -15,7 +16,7 @@ pub const POOL: &str = "gpu.platform.acme.io:pool";
 pub const LAUNCH: &str = "gpu.platform.acme.io:launch";
 /// Generation of the launch template. Set on the template and on its instances.
 pub const GENERATION: &str = "gpu.platform.acme.io:generation";
-/// UID of the lease that has the instance.
+/// Identity of the lease that has the instance: its first UID.
 pub const LEASE: &str = "gpu.platform.acme.io:lease";
 /// Digest of the tags that the lease asks for on the instance.
 pub const LEASE_DIGEST: &str = "gpu.platform.acme.io:lease-digest";

@@ -18,7 +18,10 @@ NEEDS = {"aws", "cluster"}
 # The suites that run a block that is marked `test:`.
 OFFLINE = "offline"
 DRY_RUN = "dry-run"
-ON_CLUSTER = {"install", "troubleshooting", "upgrade", "remove", "use"}
+ON_CLUSTER = {
+    *("install", "troubleshooting", "upgrade", "remove", "use"),
+    *("backup", "restore"),
+}
 
 COMMANDS = blocks("sh")
 

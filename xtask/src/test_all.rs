@@ -12,6 +12,7 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -22,7 +23,9 @@ use local_cluster::{command, interrupt};
 
 pub(crate) use quick::run as run_quick;
 use record::{Record, Revision};
-use suites::{SUITES, Suite};
+use suites::{SUITES, Suite, Turn};
+
+use crate::build;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -90,18 +93,19 @@ fn test_all(arguments: &Arguments, progress: &Progress) -> Outcome<ExitCode> {
         logs: record::folder(&cache, &revision),
         is_thorough: true,
     };
+    let mut left = Vec::new();
     for suite in &chosen {
         let known = record::read(&cache, &revision, suite)?;
         let is_done = known.is_some_and(|record| record.passed()) && !arguments.again;
-        if is_done || arguments.show || interrupt::requested() {
-            continue;
-        }
-        let record = runner.run(suite)?;
-        // An interrupted suite has neither passed nor failed.
-        if !interrupt::requested() {
-            record.write(&cache, &revision)?;
+        if !is_done && !arguments.show {
+            left.push(*suite);
         }
     }
+    if !left.is_empty() {
+        build::everything(progress)?;
+    }
+    let keep = |record: &Record| record.write(&cache, &revision);
+    run_in_turn(&runner, &left, &keep)?;
     let records = record::read_all(&cache, &revision)?;
     match arguments.output {
         Output::Table => println!("{}", record::table(&revision, SUITES, &records)),
@@ -115,6 +119,35 @@ fn test_all(arguments: &Arguments, progress: &Progress) -> Outcome<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Runs the suites in their turns. A suite that fails keeps no other one from running.
+fn run_in_turn(
+    runner: &Runner<'_>,
+    suites: &[&Suite],
+    keep: &(dyn Fn(&Record) -> Outcome<()> + Sync),
+) -> Outcome<()> {
+    let run = |turn: Turn| -> Result<(), String> {
+        for suite in suites.iter().filter(|suite| suite.turn == turn) {
+            if interrupt::requested() {
+                break;
+            }
+            let record = runner.run(suite).map_err(|error| error.to_string())?;
+            // An interrupted suite has neither passed nor failed.
+            if !interrupt::requested() {
+                keep(&record).map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    };
+    run(Turn::First)?;
+    thread::scope(|scope| {
+        let lanes = [Turn::FirstLane, Turn::SecondLane].map(|turn| scope.spawn(move || run(turn)));
+        let ended = lanes.map(|lane| lane.join().map_err(|_| "a lane panicked".to_owned()));
+        ended.into_iter().try_for_each(|ended| ended?)
+    })?;
+    run(Turn::Alone)?;
+    Ok(())
 }
 
 fn choose(names: &[String]) -> Outcome<Vec<&'static Suite>> {

@@ -48,6 +48,10 @@ pub struct SpotPoolObservation {
     /// has resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
+    /// Value of the tag `gpu.platform.acme.io:pool-uid` on the resources of this pool, with a seal
+    /// of the provider: the value of the annotation `gpu.platform.acme.io/identity`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool_identity: Option<String>,
     /// Number of desired and of existing instances.
     #[serde(default)]
     pub size: ObservedSize,

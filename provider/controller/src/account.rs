@@ -77,6 +77,11 @@ impl Place<'_> {
     }
 }
 
+/// Whether a status shows no resources.
+pub(crate) fn is_empty(shown: &SpotPoolObservation) -> bool {
+    resources(shown).is_empty()
+}
+
 /// The names of the resources in a status, for a message. The most expensive ones come first.
 fn resources(shown: &SpotPoolObservation) -> Vec<String> {
     let is_gone = |state: &str| state == InstanceState::Terminated.as_str();

@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 use api::pool::SpotPool;
 use jiff::Timestamp;
 use provider_aws::{Ec2Error, Tags};
-use provider_core::{Action, Disruption, Instance, Launch, Observed, Offering, Plan, Refusal};
+use provider_core::{
+    Action, Disruption, Instance, Launch, Observed, Offering, Phase, Plan, Refusal,
+};
 use provider_runtime::events::Happened;
 
 use persisted::Persisted;
@@ -43,6 +45,8 @@ pub struct Actor<'a, W> {
     pub region: &'a Region,
     /// The pool.
     pub pool: &'a SpotPool,
+    /// The pool's identity, by which its resources in EC2 are found.
+    pub identity: &'a str,
     /// The valid spec. A deleted pool has none and launches nothing.
     pub valid: Option<&'a Valid>,
     /// The tags of every resource that is created.
@@ -111,12 +115,12 @@ impl<W> Actor<'_, W> {
     }
 
     fn is_ours(&self, instance: &Instance) -> bool {
-        self.pool.metadata.uid.as_ref() == Some(&instance.pool_uid)
+        self.identity == instance.pool_uid
     }
 }
 
 impl<W: WriteAhead> Actor<'_, W> {
-    /// Carries out the plan in phases, and notes each result in `observed`. An error of EC2 is noted
+    /// Carries out the plan by its phases ([`Phase`]), and notes each result in `observed`. An error of EC2 is noted
     /// in `acted`, and only what depends on the failed action is left out. The end of a paid
     /// instance and the delivery of one never wait for a clean-up. An error of the API server ends
     /// the work, because nothing can be persisted.
@@ -153,7 +157,7 @@ impl<W: WriteAhead> Actor<'_, W> {
         observed: &mut Observed,
         acted: &mut Acted,
     ) -> Result<bool, kube::Error> {
-        let ends = plan.actions.iter().filter_map(|action| match action {
+        let ends = plan.of(Phase::End).filter_map(|action| match action {
             Action::Terminate { id, why } => Some((id.clone(), why.clone())),
             _ => None,
         });
@@ -228,7 +232,7 @@ impl<W: WriteAhead> Actor<'_, W> {
 
     /// Deletes what nothing uses any more.
     async fn tidy(&self, plan: &Plan, observed: &mut Observed, acted: &mut Acted) {
-        for action in &plan.actions {
+        for action in plan.of(Phase::Tidy) {
             let done = match action {
                 Action::DeleteTemplate { generation } => {
                     self.delete_template(generation, observed).await
@@ -247,8 +251,7 @@ impl<W: WriteAhead> Actor<'_, W> {
         generation: &str,
         observed: &mut Observed,
     ) -> Result<(), Ec2Error> {
-        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
-        let name = template_name(uid, generation);
+        let name = template_name(self.identity, generation);
         self.region.ec2.delete_template(&name).await?;
         self.region.templates().remove(&name);
         observed.templates.remove(generation);
@@ -318,7 +321,7 @@ fn drop_new_launches(plan: &mut Plan, observed: &Observed) {
 fn forget(plan: &Plan, observed: &mut Observed) {
     let forgotten = |number| {
         let of_number = Action::Forget { launch: number };
-        plan.actions.contains(&of_number)
+        plan.of(Phase::Forget).any(|action| *action == of_number)
     };
     observed.launches.retain(|l| !forgotten(l.launch));
 }

@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::Parser;
+use clap::{ArgAction, Parser};
 
 use crate::access::{Address, Rights};
 
@@ -27,8 +27,16 @@ pub struct Arguments {
     /// Address that serves /metrics, /readyz and /healthz; empty: they are not served.
     #[arg(long, env = "OPERATIONS_ADDRESS", default_value = ":8080")]
     pub operations_address: String,
-    /// Let one of several replicas work while the others stand by.
-    #[arg(long, env = "LEADER_ELECTION")]
+    /// Let one of several processes work while the others stand by. Without it all of them work.
+    #[arg(
+        long,
+        env = "LEADER_ELECTION",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
     pub leader_election: bool,
     /// Let a `ProviderConfig` of any namespace use the identity of the provider's pod: IRSA,
     /// `PodIdentity`, or a token of the pod. Whoever may write one then has the provider's rights in
@@ -54,6 +62,18 @@ impl Arguments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_process_works_unless_leader_election_is_switched_off() {
+        let elects = |given: &[&str]| {
+            let all = ["provider"].iter().chain(given);
+            Arguments::try_parse_from(all).unwrap().leader_election
+        };
+        assert!(elects(&[]));
+        assert!(elects(&["--leader-election"]));
+        assert!(elects(&["--leader-election=true"]));
+        assert!(!elects(&["--leader-election=false"]));
+    }
 
     #[test]
     fn every_listed_endpoint_counts_and_a_wrong_one_is_refused() {

@@ -18,6 +18,7 @@ use crate::holds::Holds;
 use crate::leases::Leases;
 use crate::locking::lock;
 use crate::regions::Regions;
+use crate::replaced::Replaced;
 
 /// The field manager and event source of this provider.
 pub const MANAGER: &str = "provider-gpu-spot";
@@ -44,6 +45,8 @@ pub struct Context {
     pub usages: Usages,
     /// The cache of resolved configurations.
     pub accesses: Known,
+    /// The versions of pools that this process has replaced.
+    pub(crate) replaced: Replaced,
     held: Mutex<BTreeMap<String, Held>>,
 }
 
@@ -77,6 +80,7 @@ impl Context {
             beginnings: Beginnings::default(),
             usages: Usages::default(),
             accesses,
+            replaced: Replaced::default(),
             held: Mutex::default(),
         }
     }
@@ -117,8 +121,11 @@ impl Context {
     pub fn forget(&self, pool: &SpotPool) {
         let uid = pool.uid().unwrap_or_default();
         lock(&self.held).remove(&uid);
+        self.replaced.forget(&uid);
         self.lifecycle.forget(&pool.metadata);
         self.usages.forget(&uid);
-        self.regions.forget(&uid);
+        let seals = self.regions.seals();
+        let identity = seals.of(pool).unwrap_or_else(|_| seals.first(pool));
+        self.regions.forget(&identity.value);
     }
 }

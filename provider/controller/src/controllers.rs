@@ -35,12 +35,9 @@ use crate::context::Context;
 use crate::inventory::Inventory;
 use crate::lease;
 use crate::observations::Observations;
-use crate::reconcile::ReconcileError;
+use crate::reconcile::{AFTER_CONFLICT, ReconcileError};
 use crate::turns::reconcile_in_turn;
 
-/// The time before the next reconcile after a conflict, if the watch does not bring the newer object
-/// before. A conflict says that there is one.
-const AFTER_CONFLICT: Duration = Duration::from_secs(2);
 /// The time before the next reconcile after another refusal of the API server.
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
 

@@ -1,6 +1,6 @@
 //! Converts between the API's types and the planner's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::capacity::InstanceCapacityType;
 use api::pool::{
@@ -24,6 +24,16 @@ use crate::setup;
 /// minutes.
 const IMPAIRED_LIMIT: SignedDuration = SignedDuration::from_mins(5);
 
+/// The generations of the pool's launch templates. EC2 is not asked for templates, so a pool whose
+/// status a backup did not restore has those of its instances.
+fn templates(instances: &[Instance], status: &SpotPoolObservation) -> BTreeSet<String> {
+    if status.launch_generation > 0 {
+        return status.launch_templates.iter().cloned().collect();
+    }
+    let generations = instances.iter().filter_map(|i| i.generation.clone());
+    generations.collect()
+}
+
 /// The observed state of one pool, from EC2's lists and the pool's status.
 pub fn observed(
     pool_uid: &str,
@@ -34,7 +44,7 @@ pub fn observed(
     holds: &Holds,
 ) -> Observed {
     let instances = snapshot.instances.get(pool_uid).into_iter().flatten();
-    let instances = instances.map(|instance| instance.as_ref().clone());
+    let instances: Vec<Instance> = instances.map(|i| i.as_ref().clone()).collect();
     let mut notices = announced;
     for shown in &status.instances {
         let notice = shown.notice.as_ref().and_then(notice_from_api);
@@ -51,10 +61,10 @@ pub fn observed(
     let shown = status.instances.iter();
     let not_set_up = shown.filter(|shown| setup::is_open(shown));
     let mut observed = Observed {
-        instances: instances.collect(),
+        templates: templates(&instances, status),
+        instances,
         launches: status.launches.iter().map(launch_from_api).collect(),
         launch_generation: unsigned(status.launch_generation),
-        templates: status.launch_templates.iter().cloned().collect(),
         bindings: status.leases.clone(),
         ending: status.ending.clone(),
         notices,

@@ -1,4 +1,4 @@
-//! Counts the calls to EC2.
+//! Counts the calls to EC2, and keeps them below what EC2 grants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,6 +12,8 @@ use provider_aws::{
 use provider_core::{Group, GroupRules, Instance, InstanceState, Volume, VolumeSnapshot};
 use provider_runtime::metrics::calls::Calls;
 
+use crate::pace::Pace;
+
 /// The result of a call that EC2 answered. A failed call counts under its error's class.
 const SUCCESS: &str = "success";
 
@@ -20,15 +22,30 @@ const SUCCESS: &str = "success";
 pub struct Counted {
     inner: Arc<dyn Ec2>,
     calls: Calls,
+    pace: Pace,
 }
 
 impl Counted {
-    /// Counts the calls of `inner`.
-    pub fn new(inner: Arc<dyn Ec2>, calls: Calls) -> Self {
-        Self { inner, calls }
+    /// Counts the calls of `inner`, and makes them at this pace.
+    pub fn new(inner: Arc<dyn Ec2>, calls: Calls, pace: Pace) -> Self {
+        Self { inner, calls, pace }
     }
 
+    /// Makes a call in its turn, and counts it.
     async fn count<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T, Ec2Error>> + Send,
+    ) -> Result<T, Ec2Error> {
+        let in_turn = async {
+            self.pace.turn(operation).await?;
+            call.await
+        };
+        self.count_at_once(operation, in_turn).await
+    }
+
+    /// Makes and counts a call that waits for no turn.
+    async fn count_at_once<T>(
         &self,
         operation: &'static str,
         call: impl Future<Output = Result<T, Ec2Error>> + Send,
@@ -51,7 +68,7 @@ impl Ec2 for Counted {
 
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
         let call = self.inner.instances_by_id(ids);
-        self.count("DescribeInstances", call).await
+        self.count_at_once("DescribeInstances", call).await
     }
 
     async fn states(&self, ids: &[String]) -> Result<BTreeMap<String, InstanceState>, Ec2Error> {
@@ -70,7 +87,9 @@ impl Ec2 for Counted {
 
     async fn account(&self) -> Result<String, Ec2Error> {
         let call = self.inner.account();
-        self.count("GetCallerIdentity", call).await
+        let account = self.count_at_once("GetCallerIdentity", call).await?;
+        self.pace.share(&account);
+        Ok(account)
     }
 
     async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
@@ -164,7 +183,7 @@ impl Ec2 for Counted {
 
     async fn groups(&self) -> Result<Vec<Group>, Ec2Error> {
         let call = self.inner.groups();
-        self.count("DescribeSecurityGroups", call).await
+        self.count_at_once("DescribeSecurityGroups", call).await
     }
 
     async fn create_group(&self, request: &GroupRequest) -> Result<String, Ec2Error> {

@@ -1,12 +1,17 @@
-//! The control plane's identity, which distinguishes its resources from all others in an account.
+//! The control plane's identity, which distinguishes its resources from all others in an account, and
+//! the key that seals the identities of its pools and leases.
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use aws_lc_rs::rand;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
+
+use crate::seals::{KEY_BYTES, SECRET, Seals};
 
 /// The `ConfigMap` with the identity. It outlives the provider's pod, revision and package. The
 /// usual identity, the UID of kube-system, cannot be read, because Crossplane lets a provider read
@@ -15,6 +20,8 @@ pub const NAME: &str = "provider-gpu-spot-identity";
 /// The key of the identity. Its first value is the `ConfigMap`'s UID. Unlike the UID, a backup
 /// restores it.
 const IDENTITY: &str = "identity";
+/// The key of the bytes with which identities are sealed, in the Secret.
+const KEY: &str = "key";
 /// The prefix of the keys of deleted pools whose instances stay.
 const KEPT: &str = "kept.";
 
@@ -30,13 +37,47 @@ pub enum IdentityError {
         #[source]
         source: kube::Error,
     },
+    /// The API server refused the Secret with the key.
+    #[error("Secret {namespace}/{SECRET}: {source}")]
+    Key {
+        /// The provider's namespace.
+        namespace: String,
+        /// The error of the API server.
+        #[source]
+        source: kube::Error,
+    },
+    /// The Secret with the key has none.
+    #[error(
+        "Secret {0}/{SECRET}: data.{KEY} must have {KEY_BYTES} bytes: restore it from a backup"
+    )]
+    NoKey(String),
+    /// The operating system gives no random bytes.
+    #[error("cannot make a key: the system gives no random bytes")]
+    NoRandomness,
     /// The API server answered without a UID.
     #[error("ConfigMap {0}/{NAME} has no UID")]
     NoUid(String),
 }
 
-/// Reads the identity. The first provider of a control plane creates it.
-pub async fn of_control_plane(client: &Client, namespace: &str) -> Result<String, IdentityError> {
+/// The values by which a control plane recognises its own.
+pub struct ControlPlane {
+    /// The value of the tag on everything in AWS.
+    pub identity: String,
+    /// Proves the identities of pools and leases.
+    pub seals: Seals,
+}
+
+impl ControlPlane {
+    /// Reads the identity and the key. The first provider of a control plane creates both.
+    pub async fn read(client: &Client, namespace: &str) -> Result<Self, IdentityError> {
+        Ok(Self {
+            identity: identity(client, namespace).await?,
+            seals: seals(client, namespace).await?,
+        })
+    }
+}
+
+async fn identity(client: &Client, namespace: &str) -> Result<String, IdentityError> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let refused = |source| IdentityError::Api {
         namespace: namespace.to_owned(),
@@ -45,7 +86,7 @@ pub async fn of_control_plane(client: &Client, namespace: &str) -> Result<String
     let existing = api.get_opt(NAME).await.map_err(refused)?;
     let map = match existing {
         Some(map) => map,
-        None => match api.create(&PostParams::default(), &identity()).await {
+        None => match api.create(&PostParams::default(), &first_map()).await {
             Ok(map) => map,
             // Another provider created it meanwhile: its UID is the identity.
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
@@ -66,21 +107,45 @@ pub async fn of_control_plane(client: &Client, namespace: &str) -> Result<String
     Ok(uid)
 }
 
-/// Records that the instances of a deleted pool stay. `name` is the pool's namespace and name, for
-/// people.
+async fn seals(client: &Client, namespace: &str) -> Result<Seals, IdentityError> {
+    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let refused = |source| IdentityError::Key {
+        namespace: namespace.to_owned(),
+        source,
+    };
+    let existing = api.get_opt(SECRET).await.map_err(refused)?;
+    let secret = match existing {
+        Some(secret) => secret,
+        None => match api.create(&PostParams::default(), &first_secret()?).await {
+            Ok(secret) => secret,
+            // Another provider created it meanwhile: its key holds.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                api.get(SECRET).await.map_err(refused)?
+            }
+            Err(error) => return Err(refused(error)),
+        },
+    };
+    let key = secret.data.and_then(|mut data| data.remove(KEY));
+    let key = key.and_then(|ByteString(key)| key.try_into().ok());
+    key.map(Seals::new)
+        .ok_or_else(|| IdentityError::NoKey(namespace.to_owned()))
+}
+
+/// Records that the instances of a deleted pool stay. `pool` is its identity. `name` is its namespace
+/// and name, for people.
 pub async fn keep(
     client: &Client,
     namespace: &str,
-    pool_uid: &str,
+    pool: &str,
     name: &str,
 ) -> Result<(), kube::Error> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-    let patch = Patch::Merge(json!({"data": {format!("{KEPT}{pool_uid}"): name}}));
+    let patch = Patch::Merge(json!({"data": {format!("{KEPT}{pool}"): name}}));
     api.patch(NAME, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
-/// The UIDs of the deleted pools whose instances stay.
+/// The identities of the deleted pools whose instances stay.
 pub async fn kept(client: &Client, namespace: &str) -> Result<BTreeSet<String>, kube::Error> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let data = api.get(NAME).await?.data.unwrap_or_default();
@@ -101,7 +166,7 @@ pub fn object(namespace: &str, uid: &str) -> ConfigMap {
     }
 }
 
-fn identity() -> ConfigMap {
+fn first_map() -> ConfigMap {
     let purpose = "identity is the value of the tag gpu.platform.acme.io:cluster on everything \
                    that provider-gpu-spot creates in AWS. Without it the provider no longer \
                    recognises what it created. kept. and a UID stand for a deleted SpotPool whose \
@@ -114,4 +179,17 @@ fn identity() -> ConfigMap {
         data: Some([("purpose".to_owned(), purpose.to_owned())].into()),
         ..ConfigMap::default()
     }
+}
+
+fn first_secret() -> Result<Secret, IdentityError> {
+    let mut key = vec![0; KEY_BYTES];
+    rand::fill(&mut key).map_err(|_| IdentityError::NoRandomness)?;
+    Ok(Secret {
+        metadata: ObjectMeta {
+            name: Some(SECRET.to_owned()),
+            ..ObjectMeta::default()
+        },
+        data: Some([(KEY.to_owned(), ByteString(key))].into()),
+        ..Secret::default()
+    })
 }

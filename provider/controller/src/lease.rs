@@ -6,6 +6,8 @@
 
 mod verdict;
 
+use verdict::Known;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +37,7 @@ use crate::context::MANAGER;
 use crate::leases::expires_at;
 use crate::pass::left;
 use crate::reconcile::{DEADLINE, ReconcileError, in_time};
+use crate::seals::Seals;
 use crate::step_error::AFTER_ERROR;
 
 /// The time between two checks of a pool that still has a deleted lease's instance. The pool's status
@@ -47,6 +50,8 @@ pub struct Context {
     pub client: Client,
     /// Every pool, as the watch shows it.
     pub pools: Pools,
+    /// Tells the identities of leases.
+    pub seals: Seals,
     /// Receives the pools that have something to do.
     pub wake: UnboundedSender<ObjectRef<SpotPool>>,
     /// The writer of events.
@@ -111,25 +116,42 @@ async fn reconcile_now(
             return Ok(Requeue::requeue(AFTER_ERROR));
         }
     };
+    let identity = match context.seals.of(lease) {
+        // No pool has given an instance to a lease without a proven identity.
+        Err(_) if is_deleted => context.seals.first(lease),
+        Err(unproven) => {
+            let failed = Verdict::not_synced("identify", &unproven);
+            conclude(lease, context, &api, before, vec![failed], now).await?;
+            return Ok(Requeue::requeue(AFTER_ERROR));
+        }
+        Ok(identity) => identity,
+    };
+    let known = Known {
+        lease,
+        identity: &identity,
+    };
     if is_deleted {
-        return leave(lease, context, &api, before, permitted.delete, now).await;
+        return leave(known, context, &api, before, permitted.delete, now).await;
     }
-    if !finalizer::is_present(meta, finalizer::MANAGED) {
+    let is_kept = finalizer::is_present(meta, finalizer::MANAGED);
+    if !(is_kept && identity.is_written(meta)) {
         // This change itself causes the next reconcile of the lease.
-        finalizer::add(&api, meta, finalizer::MANAGED).await?;
+        let annotations = [identity.annotation()];
+        finalizer::add(&api, meta, finalizer::MANAGED, &annotations).await?;
         return Ok(Requeue::await_change());
     }
-    show(lease, context, &api, before, now).await
+    show(known, context, &api, before, now).await
 }
 
 /// Shows the instance that the pool gave.
 async fn show(
-    lease: &SpotLease,
+    known: Known<'_>,
     context: &Context,
     api: &Api<SpotLease>,
     mut status: SpotLeaseStatus,
     now: Timestamp,
 ) -> Result<Requeue, ReconcileError> {
+    let lease = known.lease;
     let reference = pool_of(lease);
     context.pools.are_known.wait().await;
     if context.pools.unreadable.contains(&reference) {
@@ -140,14 +162,14 @@ async fn show(
     }
     let pool = context.pools.store.get(&reference);
     let pool = pool.as_deref();
-    if verdict::has_work_for(pool, lease, now) {
+    if verdict::has_work_for(pool, known, now) {
         wake(context, reference);
     }
-    status.at_provider = verdict::observation(lease, pool);
+    status.at_provider = verdict::observation(known, pool);
     let end = expires_at(lease, pool);
     status.at_provider.expires_at = end.map(Time);
-    let mut verdicts = vec![verdict::ready(lease, pool, now), Verdict::synced()];
-    if let Err(error) = publish(lease, context, pool).await {
+    let mut verdicts = vec![verdict::ready(known, pool, now), Verdict::synced()];
+    if let Err(error) = publish(known, context, pool).await {
         verdicts.push(Verdict::not_synced("publish", &error));
     }
     let is_ready = verdicts[0].status == ConditionStatus::True;
@@ -165,13 +187,14 @@ async fn show(
 /// Releases a deleted lease once its pool has no instance of it any more. The pool is read from the
 /// API server and not from the store: see [`crate::leases::Registry`].
 async fn leave(
-    lease: &SpotLease,
+    known: Known<'_>,
     context: &Context,
     api: &Api<SpotLease>,
     status: SpotLeaseStatus,
     ends_instance: bool,
     now: Timestamp,
 ) -> Result<Requeue, ReconcileError> {
+    let lease = known.lease;
     let meta = &lease.metadata;
     let others = finalizer::others(meta, finalizer::MANAGED);
     let deleting = |why: String| vec![Verdict::ready(false, reason::DELETING, why)];
@@ -187,7 +210,7 @@ async fn leave(
     let waits = match pools.get_opt(name).await? {
         None => None,
         Some(DeserializeGuard(Ok(pool))) => {
-            let held = verdict::held(&pool, lease);
+            let held = verdict::held(&pool, known);
             held.map(|held| format!("waits until {held} has ended"))
         }
         Some(DeserializeGuard(Err(_))) => Some(verdict::unreadable(name)),
@@ -215,14 +238,15 @@ fn wake(context: &Context, pool: ObjectRef<SpotPool>) {
 
 /// Writes the connection Secret of a lease that asks for one.
 async fn publish(
-    lease: &SpotLease,
+    known: Known<'_>,
     context: &Context,
     pool: Option<&SpotPool>,
 ) -> Result<(), secrets::ConnectionError> {
+    let lease = known.lease;
     let Some(reference) = &lease.spec.write_connection_secret_to_ref else {
         return Ok(());
     };
-    let instance = pool.and_then(|pool| verdict::instance(pool, lease));
+    let instance = pool.and_then(|pool| verdict::instance(pool, known));
     let details = connection::details(instance.map(std::slice::from_ref).unwrap_or_default());
     secrets::publish(&context.client, MANAGER, lease, reference, details).await?;
     Ok(())
@@ -255,6 +279,6 @@ async fn conclude(
     let before = lease.status.clone().unwrap_or_default();
     happened.extend(verdict::transition(&before, &status));
     provider_runtime::status::write(api, &lease.metadata, lease.status.as_ref(), &status).await?;
-    context.events.publish(lease, &happened, now).await;
+    context.events.tell(lease, &happened, now);
     Ok(())
 }

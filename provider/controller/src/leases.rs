@@ -18,6 +18,8 @@ use provider_runtime::policies::{self, Permitted};
 use provider_runtime::{finalizer, pause};
 use tokio::sync::SetOnce;
 
+use crate::seals::Seals;
+
 /// The number of tags for a lease's keys. Unused ones are written too, so that a removed key does
 /// not stay.
 const KEYS: usize = 5;
@@ -60,8 +62,8 @@ pub fn is_of(lease: &SpotLease, pool: &ObjectRef<SpotPool>) -> bool {
 /// Reads the present state of leases from the API server, not from the watch's store.
 #[async_trait]
 pub trait Registry: Send + Sync {
-    /// Whether a lease exists, and is not being deleted.
-    async fn is_open(&self, name: &str, uid: &str) -> Result<bool, kube::Error>;
+    /// Whether a lease with this name and identity exists, and is not being deleted.
+    async fn is_open(&self, name: &str, identity: &str) -> Result<bool, kube::Error>;
 }
 
 /// The leases of one namespace, from the API server.
@@ -70,18 +72,21 @@ pub struct LiveLeases {
     pub client: Client,
     /// The namespace.
     pub namespace: String,
+    /// Tells the identities of leases.
+    pub seals: Seals,
 }
 
 #[async_trait]
 impl Registry for LiveLeases {
-    async fn is_open(&self, name: &str, uid: &str) -> Result<bool, kube::Error> {
+    async fn is_open(&self, name: &str, identity: &str) -> Result<bool, kube::Error> {
         let api: Api<DeserializeGuard<SpotLease>> =
             Api::namespaced(self.client.clone(), &self.namespace);
         // A lease that cannot be read gets no instance.
         let lease = api.get_opt(name).await?.and_then(|lease| lease.0.ok());
         Ok(lease.is_some_and(|lease| {
-            let meta = &lease.metadata;
-            meta.uid.as_deref() == Some(uid) && is_kept(&lease) && meta.deletion_timestamp.is_none()
+            let own = self.seals.of(&lease);
+            let is_same = own.is_ok_and(|own| own.value == identity);
+            is_same && is_kept(&lease) && lease.metadata.deletion_timestamp.is_none()
         }))
     }
 }
@@ -91,7 +96,7 @@ impl Registry for LiveLeases {
 pub struct Leasing {
     /// The leases for the planner, oldest first.
     pub leases: Vec<Lease>,
-    /// The tags for instances, by the lease's UID.
+    /// The tags for instances, by the lease's identity.
     pub told: BTreeMap<String, Told>,
     /// The time at which the next lease ends by itself.
     pub next_end: Option<Timestamp>,
@@ -109,8 +114,8 @@ pub struct Told {
 }
 
 impl Leasing {
-    /// Reads the `leases` that name the pool.
-    pub fn of(pool: &SpotPool, leases: &[Arc<SpotLease>], now: Timestamp) -> Self {
+    /// Reads the `leases` that name the pool. A lease without a proven identity gets no instance.
+    pub fn of(pool: &SpotPool, leases: &[Arc<SpotLease>], seals: &Seals, now: Timestamp) -> Self {
         let annotations = pool.metadata.annotations.as_ref();
         let force = annotations.and_then(|a| a.get(END_LEASES));
         let mut leasing = Self {
@@ -120,13 +125,14 @@ impl Leasing {
         let mut leases: Vec<&SpotLease> = leases.iter().map(AsRef::as_ref).collect();
         leases.sort_by_key(|l| (l.metadata.creation_timestamp.clone(), l.name_any()));
         for lease in leases.into_iter().filter(|l| is_kept(l)) {
-            leasing.add(pool, lease, now);
+            if let Ok(identity) = seals.of(lease) {
+                leasing.add(pool, lease, identity.value, now);
+            }
         }
         leasing
     }
 
-    fn add(&mut self, pool: &SpotPool, lease: &SpotLease, now: Timestamp) {
-        let uid = lease.metadata.uid.clone().unwrap_or_default();
+    fn add(&mut self, pool: &SpotPool, lease: &SpotLease, uid: String, now: Timestamp) {
         let status = pool.status.as_ref();
         let is_bound = status.is_some_and(|s| s.at_provider.leases.contains_key(&uid));
         let permitted = permitted(lease);
@@ -145,7 +151,7 @@ impl Leasing {
         if !is_over {
             self.next_end = [self.next_end, end].into_iter().flatten().min();
         }
-        let tags = tags_of(lease);
+        let tags = tags_of(lease, &uid);
         let texts = tags.iter().flat_map(|(key, value)| [&**key, &**value]);
         let digest = provider_core::digest(texts);
         let mut tags = tags.clone();
@@ -193,11 +199,11 @@ fn is_kept(lease: &SpotLease) -> bool {
     finalizer::is_present(&lease.metadata, finalizer::MANAGED)
 }
 
-fn tags_of(lease: &SpotLease) -> Tags {
+fn tags_of(lease: &SpotLease, identity: &str) -> Tags {
     let spec = &lease.spec.for_provider;
     let namespace = lease.namespace().unwrap_or_default();
     let mut tags: Tags = [
-        (tags::LEASE, lease.uid().unwrap_or_default()),
+        (tags::LEASE, identity.to_owned()),
         (
             tags::LEASE_NAME,
             tags::namespaced_name(&namespace, &lease.name_any()),

@@ -6,6 +6,7 @@ use api::pool::{PoolLeases, SpotPoolStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::*;
+use crate::seals::SEALS;
 use crate::simulation::pool_for_tests;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -48,7 +49,7 @@ fn bind(pool: &mut SpotPool, lease: &SpotLease) {
 
 fn leasing(pool: &SpotPool, leases: Vec<SpotLease>) -> Leasing {
     let leases: Vec<_> = leases.into_iter().map(Arc::new).collect();
-    Leasing::of(pool, &leases, NOW)
+    Leasing::of(pool, &leases, &SEALS, NOW)
 }
 
 /// The names of the leases, and whether they are over.

@@ -32,12 +32,16 @@ mod numbers;
 mod observations;
 mod observer;
 mod open_regions;
+mod pace;
 mod pass;
 mod plausible;
 mod reconcile;
 mod region;
 mod regions;
+mod replaced;
+mod replica;
 mod run;
+mod seals;
 mod setup;
 #[cfg(test)]
 mod simulation;

@@ -30,6 +30,7 @@ use crate::holds::Holds;
 use crate::leases::{Leasing, Registry};
 use crate::missing::{self, Missing};
 use crate::region::{Account, Region, Snapshot};
+use crate::seals::{Identity, Marks};
 use crate::status_writer::{PoolStore, StatusWriter};
 use crate::step_error::StepError;
 use crate::validate;
@@ -45,6 +46,8 @@ pub(crate) const CALM: Duration = Duration::from_mins(1);
 pub(crate) struct Pass<'a> {
     /// The control plane's identity.
     pub(crate) cluster: &'a str,
+    /// The pool's identity, by which its resources in EC2 are found.
+    pub(crate) identity: &'a Identity,
     pub(crate) pool: &'a SpotPool,
     pub(crate) region: &'a Region,
     /// The objects that the access to the region comes from.
@@ -174,14 +177,22 @@ impl Pass<'_> {
             identity: self.cluster,
         };
         place.check(&writer.before().at_provider, self.origin)?;
-        writer.place(place);
+        writer.place(place, self.identity);
         Ok(())
+    }
+
+    /// The tags by which the pool's resources are found.
+    fn marks(&self) -> Marks<'_> {
+        Marks {
+            cluster: self.cluster,
+            pool: &self.identity.value,
+        }
     }
 
     /// What the pool has, by the look and the status.
     fn recall(&self, before: &SpotPoolStatus, snapshot: &Snapshot) -> Observed {
         let mut observed = convert::observed(
-            &self.pool.uid().unwrap_or_default(),
+            &self.identity.value,
             snapshot,
             &before.at_provider,
             self.region.notices().all(),
@@ -207,7 +218,7 @@ impl Pass<'_> {
     ) -> Vec<Happened> {
         let missing = Missing {
             ec2: self.region.ec2.as_ref(),
-            pool_uid: self.pool.metadata.uid.as_deref().unwrap_or_default(),
+            pool_uid: &self.identity.value,
             shown: &before.at_provider.instances,
             deleted: self.deleted,
             now: self.now,
@@ -284,8 +295,9 @@ impl Pass<'_> {
             let mut actor = Actor {
                 region: self.region,
                 pool: self.pool,
+                identity: &self.identity.value,
                 valid: want.valid(),
-                tags: validate::pool_tags(self.pool, self.cluster),
+                tags: validate::pool_tags(self.pool, self.marks()),
                 leasing: self.leasing,
                 registry: self.registry,
                 write_ahead: writer,

@@ -1,36 +1,40 @@
 //! One reconcile of one pool: observe, validate, plan, act, status.
 
+mod connect;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::condition::{self, ConditionStatus, READY, SYNCED};
 use api::pool::{SpotPool, SpotPoolStatus};
-use api::provider_config::ProviderConfigUsage;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::Api;
 use kube::runtime::controller::Action as Requeue;
-use kube::runtime::reflector::ObjectRef;
 use provider_runtime::conditions::{Verdict, reason};
 use provider_runtime::connection::{self as secrets, ConnectionError};
 use provider_runtime::events::Happened;
 use provider_runtime::policies::Permitted;
 use provider_runtime::{finalizer, pause, policies, poll, requests};
 
-use crate::access::{Fingerprint, Origin};
 use crate::context::{Context, MANAGER};
 use crate::holds::Holds;
 use crate::leases::{Leasing, LiveLeases};
 use crate::pass::{CALM, Next, Pass, Passed, Told};
-use crate::region::Region;
+use crate::replaced::Noting;
 use crate::status_writer::{PoolStore, StatusWriter};
 use crate::step_error::{AFTER_ERROR, StepError};
 use crate::{connection, observer, status};
+use connect::{Connected, connect, identify};
 
 /// The longest time of a reconcile. kube never reconciles an object twice at once, so a request that
 /// is never answered would keep the pool from everything, also from its end. AWS's calls end after 45
 /// seconds by themselves, and what ends needs a few of them. A reconcile may be cut off anywhere.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(3);
+
+/// The time before the next reconcile after a conflict, if the watch does not bring the newer object
+/// before. A conflict says that there is one.
+pub(crate) const AFTER_CONFLICT: Duration = Duration::from_secs(2);
 
 /// Why a reconcile ended early. Only refusals of the API server, and a lack of answers, are errors
 /// here. The pool's status reports everything else.
@@ -83,12 +87,24 @@ async fn reconcile_now(
         context.forget(pool);
         return Ok(Requeue::await_change());
     }
-    let mut writer = StatusWriter::new(api.clone(), pool, now);
+    if context.replaced.is_outdated(&pool.metadata) {
+        // The watch brings the version that this process wrote.
+        return Ok(Requeue::requeue(AFTER_CONFLICT));
+    }
+    let store = Noting {
+        store: api.clone(),
+        replaced: &context.replaced,
+    };
+    let mut writer = StatusWriter::new(store, pool, now);
     let is_first = holds(writer.before(), SYNCED).is_none();
     context.lifecycle.began(&pool.metadata, is_first, now);
     let permitted = match may(context, &api, pool, &mut writer, now).await? {
         May::Act(permitted) => permitted,
         May::Rest(requeue) => return Ok(requeue),
+    };
+    let identity = match identify(context, pool) {
+        Ok(identity) => identity,
+        Err(unproven) => return fail(context, pool, &mut writer, &unproven.into()).await,
     };
     let mut told = Told::default();
     let request = pending_request(pool);
@@ -105,12 +121,17 @@ async fn reconcile_now(
         region,
         origin,
         fingerprint,
-    } = match connect(context, pool, now).await? {
+    } = match connect(context, pool, &identity, now).await? {
         Ok(connected) => connected,
         Err(error) => return fail(context, pool, &mut writer, &error).await,
     };
-    if !finalizer::is_present(&pool.metadata, finalizer::MANAGED) {
-        let kept = finalizer::add(&api, &pool.metadata, finalizer::MANAGED).await?;
+    let meta = &pool.metadata;
+    let is_kept = finalizer::is_present(meta, finalizer::MANAGED);
+    let is_marked = is_kept && identity.is_written(meta);
+    if !deleted && !is_marked {
+        let annotations = [identity.annotation()];
+        let kept = finalizer::add(&api, meta, finalizer::MANAGED, &annotations).await?;
+        context.replaced.note(meta, &kept.metadata);
         writer.rebase(kept);
     }
     // A user who asks for a reconcile knows of a change that the last look does not show.
@@ -122,13 +143,15 @@ async fn reconcile_now(
         region.look().await
     };
     let leases = context.leases.of(pool).await;
-    let leasing = Leasing::of(pool, &leases, now);
+    let leasing = Leasing::of(pool, &leases, context.regions.seals(), now);
     let registry = LiveLeases {
         client: context.client.clone(),
         namespace: pool.namespace().unwrap_or_default(),
+        seals: context.regions.seals().clone(),
     };
     let pass = Pass {
         cluster: context.regions.cluster(),
+        identity: &identity,
         pool,
         region: &region,
         origin: &origin,
@@ -146,7 +169,7 @@ async fn reconcile_now(
         }
         Err(error) => Err(error.into()),
     };
-    context.events.publish(pool, &told.done, now).await;
+    context.events.tell(pool, &told.done, now);
     concluded
 }
 
@@ -163,7 +186,7 @@ async fn may(
     context: &Context,
     api: &Api<SpotPool>,
     pool: &SpotPool,
-    writer: &mut StatusWriter<Api<SpotPool>>,
+    writer: &mut StatusWriter<Noting<'_, Api<SpotPool>>>,
     now: Timestamp,
 ) -> Result<May, ReconcileError> {
     let rest = Ok(May::Rest(Requeue::await_change()));
@@ -183,8 +206,10 @@ async fn may(
         // Otherwise the sweeper would end the instances as orphans.
         let namespace = pool.namespace().unwrap_or_default();
         let name = format!("{namespace}/{}", pool.name_any());
+        let seals = context.regions.seals();
+        let identity = seals.of(pool).unwrap_or_else(|_| seals.first(pool));
         let owners = context.regions.owners();
-        owners.keep(&pool.uid().unwrap_or_default(), &name).await?;
+        owners.keep(&identity.value, &name).await?;
         finalizer::remove(api, &pool.metadata, finalizer::MANAGED).await?;
         context.lifecycle.deleted(&pool.metadata, now);
         context.forget(pool);
@@ -308,50 +333,6 @@ fn holds(status: &SpotPoolStatus, type_: &str) -> Option<bool> {
     Some(found.status == ConditionStatus::True)
 }
 
-/// A pool's connection to AWS.
-struct Connected {
-    region: Arc<Region>,
-    origin: Origin,
-    fingerprint: Fingerprint,
-}
-
-/// Records the usage, then reads the credentials. The outer error is one of the API server. The
-/// inner one is a configuration that cannot work.
-async fn connect(
-    context: &Context,
-    pool: &SpotPool,
-    now: Timestamp,
-) -> Result<Result<Connected, StepError>, ReconcileError> {
-    let reference = &pool.spec.provider_config_ref;
-    if pool.metadata.deletion_timestamp.is_none() {
-        let usages = &context.usages;
-        usages
-            .track::<ProviderConfigUsage, _>(&context.client, MANAGER, pool, reference, now)
-            .await?;
-    }
-    let namespace = pool.namespace().unwrap_or_default();
-    let accesses = &context.accesses;
-    let resolved = accesses.resolve(&context.client, &namespace, reference, now);
-    let resolved = match resolved.await {
-        Ok(resolved) => resolved,
-        Err(error) => return Ok(Err(error.into())),
-    };
-    let region = context
-        .regions
-        .of(
-            &resolved,
-            &pool.spec.for_provider.region,
-            &pool.uid().unwrap_or_default(),
-            ObjectRef::from_obj(pool),
-        )
-        .await;
-    Ok(Ok(Connected {
-        region,
-        origin: resolved.origin,
-        fingerprint: resolved.fingerprint,
-    }))
-}
-
 async fn fail<S: PoolStore>(
     context: &Context,
     pool: &SpotPool,
@@ -372,10 +353,7 @@ async fn finish<S: PoolStore>(
 ) -> Result<(), ReconcileError> {
     happened.extend(status::transitions(writer.before(), writer.after()));
     writer.write().await?;
-    context
-        .events
-        .publish(pool, &happened, Timestamp::now())
-        .await;
+    context.events.tell(pool, &happened, Timestamp::now());
     Ok(())
 }
 

@@ -15,11 +15,14 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::access::Resolved;
 use crate::announcements::{self, Queue, Turn};
 use crate::counted::Counted;
+use crate::identity::ControlPlane;
 use crate::locking::lock;
 use crate::notices::Notices;
 use crate::observer::Surroundings;
 use crate::open_regions::{Key, OpenRegions};
+use crate::pace::{Pace, Paces};
 use crate::region::Region;
+use crate::seals::Seals;
 use crate::sweeper::Owners;
 use crate::{console_reader, observer};
 
@@ -45,31 +48,38 @@ const AFTER_PANIC: Duration = Duration::from_secs(5);
 
 /// Keeps one [`Region`] for each fingerprint of credentials and region's name.
 pub struct Regions {
-    cluster: String,
+    control_plane: ControlPlane,
     calls: Calls,
     around: Arc<Surroundings>,
     open: Arc<OpenRegions>,
     notices: Arc<Notices>,
+    paces: Arc<Paces>,
     /// The turn to read each queue, by its URL.
     turns: Mutex<BTreeMap<String, Turn>>,
 }
 
 impl Regions {
     /// The regions of a control plane. `calls` counts the calls to EC2.
-    pub fn new(cluster: String, calls: Calls, around: Surroundings) -> Self {
+    pub fn new(control_plane: ControlPlane, calls: Calls, around: Surroundings) -> Self {
         Self {
-            cluster,
+            control_plane,
             calls,
             around: Arc::new(around),
             open: Arc::default(),
             notices: Arc::default(),
+            paces: Arc::default(),
             turns: Mutex::default(),
         }
     }
 
     /// The control plane's identity.
     pub fn cluster(&self) -> &str {
-        &self.cluster
+        &self.control_plane.identity
+    }
+
+    /// Tells the identities of pools and leases.
+    pub fn seals(&self) -> &Seals {
+        &self.control_plane.seals
     }
 
     /// The channel for pools that have something to do.
@@ -120,12 +130,16 @@ impl Regions {
     }
 
     async fn open(&self, key: Key, resolved: &Resolved, name: &str) -> Arc<Region> {
-        let ec2 = provider_aws::connect(&resolved.access, name, TAG_KEYS, &self.cluster).await;
+        let ec2 = provider_aws::connect(&resolved.access, name, TAG_KEYS, self.cluster()).await;
         let queue = match resolved.queues.get(name) {
             Some(url) => Some(self.queue(resolved, name, url).await),
             None => None,
         };
-        let ec2 = Counted::new(Arc::new(ec2), self.calls.clone());
+        let ec2 = Counted::new(
+            Arc::new(ec2),
+            self.calls.clone(),
+            Pace::new(self.paces.clone(), name),
+        );
         let mut by_key = self.open.by_key();
         let region = by_key.entry(key).or_insert_with(|| {
             let region = Arc::new(Region::new(

@@ -28,13 +28,16 @@ use crate::access::Known;
 use crate::arguments::Arguments;
 use crate::context::{Context, MANAGER};
 use crate::controllers::{Controllers, Stop};
-use crate::identity;
+use crate::identity::{self, ControlPlane};
 use crate::observer::Surroundings;
 use crate::regions::Regions;
+use crate::replica;
 use crate::sweeper::LiveOwners;
 
 /// The Lease of `--leader-election`, named as Crossplane's providers name theirs.
 const LEASE: &str = "crossplane-leader-election-provider-gpu-spot";
+/// How long a process that ends writes its last events.
+const LAST_EVENTS: Duration = Duration::from_secs(2);
 /// The shortest poll interval that a pool may ask for.
 const MINIMUM_POLL: Duration = Duration::from_secs(10);
 
@@ -72,17 +75,25 @@ pub async fn run(args: &Arguments) -> Result<(), RunError> {
         tokio::spawn(endpoints.await?.serve());
     }
     let client = client(&operations.metrics).await?;
-    let cluster = identity::of_control_plane(&client, &args.namespace).await?;
-    tracing::info!(cluster, "starting");
+    let control_plane = ControlPlane::read(&client, &args.namespace).await?;
+    tracing::info!(cluster = control_plane.identity, "starting");
     let (wake, woken) = mpsc::unbounded_channel();
-    let controllers = controllers(args, client.clone(), operations, cluster, wake);
+    let controllers = controllers(args, client.clone(), operations, control_plane, wake);
+    let events = controllers.context.events.clone();
     starting.finish();
     if !args.leader_election {
         controllers.run(woken, stop).await;
+        events.written(LAST_EVENTS).await;
         return Ok(());
     }
     let namespace = &args.namespace;
-    let candidate = Candidate::new(client, namespace, LEASE, replica(), Terms::default());
+    let candidate = Candidate::new(
+        client,
+        namespace,
+        LEASE,
+        replica::this_process(),
+        Terms::default(),
+    );
     let mut leader = tokio::select! {
         leader = candidate.elected() => leader,
         () = stop.clone() => return Ok(()),
@@ -92,6 +103,7 @@ pub async fn run(args: &Arguments) -> Result<(), RunError> {
         () = controllers.run(woken, stop) => {}
         lost = leader.lost() => return Err(lost.into()),
     }
+    events.written(LAST_EVENTS).await;
     leader.resign().await;
     Ok(())
 }
@@ -100,7 +112,7 @@ fn controllers(
     args: &Arguments,
     client: Client,
     operations: Operations,
-    cluster: String,
+    control_plane: ControlPlane,
     wake: UnboundedSender<ObjectRef<SpotPool>>,
 ) -> Controllers {
     let metrics = &operations.metrics;
@@ -123,7 +135,8 @@ fn controllers(
         client: client.clone(),
         events: events.clone(),
         namespace: args.namespace.clone(),
-        identity: identity::object(&args.namespace, &cluster),
+        seals: control_plane.seals.clone(),
+        identity: identity::object(&args.namespace, &control_plane.identity),
     };
     let around = Surroundings {
         wake,
@@ -134,7 +147,7 @@ fn controllers(
     let context = Context::new(
         client.clone(),
         events,
-        Regions::new(cluster, calls, around),
+        Regions::new(control_plane, calls, around),
         Known::new(args.rights()),
         Intervals {
             default: args.poll.into(),
@@ -173,11 +186,4 @@ fn stop() -> Result<Stop, io::Error> {
         tracing::info!("stopping");
     };
     Ok(stop.boxed().shared())
-}
-
-/// A unique name for this process. A pod that replaces another one may have the same name as its
-/// predecessor.
-fn replica() -> String {
-    let pod = std::env::var("HOSTNAME").unwrap_or_default();
-    format!("{pod}_{:016x}", fastrand::u64(..))
 }

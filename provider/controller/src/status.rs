@@ -43,6 +43,7 @@ pub fn observation(
         // The status writer has them.
         account: None,
         identity: None,
+        pool_identity: None,
         size: ObservedSize {
             desired: small(plan.target),
             running: i32::try_from(running(observed)).unwrap_or(i32::MAX),

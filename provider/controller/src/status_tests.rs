@@ -5,6 +5,13 @@ use jiff::SignedDuration;
 use provider_core::{Action, Disruption, Market, UnavailableOfferings};
 
 use super::*;
+use crate::seals::Marks;
+
+/// The tags of the pool under test.
+const MARKS: Marks<'static> = Marks {
+    cluster: "cluster",
+    pool: "pool-uid",
+};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -37,7 +44,7 @@ fn wanting(deleted: bool) -> Desired {
     let pool = crate::simulation::pool_for_tests();
     Desired {
         deleted,
-        ..crate::validate::deleted(&pool)
+        ..crate::validate::deleted(&pool, MARKS)
     }
 }
 

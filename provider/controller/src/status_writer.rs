@@ -15,6 +15,7 @@ use provider_runtime::{finalizer, status};
 use crate::account::Place;
 use crate::act::WriteAhead;
 use crate::numbers::signed;
+use crate::seals::Identity;
 use crate::{convert, home};
 
 /// The place where pools are stored. Every write names the version that it was made from, and is
@@ -100,9 +101,10 @@ impl<S: PoolStore> StatusWriter<S> {
         self.after.last_handled_reconcile_at = Some(request.to_owned());
     }
 
-    /// Sets the account and the identity of the pool's resources. Every later write has them.
-    pub(crate) fn place(&mut self, place: Place<'_>) {
+    /// Sets the account and the identities of the pool's resources. Every later write has them.
+    pub(crate) fn place(&mut self, place: Place<'_>, pool: &Identity) {
         let shown = &mut self.after.at_provider;
+        shown.pool_identity = Some(pool.sealed.clone());
         shown.account = Some(place.account.to_owned());
         shown.identity = Some(place.identity.to_owned());
     }
@@ -110,10 +112,10 @@ impl<S: PoolStore> StatusWriter<S> {
     /// Sets the observed state.
     pub(crate) fn observe(&mut self, observation: SpotPoolObservation) {
         let shown = &mut self.after.at_provider;
-        let (account, identity) = (shown.account.take(), shown.identity.take());
         *shown = SpotPoolObservation {
-            account,
-            identity,
+            account: shown.account.take(),
+            identity: shown.identity.take(),
+            pool_identity: shown.pool_identity.take(),
             ..observation
         };
     }

@@ -6,6 +6,7 @@ use provider_runtime::connection::ConnectionError;
 use provider_runtime::policies;
 
 use crate::access::{ConnectError, Origin};
+use crate::seals::Unproven;
 
 /// The time before the next reconcile after an error that a person or AWS has to correct.
 pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(20);
@@ -15,6 +16,8 @@ pub(crate) const AFTER_ERROR: Duration = Duration::from_secs(20);
 pub(crate) enum StepError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Identify(#[from] Unproven),
     #[error(transparent)]
     Observe(provider_aws::Ec2Error),
     #[error(transparent)]
@@ -36,6 +39,7 @@ impl StepError {
     pub(crate) fn step(&self) -> &'static str {
         match self {
             Self::Connect(_) => "connect",
+            Self::Identify(_) => "identify",
             Self::Observe(_) => "observe",
             Self::Policies(_) => "update",
             Self::Publish(_) => "publish",

@@ -13,8 +13,8 @@ use api::pool::SpotPool;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
 use kube::api::{Api, ListParams};
-use kube::{Client, Resource};
 use provider_aws::Ec2Error;
 use provider_core::{Group, Instance, InstanceState};
 use provider_runtime::events::{Events, Happened};
@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 
 use crate::identity;
 use crate::region::{Region, Snapshot};
+use crate::seals::{Identified, Seals};
 
 /// If there are more orphans than this, and they are most of the live instances, a person made a
 /// mistake: nothing is ended then.
@@ -47,18 +48,18 @@ pub enum SweepError {
 /// The pools and leases that may own resources in EC2.
 #[async_trait]
 pub trait Owners: Send + Sync {
-    /// The UIDs of every pool, from the API server.
+    /// The identities of every pool, from the API server.
     async fn pools(&self) -> Result<BTreeSet<String>, kube::Error>;
 
-    /// The UIDs of every lease, from the API server.
+    /// The identities of every lease, from the API server.
     async fn leases(&self) -> Result<BTreeSet<String>, kube::Error>;
 
-    /// The UIDs of the deleted pools whose instances stay, because their management policies had no
+    /// The identities of the deleted pools whose instances stay, because their management policies had no
     /// `Delete`.
     async fn kept(&self) -> Result<BTreeSet<String>, kube::Error>;
 
     /// Records that the instances of a pool that is about to go stay. `name` is for people.
-    async fn keep(&self, pool_uid: &str, name: &str) -> Result<(), kube::Error>;
+    async fn keep(&self, pool: &str, name: &str) -> Result<(), kube::Error>;
 
     /// Publishes events about ended resources.
     async fn tell(&self, happened: &[Happened]);
@@ -72,6 +73,8 @@ pub struct LiveOwners {
     pub events: Events,
     /// The provider's namespace.
     pub namespace: String,
+    /// Tells the identities of pools and leases.
+    pub seals: Seals,
     /// The control plane's identity. The events are about it, because the pools are gone.
     pub identity: ConfigMap,
 }
@@ -79,11 +82,11 @@ pub struct LiveOwners {
 #[async_trait]
 impl Owners for LiveOwners {
     async fn pools(&self) -> Result<BTreeSet<String>, kube::Error> {
-        uids::<SpotPool>(&self.client).await
+        self.identities::<SpotPool>().await
     }
 
     async fn leases(&self) -> Result<BTreeSet<String>, kube::Error> {
-        match uids::<SpotLease>(&self.client).await {
+        match self.identities::<SpotLease>().await {
             // The kind is inactive, so there are no objects of it.
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(BTreeSet::new()),
             listed => listed,
@@ -94,8 +97,8 @@ impl Owners for LiveOwners {
         identity::kept(&self.client, &self.namespace).await
     }
 
-    async fn keep(&self, pool_uid: &str, name: &str) -> Result<(), kube::Error> {
-        identity::keep(&self.client, &self.namespace, pool_uid, name).await
+    async fn keep(&self, pool: &str, name: &str) -> Result<(), kube::Error> {
+        identity::keep(&self.client, &self.namespace, pool, name).await
     }
 
     async fn tell(&self, happened: &[Happened]) {
@@ -104,16 +107,22 @@ impl Owners for LiveOwners {
     }
 }
 
-async fn uids<K>(client: &Client) -> Result<BTreeSet<String>, kube::Error>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let api: Api<K> = Api::all(client.clone());
-    let listed = api.list_metadata(&ListParams::default()).await?;
-    Ok(listed
-        .into_iter()
-        .filter_map(|one| one.metadata.uid)
-        .collect())
+impl LiveOwners {
+    /// The identities of all objects of a kind. An object with an unproven identity owns what has
+    /// its UID.
+    async fn identities<K>(&self) -> Result<BTreeSet<String>, kube::Error>
+    where
+        K: Identified + Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        let api: Api<K> = Api::all(self.client.clone());
+        let listed = api.list_metadata(&ListParams::default()).await?;
+        let identities = listed.into_iter().flat_map(|one| {
+            let identity = self.seals.of_metadata::<K>(&one.metadata);
+            let identity = identity.ok().map(|identity| identity.value);
+            [identity, one.metadata.uid]
+        });
+        Ok(identities.flatten().collect())
+    }
 }
 
 /// Sweeps one region.

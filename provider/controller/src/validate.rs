@@ -23,6 +23,7 @@ pub use invalid::Invalid;
 use invalid::invalid;
 
 use crate::home;
+use crate::seals::Marks;
 
 /// EC2's limit for user data, before base64.
 const USER_DATA_LIMIT: usize = 16 * 1024;
@@ -59,6 +60,9 @@ struct Template {
     subnets: BTreeMap<String, String>,
     shows_tags: bool,
     tags: Tags,
+    /// The UID of the pool's object. A restored pool counts its launches anew, and EC2 answers a
+    /// repeated token with the first launch of this token. So tokens do not use the identity.
+    object: String,
 }
 
 impl Valid {
@@ -79,7 +83,7 @@ impl Valid {
             subnet_id: subnets.get(&offering.zone).cloned().unwrap_or_default(),
         });
         LaunchRequest {
-            token: client_token(&self.desired.pool_uid, launch),
+            token: client_token(&self.template.object, launch),
             template: template_name(&self.desired.pool_uid, &launch.generation),
             count: launch.count,
             market: launch.offerings.first().map_or(Market::Spot, |o| o.market),
@@ -121,26 +125,25 @@ impl Template {
 }
 
 /// The name of a pool's launch template.
-pub fn template_name(pool_uid: &str, generation: &str) -> String {
-    format!("gpu-spot-{pool_uid}-{generation}")
+pub fn template_name(identity: &str, generation: &str) -> String {
+    format!("gpu-spot-{identity}-{generation}")
 }
 
 /// The tags of every resource of a pool.
-pub fn pool_tags(pool: &SpotPool, cluster: &str) -> Tags {
+pub fn pool_tags(pool: &SpotPool, marks: Marks<'_>) -> Tags {
     let mut tags = pool.spec.for_provider.tags.clone();
     let namespace = pool.metadata.namespace.as_deref().unwrap_or_default();
     let name = pool.metadata.name.as_deref().unwrap_or_default();
-    let uid = pool.metadata.uid.clone().unwrap_or_default();
     tags.entry(tags::NAME.into())
         .or_insert_with(|| name.to_owned());
-    tags.insert(tags::CLUSTER.into(), cluster.to_owned());
-    tags.insert(tags::POOL_UID.into(), uid);
+    tags.insert(tags::CLUSTER.into(), marks.cluster.to_owned());
+    tags.insert(tags::POOL_UID.into(), marks.pool.to_owned());
     tags.insert(tags::POOL.into(), tags::namespaced_name(namespace, name));
     tags
 }
 
 /// Checks a spec against the facts.
-pub fn validate(pool: &SpotPool, facts: Facts, cluster: &str) -> Result<Valid, Invalid> {
+pub fn validate(pool: &SpotPool, facts: Facts, marks: Marks<'_>) -> Result<Valid, Invalid> {
     let spec = &pool.spec.for_provider;
     check_user_data(spec)?;
     check_tags(spec)?;
@@ -163,24 +166,25 @@ pub fn validate(pool: &SpotPool, facts: Facts, cluster: &str) -> Result<Valid, I
             .map(|s| (s.zone.clone(), s.id.clone()))
             .collect(),
         shows_tags: reads_tags(spec),
-        tags: pool_tags(pool, cluster),
+        tags: pool_tags(pool, marks),
+        object: pool.metadata.uid.clone().unwrap_or_default(),
     };
     let desired = Desired {
         deleted: false,
         template: template.digest(),
         offerings,
         groups: firewall::security_groups(spec, &subnets)?,
-        ..deleted(pool)
+        ..deleted(pool, marks)
     };
     Ok(Valid { desired, template })
 }
 
 /// The desired state of a deleted pool: no instance, whatever its spec says.
-pub fn deleted(pool: &SpotPool) -> Desired {
+pub fn deleted(pool: &SpotPool, marks: Marks<'_>) -> Desired {
     let spec = &pool.spec.for_provider;
     let fallback = spec.fallback.unwrap_or_default();
     Desired {
-        pool_uid: pool.metadata.uid.clone().unwrap_or_default(),
+        pool_uid: marks.pool.to_owned(),
         deleted: true,
         size: size(spec),
         template: String::new(),

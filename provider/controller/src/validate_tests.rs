@@ -8,6 +8,13 @@ use api::pool::{PoolImage, PoolLeases, PoolSize, PoolSsh, SpotPoolSpec};
 use jiff::Timestamp;
 
 use super::*;
+use crate::seals::Marks;
+
+/// The tags of the pool under test.
+const MARKS: Marks<'static> = Marks {
+    cluster: "cluster",
+    pool: "first-uid",
+};
 
 fn pool() -> SpotPool {
     let spec = SpotPoolSpec {
@@ -84,13 +91,13 @@ fn facts() -> Facts {
 fn refusal(edit: impl FnOnce(&mut SpotPoolParameters, &mut Facts)) -> Invalid {
     let (mut pool, mut facts) = (pool(), facts());
     edit(&mut pool.spec.for_provider, &mut facts);
-    validate(&pool, facts, "cluster").unwrap_err()
+    validate(&pool, facts, MARKS).unwrap_err()
 }
 
 fn valid(edit: impl FnOnce(&mut SpotPoolParameters)) -> Valid {
     let mut pool = pool();
     edit(&mut pool.spec.for_provider);
-    validate(&pool, facts(), "cluster").unwrap()
+    validate(&pool, facts(), MARKS).unwrap()
 }
 
 fn shown(valid: &Valid) -> Vec<String> {
@@ -249,12 +256,12 @@ fn a_launch_asks_for_what_the_spec_says_in_its_own_subnet() {
     assert_eq!(request.template, template.name);
     assert_eq!(template.root_volume_size_gib, Some(100));
     assert_eq!(template.iam_instance_profile.as_deref(), Some("gpu"));
-    assert_eq!(template.tags[tags::POOL_UID], "pool-uid");
+    assert_eq!(template.tags[tags::POOL_UID], "first-uid");
     for (key, value) in [
         (tags::GENERATION, "0123"),
         (tags::LAUNCH, "7"),
         (tags::CLUSTER, "cluster"),
-        (tags::POOL_UID, "pool-uid"),
+        (tags::POOL_UID, "first-uid"),
         (tags::POOL, "team-vision/alice"),
         (tags::NAME, "alice"),
         ("team", "vision"),
@@ -273,8 +280,8 @@ fn no_tag_of_a_spec_changes_the_owner_of_an_instance() {
     let tags = &mut pool.spec.for_provider.tags;
     tags.insert(tags::POOL_UID.into(), "other".into());
     tags.insert(tags::CLUSTER.into(), "other".into());
-    let tags = pool_tags(&pool, "cluster");
-    assert_eq!(tags[tags::POOL_UID], "pool-uid");
+    let tags = pool_tags(&pool, MARKS);
+    assert_eq!(tags[tags::POOL_UID], "first-uid");
     assert_eq!(tags[tags::CLUSTER], "cluster");
 }
 
@@ -282,7 +289,7 @@ fn no_tag_of_a_spec_changes_the_owner_of_an_instance() {
 fn a_deleted_pool_wants_nothing_whatever_its_spec_says() {
     let mut pool = pool();
     pool.spec.for_provider.instance_types.clear();
-    let desired = deleted(&pool);
+    let desired = deleted(&pool, MARKS);
     assert!(desired.deleted && desired.offerings.is_empty());
 }
 
@@ -313,16 +320,16 @@ fn tags_that_an_instance_cannot_read_are_named_before_a_launch_fails() {
     let mut leasing = pool();
     let spec = &mut leasing.spec.for_provider;
     spec.tags = [("team/cost".to_owned(), "1".to_owned())].into();
-    assert!(validate(&leasing, facts(), "cluster").is_ok());
+    assert!(validate(&leasing, facts(), MARKS).is_ok());
     leasing.spec.for_provider.leases = Some(PoolLeases::default());
-    let invalid = validate(&leasing, facts(), "cluster").unwrap_err();
+    let invalid = validate(&leasing, facts(), MARKS).unwrap_err();
     assert_eq!(invalid.field, "tags[team/cost]");
     let many = (0..36).map(|n| (format!("tag-{n}"), String::new()));
     leasing.spec.for_provider.tags = many.collect();
-    let invalid = validate(&leasing, facts(), "cluster").unwrap_err();
+    let invalid = validate(&leasing, facts(), MARKS).unwrap_err();
     assert!(invalid.problem.contains("at most 35"), "{invalid}");
     leasing.spec.for_provider.tags.pop_first();
-    let valid = validate(&leasing, facts(), "cluster").unwrap();
+    let valid = validate(&leasing, facts(), MARKS).unwrap();
     let template = valid.template("g", Vec::new());
     assert!(
         template.shows_tags,
@@ -335,7 +342,7 @@ fn leased_instances_do_not_reach_each_other() {
     for (leases, are_connected) in [(None, true), (Some(PoolLeases::default()), false)] {
         let mut pool = pool();
         pool.spec.for_provider.leases = leases;
-        let valid = validate(&pool, facts(), "cluster").unwrap();
+        let valid = validate(&pool, facts(), MARKS).unwrap();
         let SecurityGroups::Owned { rules, .. } = valid.desired.groups else {
             panic!("no group of its own");
         };

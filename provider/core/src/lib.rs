@@ -31,7 +31,7 @@ pub use home::{
 pub use instance::{Instance, InstanceState, Notice, NoticeKind};
 pub use launch::{Launch, Launched};
 pub use offering::{Market, Offering, QuotaFamily, TypePreference};
-pub use plan::{Action, Choice, Disruption, HomeAction, Plan, Wait, offerings, plan};
+pub use plan::{Action, Choice, Disruption, HomeAction, Phase, Plan, Wait, offerings, plan};
 pub use pool::{Desired, Lease, Observed, Rebalance, Replace, SecurityGroups, Size, Spread};
 pub use rate_limiter::RateLimiter;
 pub use token::{client_token, digest, volume_token};

@@ -1,5 +1,6 @@
 //! Finalizers, which keep a resource until it is cleaned up.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -24,14 +25,19 @@ pub fn others<'a>(meta: &'a ObjectMeta, name: &str) -> Vec<&'a str> {
     all.filter(|f| *f != name).collect()
 }
 
-/// Adds a finalizer, and returns the resource after that.
-pub async fn add<K>(api: &Api<K>, meta: &ObjectMeta, name: &str) -> kube::Result<K>
+/// Adds a finalizer and annotations in one write, and returns the resource after that.
+pub async fn add<K>(
+    api: &Api<K>,
+    meta: &ObjectMeta,
+    name: &str,
+    annotations: &[(&str, &str)],
+) -> kube::Result<K>
 where
     K: Clone + DeserializeOwned + Debug,
 {
     let mut finalizers = others(meta, name);
     finalizers.push(name);
-    write(api, meta, &finalizers).await
+    write(api, meta, &finalizers, annotations).await
 }
 
 /// Removes a finalizer. The resource may be gone after that.
@@ -39,19 +45,26 @@ pub async fn remove<K>(api: &Api<K>, meta: &ObjectMeta, name: &str) -> kube::Res
 where
     K: Clone + DeserializeOwned + Debug,
 {
-    write(api, meta, &others(meta, name)).await
+    write(api, meta, &others(meta, name), &[]).await
 }
 
 /// A merge patch replaces whole lists. So it names the version that it was made from, and a
 /// finalizer that another client added meanwhile is not lost.
-async fn write<K>(api: &Api<K>, meta: &ObjectMeta, finalizers: &[&str]) -> kube::Result<K>
+async fn write<K>(
+    api: &Api<K>,
+    meta: &ObjectMeta,
+    finalizers: &[&str],
+    annotations: &[(&str, &str)],
+) -> kube::Result<K>
 where
     K: Clone + DeserializeOwned + Debug,
 {
     let name = meta.name.as_deref().unwrap_or_default();
+    let annotations: BTreeMap<_, _> = annotations.iter().copied().collect();
     let patch = json!({"metadata": {
         "resourceVersion": meta.resource_version,
         "finalizers": finalizers,
+        "annotations": annotations,
     }});
     api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
         .await

@@ -16,7 +16,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use tokio::time::timeout;
 
 use election::{Election, Move};
-pub use election::{Lost, Terms};
+pub use election::{Lost, Replica, Terms};
 
 /// A process that wants to lead.
 #[derive(Debug)]
@@ -32,20 +32,19 @@ pub struct Candidate {
 pub struct Leader(Candidate);
 
 impl Candidate {
-    /// A candidate for the Lease `name` in a namespace. `identity` must be unique: two processes
-    /// with the same identity would both lead.
+    /// A candidate for the Lease `name` in a namespace.
     pub fn new(
         client: Client,
         namespace: &str,
         name: impl Into<String>,
-        identity: String,
+        replica: Replica,
         terms: Terms,
     ) -> Self {
         Self {
             leases: Api::namespaced(client, namespace),
             name: name.into(),
             terms,
-            election: Election::new(identity, terms),
+            election: Election::new(replica, terms),
         }
     }
 
@@ -171,7 +170,7 @@ mod tests {
             server.client(),
             "system",
             "provider",
-            identity.into(),
+            Replica::new(identity, None, 0),
             quick(),
         )
     }
@@ -179,7 +178,8 @@ mod tests {
     fn holder(server: &ApiServer) -> String {
         let lease = server.object("/apis/coordination.k8s.io/v1/namespaces/system/leases/provider");
         let holder = &lease.unwrap()["spec"]["holderIdentity"];
-        holder.as_str().unwrap().to_owned()
+        let holder = holder.as_str().unwrap();
+        holder.split('_').next().unwrap().to_owned()
     }
 
     #[tokio::test]

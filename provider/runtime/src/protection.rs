@@ -83,7 +83,7 @@ where
     let meta = if is_deleted || is_kept {
         meta.clone()
     } else {
-        finalizer::add(&configs, meta, finalizer::IN_USE)
+        finalizer::add(&configs, meta, finalizer::IN_USE, &[])
             .await?
             .metadata
     };

@@ -12,6 +12,7 @@ import pytest
 
 from environment.cluster import Cluster
 from environment.emulator import Emulator
+from environment.runtime import arguments
 from environment.waiting import until
 
 from .account import Account, doubles
@@ -34,6 +35,14 @@ CALM = 90
 # The same if a launch got no answer. The provider waits five minutes for EC2 to list
 # the instances if the spec has changed, and two minutes if the pool was deleted.
 IN_DOUBT = 330
+
+
+@pytest.fixture(autouse=True)
+def every_process_works(cluster: Cluster) -> Iterator[None]:
+    """Without leader election a new provider works at once after each kill, also while
+    the old one still does."""
+    with arguments(cluster, "every-process-works", "--leader-election=false"):
+        yield
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def test_a_standby_takes_over_when_the_leader_leaves(
     )
     pools = Pools(cluster, namespace)
     pools.apply("first")
-    # Crossplane replaced the previous provider pod. A lease lasts up to 30 s more.
+    # Crossplane replaced the previous provider pod. Its lease lasts up to 15 s more.
     pools.ready("first", seconds=90)
     before = _holder(cluster)
     (leader,) = [pod for pod in pods if before.startswith(pod["metadata"]["name"])]
@@ -43,7 +43,7 @@ def test_a_standby_takes_over_when_the_leader_leaves(
 
 @pytest.fixture
 def two_replicas(cluster: Cluster) -> Iterator[None]:
-    with arguments(cluster, "two-replicas", "--leader-election", replicas=2):
+    with arguments(cluster, "two-replicas", replicas=2):
         yield
 
 

@@ -1,5 +1,7 @@
 //! All suites.
 
+use Turn::{Alone, FirstLane, SecondLane};
+
 /// Tests that pass or fail together.
 #[derive(Debug)]
 pub(super) struct Suite {
@@ -12,6 +14,22 @@ pub(super) struct Suite {
     pub(super) minutes: u64,
     /// Whether its output counts tests. Such a suite fails if no test passed.
     pub(super) counts: bool,
+    /// What runs beside it in `make test-all`.
+    pub(super) turn: Turn,
+}
+
+/// When `make test-all` runs a suite. Most suites wait most of their time, so two run at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Before all others.
+    First,
+    /// One after the other, beside the second lane.
+    FirstLane,
+    /// One after the other, beside the first lane.
+    SecondLane,
+    /// After both lanes, with nothing beside it: it measures how late something ends, or kills what
+    /// others would wait for.
+    Alone,
 }
 
 const fn suite(
@@ -19,6 +37,7 @@ const fn suite(
     proves: &'static str,
     make: &'static [&'static str],
     minutes: u64,
+    turn: Turn,
 ) -> Suite {
     Suite {
         name,
@@ -26,10 +45,11 @@ const fn suite(
         make,
         minutes,
         counts: true,
+        turn,
     }
 }
 
-/// The suites in the order in which `make test-all` runs them: suites that fail sooner come first.
+/// The suites. Each lane runs its suites in this order: suites that fail sooner come first.
 pub(super) static SUITES: &[Suite] = &[
     Suite {
         name: "check",
@@ -37,94 +57,140 @@ pub(super) static SUITES: &[Suite] = &[
         make: &["check"],
         minutes: 2,
         counts: false,
+        turn: Turn::First,
     },
     suite(
         "unit",
         "every crate, and simulations with all their seeds",
         &["unit"],
-        10,
+        15,
+        SecondLane,
     ),
     suite(
         "conformance",
         "the function keeps Crossplane's specification",
         &["conformance"],
         2,
+        SecondLane,
     ),
-    suite("workspace", "what pods are given to run", &["workspace"], 1),
+    suite(
+        "workspace",
+        "what pods are given to run",
+        &["workspace"],
+        1,
+        SecondLane,
+    ),
     suite(
         "docs",
         "the documentation's commands, manifests and links",
         &["docs"],
         1,
+        SecondLane,
     ),
-    suite("argocd", "the health that Argo CD shows", &["argocd"], 3),
+    suite(
+        "argocd",
+        "the health that Argo CD shows",
+        &["argocd"],
+        3,
+        SecondLane,
+    ),
     suite(
         "package",
         "packages are reproducible, their contents listed",
         &["package"],
         4,
+        SecondLane,
     ),
-    suite("emulator", "EC2 as AWS documents it", &["emulator"], 5),
+    suite(
+        "emulator",
+        "EC2 as AWS documents it",
+        &["emulator"],
+        5,
+        SecondLane,
+    ),
     suite(
         "user-data",
         "what instances are given to run, booted",
         &["user-data"],
-        3,
+        6,
+        SecondLane,
     ),
     suite(
         "cluster",
         "the local cluster from up to down",
         &["cluster"],
         4,
+        FirstLane,
     ),
     suite(
         "main",
         "a claim to its instance and back",
         &["e2e", "SUITE=main"],
         15,
+        FirstLane,
     ),
     suite(
         "namespaced",
         "workspaces without claims",
         &["e2e", "SUITE=namespaced"],
         5,
+        FirstLane,
     ),
     suite(
         "install",
         "installing, upgrading, removing as documented",
         &["e2e", "SUITE=install"],
         5,
+        FirstLane,
+    ),
+    suite(
+        "restore",
+        "a lost control plane from its backup",
+        &["e2e", "SUITE=restore"],
+        5,
+        FirstLane,
     ),
     suite(
         "upbound",
         "workspaces on demand",
         &["e2e", "SUITE=upbound"],
         15,
+        FirstLane,
     ),
     suite(
         "gitops",
         "from a push to a machine under Argo CD",
         &["e2e", "SUITE=gitops"],
         15,
+        SecondLane,
     ),
-    suite("pods", "workspaces as pods", &["e2e", "SUITE=cluster"], 15),
+    suite(
+        "pods",
+        "workspaces as pods",
+        &["e2e", "SUITE=cluster"],
+        15,
+        FirstLane,
+    ),
     suite(
         "on-cluster",
         "what pods are given to run, in pods",
         &["on-cluster"],
         8,
+        SecondLane,
     ),
     suite(
         "lifecycle",
         "limits, idle stops, budgets, homes",
         &["e2e", "SUITE=lifecycle"],
-        30,
+        60,
+        Alone,
     ),
     suite(
         "faults",
         "a provider that is killed while EC2 fails",
         &["e2e", "SUITE=faults"],
-        15,
+        20,
+        Alone,
     ),
 ];
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use provider_aws::{Ec2Error, GroupRequest};
-use provider_core::{Action, Group, GroupRules, Observed, Plan, SecurityGroups};
+use provider_core::{Action, Group, GroupRules, Observed, Phase, Plan, SecurityGroups};
 use provider_runtime::events::Happened;
 
 use super::{Acted, Actor};
@@ -18,7 +18,7 @@ impl<W> Actor<'_, W> {
         acted: &mut Acted,
     ) -> bool {
         let mut is_ready = true;
-        for action in &plan.actions {
+        for action in plan.of(Phase::PrepareGroup) {
             let done = match action {
                 Action::CreateGroup { vpc_id, rules } => {
                     self.create_group(vpc_id, rules, observed, acted).await
@@ -65,20 +65,19 @@ impl<W> Actor<'_, W> {
         observed: &mut Observed,
         acted: &mut Acted,
     ) -> Result<(), Ec2Error> {
-        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
-        let new = self.region.new_group(uid, self.now);
+        let new = self.region.new_group(self.identity, self.now);
         if let Some(group) = new.filter(|group| group.vpc_id == vpc_id) {
             observed.groups.push(group);
             return Ok(());
         }
         let request = GroupRequest {
-            name: format!("gpu-spot-pool-{uid}"),
+            name: format!("gpu-spot-pool-{}", self.identity),
             description: "SpotPool of provider-gpu-spot; its rules are managed".into(),
             vpc_id: vpc_id.to_owned(),
             tags: self.tags.clone(),
         };
         let id = match self.region.ec2.create_group(&request).await {
-            // The group's name holds the pool's UID, so the group is from an earlier attempt.
+            // The group's name holds the pool's identity, so the group is from an earlier attempt.
             Err(error) if error.is_duplicate() => {
                 return self.adopt_group(&request, error, observed).await;
             }
@@ -90,7 +89,7 @@ impl<W> Actor<'_, W> {
         ));
         let mut group = Group {
             id: id.clone(),
-            pool_uid: uid.to_owned(),
+            pool_uid: self.identity.to_owned(),
             vpc_id: vpc_id.to_owned(),
             rules: GroupRules::default(),
             foreign_rule_ids: [].into(),
@@ -113,11 +112,10 @@ impl<W> Actor<'_, W> {
         mut duplicate: Ec2Error,
         observed: &mut Observed,
     ) -> Result<(), Ec2Error> {
-        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
         let listed = self.region.ec2.groups().await?;
         let mut ours = listed
             .into_iter()
-            .filter(|g| g.pool_uid == uid && g.vpc_id == request.vpc_id);
+            .filter(|g| g.pool_uid == self.identity && g.vpc_id == request.vpc_id);
         let Some(group) = ours.next() else {
             duplicate.message = format!(
                 "security group {} exists in {} and is not listed with the pool's tags yet; if \
@@ -158,8 +156,7 @@ impl<W> Actor<'_, W> {
             Err(error) if !error.is_not_found() => return Err(error),
             _ => {}
         }
-        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
-        self.region.deleted_group(uid);
+        self.region.deleted_group(self.identity);
         observed.groups.retain(|g| g.id != group_id);
         acted.happened.push(Happened::normal(
             "DeletedGroup",

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use provider_aws::{Ec2Error, SnapshotRequest, Tags, VolumeRequest};
 use provider_core::{
     Action, Attachment, ErrorClass, HomeAction, HomeHold, HomeRecord, HomeStep, InstanceState,
-    Observed, Plan, Volume, VolumeState, volume_token,
+    Observed, Phase, Plan, Volume, VolumeState, volume_token,
 };
 use provider_runtime::events::Happened;
 
@@ -27,7 +27,7 @@ impl<W: WriteAhead> Actor<'_, W> {
         observed: &mut Observed,
         acted: &mut Acted,
     ) -> Result<(), kube::Error> {
-        for action in &plan.actions {
+        for action in plan.of(Phase::Home) {
             let Action::Home(action) = action else {
                 continue;
             };
@@ -61,7 +61,7 @@ impl<W> Actor<'_, W> {
         if let HomeAction::DeleteSnapshot { snapshot_id } = action {
             return self.delete_snapshot(snapshot_id, observed).await;
         }
-        let fresh = self.region.ec2.volumes_of(self.uid()).await?;
+        let fresh = self.region.ec2.volumes_of(self.identity).await?;
         let ids = fresh.iter().filter(|volume| !volume.is_gone());
         let ids: BTreeSet<String> = ids.map(|volume| volume.id.clone()).collect();
         observed.home.learn(fresh);
@@ -91,6 +91,7 @@ impl<W> Actor<'_, W> {
         }
     }
 
+    /// The UID of the pool's object, for tokens: see [`crate::validate::Valid::request`].
     fn uid(&self) -> &str {
         self.pool.metadata.uid.as_deref().unwrap_or_default()
     }
@@ -155,7 +156,7 @@ impl<W> Actor<'_, W> {
     /// Refuses a snapshot without the pool's tags. A person who may write the pool's status could
     /// name any snapshot of the account, and read it on their instance.
     async fn check_snapshot(&self, id: &str) -> Result<(), Ec2Error> {
-        let own = self.region.ec2.snapshots_of(self.uid()).await?;
+        let own = self.region.ec2.snapshots_of(self.identity).await?;
         if own.iter().any(|snapshot| snapshot.id == id) {
             return Ok(());
         }
@@ -284,7 +285,7 @@ impl<W> Actor<'_, W> {
         snapshot_id: &str,
         observed: &mut Observed,
     ) -> Result<Option<Happened>, Ec2Error> {
-        let fresh = self.region.ec2.snapshots_of(self.uid()).await?;
+        let fresh = self.region.ec2.snapshots_of(self.identity).await?;
         let mut happened = None;
         if fresh.iter().any(|snapshot| snapshot.id == snapshot_id) {
             match self.region.ec2.delete_snapshot(snapshot_id).await {

@@ -76,8 +76,8 @@ impl<W> Actor<'_, W> {
 
     /// The instances that EC2 has of a launch whose token it does not accept any more.
     async fn found(&self, launch: &Launch, error: Ec2Error) -> Result<Answer, Ec2Error> {
-        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
-        let of_launch = self.region.ec2.instances_of_launch(uid, launch.launch);
+        let ec2 = &self.region.ec2;
+        let of_launch = ec2.instances_of_launch(self.identity, launch.launch);
         let instances = of_launch.await?;
         if instances.is_empty() {
             return Err(error);
@@ -154,8 +154,7 @@ impl<W> Actor<'_, W> {
         let known = self.valid.map_or(&[][..], |v| &v.desired.offerings);
         let refusal = error.refusal();
         if error.is_template_missing() {
-            let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
-            let name = template_name(uid, &launch.generation);
+            let name = template_name(self.identity, &launch.generation);
             self.region.templates().remove(&name);
         }
         let mut unavailable = self.region.unavailable();
@@ -189,14 +188,13 @@ impl<W> Actor<'_, W> {
     fn hold(&self, class: ErrorClass, observed: &mut Observed) {
         if let Some(first) = rest_after(class) {
             observed.launch_failures = observed.launch_failures.saturating_add(1);
-            let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
             // EC2's buckets are full again after seconds.
             let most = if class == ErrorClass::Throttled {
                 3
             } else {
                 u32::MAX
             };
-            let rest = back_off(first, observed.launch_failures.min(most), uid);
+            let rest = back_off(first, observed.launch_failures.min(most), self.identity);
             let until = self.now.saturating_add(rest).unwrap_or(Timestamp::MAX);
             observed.hold_launches_until = Some(until);
         }

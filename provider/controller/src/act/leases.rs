@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use provider_aws::Ec2Error;
-use provider_core::{Action, Instance, InstanceState, Observed, Plan};
+use provider_core::{Action, Instance, InstanceState, Observed, Phase, Plan};
 use provider_runtime::events::Happened;
 
 use super::{Acted, Actor, Persisted, Promised};
@@ -17,7 +17,7 @@ impl<W> Actor<'_, W> {
         observed: &mut Observed,
         acted: &mut Acted,
     ) -> Plan {
-        let tagged = plan.actions.iter().filter_map(|action| match action {
+        let tagged = plan.of(Phase::HandOut).filter_map(|action| match action {
             Action::Bind { instance_id, .. } | Action::Authorize { instance_id, .. } => {
                 Some(instance_id.clone())
             }
@@ -60,7 +60,7 @@ impl<W> Actor<'_, W> {
         observed: &mut Observed,
         acted: &mut Acted,
     ) -> Result<(), kube::Error> {
-        for action in &plan.actions {
+        for action in plan.of(Phase::HandOut) {
             let done = match action {
                 Action::Bind { lease, instance_id } => {
                     let Some(promised) = promised else { continue };

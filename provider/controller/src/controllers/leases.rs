@@ -25,6 +25,7 @@ impl Controllers {
         Context {
             client: self.client.clone(),
             pools,
+            seals: self.context.regions.seals().clone(),
             wake: self.context.regions.waker(),
             events: self.context.events.clone(),
             intervals: self.context.intervals,

@@ -11,35 +11,45 @@ use provider_runtime::finalizer;
 
 use crate::convert;
 use crate::leases::expires_at;
+use crate::seals::Identity;
 
 /// Reason of `Ready`: the lease's lifetime is over.
 pub const EXPIRED: &str = "Expired";
 /// Reason of `Ready`: leases have all instances that the pool may have.
 pub const POOL_FULL: &str = "PoolFull";
 
+/// A lease, and its identity.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// The lease.
+    pub lease: &'a SpotLease,
+    /// Its identity.
+    pub identity: &'a Identity,
+}
+
 fn seen(pool: &SpotPool) -> Option<&SpotPoolObservation> {
     pool.status.as_ref().map(|status| &status.at_provider)
 }
 
 /// The id of the instance that the pool has bound to the lease.
-fn bound<'a>(pool: &'a SpotPool, lease: &SpotLease) -> Option<&'a str> {
-    let bound = seen(pool)?.leases.get(lease.metadata.uid.as_ref()?);
+fn bound<'a>(pool: &'a SpotPool, known: Known<'_>) -> Option<&'a str> {
+    let bound = seen(pool)?.leases.get(&known.identity.value);
     bound.map(String::as_str)
 }
 
 /// The instance that the pool has bound to the lease, as the pool's status shows it.
-pub fn instance<'a>(pool: &'a SpotPool, lease: &SpotLease) -> Option<&'a PoolInstance> {
-    let id = bound(pool, lease)?;
+pub fn instance<'a>(pool: &'a SpotPool, known: Known<'_>) -> Option<&'a PoolInstance> {
+    let id = bound(pool, known)?;
     seen(pool)?.instances.iter().find(|i| i.id == id)
 }
 
 /// The instance that the pool still has of a deleted lease. A pool without a status may have lost
 /// the binding, and will find its instances again.
-pub fn held(pool: &SpotPool, lease: &SpotLease) -> Option<String> {
+pub fn held(pool: &SpotPool, known: Known<'_>) -> Option<String> {
     let is_unknown =
         pool.status.is_none() && finalizer::is_present(&pool.metadata, finalizer::MANAGED);
     let unknown = is_unknown.then(|| format!("what SpotPool {} has of it", pool.name_any()));
-    bound(pool, lease).map(ToOwned::to_owned).or(unknown)
+    bound(pool, known).map(ToOwned::to_owned).or(unknown)
 }
 
 /// The text about a pool that cannot be read.
@@ -52,19 +62,21 @@ fn is_expired(lease: &SpotLease, pool: Option<&SpotPool>, now: Timestamp) -> boo
 }
 
 /// Whether the pool has something to do for the lease.
-pub fn has_work_for(pool: Option<&SpotPool>, lease: &SpotLease, now: Timestamp) -> bool {
+pub fn has_work_for(pool: Option<&SpotPool>, known: Known<'_>, now: Timestamp) -> bool {
     let Some(pool) = pool else { return false };
+    let lease = known.lease;
     let status = lease.status.as_ref();
     let synced = status.and_then(|status| condition::find(&status.conditions, SYNCED));
     let is_known = synced.is_some_and(|c| c.observed_generation == lease.metadata.generation);
-    !is_known || bound(pool, lease).is_some() == is_expired(lease, Some(pool), now)
+    !is_known || bound(pool, known).is_some() == is_expired(lease, Some(pool), now)
 }
 
 /// The leased instance in the form of the lease's status.
-pub fn observation(lease: &SpotLease, pool: Option<&SpotPool>) -> SpotLeaseObservation {
-    let id = pool.and_then(|pool| bound(pool, lease));
-    let shown = pool.and_then(|pool| instance(pool, lease));
+pub fn observation(known: Known<'_>, pool: Option<&SpotPool>) -> SpotLeaseObservation {
+    let id = pool.and_then(|pool| bound(pool, known));
+    let shown = pool.and_then(|pool| instance(pool, known));
     SpotLeaseObservation {
+        lease_identity: Some(known.identity.sealed.clone()),
         instance_id: id.map(ToOwned::to_owned),
         instance_type: shown.map(|i| i.instance_type.clone()),
         zone: shown.map(|i| i.zone.clone()),
@@ -78,7 +90,8 @@ pub fn observation(lease: &SpotLease, pool: Option<&SpotPool>) -> SpotLeaseObser
 }
 
 /// The condition `Ready` of a lease that is not deleted.
-pub fn ready(lease: &SpotLease, pool: Option<&SpotPool>, now: Timestamp) -> Verdict {
+pub fn ready(known: Known<'_>, pool: Option<&SpotPool>, now: Timestamp) -> Verdict {
+    let lease = known.lease;
     let reference = &lease.spec.for_provider.pool_ref.name;
     let not = |reason, message: String| Verdict::ready(false, reason, message);
     if is_expired(lease, pool, now) {
@@ -91,8 +104,8 @@ pub fn ready(lease: &SpotLease, pool: Option<&SpotPool>, now: Timestamp) -> Verd
         );
         return not(reason::UNAVAILABLE, message);
     };
-    match bound(pool, lease) {
-        Some(id) => of_instance(id, instance(pool, lease), lease, now),
+    match bound(pool, known) {
+        Some(id) => of_instance(id, instance(pool, known), known.identity, now),
         None => waiting(pool, reference, now),
     }
 }
@@ -100,14 +113,14 @@ pub fn ready(lease: &SpotLease, pool: Option<&SpotPool>, now: Timestamp) -> Verd
 fn of_instance(
     id: &str,
     instance: Option<&PoolInstance>,
-    lease: &SpotLease,
+    lease: &Identity,
     now: Timestamp,
 ) -> Verdict {
     let not = |reason, message: String| Verdict::ready(false, reason, message);
     let Some(instance) = instance else {
         return not(reason::UNAVAILABLE, format!("EC2 does not list {id}"));
     };
-    if instance.lease != lease.metadata.uid {
+    if instance.lease.as_ref() != Some(&lease.value) {
         return not(reason::CREATING, format!("{id} is being handed over"));
     }
     match instance.state.as_str() {

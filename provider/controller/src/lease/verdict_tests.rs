@@ -1,5 +1,7 @@
 //! Tests of the messages of a lease in every state of its pool.
 
+use std::sync::LazyLock;
+
 use api::capacity::InstanceCapacityType;
 use api::condition::Condition;
 use api::lease::{PoolReference, SpotLeaseParameters, SpotLeaseSpec};
@@ -10,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_runtime::conditions;
 
 use super::*;
+use crate::seals::SEALS;
 use crate::simulation::pool_for_tests;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -33,6 +36,15 @@ fn lease() -> SpotLease {
     lease.metadata.generation = Some(1);
     lease.metadata.creation_timestamp = Some(Time(NOW));
     lease
+}
+
+/// The lease with its identity.
+fn known(lease: &SpotLease) -> Known<'_> {
+    static IDENTITY: LazyLock<Identity> = LazyLock::new(|| SEALS.first(&self::lease()));
+    Known {
+        lease,
+        identity: &IDENTITY,
+    }
 }
 
 /// A pool that has at most two instances for leases.
@@ -81,7 +93,7 @@ fn lent(state: &str, told: Option<&str>) -> SpotPool {
 
 /// Whether the lease is ready, and the reason and message of its condition.
 fn said(pool: Option<&SpotPool>) -> (bool, &'static str, String) {
-    let verdict = ready(&lease(), pool, NOW);
+    let verdict = ready(known(&lease()), pool, NOW);
     (
         verdict.status == ConditionStatus::True,
         verdict.reason,
@@ -112,7 +124,7 @@ fn a_lease_is_ready_when_its_instance_runs_and_knows_whose_it_is() {
         (is_ready, reason, message.as_str()),
         (true, "Available", "")
     );
-    let shown = observation(&lease(), Some(&lent("running", Some("uid"))));
+    let shown = observation(known(&lease()), Some(&lent("running", Some("uid"))));
     assert_eq!(shown.instance_id.as_deref(), Some("i-1"));
     assert_eq!(shown.public_ip.as_deref(), Some("203.0.113.7"));
     for (state, told, expected, word) in [
@@ -168,7 +180,7 @@ fn who_waits_learns_what_for() {
 #[test]
 fn a_lease_whose_time_is_over_says_so_whatever_it_had() {
     let later = Timestamp::from_second(600).unwrap();
-    let verdict = ready(&lease(), Some(&lent("running", Some("uid"))), later);
+    let verdict = ready(known(&lease()), Some(&lent("running", Some("uid"))), later);
     assert_eq!(
         (verdict.status, verdict.reason),
         (ConditionStatus::False, EXPIRED)
@@ -177,23 +189,29 @@ fn a_lease_whose_time_is_over_says_so_whatever_it_had() {
 
 #[test]
 fn a_pool_is_woken_for_what_it_has_to_do_and_for_nothing_else() {
-    let mut known = lease();
+    let mut served = lease();
     let mut status = SpotLeaseStatus::default();
     conditions::set(&mut status.conditions, Verdict::synced(), Some(1), NOW);
-    known.status = Some(status);
+    served.status = Some(status);
     let lent = lent("running", Some("uid"));
     let over = Timestamp::from_second(600).unwrap();
-    assert!(!has_work_for(None, &known, NOW));
-    assert!(has_work_for(Some(&pool()), &known, NOW), "it waits");
-    assert!(!has_work_for(Some(&lent), &known, NOW), "it has one");
-    assert!(has_work_for(Some(&lent), &known, over), "its time is over");
+    assert!(!has_work_for(None, known(&served), NOW));
+    assert!(has_work_for(Some(&pool()), known(&served), NOW), "it waits");
     assert!(
-        !has_work_for(Some(&pool()), &known, over),
+        !has_work_for(Some(&lent), known(&served), NOW),
+        "it has one"
+    );
+    assert!(
+        has_work_for(Some(&lent), known(&served), over),
+        "its time is over"
+    );
+    assert!(
+        !has_work_for(Some(&pool()), known(&served), over),
         "and it has none"
     );
-    known.metadata.generation = Some(2);
+    served.metadata.generation = Some(2);
     assert!(
-        has_work_for(Some(&lent), &known, NOW),
+        has_work_for(Some(&lent), known(&served), NOW),
         "its keys may be others"
     );
 }
@@ -201,13 +219,17 @@ fn a_pool_is_woken_for_what_it_has_to_do_and_for_nothing_else() {
 #[test]
 fn a_deleted_lease_waits_for_a_pool_that_may_have_forgotten() {
     assert_eq!(
-        held(&lent("running", None), &lease()).as_deref(),
+        held(&lent("running", None), known(&lease())).as_deref(),
         Some("i-1")
     );
-    assert_eq!(held(&pool(), &lease()), None);
+    assert_eq!(held(&pool(), known(&lease())), None);
     let mut restored = pool();
     restored.status = None;
-    assert_eq!(held(&restored, &lease()), None, "it was never reconciled");
+    assert_eq!(
+        held(&restored, known(&lease())),
+        None,
+        "it was never reconciled"
+    );
     restored.metadata.finalizers = Some(vec![finalizer::MANAGED.into()]);
-    assert!(held(&restored, &lease()).is_some());
+    assert!(held(&restored, known(&lease())).is_some());
 }

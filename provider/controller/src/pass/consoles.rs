@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::pool::PoolInstance;
-use kube::ResourceExt;
 use provider_core::Instance;
 
 use super::{Pass, left};
@@ -20,8 +19,8 @@ impl Pass<'_> {
     ) -> BTreeMap<String, Shown> {
         let is_wanted = self.pool.spec.for_provider.read_console && !self.deleted;
         let instances = if is_wanted { instances } else { &[] };
-        let uid = self.pool.uid().unwrap_or_default();
-        let read = self.region.consoles.of_pool(&uid);
+        let uid = &self.identity.value;
+        let read = self.region.consoles.of_pool(uid);
         let live = instances.iter().filter(|instance| instance.state.is_live());
         let shown = live.map(|instance| {
             let shown = setup::of(instance, read.get(&instance.id), before, self.now);
@@ -29,7 +28,7 @@ impl Pass<'_> {
         });
         let shown = shown.collect();
         let wanted = setup::wanted(instances, &shown);
-        self.region.consoles.want(&uid, wanted);
+        self.region.consoles.want(uid, wanted);
         shown
     }
 

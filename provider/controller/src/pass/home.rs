@@ -38,7 +38,7 @@ impl Pass<'_> {
         if want.desired().home.is_none() && record.is_none() {
             return Ok(());
         }
-        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        let uid = &self.identity.value;
         self.region.has_home(uid);
         let shown = self.pool.status.as_ref();
         let shown = shown.and_then(|status| status.at_provider.home.as_ref());

@@ -9,7 +9,7 @@ use crate::validate;
 impl Pass<'_> {
     /// What the pool wants, by its spec and the facts that the spec depends on.
     pub(super) async fn judge(&self, unknown: &mut Unknown) -> Want {
-        let mut nothing = validate::deleted(self.pool);
+        let mut nothing = validate::deleted(self.pool, self.marks());
         nothing.leases.clone_from(&self.leasing.leases);
         nothing.force = self.leasing.force;
         if self.deleted {
@@ -27,7 +27,7 @@ impl Pass<'_> {
                 return Want::Unjudged(Unknown::default(), kept);
             }
         };
-        match validate::validate(self.pool, facts, self.cluster) {
+        match validate::validate(self.pool, facts, self.marks()) {
             Ok(mut valid) => {
                 valid.desired.leases = kept.leases;
                 Want::Valid(valid)

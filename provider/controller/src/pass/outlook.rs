@@ -58,7 +58,7 @@ impl Pass<'_> {
 
     /// A time of up to five seconds, by which this pool asks later than others.
     fn apart(&self) -> Duration {
-        let uid = self.pool.metadata.uid.as_deref().unwrap_or_default();
+        let uid = &self.identity.value;
         let five = SignedDuration::from_secs(5);
         let time = provider_core::back_off(five, 1, uid) - five.saturating_mul(4) / 5;
         Duration::try_from(time)

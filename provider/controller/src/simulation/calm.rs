@@ -15,6 +15,7 @@ use super::storage;
 use super::world::World;
 use crate::leases::Leasing;
 use crate::regions::TAG_KEYS;
+use crate::seals::SEALS;
 
 /// The longest time that the provider may wait on purpose: half an hour for an offering that was
 /// refused repeatedly, then minutes for a launch that got no answer and is not listed.
@@ -120,7 +121,7 @@ impl World {
             ),
             (
                 "leases end",
-                Leasing::of(pool, earth.lending.current(), earth.now)
+                Leasing::of(pool, earth.lending.current(), &SEALS, earth.now)
                     .next_end
                     .is_none_or(|end| end.duration_since(earth.now) > SOON),
             ),

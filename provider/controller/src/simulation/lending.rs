@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::lease::{PoolReference, SpotLease, SpotLeaseParameters, SpotLeaseSpec};
 use api::managed::ManagementAction;
-use api::pool::SpotPool;
+use api::pool::{END_LEASES, SpotPool};
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -16,6 +16,7 @@ use super::ours::{Instances as _, Tagged as _};
 use super::store::{Edit, behind};
 use crate::leases::{Registry, expires_at};
 use crate::regions::TAG_KEYS;
+use crate::seals::SEALS;
 
 /// Every version of the list of leases, the newest last.
 pub struct Lending {
@@ -93,6 +94,22 @@ impl Lending {
         });
     }
 
+    /// Restores every lease from a backup, as [`super::store::Store::restore`] does for the pool.
+    pub fn restore(&mut self, now: Timestamp) {
+        self.change(now, |leases| {
+            for lease in leases {
+                let lease = Arc::make_mut(lease);
+                let identity = SEALS.of(&*lease).unwrap();
+                let (key, sealed) = identity.annotation();
+                let annotations = lease.metadata.annotations.get_or_insert_default();
+                annotations.insert(key.to_owned(), sealed.to_owned());
+                let uid = lease.metadata.uid.take().unwrap_or_default();
+                lease.metadata.uid = Some(format!("{uid}-restored"));
+                lease.status = None;
+            }
+        });
+    }
+
     fn change(&mut self, now: Timestamp, change: impl FnOnce(&mut Vec<Arc<SpotLease>>)) {
         let mut next = self.current().to_vec();
         change(&mut next);
@@ -101,8 +118,13 @@ impl Lending {
     }
 }
 
-fn is(lease: &SpotLease, uid: &str) -> bool {
-    lease.metadata.uid.as_deref() == Some(uid)
+/// The lease's identity.
+fn identity(lease: &SpotLease) -> String {
+    SEALS.of(lease).unwrap().value
+}
+
+fn is(lease: &SpotLease, wanted: &str) -> bool {
+    identity(lease) == wanted
 }
 
 /// The lease that the tags of a machine name.
@@ -124,7 +146,7 @@ impl Earth {
             return;
         }
         let leases = self.lending.current().iter();
-        let leases: Vec<_> = leases.filter_map(|l| l.metadata.uid.clone()).collect();
+        let leases: Vec<_> = leases.map(|lease| identity(lease)).collect();
         for uid in leases {
             self.lending.end(&uid, now);
         }
@@ -143,14 +165,14 @@ impl Earth {
         let is_released = self.store.released_at.is_some();
         let bound = status.clone().unwrap_or_default().at_provider.leases;
         let goes = |lease: &SpotLease| {
-            let uid = lease.metadata.uid.clone().unwrap();
+            let uid = identity(lease);
             let is_held = status.is_none() || bound.contains_key(&uid);
             lease.metadata.deletion_timestamp.is_some() && (is_released || !is_held)
         };
         let leases = self.lending.current().iter();
         let gone: Vec<String> = leases
             .filter(|lease| goes(lease))
-            .map(|lease| lease.metadata.uid.clone().unwrap())
+            .map(|lease| identity(lease))
             .collect();
         if gone.is_empty() {
             return;
@@ -194,7 +216,9 @@ impl Earth {
         let lease = told(machine).and_then(|uid| self.lease(uid));
         let is_held = lease.is_some_and(|lease| self.is_open(lease));
         let pool = self.store.current();
-        let forced = pool.metadata.annotations.is_some() && self.store.is_deleted();
+        let annotations = pool.metadata.annotations.as_ref();
+        let is_forced = annotations.is_some_and(|all| all.contains_key(END_LEASES));
+        let forced = is_forced && self.store.is_deleted();
         if is_held && !forced {
             self.violate(format!("{id} is terminated while somebody has it"));
         }
@@ -210,7 +234,7 @@ impl Earth {
         let open = self.lending.current().iter().filter(|l| self.is_open(l));
         let has = |lease: &&Arc<SpotLease>| {
             let live = self.cloud.live().into_iter();
-            let mut own = live.filter(|m| told(m) == lease.metadata.uid.as_ref());
+            let mut own = live.filter(|m| told(m) == Some(&identity(lease)));
             own.next().is_some()
         };
         let (having, lacking): (Vec<_>, Vec<_>) = open.partition(has);

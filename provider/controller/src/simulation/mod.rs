@@ -46,6 +46,7 @@ mod policies;
 mod promises;
 mod reach;
 mod refusals;
+mod restore;
 mod schedules;
 
 pub use world::{ec2_for_tests, for_tests as pool_for_tests, instance_for_tests};

@@ -20,6 +20,7 @@ use crate::holds::Holds;
 use crate::leases::Leasing;
 use crate::pass::{Next, Pass, Told};
 use crate::region::{Region, Snapshot};
+use crate::seals::SEALS;
 use crate::status;
 use crate::status_writer::StatusWriter;
 use crate::{announcements, observer};
@@ -199,12 +200,14 @@ impl Provider {
     ) -> Result<Turn, kube::Error> {
         let now = earth.lock().now;
         let leases = earth.lock().lending.versions[self.leases].clone();
-        let leasing = Leasing::of(&pool, &leases, now);
+        let leasing = Leasing::of(&pool, &leases, &SEALS, now);
+        let identity = SEALS.of(&pool).unwrap();
         let generation = pool.metadata.generation;
         let mut writer = StatusWriter::new(earth.clone(), &pool, now);
         let held = self.held.take().filter(|(_, of)| *of == generation);
         let pass = Pass {
             cluster: self.cluster,
+            identity: &identity,
             pool: &pool,
             region: &self.region,
             origin: &Origin::for_tests(),

@@ -13,6 +13,7 @@ use kube::core::Status;
 
 use super::earth::{STATUS, Shared};
 use super::invariants;
+use crate::seals::SEALS;
 use crate::status_writer::PoolStore;
 
 /// Every version of the pool, the newest last.
@@ -69,7 +70,21 @@ impl Store {
         self.versions.last().unwrap()
     }
 
-    /// Restores the pool from a backup, which has no status.
+    /// Restores the pool from a backup in an empty cluster: it has another UID, no status, and the
+    /// annotations that the provider wrote.
+    pub fn restore(&mut self) {
+        let mut pool = self.current().clone();
+        let identity = SEALS.of(&pool).unwrap();
+        let (key, sealed) = identity.annotation();
+        let annotations = pool.metadata.annotations.get_or_insert_default();
+        annotations.insert(key.to_owned(), sealed.to_owned());
+        pool.metadata.uid = Some(format!("uid-{}", self.versions.len()));
+        pool.metadata.generation = Some(1);
+        pool.status = None;
+        self.add(pool, Timestamp::MIN);
+    }
+
+    /// Takes the pool's status away.
     pub fn lose_status(&mut self) {
         let mut pool = self.current().clone();
         pool.status = None;
@@ -125,8 +140,8 @@ impl Store {
             }
             Edit::Subnets(ids) => spec.subnet_ids = Some(ids),
             Edit::EndLeases => {
-                let annotation = (END_LEASES.to_owned(), "true".to_owned());
-                pool.metadata.annotations = Some([annotation].into());
+                let annotations = pool.metadata.annotations.get_or_insert_default();
+                annotations.insert(END_LEASES.to_owned(), "true".to_owned());
             }
             Edit::Delete => {
                 let already = pool.metadata.deletion_timestamp.take();

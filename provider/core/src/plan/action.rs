@@ -12,12 +12,32 @@ use crate::{GroupRules, HomeRecord, HomeWait, Launch};
 pub struct Plan {
     /// How many instances should run.
     pub target: u32,
-    /// The actions, in the order in which they are carried out.
+    /// The actions, in the order in which they are carried out: by their phases.
     pub actions: Vec<Action>,
     /// What else has to happen before the pool is as desired.
     pub waits: Vec<Wait>,
     /// Since when the pool has lacked spot capacity. The provider keeps it in the status.
     pub spot_short_since: Option<Timestamp>,
+}
+
+/// The steps in which a plan is carried out, in this order. Each has its own rule for errors of EC2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// The status forgets launches. It needs no call.
+    Forget,
+    /// Instances end. One that does not end keeps new launches of this plan from happening, because
+    /// they may need its room.
+    End,
+    /// Leases get instances, and keys are written. An error concerns this instance only.
+    HandOut,
+    /// The security group is made as desired. An error keeps the launches from happening.
+    PrepareGroup,
+    /// Instances are launched. An error that concerns every launch ends the phase.
+    Launch,
+    /// The home changes. An error concerns the home only.
+    Home,
+    /// What nothing uses any more is deleted. An error concerns this resource only.
+    Tidy,
 }
 
 /// One effect. It leaves no decision to the code that carries it out.
@@ -263,7 +283,34 @@ pub enum Wait {
     Home(HomeWait),
 }
 
+impl Action {
+    /// The step in which the action is carried out.
+    pub fn phase(&self) -> Phase {
+        match self {
+            Self::Forget { .. } => Phase::Forget,
+            Self::Terminate { .. } => Phase::End,
+            Self::Bind { .. } | Self::Authorize { .. } => Phase::HandOut,
+            Self::CreateGroup { .. } | Self::SetGroupRules { .. } => Phase::PrepareGroup,
+            Self::Launch(_) => Phase::Launch,
+            Self::Home(_) => Phase::Home,
+            Self::DeleteTemplate { .. } | Self::DeleteGroup { .. } => Phase::Tidy,
+        }
+    }
+}
+
 impl Plan {
+    /// The actions of one step.
+    pub fn of(&self, phase: Phase) -> impl Iterator<Item = &Action> {
+        let actions = self.actions.iter();
+        actions.filter(move |action| action.phase() == phase)
+    }
+
+    /// Puts the actions into the order of their phases. Within a phase the planner's order stays.
+    pub(super) fn in_order(mut self) -> Self {
+        self.actions.sort_by_key(Action::phase);
+        self
+    }
+
     /// Whether a deleted pool has nothing left to do or to wait for.
     pub fn is_released(&self) -> bool {
         self.actions.is_empty() && self.waits.is_empty()

@@ -13,7 +13,7 @@ mod surplus;
 
 use jiff::Timestamp;
 
-pub use action::{Action, Choice, Disruption, HomeAction, Plan, Wait};
+pub use action::{Action, Choice, Disruption, HomeAction, Phase, Plan, Wait};
 pub use home::offerings;
 
 use crate::{Desired, Observed};
@@ -21,9 +21,10 @@ use crate::{Desired, Observed};
 /// Decides which actions bring the pool to its desired state. Equal arguments give equal plans.
 /// `observed` must be settled (see [`Observed::settle`]).
 pub fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Plan {
-    if desired.deleted {
+    let planned = if desired.deleted {
         deletion::plan(desired, observed, now)
     } else {
         size::plan(desired, observed, now)
-    }
+    };
+    planned.in_order()
 }

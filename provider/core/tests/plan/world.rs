@@ -135,6 +135,10 @@ pub fn notice(kind: NoticeKind) -> Notice {
 impl World {
     /// Carries out a plan as EC2 does.
     pub fn apply(&mut self, plan: &provider_core::Plan) {
+        assert!(
+            plan.actions.is_sorted_by_key(Action::phase),
+            "what is planned is what happens: {plan:?}"
+        );
         for action in &plan.actions {
             self.act(action);
         }

@@ -7,6 +7,34 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
+/// One process, as the holder of a Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// The process's own name, which no other process has.
+    name: String,
+    /// What the names of all processes of the pod begin with, if the pod is known.
+    pod: Option<String>,
+}
+
+impl Replica {
+    /// A process on a host. `pod` is the UID of its pod, and `process` a random number.
+    pub fn new(host: &str, pod: Option<String>, process: u64) -> Self {
+        let pod = pod.map(|uid| format!("{host}_{uid}_"));
+        let beginning = pod.clone().unwrap_or_else(|| format!("{host}_"));
+        Self {
+            name: format!("{beginning}{process:016x}"),
+            pod,
+        }
+    }
+
+    /// Whether a holder was an earlier process of the same pod. It is dead: a pod runs a container
+    /// again only after the last process has ended.
+    fn follows(&self, holder: &str) -> bool {
+        let pod = self.pod.as_ref();
+        holder != self.name && pod.is_some_and(|pod| holder.starts_with(pod))
+    }
+}
+
 /// The durations of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
@@ -20,14 +48,14 @@ pub struct Terms {
 }
 
 impl Default for Terms {
-    /// Half of the durations of Crossplane's providers. When Crossplane replaces a provider, the
-    /// old one loses its rights before it can give its Lease up, and the next one waits until the
-    /// Lease expires.
+    /// The durations of Kubernetes' own components. Those of Crossplane's providers are four times
+    /// as long. But when Crossplane replaces a provider, the old one loses its rights before it can
+    /// give its Lease up, and the next one ends nothing until the Lease expires.
     fn default() -> Self {
         Self {
-            lease: Duration::from_secs(30),
-            deadline: Duration::from_secs(20),
-            retry: Duration::from_secs(4),
+            lease: Duration::from_secs(15),
+            deadline: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
         }
     }
 }
@@ -57,7 +85,7 @@ pub(super) enum Move {
 /// One candidate's view of an election.
 #[derive(Debug)]
 pub(super) struct Election {
-    identity: String,
+    replica: Replica,
     terms: Terms,
     /// The version of another holder's Lease, and since when it has not changed. The times in the
     /// Lease are not trusted, because they come from another clock.
@@ -66,9 +94,9 @@ pub(super) struct Election {
 }
 
 impl Election {
-    pub(super) fn new(identity: String, terms: Terms) -> Self {
+    pub(super) fn new(replica: Replica, terms: Terms) -> Self {
         Self {
-            identity,
+            replica,
             terms,
             unchanged: None,
             renewed: None,
@@ -81,8 +109,9 @@ impl Election {
         let holder = spec.and_then(|s| s.holder_identity.as_deref());
         match holder {
             None | Some("") => Move::Write(self.claim(spec, clock)),
-            Some(holder) if holder == self.identity => Move::Write(self.claim(spec, clock)),
+            Some(holder) if holder == self.replica.name => Move::Write(self.claim(spec, clock)),
             Some(holder) if self.renewed.is_some() => Move::Stop(Lost::Taken(holder.to_owned())),
+            Some(holder) if self.replica.follows(holder) => Move::Write(self.claim(spec, clock)),
             Some(_) => {
                 let since = match &self.unchanged {
                     Some((seen, since)) if *seen == version => *since,
@@ -116,7 +145,7 @@ impl Election {
     /// The Lease that a leaving leader writes: any process may take it at once.
     pub(super) fn resignation(&self, lease: &Lease) -> Option<LeaseSpec> {
         let spec = lease.spec.as_ref()?;
-        let is_ours = spec.holder_identity.as_ref() == Some(&self.identity);
+        let is_ours = spec.holder_identity.as_ref() == Some(&self.replica.name);
         is_ours.then(|| LeaseSpec {
             holder_identity: Some(String::new()),
             lease_duration_seconds: Some(1),
@@ -126,10 +155,10 @@ impl Election {
 
     fn claim(&self, before: Option<&LeaseSpec>, clock: Timestamp) -> LeaseSpec {
         let before = before.cloned().unwrap_or_default();
-        let is_renewal = before.holder_identity.as_ref() == Some(&self.identity);
+        let is_renewal = before.holder_identity.as_ref() == Some(&self.replica.name);
         let transitions = before.lease_transitions.unwrap_or(0);
         LeaseSpec {
-            holder_identity: Some(self.identity.clone()),
+            holder_identity: Some(self.replica.name.clone()),
             lease_duration_seconds: i32::try_from(self.terms.lease.as_secs()).ok(),
             acquire_time: if is_renewal {
                 before.acquire_time
@@ -163,6 +192,13 @@ mod tests {
         lease
     }
 
+    fn me() -> Replica {
+        Replica {
+            name: "me".into(),
+            pod: None,
+        }
+    }
+
     fn after(begin: Instant, seconds: u64) -> Instant {
         begin + Duration::from_secs(seconds)
     }
@@ -176,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_standby_leaves_a_living_leader_alone() {
-        let (mut me, begin) = (Election::new("me".into(), Terms::default()), Instant::now());
+        let (mut me, begin) = (Election::new(me(), Terms::default()), Instant::now());
         for renewal in 0..20 {
             let other = lease("other", &renewal.to_string());
             let next = me.next(Some(&other), after(begin, renewal * 50), CLOCK);
@@ -186,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_standby_takes_over_from_a_dead_leader_and_not_before() {
-        let (mut me, begin) = (Election::new("me".into(), Terms::default()), Instant::now());
+        let (mut me, begin) = (Election::new(me(), Terms::default()), Instant::now());
         let dead = lease("other", "7");
         assert_eq!(me.next(Some(&dead), begin, CLOCK), Move::Wait);
         assert_eq!(me.next(Some(&dead), after(begin, 59), CLOCK), Move::Wait);
@@ -198,8 +234,28 @@ mod tests {
     }
 
     #[test]
+    fn a_process_takes_over_at_once_from_the_last_one_of_its_own_pod_and_of_no_other() {
+        let (terms, begin) = (Terms::default(), Instant::now());
+        let replica = |pod: &str, process| Replica::new("host", Some(pod.into()), process);
+        for (before, takes_over) in [
+            (replica("uid-1", 1), true),
+            // Pods of one node have one host name, if they use the node's network.
+            (replica("uid-2", 1), false),
+            (Replica::new("host", None, 1), false),
+        ] {
+            let mut next = Election::new(replica("uid-1", 2), terms);
+            let held = lease(&before.name, "7");
+            let moved = next.next(Some(&held), begin, CLOCK);
+            assert_eq!(holder(moved).is_some(), takes_over, "{before:?}");
+        }
+        let mut unknown = Election::new(Replica::new("host", None, 2), terms);
+        let held = lease(&Replica::new("host", None, 1).name, "7");
+        assert_eq!(unknown.next(Some(&held), begin, CLOCK), Move::Wait);
+    }
+
+    #[test]
     fn a_lease_that_nobody_holds_is_taken_at_once() {
-        let (mut me, begin) = (Election::new("me".into(), Terms::default()), Instant::now());
+        let (mut me, begin) = (Election::new(me(), Terms::default()), Instant::now());
         assert_eq!(holder(me.next(None, begin, CLOCK)).as_deref(), Some("me"));
         let free = lease("", "1");
         assert_eq!(
@@ -210,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_leader_renews_and_keeps_when_it_began() {
-        let (mut me, begin) = (Election::new("me".into(), Terms::default()), Instant::now());
+        let (mut me, begin) = (Election::new(me(), Terms::default()), Instant::now());
         me.renewed(begin);
         let mut mine = lease("me", "1");
         mine.spec.as_mut().unwrap().acquire_time = Some(MicroTime(CLOCK));
@@ -225,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_leader_stops_when_another_one_leads() {
-        let (mut me, begin) = (Election::new("me".into(), Terms::default()), Instant::now());
+        let (mut me, begin) = (Election::new(me(), Terms::default()), Instant::now());
         me.renewed(begin);
         let next = me.next(Some(&lease("other", "9")), after(begin, 5), CLOCK);
         assert_eq!(next, Move::Stop(Lost::Taken("other".into())));
@@ -234,21 +290,21 @@ mod tests {
     #[test]
     fn a_leader_without_an_api_server_stops_before_another_one_may_begin() {
         let terms = Terms::default();
-        let (mut me, begin) = (Election::new("me".into(), terms), Instant::now());
+        let (mut me, begin) = (Election::new(me(), terms), Instant::now());
         assert_eq!(
             me.overdue(after(begin, 999)),
             None,
             "a standby loses nothing"
         );
         me.renewed(begin);
-        assert_eq!(me.overdue(after(begin, 20)), None);
-        assert!(me.overdue(after(begin, 21)).is_some());
+        assert_eq!(me.overdue(after(begin, 10)), None);
+        assert!(me.overdue(after(begin, 11)).is_some());
         assert!(terms.deadline + 2 * terms.retry < terms.lease);
     }
 
     #[test]
     fn a_leader_that_leaves_gives_up_its_own_lease_only() {
-        let me = Election::new("me".into(), Terms::default());
+        let me = Election::new(me(), Terms::default());
         let free = me.resignation(&lease("me", "1")).unwrap();
         assert_eq!(free.holder_identity.as_deref(), Some(""));
         assert_eq!(me.resignation(&lease("other", "1")), None);

@@ -1,0 +1,91 @@
+"""A restored pool has another UID, and keeps its instance. A copy of a pool gets nothing."""
+
+import json
+
+import pytest
+
+from environment.cluster import Cluster, condition
+from environment.ec2 import Ec2
+from environment.objects import Object
+from environment.pools import Pools
+from environment.waiting import until
+
+IDENTITY = "gpu.platform.acme.io/identity"
+
+
+@pytest.fixture
+def pools(cluster: Cluster, namespace: str) -> Pools:
+    return Pools(cluster, namespace)
+
+
+def test_a_restored_pool_keeps_its_instance(pools: Pools, ec2: Ec2) -> None:
+    pools.apply("alice")
+    before = pools.ready("alice")
+    (instance,) = ec2.live(pools.namespace)
+    assert before["metadata"]["annotations"][IDENTITY].startswith(
+        f"{before['metadata']['uid']}."
+    )
+    _forget(pools, "alice")
+    _create(pools, before, "alice")
+    after = pools.ready("alice")
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    assert [one["InstanceId"] for one in ec2.live(pools.namespace)] == [
+        instance["InstanceId"]
+    ]
+
+    # A tool that knows nothing of the annotation removes it.
+    pools.annotate("alice", f"{IDENTITY}-")
+    until("the annotation to come back", lambda: _annotation(pools, "alice"))
+    pools.delete("alice")
+    assert ec2.live(pools.namespace) == [], "the restored pool owns the instance"
+
+
+def test_a_copy_of_a_pool_takes_nothing_over_and_says_why(
+    pools: Pools, ec2: Ec2
+) -> None:
+    pools.apply("alice")
+    first = pools.ready("alice")
+    (instance,) = ec2.live(pools.namespace)
+    _create(pools, first, "mallory")
+    refused = pools.says("mallory", "Synced", "False", "remove the annotation")
+    assert IDENTITY in condition(refused, "Synced")["message"]
+    assert [one["InstanceId"] for one in ec2.live(pools.namespace)] == [
+        instance["InstanceId"]
+    ]
+
+    pools.annotate("mallory", f"{IDENTITY}-")
+    pools.ready("mallory")
+    assert len(ec2.live(pools.namespace)) == 2, "the copy has an instance of its own"
+    pools.delete("mallory")
+    assert [one["InstanceId"] for one in ec2.live(pools.namespace)] == [
+        instance["InstanceId"]
+    ]
+    pools.delete("alice")
+
+
+def _annotation(pools: Pools, name: str) -> str | None:
+    metadata = (pools.get(name) or {}).get("metadata", {})
+    found: str | None = metadata.get("annotations", {}).get(IDENTITY)
+    return found
+
+
+def _forget(pools: Pools, name: str) -> None:
+    """Removes the pool from the API server, although its instance runs."""
+    pools.annotate(name, "crossplane.io/paused=true")
+    pools.says(name, "Synced", "False", "ReconcilePaused")
+    patch = json.dumps({"metadata": {"finalizers": None}})
+    pools.cluster.kubectl(
+        *("patch", "spotpool", name, "-n", pools.namespace, "--type=merge", "-p", patch)
+    )
+    pools.delete(name)
+
+
+def _create(pools: Pools, backup: Object, name: str) -> None:
+    """Creates a pool as it was, under a name, without the API server's own fields."""
+    kept = ("annotations", "finalizers", "labels", "namespace")
+    metadata = {
+        key: backup["metadata"][key] for key in kept if key in backup["metadata"]
+    }
+    document = {**backup, "metadata": {**metadata, "name": name}}
+    del document["status"]
+    pools.cluster.kubectl("create", "-f", "-", stdin=json.dumps(document))
