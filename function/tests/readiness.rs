@@ -330,22 +330,35 @@ fn an_on_demand_workspace_is_ready_once_its_agent_reports_the_software() {
 }
 
 #[test]
-fn an_interruption_while_the_software_is_installed_is_told_once() {
-    let mut request = case::request_json("v3-software-installs");
-    let pool = &mut request["observed"]["resources"]["pool"]["resource"];
-    pool["status"]["atProvider"]["instances"][0]["notice"] =
-        json!({"kind": "Interruption", "at": "2026-11-20T11:00:00Z"});
-    let warnings = |request: &Value| {
-        let response = answer(&case::parse(request.clone()));
-        let results = response.results.iter();
-        let told = results.filter(|one| one.reason() == "InterruptionWarning");
-        (told.count(), response)
-    };
-    let (told, response) = warnings(&request);
-    assert_eq!(told, 1);
-    let mut status = case::status(&response);
-    assert_eq!(status["phase"], "Provisioning");
-    status["conditions"] = case::conditions(&response);
-    request["observed"]["composite"]["resource"]["status"] = status;
-    assert_eq!(warnings(&request).0, 0, "told at every call");
+fn an_interruption_while_something_else_is_not_in_order_is_told_once() {
+    let installs = case::request_json("v3-software-installs");
+    let mut replaces = installs.clone();
+    let done = json!({"state": "Ready"});
+    let pool = &mut replaces["observed"]["resources"]["pool"]["resource"];
+    pool["status"]["atProvider"]["instances"][0]["setup"] = done;
+    // Without a policy, everything stays as observed, also the pool that is being deleted.
+    replaces["input"] = Value::Null;
+    let resources = &mut replaces["observed"]["resources"];
+    resources["pool-00000000"] = resources["pool"].clone();
+    let other = &mut resources["pool-00000000"]["resource"];
+    other["metadata"]["deletionTimestamp"] = json!("2026-11-20T10:00:05Z");
+    other["status"] = json!({});
+    for mut request in [installs, replaces] {
+        let pool = &mut request["observed"]["resources"]["pool"]["resource"];
+        pool["status"]["atProvider"]["instances"][0]["notice"] =
+            json!({"kind": "Interruption", "at": "2026-11-20T11:00:00Z"});
+        let warnings = |request: &Value| {
+            let response = answer(&case::parse(request.clone()));
+            let results = response.results.iter();
+            let told = results.filter(|one| one.reason() == "InterruptionWarning");
+            (told.count(), response)
+        };
+        let (told, response) = warnings(&request);
+        assert_eq!(told, 1);
+        let mut status = case::status(&response);
+        assert_ne!(status["phase"], "Ready");
+        status["conditions"] = case::conditions(&response);
+        request["observed"]["composite"]["resource"]["status"] = status;
+        assert_eq!(warnings(&request).0, 0, "told at every call");
+    }
 }

@@ -145,10 +145,10 @@ fn warning(machine: &Machine) -> Option<String> {
 }
 
 /// Whether the last call told this warning. Its status may have another message, for example that the
-/// software is being installed; the condition keeps the warning.
+/// software is being installed, or that a pool is being deleted. The condition keeps the warning.
 fn was_warned(claimed: &Claimed<'_>, warning: &str) -> bool {
     let before = claimed.composite.condition(COMPUTE_READY);
-    before.is_some_and(|before| before.reason == WARNING && before.message == warning)
+    before.is_some_and(|before| before.message.ends_with(warning))
 }
 
 fn home_condition(home: &home::Finding) -> Condition {

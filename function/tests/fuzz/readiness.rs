@@ -7,7 +7,7 @@ use crate::case::own_names::is_own;
 use crate::case::{RECORD, compute};
 use crate::connection;
 use crate::intent::Applied;
-use crate::view::{Machine, View, condition, is_compute, is_deleting, is_hashed, text};
+use crate::view::{Machine, View, condition, is_compute, is_deleting, is_hashed, is_pool, text};
 
 /// The first rule of readiness that a response breaks. `is_ready`: the response says that the
 /// workspace is ready.
@@ -81,9 +81,10 @@ fn without_software(applied: &Applied<'_>) -> Option<String> {
         .observed
         .iter()
         .filter(|(key, _)| key.starts_with("pool"));
+    // A workspace with a pool that cannot be read keeps its phase, and is not ready.
     let pools = pools
         .map(|(_, pool)| pool)
-        .filter(|pool| reads_console(pool));
+        .filter(|pool| reads_console(pool) && is_pool(pool));
     let setups = pools.filter_map(|pool| {
         let instances = pool.pointer("/status/atProvider/instances")?.as_array()?;
         let instance = instances.iter().find(|i| text(i, "/id") == Some(id))?;

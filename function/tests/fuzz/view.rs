@@ -350,8 +350,8 @@ pub fn is_deleting(resource: &Value) -> bool {
     resource.pointer("/metadata/deletionTimestamp").is_some()
 }
 
-/// Whether a pool has the shape of the provider's `SpotPools`.
-fn is_pool(pool: &Value) -> bool {
+/// Whether the function can read a pool: it has the shape of the provider's `SpotPools`.
+pub fn is_pool(pool: &Value) -> bool {
     let parameters = pool.pointer("/spec/forProvider");
     parameters.is_some_and(|parameters| SpotPoolParameters::deserialize(parameters).is_ok())
         && pool

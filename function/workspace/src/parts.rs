@@ -34,7 +34,12 @@ pub fn reported(
         report.status.message = Some(cause.message.clone());
         let compute = report.conditions.iter_mut();
         for condition in compute.filter(|condition| condition.type_ == COMPUTE_READY) {
-            *condition = cause.condition(COMPUTE_READY);
+            // The condition remembers which warning was told.
+            let message = match condition.message.as_str() {
+                "" => cause.message.clone(),
+                said => format!("{}; {said}", cause.message),
+            };
+            *condition = Cause::new(cause.reason.clone(), message).condition(COMPUTE_READY);
         }
     }
     // A workspace that was ready keeps its phase while its provider only reports a problem: its
