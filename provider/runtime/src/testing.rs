@@ -112,6 +112,11 @@ impl ApiServer {
         self.0.lock().unwrap().refusal = Some(code);
     }
 
+    /// Makes the server answer later requests again.
+    pub fn accept(&self) {
+        self.0.lock().unwrap().refusal = None;
+    }
+
     /// The number of accepted writes, without those of events.
     pub fn writes(&self) -> usize {
         self.0.lock().unwrap().writes

@@ -40,11 +40,10 @@ impl Replica {
 pub struct Terms {
     /// Other processes take the Lease over when it was not renewed for this long.
     pub lease: Duration,
-    /// A leader that could not renew for this long gives up. It must be shorter than `lease` by
-    /// more than two retries, so that the leader has stopped before another one starts.
-    pub deadline: Duration,
     /// The time between two attempts.
     pub retry: Duration,
+    /// How long an attempt waits for the API server. A busy one answers after seconds.
+    pub answer: Duration,
 }
 
 impl Default for Terms {
@@ -54,22 +53,16 @@ impl Default for Terms {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(15),
-            deadline: Duration::from_secs(10),
             retry: Duration::from_secs(2),
+            answer: Duration::from_secs(10),
         }
     }
 }
 
-/// The reason why a process does not lead any more.
+/// Another process holds the Lease.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Lost {
-    /// Another process holds the Lease.
-    #[error("{0:?} took the lease over")]
-    Taken(String),
-    /// The Lease could not be renewed in time.
-    #[error("the lease was not renewed for {0:?}")]
-    Overdue(Duration),
-}
+#[error("{0:?} took the lease over")]
+pub struct Lost(pub String);
 
 /// The next step of a candidate.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +83,8 @@ pub(super) struct Election {
     /// The version of another holder's Lease, and since when it has not changed. The times in the
     /// Lease are not trusted, because they come from another clock.
     unchanged: Option<(Option<String>, Instant)>,
-    renewed: Option<Instant>,
+    /// Whether this process has written the Lease.
+    leads: bool,
 }
 
 impl Election {
@@ -99,7 +93,7 @@ impl Election {
             replica,
             terms,
             unchanged: None,
-            renewed: None,
+            leads: false,
         }
     }
 
@@ -110,7 +104,7 @@ impl Election {
         match holder {
             None | Some("") => Move::Write(self.claim(spec, clock)),
             Some(holder) if holder == self.replica.name => Move::Write(self.claim(spec, clock)),
-            Some(holder) if self.renewed.is_some() => Move::Stop(Lost::Taken(holder.to_owned())),
+            Some(holder) if self.leads => Move::Stop(Lost(holder.to_owned())),
             Some(holder) if self.replica.follows(holder) => Move::Write(self.claim(spec, clock)),
             Some(_) => {
                 let since = match &self.unchanged {
@@ -132,14 +126,8 @@ impl Election {
     }
 
     /// Records that the Lease was written.
-    pub(super) fn renewed(&mut self, now: Instant) {
-        self.renewed = Some(now);
-    }
-
-    /// Whether a leader has to give up, whatever the API server answers.
-    pub(super) fn overdue(&self, now: Instant) -> Option<Lost> {
-        let silence = now.duration_since(self.renewed?);
-        (silence > self.terms.deadline).then_some(Lost::Overdue(self.terms.deadline))
+    pub(super) fn renewed(&mut self) {
+        self.leads = true;
     }
 
     /// The Lease that a leaving leader writes: any process may take it at once.
@@ -267,7 +255,7 @@ mod tests {
     #[test]
     fn a_leader_renews_and_keeps_when_it_began() {
         let (mut me, begin) = (Election::new(me(), Terms::default()), Instant::now());
-        me.renewed(begin);
+        me.renewed();
         let mut mine = lease("me", "1");
         mine.spec.as_mut().unwrap().acquire_time = Some(MicroTime(CLOCK));
         let later = Timestamp::from_second(90).unwrap();
@@ -282,24 +270,9 @@ mod tests {
     #[test]
     fn a_leader_stops_when_another_one_leads() {
         let (mut me, begin) = (Election::new(me(), Terms::default()), Instant::now());
-        me.renewed(begin);
+        me.renewed();
         let next = me.next(Some(&lease("other", "9")), after(begin, 5), CLOCK);
-        assert_eq!(next, Move::Stop(Lost::Taken("other".into())));
-    }
-
-    #[test]
-    fn a_leader_without_an_api_server_stops_before_another_one_may_begin() {
-        let terms = Terms::default();
-        let (mut me, begin) = (Election::new(me(), terms), Instant::now());
-        assert_eq!(
-            me.overdue(after(begin, 999)),
-            None,
-            "a standby loses nothing"
-        );
-        me.renewed(begin);
-        assert_eq!(me.overdue(after(begin, 10)), None);
-        assert!(me.overdue(after(begin, 11)).is_some());
-        assert!(terms.deadline + 2 * terms.retry < terms.lease);
+        assert_eq!(next, Move::Stop(Lost("other".into())));
     }
 
     #[test]
