@@ -13,6 +13,7 @@ use provider_aws::{Ec2Error, Event, Events};
 use provider_core::{ErrorClass, Market, Notice, NoticeKind, Refusal};
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::locking::lock;
 use crate::open_regions::OpenRegions;
 use crate::region::Region;
 
@@ -107,9 +108,8 @@ pub(crate) fn note<'a>(
                 code: "SpotInterruptionWarning".into(),
                 message: "AWS takes an instance of this offering back".into(),
             };
-            region
-                .unavailable()
-                .refused(&instance.offering, &refusal, &[], now);
+            let offering = &instance.offering;
+            lock(&region.unavailable()).refused(offering, &refusal, &[], now);
         }
         concerned.extend(pools.get(&instance.pool_uid).cloned());
     }

@@ -7,8 +7,8 @@ use provider_core::{Market, Notice};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::*;
-use crate::notices::Notices;
 use crate::region::Snapshot;
+use crate::shared::Share;
 use crate::simulation::{ec2_for_tests, instance_for_tests};
 
 /// A queue with one warning about `i-7`, which is read once. Counts its readers.
@@ -66,13 +66,13 @@ struct TwoConfigurations {
 
 impl TwoConfigurations {
     fn new() -> Self {
-        let notices = Arc::<Notices>::default();
+        let share = Share::default();
         let name = "us-east-1";
         let region = || {
             Region::new(
                 ec2_for_tests(),
                 name.into(),
-                notices.clone(),
+                share.clone(),
                 Timestamp::now(),
             )
         };
@@ -121,7 +121,7 @@ async fn a_warning_that_one_configuration_reads_reaches_the_pools_of_another() {
     let pool = next(&mut woken).await;
     assert_eq!(pool.name, "pool");
     assert!(regions.second.notices().all().contains_key("i-7"));
-    let unavailable = regions.second.unavailable().clone();
+    let unavailable = lock(&regions.second.unavailable()).clone();
     let offering = instance_for_tests("i-7").offering;
     let mut among = unavailable.among(std::slice::from_ref(&offering), Timestamp::now());
     assert!(among.next().is_some(), "the next one is bought elsewhere");

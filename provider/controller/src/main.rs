@@ -43,6 +43,7 @@ mod replica;
 mod run;
 mod seals;
 mod setup;
+mod shared;
 #[cfg(test)]
 mod simulation;
 mod spot_prices;

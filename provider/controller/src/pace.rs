@@ -46,13 +46,13 @@ const fn granted(milliseconds: u64, at_once: u32) -> Granted {
     }
 }
 
-/// The buckets of every account and region.
+/// The buckets of every account and place.
 #[derive(Debug, Default)]
 pub struct Paces(Mutex<BTreeMap<(String, String), Arc<Buckets>>>);
 
 impl Paces {
-    fn of(&self, account: &str, region: &str) -> Arc<Buckets> {
-        let key = (account.to_owned(), region.to_owned());
+    fn of(&self, account: &str, place: &str) -> Arc<Buckets> {
+        let key = (account.to_owned(), place.to_owned());
         lock(&self.0).entry(key).or_default().clone()
     }
 }
@@ -61,23 +61,24 @@ impl Paces {
 #[derive(Debug)]
 pub struct Pace {
     all: Arc<Paces>,
-    region: String,
+    place: String,
     buckets: Mutex<Arc<Buckets>>,
 }
 
 impl Pace {
-    /// The pace of a client of `region`.
-    pub fn new(all: Arc<Paces>, region: &str) -> Self {
+    /// The pace of a client. `place` is its server and region: a server of a person's own may name any
+    /// account.
+    pub fn new(all: Arc<Paces>, place: &str) -> Self {
         Self {
             all,
-            region: region.to_owned(),
+            place: place.to_owned(),
             buckets: Mutex::default(),
         }
     }
 
-    /// Shares the calls with every other client of the account and region from now on.
+    /// Shares the calls with every other client of the account and place from now on.
     pub fn share(&self, account: &str) {
-        *lock(&self.buckets) = self.all.of(account, &self.region);
+        *lock(&self.buckets) = self.all.of(account, &self.place);
     }
 
     /// Waits for the turn of a call. The error is the one with which EC2 would throttle it.

@@ -28,6 +28,7 @@ use crate::account::{Elsewhere, Place};
 use crate::act::{Acted, Actor};
 use crate::holds::Holds;
 use crate::leases::{Leasing, Registry};
+use crate::locking::lock;
 use crate::missing::{self, Missing};
 use crate::region::{Account, Region, Snapshot};
 use crate::seals::{Identity, Marks};
@@ -196,7 +197,7 @@ impl Pass<'_> {
             snapshot,
             &before.at_provider,
             self.region.notices().all(),
-            self.region.unavailable().clone(),
+            lock(&self.region.unavailable()).clone(),
             &self.holds,
         );
         let shown = &mut observed.instances;
@@ -261,13 +262,14 @@ impl Pass<'_> {
                     code: "Server.SpotInstanceTermination".into(),
                     message: "AWS took an instance of this offering back".into(),
                 };
-                self.region
-                    .unavailable()
-                    .refused(&offering, &refusal, &[], self.now);
+                let unavailable = self.region.unavailable();
+                lock(&unavailable).refused(&offering, &refusal, &[], self.now);
             }
             happened.push(event);
         }
-        observed.unavailable.clone_from(&self.region.unavailable());
+        observed
+            .unavailable
+            .clone_from(&lock(&self.region.unavailable()));
         happened
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::{Ec2, Ec2Error, Image, Subnet};
-use provider_core::{ErrorClass, Group, Instance, UnavailableOfferings, Volume};
+use provider_core::{ErrorClass, Group, Instance, Volume};
 use tokio::sync::watch;
 
 use api::pool::SpotPool;
@@ -16,6 +16,7 @@ use crate::expectations::Expectations;
 use crate::facts::Facts;
 use crate::locking::lock;
 use crate::notices::Notices;
+use crate::shared::{Offerings, Share};
 use crate::spot_prices::{self, SpotPrices};
 
 /// How long the last look serves while later ones fail.
@@ -122,7 +123,7 @@ pub struct Region {
     last_good: Mutex<Arc<Snapshot>>,
     opened_at: Timestamp,
     pools: Mutex<BTreeMap<String, ObjectRef<SpotPool>>>,
-    unavailable: Mutex<UnavailableOfferings>,
+    unavailable: Mutex<Offerings>,
     zones: Facts<Vec<String>, BTreeMap<String, BTreeSet<String>>>,
     subnets: Facts<Option<Vec<String>>, Vec<Subnet>>,
     images: Facts<String, Option<Image>>,
@@ -130,7 +131,7 @@ pub struct Region {
     /// What was read of the spot prices.
     pub spot_prices: tokio::sync::Mutex<spot_prices::Read>,
     templates: Mutex<BTreeSet<String>>,
-    notices: Arc<Notices>,
+    share: Share,
     expectations: Mutex<Expectations>,
     new_groups: Mutex<BTreeMap<String, Dated<Group>>>,
     homes: Mutex<BTreeSet<String>>,
@@ -148,12 +149,7 @@ struct Dated<T> {
 
 impl Region {
     /// A region without a look.
-    pub fn new(
-        ec2: Arc<dyn Ec2>,
-        name: String,
-        notices: Arc<Notices>,
-        opened_at: Timestamp,
-    ) -> Self {
+    pub fn new(ec2: Arc<dyn Ec2>, name: String, share: Share, opened_at: Timestamp) -> Self {
         Self {
             ec2,
             name,
@@ -168,7 +164,7 @@ impl Region {
             impaired: Mutex::default(),
             spot_prices: tokio::sync::Mutex::default(),
             templates: Mutex::default(),
-            notices,
+            share,
             expectations: Mutex::default(),
             new_groups: Mutex::default(),
             homes: Mutex::default(),
@@ -211,6 +207,9 @@ impl Region {
             Ok(snapshot) => {
                 lock(&self.new_groups).retain(|uid, _| !snapshot.groups.contains_key(uid));
                 *lock(&self.last_good) = snapshot.clone();
+                if let Account::Known(account) = &snapshot.account {
+                    *lock(&self.unavailable) = self.share.unavailable(account);
+                }
                 Ok(snapshot)
             }
             Err(error) => {
@@ -254,8 +253,8 @@ impl Region {
     }
 
     /// The offerings that EC2 refused recently, for every pool of the region.
-    pub fn unavailable(&self) -> MutexGuard<'_, UnavailableOfferings> {
-        lock(&self.unavailable)
+    pub fn unavailable(&self) -> Offerings {
+        lock(&self.unavailable).clone()
     }
 
     /// The launch templates that this process knows to exist, by name.
@@ -278,7 +277,7 @@ impl Region {
 
     /// The announcements of AWS about instances.
     pub fn notices(&self) -> &Notices {
-        &self.notices
+        &self.share.all.notices
     }
 
     /// Stores a group that was created, until EC2's lists show it.

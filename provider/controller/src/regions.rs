@@ -17,12 +17,12 @@ use crate::announcements::{self, Queue, Turn};
 use crate::counted::Counted;
 use crate::identity::ControlPlane;
 use crate::locking::lock;
-use crate::notices::Notices;
 use crate::observer::Surroundings;
 use crate::open_regions::{Key, OpenRegions};
 use crate::pace::{Pace, Paces};
 use crate::region::Region;
 use crate::seals::Seals;
+use crate::shared::{Share, Shared};
 use crate::sweeper::Owners;
 use crate::{console_reader, observer};
 
@@ -52,7 +52,7 @@ pub struct Regions {
     calls: Calls,
     around: Arc<Surroundings>,
     open: Arc<OpenRegions>,
-    notices: Arc<Notices>,
+    shared: Arc<Shared>,
     paces: Arc<Paces>,
     /// The turn to read each queue, by its URL.
     turns: Mutex<BTreeMap<String, Turn>>,
@@ -66,7 +66,7 @@ impl Regions {
             calls,
             around: Arc::new(around),
             open: Arc::default(),
-            notices: Arc::default(),
+            shared: Arc::default(),
             paces: Arc::default(),
             turns: Mutex::default(),
         }
@@ -130,6 +130,8 @@ impl Regions {
     }
 
     async fn open(&self, key: Key, resolved: &Resolved, name: &str) -> Arc<Region> {
+        let server = resolved.access.endpoint.as_deref().unwrap_or("AWS");
+        let place = format!("{server} {name}");
         let ec2 = provider_aws::connect(&resolved.access, name, TAG_KEYS, self.cluster()).await;
         let queue = match resolved.queues.get(name) {
             Some(url) => Some(self.queue(resolved, name, url).await),
@@ -138,14 +140,17 @@ impl Regions {
         let ec2 = Counted::new(
             Arc::new(ec2),
             self.calls.clone(),
-            Pace::new(self.paces.clone(), name),
+            Pace::new(self.paces.clone(), &place),
         );
         let mut by_key = self.open.by_key();
         let region = by_key.entry(key).or_insert_with(|| {
             let region = Arc::new(Region::new(
                 Arc::new(ec2),
                 name.to_owned(),
-                self.notices.clone(),
+                Share {
+                    all: self.shared.clone(),
+                    place: place.clone(),
+                },
                 Timestamp::now(),
             ));
             let observed = Arc::downgrade(&region);

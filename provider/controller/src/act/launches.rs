@@ -6,6 +6,7 @@ use provider_core::{ErrorClass, Launch, Launched, Observed, Offering, Refusal, b
 use provider_runtime::events::Happened;
 
 use super::{Acted, Actor, LaunchOutcome, Persisted, PromisedLaunch};
+use crate::locking::lock;
 use crate::validate::{Valid, template_name};
 
 impl<W> Actor<'_, W> {
@@ -101,7 +102,8 @@ impl<W> Actor<'_, W> {
         acted: &mut Acted,
     ) {
         let known = self.valid.map_or(&[][..], |v| &v.desired.offerings);
-        let mut unavailable = self.region.unavailable();
+        let offerings = self.region.unavailable();
+        let mut unavailable = lock(&offerings);
         for one in &answer.launched {
             unavailable.granted(&one.offering, self.now);
         }
@@ -157,7 +159,8 @@ impl<W> Actor<'_, W> {
             let name = template_name(self.identity, &launch.generation);
             self.region.templates().remove(&name);
         }
-        let mut unavailable = self.region.unavailable();
+        let offerings = self.region.unavailable();
+        let mut unavailable = lock(&offerings);
         for offering in &launch.offerings {
             unavailable.refused(offering, &refusal, known, self.now);
         }

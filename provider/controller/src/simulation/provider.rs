@@ -21,6 +21,7 @@ use crate::leases::Leasing;
 use crate::pass::{Next, Pass, Told};
 use crate::region::{Region, Snapshot};
 use crate::seals::SEALS;
+use crate::shared::Share;
 use crate::status;
 use crate::status_writer::StatusWriter;
 use crate::{announcements, observer};
@@ -83,7 +84,7 @@ impl Provider {
             earth: earth.clone(),
             account,
         });
-        let region = Region::new(ec2, "us-east-1".into(), Arc::default(), Timestamp::MIN);
+        let region = Region::new(ec2, "us-east-1".into(), Share::default(), Timestamp::MIN);
         let mut provider = Self {
             permitted: policies::permitted(&[ManagementAction::All]).unwrap(),
             cluster: CLUSTER,
