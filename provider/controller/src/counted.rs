@@ -183,7 +183,7 @@ impl Ec2 for Counted {
 
     async fn groups(&self) -> Result<Vec<Group>, Ec2Error> {
         let call = self.inner.groups();
-        self.count_at_once("DescribeSecurityGroups", call).await
+        self.count("DescribeSecurityGroups", call).await
     }
 
     async fn create_group(&self, request: &GroupRequest) -> Result<String, Ec2Error> {
