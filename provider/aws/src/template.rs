@@ -1,8 +1,9 @@
 //! Launch templates: the settings that the instances of a generation share.
 
 use aws_sdk_ec2::types::{
-    LaunchTemplateBlockDeviceMappingRequest, LaunchTemplateEbsBlockDeviceRequest,
-    LaunchTemplateHttpTokensState, LaunchTemplateIamInstanceProfileSpecificationRequest,
+    Filter, LaunchTemplate, LaunchTemplateBlockDeviceMappingRequest,
+    LaunchTemplateEbsBlockDeviceRequest, LaunchTemplateHttpTokensState,
+    LaunchTemplateIamInstanceProfileSpecificationRequest,
     LaunchTemplateInstanceMetadataOptionsRequest, LaunchTemplateInstanceMetadataTagsState,
     RequestLaunchTemplateData, ResourceType, ShutdownBehavior, VolumeType,
 };
@@ -40,31 +41,38 @@ impl AwsEc2 {
         taken: Ec2Error,
     ) -> Result<(), Ec2Error> {
         let pool = request.tags.get(self.keys.pool_uid);
-        let found = self
-            .client
-            .describe_launch_templates()
-            .filters(self.ours())
-            .filters(self.of_pool(pool.map_or("", String::as_str)))
-            .filters(filter("launch-template-name", [request.name.clone()]))
-            .send()
-            .await
-            .map_err(|e| Ec2Error::of("DescribeLaunchTemplates", &e))?;
-        if found.launch_templates().is_empty() {
+        let of_pool = self.of_pool(pool.map_or("", String::as_str));
+        if self
+            .templates(&request.name, Some(of_pool))
+            .await?
+            .is_empty()
+        {
             return Err(taken.of_template(&request.name));
         }
         Ok(())
     }
 
-    pub(crate) async fn delete_launch_template(&self, name: &str) -> Result<(), Ec2Error> {
+    /// The launch templates of this control plane with a name.
+    async fn templates(
+        &self,
+        name: &str,
+        further: Option<Filter>,
+    ) -> Result<Vec<LaunchTemplate>, Ec2Error> {
+        let named = filter("launch-template-name", [name.to_owned()]);
+        let filters = [self.ours(), named].into_iter().chain(further);
         let found = self
             .client
             .describe_launch_templates()
-            .filters(self.ours())
-            .filters(filter("launch-template-name", [name.to_owned()]))
+            .set_filters(Some(filters.collect()))
             .send()
             .await
             .map_err(|e| Ec2Error::of("DescribeLaunchTemplates", &e))?;
-        let ids = found.launch_templates().iter();
+        Ok(found.launch_templates.unwrap_or_default())
+    }
+
+    pub(crate) async fn delete_launch_template(&self, name: &str) -> Result<(), Ec2Error> {
+        let found = self.templates(name, None).await?;
+        let ids = found.iter();
         for id in ids.filter_map(|template| template.launch_template_id()) {
             self.client
                 .delete_launch_template()

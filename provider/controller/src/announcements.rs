@@ -35,8 +35,8 @@ pub struct Queue {
     /// The turn to read. A queue has one reader at a time, so that none waits for messages that
     /// another one gets.
     pub turn: Turn,
-    /// The regions that are told of each message. SQS delivers a message once, and its instance may
-    /// belong to a pool with other credentials.
+    /// The open regions. The reader passes each message to all of them: SQS delivers a message once,
+    /// and the instance in the message may belong to a pool with other credentials.
     pub open: Arc<OpenRegions>,
 }
 

@@ -124,8 +124,7 @@ impl Context {
         self.replaced.forget(&uid);
         self.lifecycle.forget(&pool.metadata);
         self.usages.forget(&uid);
-        let seals = self.regions.seals();
-        let identity = seals.of(pool).unwrap_or_else(|_| seals.first(pool));
+        let identity = self.regions.seals().of_or_first(pool);
         self.regions.forget(&identity.value);
     }
 }

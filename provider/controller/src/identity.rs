@@ -2,6 +2,7 @@
 //! the key that seals the identities of its pools and leases.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 
 use aws_lc_rs::rand;
 use k8s_openapi::ByteString;
@@ -9,6 +10,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::seals::{KEY_BYTES, SECRET, Seals};
@@ -83,18 +86,8 @@ async fn identity(client: &Client, namespace: &str) -> Result<String, IdentityEr
         namespace: namespace.to_owned(),
         source,
     };
-    let existing = api.get_opt(NAME).await.map_err(refused)?;
-    let map = match existing {
-        Some(map) => map,
-        None => match api.create(&PostParams::default(), &first_map()).await {
-            Ok(map) => map,
-            // Another provider created it meanwhile: its UID is the identity.
-            Err(kube::Error::Api(status)) if status.is_already_exists() => {
-                api.get(NAME).await.map_err(refused)?
-            }
-            Err(error) => return Err(refused(error)),
-        },
-    };
+    let map = read_or_create(&api, NAME, first_map());
+    let map = map.await.map_err(refused)?;
     if let Some(identity) = map.data.as_ref().and_then(|data| data.get(IDENTITY)) {
         return Ok(identity.clone());
     }
@@ -113,22 +106,26 @@ async fn seals(client: &Client, namespace: &str) -> Result<Seals, IdentityError>
         namespace: namespace.to_owned(),
         source,
     };
-    let existing = api.get_opt(SECRET).await.map_err(refused)?;
-    let secret = match existing {
-        Some(secret) => secret,
-        None => match api.create(&PostParams::default(), &first_secret()?).await {
-            Ok(secret) => secret,
-            // Another provider created it meanwhile: its key holds.
-            Err(kube::Error::Api(status)) if status.is_already_exists() => {
-                api.get(SECRET).await.map_err(refused)?
-            }
-            Err(error) => return Err(refused(error)),
-        },
-    };
+    let secret = read_or_create(&api, SECRET, first_secret()?);
+    let secret = secret.await.map_err(refused)?;
     let key = secret.data.and_then(|mut data| data.remove(KEY));
     let key = key.and_then(|ByteString(key)| key.try_into().ok());
     key.map(Seals::new)
         .ok_or_else(|| IdentityError::NoKey(namespace.to_owned()))
+}
+
+/// Reads an object, or creates it. If another provider creates it meanwhile, that object holds.
+async fn read_or_create<K>(api: &Api<K>, name: &str, first: K) -> kube::Result<K>
+where
+    K: Clone + DeserializeOwned + Serialize + Debug,
+{
+    if let Some(existing) = api.get_opt(name).await? {
+        return Ok(existing);
+    }
+    match api.create(&PostParams::default(), &first).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => api.get(name).await,
+        created => created,
+    }
 }
 
 /// Records that the instances of a deleted pool stay. `pool` is its identity. `name` is its namespace

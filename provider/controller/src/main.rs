@@ -9,6 +9,7 @@ mod act;
 mod announcements;
 mod arguments;
 mod beginnings;
+mod by_account;
 mod connection;
 mod console_reader;
 mod consoles;

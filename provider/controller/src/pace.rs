@@ -19,9 +19,11 @@ use governor::{Quota, RateLimiter};
 use provider_aws::Ec2Error;
 use provider_core::ErrorClass;
 
+use crate::by_account::ByAccount;
 use crate::locking::lock;
 
-/// The longest wait for a turn. Who waits longer would keep a place from a pool that has to end.
+/// The longest wait for a turn. Reconciles are limited in number, and a call that waits longer would
+/// keep a pool that has to end from its reconcile.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The time between two calls, and the calls at once after a rest.
@@ -47,15 +49,7 @@ const fn granted(milliseconds: u64, at_once: u32) -> Granted {
 }
 
 /// The buckets of every account and place.
-#[derive(Debug, Default)]
-pub struct Paces(Mutex<BTreeMap<(String, String), Arc<Buckets>>>);
-
-impl Paces {
-    fn of(&self, account: &str, place: &str) -> Arc<Buckets> {
-        let key = (account.to_owned(), place.to_owned());
-        lock(&self.0).entry(key).or_default().clone()
-    }
-}
+pub type Paces = ByAccount<Buckets>;
 
 /// The pace of one client. Its account is not known before AWS has told it.
 #[derive(Debug)]
@@ -66,8 +60,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The pace of a client. `place` is its server and region: a server of a person's own may name any
-    /// account.
+    /// The pace of a client. `place` is its server and region.
     pub fn new(all: Arc<Paces>, place: &str) -> Self {
         Self {
             all,
@@ -118,7 +111,7 @@ fn throttled(operation: &'static str) -> Ec2Error {
 type Bucket<C> = RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<<C as Clock>::Instant>>;
 
 /// The buckets of one account and region, by operation.
-struct Buckets<C: Clock = MonotonicClock> {
+pub struct Buckets<C: Clock = MonotonicClock> {
     clock: C,
     by_operation: Mutex<BTreeMap<&'static str, Arc<Bucket<C>>>>,
 }

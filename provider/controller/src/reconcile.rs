@@ -206,8 +206,7 @@ async fn may(
         // Otherwise the sweeper would end the instances as orphans.
         let namespace = pool.namespace().unwrap_or_default();
         let name = format!("{namespace}/{}", pool.name_any());
-        let seals = context.regions.seals();
-        let identity = seals.of(pool).unwrap_or_else(|_| seals.first(pool));
+        let identity = context.regions.seals().of_or_first(pool);
         let owners = context.regions.owners();
         owners.keep(&identity.value, &name).await?;
         finalizer::remove(api, &pool.metadata, finalizer::MANAGED).await?;

@@ -28,7 +28,7 @@ const SEAL_BYTES: usize = 16;
 /// Seals identities with the secret key of this control plane.
 #[derive(Clone)]
 pub struct Seals {
-    key: [u8; KEY_BYTES],
+    key: hmac::Key,
 }
 
 /// The identity of a pool or a lease.
@@ -86,13 +86,20 @@ impl Identified for SpotLease {
 impl Seals {
     /// Seals with this key.
     pub fn new(key: [u8; KEY_BYTES]) -> Self {
-        Self { key }
+        Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
+        }
     }
 
     /// The identity of an object: the one in its status, else the one in its annotation, else its
     /// UID.
     pub fn of<K: Identified>(&self, object: &K) -> Result<Identity, Unproven> {
         self.identify(&K::kind(&()), object.meta(), object.recorded())
+    }
+
+    /// The identity of an object; without a proven one, that of an object that is not restored.
+    pub fn of_or_first<K: Identified>(&self, object: &K) -> Identity {
+        self.of(object).unwrap_or_else(|_| self.first(object))
     }
 
     /// The identity of an object that is not restored: its UID.
@@ -133,9 +140,8 @@ impl Seals {
 
     /// Seals an identity for one object.
     fn seal(&self, kind: &str, meta: &ObjectMeta, value: &str) -> Identity {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.key);
         let text = [kind, &full_name(meta), value].join("\0");
-        let mac = hmac::sign(&key, text.as_bytes());
+        let mac = hmac::sign(&self.key, text.as_bytes());
         let mut sealed = format!("{value}{SEPARATOR}");
         for byte in mac.as_ref().iter().take(SEAL_BYTES) {
             let _ = write!(sealed, "{byte:02x}");
@@ -179,9 +185,8 @@ fn full_name(meta: &ObjectMeta) -> String {
 
 /// The seals of tests.
 #[cfg(test)]
-pub const SEALS: Seals = Seals {
-    key: [7; KEY_BYTES],
-};
+pub static SEALS: std::sync::LazyLock<Seals> =
+    std::sync::LazyLock::new(|| Seals::new([7; KEY_BYTES]));
 
 #[cfg(test)]
 mod tests {
@@ -268,6 +273,6 @@ mod tests {
 
     #[test]
     fn the_key_is_in_no_log() {
-        assert_eq!(format!("{SEALS:?}"), "Seals");
+        assert_eq!(format!("{:?}", *SEALS), "Seals");
     }
 }

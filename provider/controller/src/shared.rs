@@ -1,11 +1,10 @@
 //! What the regions of a process share with each other.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use provider_core::UnavailableOfferings;
 
-use crate::locking::lock;
+use crate::by_account::ByAccount;
 use crate::notices::Notices;
 
 /// The unavailable offerings of one account in one region.
@@ -16,7 +15,7 @@ pub type Offerings = Arc<Mutex<UnavailableOfferings>>;
 pub struct Shared {
     /// AWS's announcements, by instance id.
     pub notices: Notices,
-    unavailable: Mutex<BTreeMap<(String, String), Offerings>>,
+    unavailable: ByAccount<Mutex<UnavailableOfferings>>,
 }
 
 /// The part of a region in what is shared.
@@ -24,7 +23,7 @@ pub struct Shared {
 pub struct Share {
     /// What all regions share.
     pub all: Arc<Shared>,
-    /// The server and the region. A server of a person's own may name any account.
+    /// The server and the region.
     pub place: String,
 }
 
@@ -32,9 +31,7 @@ impl Share {
     /// The unavailable offerings of an account. Zones and quotas are those of an account, so one
     /// configuration's refusals hold for all configurations of it.
     pub fn unavailable(&self, account: &str) -> Offerings {
-        let key = (self.place.clone(), account.to_owned());
-        let mut all = lock(&self.all.unavailable);
-        all.entry(key).or_default().clone()
+        self.all.unavailable.of(account, &self.place)
     }
 }
 
@@ -44,6 +41,7 @@ mod tests {
     use provider_core::{ErrorClass, Refusal};
 
     use super::*;
+    use crate::locking::lock;
     use crate::region::{Account, Region, Snapshot};
     use crate::simulation::{ec2_for_tests, instance_for_tests};
 

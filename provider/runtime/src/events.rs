@@ -21,7 +21,7 @@ const MESSAGE_LIMIT: usize = 1024;
 
 /// The most events that wait to be written. Further ones are only logged: a pool of many instances
 /// must not use up the memory while the API server is slow.
-const WAITING: u32 = 1000;
+const WAITING: u16 = 1000;
 /// How many events are written at once.
 const AT_ONCE: usize = 4;
 
@@ -44,7 +44,7 @@ impl Events {
             client,
             component,
             counts,
-            waiting: Arc::new(Semaphore::new(to_usize(WAITING))),
+            waiting: Arc::new(Semaphore::new(usize::from(WAITING))),
             writing: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
@@ -75,7 +75,7 @@ impl Events {
 
     /// Returns when no event waits any more, or after this time.
     pub async fn written(&self, within: Duration) {
-        let all = self.waiting.acquire_many(WAITING);
+        let all = self.waiting.acquire_many(WAITING.into());
         if tokio::time::timeout(within, all).await.is_err() {
             tracing::warn!("some events were not written");
         }
@@ -102,10 +102,6 @@ impl Events {
             tracing::warn!(%error, reason = event.reason, "cannot write an event");
         }
     }
-}
-
-fn to_usize(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn event(
@@ -168,6 +164,6 @@ mod tests {
         let happened = vec![Happened::normal("Terminated", "terminated i-1"); 1200];
         events.tell(&object, &happened, Timestamp::UNIX_EPOCH);
         events.written(Duration::from_secs(10)).await;
-        assert_eq!(server.events(), to_usize(WAITING));
+        assert_eq!(server.events(), usize::from(WAITING));
     }
 }
