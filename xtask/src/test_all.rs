@@ -23,7 +23,7 @@ use local_cluster::{command, interrupt};
 
 pub(crate) use quick::run as run_quick;
 use record::{Record, Revision};
-use suites::{SUITES, Suite, Turn};
+use suites::{LANES, SUITES, Suite, Turn};
 
 use crate::build;
 
@@ -142,7 +142,7 @@ fn run_in_turn(
     };
     run(Turn::First)?;
     thread::scope(|scope| {
-        let lanes = [Turn::FirstLane, Turn::SecondLane].map(|turn| scope.spawn(move || run(turn)));
+        let lanes = LANES.map(|turn| scope.spawn(move || run(turn)));
         let ended = lanes.map(|lane| lane.join().map_err(|_| "a lane panicked".to_owned()));
         ended.into_iter().try_for_each(|ended| ended?)
     })?;

@@ -194,6 +194,9 @@ pub(super) static SUITES: &[Suite] = &[
     ),
 ];
 
+/// The turns whose suites run side by side.
+pub(super) const LANES: [Turn; 2] = [FirstLane, SecondLane];
+
 #[cfg(test)]
 mod tests {
     use super::*;
