@@ -11,6 +11,7 @@ Instance = dict[str, Any]
 
 POOL = "gpu.platform.acme.io:pool"
 CLUSTER = "gpu.platform.acme.io:cluster"
+HOME = "gpu.platform.acme.io:home"
 KEYS = "gpu.platform.acme.io:authorized-key-"
 # The tag of a workspace's resources that belong to no pool.
 WORKSPACE = "workspace"
@@ -74,6 +75,10 @@ class Ec2:
             Filters=[self._of(namespace)]
         )["Volumes"]
         return volumes
+
+    def homes(self, namespace: str) -> list[dict[str, Any]]:
+        """The home volumes of the pools of a namespace, without the disks of instances."""
+        return [one for one in self.volumes(namespace) if HOME in tags(one)]
 
     def volume(self, volume_id: str) -> dict[str, Any]:
         (volume,) = self.client.describe_volumes(VolumeIds=[volume_id])["Volumes"]

@@ -15,6 +15,8 @@ USAGES = "providerconfigusages.gpu.platform.acme.io"
 PROVIDER = "acme-provider-gpu-spot"
 PODS = f"provider={PROVIDER}"
 PORT = 8080
+# The ConfigMap and the Secret by which the provider recognises its own.
+IDENTITY = "provider-gpu-spot-identity"
 
 
 class Pools:
@@ -81,6 +83,31 @@ class Pools:
             "annotate", "spotpool", name, "-n", self.namespace, *annotations
         )
 
+    def look_again(self, name: str, token: str) -> Object:
+        """The pool after the provider looked at EC2 on request."""
+        request = f"crossplane.io/reconcile-requested-at={token}"
+        self.annotate(name, request, "--overwrite")
+
+        def look() -> Object | None:
+            found = self.get(name)
+            assert found, f"pool {name} is gone"
+            last = found.get("status", {}).get("lastHandledReconcileAt")
+            return found if last == token else None
+
+        return until(f"the provider to look at {name} again ({token})", look)
+
+    def abandon(self, name: str) -> None:
+        """Deletes a pool, and a person removes the finalizer. The provider does not add it to
+        a paused pool. The instances stay."""
+        self.annotate(name, "crossplane.io/paused=true")
+        self.says(name, "Synced", "False", "ReconcilePaused")
+        patch = '{"metadata": {"finalizers": null}}'
+        self.cluster.kubectl(
+            *("patch", "spotpool", name, "-n", self.namespace, "--type=merge"),
+            *("-p", patch),
+        )
+        self.delete(name)
+
     def patch(self, name: str, spec: dict[str, Any]) -> None:
         document = json.dumps({"spec": spec})
         self.cluster.kubectl(
@@ -91,6 +118,13 @@ class Pools:
     def delete(self, name: str, wait: bool = True) -> None:
         how = "--timeout=60s" if wait else "--wait=false"
         self.cluster.kubectl("delete", "spotpool", name, "-n", self.namespace, how)
+
+
+def identity(cluster: Cluster) -> str | None:
+    """The identity of the control plane, which everything in EC2 has as a tag."""
+    found = cluster.get("configmaps", IDENTITY, SYSTEM)
+    data: dict[str, str] = (found or {}).get("data", {})
+    return data.get("identity")
 
 
 def operations(cluster: Cluster, path: str, pod: Object) -> str:

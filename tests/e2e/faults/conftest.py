@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
-from environment.cluster import SYSTEM, Cluster
+from environment.cluster import Cluster
 from environment.configurations import Configurations
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
+from environment.pools import identity
 from environment.waiting import until
 
 from .account import Account
@@ -21,18 +22,11 @@ from .weather import KEY
 
 pytest.register_assert_rewrite("main.test_account", "main.test_orphans")
 
-IDENTITY = "provider-gpu-spot-identity"
-
 
 @pytest.fixture
 def account(cluster: Cluster, ec2: Ec2) -> Account:
     """The part of the account that belongs to this control plane."""
-
-    def identity() -> str | None:
-        found = cluster.get("configmap", IDENTITY, SYSTEM)
-        return found["metadata"]["uid"] if found else None
-
-    return Account(ec2, until("the provider's identity", identity))
+    return Account(ec2, until("the provider's identity", lambda: identity(cluster)))
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from environment.cluster import Cluster, condition
 from environment.configurations import Configurations
 from environment.ec2 import ENDED, Ec2
 from environment.emulator import Emulator
-from environment.objects import Object
 from environment.pools import Pools
 from environment.waiting import until
 
@@ -47,30 +46,15 @@ def test_another_account_buys_nothing_again_and_the_first_one_goes_on(
     assert told["reason"] == "AccountChanged"
     for part in ('ProviderConfig "own"', HERE, instance["InstanceId"]):
         assert part in told["message"]
-    assert _looked_again(pools, "first")["status"]["atProvider"] == before
+    assert pools.look_again("pool", "first")["status"]["atProvider"] == before
     pools.delete("pool", wait=False)
-    assert _looked_again(pools, "second")["metadata"]["deletionTimestamp"]
+    assert pools.look_again("pool", "second")["metadata"]["deletionTimestamp"]
     assert _changes_there(emulator) == []
 
     configurations.apply("own", configurations.keys(), assumeRoleChain=[])
     until("the pool to go", lambda: pools.get("pool") is None)
     assert ec2.live(pools.namespace) == []
     assert ec2.instance(instance["InstanceId"])["State"]["Name"] in ENDED
-
-
-def _looked_again(pools: Pools, token: str) -> Object:
-    """The pool after the provider looked at EC2 on request."""
-    pools.annotate(
-        "pool", f"crossplane.io/reconcile-requested-at={token}", "--overwrite"
-    )
-
-    def look() -> Object | None:
-        found = pools.get("pool")
-        assert found, "the pool is gone"
-        is_handled = found["status"].get("lastHandledReconcileAt") == token
-        return found if is_handled else None
-
-    return until(f"the provider to look again ({token})", look)
 
 
 def _changes_there(emulator: Emulator) -> list[str]:

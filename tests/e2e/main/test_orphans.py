@@ -28,7 +28,7 @@ def test_what_a_pool_left_behind_is_ended_and_everything_else_stays(
     (kept,) = pools.ready("stays")["status"]["atProvider"]["instances"]
     (lost,) = pools.ready("goes")["status"]["atProvider"]["instances"]
 
-    _abandon(pools, "goes")
+    pools.abandon("goes")
     until(
         "its instance to end",
         lambda: [one["InstanceId"] for one in ec2.live(namespace)] == [kept["id"]],
@@ -54,7 +54,7 @@ def test_what_a_deleted_pool_leaves_on_purpose_is_not_swept(
         name = f"witness-{number}"
         pools.apply(name)
         pools.ready(name)
-        _abandon(pools, name)
+        pools.abandon(name)
         until(
             "the witness to be swept, and nothing else",
             lambda: {one["InstanceId"] for one in ec2.live(namespace)}
@@ -62,15 +62,3 @@ def test_what_a_deleted_pool_leaves_on_purpose_is_not_swept(
         )
     pools.delete("stays")
     ec2.client.terminate_instances(InstanceIds=[kept["id"]])
-
-
-def _abandon(pools: Pools, name: str) -> None:
-    """Deletes a pool, and a person removes the finalizer. The provider does not add it to
-    a paused pool."""
-    pools.annotate(name, "crossplane.io/paused=true")
-    pools.says(name, "Synced", "False", "ReconcilePaused")
-    patch = '{"metadata": {"finalizers": null}}'
-    pools.cluster.kubectl(
-        *("patch", "spotpool", name, "-n", pools.namespace, "--type=merge", "-p", patch)
-    )
-    pools.delete(name)

@@ -11,12 +11,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from environment.bystander import Bystander
-from environment.cluster import SYSTEM, Cluster
+from environment.cluster import Cluster
 from environment.configurations import Configurations
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
 from environment.leases import Leases
-from environment.pools import Pools
+from environment.pools import Pools, identity
 from environment.variants import ROOT
 from environment.waiting import until
 
@@ -27,9 +27,8 @@ HOME = {"sizeGiB": 1, "onDelete": "Delete"}
 @pytest.fixture
 def key(cluster: Cluster, emulator: Emulator) -> str:
     """An access key with the provider's policy, filled in as docs/install.md does."""
-    found = cluster.get("configmap", "provider-gpu-spot-identity", SYSTEM)
-    assert found is not None
-    policy = POLICY.read_text().replace("IDENTITY", found["data"]["identity"])
+    own = until("the identity", lambda: identity(cluster))
+    policy = POLICY.read_text().replace("IDENTITY", own)
     key = f"AKIA{uuid.uuid4().hex[:16].upper()}"
     emulator.limit(key, json.loads(policy))
     return key
@@ -60,7 +59,10 @@ def test_the_documented_permissions_are_enough_for_a_pools_whole_life(
     leases.ready("alice")
     pools.ready("home")
     pools.patch("home", {"forProvider": {"home": {**HOME, "sizeGiB": 2}}})
-    until("the home to grow", lambda: _home(ec2, pools.namespace)["Size"] == 2)
+    until(
+        "the home to grow",
+        lambda: [home["Size"] for home in ec2.homes(pools.namespace)] == [2],
+    )
     for networks in (["203.0.113.0/24"], ["198.51.100.0/24"]):
         pools.patch("home", {"forProvider": {"ssh": {"allowedCidrs": networks}}})
         _await_networks(pools, ec2, networks)
@@ -69,7 +71,7 @@ def test_the_documented_permissions_are_enough_for_a_pools_whole_life(
         pools.delete(name)
     assert ec2.live(pools.namespace) == []
     assert ec2.groups(pools.namespace) == []
-    assert [one for one in ec2.volumes(pools.namespace) if _is_home(one)] == []
+    assert ec2.homes(pools.namespace) == []
 
 
 def test_the_documented_permissions_reach_nothing_of_others(
@@ -96,15 +98,6 @@ def test_the_documented_permissions_reach_nothing_of_others(
 
 def _await_networks(pools: Pools, ec2: Ec2, networks: list[str]) -> None:
     until("the rules to change", lambda: _opened(pools, ec2) == networks)
-
-
-def _home(ec2: Ec2, namespace: str) -> dict[str, Any]:
-    (home,) = [one for one in ec2.volumes(namespace) if _is_home(one)]
-    return home
-
-
-def _is_home(volume: dict[str, Any]) -> bool:
-    return any(tag["Key"] == "gpu.platform.acme.io:home" for tag in volume["Tags"])
 
 
 def _opened(pools: Pools, ec2: Ec2) -> list[str]:

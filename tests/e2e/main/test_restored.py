@@ -25,7 +25,7 @@ def test_a_restored_pool_keeps_its_instance(pools: Pools, ec2: Ec2) -> None:
     assert before["metadata"]["annotations"][IDENTITY].startswith(
         f"{before['metadata']['uid']}."
     )
-    _forget(pools, "alice")
+    pools.abandon("alice")
     _create(pools, before, "alice")
     after = pools.ready("alice")
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
@@ -67,17 +67,6 @@ def _annotation(pools: Pools, name: str) -> str | None:
     metadata = (pools.get(name) or {}).get("metadata", {})
     found: str | None = metadata.get("annotations", {}).get(IDENTITY)
     return found
-
-
-def _forget(pools: Pools, name: str) -> None:
-    """Removes the pool from the API server, although its instance runs."""
-    pools.annotate(name, "crossplane.io/paused=true")
-    pools.says(name, "Synced", "False", "ReconcilePaused")
-    patch = json.dumps({"metadata": {"finalizers": None}})
-    pools.cluster.kubectl(
-        *("patch", "spotpool", name, "-n", pools.namespace, "--type=merge", "-p", patch)
-    )
-    pools.delete(name)
 
 
 def _create(pools: Pools, backup: Object, name: str) -> None:

@@ -3,7 +3,7 @@
 import json
 
 from environment.cluster import CLAIMS, SYSTEM, Cluster
-from environment.pools import PODS
+from environment.pools import IDENTITY, PODS, identity
 from environment.waiting import until
 
 # The kinds that docs/disaster-recovery.md backs up, and those that Crossplane and the
@@ -15,7 +15,6 @@ KINDS = [
     "spotpools.gpu.platform.acme.io",
     "providerconfigusages.gpu.platform.acme.io",
 ]
-IDENTITY = ["configmap/provider-gpu-spot-identity", "secret/provider-gpu-spot-identity"]
 
 
 def lose_everything(cluster: Cluster, namespace: str) -> None:
@@ -29,16 +28,10 @@ def lose_everything(cluster: Cluster, namespace: str) -> None:
     for kind in KINDS:
         _remove(cluster, kind)
     cluster.kubectl("delete", "namespace", namespace, "--timeout=120s")
-    cluster.kubectl("delete", "-n", SYSTEM, *IDENTITY)
+    cluster.kubectl("delete", "configmap,secret", IDENTITY, "-n", SYSTEM)
     for name in deployments:
         _scale(cluster, name, 1)
     until("the provider to run", lambda: _made_another_identity(cluster), 120)
-
-
-def identity(cluster: Cluster) -> str | None:
-    found = cluster.get("configmaps", "provider-gpu-spot-identity", SYSTEM)
-    data: dict[str, str] = (found or {}).get("data", {})
-    return data.get("identity")
 
 
 def _deployments(cluster: Cluster) -> list[str]:

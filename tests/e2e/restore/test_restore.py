@@ -11,15 +11,15 @@ from environment.ec2 import Ec2
 from environment.emulator import Emulator
 from environment.leases import Leases
 from environment.platform import Platform
-from environment.pools import Pools
+from environment.pools import Pools, identity
 from environment.waiting import until
 
-from .lost import identity, lose_everything
+from .lost import lose_everything
 
 CLAIMS = ["at-rest", "with-home", "without-home"]
 LEASES = ["bob", "carol"]
 WARM = {"size": {"minimum": 0, "maximum": 3, "idle": 1}, "leases": {}}
-# Whatever EC2 can be asked to make, change or end.
+# The operations of EC2 that change nothing begin with one of these words.
 READS = ("Describe", "Get")
 
 
@@ -56,7 +56,8 @@ def test_a_control_plane_that_lost_every_object_adopts_every_instance_and_home(
     pools.ready("shared")
     for name in LEASES:
         assert leases.ready(name) == leased[name]
-    _look_again(pools)
+    for pool in cluster.all("spotpools", namespace):
+        pools.look_again(pool["metadata"]["name"], "after-restore")
 
     assert identity(cluster) == own
     assert _in_aws(ec2, namespace) == before
@@ -64,7 +65,7 @@ def test_a_control_plane_that_lost_every_object_adopts_every_instance_and_home(
     made = {name: n for name, n in emulator.calls().items() if _makes_or_ends(name)}
     assert made == {}, "nothing is bought, and nothing ended"
 
-    # The restored objects own what they adopted.
+    # The deletion of a restored object ends what the object has adopted.
     cluster.delete_claims(namespace)
     for name in LEASES:
         leases.end(name)
@@ -93,39 +94,20 @@ def _work(team: Platform, pools: Pools) -> None:
 
 def _in_aws(ec2: Ec2, namespace: str) -> dict[str, Any]:
     """What costs money or holds work."""
-    volumes = [one for one in ec2.volumes(namespace) if _is_home(one)]
     return {
         "instances": sorted(one["InstanceId"] for one in ec2.live(namespace)),
         "volumes": {
             one["VolumeId"]: sorted(a["InstanceId"] for a in one["Attachments"])
-            for one in volumes
+            for one in ec2.homes(namespace)
         },
         "groups": sorted(one["GroupId"] for one in ec2.groups(namespace)),
     }
-
-
-def _is_home(volume: dict[str, Any]) -> bool:
-    return any(tag["Key"] == "gpu.platform.acme.io:home" for tag in volume["Tags"])
 
 
 def _uids(cluster: Cluster, namespace: str) -> set[str]:
     kinds = ["spotpools", "spotleases", "gpudevworkspaceclaims"]
     found = [one for kind in kinds for one in cluster.all(kind, namespace)]
     return {one["metadata"]["uid"] for one in found}
-
-
-def _look_again(pools: Pools) -> None:
-    """Waits until the provider has looked at EC2 again for each pool."""
-    for pool in pools.cluster.all("spotpools", pools.namespace):
-        name = pool["metadata"]["name"]
-        request = "crossplane.io/reconcile-requested-at=after-restore"
-        pools.annotate(name, request, "--overwrite")
-
-        def is_handled(name: str = name) -> bool:
-            status = (pools.get(name) or {}).get("status", {})
-            return bool(status.get("lastHandledReconcileAt") == "after-restore")
-
-        until(f"another look for {name}", is_handled)
 
 
 def _makes_or_ends(operation: str) -> bool:
