@@ -1,6 +1,8 @@
 //! Counts a pool's instances: every live one with its standing, and those that launches may still
 //! bring.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::{Action, Disruption};
@@ -74,6 +76,14 @@ impl<'a> Census<'a> {
         }
     }
 
+    /// Marks an instance as one that ends now.
+    pub(super) fn end(&mut self, id: &str) {
+        let mut live = self.live.iter_mut();
+        if let Some((_, standing)) = live.find(|(i, _)| i.id == id) {
+            *standing = Standing::Over;
+        }
+    }
+
     /// How many instances count: the live ones, and those that launches may still bring.
     pub(super) fn have(&self) -> u32 {
         let counts = |s: &Standing| !matches!(s, Standing::Interrupted | Standing::Over);
@@ -134,6 +144,32 @@ impl<'a> Census<'a> {
             None => 0,
         });
         live.saturating_add(pending.sum())
+    }
+
+    /// How many replacements are under way: instances that start and that no lease waits for, or
+    /// instances that shut down and that no lease had. The instances of leases come and go all the
+    /// time in a busy pool, and delay no replacement.
+    pub(super) fn replacing(&self, desired: &Desired) -> u32 {
+        let served = self.live.iter().map(|(i, _)| self.observed.lease_of(&i.id));
+        let served: BTreeSet<&str> = served.flatten().collect();
+        let open = desired.open_leases();
+        let waiting = open.filter(|lease| !served.contains(lease.uid.as_str()));
+        let is_new = |(i, s): &&(&Instance, Standing)| {
+            i.state == InstanceState::Pending && !matches!(s, Standing::Leased | Standing::Over)
+        };
+        let begun = count(self.live.iter().filter(is_new).count());
+        let begun = begun.saturating_add(self.on_their_way());
+        let ends = |i: &&Instance| i.state == InstanceState::ShuttingDown && i.lease.is_none();
+        let ending = count(self.observed.instances.iter().filter(ends).count());
+        let unclaimed = begun.saturating_sub(count(waiting.count()));
+        unclaimed.max(ending)
+    }
+
+    /// Whether instances were launched at this very time, so in this reconcile.
+    pub(super) fn has_just_launched(&self, now: Timestamp) -> bool {
+        let mut live = self.live.iter();
+        self.pending.iter().any(|l| l.decided_at >= now)
+            || live.any(|(i, _)| i.launched_at.is_some_and(|at| at >= now))
     }
 
     /// The ids of the live instances that fulfil `is_it`.

@@ -49,6 +49,7 @@ pub(super) fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> Pl
     census.lease(&bound);
     plan.actions.extend(bound);
     plan.actions.extend(keys::plan(desired, observed));
+    plan_unused(desired, &mut census, now, &mut plan);
 
     let generation = desired
         .group_ids(observed)
@@ -99,6 +100,31 @@ fn plan_group(desired: &Desired, observed: &Observed, plan: &mut Plan) {
             revoke_ids: group.foreign_rule_ids.clone(),
         });
     }
+}
+
+/// Ends disrupted instances that no lease gets. In a pool with leases nobody uses them, so they need
+/// not wait for their successors: where leases come and go all the time, an instance always starts,
+/// and no successor would ever be one too many. At the maximum a lease gets a disrupted instance.
+fn plan_unused(desired: &Desired, census: &mut Census<'_>, now: Timestamp, plan: &mut Plan) {
+    let is_full = plan.target >= desired.size.maximum;
+    let has_leases = desired.open_leases().next().is_some();
+    if is_full || !has_leases || census.has_just_launched(now) {
+        return;
+    }
+    let spare = census.have().saturating_sub(desired.size.minimum);
+    let number = budget(desired, census).min(spare);
+    let disrupted = census.disrupted().into_iter().take(to_usize(number));
+    let ends: Vec<_> = disrupted.map(|(i, why)| (i.id.clone(), why)).collect();
+    for (id, why) in ends {
+        census.end(&id);
+        plan.actions.push(terminate(&id, why));
+    }
+}
+
+/// How many more instances may be replaced now.
+fn budget(desired: &Desired, census: &Census<'_>) -> u32 {
+    let at_once = desired.replace.at_once.max(1);
+    at_once.saturating_sub(census.replacing(desired))
 }
 
 /// Brings the number of instances to the target. Once it is there, replaces disrupted instances.
@@ -188,19 +214,16 @@ fn plan_surplus(
         .extend(others.map(|(i, choice)| terminate(&i.id, why(choice))));
 }
 
-/// Plans replacements. If the pool may grow, the replacement starts before the disrupted instance
+/// Plans replacements, within the budget that `at_once` is. If the pool may grow, the replacement starts before the disrupted instance
 /// ends. If it may shrink instead, the disrupted instance ends first.
 fn plan_replacement(desired: &Desired, census: &Census<'_>, source: &Source<'_>, plan: &mut Plan) {
     let disrupted = census.disrupted();
-    let at_once = desired.replace.at_once.max(1).min(count(disrupted.len()));
+    let at_once = budget(desired, census).min(count(disrupted.len()));
     let spot_only = disrupted
         .first()
         .is_some_and(|(_, why)| *why == Disruption::BackToSpot);
-    // Replacements run one after the other: one that was begun is finished first.
-    let unsettled = [InstanceState::Pending, InstanceState::ShuttingDown];
-    let mut instances = source.observed.instances.iter();
-    let is_busy = census.on_their_way() > 0 || instances.any(|i| unsettled.contains(&i.state));
-    if is_busy || !source.has_candidates(spot_only) {
+    let waits = census.has_just_launched(source.now);
+    if waits || at_once == 0 || !source.has_candidates(spot_only) {
         return;
     }
     let have = census.have();

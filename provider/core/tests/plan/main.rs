@@ -10,5 +10,6 @@ mod keys;
 mod leases;
 mod model;
 mod moves;
+mod replacements;
 mod situations;
 mod world;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use provider_core::{
-    Action, Desired, Group, GroupRules, Instance, InstanceState, Launch, Launched, Lease, Market,
-    Notice, NoticeKind, Observed, Offering, Plan, Replace, SecurityGroups, Size, Spread,
-    TypePreference, Wait, plan,
+    Action, Desired, Disruption, Group, GroupRules, Instance, InstanceState, Launch, Launched,
+    Lease, Market, Notice, NoticeKind, Observed, Offering, Plan, Replace, SecurityGroups, Size,
+    Spread, TypePreference, Wait, plan,
 };
 
 use super::homes;
@@ -180,8 +180,12 @@ impl World {
                         | Action::DeleteTemplate { .. }
                 )
             };
+            // The next replacement may begin as soon as another one is over.
+            let has_replaced = next.actions.iter().any(is_replacement);
             assert!(
-                again.actions.iter().all(goes_on) || next.actions.iter().any(goes_on),
+                again.actions.iter().all(goes_on)
+                    || next.actions.iter().any(goes_on)
+                    || has_replaced,
                 "acting left work: {next:?} then {again:?} in {:?}",
                 self.observed
             );
@@ -342,6 +346,7 @@ impl World {
                     observed.instances.push(Instance {
                         offering: l.offerings[0].clone(),
                         generation: Some(l.generation.clone()),
+                        launched_at: Some(self.now),
                         ..instance(&id, l.launch, InstanceState::Pending)
                     });
                 }
@@ -379,6 +384,22 @@ impl World {
             Action::Home(action) => homes::act(action, &mut observed.home),
         }
     }
+}
+
+/// Whether an action ends an instance that is replaced.
+fn is_replacement(action: &Action) -> bool {
+    let Action::Terminate { why, .. } = action else {
+        return false;
+    };
+    matches!(
+        why,
+        Disruption::Impaired
+            | Disruption::Useless
+            | Disruption::NotSetUp
+            | Disruption::Drifted
+            | Disruption::Rebalance
+            | Disruption::BackToSpot
+    )
 }
 
 fn rules() -> GroupRules {
