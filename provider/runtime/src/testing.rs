@@ -160,6 +160,8 @@ impl State {
                     None => format!("generated-{}", self.version),
                 };
                 let path = format!("{path}/{name}");
+                let mut sent = sent.clone();
+                sent["metadata"]["name"] = json!(name);
                 if self.objects.contains_key(&path) {
                     return Err(409);
                 }
