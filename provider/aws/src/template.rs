@@ -1,9 +1,9 @@
 //! Launch templates: the settings that the instances of a generation share.
 
 use aws_sdk_ec2::types::{
-    Filter, LaunchTemplate, LaunchTemplateBlockDeviceMappingRequest,
-    LaunchTemplateEbsBlockDeviceRequest, LaunchTemplateHttpTokensState,
-    LaunchTemplateIamInstanceProfileSpecificationRequest,
+    CapacityReservationPreference, Filter, LaunchTemplate, LaunchTemplateBlockDeviceMappingRequest,
+    LaunchTemplateCapacityReservationSpecificationRequest, LaunchTemplateEbsBlockDeviceRequest,
+    LaunchTemplateHttpTokensState, LaunchTemplateIamInstanceProfileSpecificationRequest,
     LaunchTemplateInstanceMetadataOptionsRequest, LaunchTemplateInstanceMetadataTagsState,
     RequestLaunchTemplateData, ResourceType, ShutdownBehavior, VolumeType,
 };
@@ -97,10 +97,19 @@ fn content(request: &TemplateRequest) -> RequestLaunchTemplateData {
         .set_iam_instance_profile(profile)
         .set_security_group_ids(Some(request.group_ids.clone()))
         .metadata_options(metadata_options(request.shows_tags))
+        .capacity_reservation_specification(no_reservation())
         // A spot instance of a one-time request cannot stop. An on-demand instance that its user
         // shuts down must not cost a disk any longer.
         .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate)
         .block_device_mappings(root_volume(request))
+        .build()
+}
+
+/// Uses no capacity reservation. By default EC2 puts on-demand instances into every open reservation
+/// of the account that fits, although another team made it for itself.
+fn no_reservation() -> LaunchTemplateCapacityReservationSpecificationRequest {
+    LaunchTemplateCapacityReservationSpecificationRequest::builder()
+        .capacity_reservation_preference(CapacityReservationPreference::None)
         .build()
 }
 

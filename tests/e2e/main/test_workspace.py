@@ -34,6 +34,9 @@ def test_a_claim_is_a_running_spot_instance_as_it_was_asked_for(
     assert instance["ImageId"] == status["image"]["id"] == _catalogued_image()
     assert instance["MetadataOptions"]["HttpTokens"] == "required"
     assert instance["MetadataOptions"]["HttpPutResponseHopLimit"] == 1
+    # The account's open reservations belong to other teams.
+    reservations = instance["CapacityReservationSpecification"]
+    assert reservations == {"CapacityReservationPreference": "none"}
     seen = tags(instance)
     assert seen["owner"] == "alice"
     assert seen["workspace"] == f"{platform.namespace}/alice-vision"

@@ -95,6 +95,14 @@ def test_an_image_for_another_architecture_is_refused(launch):
         ({"SecurityGroups": ["nobody"]}, "InvalidGroup.NotFound"),
         ({"IamInstanceProfile": {"Name": "nobody"}}, "InvalidParameterValue"),
         ({"MetadataOptions": {"HttpPutResponseHopLimit": 99}}, "InvalidParameterValue"),
+        (
+            {
+                "CapacityReservationSpecification": {
+                    "CapacityReservationPreference": "mine"
+                }
+            },
+            "InvalidParameterValue",
+        ),
     ],
 )
 def test_what_does_not_exist_is_refused_by_its_own_code(ec2, launch, parameter, code):
@@ -121,6 +129,15 @@ def test_sixteen_kibibytes_of_user_data_pass_and_one_byte_more_does_not(ec2, lau
         "InvalidParameterValue",
         "User data is limited to 16384 bytes",
     )
+
+
+@pytest.mark.parametrize("preference", ["open", "none"])
+def test_an_instance_keeps_to_its_preference_for_capacity_reservations(
+    launch, preference
+):
+    specification = {"CapacityReservationPreference": preference}
+    (instance,) = launch(CapacityReservationSpecification=specification)
+    assert instance["CapacityReservationSpecification"] == specification
 
 
 def test_metadata_options_are_kept_and_changed_one_by_one(ec2, launch):

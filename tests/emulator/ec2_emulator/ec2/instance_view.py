@@ -34,7 +34,9 @@ def describe(instance: EmulatedInstance) -> dict[str, Any]:
         "AmiLaunchIndex": instance.ami_launch_index,
         "Architecture": instance.architecture,
         "BlockDeviceMappings": _block_devices(instance),
-        "CapacityReservationSpecification": {"CapacityReservationPreference": "open"},
+        "CapacityReservationSpecification": {
+            "CapacityReservationPreference": instance.capacity_reservations
+        },
         "ClientToken": instance.client_token or "",
         "EbsOptimized": instance.ebs_optimized,
         "EnaSupport": True,

@@ -160,6 +160,9 @@ def _build(
             f"There are not enough free addresses in subnet '{subnet.id}' to satisfy "
             "the requested number of instances.",
         ) from error
+    reservations = given.get("CapacityReservationSpecification") or {}
+    preference = reservations.get("CapacityReservationPreference")
+    instance.capacity_reservations = preference or "open"
     return instance
 
 

@@ -66,6 +66,7 @@ def check_request(backend: Any, parameters: dict[str, Any]) -> LaunchRequest:
     market = _market(parameters.get("InstanceMarketOptions"))
     _check_key(backend, parameters.get("KeyName"))
     _check_metadata(parameters.get("MetadataOptions") or {})
+    _check_reservations(parameters.get("CapacityReservationSpecification") or {})
     return LaunchRequest(
         parameters=parameters,
         image=image,
@@ -275,6 +276,14 @@ def _check_metadata(options: dict[str, Any]) -> None:
     if hops is not None and not 1 <= int(hops) <= 64:
         raise _invalid(
             f"Value ({hops}) for parameter HttpPutResponseHopLimit is invalid."
+        )
+
+
+def _check_reservations(specification: dict[str, Any]) -> None:
+    preference = specification.get("CapacityReservationPreference", "open")
+    if preference not in ("open", "none"):
+        raise _invalid(
+            f"Value ({preference}) for parameter capacityReservationPreference is invalid."
         )
 
 
