@@ -172,6 +172,11 @@ impl Identity {
     }
 }
 
+/// Whether the object has an annotation with an identity.
+pub fn is_annotated(meta: &ObjectMeta) -> bool {
+    annotated(meta).is_some()
+}
+
 fn annotated(meta: &ObjectMeta) -> Option<&str> {
     let annotations = meta.annotations.as_ref()?;
     annotations.get(IDENTITY).map(String::as_str)

@@ -12,9 +12,12 @@ use api::lease::SpotLease;
 use api::pool::SpotPool;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Client;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ListParams};
+use kube::core::DeserializeGuard;
+use kube::{Client, Resource};
 use provider_aws::Ec2Error;
 use provider_core::{Group, Instance, InstanceState};
 use provider_runtime::events::{Events, Happened};
@@ -22,7 +25,7 @@ use serde::de::DeserializeOwned;
 
 use crate::identity;
 use crate::region::{Region, Snapshot};
-use crate::seals::{Identified, Seals};
+use crate::seals::{Identified, Identity, Seals, is_annotated};
 
 /// If there are more orphans than this, and they are most of the live instances, a person made a
 /// mistake: nothing is ended then.
@@ -110,18 +113,42 @@ impl Owners for LiveOwners {
 impl LiveOwners {
     /// The identities of all objects of a kind. An object with an unproven identity owns what has
     /// its UID.
+    ///
+    /// Identities are read from the metadata: the pools of a large control plane do not fit into
+    /// the memory. Only an object without the annotation is read as a whole. A tool may have
+    /// removed the annotation, and the provider does not write it to a paused pool.
     async fn identities<K>(&self) -> Result<BTreeSet<String>, kube::Error>
     where
-        K: Identified + Clone + DeserializeOwned + std::fmt::Debug,
+        K: Identified + Resource<Scope = NamespaceResourceScope>,
+        K: Clone + DeserializeOwned + std::fmt::Debug,
     {
         let api: Api<K> = Api::all(self.client.clone());
-        let listed = api.list_metadata(&ListParams::default()).await?;
-        let identities = listed.into_iter().flat_map(|one| {
-            let identity = self.seals.of_metadata::<K>(&one.metadata);
-            let identity = identity.ok().map(|identity| identity.value);
-            [identity, one.metadata.uid]
-        });
-        Ok(identities.flatten().collect())
+        let mut identities = BTreeSet::new();
+        for one in api.list_metadata(&ListParams::default()).await? {
+            let identity = if is_annotated(&one.metadata) {
+                self.seals.of_metadata::<K>(&one.metadata).ok()
+            } else {
+                self.recorded::<K>(&one.metadata).await?
+            };
+            identities.extend(identity.map(|identity| identity.value));
+            identities.extend(one.metadata.uid);
+        }
+        Ok(identities)
+    }
+
+    /// The identity that the status of an object says.
+    async fn recorded<K>(&self, meta: &ObjectMeta) -> Result<Option<Identity>, kube::Error>
+    where
+        K: Identified + Resource<Scope = NamespaceResourceScope>,
+        K: Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        let namespace = meta.namespace.as_deref().unwrap_or_default();
+        let name = meta.name.as_deref().unwrap_or_default();
+        let api: Api<DeserializeGuard<K>> = Api::namespaced(self.client.clone(), namespace);
+        let found = api.get_opt(name).await?;
+        // An object that cannot be read owns what has its UID.
+        let object = found.and_then(|DeserializeGuard(read)| read.ok());
+        Ok(object.and_then(|object| self.seals.of(&object).ok()))
     }
 }
 

@@ -17,6 +17,8 @@ PODS = f"provider={PROVIDER}"
 PORT = 8080
 # The ConfigMap and the Secret by which the provider recognises its own.
 IDENTITY = "provider-gpu-spot-identity"
+# The annotation with a pool's or a lease's own identity.
+OWN_IDENTITY = "gpu.platform.acme.io/identity"
 
 
 class Pools:
@@ -107,6 +109,16 @@ class Pools:
             *("-p", patch),
         )
         self.delete(name)
+
+    def restore(self, backup: Object, name: str = "") -> None:
+        """Creates a pool as it was, without the API server's own fields, under its name or
+        another one."""
+        before = backup["metadata"]
+        kept = ("annotations", "finalizers", "labels", "namespace", "name")
+        metadata = {key: before[key] for key in kept if key in before}
+        document = {**backup, "metadata": {**metadata, "name": name or before["name"]}}
+        del document["status"]
+        self.cluster.kubectl("create", "-f", "-", stdin=json.dumps(document))
 
     def patch(self, name: str, spec: dict[str, Any]) -> None:
         document = json.dumps({"spec": spec})

@@ -6,7 +6,7 @@ import pytest
 
 from environment.cluster import SYSTEM, Cluster
 from environment.ec2 import Ec2
-from environment.pools import Pools
+from environment.pools import OWN_IDENTITY, Pools
 from environment.runtime import arguments
 from environment.waiting import until
 
@@ -37,6 +37,38 @@ def test_what_a_pool_left_behind_is_ended_and_everything_else_stays(
     told = cluster.kubectl("get", "events", "-n", SYSTEM)
     assert f"terminated {lost['id']}" in told
     pools.delete("stays")
+
+
+def test_a_paused_restored_pool_without_its_annotation_keeps_its_instance(
+    cluster: Cluster, namespace: str, ec2: Ec2
+) -> None:
+    pools = Pools(cluster, namespace)
+    # The sweeper looks only where some pool is, and no provider looks for a paused one.
+    pools.apply("stays")
+    (other,) = pools.ready("stays")["status"]["atProvider"]["instances"]
+    pools.apply("restored")
+    before = pools.ready("restored")
+    (kept,) = before["status"]["atProvider"]["instances"]
+    pools.abandon("restored")
+    pools.restore(before)
+    pools.ready("restored")
+    pools.annotate("restored", "crossplane.io/paused=true")
+    pools.says("restored", "Synced", "False", "ReconcilePaused")
+    pools.annotate("restored", f"{OWN_IDENTITY}-")
+    with arguments(cluster, "impatient", "--orphan-grace=5s"):
+        # The second witness is swept later than everything that was lost before it.
+        for name in ("witness-1", "witness-2"):
+            pools.apply(name)
+            pools.ready(name)
+            pools.abandon(name)
+            until(
+                "the witness to be swept, and nothing else",
+                lambda: {one["InstanceId"] for one in ec2.live(namespace)}
+                == {other["id"], kept["id"]},
+            )
+    pools.annotate("restored", "crossplane.io/paused-")
+    for name in ("restored", "stays"):
+        pools.delete(name)
 
 
 def test_what_a_deleted_pool_leaves_on_purpose_is_not_swept(

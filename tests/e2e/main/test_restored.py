@@ -1,16 +1,11 @@
 """A restored pool has another UID, and keeps its instance. A copy of a pool gets nothing."""
 
-import json
-
 import pytest
 
 from environment.cluster import Cluster, condition
 from environment.ec2 import Ec2
-from environment.objects import Object
-from environment.pools import Pools
+from environment.pools import OWN_IDENTITY, Pools
 from environment.waiting import until
-
-IDENTITY = "gpu.platform.acme.io/identity"
 
 
 @pytest.fixture
@@ -22,11 +17,11 @@ def test_a_restored_pool_keeps_its_instance(pools: Pools, ec2: Ec2) -> None:
     pools.apply("alice")
     before = pools.ready("alice")
     (instance,) = ec2.live(pools.namespace)
-    assert before["metadata"]["annotations"][IDENTITY].startswith(
+    assert before["metadata"]["annotations"][OWN_IDENTITY].startswith(
         f"{before['metadata']['uid']}."
     )
     pools.abandon("alice")
-    _create(pools, before, "alice")
+    pools.restore(before)
     after = pools.ready("alice")
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
     assert [one["InstanceId"] for one in ec2.live(pools.namespace)] == [
@@ -34,7 +29,7 @@ def test_a_restored_pool_keeps_its_instance(pools: Pools, ec2: Ec2) -> None:
     ]
 
     # A tool that knows nothing of the annotation removes it.
-    pools.annotate("alice", f"{IDENTITY}-")
+    pools.annotate("alice", f"{OWN_IDENTITY}-")
     until("the annotation to come back", lambda: _annotation(pools, "alice"))
     pools.delete("alice")
     assert ec2.live(pools.namespace) == [], "the restored pool owns the instance"
@@ -46,14 +41,14 @@ def test_a_copy_of_a_pool_takes_nothing_over_and_says_why(
     pools.apply("alice")
     first = pools.ready("alice")
     (instance,) = ec2.live(pools.namespace)
-    _create(pools, first, "mallory")
+    pools.restore(first, "mallory")
     refused = pools.says("mallory", "Synced", "False", "remove the annotation")
-    assert IDENTITY in condition(refused, "Synced")["message"]
+    assert OWN_IDENTITY in condition(refused, "Synced")["message"]
     assert [one["InstanceId"] for one in ec2.live(pools.namespace)] == [
         instance["InstanceId"]
     ]
 
-    pools.annotate("mallory", f"{IDENTITY}-")
+    pools.annotate("mallory", f"{OWN_IDENTITY}-")
     pools.ready("mallory")
     assert len(ec2.live(pools.namespace)) == 2, "the copy has an instance of its own"
     pools.delete("mallory")
@@ -65,16 +60,5 @@ def test_a_copy_of_a_pool_takes_nothing_over_and_says_why(
 
 def _annotation(pools: Pools, name: str) -> str | None:
     metadata = (pools.get(name) or {}).get("metadata", {})
-    found: str | None = metadata.get("annotations", {}).get(IDENTITY)
+    found: str | None = metadata.get("annotations", {}).get(OWN_IDENTITY)
     return found
-
-
-def _create(pools: Pools, backup: Object, name: str) -> None:
-    """Creates a pool as it was, under a name, without the API server's own fields."""
-    kept = ("annotations", "finalizers", "labels", "namespace")
-    metadata = {
-        key: backup["metadata"][key] for key in kept if key in backup["metadata"]
-    }
-    document = {**backup, "metadata": {**metadata, "name": name}}
-    del document["status"]
-    pools.cluster.kubectl("create", "-f", "-", stdin=json.dumps(document))
