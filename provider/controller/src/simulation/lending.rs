@@ -36,6 +36,14 @@ impl Default for Lending {
 }
 
 impl Lending {
+    /// No leases. The first one that somebody creates has the number after this one.
+    pub fn after(made: usize) -> Self {
+        Self {
+            made,
+            ..Self::default()
+        }
+    }
+
     pub fn current(&self) -> &[Arc<SpotLease>] {
         self.versions.last().unwrap()
     }

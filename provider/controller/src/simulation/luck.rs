@@ -10,7 +10,7 @@ use super::earth::{At, How, Shared, Stop};
 use super::events::{What, happen};
 use super::homes::with_home;
 use super::invariants;
-use super::ours::{ACCOUNT, CLUSTER, POOL_UID};
+use super::ours::{CLUSTER, POOL_UID};
 use super::provider::{Behind, Provider, Turn};
 use super::store::Edit;
 use super::world::{World, pool};
@@ -25,7 +25,7 @@ pub struct Luck {
     pub world: World,
     dice: SplitMix64,
     /// The second provider, which exists during an upgrade.
-    second: Option<Provider>,
+    pub second: Option<Provider>,
     /// The log of events, if the test prints it.
     pub log: Option<Vec<String>>,
 }
@@ -105,10 +105,11 @@ impl Luck {
     fn another_provider(&mut self) -> Provider {
         let known = self.world.observation();
         let is_bound = known.account.is_some() && known.security_group_id.is_some();
+        let own = self.world.earth.lock().account;
         let account = if is_bound && self.dice.percent(20) {
             accounts::OTHER
         } else {
-            ACCOUNT
+            own
         };
         Provider::signed_for(&self.world.earth, account)
     }

@@ -8,7 +8,7 @@
 //!
 //! Start reading at the tests. `launches`, `activity`, `refusals`, `groups`, `homes`, `moves`,
 //! `leases`, `orphans`, `deletion`, `consoles` and `ends` have one topic each. `crashes` crashes at every
-//! effect of a pool's life. `schedules` uses random events.
+//! effect of a pool's life. `schedules` uses random events, and `neighbours` has two pools.
 //!
 //! [`Pass`]: crate::pass::Pass
 
@@ -40,6 +40,7 @@ mod launches;
 mod leases;
 mod luck;
 mod moves;
+mod neighbours;
 mod orphans;
 mod ownership;
 mod policies;

@@ -1,5 +1,6 @@
 //! The resources in EC2 that belong to the pool under test.
 
+use std::cell::Cell;
 use std::slice::Iter;
 
 use memory_ec2::{Cloud, Copy, Disk, Firewall, Machine, SecurityGroup};
@@ -12,6 +13,16 @@ pub const CLUSTER: &str = "cluster-uid";
 /// The account of the pool under test.
 pub const ACCOUNT: &str = "111111111111";
 pub const POOL_UID: &str = "pool-uid";
+
+thread_local! {
+    /// The UID of the pool under test. Each simulation runs in one thread.
+    static UNDER_TEST: Cell<&'static str> = const { Cell::new(POOL_UID) };
+}
+
+/// Puts another pool under test. Returns the UID of the one before.
+pub fn put_under_test(uid: &'static str) -> &'static str {
+    UNDER_TEST.replace(uid)
+}
 
 /// A resource with tags.
 pub trait Tagged {
@@ -108,7 +119,7 @@ impl OfLaunch for Machine {
 
 pub fn is_ours(tags: &Tags) -> bool {
     let is = |key: &str, value: &str| tags.get(key).is_some_and(|v| v == value);
-    is(TAG_KEYS.cluster, CLUSTER) && is(TAG_KEYS.pool_uid, POOL_UID)
+    is(TAG_KEYS.cluster, CLUSTER) && is(TAG_KEYS.pool_uid, UNDER_TEST.get())
 }
 
 pub fn subnets() -> Vec<Subnet> {

@@ -34,7 +34,8 @@ pub struct Provider {
     pub permitted: Permitted,
     /// The control plane's identity.
     pub cluster: &'static str,
-    region: Region,
+    region: Arc<Region>,
+    share: Share,
     held: Option<(Holds, Option<i64>)>,
     /// The newest version of the pool that the provider's cache showed.
     version: usize,
@@ -79,16 +80,33 @@ impl Provider {
 
     /// A provider with credentials of this account.
     pub fn signed_for(earth: &Shared, account: &'static str) -> Self {
-        let version = earth.lock().store.versions.len() - 1;
+        Self::sharing(earth, account, Share::default())
+    }
+
+    /// The same, with what the regions of its process share.
+    pub fn sharing(earth: &Shared, account: &'static str, share: Share) -> Self {
         let ec2 = Arc::new(SimulatedEc2 {
             earth: earth.clone(),
             account,
         });
-        let region = Region::new(ec2, "us-east-1".into(), Share::default(), Timestamp::MIN);
+        let name = "us-east-1".to_owned();
+        let region = Region::new(ec2, name, share.clone(), Timestamp::MIN);
+        Self::within(earth, Arc::new(region), share)
+    }
+
+    /// The part of a process that reconciles the earth's pool, next to a part that reconciles
+    /// another pool with the same credentials.
+    pub fn beside(earth: &Shared, other: &Self) -> Self {
+        Self::within(earth, other.region.clone(), other.share.clone())
+    }
+
+    fn within(earth: &Shared, region: Arc<Region>, share: Share) -> Self {
+        let version = earth.lock().store.versions.len() - 1;
         let mut provider = Self {
             permitted: policies::permitted(&[ManagementAction::All]).unwrap(),
             cluster: CLUSTER,
             region,
+            share,
             held: None,
             version,
             leases: 0,
@@ -127,6 +145,16 @@ impl Provider {
 
     pub fn region(&self) -> &Region {
         &self.region
+    }
+
+    /// What the regions of the process share.
+    pub fn share(&self) -> Share {
+        self.share.clone()
+    }
+
+    /// The memory of the process, which a crash loses.
+    pub fn process(&self) -> Arc<Region> {
+        self.region.clone()
     }
 
     /// Runs one reconcile until it ends or crashes. If it pauses, `meanwhile` runs, and the

@@ -7,6 +7,8 @@
 //! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more of them.
 //! `THOROUGH` runs all.
 
+use std::iter::StepBy;
+use std::ops::Range;
 use std::time::Instant;
 
 use memory_ec2::{Buckets, Limits, Rate};
@@ -30,6 +32,45 @@ const TIGHT: Limits = Limits {
     launched: Some(Rate::new(8.0, 0.1)),
 };
 
+/// The schedules of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeds {
+    pub first: u64,
+    pub schedules: u64,
+}
+
+impl Seeds {
+    /// As many schedules as the environment says: `usual` ones, or `all` of them.
+    pub fn of(usual: u64, all: u64) -> Self {
+        let number = |key| std::env::var(key).ok().and_then(|text| text.parse().ok());
+        let is_thorough = std::env::var_os("THOROUGH").is_some();
+        let usual = if is_thorough { all } else { usual };
+        Self {
+            first: number("SIMULATION_SEED").unwrap_or(1),
+            schedules: number("SIMULATION_SCHEDULES").unwrap_or(usual),
+        }
+    }
+
+    /// Divides the seeds among the processors. Returns the result of each one.
+    pub fn play<T: Send>(self, play: impl Fn(StepBy<Range<u64>>) -> T + Sync) -> Vec<T> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let play = &play;
+        std::thread::scope(|scope| {
+            let begins = self.first..self.first + threads as u64;
+            let workers: Vec<_> = begins
+                .map(|begin| {
+                    let seeds = (begin..self.first + self.schedules).step_by(threads);
+                    scope.spawn(move || play(seeds))
+                })
+                .collect();
+            let joined = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
+            joined
+                .map(|played| played.unwrap_or_else(|failure| std::panic::resume_unwind(failure)))
+                .collect()
+        })
+    }
+}
+
 /// Counts what the schedules contain, so that a run shows that every kind of event occurred.
 #[derive(Clone, Copy, Default, Debug)]
 struct Tally {
@@ -44,30 +85,9 @@ struct Tally {
 
 #[test]
 fn whatever_happens_nothing_is_leaked_doubled_or_taken_from_others() {
-    let number = |key| std::env::var(key).ok().and_then(|text| text.parse().ok());
-    let first = number("SIMULATION_SEED").unwrap_or(1);
-    let is_thorough = std::env::var_os("THOROUGH").is_some();
-    let usual = if is_thorough {
-        ALL_SCHEDULES
-    } else {
-        SCHEDULES
-    };
-    let schedules = number("SIMULATION_SCHEDULES").unwrap_or(usual);
+    let Seeds { first, schedules } = Seeds::of(SCHEDULES, ALL_SCHEDULES);
     let begun = Instant::now();
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
-    let tallies: Vec<Tally> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|offset| {
-                let seeds =
-                    (first + offset..first + schedules).step_by(threads.try_into().unwrap());
-                scope.spawn(move || run_all(seeds))
-            })
-            .collect();
-        let joined = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
-        joined
-            .map(|tally| tally.unwrap_or_else(|failure| std::panic::resume_unwind(failure)))
-            .collect()
-    });
+    let tallies = Seeds { first, schedules }.play(run_all);
     let tally = tallies.into_iter().fold(Tally::default(), Tally::and);
     println!("seeds from {first}: {tally:?} in {:.1?}", begun.elapsed());
     assert_eq!(tally.schedules, schedules);
@@ -77,7 +97,7 @@ fn whatever_happens_nothing_is_leaked_doubled_or_taken_from_others() {
     );
 }
 
-fn run_all(seeds: impl Iterator<Item = u64>) -> Tally {
+fn run_all(seeds: StepBy<Range<u64>>) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
         if let Err(what) = run(&mut begin(seed, false), &mut tally) {

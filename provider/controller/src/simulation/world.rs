@@ -255,7 +255,8 @@ impl World {
         let (turn, happened) = self.provider.drive(&self.earth, behind, stop, meanwhile);
         self.happened.extend(happened);
         if turn == Turn::Died {
-            self.provider = Provider::new(&self.earth);
+            let account = self.earth.lock().account;
+            self.provider = Provider::signed_for(&self.earth, account);
         }
         turn
     }
