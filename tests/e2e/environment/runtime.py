@@ -23,7 +23,11 @@ def arguments(
     cluster: Cluster, name: str, *arguments: str, replicas: int = 1
 ) -> Iterator[None]:
     """Restarts the provider with these arguments, and afterwards with the default."""
-    container = {"name": "package-runtime", "args": [of_emulator(), *arguments]}
+    container = {
+        "name": "package-runtime",
+        "args": [of_emulator(), *arguments],
+        "resources": {"requests": {"cpu": "250m", "memory": "64Mi"}},
+    }
     template = {"spec": {"containers": [container]}}
     deployment = {"replicas": replicas, "selector": {}, "template": template}
     cluster.apply(

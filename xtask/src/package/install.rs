@@ -87,7 +87,11 @@ fn runtime(target: &Resolved, package: &Package) -> Outcome<Option<&'static str>
 /// of this flag.
 fn beside_emulator(endpoint: &str) -> serde_json::Value {
     let arguments = [format!("--allowed-endpoints={endpoint}")];
-    let container = serde_json::json!({"name": "package-runtime", "args": arguments});
+    let container = serde_json::json!({
+        "name": "package-runtime",
+        "args": arguments,
+        "resources": {"requests": {"cpu": "250m", "memory": "64Mi"}},
+    });
     let pod = serde_json::json!({"spec": {"containers": [container]}});
     serde_json::json!({
         "apiVersion": "pkg.crossplane.io/v1beta1",
