@@ -54,6 +54,7 @@ const ALL: &[Pattern] = &[
     OPENCV_VERSION,
     OWNER,
     PACKAGE_INDEX,
+    KMS_KEY,
     POOL_KEY,
     PUBLIC_KEY,
     PYTORCH_VERSION,
@@ -212,6 +213,12 @@ pub(crate) const PACKAGE_INDEX: Pattern = Pattern {
 };
 
 /// An OpenSSH public key without comment. A key of type RSA takes several tags of an instance.
+pub(crate) const KMS_KEY: Pattern = Pattern {
+    regex: r"^(arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/|alias/)?[A-Za-z0-9/_-]+$",
+    message: "write the id, the ARN or the alias of a key of AWS KMS, for example \
+              alias/gpu-volumes",
+};
+
 pub(crate) const POOL_KEY: Pattern = Pattern {
     regex: r"^(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com) [A-Za-z0-9+/]+={0,2}$",
     message: "write an OpenSSH public key without its comment, for example ssh-ed25519 \

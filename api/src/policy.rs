@@ -15,7 +15,7 @@ use crate::cost::BudgetPolicy;
 use crate::home::HomePolicy;
 use crate::lifecycle::LifecyclePolicy;
 use crate::managed::ProviderConfigReference;
-use crate::patterns::{INSTANCE_TYPES, PUBLIC_KEY, PYTORCH_VERSION, REGION};
+use crate::patterns::{INSTANCE_TYPES, KMS_KEY, PUBLIC_KEY, PYTORCH_VERSION, REGION};
 
 mod cluster;
 
@@ -280,6 +280,12 @@ pub struct InstancePolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 16384))]
     pub root_volume_size_gib: Option<i32>,
+    /// Key of AWS KMS that encrypts the volumes: its id, its ARN, or an alias, for example
+    /// `alias/gpu-volumes`. Default: the account's key for EBS in the region. On-demand workspaces of
+    /// `ProviderAws` always have that key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048), regex(pattern = KMS_KEY))]
+    pub kms_key_id: Option<String>,
     /// Name of the IAM instance profile of the instances. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_instance_profile: Option<String>,

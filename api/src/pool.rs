@@ -14,7 +14,9 @@ use crate::home::PoolHome;
 use crate::managed::{
     LocalSecretReference, ManagementAction, ProviderConfigReference, all_actions,
 };
-use crate::patterns::{DATE_TIME, INSTANCE_TYPE, IPV4_NETWORK, MACHINE_IMAGE, POOL_KEY, REGION};
+use crate::patterns::{
+    DATE_TIME, INSTANCE_TYPE, IPV4_NETWORK, KMS_KEY, MACHINE_IMAGE, POOL_KEY, REGION,
+};
 
 mod status;
 
@@ -160,6 +162,11 @@ pub struct SpotPoolParameters {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 8, max = 16384))]
     pub root_volume_size_gib: Option<i32>,
+    /// Key of AWS KMS that encrypts the volumes: its id, its ARN, or an alias, for example
+    /// `alias/gpu-volumes`. Default: the account's key for EBS in the region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048), regex(pattern = KMS_KEY))]
+    pub kms_key_id: Option<String>,
     /// Whether the provider reads the consoles of new instances. It looks for the lines
     /// `gpu-workspace setup done` and `gpu-workspace setup FAILED: …`, and for the SSH host keys that
     /// cloud-init writes, once a minute until the setup is done, for an hour at most.

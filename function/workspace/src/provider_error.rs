@@ -17,10 +17,17 @@ pub struct ProviderError {
 }
 
 impl ProviderError {
-    /// Reads the message of a condition.
+    /// Reads the message of a condition. An instance that EC2 ended while it launched it has no
+    /// error of an API: terraform's waiter reports EC2's state reason (hashicorp/terraform#5909).
     pub fn read(message: &str) -> Self {
-        match message.rsplit_once("api error ") {
-            Some((_, error)) => {
+        let of_api = message.rsplit_once("api error ").map(|(_, error)| error);
+        let of_state = || {
+            let (_, reason) = message.rsplit_once("last error: ")?;
+            let is_reason = reason.starts_with("Client.") || reason.starts_with("Server.");
+            is_reason.then_some(reason)
+        };
+        match of_api.or_else(of_state) {
+            Some(error) => {
                 let (code, text) = error.split_once(": ").unwrap_or((error, ""));
                 Self {
                     code: Some(code.trim().to_owned()),
@@ -86,6 +93,16 @@ mod tests {
             unanswered("1-a").text,
             "observe failed: https response error StatusCode: 503, deserialization failed"
         );
+    }
+
+    #[test]
+    fn an_instance_that_dies_at_birth_has_ec2s_own_cause() {
+        let message = "create failed: waiting for EC2 Instance (i-1) create: unexpected state \
+            'terminated', wanted target 'running'. last error: Client.VolumeLimitExceeded: Volume \
+            limit exceeded";
+        let failure = ProviderError::read(message);
+        assert_eq!(failure.code.as_deref(), Some("Client.VolumeLimitExceeded"));
+        assert_eq!(failure.text, "Volume limit exceeded");
     }
 
     #[test]

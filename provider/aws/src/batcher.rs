@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use crate::Ec2Error;
+use crate::bucket::{Bucket, Grant};
 
 /// After this many denied calls in a row, all requests are denied: permissions may depend on an
 /// instance's tags, but twice the way down to a single one of 500 instances was denied.
@@ -37,6 +38,8 @@ pub(crate) struct Limits {
     pub(crate) ids: usize,
     /// The time between the starts of two calls.
     pub(crate) apart: Duration,
+    /// How many ids EC2 takes in all calls. `None` without such a limit.
+    pub(crate) grant: Option<Grant>,
 }
 
 /// Combines the requests that arrive while no call may start. After a quiet time the first request
@@ -85,9 +88,17 @@ async fn serve<C: Call>(
     mut requests: mpsc::Receiver<Request<C::Answer>>,
     limits: Limits,
 ) {
+    let mut bucket = limits.grant.map(Bucket::new);
     while let Some(first) = requests.recv().await {
+        let most = match &mut bucket {
+            Some(bucket) => bucket.wait_for(first.ids.len()).await.min(limits.ids),
+            None => limits.ids,
+        };
         let began = Instant::now();
-        let together = with_those_that_wait(first, &mut requests, limits.ids);
+        let together = with_those_that_wait(first, &mut requests, most);
+        if let Some(bucket) = &mut bucket {
+            bucket.take(together.iter().map(|request| request.ids.len()).sum());
+        }
         tokio::spawn(answer(Arc::clone(&call), together, limits.apart));
         sleep_until(began + limits.apart).await;
     }
@@ -154,11 +165,13 @@ mod tests {
     const LIMITS: Limits = Limits {
         ids: 10,
         apart: Duration::from_millis(20),
+        grant: None,
     };
 
     const LARGE: Limits = Limits {
         ids: 500,
         apart: Duration::from_millis(1),
+        grant: None,
     };
 
     /// Returns the ids. It refuses calls about `bad` with its class, and holds calls about `slow`
@@ -249,6 +262,32 @@ mod tests {
         // than they were.
         for (earlier, call) in (0..).zip(echo.calls.lock().unwrap().iter()) {
             assert!(call.at - began >= LIMITS.apart * earlier);
+        }
+    }
+
+    /// EC2 would refuse a whole call that asks for more.
+    #[tokio::test]
+    async fn more_terminations_than_ec2_grants_go_at_the_granted_rate() {
+        let limits = Limits {
+            ids: 100,
+            apart: Duration::from_millis(1),
+            grant: Some(Grant {
+                at_once: 20,
+                each_second: 100,
+            }),
+        };
+        let echo = Echo::refusing(ErrorClass::Denied);
+        let batcher = Arc::new(Batcher::new(echo.clone(), limits));
+        let ids: Vec<String> = (0..60).map(|n| format!("i-{n:02}")).collect();
+        let asked: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let began = Instant::now();
+        assert_eq!(answered(&batcher, &asked).await, ids);
+        assert!(began.elapsed() >= Duration::from_millis(390));
+        let mut sent = 0.0;
+        for call in echo.calls.lock().unwrap().iter() {
+            sent += f64::from(u32::try_from(call.ids.len()).unwrap());
+            let granted = 20.0 + (call.at - began).as_secs_f64() * 100.0;
+            assert!(sent <= granted + 0.01, "{sent} of {granted}");
         }
     }
 

@@ -9,6 +9,7 @@ use aws_sdk_ec2::types::Filter;
 use provider_core::Instance;
 
 use crate::batcher::{Call, Limits};
+use crate::bucket::Grant;
 use crate::instances::{FILTER_VALUES, list};
 use crate::tagging::filter;
 use crate::{Ec2Error, TagKeys};
@@ -18,12 +19,17 @@ use crate::{Ec2Error, TagKeys};
 pub(crate) const BY_ID: Limits = Limits {
     ids: FILTER_VALUES,
     apart: Duration::from_millis(150),
+    grant: None,
 };
 /// The whole rate that EC2 grants permanently. AWS recommends at most 1,000 instances in one
-/// `TerminateInstances` call.
+/// `TerminateInstances` call. Beyond 1,000 instances at once, EC2 ends 20 in a second.
 pub(crate) const TERMINATIONS: Limits = Limits {
     ids: 500,
     apart: Duration::from_millis(200),
+    grant: Some(Grant {
+        at_once: 1000,
+        each_second: 20,
+    }),
 };
 
 /// `DescribeInstances` for some of the control plane's instances.

@@ -37,7 +37,7 @@ impl Ec2Error {
         let message = stable(meta.message().unwrap_or_default());
         Self {
             operation,
-            class: ErrorClass::of(&code),
+            class: ErrorClass::of_error(&code, &message),
             code,
             message,
         }
@@ -102,6 +102,12 @@ impl Ec2Error {
     /// parameters.
     pub fn is_token_mismatch(&self) -> bool {
         self.code == "IdempotentParameterMismatch"
+    }
+
+    /// Whether EC2 says that the instances of this token have ended. It starts none for the token
+    /// any more.
+    pub fn is_token_over(&self) -> bool {
+        self.code == "IdempotentInstanceTerminated"
     }
 
     /// Whether the launch template of a request does not exist.
@@ -202,6 +208,9 @@ pub(crate) fn stable(message: &str) -> String {
         ("", "Encoded authorization failure message"),
         ("", "(Service:"),
         ("", "Request ID"),
+        // The zones that have capacity, and they change from call to call.
+        ("", "You can currently get"),
+        ("", "Our system will be working"),
         ("Token expired", ": current date/time"),
         ("Signature expired", ": "),
         ("Request has expired.", " "),
@@ -213,7 +222,23 @@ pub(crate) fn stable(message: &str) -> String {
     })
     .min()
     .unwrap_or(message.len());
-    message[..cut].trim().to_owned()
+    without_session(message[..cut].trim())
+}
+
+/// The text without the session's name in the ARN of an assumed role: sessions change with their
+/// credentials.
+fn without_session(text: &str) -> String {
+    const ROLE: &str = ":assumed-role/";
+    let session = text.find(ROLE).and_then(|at| {
+        let role = at + ROLE.len();
+        let begin = role + text[role..].find('/')?;
+        let end = text[begin..].find(char::is_whitespace);
+        Some((begin, end.map_or(text.len(), |end| begin + end)))
+    });
+    match session {
+        Some((begin, end)) => format!("{}{}", &text[..begin], &text[end..]),
+        None => text.to_owned(),
+    }
 }
 
 fn credentials_error<E, R>(error: &SdkError<E, R>) -> Option<&CredentialsError> {
@@ -273,5 +298,25 @@ mod tests {
         let said = "Request has expired. Timestamp date is 2026-11-21T12:00:00Z.";
         assert_eq!(stable(said), "Request has expired.");
         assert_eq!(stable("No capacity."), "No capacity.");
+        let said = "User: arn:aws:sts::111111111111:assumed-role/pools/1795267200 is not \
+                    authorized to perform: ec2:RunInstances";
+        let kept = "User: arn:aws:sts::111111111111:assumed-role/pools is not authorized to \
+                    perform: ec2:RunInstances";
+        assert_eq!(stable(said), kept);
+    }
+
+    #[test]
+    fn a_lack_of_capacity_reads_the_same_whichever_zones_have_some() {
+        for others in ["us-east-1a", "us-east-1b, us-east-1c"] {
+            let said = format!(
+                "We currently do not have sufficient g4dn.xlarge capacity in the Availability Zone \
+                 you requested (us-east-1d). Our system will be working on provisioning additional \
+                 capacity. You can currently get g4dn.xlarge capacity by not specifying an \
+                 Availability Zone in your request or choosing {others}."
+            );
+            let kept = "We currently do not have sufficient g4dn.xlarge capacity in the \
+                        Availability Zone you requested (us-east-1d).";
+            assert_eq!(stable(&said), kept);
+        }
     }
 }

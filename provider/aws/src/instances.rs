@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use provider_core::{Instance, InstanceState, Market, Offering};
 
+use crate::error::stable;
 use crate::tagging::{filter, tag_value};
 use crate::{Ec2Error, TagKeys};
 
@@ -79,7 +80,11 @@ fn state_by_id(instance: &types::Instance) -> Option<(String, InstanceState)> {
 /// instance passes such a filter, so the answer is small however many instances there are.
 pub(crate) async fn impaired(client: &Client) -> Result<BTreeSet<String>, Ec2Error> {
     let mut impaired = BTreeSet::new();
-    for name in ["instance-status.status", "system-status.status"] {
+    for name in [
+        "instance-status.status",
+        "system-status.status",
+        "attached-ebs-status.status",
+    ] {
         let mut pages = client
             .describe_instance_status()
             .filters(filter(name, ["impaired".to_owned()]))
@@ -148,17 +153,27 @@ pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instanc
         },
         image_id: instance.image_id().unwrap_or_default().to_owned(),
         state: InstanceState::parse(instance.state()?.name()?.as_str())?,
-        state_reason: instance
+        state_reason: instance.state_reason().and_then(reason),
+        state_message: instance
             .state_reason()
-            .and_then(|r| r.code())
-            .filter(|code| !code.is_empty())
-            .map(Into::into),
+            .and_then(|reason| reason.message())
+            .map(stable),
         public_ip: address(instance.public_ip_address()),
         private_ip: address(instance.private_ip_address()),
         launched_at: instance
             .launch_time()
             .and_then(|t| Timestamp::from_second(t.secs()).ok()),
     })
+}
+
+/// The code of a state's reason. EC2 may wrap the true code into the message of
+/// `Server.InternalError` ("Instance terminates immediately" in the Amazon EC2 User Guide).
+fn reason(reason: &types::StateReason) -> Option<String> {
+    let message = reason.message().unwrap_or_default();
+    let first = message.split([':', ' ']).next().unwrap_or_default();
+    let is_code = first.starts_with("Client.") || first.starts_with("Server.");
+    let code = if is_code { Some(first) } else { reason.code() };
+    code.filter(|code| !code.is_empty()).map(Into::into)
 }
 
 /// The agent's text, if a tag of EC2 can hold it. An empty text says nothing, and a longer one does
@@ -218,6 +233,22 @@ pub(crate) mod tests {
         assert_eq!((read.launch, read.generation.as_deref()), (7, Some("g")));
         assert_eq!(read.offering.market, Market::Spot);
         assert_eq!(read.state, InstanceState::Running);
+    }
+
+    #[test]
+    fn a_launch_that_ec2_ended_says_its_true_cause() {
+        let ended = |code: &str, message: &str| {
+            let reason = types::StateReason::builder().code(code).message(message);
+            let mut instance = tagged(&[("pool", "uid"), ("launch", "7")]);
+            instance.state_reason = Some(reason.build());
+            read(&instance, &KEYS).unwrap().state_reason.unwrap()
+        };
+        let wrapped = "Client.VolumeLimitExceeded: Volume limit exceeded";
+        let code = ended("Server.InternalError", wrapped);
+        assert_eq!(code, "Client.VolumeLimitExceeded");
+        let plain = "Client.InternalError: Client error on launch";
+        assert_eq!(ended("Client.InternalError", plain), "Client.InternalError");
+        assert_eq!(ended("pending", "pending"), "pending");
     }
 
     #[test]

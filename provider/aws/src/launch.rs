@@ -9,7 +9,7 @@ use aws_sdk_ec2::types::{
     SpotAllocationStrategy, SpotInstanceInterruptionBehavior, SpotOptionsRequest,
     TargetCapacitySpecificationRequest,
 };
-use provider_core::{ErrorClass, Launched, Market, Offering, Refusal};
+use provider_core::{Launched, Market, Offering, Refusal};
 
 use crate::error::stable;
 use crate::tagging::tag_specification;
@@ -113,11 +113,7 @@ fn read(granted: &CreateFleetInstance, request: &LaunchRequest) -> Vec<Launched>
 fn refusal(error: &CreateFleetError, request: &LaunchRequest) -> (Offering, Refusal) {
     let overrides = error.launch_template_and_overrides();
     let code = error.error_code().unwrap_or("Response");
-    let refusal = Refusal {
-        class: ErrorClass::of(code),
-        code: code.to_owned(),
-        message: stable(error.error_message().unwrap_or_default()),
-    };
+    let refusal = Refusal::of(code, &stable(error.error_message().unwrap_or_default()));
     (
         offering(overrides.and_then(|o| o.overrides()), request),
         refusal,

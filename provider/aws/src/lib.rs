@@ -7,6 +7,7 @@
 mod adapter;
 mod batcher;
 mod batches;
+mod bucket;
 mod connect;
 mod credentials;
 mod error;
@@ -19,6 +20,8 @@ mod placement;
 mod port;
 mod prices;
 mod profile;
+#[cfg(test)]
+mod recorded;
 mod sessions;
 mod snapshots;
 mod tagging;

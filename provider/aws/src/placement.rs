@@ -8,14 +8,15 @@ use aws_sdk_ec2::types::{self, LocationType};
 use crate::tagging::filter;
 use crate::{AwsEc2, Ec2Error, Image, Subnet};
 
-/// The image with this id; none if EC2 shows no such image, or does not show it yet.
+/// The image with this id; none if EC2 shows no such image, or does not show it yet. EC2 shows a
+/// deprecated image only to those who name it: no filter finds it ("Deprecate an AMI" in the Amazon
+/// EC2 User Guide). Instances are launched from it all the same.
 pub(crate) async fn image(client: &Client, id: &str) -> Result<Option<types::Image>, Ec2Error> {
-    let answer = client
-        .describe_images()
-        .filters(filter("image-id", [id.to_owned()]))
-        .send()
-        .await
-        .map_err(|e| Ec2Error::of("DescribeImages", &e))?;
+    let answer = client.describe_images().image_ids(id).send().await;
+    let answer = match answer.map_err(|e| Ec2Error::of("DescribeImages", &e)) {
+        Err(error) if error.code.starts_with("InvalidAMIID.") => return Ok(None),
+        answer => answer?,
+    };
     Ok(answer.images.unwrap_or_default().into_iter().next())
 }
 

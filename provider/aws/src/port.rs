@@ -276,6 +276,8 @@ pub struct TemplateRequest {
     pub user_data: Option<String>,
     /// Root volume size in GiB; the image's own when unset.
     pub root_volume_size_gib: Option<i32>,
+    /// The KMS key of the root volume; the account's key for EBS when unset.
+    pub kms_key_id: Option<String>,
     /// Name of an IAM instance profile.
     pub iam_instance_profile: Option<String>,
     /// Whether instances can read their tags from the metadata service.
@@ -295,6 +297,8 @@ pub struct VolumeRequest {
     pub size_gib: u32,
     /// The snapshot with the volume's first content. If unset, the volume is empty.
     pub snapshot_id: Option<String>,
+    /// The KMS key of the volume; the account's key for EBS when unset.
+    pub kms_key_id: Option<String>,
     /// The volume's tags. The creation itself sets them.
     pub tags: Tags,
 }
@@ -349,6 +353,7 @@ mod tests {
             image_id: "ami-1".into(),
             state,
             state_reason: None,
+            state_message: None,
             public_ip: None,
             private_ip: None,
             launched_at: None,

@@ -136,6 +136,7 @@ fn root_volume(request: &TemplateRequest) -> LaunchTemplateBlockDeviceMappingReq
                 .encrypted(true)
                 .delete_on_termination(true)
                 .set_volume_size(request.root_volume_size_gib)
+                .set_kms_key_id(request.kms_key_id.clone())
                 .build(),
         )
         .build()

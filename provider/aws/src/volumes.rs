@@ -38,6 +38,7 @@ impl AwsEc2 {
             .size(i32::try_from(request.size_gib).unwrap_or(i32::MAX))
             .volume_type(VolumeType::Gp3)
             .encrypted(true)
+            .set_kms_key_id(request.kms_key_id.clone())
             .set_snapshot_id(request.snapshot_id.clone())
             .tag_specifications(tag_specification(ResourceType::Volume, &request.tags))
             .send()

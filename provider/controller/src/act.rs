@@ -17,6 +17,7 @@ use provider_core::{
 };
 use provider_runtime::events::Happened;
 
+pub(crate) use launches::hold;
 use persisted::Persisted;
 pub use persisted::WriteAhead;
 

@@ -182,6 +182,7 @@ pub fn instance_from_api(pool_uid: &str, shown: &PoolInstance) -> Option<Instanc
         image_id: shown.image_id.clone(),
         state: InstanceState::parse(&shown.state)?,
         state_reason: shown.state_reason.clone(),
+        state_message: None,
         public_ip: shown.public_ip.clone(),
         private_ip: shown.private_ip.clone(),
         launched_at: shown.launched_at.as_ref().map(|time| time.0),

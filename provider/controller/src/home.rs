@@ -3,7 +3,7 @@
 use api::home::{HomeOnDelete, PoolHomeStatus};
 use api::pool::SpotPoolParameters;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use provider_core::{Home, HomeRecord, ObservedHome, OnDelete};
+use provider_core::{Home, HomeRecord, ObservedHome, OnDelete, Volume, VolumeState};
 
 use crate::numbers::{signed, small, unsigned};
 
@@ -29,7 +29,7 @@ pub fn to_api(home: &ObservedHome) -> Option<PoolHomeStatus> {
     Some(PoolHomeStatus {
         volume_id: record.volume_id.clone(),
         zone: record.zone.clone(),
-        state: volume.map(|volume| volume.state.as_str().to_owned()),
+        state: state(record, volume).map(|state| state.as_str().to_owned()),
         size_gib: Some(small(volume.map_or(record.size_gib, |v| v.size_gib))),
         attached_to: attachment.map(|attachment| attachment.instance_id.clone()),
         snapshot_id: record.snapshot_id.clone(),
@@ -37,6 +37,14 @@ pub fn to_api(home: &ObservedHome) -> Option<PoolHomeStatus> {
         asked_at: record.asked_at.map(Time),
         generation: signed(record.number),
     })
+}
+
+/// The state of the volume. One that EC2 made and that it does not show any more was deleted.
+fn state(record: &HomeRecord, volume: Option<&Volume>) -> Option<VolumeState> {
+    match volume {
+        Some(volume) => Some(volume.state),
+        None => (record.volume_id.is_some() && record.is_made).then_some(VolumeState::Deleted),
+    }
 }
 
 /// The record of a home in a status.
@@ -49,6 +57,11 @@ pub fn from_api(shown: &PoolHomeStatus) -> HomeRecord {
             .and_then(|size| u32::try_from(size).ok())
             .unwrap_or_default(),
         volume_id: shown.volume_id.clone(),
+        is_made: shown
+            .state
+            .as_deref()
+            .and_then(VolumeState::parse)
+            .is_some_and(|state| state != VolumeState::Creating),
         copy_of: shown.copy_of.clone(),
         snapshot_id: shown.snapshot_id.clone(),
         asked_at: shown.asked_at.as_ref().map(|time| time.0),

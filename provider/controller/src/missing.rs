@@ -207,6 +207,9 @@ impl Home<'_> {
             observed.home.learn(fresh);
         }
         self.add_young(observed);
+        if observed.home.was_taken_back() {
+            observed.home.ask_again();
+        }
         let is_unwanted = self.desired.home.is_none() && !self.desired.deleted;
         if is_unwanted && observed.home.is_lost() {
             observed.home.give_up();

@@ -25,7 +25,7 @@ use provider_runtime::policies::Permitted;
 
 use crate::access::Origin;
 use crate::account::{Elsewhere, Place};
-use crate::act::{Acted, Actor};
+use crate::act::{Acted, Actor, LaunchOutcome, hold};
 use crate::holds::Holds;
 use crate::leases::{Leasing, Registry};
 use crate::locking::lock;
@@ -133,14 +133,14 @@ impl Pass<'_> {
             return Ok(self.keep_away(writer, elsewhere));
         }
         let mut observed = self.recall(writer.before(), &snapshot);
+        let mut acted = Acted::default();
         let mut news = self
-            .find_missing(writer.before(), &mut observed, &mut unknown)
+            .find_missing(writer.before(), &mut observed, &mut unknown, &mut acted)
             .await;
         let want = self.judge(&mut unknown).await;
         let want = self.find_home(want, &snapshot, &mut observed, &mut unknown);
         let want = want.await.unless(unknown);
 
-        let mut acted = Acted::default();
         let work = self.act(&want, writer, &mut observed, &mut acted).await;
         told.done.append(&mut acted.happened);
         told.found.append(&mut news);
@@ -216,6 +216,7 @@ impl Pass<'_> {
         before: &SpotPoolStatus,
         observed: &mut Observed,
         unknown: &mut Unknown,
+        acted: &mut Acted,
     ) -> Vec<Happened> {
         let missing = Missing {
             ec2: self.region.ec2.as_ref(),
@@ -230,7 +231,10 @@ impl Pass<'_> {
             None => missing.find(observed).await,
         };
         let mut news = match found {
-            Ok(()) => self.note_lost(before, observed),
+            Ok(()) => {
+                acted.launch = self.note_births(before, observed);
+                self.note_lost(before, observed)
+            }
             Err(error) => {
                 missing.keep(observed);
                 unknown.note(error);
@@ -240,6 +244,32 @@ impl Pass<'_> {
         news.extend(status::untagged(&before.at_provider, observed));
         news.extend(status::announced(&before.at_provider, observed));
         news
+    }
+
+    /// Instances that EC2 ended while it launched them are a refusal of the launch: without a rest
+    /// the pool would launch the next ones at once, and without end.
+    fn note_births(
+        &self,
+        before: &SpotPoolStatus,
+        observed: &mut Observed,
+    ) -> Option<LaunchOutcome> {
+        let Some((offering, refusal)) = status::died_at_birth(&before.at_provider, observed) else {
+            if observed.runs_latest_launch() {
+                observed.launch_failures = 0;
+            }
+            return None;
+        };
+        if refusal.class == ErrorClass::Capacity {
+            let unavailable = self.region.unavailable();
+            lock(&unavailable).refused(&offering, &refusal, &[], self.now);
+        }
+        let class = match refusal.class {
+            // The limit may be one that no offering avoids.
+            ErrorClass::Quota => ErrorClass::Configuration,
+            class => class,
+        };
+        hold(class, observed, &self.identity.value, self.now);
+        Some(LaunchOutcome::Refused { offering, refusal })
     }
 
     /// Events for instances that ended, but not by this provider. If AWS reclaimed one, its

@@ -1,5 +1,7 @@
 //! Derives a pool's status from the observed state and the plan. Pure.
 
+mod losses;
+
 use std::collections::BTreeMap;
 
 use api::condition::{self, ConditionStatus, LAUNCHED};
@@ -7,15 +9,15 @@ use api::pool::{ObservedSize, PoolInstance, SpotPoolObservation, SpotPoolStatus}
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_core::{
-    Desired, ErrorClass, Instance, InstanceState, Notice, NoticeKind, Observed, Offering, Plan,
-    Refusal, Wait,
+    Desired, ErrorClass, Instance, InstanceState, Observed, Offering, Plan, Refusal, Wait,
 };
 use provider_runtime::conditions::{self, Verdict, reason};
 use provider_runtime::events::Happened;
 
+pub use losses::{announced, died_at_birth, lost};
+
 use crate::access::Origin;
 use crate::act::LaunchOutcome;
-use crate::expectations::Expectations;
 use crate::numbers::{signed, small};
 use crate::setup::Shown;
 use crate::spot_prices::{self, SpotPrices};
@@ -262,62 +264,6 @@ pub fn conclude(
     }
 }
 
-/// The instances of the previous status that are lost: they ended, but this provider did not end
-/// them. A status that could not be written still shows instances of `ended` as running.
-pub fn lost<'a>(
-    previous: &SpotPoolObservation,
-    observed: &'a Observed,
-    ended: &Expectations,
-) -> Vec<(Offering, Option<&'a Instance>, Happened)> {
-    let was_up = |state: &str| matches!(state, "running" | "pending");
-    previous
-        .instances
-        .iter()
-        .filter(|before| was_up(&before.state))
-        .filter_map(|before| {
-            let seen = observed.instances.iter().find(|i| i.id == before.id);
-            if seen.is_some_and(|i| i.state.is_live()) {
-                return None;
-            }
-            let is_reclaimed = seen.is_some_and(Instance::was_reclaimed);
-            // The process that ended it may have died before it could write that.
-            let is_ended = ended.knows(&before.id) || previous.ending.contains_key(&before.id);
-            if is_ended && !is_reclaimed {
-                return None;
-            }
-            let why = seen
-                .and_then(|i| i.state_reason.as_deref())
-                .unwrap_or("EC2 lists it no more");
-            let offering = convert::offering_of(before);
-            let message = format!("lost {} ({offering}): {why}", before.id);
-            Some((offering, seen, Happened::warning("Interrupted", message)))
-        })
-        .collect()
-}
-
-/// The announcements of AWS since the previous status.
-pub fn announced(previous: &SpotPoolObservation, observed: &Observed) -> Vec<Happened> {
-    let is_known = |id: &String, notice: &Notice| {
-        let before = previous.instances.iter().find(|i| i.id == *id);
-        let before = before.and_then(|i| i.notice.as_ref());
-        before.is_some_and(|before| before.kind == notice.kind.as_str())
-    };
-    let is_ours = |id: &String| observed.instances.iter().any(|i| i.id == *id);
-    let news = observed.notices.iter();
-    news.filter(|(id, notice)| is_ours(id) && !is_known(id, notice))
-        .map(|(id, notice)| match notice.kind {
-            NoticeKind::Interruption => {
-                let text = format!("AWS takes {id} back within two minutes");
-                Happened::warning("InterruptionWarning", text)
-            }
-            NoticeKind::Rebalance => {
-                let text = format!("AWS recommends to rebalance {id}");
-                Happened::normal("RebalanceRecommendation", text)
-            }
-        })
-        .collect()
-}
-
 /// The events for changes of `Launched`, `Ready` or `Synced`.
 pub fn transitions(before: &SpotPoolStatus, after: &SpotPoolStatus) -> Vec<Happened> {
     let mut happened = Vec::new();
@@ -374,13 +320,16 @@ fn refused(
         message => format!("{}: {message}", refusal.code),
     };
     let next = match class {
-        ErrorClass::Quota => {
-            let (market, family) = offering.quota();
-            let (name, code) = family.limit(market);
-            format!("; raise the quota {code} ({name}) in this region")
+        ErrorClass::Quota => format!("; {}", refusal.limit_to_raise(offering)),
+        ErrorClass::Capacity if refusal.is_unsold() => {
+            "; it is tried again in an hour, and every other offering before that".to_owned()
         }
         ErrorClass::Capacity => "; it is tried again, and so is every other offering".to_owned(),
         ErrorClass::Denied => format!("; {}", origin.next_step(None, &refusal.code)),
+        ErrorClass::Configuration if refusal.code == "Client.InternalError" => {
+            "; the account's key for volumes may not permit this launch: see docs/install.md"
+                .to_owned()
+        }
         _ => String::new(),
     };
     Verdict::new(

@@ -5,6 +5,7 @@ use jiff::SignedDuration;
 use provider_core::{Action, Disruption, Market, UnavailableOfferings};
 
 use super::*;
+use crate::expectations::Expectations;
 use crate::seals::Marks;
 
 /// The tags of the pool under test.

@@ -56,6 +56,7 @@ struct Template {
     image: Image,
     user_data: Option<String>,
     root_volume_size_gib: Option<i32>,
+    kms_key_id: Option<String>,
     iam_instance_profile: Option<String>,
     subnets: BTreeMap<String, String>,
     shows_tags: bool,
@@ -103,6 +104,7 @@ impl Valid {
             image: template.image.clone(),
             user_data: template.user_data.clone(),
             root_volume_size_gib: template.root_volume_size_gib,
+            kms_key_id: template.kms_key_id.clone(),
             iam_instance_profile: template.iam_instance_profile.clone(),
             shows_tags: template.shows_tags,
             tags,
@@ -120,7 +122,9 @@ impl Template {
             self.iam_instance_profile.clone().unwrap_or_default(),
             self.shows_tags.to_string(),
         ];
-        provider_core::digest(parts.iter().map(String::as_str))
+        // Instances from before there was a key have not drifted.
+        let parts = parts.iter().chain(&self.kms_key_id);
+        provider_core::digest(parts.map(String::as_str))
     }
 }
 
@@ -151,7 +155,8 @@ pub fn validate(pool: &SpotPool, facts: Facts, marks: Marks<'_>) -> Result<Valid
     let offerings = offerings(spec, &facts.zones_by_type, &subnets)?;
     let image = facts.image.ok_or_else(|| {
         let problem = format!(
-            "{} does not exist in {}, or is not shared with this account",
+            "{} does not exist in {}, is not shared with this account, or is not among the account's \
+             allowed AMIs",
             spec.image.id, spec.region
         );
         invalid("image.id", problem)
@@ -160,6 +165,7 @@ pub fn validate(pool: &SpotPool, facts: Facts, marks: Marks<'_>) -> Result<Valid
         image,
         user_data: spec.user_data.clone(),
         root_volume_size_gib: spec.root_volume_size_gib,
+        kms_key_id: spec.kms_key_id.clone(),
         iam_instance_profile: spec.iam_instance_profile.clone(),
         subnets: subnets
             .iter()

@@ -48,6 +48,7 @@ fn pool() -> SpotPool {
             ssh: None,
             authorized_keys: None,
             root_volume_size_gib: Some(100),
+            kms_key_id: None,
             iam_instance_profile: Some("gpu".into()),
             tags: [("team".to_owned(), "vision".to_owned())].into(),
         },
@@ -302,6 +303,7 @@ fn only_settings_that_an_instance_cannot_change_make_another_generation() {
     for change in [
         (|spec| spec.user_data = Some("#cloud-config".into())) as fn(&mut SpotPoolParameters),
         |spec| spec.root_volume_size_gib = None,
+        |spec| spec.kms_key_id = Some("alias/gpu".into()),
         |spec| spec.iam_instance_profile = None,
     ] {
         assert_ne!(generation(change), first);

@@ -2,10 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{ErrorClass, Refusal};
-
+mod hold;
+mod taken_back;
 mod wait;
 
+pub(crate) use hold::is_cool_down;
+pub use hold::{HomeHold, HomeStep};
 pub use wait::HomeWait;
 
 /// How long a volume or snapshot that EC2 was asked for may be missing from EC2's lists.
@@ -48,6 +50,9 @@ pub struct HomeRecord {
     pub size_gib: u32,
     /// EC2's id of the volume. `None` until EC2 has made it.
     pub volume_id: Option<String>,
+    /// Whether EC2 has shown the volume as usable. EC2 may accept a volume, and take it back before
+    /// that.
+    pub is_made: bool,
     /// The volume that this one is a copy of. `None` after that volume was deleted.
     pub copy_of: Option<String>,
     /// The snapshot that the copy is made by.
@@ -60,6 +65,11 @@ impl HomeRecord {
     /// Whether a volume that this one is a copy of, or a snapshot, exists or may exist.
     pub fn is_copy(&self) -> bool {
         self.copy_of.is_some() || self.snapshot_id.is_some()
+    }
+
+    /// Where the files of the volume are, too.
+    pub fn kept_in(&self) -> Option<&String> {
+        self.copy_of.as_ref().or(self.snapshot_id.as_ref())
     }
 
     /// The volume that EC2 is making for this record, with the id that EC2 answered.
@@ -117,6 +127,11 @@ impl Volume {
     /// Whether no instance has the volume, so that it can be attached, copied and deleted.
     pub fn is_free(&self) -> bool {
         self.state == VolumeState::Available && self.attachment.is_none()
+    }
+
+    /// Whether EC2 has made the volume.
+    pub fn is_made(&self) -> bool {
+        self.state != VolumeState::Creating
     }
 
     /// Whether EC2 is deleting the volume or has deleted it.
@@ -220,51 +235,6 @@ pub struct ObservedHome {
     pub held: Vec<HomeHold>,
 }
 
-/// A step that EC2 refused or does not show yet. The planner does not repeat it before `until`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HomeHold {
-    /// The step that waits.
-    pub step: HomeStep,
-    /// The time from which the step may be tried again.
-    pub until: Timestamp,
-    /// EC2's refusal. `None` if EC2 accepted the step.
-    pub refusal: Option<Refusal>,
-}
-
-/// One step on a home.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HomeStep {
-    /// Create the volume.
-    Create,
-    /// Make a snapshot of the volume.
-    Copy,
-    /// Attach the volume.
-    Attach,
-    /// Make the volume larger.
-    Grow,
-    /// Delete a volume.
-    Delete,
-    /// Delete a snapshot.
-    DeleteSnapshot,
-    /// Tag the volume as one that outlives its pool.
-    Keep,
-}
-
-impl HomeStep {
-    /// The step as the end of the message "the home volume cannot …".
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "be made",
-            Self::Copy => "be copied by a snapshot",
-            Self::Attach => "be attached",
-            Self::Grow => "grow",
-            Self::Delete => "be deleted",
-            Self::DeleteSnapshot => "be rid of its snapshot",
-            Self::Keep => "be tagged",
-        }
-    }
-}
-
 impl ObservedHome {
     /// The volume that the status names.
     pub fn volume(&self) -> Option<&Volume> {
@@ -310,6 +280,7 @@ impl ObservedHome {
                 zone: record.zone.clone(),
                 size_gib: record.size_gib,
                 volume_id: None,
+                is_made: false,
                 copy_of: None,
                 snapshot_id: None,
                 asked_at: None,
@@ -344,8 +315,10 @@ impl ObservedHome {
     /// Learns from EC2's lists what the status lacks: the id of a volume whose answer was lost, and
     /// the record if the status itself was lost.
     pub(crate) fn settle(&mut self) {
+        let is_made = self.volume().is_some_and(Volume::is_made);
         let volumes = self.volumes.iter().filter(|volume| !volume.is_gone());
         if let Some(record) = &mut self.record {
+            record.is_made |= is_made;
             if record.volume_id.is_none() {
                 let mut volumes = volumes;
                 let own = volumes.find(|volume| volume.number == record.number);
@@ -365,6 +338,7 @@ impl ObservedHome {
             zone: volume.zone.clone(),
             size_gib: volume.size_gib,
             volume_id: Some(volume.id.clone()),
+            is_made: volume.is_made(),
             copy_of: volume
                 .copy_of
                 .clone()
@@ -373,28 +347,4 @@ impl ObservedHome {
             asked_at: None,
         });
     }
-}
-
-impl HomeHold {
-    /// How long the planner waits before it tries a refused step again.
-    pub fn rest(refusal: &Refusal) -> SignedDuration {
-        match refusal.class {
-            // AWS's "Request Amazon EBS volume modifications": EC2 allows the next modification six
-            // hours after the last one.
-            _ if is_cool_down(refusal) => SignedDuration::from_mins(30),
-            ErrorClass::Quota => SignedDuration::from_mins(15),
-            ErrorClass::Capacity => SignedDuration::from_mins(3),
-            ErrorClass::Denied | ErrorClass::Configuration => SignedDuration::from_mins(5),
-            ErrorClass::Throttled => SignedDuration::from_secs(10),
-            ErrorClass::Transient => SignedDuration::from_secs(5),
-        }
-    }
-}
-
-/// Whether EC2 refused a change because the volume was changed too recently.
-pub(crate) fn is_cool_down(refusal: &Refusal) -> bool {
-    matches!(
-        refusal.code.as_str(),
-        "VolumeModificationRateExceeded" | "IncorrectModificationState"
-    )
 }

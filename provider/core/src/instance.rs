@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{Market, Offering};
+use crate::{ErrorClass, Market, Offering, Refusal};
 
 /// One EC2 instance that carries a pool's tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct Instance {
     pub state: InstanceState,
     /// EC2's `StateReason.Code`, for example `Server.SpotInstanceTermination`.
     pub state_reason: Option<String>,
+    /// EC2's `StateReason.Message`.
+    pub state_message: Option<String>,
     /// Public IPv4 address.
     pub public_ip: Option<String>,
     /// Private IPv4 address.
@@ -61,6 +63,28 @@ impl Instance {
                 self.state_reason.as_deref(),
                 Some("Server.SpotInstanceTermination" | "Server.SpotInstanceShutdown")
             )
+    }
+}
+
+impl Instance {
+    /// Why EC2 ended the instance while it launched it. EC2 accepts a launch before it creates the
+    /// volumes ("Instance terminates immediately" in the Amazon EC2 User Guide).
+    pub fn died_at_birth(&self) -> Option<Refusal> {
+        if self.state.is_live() {
+            return None;
+        }
+        let code = self.state_reason.as_deref()?;
+        let message = self.state_message.as_deref().unwrap_or_default();
+        let class = match code {
+            "Server.InsufficientInstanceCapacity" => ErrorClass::Capacity,
+            _ => ErrorClass::of_error(code, message),
+        };
+        let is_about_launch = code.ends_with(".InternalError") || class.is_definite();
+        is_about_launch.then(|| Refusal {
+            class,
+            code: code.to_owned(),
+            message: message.to_owned(),
+        })
     }
 }
 

@@ -59,6 +59,18 @@ impl Offering {
     pub fn quota(&self) -> (Market, QuotaFamily) {
         (self.market, QuotaFamily::of(&self.instance_type))
     }
+
+    /// What a person has to do who reached the limit for vCPUs.
+    pub fn vcpus_to_raise(&self) -> String {
+        let (market, family) = self.quota();
+        match family.limit(market) {
+            Some((name, code)) => format!("raise the quota {code} ({name}) in this region"),
+            None => format!(
+                "raise the quota for the family of {} in this region",
+                self.instance_type
+            ),
+        }
+    }
 }
 
 /// Families of instance types that share one vCPU limit of EC2.
@@ -72,26 +84,45 @@ pub enum QuotaFamily {
     P5,
     /// Families A, C, D, H, I, M, R, T and Z.
     Standard,
+    /// Family F.
+    F,
+    /// Family Inf.
+    Inf,
+    /// Family Trn.
+    Trn,
+    /// Family X.
+    X,
+    /// Family DL.
+    Dl,
+    /// Any other family, with limits of its own.
+    Other,
 }
 
 impl QuotaFamily {
     /// The quota family of an instance type.
     pub fn of(instance_type: &str) -> Self {
-        let family = instance_type.split('.').next().unwrap_or_default();
-        if family.starts_with("p5") {
-            Self::P5
-        } else if family.starts_with('p') {
-            Self::P
-        } else if family.starts_with('g') || family.starts_with("vt") {
-            Self::G
-        } else {
-            Self::Standard
+        let name = instance_type.split('.').next().unwrap_or_default();
+        let generation = name.find(|c: char| c.is_ascii_digit());
+        match name.split_at(generation.unwrap_or(name.len())) {
+            ("p", generation) if generation.starts_with('5') => Self::P5,
+            ("p", _) => Self::P,
+            ("g" | "gr" | "vt", _) => Self::G,
+            ("a" | "c" | "d" | "h" | "i" | "im" | "is" | "m" | "r" | "t" | "z", _) => {
+                Self::Standard
+            }
+            ("f", _) => Self::F,
+            ("inf", _) => Self::Inf,
+            ("trn", _) => Self::Trn,
+            ("x", _) => Self::X,
+            ("dl", _) => Self::Dl,
+            _ => Self::Other,
         }
     }
 
-    /// The limit's name and code in Service Quotas, as AWS's console shows them.
-    pub fn limit(self, market: Market) -> (&'static str, &'static str) {
-        match (self, market) {
+    /// The limit's name and code in Service Quotas, as AWS's console shows them. `None` for a family
+    /// whose limits are of many kinds.
+    pub fn limit(self, market: Market) -> Option<(&'static str, &'static str)> {
+        Some(match (self, market) {
             (Self::G, Market::Spot) => ("All G and VT Spot Instance Requests", "L-3819A6DF"),
             (Self::G, Market::OnDemand) => ("Running On-Demand G and VT instances", "L-DB2E81BA"),
             (Self::P5, Market::Spot) => ("All P5 Spot Instance Requests", "L-C4BD4855"),
@@ -107,7 +138,18 @@ impl QuotaFamily {
                 "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
                 "L-1216C47A",
             ),
-        }
+            (Self::F, Market::Spot) => ("All F Spot Instance Requests", "L-88CF9481"),
+            (Self::F, Market::OnDemand) => ("Running On-Demand F instances", "L-74FC7D96"),
+            (Self::Inf, Market::Spot) => ("All Inf Spot Instance Requests", "L-B5D1601B"),
+            (Self::Inf, Market::OnDemand) => ("Running On-Demand Inf instances", "L-1945791B"),
+            (Self::Trn, Market::Spot) => ("All Trn Spot Instance Requests", "L-6B0D517C"),
+            (Self::Trn, Market::OnDemand) => ("Running On-Demand Trn instances", "L-2C3B7624"),
+            (Self::X, Market::Spot) => ("All X Spot Instance Requests", "L-E3A00192"),
+            (Self::X, Market::OnDemand) => ("Running On-Demand X instances", "L-7295265B"),
+            (Self::Dl, Market::Spot) => ("All DL Spot Instance Requests", "L-85EED4F7"),
+            (Self::Dl, Market::OnDemand) => ("Running On-Demand DL instances", "L-6E869C2A"),
+            (Self::Other, _) => return None,
+        })
     }
 }
 
@@ -124,12 +166,17 @@ mod tests {
             ("p5.48xlarge", Market::Spot, "L-C4BD4855"),
             ("p5.48xlarge", Market::OnDemand, "L-417A185B"),
             ("m7i.large", Market::OnDemand, "L-1216C47A"),
+            ("im4gn.large", Market::OnDemand, "L-1216C47A"),
+            ("trn1.2xlarge", Market::OnDemand, "L-2C3B7624"),
+            ("inf2.xlarge", Market::Spot, "L-B5D1601B"),
+            ("gr6.4xlarge", Market::Spot, "L-3819A6DF"),
         ] {
-            assert_eq!(
-                QuotaFamily::of(instance_type).limit(market).1,
-                code,
-                "{instance_type}"
-            );
+            let limit = QuotaFamily::of(instance_type).limit(market);
+            assert_eq!(limit.map(|(_, code)| code), Some(code), "{instance_type}");
         }
+        assert_eq!(
+            QuotaFamily::of("hpc7a.48xlarge").limit(Market::OnDemand),
+            None
+        );
     }
 }

@@ -323,6 +323,13 @@ impl Observed {
         self.groups.iter().find(|g| g.vpc_id == vpc_id)
     }
 
+    /// Whether an instance of the latest launch runs: EC2 did what the pool asked for last.
+    pub fn runs_latest_launch(&self) -> bool {
+        let latest = |i: &&Instance| i.launch == self.launch_generation;
+        let mut latest = self.instances.iter().filter(latest);
+        latest.any(|i| i.state == InstanceState::Running)
+    }
+
     /// The lease that an instance was given to, whether it is over or not. The status counts before
     /// the instance's tag.
     pub fn lease_of(&self, instance_id: &str) -> Option<&str> {

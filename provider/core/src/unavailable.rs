@@ -19,6 +19,9 @@ const FORGOTTEN: f64 = 0.05;
 /// takes longer than this to raise a limit.
 const QUOTA_TTL: SignedDuration = SignedDuration::from_mins(15);
 
+/// How long an offering is unavailable that AWS does not sell, or not as the pool asks for it.
+const UNSOLD_TTL: SignedDuration = SignedDuration::from_hours(1);
+
 /// Why an offering is unavailable, and until when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unavailable {
@@ -65,7 +68,11 @@ impl UnavailableOfferings {
             ErrorClass::Capacity if self.at(offering, now).is_none() => {
                 let before = self.by_offering.get(offering);
                 let score = before.map_or(0.0, |unavailable| unavailable.score(now)) + 1.0;
-                let ttl = capacity_ttl(score);
+                let ttl = if refusal.is_unsold() {
+                    UNSOLD_TTL
+                } else {
+                    capacity_ttl(score)
+                };
                 self.put(offering.clone(), refusal, now, ttl, score);
             }
             ErrorClass::Quota => {
@@ -78,6 +85,14 @@ impl UnavailableOfferings {
             }
             _ => {}
         }
+    }
+
+    /// Records that EC2 refused `offering` by name, and not the offerings beside it, for a reason
+    /// that is neither capacity nor a limit.
+    pub fn unsold(&mut self, offering: &Offering, refusal: &Refusal, now: Timestamp) {
+        let before = self.by_offering.get(offering);
+        let score = before.map_or(0.0, |unavailable| unavailable.score(now));
+        self.put(offering.clone(), refusal, now, UNSOLD_TTL, score);
     }
 
     /// Makes a granted offering available again. Its score is kept.

@@ -4,17 +4,11 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use provider_aws::{
-    Ec2Error, Image, LaunchPlace, LaunchRequest, Subnet, TagKeys, Tags, TemplateRequest,
-};
-use provider_core::{Instance, InstanceState, Offering};
+use provider_aws::{Ec2Error, Image, LaunchPlace, LaunchRequest, Subnet, TemplateRequest};
+use provider_core::Offering;
 
-use crate::{Buckets, Firewall, Storage, error};
+use crate::{Buckets, End, Faults, Firewall, Machine, Storage, error};
 
-/// The time from the end of an instance until EC2 shows it as terminated.
-const SHUTTING_DOWN: SignedDuration = SignedDuration::from_secs(35);
-/// How long EC2 lists terminated instances.
-const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 /// EC2's error code for a throttled call.
 const THROTTLED: &str = "RequestLimitExceeded";
 /// The time from an interruption warning to the end of the instance.
@@ -37,37 +31,13 @@ pub struct Pace {
     pub boots: SignedDuration,
 }
 
-/// The actual state of an instance. EC2's lists may not show it yet.
-#[derive(Clone, Debug)]
-pub struct Machine {
-    /// Its id.
-    pub id: String,
-    /// Its type, zone and market.
-    pub offering: Offering,
-    /// The image that it booted.
-    pub image_id: String,
-    /// Its security groups.
-    pub group_ids: Vec<String>,
-    /// Its present tags.
-    pub tags: Tags,
-    /// The time of its launch.
-    pub born: Timestamp,
-    /// The time from which lists show it.
-    pub listed_from: Timestamp,
-    /// The time until which it is pending.
-    pub runs_from: Timestamp,
-    /// Whether it has been stopped.
-    pub is_stopped: bool,
-    /// Whether it fails EC2's status checks.
-    pub is_impaired: bool,
-    /// Whether it has termination protection.
-    pub is_protected: bool,
-    /// The output on its console.
-    pub console: Vec<u8>,
-    /// The time at which AWS takes it back, if AWS has announced an interruption.
-    pub ends_at: Option<Timestamp>,
-    /// Its end, if it has ended.
-    pub ended: Option<End>,
+/// What EC2 may do, and what AWS does not document of a fleet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Habits {
+    /// EC2 refuses the token of a launch whose instances have ended, as it does for `RunInstances`.
+    pub refuses_ended_tokens: bool,
+    /// EC2 looks for limits before it looks for the token, as it does for `CreateVolume`.
+    pub looks_for_limits_first: bool,
 }
 
 /// The result of a launch. EC2 gives it again for the same client token, even if the instances have
@@ -80,15 +50,6 @@ pub struct Fleet {
     pub machines: Vec<usize>,
     /// The offerings of which EC2 refused instances, with its error code.
     pub refusals: Vec<(Offering, &'static str)>,
-}
-
-/// The end of an instance.
-#[derive(Clone, Debug)]
-pub struct End {
-    /// The time of the end.
-    pub at: Timestamp,
-    /// EC2's state reason.
-    pub reason: &'static str,
 }
 
 /// One region of one account.
@@ -110,59 +71,10 @@ pub struct Cloud {
     pub images: Vec<&'static str>,
     /// How slow EC2 is.
     pub pace: Pace,
+    /// What EC2 does beyond AWS's documents.
+    pub habits: Habits,
     /// The token buckets, by which EC2 throttles calls.
     pub buckets: Buckets,
-}
-
-impl Machine {
-    /// The state that EC2 shows.
-    pub fn state(&self, now: Timestamp) -> InstanceState {
-        match &self.ended {
-            Some(end) if now.duration_since(end.at) < SHUTTING_DOWN => InstanceState::ShuttingDown,
-            Some(_) => InstanceState::Terminated,
-            None if self.is_stopped => InstanceState::Stopped,
-            None if now < self.runs_from => InstanceState::Pending,
-            None => InstanceState::Running,
-        }
-    }
-
-    /// Whether it has not ended.
-    pub fn is_live(&self) -> bool {
-        self.ended.is_none()
-    }
-
-    /// Whether lists show it. They show it neither at once after its launch nor long after its end.
-    pub fn is_listed(&self, now: Timestamp) -> bool {
-        let forgotten = |end: &End| now.duration_since(end.at) > SHUTTING_DOWN + REMEMBERED;
-        self.listed_from <= now && !self.ended.as_ref().is_some_and(forgotten)
-    }
-
-    /// The instance as the crate `provider-aws` reads it; `None` if it lacks a pool's tags.
-    pub fn read(&self, keys: &TagKeys, now: Timestamp) -> Option<Instance> {
-        let state = self.state(now);
-        let is_running = state == InstanceState::Running;
-        let tags = self.tags.iter();
-        let tags = tags.map(|(key, value)| (key.as_str(), value.as_str()));
-        Some(Instance {
-            id: self.id.clone(),
-            pool_uid: self.tags.get(keys.pool_uid)?.clone(),
-            launch: self.tags.get(keys.launch)?.parse().ok()?,
-            generation: self.tags.get(keys.generation).cloned(),
-            lease: self.tags.get(keys.lease).cloned(),
-            lease_digest: self.tags.get(keys.lease_digest).cloned(),
-            authorized_keys: keys.authorized_keys(tags),
-            activity: self.tags.get(keys.activity).cloned(),
-            host_key: self.tags.get(keys.host_key).cloned(),
-            setup: self.tags.get(keys.setup).cloned(),
-            offering: self.offering.clone(),
-            image_id: self.image_id.clone(),
-            state,
-            state_reason: self.ended.as_ref().map(|end| end.reason.to_owned()),
-            public_ip: is_running.then(|| "203.0.113.7".to_owned()),
-            private_ip: Some("10.0.0.7".to_owned()),
-            launched_at: Timestamp::from_second(self.born.as_second()).ok(),
-        })
-    }
 }
 
 impl Cloud {
@@ -199,6 +111,19 @@ impl Cloud {
             return Err(error(OPERATION, code));
         }
         if let Some(earlier) = self.fleets.get(&request.token) {
+            let mut of_fleet = earlier.machines.iter().map(|index| &self.machines[*index]);
+            let has_ended = !earlier.machines.is_empty() && of_fleet.all(|m| !m.is_live());
+            if self.habits.refuses_ended_tokens && has_ended {
+                return Err(error(OPERATION, "IdempotentInstanceTerminated"));
+            }
+            let lacks = |place: &LaunchPlace| sells(&offering(place, request), 1).1;
+            let mut places = request.places.iter().map(lacks);
+            if self.habits.looks_for_limits_first
+                && let Some(Some(code)) = places.next()
+                && places.all(|code| code.is_some())
+            {
+                return Err(error(OPERATION, code));
+            }
             return if earlier.request == *request {
                 Ok(Vec::new())
             } else {
@@ -218,11 +143,7 @@ impl Cloud {
             if missing == 0 {
                 break;
             }
-            let offering = Offering {
-                instance_type: place.instance_type.clone(),
-                zone: place.zone.clone(),
-                market: request.market,
-            };
+            let offering = offering(place, request);
             let (granted, refused) = sells(&offering, missing);
             missing -= granted;
             for _ in 0..granted {
@@ -280,8 +201,33 @@ impl Cloud {
 
     /// Ends an instance, unless it has ended already. `reason` is EC2's state reason.
     pub fn end(&mut self, id: &str, reason: &'static str, at: Timestamp) {
+        self.kill(id, (reason, ""), at);
+    }
+
+    /// Ends instances that were just launched, if the faults say so.
+    pub fn kill_born(&mut self, born: &[usize], faults: &Faults, now: Timestamp) {
+        let Some(reason) = faults.dies_at_birth else {
+            return;
+        };
+        for index in born {
+            let id = self.machines[*index].id.clone();
+            self.kill(&id, reason, now);
+        }
+    }
+
+    /// Ends an instance with a state reason and its message.
+    pub fn kill(
+        &mut self,
+        id: &str,
+        (reason, message): (&'static str, &'static str),
+        at: Timestamp,
+    ) {
         if let Some(machine) = self.find(id).filter(|m| m.is_live()) {
-            machine.ended = Some(End { at, reason });
+            machine.ended = Some(End {
+                at,
+                reason,
+                message,
+            });
         }
     }
 
@@ -335,6 +281,7 @@ impl Cloud {
                 machine.ended = Some(End {
                     at,
                     reason: RECLAIMED,
+                    message: "",
                 });
             }
         }
@@ -356,5 +303,13 @@ impl Cloud {
             id: id.to_owned(),
             root_device: "/dev/sda1".into(),
         })
+    }
+}
+
+fn offering(place: &LaunchPlace, request: &LaunchRequest) -> Offering {
+    Offering {
+        instance_type: place.instance_type.clone(),
+        zone: place.zone.clone(),
+        market: request.market,
     }
 }

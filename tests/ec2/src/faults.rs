@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provider_aws::Ec2Error;
-use provider_core::{ErrorClass, Market, Offering};
+use provider_core::{ErrorClass, Market, Offering, Refusal};
 
 use crate::SplitMix64;
 
@@ -21,8 +21,16 @@ pub enum Fault {
 /// The faults in force.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
+    /// The state reason and its message with which EC2 ends every instance that it has just
+    /// launched.
+    pub dies_at_birth: Option<(&'static str, &'static str)>,
+    /// Whether EC2 takes volumes back that it has just accepted.
+    pub takes_volumes_back: bool,
     /// Offerings without capacity.
     pub no_capacity: BTreeSet<Offering>,
+    /// Offerings that their zone does not have on their market, although
+    /// `DescribeInstanceTypeOfferings` lists their type there.
+    pub not_in_zone: BTreeSet<Offering>,
     /// Markets in which the account has reached its quota.
     pub no_quota: BTreeSet<Market>,
     /// The most instances of an offering that EC2 has for one launch.
@@ -78,6 +86,8 @@ impl Faults {
                 Market::OnDemand => "VcpuLimitExceeded",
             };
             (0, Some(code))
+        } else if self.not_in_zone.contains(offering) {
+            (0, Some(NOT_IN_ZONE))
         } else if self.no_capacity.contains(offering) {
             (0, Some("InsufficientInstanceCapacity"))
         } else if missing > self.most_each.unwrap_or(u32::MAX) {
@@ -87,6 +97,23 @@ impl Faults {
             (missing, None)
         }
     }
+}
+
+/// EC2's code for a type that a zone does not have on a market.
+const NOT_IN_ZONE: &str = "InvalidFleetConfiguration";
+
+/// EC2's refusal of an offering. The message is AWS's, where it decides about the class.
+pub fn refusal(offering: &Offering, code: &str) -> Refusal {
+    let message = match code {
+        // aws/karpenter-provider-aws#1219 shows `(null)` in place of the type.
+        NOT_IN_ZONE => format!(
+            "Your requested instance type ((null)) is not supported in your requested Availability \
+             Zone ({}).",
+            offering.zone
+        ),
+        _ => String::new(),
+    };
+    Refusal::of(code, &message)
 }
 
 /// An error of an operation, with the class that the provider gives to the code.

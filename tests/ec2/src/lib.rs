@@ -13,12 +13,14 @@ mod buckets;
 mod cloud;
 mod faults;
 mod firewall;
+mod machine;
 mod random;
 mod storage;
 
 pub use buckets::{Buckets, Limits, Rate};
-pub use cloud::{Cloud, End, Fleet, Machine, Pace, RECLAIMED, TEMPLATE_MISSING};
-pub use faults::{Fault, Faults, error};
+pub use cloud::{Cloud, Fleet, Habits, Pace, RECLAIMED, TEMPLATE_MISSING};
+pub use faults::{Fault, Faults, error, refusal};
 pub use firewall::{Firewall, Rule, SecurityGroup, canonical};
+pub use machine::{End, Machine};
 pub use random::SplitMix64;
 pub use storage::{Copy, Disk, Storage};

@@ -157,7 +157,8 @@ impl Cloud {
     ) -> Result<(usize, bool), Ec2Error> {
         const OPERATION: &str = "CreateVolume";
         if let Some((earlier, index)) = self.storage.by_token.get(&request.token) {
-            return if earlier == request {
+            // A token whose volume is gone is spent: kubernetes-sigs/aws-ebs-csi-driver#3010.
+            return if earlier == request && self.storage.disks[*index].is_live() {
                 Ok((*index, false))
             } else {
                 Err(error(OPERATION, "IdempotentParameterMismatch"))

@@ -16,7 +16,8 @@ impl Failure {
 
     /// The error class; none if the provider did not reach EC2 or got no answer.
     pub fn class(&self) -> Option<ErrorClass> {
-        self.0.code.as_deref().map(ErrorClass::of)
+        let code = self.0.code.as_deref()?;
+        Some(ErrorClass::of_error(code, &self.0.text))
     }
 
     /// Whether retries are useless until a person changes something.
@@ -64,9 +65,7 @@ fn quota(instance_type: &str) -> String {
         zone: String::new(),
         market: Market::OnDemand,
     };
-    let (market, family) = offering.quota();
-    let (name, code) = family.limit(market);
-    format!("; raise the quota {code} ({name}) in this region")
+    format!("; {}", offering.vcpus_to_raise())
 }
 
 #[cfg(test)]

@@ -114,6 +114,7 @@ fn spec(
             authorized_keys: resolved.keys_in_tags.clone(),
             read_console: setup::is_awaited(policy.behaviour_version),
             root_volume_size_gib: policy.instance.root_volume_size_gib,
+            kms_key_id: policy.instance.kms_key_id.clone(),
             iam_instance_profile: policy.instance.iam_instance_profile.clone(),
             tags: resolved.tags(policy),
         },

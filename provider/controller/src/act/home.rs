@@ -114,7 +114,7 @@ impl<W> Actor<'_, W> {
         let source = record.copy_of.as_ref().and_then(|id| home.find(id));
         if let Some(source) = source.filter(|volume| !volume.is_free()) {
             // An instance has the volume again, so the snapshot may lack its last changes.
-            home.record = Some(back_to(source, record));
+            home.record = Some(record.back_to(source));
             return Ok(None);
         }
         if let Some(id) = &record.snapshot_id {
@@ -129,19 +129,26 @@ impl<W> Actor<'_, W> {
             zone: record.zone.clone(),
             size_gib: record.size_gib,
             snapshot_id: record.snapshot_id.clone(),
+            kms_key_id: self.pool.spec.for_provider.kms_key_id.clone(),
             tags,
         };
         let made = match self.region.ec2.create_volume(&request).await {
             Err(error) if error.is_token_mismatch() => {
                 let asked_at = before.and_then(|record| record.asked_at);
                 let is_old = |at: Timestamp| self.now.duration_since(at) >= MISMATCHED;
-                if asked_at.is_some_and(is_old) {
-                    home.record = Some(HomeRecord {
+                if !asked_at.is_some_and(is_old) {
+                    return Err(error);
+                }
+                let source = record.copy_of.as_ref().and_then(|id| home.find(id));
+                home.record = Some(match source {
+                    // The files are there. Another instance may get them in that zone.
+                    Some(source) => record.back_to(source),
+                    None => HomeRecord {
                         number: record.number + 1,
                         ..record.clone()
-                    });
-                }
-                return Err(error);
+                    },
+                });
+                return Err(taken_back(&error, &record.zone));
             }
             made => made?,
         };
@@ -367,15 +374,16 @@ fn is_first_ask(action: &HomeAction, before: Option<&HomeRecord>) -> bool {
     }
 }
 
-/// The record of the source volume, after its copy was given up.
-fn back_to(source: &Volume, record: &HomeRecord) -> HomeRecord {
-    HomeRecord {
-        zone: source.zone.clone(),
-        size_gib: source.size_gib,
-        volume_id: Some(source.id.clone()),
-        copy_of: None,
-        asked_at: None,
-        ..record.clone()
+/// The error for a volume that is gone before anybody could use it.
+fn taken_back(error: &Ec2Error, zone: &str) -> Ec2Error {
+    Ec2Error {
+        operation: error.operation,
+        code: "VolumeTakenBack".into(),
+        message: format!(
+            "EC2 accepted a volume in {zone} and took it back: the account's key for volumes may not \
+             permit it (see docs/install.md), or somebody deleted the volume"
+        ),
+        class: ErrorClass::Configuration,
     }
 }
 

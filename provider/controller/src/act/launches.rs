@@ -31,8 +31,7 @@ impl<W> Actor<'_, W> {
             return;
         }
         let answer = match self.ask(valid, launch, observed).await {
-            // The launch happened with the parameters of the earlier request.
-            Err(error) if error.is_token_mismatch() => self.found(launch, error).await,
+            Err(error) if may_have_launched(&error, is_new) => self.found(launch, error).await,
             answer => answer,
         };
         match answer {
@@ -75,7 +74,7 @@ impl<W> Actor<'_, W> {
         Ok(())
     }
 
-    /// The instances that EC2 has of a launch whose token it does not accept any more.
+    /// The instances that EC2 has of a launch that it refuses to repeat.
     async fn found(&self, launch: &Launch, error: Ec2Error) -> Result<Answer, Ec2Error> {
         let ec2 = &self.region.ec2;
         let of_launch = ec2.instances_of_launch(self.identity, launch.launch);
@@ -109,8 +108,13 @@ impl<W> Actor<'_, W> {
         }
         // EC2 answers a repeated launch with the first call's result. Its refusals for capacity say
         // nothing about the present, and another launch asks for the capacity.
+        let cannot_work = cannot_work(launch, answer);
         for (offering, refusal) in answer.refusals.iter().filter(|_| is_new) {
-            unavailable.refused(offering, refusal, known, self.now);
+            if refusal.class == ErrorClass::Configuration && !cannot_work {
+                unavailable.unsold(offering, refusal, self.now);
+            } else {
+                unavailable.refused(offering, refusal, known, self.now);
+            }
         }
         observed.unavailable.clone_from(&unavailable);
         drop(unavailable);
@@ -119,12 +123,11 @@ impl<W> Actor<'_, W> {
             acted.happened.push(Happened::normal("Launched", text));
         }
         let is_short = answer.launched.len() < usize::try_from(launch.count).unwrap_or(usize::MAX);
-        if !answer.launched.is_empty() {
-            observed.launch_failures = 0;
-        }
         acted.launch = Some(match answer.refusals.last() {
             Some((offering, refusal)) if is_short => {
-                self.hold(refusal.class, observed);
+                if refusal.class != ErrorClass::Configuration || cannot_work {
+                    self.hold(refusal.class, observed);
+                }
                 outcome(offering, refusal)
             }
             _ => LaunchOutcome::Launched,
@@ -167,10 +170,9 @@ impl<W> Actor<'_, W> {
         observed.unavailable.clone_from(&unavailable);
         drop(unavailable);
         // An earlier call whose answer was lost may have launched before this one was refused. EC2
-        // checks the token before it checks capacity, but after it checks permissions and
-        // parameters.
-        let knows_token = matches!(error.class, ErrorClass::Capacity | ErrorClass::Quota);
-        if error.class.is_definite() && (is_new || knows_token) {
+        // lists no instance of it, if it was asked.
+        let is_over = is_new || is_refused_for_lack(error);
+        if error.is_token_over() || (error.class.is_definite() && is_over) {
             observed.launches.retain(|l| l.launch != launch.launch);
         }
         for own in &mut observed.launches {
@@ -189,19 +191,47 @@ impl<W> Actor<'_, W> {
     }
 
     fn hold(&self, class: ErrorClass, observed: &mut Observed) {
-        if let Some(first) = rest_after(class) {
-            observed.launch_failures = observed.launch_failures.saturating_add(1);
-            // EC2's buckets are full again after seconds.
-            let most = if class == ErrorClass::Throttled {
-                3
-            } else {
-                u32::MAX
-            };
-            let rest = back_off(first, observed.launch_failures.min(most), self.identity);
-            let until = self.now.saturating_add(rest).unwrap_or(Timestamp::MAX);
-            observed.hold_launches_until = Some(until);
-        }
+        hold(class, observed, self.identity, self.now);
     }
+}
+
+/// Lets a pool hold its launches after an error that another offering does not cure. It holds them
+/// for longer each time.
+pub(crate) fn hold(class: ErrorClass, observed: &mut Observed, identity: &str, now: Timestamp) {
+    if let Some(first) = rest_after(class) {
+        observed.launch_failures = observed.launch_failures.saturating_add(1);
+        // EC2's buckets are full again after seconds.
+        let most = if class == ErrorClass::Throttled {
+            3
+        } else {
+            u32::MAX
+        };
+        let rest = back_off(first, observed.launch_failures.min(most), identity);
+        let until = now.saturating_add(rest).unwrap_or(Timestamp::MAX);
+        observed.hold_launches_until = Some(until);
+    }
+}
+
+/// Whether an earlier call with the same token may have launched instances, although EC2 refuses
+/// this one. EC2 may look for the limit before it looks for the token.
+fn may_have_launched(error: &Ec2Error, is_new: bool) -> bool {
+    let is_spent = error.is_token_mismatch() || error.is_token_over();
+    is_spent || (!is_new && is_refused_for_lack(error))
+}
+
+/// Whether EC2 lacks what the launch asks for.
+fn is_refused_for_lack(error: &Ec2Error) -> bool {
+    matches!(error.class, ErrorClass::Capacity | ErrorClass::Quota)
+}
+
+/// Whether EC2 refused everything that the launch asked for, each for what the spec says. Then a
+/// person has to change the spec. Otherwise the refusals are about the offerings that they name.
+fn cannot_work(launch: &Launch, answer: &Answer) -> bool {
+    let is_refused = |offering: &&Offering| {
+        let mut refusals = answer.refusals.iter();
+        refusals.any(|(of, refusal)| of == *offering && refusal.class == ErrorClass::Configuration)
+    };
+    answer.launched.is_empty() && launch.offerings.iter().all(|one| is_refused(&one))
 }
 
 fn outcome(offering: &Offering, refusal: &Refusal) -> LaunchOutcome {

@@ -129,6 +129,7 @@ impl Earth {
                 machine.ended = Some(End {
                     at: self.now,
                     reason: "Client.UserInitiatedShutdown",
+                    message: "",
                 });
             }
         }
@@ -202,6 +203,7 @@ fn empty(like: &Cloud) -> Cloud {
         subnets: like.subnets.clone(),
         images: like.images.clone(),
         pace: like.pace,
+        habits: like.habits,
         buckets: Buckets::default(),
     }
 }

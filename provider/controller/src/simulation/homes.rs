@@ -381,6 +381,7 @@ fn volumes_of_others_are_never_touched() {
             zone: "us-east-1a".into(),
             size_gib: 1,
             snapshot_id: None,
+            kms_key_id: None,
             tags: tags.collect::<Tags>(),
         };
         let mut earth = world.earth.lock();

@@ -15,6 +15,7 @@
 mod accounts;
 mod activity;
 mod announcements;
+mod births;
 mod calm;
 mod earth;
 mod edits;
@@ -49,5 +50,6 @@ mod reach;
 mod refusals;
 mod restore;
 mod schedules;
+mod taken_back;
 
 pub use world::{ec2_for_tests, for_tests as pool_for_tests, instance_for_tests};

@@ -166,6 +166,7 @@ fn a_home_whose_pool_is_gone_is_never_deleted() {
         zone: "us-east-1a".into(),
         size_gib: 10,
         snapshot_id: None,
+        kms_key_id: None,
         tags: tags.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
     };
     {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use memory_ec2::{Machine, SecurityGroup, error};
+use memory_ec2::{Machine, SecurityGroup, error, refusal};
 use provider_aws::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
     Tags, TemplateRequest, VolumeRequest,
@@ -147,6 +147,7 @@ impl Ec2 for SimulatedEc2 {
             let sells = |offering: &_, missing| faults.grant(offering, missing);
             let born = earth.cloud.launch(request, sells, earth.now)?;
             invariants::check_births(earth, request, &born);
+            earth.cloud.kill_born(&born, &faults, earth.now);
             let fleet = earth.cloud.fleets[&request.token].clone();
             if !tokens {
                 let refused = fleet.refusals.iter().map(|(offering, _)| offering.clone());
@@ -162,10 +163,8 @@ impl Ec2 for SimulatedEc2 {
                     offering: machine.offering.clone(),
                 }
             });
-            let refusals = fleet.refusals.iter().map(|(offering, code)| {
-                let refusal = error("CreateFleet", code).refusal();
-                (offering.clone(), refusal)
-            });
+            let refusals = fleet.refusals.iter();
+            let refusals = refusals.map(|(of, code)| (of.clone(), refusal(of, code)));
             Ok(Answer {
                 launched: launched.collect(),
                 refusals: refusals.collect(),

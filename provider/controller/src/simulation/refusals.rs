@@ -2,7 +2,8 @@
 
 use api::capacity::CapacityType;
 use api::condition::{LAUNCHED, READY, SYNCED};
-use memory_ec2::Fault;
+use api::pool::PoolFallback;
+use memory_ec2::{Fault, Habits};
 use provider_core::{Market, Offering};
 
 use super::luck::GONE_IMAGE;
@@ -195,4 +196,109 @@ fn a_pool_with_nothing_to_do_calls_nobody() {
     let after = world.earth.lock().calls.len();
     let looks = after - calls;
     assert!(looks <= 4 * turns, "{looks} beside the shared look");
+}
+
+/// A pool of the claims' default: spot, and on demand after ten minutes without spot.
+fn falling_back() -> World {
+    let world = World::new(pool(1));
+    world.edit(Edit::Market(CapacityType::SpotWithFallback));
+    world.edit(Edit::Fallback(PoolFallback {
+        after_seconds: 600,
+        return_after_seconds: None,
+    }));
+    world
+}
+
+#[test]
+fn on_demand_stands_in_where_a_zone_has_no_spot_at_all() {
+    let mut world = falling_back();
+    let [first, second] = ["us-east-1a", "us-east-1b"].map(|zone| offering(zone, Market::Spot));
+    world.earth.lock().faults.not_in_zone.insert(first.clone());
+    world.earth.lock().faults.no_capacity.insert(second);
+    world.work_for(590);
+    assert_eq!(world.earth.lock().cloud.live().len(), 0);
+    let asked = world.earth.lock().asked.clone();
+    let times = asked.iter().filter(|one| **one == first).count();
+    assert_eq!(times, 1, "a zone without spot is asked once an hour");
+    world.work_for(60);
+    let earth = world.earth.lock();
+    let live: Vec<Market> = earth
+        .cloud
+        .live()
+        .iter()
+        .map(|m| m.offering.market)
+        .collect();
+    assert_eq!(live, [Market::OnDemand]);
+    drop(earth);
+    world.assert_lawful();
+}
+
+#[test]
+fn a_type_that_no_zone_has_on_spot_says_so_and_does_not_hammer_ec2() {
+    let mut world = World::new(pool(1));
+    let spot = ["us-east-1a", "us-east-1b"].map(|zone| offering(zone, Market::Spot));
+    world.earth.lock().faults.not_in_zone = spot.into();
+    world.work_for(50 * 60);
+    let launched = world.condition(LAUNCHED);
+    assert_eq!(launched.reason, "Capacity");
+    for part in [
+        "InvalidFleetConfiguration",
+        "is not supported",
+        "in an hour",
+    ] {
+        assert!(launched.message.contains(part), "{}", launched.message);
+    }
+    assert_eq!(world.earth.lock().calls_of("CreateFleet"), 1, "hammers");
+    world.earth.lock().faults.end();
+    world.work_for(20 * 60);
+    assert_eq!(world.earth.lock().cloud.live().len(), 1);
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+/// EC2 carries the launch out, and its answer is lost.
+fn unanswered(habits: Habits) -> World {
+    let mut world = World::new(pool(1));
+    world.earth.lock().cloud.habits = habits;
+    while world.observation().launches.is_empty() {
+        world.always("CreateFleet", Fault::LostReply);
+        world.turn();
+        world.earth.lock().faults.end();
+    }
+    assert_eq!(world.earth.lock().cloud.live().len(), 1);
+    world
+}
+
+#[test]
+fn a_launch_whose_instance_ended_before_anybody_saw_it_is_over() {
+    let mut world = unanswered(Habits {
+        refuses_ended_tokens: true,
+        ..Habits::default()
+    });
+    let mut earth = world.earth.lock();
+    let now = earth.now;
+    earth.cloud.end("i-0", "Client.UserInitiatedShutdown", now);
+    drop(earth);
+    world.hide("i-0", 3600);
+    world.work_for(60);
+    let earth = world.earth.lock();
+    let live: Vec<&str> = earth.cloud.live().iter().map(|m| m.id.as_str()).collect();
+    assert_eq!(live, ["i-1"], "the launch blocks its place");
+    drop(earth);
+    world.assert_lawful();
+}
+
+#[test]
+fn a_limit_that_ec2_looks_for_before_the_token_buys_nothing_twice() {
+    let mut world = unanswered(Habits {
+        looks_for_limits_first: true,
+        ..Habits::default()
+    });
+    world.earth.lock().faults.no_quota.insert(Market::Spot);
+    world.work_for(120);
+    world.earth.lock().faults.end();
+    world.settle().unwrap();
+    assert_eq!(world.earth.lock().cloud.machines.len(), 1, "bought twice");
+    assert_eq!(world.events("Terminated"), [""; 0]);
+    world.assert_lawful();
 }

@@ -11,7 +11,7 @@ use std::iter::StepBy;
 use std::ops::Range;
 use std::time::Instant;
 
-use memory_ec2::{Buckets, Limits, Rate};
+use memory_ec2::{Buckets, Habits, Limits, Rate};
 
 use super::luck::Luck;
 
@@ -127,9 +127,15 @@ impl Tally {
 
 fn begin(seed: u64, is_logged: bool) -> Luck {
     let luck = Luck::new(seed, is_logged);
+    let mut earth = luck.world.earth.lock();
     if seed.is_multiple_of(THROTTLED_EACH) {
-        luck.world.earth.lock().cloud.buckets = Buckets::new(TIGHT);
+        earth.cloud.buckets = Buckets::new(TIGHT);
     }
+    earth.cloud.habits = Habits {
+        refuses_ended_tokens: seed.is_multiple_of(2),
+        looks_for_limits_first: seed.is_multiple_of(5),
+    };
+    drop(earth);
     luck
 }
 

@@ -77,6 +77,9 @@ pub fn create(earth: &mut Earth, request: &VolumeRequest) -> Result<Volume, Ec2E
             earth.violate(format!("made {}: it {what}", disk.id));
         }
     }
+    if is_new && earth.faults.takes_volumes_back {
+        earth.cloud.storage.disks[index].deleted_at = Some(earth.now);
+    }
     Ok(made)
 }
 

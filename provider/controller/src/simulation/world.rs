@@ -9,7 +9,7 @@ use api::pool::{
     PoolImage, PoolSize, PoolSsh, SpotPool, SpotPoolObservation, SpotPoolParameters, SpotPoolSpec,
 };
 use jiff::{SignedDuration, Timestamp};
-use memory_ec2::{Buckets, Cloud, Fault, Faults, Firewall, Pace, SplitMix64};
+use memory_ec2::{Buckets, Cloud, Fault, Faults, Firewall, Habits, Pace, SplitMix64};
 use provider_aws::{Ec2, GroupRequest, LaunchPlace, LaunchRequest, Tags, TemplateRequest};
 use provider_core::{Instance, InstanceState, Market, Offering};
 use provider_runtime::events::Happened;
@@ -60,6 +60,7 @@ pub fn pool(minimum: i32) -> SpotPool {
             }),
             authorized_keys: None,
             root_volume_size_gib: None,
+            kms_key_id: None,
             iam_instance_profile: None,
             tags: [].into(),
         },
@@ -102,6 +103,7 @@ pub fn instance_for_tests(id: &str) -> Instance {
         image_id: "ami-1".into(),
         state: InstanceState::Running,
         state_reason: None,
+        state_message: None,
         public_ip: None,
         private_ip: None,
         launched_at: None,
@@ -132,6 +134,7 @@ impl World {
             subnets: subnets(),
             buckets: Buckets::default(),
             images: vec!["ami-0123456789abcdef0", "ami-0fedcba9876543210"],
+            habits: Habits::default(),
             pace: Pace {
                 lists_instance: SignedDuration::from_secs(3),
                 lists_group: SignedDuration::from_secs(2),
@@ -284,6 +287,7 @@ impl World {
             image,
             user_data: None,
             root_volume_size_gib: None,
+            kms_key_id: None,
             iam_instance_profile: None,
             shows_tags: false,
             tags: Tags::new(),

@@ -53,6 +53,8 @@ pub enum HomeWait {
     Lost {
         /// EC2's id of the volume.
         volume_id: String,
+        /// The volume or the snapshot that has the files, too.
+        kept_in: Option<String>,
     },
     /// A person has to act: EC2 reports the volume's state as `error`.
     Broken {
@@ -123,10 +125,21 @@ impl fmt::Display for HomeWait {
                 volume_id,
                 zone: None,
             } => write!(f, "a snapshot is made of the home volume {volume_id}"),
-            Self::Lost { volume_id } => write!(
+            Self::Lost {
+                volume_id,
+                kept_in: None,
+            } => write!(
                 f,
                 "the home volume {volume_id} does not exist any more: somebody deleted it; take \
                  spec.forProvider.home out and put it in again to begin with an empty one"
+            ),
+            Self::Lost {
+                volume_id,
+                kept_in: Some(id),
+            } => write!(
+                f,
+                "the home volume {volume_id} does not exist any more: somebody deleted it; its files \
+                 are in {id} as well: save them before you take spec.forProvider.home out"
             ),
             Self::Broken { volume_id } => write!(
                 f,

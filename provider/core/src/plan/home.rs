@@ -73,6 +73,7 @@ pub(super) fn plan(
                 zone: first.offering.zone.clone(),
                 size_gib: home.size_gib,
                 volume_id: None,
+                is_made: false,
                 copy_of: None,
                 snapshot_id: None,
                 asked_at: Some(now),
@@ -145,7 +146,10 @@ impl Planner<'_> {
     fn keep_up(&mut self, home: Home, record: &HomeRecord, id: &str, usable: &[&Instance]) {
         let volume_id = id.to_owned();
         let Some(volume) = self.observed.home.find(id) else {
-            self.wait(HomeWait::Lost { volume_id });
+            self.wait(HomeWait::Lost {
+                volume_id,
+                kept_in: record.kept_in().cloned(),
+            });
             return;
         };
         match volume.state {
@@ -270,6 +274,7 @@ impl Planner<'_> {
             zone,
             size_gib: volume.size_gib.max(record.size_gib),
             volume_id: None,
+            is_made: false,
             copy_of: Some(volume.id.clone()),
             snapshot_id: None,
             asked_at: Some(self.now),
@@ -308,6 +313,7 @@ impl Planner<'_> {
                 None => {
                     self.wait(HomeWait::Lost {
                         volume_id: source.to_owned(),
+                        kept_in: record.snapshot_id.clone(),
                     });
                     return None;
                 }

@@ -106,6 +106,7 @@ pub fn record(number: u64, volume_id: Option<&str>) -> HomeRecord {
         zone: HERE.into(),
         size_gib: 10,
         volume_id: volume_id.map(Into::into),
+        is_made: volume_id.is_some(),
         copy_of: None,
         snapshot_id: None,
         asked_at: Some(NOW),

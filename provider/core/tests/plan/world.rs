@@ -95,6 +95,7 @@ pub fn instance(id: &str, launch: u64, state: InstanceState) -> Instance {
         image_id: "ami-1".into(),
         state,
         state_reason: None,
+        state_message: None,
         public_ip: None,
         private_ip: None,
         launched_at: Some(NOW),

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use memory_ec2::{Buckets, Cloud, Firewall, Limits, Pace};
+use memory_ec2::{Buckets, Cloud, Firewall, Habits, Limits, Pace};
 use provider_aws::{Subnet, Tags};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -181,6 +181,7 @@ pub(crate) fn cloud() -> Cloud {
             })
             .into(),
         images: vec![IMAGE],
+        habits: Habits::default(),
         pace: Pace {
             lists_instance: LISTED_AFTER,
             lists_group: LISTED_AFTER,

@@ -20,6 +20,7 @@ pub(crate) fn create_template(query: &Query, cloud: &mut Cloud) -> Answer {
         },
         user_data: None,
         root_volume_size_gib: None,
+        kms_key_id: None,
         iam_instance_profile: None,
         shows_tags: false,
         tags: query.tags_of("launch-template"),

@@ -53,9 +53,8 @@ pub(crate) fn offerings(query: &Query, cloud: &Cloud) -> String {
 }
 
 pub(crate) fn images(query: &Query, cloud: &Cloud) -> String {
-    let filters = query.filters();
-    let ids = filters.iter().flat_map(|f| &f.values);
-    let images = ids.filter_map(|id| cloud.image(id));
+    let ids = query.list("ImageId");
+    let images = ids.iter().filter_map(|id| cloud.image(id));
     Xml::answer("DescribeImages", |xml| {
         xml.set("imagesSet", images, |xml, image| {
             xml.values(&[
