@@ -56,6 +56,11 @@ class Emulator:
         self._needs_to_be_alone()
         self._ask("POST", "/visibility", {"seconds": seconds})
 
+    def settings(self, **changes: Any) -> None:
+        """Changes settings of the emulator, by their JSON names."""
+        self._needs_to_be_alone()
+        self._ask("POST", "/settings", changes)
+
     def print_everywhere(self, text: str) -> None:
         """Sets the console output of all instances that have no machines. Tests that run
         in parallel may set only what they all expect."""

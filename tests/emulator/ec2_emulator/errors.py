@@ -29,8 +29,30 @@ class KnownError:
 KNOWN_ERRORS = {
     "InsufficientInstanceCapacity": KnownError(
         500,
-        "We currently do not have sufficient capacity in the Availability Zone you "
-        "requested. Our system will be working on provisioning additional capacity.",
+        "We currently do not have sufficient {InstanceType} capacity in the Availability "
+        "Zone you requested ({AvailabilityZone}). Our system will be working on "
+        "provisioning additional capacity. You can currently get {InstanceType} capacity "
+        "by not specifying an Availability Zone in your request or choosing {Others}.",
+    ),
+    # kubernetes-sigs/karpenter#2243: the type is sold in the zone, but not as spot.
+    "InvalidFleetConfiguration": KnownError(
+        400,
+        "Your requested instance type ((null)) is not supported in your requested "
+        "Availability Zone ({AvailabilityZone}). Please retry your request by not "
+        "specifying an Availability Zone or choosing {Others}.",
+    ),
+    "MaxFleetCountExceeded": KnownError(
+        400,
+        "You have reached your quota for maximum Fleet Requests for this account.",
+    ),
+    "Client.InternalError": KnownError(
+        400, "Client.InternalError: Client error on launch"
+    ),
+    "Client.VolumeLimitExceeded": KnownError(
+        400, "Client.VolumeLimitExceeded: Volume limit exceeded"
+    ),
+    "Server.InternalError": KnownError(
+        400, "Server.InternalError: Internal error on launch"
     ),
     "InsufficientHostCapacity": KnownError(
         500, "There is not enough capacity to fulfill your Dedicated Host request."

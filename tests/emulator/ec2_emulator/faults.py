@@ -13,7 +13,11 @@ from .errors import PLACEMENT_CODES, AwsError, default_message, default_status
 PLACING = ("RunInstances", "CreateFleet")
 
 DELAYS = ("delay", "delay-reply")
-EFFECTS = ("refuse", "lose-reply", *DELAYS)
+# EC2 accepts the launch, and ends its instances before they run.
+ENDS = "end"
+EFFECTS = ("refuse", "lose-reply", ENDS, *DELAYS)
+# Where a refusal is: in the place of the answer, or inside an answer that succeeded.
+PLACES = ("front", "inside")
 _FIELDS = {
     "operation",
     "match",
@@ -24,6 +28,7 @@ _FIELDS = {
     "effect",
     "seconds",
     "available",
+    "place",
 }
 
 
@@ -48,15 +53,20 @@ class Fault:
     times: int | None = None
     seconds: float = 0.0
     available: int = 0
+    place: str = "front"
     hits: int = field(default=0)
 
     @property
     def at_placement(self) -> bool:
         """Whether EC2 gives this refusal only after validation and token lookup."""
-        return self.effect == "refuse" and self.code in PLACEMENT_CODES
+        return self.effect == "refuse" and self.place == "inside"
 
-    def error(self) -> AwsError:
-        return AwsError(self.code, self.message, self.status)
+    def error(self, facts: dict[str, str] | None = None) -> AwsError:
+        """The refusal. Its message names the facts that stand in braces."""
+        message = self.message
+        for name, value in (facts or {}).items():
+            message = message.replace(f"{{{name}}}", value)
+        return AwsError(self.code, message, self.status)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -70,6 +80,7 @@ class Fault:
             "times": self.times,
             "seconds": self.seconds,
             "available": self.available,
+            "place": self.place,
             "hits": self.hits,
         }
 
@@ -110,6 +121,8 @@ class Faults:
             for rule in self._rules:
                 if rule.at_placement and call.operation in PLACING:
                     continue
+                if rule.effect == ENDS:
+                    continue
                 others = any(one.effect not in DELAYS for one in taken)
                 if others and rule.effect not in DELAYS:
                     continue
@@ -124,6 +137,16 @@ class Faults:
         with self._lock:
             for rule in self._rules:
                 if rule.at_placement and _strikes(rule, operation, parameters, facts):
+                    return _hit(rule)
+        return None
+
+    def take_at_birth(
+        self, operation: str, parameters: dict[str, Any], facts: dict[str, str]
+    ) -> Fault | None:
+        """The fault that ends the instances of this launch."""
+        with self._lock:
+            for rule in self._rules:
+                if rule.effect == ENDS and _strikes(rule, operation, parameters, facts):
                     return _hit(rule)
         return None
 
@@ -147,8 +170,12 @@ def parse_fault(document: Any, fault_id: str) -> Fault:
     if not isinstance(match, dict):
         raise InvalidFault("match: expected an object of parameter names and values")
     code = document.get("code", "")
-    if effect == "refuse" and not code:
-        raise InvalidFault('code: expected an error code for effect "refuse"')
+    if effect in ("refuse", ENDS) and not code:
+        raise InvalidFault(f'code: expected an error code for effect "{effect}"')
+    inside = code in PLACEMENT_CODES
+    place = document.get("place", "inside" if inside else "front")
+    if place not in PLACES:
+        raise InvalidFault(f"place: expected one of {', '.join(PLACES)}")
     return Fault(
         id=fault_id,
         operation=operation,
@@ -160,6 +187,7 @@ def parse_fault(document: Any, fault_id: str) -> Fault:
         times=_times(document),
         seconds=_number(document, "seconds", 0.0),
         available=_number(document, "available", 0, whole=True),
+        place=place,
     )
 
 

@@ -31,6 +31,8 @@ class Settings:
     # EC2 bounds a client token by "at least 24 hours after the termination".
     token_retention_seconds: float = 24 * 3600.0
     throttle: bool = False
+    # Whether EC2 refuses the token of a launch whose instances have ended.
+    refuse_ended_tokens: bool = False
     # The console output of every instance that has no machine, once it has run.
     console: str = ""
 

@@ -26,8 +26,9 @@ BY_OPERATION = {
     "TerminateInstances": Limit(100, 5),
     "CreateTags": Limit(100, 10),
 }
-# The resource token bucket: one token for each requested instance.
+# The resource token buckets: one token for each instance. A fleet counts as a launch.
 LAUNCHED_INSTANCES = Limit(1000, 2)
+ENDED_INSTANCES = Limit(1000, 20)
 
 _READS = ("Describe", "Get", "List", "Search")
 
@@ -59,10 +60,10 @@ class Throttle:
         """Takes the call's tokens, or raises RequestLimitExceeded."""
         name, limit = _request_bucket(call)
         self._take((account, call.region, name), limit, 1, now)
-        if call.operation == "RunInstances":
-            asked = call.parameters.get("MaxCount") or 1
-            key = (account, call.region, "instances")
-            self._take(key, LAUNCHED_INSTANCES, float(asked), now)
+        resources = _resource_bucket(call)
+        if resources is not None:
+            name, limit, instances = resources
+            self._take((account, call.region, name), limit, float(instances), now)
 
     def _take(
         self, key: tuple[str, str, str], limit: Limit, cost: float, now: float
@@ -73,6 +74,20 @@ class Throttle:
                 return
         known = KNOWN_ERRORS["RequestLimitExceeded"]
         raise AwsError("RequestLimitExceeded", known.message, known.status)
+
+
+def _resource_bucket(call: Call) -> tuple[str, Limit, int] | None:
+    """The bucket of the instances that a call launches or ends, and how many these are."""
+    parameters = call.parameters
+    if call.operation == "RunInstances":
+        return "launched", LAUNCHED_INSTANCES, int(parameters.get("MaxCount") or 1)
+    if call.operation == "CreateFleet":
+        capacity = parameters.get("TargetCapacitySpecification") or {}
+        asked = int(capacity.get("TotalTargetCapacity") or 1)
+        return "launched", LAUNCHED_INSTANCES, asked
+    if call.operation == "TerminateInstances":
+        return "ended", ENDED_INSTANCES, len(parameters.get("InstanceIds") or [])
+    return None
 
 
 def _request_bucket(call: Call) -> tuple[str, Limit]:

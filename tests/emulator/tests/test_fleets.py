@@ -131,3 +131,64 @@ def test_other_types_of_fleet_are_refused(ec2):
         Type="maintain",
     )
     assert (status, code) == (501, "NotImplementedByEmulator")
+
+
+def test_a_zone_that_has_no_spot_is_an_error_beside_the_instances(emulator, fleet):
+    emulator.fault(
+        "CreateFleet",
+        code="InvalidFleetConfiguration",
+        place="inside",
+        match={"AvailabilityZone": "us-east-1b", "MarketType": "spot"},
+    )
+    answer = fleet()
+    (share,) = answer["Instances"]
+    assert share["InstanceType"] == "g5.xlarge"
+    (error,) = answer["Errors"]
+    assert error["ErrorCode"] == "InvalidFleetConfiguration"
+    said = "((null)) is not supported in your requested Availability Zone (us-east-1b)"
+    assert said in error["ErrorMessage"]
+
+
+def test_a_denial_inside_an_answer_that_succeeded(emulator, fleet):
+    emulator.fault("CreateFleet", code="UnauthorizedOperation", place="inside")
+    answer = fleet()
+    assert answer["Instances"] == []
+    assert {one["ErrorCode"] for one in answer["Errors"]} == {"UnauthorizedOperation"}
+
+
+def test_a_lack_of_capacity_names_other_zones_from_call_to_call(emulator, fleet):
+    emulator.fault("CreateFleet", code="InsufficientInstanceCapacity")
+    said = {
+        error["ErrorMessage"]
+        for _ in range(3)
+        for error in fleet(offerings=[("g5.xlarge", "us-east-1a")])["Errors"]
+    }
+    begins = (
+        "We currently do not have sufficient g5.xlarge capacity in the Availability"
+    )
+    assert len(said) > 1
+    assert all(text.startswith(begins) for text in said)
+
+
+def test_instances_that_die_at_birth_are_pending_and_then_gone(emulator, ec2, fleet):
+    emulator.fault("CreateFleet", effect="end", code="Client.VolumeLimitExceeded")
+    (share,) = fleet()["Instances"]
+    (born,) = shown(ec2, InstanceIds=share["InstanceIds"])
+    assert born["State"]["Name"] == "pending"
+    emulator.advance(10)
+    (dead,) = shown(ec2, InstanceIds=share["InstanceIds"])
+    assert dead["State"]["Name"] == "terminated"
+    assert dead["StateReason"] == {
+        "Code": "Client.VolumeLimitExceeded",
+        "Message": "Client.VolumeLimitExceeded: Volume limit exceeded",
+    }
+
+
+def test_a_token_of_ended_instances_is_refused_where_ec2_does_so(emulator, ec2, fleet):
+    answer = fleet(ClientToken="one")
+    ec2.terminate_instances(InstanceIds=answer["Instances"][0]["InstanceIds"])
+    emulator.advance(10)
+    assert fleet(ClientToken="one")["FleetId"] == answer["FleetId"]
+    emulator.settings(refuseEndedTokens=True)
+    code = refused(fleet, ClientToken="one")[1]
+    assert code == "IdempotentInstanceTerminated"

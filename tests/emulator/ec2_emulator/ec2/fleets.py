@@ -13,6 +13,7 @@ from moto.ec2.responses._base_response import EC2BaseResponse
 from ..errors import AwsError
 from ..faults import Faults
 from .fleet_plan import Offering, plan_fleet
+from .instance import EmulatedInstance
 from .launch import launch
 from .region import Region
 from .wire import Answer
@@ -30,7 +31,8 @@ class Fleets(EC2BaseResponse):
         if parameters.get("Type", "maintain") != "instant":
             raise _not_emulated(f"Fleets of type {parameters.get('Type', 'maintain')}")
         token = parameters.get("ClientToken")
-        earlier = self.here.tokens.find("CreateFleet", token, parameters)
+        refuses = self.here.settings.refuse_ended_tokens
+        earlier = self.here.tokens.find("CreateFleet", token, parameters, refuses)
         if earlier is not None:
             return Answer(earlier)
         _check_tags(parameters)
@@ -38,11 +40,15 @@ class Fleets(EC2BaseResponse):
         plan = plan_fleet(self.here, self.faults, parameters)
         fleet_id = f"fleet-{uuid.uuid4()}"
         launched: list[dict[str, Any]] = []
+        born: list[EmulatedInstance] = []
         for share in plan.shares:
             own_tags = {**share.offering.own_tags, AWS_FLEET_ID: fleet_id}
+            facts = {**share.request.facts, "AvailabilityZone": share.zone}
+            fault = self.faults.take_at_birth("CreateFleet", parameters, facts)
             instances = launch(
-                self.here, share.request, share.zone, share.count, own_tags
+                self.here, share.request, share.zone, share.count, own_tags, fault
             )
+            born += instances
             launched.append(
                 {
                     **_described(share.offering),
@@ -59,7 +65,13 @@ class Fleets(EC2BaseResponse):
             for offering, error in plan.refusals
         ]
         answer = {"FleetId": fleet_id, "Instances": launched, "Errors": errors}
-        self.here.tokens.bind("CreateFleet", token, parameters, answer)
+        self.here.tokens.bind(
+            "CreateFleet",
+            token,
+            parameters,
+            answer,
+            lambda: self.here.ended_at(born) if born else None,
+        )
         return Answer(answer)
 
     def describe_fleets(self) -> ActionResult:

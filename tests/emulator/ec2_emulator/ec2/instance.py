@@ -124,10 +124,18 @@ class EmulatedInstance(Instance):
         delay = self.region.settings.visibility_seconds
         return bool(self.region.clock.reached(self.launched + delay))
 
-    def begin(self) -> None:
-        """Enters `pending`. To be called once, after construction."""
+    def begin(self, death: StateReason | None = None) -> None:
+        """Enters `pending`. To be called once, after construction. `death` is the reason
+        for which EC2 ends the instance before it runs."""
         self._enter("pending", _PENDING, "")
-        self._schedule(self.region.settings.pending_seconds, self._run)
+        pending = self.region.settings.pending_seconds
+        if death is None:
+            self._schedule(pending, self._run)
+        else:
+            self._schedule(pending / 2, lambda due: self._die(death, due))
+
+    def _die(self, reason: StateReason, due: float) -> None:
+        self.end(reason, "Server", due)
 
     def start(self) -> InstanceState:
         previous = self._state

@@ -30,7 +30,8 @@ class Instances(InstanceResponse):
         here, parameters = self.here, dict(self.params)
         token = parameters.get("ClientToken")
         scope = self._token_scope(parameters)
-        earlier = here.tokens.find(scope, token, parameters)
+        refuses = here.settings.refuse_ended_tokens
+        earlier = here.tokens.find(scope, token, parameters, refuses)
         if earlier is not None:
             return _launched(earlier)
         effective, own_tags = with_template(self.ec2_backend, parameters)
@@ -41,7 +42,8 @@ class Instances(InstanceResponse):
         except AwsError:
             here.tokens.bind(scope, token, parameters)
             raise
-        instances = launch(here, request, zone, count, own_tags)
+        fault = self.faults.take_at_birth("RunInstances", parameters, request.facts)
+        instances = launch(here, request, zone, count, own_tags, fault)
         here.tokens.bind(
             scope, token, parameters, instances, lambda: here.ended_at(instances)
         )
@@ -64,7 +66,13 @@ class Instances(InstanceResponse):
     def terminate_instances(self) -> ActionResult:
         instances = self._named()
         self.error_on_dryrun()
-        protected = [one for one in instances if one.disable_api_termination]
+        # Stop protection also prevents a termination: cloud-custodian,
+        # test_ec2_stop_with_protection_enabled_ephemeral.
+        protected = [
+            one
+            for one in instances
+            if one.disable_api_termination or one.disable_api_stop
+        ]
         # The request still takes effect in zones without a protected instance.
         refused = {one.availability_zone for one in protected}
         changes = [
@@ -73,10 +81,12 @@ class Instances(InstanceResponse):
             if one.availability_zone not in refused
         ]
         if protected:
+            first = protected[0]
+            kind = "Termination" if first.disable_api_termination else "Stop"
             raise AwsError(
                 "OperationNotPermitted",
-                f"The instance '{protected[0].id}' may not be terminated. Modify its "
-                "'disableApiTermination' instance attribute and try again.",
+                f"The instance '{first.id}' may not be terminated. Modify its "
+                f"'disableApi{kind}' instance attribute and try again.",
             )
         return Answer({"TerminatingInstances": changes})
 

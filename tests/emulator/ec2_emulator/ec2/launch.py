@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from moto.ec2.models.instances import Reservation
+from moto.ec2.models.instances import Reservation, StateReason
 from moto.ec2.utils import random_reservation_id
 
 from ..errors import AwsError
-from ..faults import Faults
+from ..faults import Fault, Faults
 from .block_devices import attach_devices
 from .instance import EmulatedInstance
 from .launch_request import LaunchRequest
@@ -44,7 +44,17 @@ def place(
         if granted >= request.minimum:
             in_zone.available -= granted
             return zone, granted
-        refusal = in_zone.error()
+        others = [one for one in offered if one != zone]
+        # EC2 names other zones from call to call.
+        first = in_zone.hits % len(others) if others else 0
+        others = others[first:] + others[:first]
+        refusal = in_zone.error(
+            {
+                **request.facts,
+                "AvailabilityZone": zone,
+                "Others": ", ".join(others[:2]),
+            }
+        )
     raise refusal
 
 
@@ -54,10 +64,12 @@ def launch(
     zone: str,
     count: int,
     own_tags: dict[str, str],
+    fault: Fault | None,
 ) -> list[EmulatedInstance]:
     """Builds the instances, in one reservation and in state `pending`.
 
-    `own_tags` are the tags that EC2 itself adds, with the prefix `aws:`.
+    `own_tags` are the tags that EC2 itself adds, with the prefix `aws:`. `fault` ends the
+    instances before they run.
     """
     backend = region.backend
     booked = Reservation(random_reservation_id(), owner_id=backend.account_id)
@@ -76,7 +88,8 @@ def launch(
             associate_profile(instance, request.profile)
         if request.market is not None:
             _request_spot(region, instance, request)
-        instance.begin()
+        death = StateReason(fault.message, fault.code) if fault else None
+        instance.begin(death)
     return launched
 
 

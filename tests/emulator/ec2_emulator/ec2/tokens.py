@@ -16,6 +16,11 @@ MISMATCH = (
     "Arguments on this idempotent request are inconsistent with arguments used in "
     "previous request(s)."
 )
+# boto/boto3#4406 shows it for RunInstances. For CreateFleet nobody has recorded it.
+ENDED = (
+    "The request uses the same client token as a previous request for which the instance "
+    "has been terminated."
+)
 MAX_LENGTH = 64
 
 
@@ -43,9 +48,15 @@ class Tokens:
     def __init__(self) -> None:
         self._uses: dict[tuple[str, str], Use] = {}
 
-    def find(self, scope: str, token: str | None, parameters: dict[str, Any]) -> Any:
+    def find(
+        self,
+        scope: str,
+        token: str | None,
+        parameters: dict[str, Any],
+        refuses_ended: bool = False,
+    ) -> Any:
         """The earlier result for this token, or None. Raises EC2's error if the
-        parameters differ."""
+        parameters differ, and with `refuses_ended` if the instances have ended."""
         if not token:
             return None
         if len(token) > MAX_LENGTH or not token.isascii():
@@ -59,6 +70,8 @@ class Tokens:
             return None
         if use.parameters != compared(parameters):
             raise AwsError("IdempotentParameterMismatch", MISMATCH)
+        if refuses_ended and use.ended_at() is not None:
+            raise AwsError("IdempotentInstanceTerminated", ENDED)
         return use.result
 
     def bind(

@@ -1,0 +1,127 @@
+"""What AWS refuses late, in other words, or about one offering only."""
+
+import json
+
+import pytest
+
+from environment.cluster import Cluster, condition
+from environment.ec2 import Ec2
+from environment.emulator import Emulator
+from environment.pools import Pools
+from environment.waiting import until
+
+ZONES = ("us-east-1a", "us-east-1b")
+
+
+@pytest.fixture
+def pools(cluster: Cluster, namespace: str) -> Pools:
+    return Pools(cluster, namespace)
+
+
+def test_on_demand_stands_in_where_one_zone_has_no_spot_and_no_other_has_capacity(
+    pools: Pools, ec2: Ec2, emulator: Emulator
+) -> None:
+    unsold, full = ZONES
+    spot = {"MarketType": "spot"}
+    emulator.fault(
+        "CreateFleet",
+        code="InvalidFleetConfiguration",
+        place="inside",
+        match={**spot, "AvailabilityZone": unsold},
+    )
+    emulator.fault(
+        "CreateFleet",
+        code="InsufficientInstanceCapacity",
+        match={**spot, "AvailabilityZone": full},
+    )
+    pools.apply(
+        "alice",
+        parameters={
+            "capacityType": "SpotWithFallback",
+            "fallback": {"afterSeconds": 10},
+            "zones": list(ZONES),
+        },
+    )
+    pools.ready("alice", seconds=120)
+    (instance,) = ec2.live(pools.namespace)
+    assert "InstanceLifecycle" not in instance, "it is a spot instance"
+    emulator.clear_faults()
+    pools.delete("alice")
+
+
+def test_a_launch_that_dies_at_birth_says_why_and_is_repeated_ever_more_slowly(
+    pools: Pools, ec2: Ec2, emulator: Emulator
+) -> None:
+    emulator.forget_calls()
+    emulator.fault("CreateFleet", effect="end", code="Client.InternalError")
+    pools.apply("alice")
+    seen = pools.says("alice", "Launched", "False", "Client.InternalError")
+    assert "docs/install.md" in condition(seen, "Launched")["message"]
+    assert emulator.calls()["CreateFleet"] <= 2
+    emulator.clear_faults()
+    # The next attempt is minutes away; a changed spec is tried at once.
+    pools.patch("alice", {"forProvider": {"userData": "#cloud-config\n# another\n"}})
+    pools.ready("alice", seconds=120)
+    assert len(ec2.live(pools.namespace)) == 1
+    pools.delete("alice")
+
+
+def test_a_denial_inside_an_answer_is_told_and_buys_nothing(
+    pools: Pools, ec2: Ec2, emulator: Emulator
+) -> None:
+    emulator.fault("CreateFleet", code="UnauthorizedOperation", place="inside")
+    pools.apply("alice")
+    seen = pools.says("alice", "Launched", "False", "UnauthorizedOperation")
+    assert condition(seen, "Launched")["reason"] == "Denied"
+    assert ec2.live(pools.namespace) == []
+    emulator.clear_faults()
+    pools.delete("alice")
+
+
+def test_a_capacity_text_that_changes_makes_no_new_event(
+    pools: Pools, cluster: Cluster, emulator: Emulator
+) -> None:
+    emulator.fault("CreateFleet", code="InsufficientInstanceCapacity")
+    pools.apply("alice")
+    pools.says("alice", "Launched", "False", "InsufficientInstanceCapacity")
+    for token in ("first", "second", "third"):
+        seen = pools.look_again("alice", token)
+        message = condition(seen, "Launched")["message"]
+        assert "You can currently get" not in message
+    listed = cluster.kubectl("get", "events", "-n", pools.namespace, "-o", "json")
+    reasons = [event["reason"] for event in json.loads(listed)["items"]]
+    assert reasons.count("LaunchRefused") == 1
+    emulator.clear_faults()
+    pools.delete("alice")
+
+
+def test_a_token_whose_instance_has_ended_blocks_nothing(
+    pools: Pools, ec2: Ec2, emulator: Emulator
+) -> None:
+    emulator.settings(refuseEndedTokens=True)
+    emulator.fault("CreateFleet", effect="lose-reply", times=1)
+    emulator.fault("CreateFleet", effect="end", code="Server.InternalError", times=1)
+    pools.apply("alice")
+    pools.ready("alice", seconds=180)
+    assert len(ec2.live(pools.namespace)) == 1
+    emulator.settings(refuseEndedTokens=False)
+    emulator.clear_faults()
+    pools.delete("alice")
+
+
+def test_an_end_that_stop_protection_forbids_is_told(pools: Pools, ec2: Ec2) -> None:
+    pools.apply("alice")
+    pools.ready("alice")
+    (instance,) = ec2.live(pools.namespace)
+    _protect_from_stops(ec2, instance["InstanceId"], True)
+    pools.delete("alice", wait=False)
+    pools.says("alice", "Synced", "False", "may not be terminated")
+    _protect_from_stops(ec2, instance["InstanceId"], False)
+    until("the pool to go", lambda: pools.get("alice") is None, 120)
+    assert ec2.live(pools.namespace) == []
+
+
+def _protect_from_stops(ec2: Ec2, instance_id: str, is_protected: bool) -> None:
+    ec2.client.modify_instance_attribute(
+        InstanceId=instance_id, DisableApiStop={"Value": is_protected}
+    )
