@@ -1,0 +1,1 @@
+"""Asks a real AWS account what AWS's documents do not say."""
