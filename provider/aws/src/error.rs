@@ -98,6 +98,21 @@ impl Ec2Error {
         }
     }
 
+    /// Whether EC2 does not find a security group. It may be too young for EC2 ("Eventual
+    /// consistency in the Amazon EC2 API").
+    pub fn is_group_missing(&self) -> bool {
+        self.code == "InvalidGroup.NotFound"
+    }
+
+    /// The same error, after which the call is made again soon.
+    #[must_use]
+    pub fn for_now(self) -> Self {
+        Self {
+            class: ErrorClass::Transient,
+            ..self
+        }
+    }
+
     /// Whether the token was used with other parameters before. The launch happened with those
     /// parameters.
     pub fn is_token_mismatch(&self) -> bool {

@@ -321,6 +321,11 @@ fn refused(
     };
     let next = match class {
         ErrorClass::Quota => format!("; {}", refusal.limit_to_raise(offering)),
+        _ if refusal.lacks_spot_role() => {
+            "; create EC2's role for spot instances, once for the account: aws iam \
+             create-service-linked-role --aws-service-name spot.amazonaws.com"
+                .to_owned()
+        }
         ErrorClass::Capacity if refusal.is_unsold() => {
             "; it is tried again in an hour, and every other offering before that".to_owned()
         }

@@ -282,12 +282,16 @@ impl Refusal {
 
     /// Whether AWS does not sell the offering to this account: not now, and not in half an hour.
     pub fn is_unsold(&self) -> bool {
-        matches!(
+        let is_not_there = matches!(
             self.code.as_str(),
-            "Unsupported"
-                | "InvalidFleetConfiguration"
-                | "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
-        )
+            "Unsupported" | "InvalidFleetConfiguration"
+        );
+        is_not_there || self.lacks_spot_role()
+    }
+
+    /// Whether the account lacks EC2's role for spot instances. It can still buy on demand.
+    pub fn lacks_spot_role(&self) -> bool {
+        self.code == "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
     }
 }
 

@@ -1,7 +1,7 @@
 //! EC2's instances, as AWS documents them: client tokens make launches idempotent, an instance
 //! stays in a state for some time, and lists show an instance later than the call that launched it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use provider_aws::{Ec2Error, Image, LaunchPlace, LaunchRequest, Subnet, TemplateRequest};
@@ -38,6 +38,9 @@ pub struct Habits {
     pub refuses_ended_tokens: bool,
     /// EC2 looks for limits before it looks for the token, as it does for `CreateVolume`.
     pub looks_for_limits_first: bool,
+    /// A launch does not find a security group that lists do not show yet ("Eventual consistency in
+    /// the Amazon EC2 API").
+    pub finds_groups_late: bool,
 }
 
 /// The result of a launch. EC2 gives it again for the same client token, even if the instances have
@@ -107,7 +110,16 @@ impl Cloud {
             Some(template) => template.clone(),
             None => return Err(error(OPERATION, TEMPLATE_MISSING)),
         };
-        if let Some(code) = self.faulty(request, &template) {
+        // aws-samples/aws-plugin-for-slurm#19: the subnets of one zone count as the same pool.
+        let pools: BTreeSet<_> = request
+            .places
+            .iter()
+            .map(|p| (&p.instance_type, &p.zone))
+            .collect();
+        if pools.len() < request.places.len() {
+            return Err(error(OPERATION, "InvalidFleetConfig"));
+        }
+        if let Some(code) = self.faulty(request, &template, now) {
             return Err(error(OPERATION, code));
         }
         if let Some(earlier) = self.fleets.get(&request.token) {
@@ -184,7 +196,12 @@ impl Cloud {
     }
 
     /// The error code of a request that EC2 refuses before it looks at the client token.
-    fn faulty(&self, request: &LaunchRequest, template: &TemplateRequest) -> Option<&'static str> {
+    fn faulty(
+        &self,
+        request: &LaunchRequest,
+        template: &TemplateRequest,
+        now: Timestamp,
+    ) -> Option<&'static str> {
         let is_there = |place: &LaunchPlace| {
             let is_it = |s: &Subnet| s.id == place.subnet_id && s.zone == place.zone;
             self.subnets.iter().any(is_it)
@@ -195,7 +212,11 @@ impl Cloud {
         if !self.images.contains(&template.image.id.as_str()) {
             return Some("InvalidAMIID.NotFound");
         }
-        let exists = |id: &String| self.firewall.groups.iter().any(|g| g.id == *id);
+        let is_late = |at: Timestamp| self.habits.finds_groups_late && at > now;
+        let exists = |id: &String| {
+            let mut groups = self.firewall.groups.iter();
+            groups.any(|g| g.id == *id && !is_late(g.listed_from))
+        };
         (!template.group_ids.iter().all(exists)).then_some("InvalidGroup.NotFound")
     }
 

@@ -26,6 +26,10 @@ pub struct Faults {
     pub dies_at_birth: Option<(&'static str, &'static str)>,
     /// Whether EC2 takes volumes back that it has just accepted.
     pub takes_volumes_back: bool,
+    /// The error code that EC2 gives for every offering, inside a fleet's answer that succeeded.
+    pub inside: Option<&'static str>,
+    /// Whether the account lacks EC2's role for spot instances, and may not create it.
+    pub lacks_spot_role: bool,
     /// Offerings without capacity.
     pub no_capacity: BTreeSet<Offering>,
     /// Offerings that their zone does not have on their market, although
@@ -80,12 +84,16 @@ impl Faults {
     /// How many of the missing instances EC2 has of an offering, and the error code if it has
     /// fewer.
     pub fn grant(&self, offering: &Offering, missing: u32) -> (u32, Option<&'static str>) {
-        if self.no_quota.contains(&offering.market) {
+        if let Some(code) = self.inside {
+            (0, Some(code))
+        } else if self.no_quota.contains(&offering.market) {
             let code = match offering.market {
                 Market::Spot => "MaxSpotInstanceCountExceeded",
                 Market::OnDemand => "VcpuLimitExceeded",
             };
             (0, Some(code))
+        } else if self.lacks_spot_role && offering.market == Market::Spot {
+            (0, Some("AuthFailure.ServiceLinkedRoleCreationNotPermitted"))
         } else if self.not_in_zone.contains(offering) {
             (0, Some(NOT_IN_ZONE))
         } else if self.no_capacity.contains(offering) {

@@ -192,3 +192,8 @@ def test_a_token_of_ended_instances_is_refused_where_ec2_does_so(emulator, ec2, 
     emulator.settings(refuseEndedTokens=True)
     code = refused(fleet, ClientToken="one")[1]
     assert code == "IdempotentInstanceTerminated"
+
+
+def test_an_offering_that_is_there_twice_is_refused(fleet):
+    twice = [("g5.xlarge", "us-east-1a"), ("g5.xlarge", "us-east-1a")]
+    assert refused(fleet, offerings=twice)[1] == "InvalidFleetConfig"

@@ -32,6 +32,7 @@ impl<W> Actor<'_, W> {
         }
         let answer = match self.ask(valid, launch, observed).await {
             Err(error) if may_have_launched(&error, is_new) => self.found(launch, error).await,
+            Err(error) if error.is_group_missing() && self.has_new_group() => Err(error.for_now()),
             answer => answer,
         };
         match answer {
@@ -74,6 +75,11 @@ impl<W> Actor<'_, W> {
         Ok(())
     }
 
+    /// Whether the pool's group was created a moment ago.
+    fn has_new_group(&self) -> bool {
+        self.region.new_group(self.identity, self.now).is_some()
+    }
+
     /// The instances that EC2 has of a launch that it refuses to repeat.
     async fn found(&self, launch: &Launch, error: Ec2Error) -> Result<Answer, Ec2Error> {
         let ec2 = &self.region.ec2;
@@ -110,7 +116,8 @@ impl<W> Actor<'_, W> {
         // nothing about the present, and another launch asks for the capacity.
         let cannot_work = cannot_work(launch, answer);
         for (offering, refusal) in answer.refusals.iter().filter(|_| is_new) {
-            if refusal.class == ErrorClass::Configuration && !cannot_work {
+            let is_configuration = refusal.class == ErrorClass::Configuration;
+            if refusal.lacks_spot_role() || (is_configuration && !cannot_work) {
                 unavailable.unsold(offering, refusal, self.now);
             } else {
                 unavailable.refused(offering, refusal, known, self.now);
@@ -125,7 +132,9 @@ impl<W> Actor<'_, W> {
         let is_short = answer.launched.len() < usize::try_from(launch.count).unwrap_or(usize::MAX);
         acted.launch = Some(match answer.refusals.last() {
             Some((offering, refusal)) if is_short => {
-                if refusal.class != ErrorClass::Configuration || cannot_work {
+                let is_configuration = refusal.class == ErrorClass::Configuration;
+                let another_may_do = is_configuration && !cannot_work;
+                if !another_may_do && !refusal.lacks_spot_role() {
                     self.hold(refusal.class, observed);
                 }
                 outcome(offering, refusal)
@@ -165,7 +174,11 @@ impl<W> Actor<'_, W> {
         let offerings = self.region.unavailable();
         let mut unavailable = lock(&offerings);
         for offering in &launch.offerings {
-            unavailable.refused(offering, &refusal, known, self.now);
+            if refusal.lacks_spot_role() {
+                unavailable.unsold(offering, &refusal, self.now);
+            } else {
+                unavailable.refused(offering, &refusal, known, self.now);
+            }
         }
         observed.unavailable.clone_from(&unavailable);
         drop(unavailable);
@@ -183,7 +196,9 @@ impl<W> Actor<'_, W> {
                 own.failed(error.class == ErrorClass::Throttled);
             }
         }
-        self.hold(error.class, observed);
+        if !refusal.lacks_spot_role() {
+            self.hold(error.class, observed);
+        }
         acted.launch = launch
             .offerings
             .first()

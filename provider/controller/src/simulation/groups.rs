@@ -1,10 +1,11 @@
 //! The pool's own security group.
 
 use api::condition::SYNCED;
+use jiff::SignedDuration;
 use memory_ec2::{Fault, Rule};
 
 use super::earth::{At, How, Stop};
-use super::ours::Collection as _;
+use super::ours::{Collection as _, Instances as _};
 use super::provider::Behind;
 use super::store::Edit;
 use super::world::{World, pool};
@@ -133,6 +134,23 @@ fn a_rule_that_somebody_took_away_first_is_no_error() {
     });
     assert_eq!(world.earth.lock().calls_of("RevokeSecurityGroupIngress"), 1);
     assert_eq!(world.condition(SYNCED).status.as_str(), "True");
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
+fn a_launch_that_does_not_find_the_new_group_yet_is_repeated_within_seconds() {
+    let mut world = World::new(pool(1));
+    let mut earth = world.earth.lock();
+    earth.cloud.habits.finds_groups_late = true;
+    earth.cloud.pace.lists_group = SignedDuration::from_secs(20);
+    drop(earth);
+    world.work_for(45);
+    assert_eq!(
+        world.earth.lock().cloud.live().len(),
+        1,
+        "five minutes late"
+    );
     world.settle().unwrap();
     world.assert_lawful();
 }

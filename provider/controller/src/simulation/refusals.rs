@@ -234,6 +234,48 @@ fn on_demand_stands_in_where_a_zone_has_no_spot_at_all() {
 }
 
 #[test]
+fn on_demand_stands_in_where_the_account_lacks_the_role_for_spot_instances() {
+    let mut world = falling_back();
+    world.earth.lock().faults.lacks_spot_role = true;
+    world.work_for(300);
+    let launched = world.condition(LAUNCHED);
+    let advice = "aws iam create-service-linked-role";
+    assert!(launched.message.contains(advice), "{}", launched.message);
+    world.work_for(360);
+    let earth = world.earth.lock();
+    let live: Vec<Market> = earth
+        .cloud
+        .live()
+        .iter()
+        .map(|m| m.offering.market)
+        .collect();
+    assert_eq!(live, [Market::OnDemand]);
+    drop(earth);
+    world.assert_lawful();
+}
+
+/// EC2 may refuse the caller inside an answer that succeeded: aws/karpenter-provider-aws#7370.
+#[test]
+fn a_refusal_of_the_caller_inside_an_answer_does_not_hammer_ec2() {
+    for (code, reason, most) in [
+        ("UnauthorizedOperation", "Denied", 5),
+        ("RequestLimitExceeded", "Throttled", 40),
+        ("InvalidParameterValue", "Configuration", 5),
+    ] {
+        let mut world = World::new(pool(1));
+        world.earth.lock().faults.inside = Some(code);
+        world.work_for(20 * 60);
+        let launched = world.condition(LAUNCHED);
+        assert_eq!(launched.reason, reason, "{code}");
+        let calls = world.earth.lock().calls_of("CreateFleet");
+        assert!((2..=most).contains(&calls), "{code}: {calls} calls");
+        world.settle().unwrap();
+        assert_eq!(world.earth.lock().cloud.machines.len(), 1);
+        world.assert_lawful();
+    }
+}
+
+#[test]
 fn a_type_that_no_zone_has_on_spot_says_so_and_does_not_hammer_ec2() {
     let mut world = World::new(pool(1));
     let spot = ["us-east-1a", "us-east-1b"].map(|zone| offering(zone, Market::Spot));

@@ -134,6 +134,7 @@ fn begin(seed: u64, is_logged: bool) -> Luck {
     earth.cloud.habits = Habits {
         refuses_ended_tokens: seed.is_multiple_of(2),
         looks_for_limits_first: seed.is_multiple_of(5),
+        finds_groups_late: seed.is_multiple_of(7),
     };
     drop(earth);
     luck

@@ -124,7 +124,25 @@ def _offerings(
                     501,
                 )
             offerings.append(_offering(region, parameters, named, override, market))
+    _check_pools(offerings)
     return offerings
+
+
+def _check_pools(offerings: list[Offering]) -> None:
+    """Each offering may be in a fleet once: aws-samples/aws-plugin-for-slurm#19."""
+    pools = [
+        (
+            offering.override.get("InstanceType"),
+            offering.override.get("AvailabilityZone"),
+        )
+        for offering in offerings
+        if offering.override.get("AvailabilityZone")
+    ]
+    if len(set(pools)) < len(pools):
+        raise AwsError(
+            "InvalidFleetConfig",
+            "The fleet configuration contains duplicate instance pools.",
+        )
 
 
 def _offering(
