@@ -28,6 +28,8 @@ pub struct Faults {
     pub takes_volumes_back: bool,
     /// The error code that EC2 gives for every offering, inside a fleet's answer that succeeded.
     pub inside: Option<&'static str>,
+    /// The error code that EC2 gives for an offering, inside a fleet's answer that succeeded.
+    pub refuses: BTreeMap<Offering, &'static str>,
     /// Whether the account lacks EC2's role for spot instances, and may not create it.
     pub lacks_spot_role: bool,
     /// Offerings without capacity.
@@ -85,6 +87,8 @@ impl Faults {
     /// fewer.
     pub fn grant(&self, offering: &Offering, missing: u32) -> (u32, Option<&'static str>) {
         if let Some(code) = self.inside {
+            (0, Some(code))
+        } else if let Some(code) = self.refuses.get(offering) {
             (0, Some(code))
         } else if self.no_quota.contains(&offering.market) {
             let code = match offering.market {

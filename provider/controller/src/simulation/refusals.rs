@@ -8,7 +8,7 @@ use provider_core::{Market, Offering};
 
 use super::luck::GONE_IMAGE;
 use super::ours::Instances as _;
-use super::provider::Turn;
+use super::provider::{Behind, Turn};
 use super::store::Edit;
 use super::world::{World, pool, size};
 
@@ -234,6 +234,29 @@ fn on_demand_stands_in_where_a_zone_has_no_spot_at_all() {
 }
 
 #[test]
+fn a_zone_in_which_the_spec_cannot_work_is_left_for_another_one() {
+    let mut world = World::new(pool(1));
+    let second = offering("us-east-1b", Market::Spot);
+    let mut earth = world.earth.lock();
+    earth.faults.refuses.insert(second, "InvalidParameterValue");
+    earth.faults.most_each = Some(0);
+    drop(earth);
+    world.work_for(30);
+    world.earth.lock().faults.most_each = None;
+    world.work_for(200);
+    let earth = world.earth.lock();
+    let zones: Vec<&str> = earth
+        .cloud
+        .live()
+        .iter()
+        .map(|m| m.offering.zone.as_str())
+        .collect();
+    assert_eq!(zones, ["us-east-1a"]);
+    drop(earth);
+    world.assert_lawful();
+}
+
+#[test]
 fn on_demand_stands_in_where_the_account_lacks_the_role_for_spot_instances() {
     let mut world = falling_back();
     world.earth.lock().faults.lacks_spot_role = true;
@@ -336,9 +359,17 @@ fn a_limit_that_ec2_looks_for_before_the_token_buys_nothing_twice() {
         looks_for_limits_first: true,
         ..Habits::default()
     });
+    world.edit(Edit::Market(CapacityType::SpotWithFallback));
     world.earth.lock().faults.no_quota.insert(Market::Spot);
-    world.work_for(120);
+    // The provider works by a look from before the launch.
+    let old = Behind {
+        looks: 1,
+        ..Behind::default()
+    };
+    world.wait(6);
+    world.reconcile(old, None, |_| {});
     world.earth.lock().faults.end();
+    world.reconcile(old, None, |_| {});
     world.settle().unwrap();
     assert_eq!(world.earth.lock().cloud.machines.len(), 1, "bought twice");
     assert_eq!(world.events("Terminated"), [""; 0]);
