@@ -89,12 +89,11 @@ impl Ec2Error {
     #[must_use]
     pub fn of_template(self, name: &str) -> Self {
         Self {
-            class: ErrorClass::Transient,
             message: format!(
                 "launch template {name} exists, and EC2 does not show it with the pool's tags yet; if \
                  that lasts, somebody else made it: delete it"
             ),
-            ..self
+            ..self.for_now()
         }
     }
 
@@ -223,7 +222,7 @@ pub(crate) fn stable(message: &str) -> String {
         ("", "Encoded authorization failure message"),
         ("", "(Service:"),
         ("", "Request ID"),
-        // The zones that have capacity, and they change from call to call.
+        // EC2 names the zones that have capacity after these words.
         ("", "You can currently get"),
         ("", "Our system will be working"),
         ("Token expired", ": current date/time"),

@@ -10,7 +10,7 @@ use crate::{AwsEc2, Ec2Error, Image, Subnet};
 
 /// The image with this id; none if EC2 shows no such image, or does not show it yet. EC2 shows a
 /// deprecated image only to those who name it: no filter finds it ("Deprecate an AMI" in the Amazon
-/// EC2 User Guide). Instances are launched from it all the same.
+/// EC2 User Guide). EC2 still launches instances from such an image.
 pub(crate) async fn image(client: &Client, id: &str) -> Result<Option<types::Image>, Ec2Error> {
     let answer = client.describe_images().image_ids(id).send().await;
     let answer = match answer.map_err(|e| Ec2Error::of("DescribeImages", &e)) {

@@ -282,11 +282,10 @@ impl Refusal {
 
     /// Whether AWS does not sell the offering to this account: not now, and not in half an hour.
     pub fn is_unsold(&self) -> bool {
-        let is_not_there = matches!(
+        matches!(
             self.code.as_str(),
             "Unsupported" | "InvalidFleetConfiguration"
-        );
-        is_not_there || self.lacks_spot_role()
+        )
     }
 
     /// Whether the account lacks EC2's role for spot instances. It can still buy on demand.

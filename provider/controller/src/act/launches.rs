@@ -116,8 +116,7 @@ impl<W> Actor<'_, W> {
         // nothing about the present, and another launch asks for the capacity.
         let cannot_work = cannot_work(launch, answer);
         for (offering, refusal) in answer.refusals.iter().filter(|_| is_new) {
-            let is_configuration = refusal.class == ErrorClass::Configuration;
-            if refusal.lacks_spot_role() || (is_configuration && !cannot_work) {
+            if is_about_offering(refusal, cannot_work) {
                 unavailable.unsold(offering, refusal, self.now);
             } else {
                 unavailable.refused(offering, refusal, known, self.now);
@@ -132,9 +131,7 @@ impl<W> Actor<'_, W> {
         let is_short = answer.launched.len() < usize::try_from(launch.count).unwrap_or(usize::MAX);
         acted.launch = Some(match answer.refusals.last() {
             Some((offering, refusal)) if is_short => {
-                let is_configuration = refusal.class == ErrorClass::Configuration;
-                let another_may_do = is_configuration && !cannot_work;
-                if !another_may_do && !refusal.lacks_spot_role() {
+                if !is_about_offering(refusal, cannot_work) {
                     self.hold(refusal.class, observed);
                 }
                 outcome(offering, refusal)
@@ -173,8 +170,10 @@ impl<W> Actor<'_, W> {
         }
         let offerings = self.region.unavailable();
         let mut unavailable = lock(&offerings);
+        // EC2 names no offering, so a refusal for what the spec says is about all of it.
+        let is_about_offering = is_about_offering(&refusal, true);
         for offering in &launch.offerings {
-            if refusal.lacks_spot_role() {
+            if is_about_offering {
                 unavailable.unsold(offering, &refusal, self.now);
             } else {
                 unavailable.refused(offering, &refusal, known, self.now);
@@ -196,7 +195,7 @@ impl<W> Actor<'_, W> {
                 own.failed(error.class == ErrorClass::Throttled);
             }
         }
-        if !refusal.lacks_spot_role() {
+        if !is_about_offering {
             self.hold(error.class, observed);
         }
         acted.launch = launch
@@ -247,6 +246,13 @@ fn cannot_work(launch: &Launch, answer: &Answer) -> bool {
         refusals.any(|(of, refusal)| of == *offering && refusal.class == ErrorClass::Configuration)
     };
     answer.launched.is_empty() && launch.offerings.iter().all(|one| is_refused(&one))
+}
+
+/// Whether another offering may do where EC2 refused this one, although the refusal is neither for
+/// capacity nor for a limit. `cannot_work` says whether EC2 refused the whole spec.
+fn is_about_offering(refusal: &Refusal, cannot_work: bool) -> bool {
+    let is_configuration = refusal.class == ErrorClass::Configuration;
+    refusal.lacks_spot_role() || (is_configuration && !cannot_work)
 }
 
 fn outcome(offering: &Offering, refusal: &Refusal) -> LaunchOutcome {

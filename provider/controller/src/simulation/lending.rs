@@ -36,7 +36,7 @@ impl Default for Lending {
 }
 
 impl Lending {
-    /// No leases. The first one that somebody creates has the number after this one.
+    /// A world without leases. A user's first lease there gets the number `made + 1`.
     pub fn after(made: usize) -> Self {
         Self {
             made,

@@ -60,7 +60,7 @@ struct Neighbour {
     lending: Lending,
     /// The instances that had the pool's home.
     written: Vec<String>,
-    /// The events of its account that nobody has read.
+    /// The events of this pool's account that its provider has not read yet.
     queue: Vec<Event>,
     provider: Provider,
 }

@@ -22,6 +22,14 @@ fn offering(zone: &str, market: Market) -> Offering {
     }
 }
 
+/// The offerings of the pool's live instances.
+fn live(world: &World) -> impl Iterator<Item = Offering> {
+    let earth = world.earth.lock();
+    let live = earth.cloud.live().into_iter();
+    let offerings: Vec<_> = live.map(|machine| machine.offering.clone()).collect();
+    offerings.into_iter()
+}
+
 /// A world with a pool for which every call of an operation ends with this fault.
 fn world_with(size: i32, operation: &'static str, fault: Fault) -> World {
     let world = World::new(pool(size));
@@ -221,15 +229,8 @@ fn on_demand_stands_in_where_a_zone_has_no_spot_at_all() {
     let times = asked.iter().filter(|one| **one == first).count();
     assert_eq!(times, 1, "a zone without spot is asked once an hour");
     world.work_for(60);
-    let earth = world.earth.lock();
-    let live: Vec<Market> = earth
-        .cloud
-        .live()
-        .iter()
-        .map(|m| m.offering.market)
-        .collect();
-    assert_eq!(live, [Market::OnDemand]);
-    drop(earth);
+    let markets: Vec<Market> = live(&world).map(|one| one.market).collect();
+    assert_eq!(markets, [Market::OnDemand]);
     world.assert_lawful();
 }
 
@@ -244,15 +245,8 @@ fn a_zone_in_which_the_spec_cannot_work_is_left_for_another_one() {
     world.work_for(30);
     world.earth.lock().faults.most_each = None;
     world.work_for(200);
-    let earth = world.earth.lock();
-    let zones: Vec<&str> = earth
-        .cloud
-        .live()
-        .iter()
-        .map(|m| m.offering.zone.as_str())
-        .collect();
+    let zones: Vec<String> = live(&world).map(|one| one.zone).collect();
     assert_eq!(zones, ["us-east-1a"]);
-    drop(earth);
     world.assert_lawful();
 }
 
@@ -265,15 +259,8 @@ fn on_demand_stands_in_where_the_account_lacks_the_role_for_spot_instances() {
     let advice = "aws iam create-service-linked-role";
     assert!(launched.message.contains(advice), "{}", launched.message);
     world.work_for(360);
-    let earth = world.earth.lock();
-    let live: Vec<Market> = earth
-        .cloud
-        .live()
-        .iter()
-        .map(|m| m.offering.market)
-        .collect();
-    assert_eq!(live, [Market::OnDemand]);
-    drop(earth);
+    let markets: Vec<Market> = live(&world).map(|one| one.market).collect();
+    assert_eq!(markets, [Market::OnDemand]);
     world.assert_lawful();
 }
 

@@ -1,4 +1,4 @@
-//! Home volumes that EC2 accepts and takes back.
+//! Home volumes that EC2 accepts at first and then deletes itself.
 
 use api::home::HomeOnDelete;
 

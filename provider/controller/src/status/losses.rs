@@ -27,7 +27,7 @@ pub fn lost<'a>(
             }
             let has_run = before.state != "pending";
             if !has_run && seen.is_some_and(|i| i.died_at_birth().is_some()) {
-                // The condition `Launched` says so.
+                // The condition `Launched` reports an instance that EC2 ended before it ran.
                 return None;
             }
             let is_reclaimed = seen.is_some_and(Instance::was_reclaimed);

@@ -1,5 +1,5 @@
-//! Volumes that EC2 accepts and takes back, for example because their key cannot be used
-//! (`CreateVolume` in the Amazon EC2 API Reference, `KmsKeyId`).
+//! Volumes that EC2 accepts at first and then deletes itself, for example because EC2 cannot use
+//! their key (`CreateVolume` in the Amazon EC2 API Reference, `KmsKeyId`).
 
 use super::{HomeRecord, ObservedHome, Volume};
 

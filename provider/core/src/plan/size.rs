@@ -102,9 +102,10 @@ fn plan_group(desired: &Desired, observed: &Observed, plan: &mut Plan) {
     }
 }
 
-/// Ends disrupted instances that no lease gets. In a pool with leases nobody uses them, so they need
-/// not wait for their successors: where leases come and go all the time, an instance always starts,
-/// and no successor would ever be one too many. At the maximum a lease gets a disrupted instance.
+/// Ends the disrupted instances that the pool gives to no lease. Nobody uses them, so they end
+/// before their successors run. A pool whose leases come and go always starts instances, and would
+/// never have a successor to spare. In a pool at its maximum a lease may get a disrupted instance,
+/// so none is ended there.
 fn plan_unused(desired: &Desired, census: &mut Census<'_>, now: Timestamp, plan: &mut Plan) {
     let is_full = plan.target >= desired.size.maximum;
     let has_leases = desired.open_leases().next().is_some();
@@ -214,8 +215,9 @@ fn plan_surplus(
         .extend(others.map(|(i, choice)| terminate(&i.id, why(choice))));
 }
 
-/// Plans replacements, within the budget that `at_once` is. If the pool may grow, the replacement starts before the disrupted instance
-/// ends. If it may shrink instead, the disrupted instance ends first.
+/// Plans as many replacements as the budget allows. If the pool may grow, the replacement starts
+/// before the disrupted instance ends. If the pool may only shrink, the disrupted instance ends
+/// first.
 fn plan_replacement(desired: &Desired, census: &Census<'_>, source: &Source<'_>, plan: &mut Plan) {
     let disrupted = census.disrupted();
     let at_once = budget(desired, census).min(count(disrupted.len()));
@@ -246,8 +248,8 @@ fn plan_replacement(desired: &Desired, census: &Census<'_>, source: &Source<'_>,
     }
 }
 
-/// Repeats the launches without an answer, until they are given up. A launch from another spec is not repeated: either EC2
-/// lists its instances, or it is forgotten.
+/// Repeats the launches without an answer, until they are given up. A launch from another spec is
+/// not repeated: either EC2 lists its instances, or the pool forgets the launch.
 fn repeats(
     desired: &Desired,
     source: Option<&Source<'_>>,

@@ -1,5 +1,8 @@
 //! Many changes at once in one event.
 
+use std::collections::BTreeMap;
+use std::ptr;
+
 use crate::happened::Happened;
 
 /// The longest message that the API server accepts.
@@ -11,16 +14,19 @@ const MOST: usize = 10;
 
 /// The events for changes of a resource, and how many changes each one tells.
 pub(super) fn combined(happened: &[Happened]) -> Vec<(Happened, i32)> {
+    let kind = |one: &Happened| (one.reason, one.is_warning);
+    let mut by_kind: BTreeMap<_, Vec<&Happened>> = BTreeMap::new();
+    for one in happened {
+        by_kind.entry(kind(one)).or_default().push(one);
+    }
     let mut events = Vec::new();
-    for (at, one) in happened.iter().enumerate() {
-        let is_alike =
-            |other: &&Happened| (other.reason, other.is_warning) == (one.reason, one.is_warning);
-        let alike: Vec<&Happened> = happened.iter().filter(is_alike).collect();
+    for one in happened {
+        let alike = by_kind.get(&kind(one)).map_or(&[][..], Vec::as_slice);
         if alike.len() <= MOST {
             events.push((one.clone(), 1));
-        } else if !happened[..at].iter().any(|before| is_alike(&before)) {
+        } else if alike.first().is_some_and(|first| ptr::eq(*first, one)) {
             let count = i32::try_from(alike.len()).unwrap_or(i32::MAX);
-            let message = message(&alike);
+            let message = message(alike);
             events.push((
                 Happened {
                     message,
