@@ -19,6 +19,17 @@ def impatient(cluster: Cluster) -> Iterator[None]:
         yield
 
 
+def witness_swept(pools: Pools, name: str, ec2: Ec2, *, stays: set[str]) -> None:
+    """Loses a pool, and waits until the provider has ended its instance and nothing else."""
+    pools.apply(name)
+    pools.ready(name)
+    pools.abandon(name)
+    until(
+        "the witness to be swept, and nothing else",
+        lambda: {one["InstanceId"] for one in ec2.live(pools.namespace)} == stays,
+    )
+
+
 def test_what_a_pool_left_behind_is_ended_and_everything_else_stays(
     cluster: Cluster, namespace: str, ec2: Ec2, impatient: None
 ) -> None:
@@ -58,14 +69,7 @@ def test_a_paused_restored_pool_without_its_annotation_keeps_its_instance(
     with arguments(cluster, "impatient", "--orphan-grace=5s"):
         # The second witness is swept later than everything that was lost before it.
         for name in ("witness-1", "witness-2"):
-            pools.apply(name)
-            pools.ready(name)
-            pools.abandon(name)
-            until(
-                "the witness to be swept, and nothing else",
-                lambda: {one["InstanceId"] for one in ec2.live(namespace)}
-                == {other["id"], kept["id"]},
-            )
+            witness_swept(pools, name, ec2, stays={other["id"], kept["id"]})
     pools.annotate("restored", "crossplane.io/paused-")
     for name in ("restored", "stays"):
         pools.delete(name)
@@ -82,15 +86,7 @@ def test_what_a_deleted_pool_leaves_on_purpose_is_not_swept(
     (kept,) = pools.ready("orphaning")["status"]["atProvider"]["instances"]
     pools.delete("orphaning")
     # The sweeper ends what was lost later, so it has seen what was left before.
-    for number in (1, 2):
-        name = f"witness-{number}"
-        pools.apply(name)
-        pools.ready(name)
-        pools.abandon(name)
-        until(
-            "the witness to be swept, and nothing else",
-            lambda: {one["InstanceId"] for one in ec2.live(namespace)}
-            == {other["id"], kept["id"]},
-        )
+    for name in ("witness-1", "witness-2"):
+        witness_swept(pools, name, ec2, stays={other["id"], kept["id"]})
     pools.delete("stays")
     ec2.client.terminate_instances(InstanceIds=[kept["id"]])
