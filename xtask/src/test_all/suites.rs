@@ -27,8 +27,8 @@ pub(super) enum Turn {
     FirstLane,
     /// One after the other, beside the first lane.
     SecondLane,
-    /// After both lanes, with nothing beside it: it measures how late something ends, or kills what
-    /// others would wait for.
+    /// After both lanes, with nothing beside it: it measures how late something ends, kills what
+    /// others would wait for, or needs both processors for minutes.
     Alone,
 }
 
@@ -165,18 +165,18 @@ pub(super) static SUITES: &[Suite] = &[
         SecondLane,
     ),
     suite(
-        "pods",
-        "workspaces as pods",
-        &["e2e", "SUITE=cluster"],
-        15,
-        FirstLane,
-    ),
-    suite(
         "on-cluster",
         "what pods are given to run, in pods",
         &["on-cluster"],
         8,
         SecondLane,
+    ),
+    suite(
+        "pods",
+        "workspaces as pods",
+        &["e2e", "SUITE=cluster"],
+        20,
+        Alone,
     ),
     suite(
         "lifecycle",
