@@ -7,6 +7,8 @@ use crate::process::MIB;
 const MEMORY: f64 = 64.0;
 /// The longest time from an interruption to the request for the replacement, in seconds.
 const REPLACED: f64 = 1.0;
+/// The longest time from the end of a pool's time to the end of an instance, in seconds.
+const LATE: f64 = 5.0;
 /// The most calls at rest, as a share of the naive provider's calls at rest.
 const CALLS: f64 = 0.1;
 
@@ -19,7 +21,7 @@ pub(crate) struct Bar {
 }
 
 /// All promises.
-pub(crate) fn of(figures: &Figures) -> [Bar; 7] {
+pub(crate) fn of(figures: &Figures) -> [Bar; 8] {
     let bar = |what, is, at_most| Bar { what, is, at_most };
     [
         bar(
@@ -38,6 +40,7 @@ pub(crate) fn of(figures: &Figures) -> [Bar; 7] {
             figures.replaced[1],
             REPLACED,
         ),
+        bar("s from endsAt to the latest end", figures.latest, LATE),
         bar("of the naive calls/s at rest", figures.ratio(), CALLS),
         bar(
             "console calls per new instance",

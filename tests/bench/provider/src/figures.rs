@@ -27,6 +27,12 @@ pub(crate) struct Figures {
     /// The time from an interruption to the request for the replacement, p50 and p99, in seconds.
     pub(crate) replaced: [f64; 2],
     pub(crate) interruptions: usize,
+    /// The instances whose pool's time ended.
+    pub(crate) ends: usize,
+    /// The time from `endsAt` to the end of the instance, p50 and p99, in seconds.
+    pub(crate) late: [f64; 2],
+    /// The longest of these times.
+    pub(crate) latest: f64,
     pub(crate) naive: Naive,
 }
 
@@ -157,11 +163,29 @@ impl Figures {
             format!("{:.3}", self.rest.processors),
             nothing(),
         );
-        let [p50, p99] = self.replaced.map(|s| format!("{:.0}", s * 1e3));
-        let title = format!("{} interruptions to request, p50, ms", self.interruptions);
-        row(&title, p50, nothing());
-        row("  p99, ms", p99, nothing());
+        for (what, own) in self.delays() {
+            row(&what, own, nothing());
+        }
         text
+    }
+
+    /// The rows about how late something happened.
+    fn delays(&self) -> [(String, String); 5] {
+        let [replaced, replaced_p99] = self.replaced.map(|s| format!("{:.0}", s * 1e3));
+        let [late, late_p99] = self.late.map(|s| format!("{s:.1}"));
+        [
+            (
+                format!("{} interruptions to request, p50, ms", self.interruptions),
+                replaced,
+            ),
+            ("  p99, ms".into(), replaced_p99),
+            (
+                format!("{} ends in a minute: late, p50, s", self.ends),
+                late,
+            ),
+            ("  p99, s".into(), late_p99),
+            ("  the latest, s".into(), format!("{:.1}", self.latest)),
+        ]
     }
 }
 

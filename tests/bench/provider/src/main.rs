@@ -8,6 +8,7 @@
 mod account;
 mod bars;
 mod endpoint;
+mod ends;
 mod figures;
 mod naive;
 mod phases;
@@ -57,6 +58,9 @@ struct Arguments {
     /// How many instances AWS takes back
     #[arg(long, env = "INTERRUPTIONS", default_value_t = 60)]
     interruptions: usize,
+    /// How many instances end in one minute, because the time of their pools is over
+    #[arg(long, env = "ENDS", default_value_t = 1000)]
+    ends: usize,
 }
 
 fn main() -> ExitCode {
@@ -127,6 +131,7 @@ async fn measure(
     let console_calls = scene.account.lock().ledger.of(figures::CONSOLE);
     let rest = phases::rest(&scene, Duration::from_secs(arguments.rest)).await?;
     let replaced = phases::interrupt(&scene, arguments.interruptions).await?;
+    let late = ends::measure(&scene, &client, arguments.ends).await?;
     Ok(Figures {
         pools: arguments.pools,
         instances: arguments.instances,
@@ -137,6 +142,9 @@ async fn measure(
         rest,
         interruptions: replaced.len(),
         replaced: percentiles(replaced),
+        ends: late.len(),
+        latest: late.iter().max().map_or(f64::NAN, Duration::as_secs_f64),
+        late: percentiles(late),
         naive: naive::run(&sizes),
     })
 }

@@ -1,5 +1,5 @@
 //! The measured phases: the provider fills the pools, is at rest, and replaces interrupted
-//! instances.
+//! instances. [`crate::ends`] is the last phase.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

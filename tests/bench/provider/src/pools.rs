@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use api::condition::{self, ConditionStatus, READY};
 use api::pool::SpotPool;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt as _, conditions, wait::await_condition, watcher};
 use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
@@ -149,6 +150,38 @@ pub(crate) async fn create_all(client: &Client, sizes: Vec<usize>, times: &Times
                 times.lock().insert(name.clone(), time);
                 let reads_console = number.is_multiple_of(CONSOLE_EACH);
                 create(&pools, pool(&name, size, reads_console)).await
+            }
+        })
+        .await
+}
+
+/// The names of all pools, by the identity that tags their instances.
+pub(crate) async fn names(client: &Client) -> Outcome<BTreeMap<String, String>> {
+    let pools: Api<SpotPool> = Api::namespaced(client.clone(), NAMESPACE);
+    let mut names = BTreeMap::new();
+    for pool in pools.list(&ListParams::default()).await? {
+        let name = pool.name_any();
+        let status = pool.status.unwrap_or_default().at_provider;
+        let identity = status.pool_identity;
+        let identity = identity.ok_or_else(|| format!("pool {name} has no identity"))?;
+        // What follows the first point is the provider's signature.
+        let identity = identity.split('.').next().unwrap_or_default();
+        names.insert(identity.to_owned(), name);
+    }
+    Ok(names)
+}
+
+/// Gives each named pool an end.
+pub(crate) async fn end_at(client: &Client, ends: BTreeMap<String, Timestamp>) -> Outcome<()> {
+    let pools: Api<SpotPool> = Api::namespaced(client.clone(), NAMESPACE);
+    stream::iter(ends.into_iter().map(Ok))
+        .try_for_each_concurrent(TOGETHER, |(name, end)| {
+            let pools = pools.clone();
+            async move {
+                let change = json!({"spec": {"forProvider": {"endsAt": end}}});
+                let params = PatchParams::default();
+                pools.patch(&name, &params, &Patch::Merge(change)).await?;
+                Ok(())
             }
         })
         .await
