@@ -170,8 +170,9 @@ pub fn installation(layout: &Layout, files: &Files) -> Result<Command, cache::Er
 
 fn chart_values(layout: &Layout, files: &Files) -> serde_json::Value {
     // The chart's limits of half a processor and less are meant for shared clusters. Here they
-    // would only delay the start.
-    let unlimited = json!({"limits": {"cpu": null}, "requests": {"cpu": "10m"}});
+    // would only delay the start. Its requests stay: Linux gives a pod with a smaller one hardly any
+    // processor time beside a hundred busy workspaces.
+    let unlimited = json!({"limits": {"cpu": null}});
     json!({
         // docs/cluster.md and docs/operate.md advise these values.
         "args": [
