@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use aws_sdk_ec2::Client;
-use aws_sdk_ec2::types::{Filter, Tag};
+use aws_sdk_ec2::types::{self, Filter, Tag};
 use futures::future::join_all;
 use jiff::Timestamp;
 use provider_core::{Group, GroupRules, Instance, InstanceState, Volume, VolumeSnapshot};
 
 use crate::batcher::Batcher;
 use crate::batches::{BY_ID, ById, TERMINATIONS, Terminations};
-use crate::instances::{console, impaired, list, states};
+use crate::instances::{console, impaired, list, named, read, states};
 use crate::prices::spot_prices;
-use crate::tagging::filter;
+use crate::tagging::{filter, tag_value};
 use crate::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
     TagKeys, Tags, TemplateRequest, VolumeRequest,
@@ -85,6 +85,17 @@ impl Ec2 for AwsEc2 {
         let mut found = Vec::clone(&*self.by_id.ask(ids).await?);
         found.retain(|instance| ids.contains(&instance.id));
         Ok(found)
+    }
+
+    async fn instances_named(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
+        let tag = self.keys.cluster;
+        let is_ours = |i: &types::Instance| tag_value(i.tags(), tag) == Some(&self.cluster);
+        named(&self.client, ids, |instance| {
+            is_ours(instance)
+                .then(|| read(instance, &self.keys))
+                .flatten()
+        })
+        .await
     }
 
     async fn states(&self, ids: &[String]) -> Result<BTreeMap<String, InstanceState>, Ec2Error> {

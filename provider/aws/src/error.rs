@@ -74,6 +74,13 @@ impl Ec2Error {
         is_of_state || !matches!(self.class, ErrorClass::Throttled | ErrorClass::Transient)
     }
 
+    /// Whether the call may have failed because a zone of the region is down: EC2 answered, and
+    /// neither the caller nor the number of calls was the reason.
+    pub fn may_be_of_a_zone(&self) -> bool {
+        let is_answer = !matches!(self.code.as_str(), "Timeout" | "Dispatch" | "Response");
+        is_answer && self.class == ErrorClass::Transient
+    }
+
     /// Whether the resource or rule exists already.
     pub fn is_duplicate(&self) -> bool {
         self.code.ends_with(".Duplicate")

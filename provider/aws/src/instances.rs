@@ -71,6 +71,53 @@ async fn describe<T>(
     Ok(found)
 }
 
+/// Describes the instances with these ids by naming them, and reads each one.
+pub(crate) async fn named<T>(
+    client: &Client,
+    ids: &[String],
+    read: impl Fn(&types::Instance) -> Option<T>,
+) -> Result<Vec<T>, Ec2Error> {
+    let mut calls = NamingCalls::of(ids);
+    let mut found = Vec::new();
+    while let Some(ids) = calls.next() {
+        let call = client.describe_instances();
+        let answer = call.set_instance_ids(Some(ids.to_vec())).send().await;
+        match answer.map_err(|error| Ec2Error::of("DescribeInstances", &error)) {
+            Ok(answer) => {
+                let listed = answer.reservations().iter();
+                let listed = listed.flat_map(types::Reservation::instances);
+                found.extend(listed.filter_map(&read));
+            }
+            Err(error) if error.is_not_found() => calls.divide(ids),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+/// The calls that name all of the ids that EC2 knows. EC2 fails a call that names an unknown id, so
+/// such a call is repeated with each half of its ids.
+struct NamingCalls<'a>(Vec<&'a [String]>);
+
+impl<'a> NamingCalls<'a> {
+    fn of(ids: &'a [String]) -> Self {
+        Self(ids.chunks(FILTER_VALUES).collect())
+    }
+
+    /// The ids of the next call.
+    fn next(&mut self) -> Option<&'a [String]> {
+        self.0.pop()
+    }
+
+    /// Notes that EC2 does not know one of these ids.
+    fn divide(&mut self, ids: &'a [String]) {
+        if ids.len() > 1 {
+            let (first, second) = ids.split_at(ids.len() / 2);
+            self.0.extend([first, second]);
+        }
+    }
+}
+
 fn state_by_id(instance: &types::Instance) -> Option<(String, InstanceState)> {
     let state = InstanceState::parse(instance.state()?.name()?.as_str())?;
     Some((instance.instance_id()?.to_owned(), state))
@@ -207,6 +254,26 @@ pub(crate) mod tests {
         home_copy_of: "home-copy-of",
         home_kept: "home-kept",
     };
+
+    #[test]
+    fn an_unknown_id_hides_no_known_instance() {
+        let ids: Vec<String> = (0..450).map(|number| format!("i-{number}")).collect();
+        let is_unknown = |id: &String| ["i-0", "i-7", "i-449"].contains(&id.as_str());
+        let mut calls = NamingCalls::of(&ids);
+        let mut found = Vec::new();
+        while let Some(part) = calls.next() {
+            assert!(part.len() <= FILTER_VALUES);
+            if part.iter().any(is_unknown) {
+                calls.divide(part);
+            } else {
+                found.extend(part);
+            }
+        }
+        let mut known: Vec<&String> = ids.iter().filter(|id| !is_unknown(id)).collect();
+        known.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, known);
+    }
 
     fn tagged(tags: &[(&str, &str)]) -> types::Instance {
         let tags = tags

@@ -70,6 +70,12 @@ pub trait Ec2: Send + Sync {
     /// Ids that EC2 does not know are left out.
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error>;
 
+    /// The instances of `ids` that exist and carry this control plane's tag, from a fresh describe
+    /// that names them. While a zone is down, EC2 fails a describe that names an instance of this
+    /// zone or none at all, and answers any other one (`DescribeInstances` in the Amazon EC2 API
+    /// Reference). Ids that EC2 does not know are left out.
+    async fn instances_named(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error>;
+
     /// The states of the instances with these ids, from a fresh describe. Instances without this
     /// control plane's tag are included. Ids that EC2 does not know are left out.
     async fn states(&self, ids: &[String]) -> Result<BTreeMap<String, InstanceState>, Ec2Error>;

@@ -25,6 +25,7 @@ use crate::expectations;
 use crate::leases::{Leasing, Registry};
 use crate::region::Region;
 use crate::validate::{Valid, template_name};
+use crate::zones::Described;
 
 /// The result of the last launch of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,14 +105,14 @@ impl<W> Actor<'_, W> {
         &self,
         ids: &[String],
         observed: &mut Observed,
-    ) -> Result<Vec<Instance>, Ec2Error> {
-        let mut fresh = self.region.ec2.instances_by_id(ids).await?;
+    ) -> Result<Described, Ec2Error> {
+        let mut fresh = self.region.describe(ids).await?;
         for instance in &mut observed.instances {
-            if let Some(now) = fresh.iter().find(|i| i.id == instance.id) {
+            if let Some(now) = fresh.found.iter().find(|i| i.id == instance.id) {
                 instance.clone_from(now);
             }
         }
-        fresh.retain(|i| self.is_ours(i));
+        fresh.found.retain(|i| self.is_ours(i));
         Ok(fresh)
     }
 
@@ -270,7 +271,11 @@ impl<W: WriteAhead> Actor<'_, W> {
                 return acted.failures.push(error);
             }
         };
-        let live = fresh.iter().filter(|i| i.state.is_live());
+        if let Some((ids, error)) = fresh.unanswered {
+            observed.unended.extend(ids);
+            acted.failures.push(error);
+        }
+        let live = fresh.found.iter().filter(|i| i.state.is_live());
         let mut ended: Vec<String> = live.map(|i| i.id.clone()).collect();
         if ended.is_empty() {
             return;

@@ -71,6 +71,11 @@ impl Ec2 for Counted {
         self.count_at_once("DescribeInstances", call).await
     }
 
+    async fn instances_named(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
+        let call = self.inner.instances_named(ids);
+        self.count_at_once("DescribeInstances", call).await
+    }
+
     async fn states(&self, ids: &[String]) -> Result<BTreeMap<String, InstanceState>, Ec2Error> {
         let call = self.inner.states(ids);
         self.count("DescribeInstances", call).await

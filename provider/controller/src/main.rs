@@ -54,6 +54,7 @@ mod step_error;
 mod sweeper;
 mod turns;
 mod validate;
+mod zones;
 
 use std::process::ExitCode;
 

@@ -11,6 +11,7 @@ use provider_core::{
 };
 
 use crate::convert;
+use crate::region::Region;
 
 /// The age from which EC2 certainly shows an instance, also in a describe by id. Before that, one
 /// answer may show it and the next one may not ("Eventual consistency in the Amazon EC2 API").
@@ -52,7 +53,7 @@ fn refused(pool: &SpotPool) -> bool {
 /// list left it out, or the look is older than the status, which another provider wrote. Nothing is
 /// replaced, forgotten or released because one list lacks it.
 pub(crate) struct Missing<'a> {
-    pub(crate) ec2: &'a dyn Ec2,
+    pub(crate) region: &'a Region,
     pub(crate) pool_uid: &'a str,
     /// The instances in the stored status.
     pub(crate) shown: &'a [PoolInstance],
@@ -70,13 +71,14 @@ impl Missing<'_> {
         let asked: Vec<String> = ids.into_iter().chain(noted.iter().cloned()).collect();
         let mut found = Vec::new();
         if !asked.is_empty() {
-            found.extend(self.ec2.instances_by_id(&asked).await?);
+            found.extend(self.region.describe(&asked).await?.all()?);
         }
         let is_ours = |instance: &Instance| instance.pool_uid == self.pool_uid;
         let is_found = |id: &String| found.iter().any(|i| i.id == *id && is_ours(i));
         observed.forget(&noted.into_iter().filter(|id| !is_found(id)).collect());
         for launch in overdue {
-            let of_launch = self.ec2.instances_of_launch(self.pool_uid, launch.launch);
+            let ec2 = &self.region.ec2;
+            let of_launch = ec2.instances_of_launch(self.pool_uid, launch.launch);
             found.extend(of_launch.await?);
         }
         self.keep_unseen(&found, observed).await?;
@@ -141,7 +143,7 @@ impl Missing<'_> {
             return Ok(());
         }
         let ids: Vec<String> = unseen.iter().map(|(_, kept)| kept.id.clone()).collect();
-        let states = self.ec2.states(&ids).await?;
+        let states = self.region.ec2.states(&ids).await?;
         for (shown, mut kept) in unseen {
             match states.get(&kept.id) {
                 Some(state) if state.is_live() => {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use api::pool::SpotPool;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
-use provider_aws::{Ec2Error, Known};
+use provider_aws::Ec2Error;
 use provider_core::{Group, Instance, Volume};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
@@ -109,16 +109,19 @@ async fn rest(region: &Region, took: Duration, listed: usize) {
     }
 }
 
-/// Makes one look at all resources of this control plane. The look fails if EC2 does not list the
-/// instances. Each other part may fail alone, because the end of an instance needs none of them.
+/// Makes one look at all resources of this control plane. The look fails if EC2 lists the instances
+/// of no zone. Each other part may fail alone, because the end of an instance needs none of them.
 pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snapshot>, Ec2Error> {
     let number = region.expectations().begin_look();
     let before = region.last();
     let mut parts = Parts::after(&before, now);
     let impaired = parts.take(region.impaired(now).await);
-    let known = Known::new(before.instances.values().flatten().cloned());
+    let listed = region.list().await?;
+    if let Some(error) = listed.lacking {
+        parts.take::<()>(Err(error));
+    }
     let mut instances: BTreeMap<String, Vec<Arc<Instance>>> = BTreeMap::new();
-    for instance in region.ec2.instances(&known).await? {
+    for instance in listed.instances {
         let of_pool = instances.entry(instance.pool_uid.clone());
         of_pool.or_default().push(instance);
     }

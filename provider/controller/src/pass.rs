@@ -219,7 +219,7 @@ impl Pass<'_> {
         acted: &mut Acted,
     ) -> Vec<Happened> {
         let missing = Missing {
-            ec2: self.region.ec2.as_ref(),
+            region: self.region,
             pool_uid: &self.identity.value,
             shown: &before.at_provider.instances,
             deleted: self.deleted,

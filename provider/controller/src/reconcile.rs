@@ -20,6 +20,7 @@ use provider_runtime::{finalizer, pause, policies, poll, requests};
 use crate::context::{Context, MANAGER};
 use crate::holds::Holds;
 use crate::leases::{Leasing, LiveLeases};
+use crate::locking::lock;
 use crate::pass::{CALM, Next, Pass, Passed, Told};
 use crate::replaced::Noting;
 use crate::status_writer::{PoolStore, StatusWriter};
@@ -134,10 +135,12 @@ async fn reconcile_now(
         context.replaced.note(meta, &kept.metadata);
         writer.rebase(kept);
     }
-    // A user who asks for a reconcile knows of a change that the last look does not show.
+    // A user who asks for a reconcile knows of a change that the last look does not show, or that
+    // ends the cause of a refusal.
     let look = if request.is_some() {
         context.hold(pool, fingerprint, Holds::default(), now);
         region.forget_facts();
+        lock(&region.unavailable()).retry(now);
         observer::snapshot(&region, now).await
     } else {
         region.look().await

@@ -245,7 +245,8 @@ impl<'a> Sweeper<'a> {
         if ids.is_empty() {
             return Ok(());
         }
-        let fresh = region.ec2.instances_by_id(ids).await?;
+        // What EC2 does not tell now ends at a later sweep.
+        let fresh = region.describe(ids).await?.found;
         let still = fresh
             .iter()
             .filter(|i| i.state.is_live() && orphans.contains(&i.pool_uid));

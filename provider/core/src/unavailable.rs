@@ -104,6 +104,14 @@ impl UnavailableOfferings {
         }
     }
 
+    /// Makes every offering available again, because a person says that the cause is gone. The
+    /// scores are kept: an offering that is refused again is unavailable for longer.
+    pub fn retry(&mut self, now: Timestamp) {
+        for unavailable in self.by_offering.values_mut() {
+            unavailable.until = unavailable.until.min(now);
+        }
+    }
+
     /// Why `offering` is unavailable at `now`, if it is.
     pub fn at(&self, offering: &Offering, now: Timestamp) -> Option<&Unavailable> {
         self.by_offering.get(offering).filter(|c| c.until > now)
@@ -185,6 +193,19 @@ mod tests {
             now = until;
         }
         assert_eq!(ttls, [3, 5, 11, 21, 30, 30, 30]);
+    }
+
+    #[test]
+    fn an_offering_that_a_person_asks_for_again_rests_longer_if_it_is_refused_again() {
+        let now = Timestamp::UNIX_EPOCH;
+        let spot = offering("g4dn.xlarge", "us-east-1a", Market::Spot);
+        let mut unavailable = UnavailableOfferings::default();
+        unavailable.refused(&spot, &refusal(ErrorClass::Capacity), &[], now);
+        unavailable.retry(now);
+        assert!(unavailable.at(&spot, now).is_none());
+        unavailable.refused(&spot, &refusal(ErrorClass::Capacity), &[], now);
+        let until = unavailable.at(&spot, now).unwrap().until;
+        assert!(until.duration_since(now) > CAPACITY_TTL);
     }
 
     #[test]

@@ -7,6 +7,7 @@ import pytest
 from environment.cluster import Cluster, condition
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
+from environment.objects import Object
 from environment.pools import Pools
 from environment.waiting import until
 
@@ -125,3 +126,46 @@ def _protect_from_stops(ec2: Ec2, instance_id: str, is_protected: bool) -> None:
     ec2.client.modify_instance_attribute(
         InstanceId=instance_id, DisableApiStop={"Value": is_protected}
     )
+
+
+def test_a_zone_that_is_down_blinds_no_other_zone(
+    pools: Pools, ec2: Ec2, emulator: Emulator
+) -> None:
+    """For minutes the last look would serve, and show the lost instance as running."""
+    healthy, down = ZONES
+    placed = {"lost": healthy, "ends": healthy, "there": down}
+    for name, zone in placed.items():
+        pools.apply(name, parameters={"zones": [zone]})
+    ids = {name: _instance_id(pools.ready(name)) for name in placed}
+    emulator.settings(zoneDown=down)
+    emulator.terminate(ids["lost"])
+    pools.patch("ends", {"forProvider": {"size": {"minimum": 0, "maximum": 0}}})
+
+    def is_replaced() -> bool:
+        shown = _instances(pools.get("lost"))
+        running = {one["id"] for one in shown if one["state"] == "running"}
+        return bool(running - {ids["lost"]})
+
+    until("another instance in the healthy zone", is_replaced, seconds=90)
+    until(
+        "the end of the instance that is not wanted",
+        lambda: not _instances(pools.get("ends")),
+    )
+    assert _instance_id(pools.get("there")) == ids["there"]
+    emulator.settings(zoneDown="")
+    assert len(ec2.live(pools.namespace)) == 2
+    pools.ready("there")
+    for name in placed:
+        pools.delete(name)
+
+
+def _instance_id(pool: Object | None) -> str:
+    (instance,) = _instances(pool)
+    id_: str = instance["id"]
+    return id_
+
+
+def _instances(pool: Object | None) -> list[Object]:
+    assert pool is not None
+    shown: list[Object] = pool["status"]["atProvider"].get("instances", [])
+    return shown

@@ -45,6 +45,9 @@ pub struct Faults {
     pub always: BTreeMap<&'static str, Fault>,
     /// Faults of the next calls of an operation, each for one call.
     pub once: VecDeque<(&'static str, Fault)>,
+    /// The zone that is down. EC2 describes instances only for calls that name instances of other
+    /// zones, and has no capacity there.
+    pub zone_down: Option<&'static str>,
     /// Whether EC2 does not answer at all.
     pub is_unreachable: bool,
     /// The percentage of calls that get a random fault.
@@ -83,6 +86,17 @@ impl Faults {
         *self = Self::default();
     }
 
+    /// Fails a describe that names no instance, while a zone is down.
+    pub fn check_zones(&self) -> Result<(), Ec2Error> {
+        self.zone_down.map_or(Ok(()), |_| Err(down()))
+    }
+
+    /// Fails a describe that names instances of these zones, if one of them is down.
+    pub fn check_zone(&self, zones: &mut dyn Iterator<Item = &str>) -> Result<(), Ec2Error> {
+        let mut down_there = zones.filter(|zone| self.zone_down == Some(zone));
+        down_there.next().map_or(Ok(()), |_| Err(down()))
+    }
+
     /// How many of the missing instances EC2 has of an offering, and the error code if it has
     /// fewer.
     pub fn grant(&self, offering: &Offering, missing: u32) -> (u32, Option<&'static str>) {
@@ -100,7 +114,9 @@ impl Faults {
             (0, Some("AuthFailure.ServiceLinkedRoleCreationNotPermitted"))
         } else if self.not_in_zone.contains(offering) {
             (0, Some(NOT_IN_ZONE))
-        } else if self.no_capacity.contains(offering) {
+        } else if self.no_capacity.contains(offering)
+            || self.zone_down == Some(offering.zone.as_str())
+        {
             (0, Some("InsufficientInstanceCapacity"))
         } else if missing > self.most_each.unwrap_or(u32::MAX) {
             let granted = self.most_each.unwrap_or_default();
@@ -109,6 +125,11 @@ impl Faults {
             (missing, None)
         }
     }
+}
+
+/// The error of a describe while a zone is down.
+fn down() -> Ec2Error {
+    error("DescribeInstances", "InternalError")
 }
 
 /// EC2's code for a type that a zone does not have on a market.

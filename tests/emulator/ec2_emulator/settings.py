@@ -33,6 +33,9 @@ class Settings:
     throttle: bool = False
     # Whether EC2 refuses the token of a launch whose instances have ended.
     refuse_ended_tokens: bool = False
+    # The zone that is down: it has no capacity, and EC2 describes instances only for calls
+    # that name instances of other zones ("DescribeInstances" in the API reference).
+    zone_down: str = ""
     # The console output of every instance that has no machine, once it has run.
     console: str = ""
 

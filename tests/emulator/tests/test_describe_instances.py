@@ -235,3 +235,25 @@ def test_only_instances_on_nitro_have_a_latest_console_output(
         )
     else:
         assert "Output" in ec2.get_console_output(InstanceId=instance, Latest=True)
+
+
+def test_a_zone_that_is_down_fails_calls_that_do_not_name_others_only(
+    emulator, ec2, launch
+):
+    def placed(zone: str) -> str:
+        (one,) = launch(
+            InstanceType="g4dn.xlarge", Placement={"AvailabilityZone": zone}
+        )
+        return one["InstanceId"]
+
+    here, there = placed("us-east-1a"), placed("us-east-1b")
+    emulator.settings(zoneDown="us-east-1b")
+    by_filter = {"Filters": [{"Name": "instance-id", "Values": [here]}]}
+    for asked in ({}, by_filter, {"InstanceIds": [here, there]}):
+        assert refused(ec2.describe_instances, **asked)[:2] == (500, "InternalError")
+    ended = refused(ec2.terminate_instances, InstanceIds=[there])
+    assert ended[:2] == (500, "InternalError")
+    assert [one["InstanceId"] for one in shown(ec2, InstanceIds=[here])] == [here]
+    assert refused(placed, zone="us-east-1b")[1] == "InsufficientInstanceCapacity"
+    emulator.settings(zoneDown="")
+    assert len(shown(ec2)) == 2

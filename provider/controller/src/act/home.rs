@@ -215,7 +215,7 @@ impl<W> Actor<'_, W> {
         observed: &mut Observed,
     ) -> Result<Option<Happened>, Ec2Error> {
         let ids = [instance_id.to_owned()];
-        let ours = self.look_closely(&ids, observed).await?;
+        let ours = self.look_closely(&ids, observed).await?.all()?;
         if ours.iter().all(|i| i.state != InstanceState::Running) {
             return Ok(None);
         }

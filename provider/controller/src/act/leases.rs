@@ -29,7 +29,12 @@ impl<W> Actor<'_, W> {
             return plan;
         }
         let fresh = match self.look_closely(&tagged, observed).await {
-            Ok(fresh) => fresh,
+            Ok(fresh) => {
+                acted
+                    .failures
+                    .extend(fresh.unanswered.map(|(_, error)| error));
+                fresh.found
+            }
             Err(error) => {
                 acted.failures.push(error);
                 Vec::new()

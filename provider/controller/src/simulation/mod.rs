@@ -51,5 +51,6 @@ mod refusals;
 mod restore;
 mod schedules;
 mod taken_back;
+mod zone_down;
 
 pub use world::{ec2_for_tests, for_tests as pool_for_tests, instance_for_tests};

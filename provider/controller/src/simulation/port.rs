@@ -70,6 +70,7 @@ fn listed(earth: &Earth) -> impl Iterator<Item = &Machine> {
 impl Ec2 for SimulatedEc2 {
     async fn instances(&self, known: &Known) -> Result<Vec<Arc<Instance>>, Ec2Error> {
         self.call("DescribeInstances", |earth| {
+            earth.faults.check_zones()?;
             let (now, flicker) = (earth.now, earth.faults.flicker);
             let mut dice = earth.dice.clone();
             let shown = listed(earth)
@@ -85,14 +86,30 @@ impl Ec2 for SimulatedEc2 {
 
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
         self.call("DescribeInstances", |earth| {
+            earth.faults.check_zones()?;
             let named = listed(earth).filter(|m| ids.contains(&m.id));
             Ok(named.filter_map(|m| m.read(&TAG_KEYS, earth.now)).collect())
         })
         .await
     }
 
+    async fn instances_named(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
+        self.call("DescribeInstances", |earth| {
+            let machines = earth.cloud.machines.iter();
+            let named: Vec<&Machine> = machines.filter(|m| ids.contains(&m.id)).collect();
+            let mut zones = named.iter().map(|m| m.offering.zone.as_str());
+            earth.faults.check_zone(&mut zones)?;
+            let listed = listed(earth).filter(|m| ids.contains(&m.id));
+            Ok(listed
+                .filter_map(|m| m.read(&TAG_KEYS, earth.now))
+                .collect())
+        })
+        .await
+    }
+
     async fn states(&self, ids: &[String]) -> Result<BTreeMap<String, InstanceState>, Ec2Error> {
         self.call("DescribeInstances", |earth| {
+            earth.faults.check_zones()?;
             let now = earth.now;
             let machines = earth.cloud.machines.iter();
             let named = machines.filter(|m| m.is_listed(now) && ids.contains(&m.id));
@@ -107,6 +124,7 @@ impl Ec2 for SimulatedEc2 {
         launch: u64,
     ) -> Result<Vec<Instance>, Ec2Error> {
         self.call("DescribeInstances", |earth| {
+            earth.faults.check_zones()?;
             let read = listed(earth).filter_map(|m| m.read(&TAG_KEYS, earth.now));
             let of_launch = read.filter(|i| i.pool_uid == pool_uid && i.launch == launch);
             Ok(of_launch.collect())

@@ -53,6 +53,7 @@ class Instances(InstanceResponse):
         parameters = dict(self.params)
         self.error_on_dryrun()
         instances = self._asked_for(parameters)
+        self._check_zones(instances if parameters.get("InstanceIds") else None)
         found = select(
             instances,
             parameters.get("Filters") or [],
@@ -65,6 +66,7 @@ class Instances(InstanceResponse):
 
     def terminate_instances(self) -> ActionResult:
         instances = self._named()
+        self._check_zones(instances)
         self.error_on_dryrun()
         # Stop protection also prevents a termination: cloud-custodian,
         # test_ec2_stop_with_protection_enabled_ephemeral.
@@ -89,6 +91,14 @@ class Instances(InstanceResponse):
                 f"'disableApi{kind}' instance attribute and try again.",
             )
         return Answer({"TerminatingInstances": changes})
+
+    def _check_zones(self, named: list[EmulatedInstance] | None) -> None:
+        """Fails a call that names no instance or one of the zone that is down."""
+        down = self.here.settings.zone_down
+        if not down:
+            return
+        if named is None or any(one.availability_zone == down for one in named):
+            raise AwsError("InternalError", "An internal error has occurred", 500)
 
     def stop_instances(self) -> ActionResult:
         instances = self._named()

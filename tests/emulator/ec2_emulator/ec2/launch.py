@@ -5,7 +5,7 @@ from typing import Any
 from moto.ec2.models.instances import Reservation, StateReason
 from moto.ec2.utils import random_reservation_id
 
-from ..errors import AwsError
+from ..errors import AwsError, default_message
 from ..faults import Fault, Faults
 from .block_devices import attach_devices
 from .instance import EmulatedInstance
@@ -33,7 +33,8 @@ def place(
     fault = faults.take_at_placement(operation, request.parameters, request.facts)
     candidates = (request.zone,) if request.zone is not None else offered
     for zone in candidates:
-        in_zone = fault or faults.take_at_placement(
+        in_zone = fault or _down(region, zone)
+        in_zone = in_zone or faults.take_at_placement(
             operation,
             request.parameters,
             {**request.facts, "AvailabilityZone": zone},
@@ -56,6 +57,17 @@ def place(
             }
         )
     raise refusal
+
+
+def _down(region: Region, zone: str) -> Fault | None:
+    """The refusal of a launch into a zone that is down."""
+    if region.settings.zone_down != zone:
+        return None
+    code = "InsufficientInstanceCapacity"
+    message = default_message(code)
+    return Fault(
+        id="", operation="", match={}, effect="refuse", code=code, message=message
+    )
 
 
 def launch(

@@ -1,0 +1,147 @@
+//! Describes of instances while a zone of the region is down. EC2 then fails each describe that names
+//! no instance or one of this zone, and answers those that name instances of other zones only
+//! (`DescribeInstances` in the Amazon EC2 API Reference). So one zone would blind the whole region,
+//! just when its pools should move.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use provider_aws::{Ec2Error, Known};
+use provider_core::Instance;
+
+use crate::region::Region;
+
+/// What EC2 told of the instances that were asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Described {
+    /// Those that exist and carry this control plane's tag.
+    pub(crate) found: Vec<Instance>,
+    /// Those of which EC2 told nothing, with its error.
+    pub(crate) unanswered: Option<(BTreeSet<String>, Ec2Error)>,
+}
+
+impl Described {
+    /// The instances. It is an error if EC2 told nothing of some.
+    pub(crate) fn all(self) -> Result<Vec<Instance>, Ec2Error> {
+        match self.unanswered {
+            None => Ok(self.found),
+            Some((_, error)) => Err(error),
+        }
+    }
+}
+
+/// A list of all instances of this control plane.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    /// The instances. Those of a zone that is down are as the last list showed them.
+    pub(crate) instances: Vec<Arc<Instance>>,
+    /// EC2's error, with the zones that it told nothing of.
+    pub(crate) lacking: Option<Ec2Error>,
+}
+
+impl Region {
+    /// Describes instances anew. While a zone is down, EC2 is asked zone by zone, and an instance
+    /// whose zone is unknown is asked for alone. It is an error if no zone answers.
+    pub(crate) async fn describe(&self, ids: &[String]) -> Result<Described, Ec2Error> {
+        let error = match self.ec2.instances_by_id(ids).await {
+            Ok(found) => {
+                return Ok(Described {
+                    found,
+                    unanswered: None,
+                });
+            }
+            Err(error) if error.may_be_of_a_zone() => error,
+            Err(error) => return Err(error),
+        };
+        let mut described = Described::default();
+        let mut unanswered = BTreeSet::new();
+        for ids in self.by_zone(ids) {
+            match self.ec2.instances_named(&ids).await {
+                Ok(found) => described.found.extend(found),
+                Err(_) => unanswered.extend(ids),
+            }
+        }
+        if unanswered.len() == ids.len() {
+            return Err(error);
+        }
+        if !unanswered.is_empty() {
+            described.unanswered = Some((unanswered, error));
+        }
+        Ok(described)
+    }
+
+    /// Lists all instances. While a zone is down, the instances of the last list are asked for zone
+    /// by zone. It is an error if no zone answers.
+    pub(crate) async fn list(&self) -> Result<Listed, Ec2Error> {
+        let before = self.last();
+        let before = || before.instances.values().flatten();
+        let known = Known::new(before().cloned());
+        let mut error = match self.ec2.instances(&known).await {
+            Ok(instances) => {
+                return Ok(Listed {
+                    instances,
+                    lacking: None,
+                });
+            }
+            Err(error) if error.may_be_of_a_zone() => error,
+            Err(error) => return Err(error),
+        };
+        let mut instances: Vec<_> = before().filter(|i| !i.state.is_live()).cloned().collect();
+        let dead: BTreeSet<String> = instances.iter().map(|i| i.id.clone()).collect();
+        let mut down = Vec::new();
+        let mut answered = false;
+        for (zone, ids) in self.ids_by_zone(before()) {
+            let ids: Vec<String> = ids.difference(&dead).cloned().collect();
+            if ids.is_empty() {
+                continue;
+            }
+            if let Ok(found) = self.ec2.instances_named(&ids).await {
+                answered = true;
+                instances.extend(found.into_iter().map(|i| known.share(i)));
+            } else {
+                instances.extend(before().filter(|i| ids.contains(&i.id)).cloned());
+                down.push(zone);
+            }
+        }
+        if !answered {
+            return Err(error);
+        }
+        if !down.is_empty() {
+            let zones = down.join(", ");
+            error.message = format!("no answer about {zones}; {}", error.message);
+        }
+        Ok(Listed {
+            instances,
+            lacking: Some(error),
+        })
+    }
+
+    /// The ids of these instances and of those that were launched since, by zone.
+    fn ids_by_zone<'a>(
+        &self,
+        listed: impl Iterator<Item = &'a Arc<Instance>>,
+    ) -> BTreeMap<String, BTreeSet<String>> {
+        let listed = listed.map(|i| (i.id.clone(), i.offering.zone.clone()));
+        let mut zones: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (id, zone) in listed.chain(self.launched_in()) {
+            zones.entry(zone).or_default().insert(id);
+        }
+        zones
+    }
+
+    /// The ids by their zone. An id whose zone is unknown stands alone.
+    fn by_zone(&self, ids: &[String]) -> Vec<Vec<String>> {
+        let last = self.last();
+        let known = self.ids_by_zone(last.instances.values().flatten());
+        let mut left: BTreeSet<&String> = ids.iter().collect();
+        let mut zones = Vec::new();
+        for known in known.values() {
+            let of_zone: Vec<String> = known.iter().filter(|id| left.remove(id)).cloned().collect();
+            if !of_zone.is_empty() {
+                zones.push(of_zone);
+            }
+        }
+        zones.extend(left.into_iter().map(|id| vec![id.clone()]));
+        zones
+    }
+}
