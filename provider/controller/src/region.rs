@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::{Ec2, Ec2Error, Image, Subnet};
-use provider_core::{ErrorClass, Group, Instance, Launched, Offering, Volume};
+use provider_core::{ErrorClass, Group, Instance, Volume};
 use tokio::sync::watch;
 
 use api::pool::SpotPool;
@@ -18,14 +18,13 @@ use crate::locking::lock;
 use crate::notices::Notices;
 use crate::shared::{Offerings, Share};
 use crate::spot_prices::{self, SpotPrices};
+use crate::zones::Unlisted;
 
 /// How long the last look serves while later ones fail.
 const LOOK_LIFE: SignedDuration = SignedDuration::from_mins(5);
 
 /// How long a new group may be missing from EC2's lists.
 pub(crate) const GROUP_UNSEEN: SignedDuration = SignedDuration::from_mins(1);
-/// How long the instances of a launch are kept. A zone is hardly ever down for longer.
-const LAUNCHED_LIFE: SignedDuration = SignedDuration::from_hours(24);
 /// How long the results of EC2's status checks are cached. EC2 makes one check a minute.
 const CHECKS_LIFE: SignedDuration = SignedDuration::from_mins(1);
 
@@ -135,8 +134,7 @@ pub struct Region {
     templates: Mutex<BTreeSet<String>>,
     share: Share,
     expectations: Mutex<Expectations>,
-    /// The launched instances that no list may show yet, by id.
-    launched: Mutex<BTreeMap<String, Dated<Offering>>>,
+    unlisted: Mutex<Unlisted>,
     new_groups: Mutex<BTreeMap<String, Dated<Group>>>,
     homes: Mutex<BTreeSet<String>>,
     fast_polling_until: Mutex<Timestamp>,
@@ -170,7 +168,7 @@ impl Region {
             templates: Mutex::default(),
             share,
             expectations: Mutex::default(),
-            launched: Mutex::default(),
+            unlisted: Mutex::default(),
             new_groups: Mutex::default(),
             homes: Mutex::default(),
             fast_polling_until: Mutex::new(Timestamp::UNIX_EPOCH),
@@ -211,6 +209,8 @@ impl Region {
         let shown = match look {
             Ok(snapshot) => {
                 lock(&self.new_groups).retain(|uid, _| !snapshot.groups.contains_key(uid));
+                let listed = snapshot.instances.values().flatten();
+                self.unlisted().forget(listed.map(|i| i.id.as_str()));
                 *lock(&self.last_good) = snapshot.clone();
                 if let Account::Known(account) = &snapshot.account {
                     *lock(&self.unavailable) = self.share.unavailable(account);
@@ -285,23 +285,9 @@ impl Region {
         &self.share.all.notices
     }
 
-    /// Stores the instances of a launch, until EC2's lists certainly show them.
-    pub fn launched(&self, instances: &[Launched], now: Timestamp) {
-        let mut launched = lock(&self.launched);
-        launched.retain(|_, new| now.duration_since(new.since) < LAUNCHED_LIFE);
-        launched.extend(instances.iter().map(|one| {
-            let value = one.offering.clone();
-            (one.id.clone(), Dated { value, since: now })
-        }));
-    }
-
-    /// The zones of the instances that were launched, by id.
-    pub fn launched_in(&self) -> BTreeMap<String, String> {
-        let launched = lock(&self.launched);
-        let zones = launched.iter();
-        zones
-            .map(|(id, new)| (id.clone(), new.value.zone.clone()))
-            .collect()
+    /// The launched instances that no look has shown.
+    pub fn unlisted(&self) -> MutexGuard<'_, Unlisted> {
+        lock(&self.unlisted)
     }
 
     /// Stores a group that was created, until EC2's lists show it.

@@ -36,6 +36,8 @@ class Emulator:
         return faults
 
     def end_fault(self, fault: str) -> None:
+        if fault in self._own_faults:
+            self._own_faults.remove(fault)
         self._ask("DELETE", f"/faults/{fault}")
 
     def clear_faults(self) -> None:

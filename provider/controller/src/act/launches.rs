@@ -124,7 +124,7 @@ impl<W> Actor<'_, W> {
         }
         observed.unavailable.clone_from(&unavailable);
         drop(unavailable);
-        self.region.launched(&answer.launched, self.now);
+        self.region.unlisted().note(&answer.launched, self.now);
         for one in &answer.launched {
             let text = format!("launched {}: {}", one.id, one.offering);
             acted.happened.push(Happened::normal("Launched", text));
