@@ -53,6 +53,7 @@ mod status_writer;
 mod step_error;
 mod sweeper;
 mod turns;
+mod unlisted;
 mod validate;
 mod zones;
 

@@ -18,7 +18,7 @@ use crate::locking::lock;
 use crate::notices::Notices;
 use crate::shared::{Offerings, Share};
 use crate::spot_prices::{self, SpotPrices};
-use crate::zones::Unlisted;
+use crate::unlisted::Unlisted;
 
 /// How long the last look serves while later ones fail.
 const LOOK_LIFE: SignedDuration = SignedDuration::from_mins(5);
