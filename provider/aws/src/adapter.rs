@@ -90,12 +90,8 @@ impl Ec2 for AwsEc2 {
     async fn instances_named(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
         let tag = self.keys.cluster;
         let is_ours = |i: &types::Instance| tag_value(i.tags(), tag) == Some(&self.cluster);
-        named(&self.client, ids, |instance| {
-            is_ours(instance)
-                .then(|| read(instance, &self.keys))
-                .flatten()
-        })
-        .await
+        let read = |i: &types::Instance| read(i, &self.keys).filter(|_| is_ours(i));
+        named(&self.client, ids, read).await
     }
 
     async fn states(&self, ids: &[String]) -> Result<BTreeMap<String, InstanceState>, Ec2Error> {

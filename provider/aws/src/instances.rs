@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_ec2::Client;
+use aws_sdk_ec2::operation::describe_instances::DescribeInstancesOutput;
 use aws_sdk_ec2::types::{self, Filter, InstanceLifecycleType};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -62,11 +63,7 @@ async fn describe<T>(
     let mut found = Vec::new();
     while let Some(page) = pages.next().await {
         let page = page.map_err(|e| Ec2Error::of("DescribeInstances", &e))?;
-        let listed = page
-            .reservations()
-            .iter()
-            .flat_map(aws_sdk_ec2::types::Reservation::instances);
-        found.extend(listed.filter_map(&read));
+        found.extend(instances_in(&page).filter_map(&read));
     }
     Ok(found)
 }
@@ -83,11 +80,7 @@ pub(crate) async fn named<T>(
         let call = client.describe_instances();
         let answer = call.set_instance_ids(Some(ids.to_vec())).send().await;
         match answer.map_err(|error| Ec2Error::of("DescribeInstances", &error)) {
-            Ok(answer) => {
-                let listed = answer.reservations().iter();
-                let listed = listed.flat_map(types::Reservation::instances);
-                found.extend(listed.filter_map(&read));
-            }
+            Ok(answer) => found.extend(instances_in(&answer).filter_map(&read)),
             Err(error) if error.is_not_found() => calls.divide(ids),
             Err(error) => return Err(error),
         }
@@ -116,6 +109,11 @@ impl<'a> NamingCalls<'a> {
             self.0.extend([first, second]);
         }
     }
+}
+
+fn instances_in(answer: &DescribeInstancesOutput) -> impl Iterator<Item = &types::Instance> {
+    let reservations = answer.reservations().iter();
+    reservations.flat_map(types::Reservation::instances)
 }
 
 fn state_by_id(instance: &types::Instance) -> Option<(String, InstanceState)> {

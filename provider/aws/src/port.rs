@@ -71,9 +71,9 @@ pub trait Ec2: Send + Sync {
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error>;
 
     /// The instances of `ids` that exist and carry this control plane's tag, from a fresh describe
-    /// that names them. While a zone is down, EC2 fails a describe that names an instance of this
-    /// zone or none at all, and answers any other one (`DescribeInstances` in the Amazon EC2 API
-    /// Reference). Ids that EC2 does not know are left out.
+    /// that names them. Ids that EC2 does not know are left out. While a zone is down, EC2 answers
+    /// this call if all of the ids are in other zones, and fails every describe by a filter
+    /// (`DescribeInstances` in the Amazon EC2 API Reference).
     async fn instances_named(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error>;
 
     /// The states of the instances with these ids, from a fresh describe. Instances without this

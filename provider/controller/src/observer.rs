@@ -109,8 +109,9 @@ async fn rest(region: &Region, took: Duration, listed: usize) {
     }
 }
 
-/// Makes one look at all resources of this control plane. The look fails if EC2 lists the instances
-/// of no zone. Each other part may fail alone, because the end of an instance needs none of them.
+/// Makes one look at all resources of this control plane. The look fails if EC2 shows the instances of
+/// none of the zones. Each other part may fail alone, because the end of an instance needs none of
+/// them.
 pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snapshot>, Ec2Error> {
     let number = region.expectations().begin_look();
     let before = region.last();

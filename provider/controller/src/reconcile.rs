@@ -135,8 +135,8 @@ async fn reconcile_now(
         context.replaced.note(meta, &kept.metadata);
         writer.rebase(kept);
     }
-    // A user who asks for a reconcile knows of a change that the last look does not show, or that
-    // ends the cause of a refusal.
+    // A user asks for a reconcile after a change in AWS. The last look may not show the change. The
+    // change may also be a raised quota, so EC2 may grant what it refused before.
     let look = if request.is_some() {
         context.hold(pool, fingerprint, Holds::default(), now);
         region.forget_facts();

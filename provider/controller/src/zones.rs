@@ -1,7 +1,7 @@
-//! Describes of instances while a zone of the region is down. EC2 then fails each describe that names
-//! no instance or one of this zone, and answers those that name instances of other zones only
-//! (`DescribeInstances` in the Amazon EC2 API Reference). So one zone would blind the whole region,
-//! just when its pools should move.
+//! Describes of instances while a zone of the region is down. EC2 then fails two kinds of describes:
+//! those that name no instance, and those that name an instance of this zone. EC2 answers all others
+//! (`DescribeInstances` in the Amazon EC2 API Reference). Without this module one zone would blind the
+//! whole region, just when its pools should move.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use provider_aws::{Ec2Error, Known};
 use provider_core::Instance;
 
-use crate::region::Region;
+use crate::region::{Region, Snapshot};
 
 /// What EC2 told of the instances that were asked for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Described {
     /// Those that exist and carry this control plane's tag.
     pub(crate) found: Vec<Instance>,
@@ -43,49 +43,58 @@ impl Region {
     /// Describes instances anew. While a zone is down, EC2 is asked zone by zone, and an instance
     /// whose zone is unknown is asked for alone. It is an error if no zone answers.
     pub(crate) async fn describe(&self, ids: &[String]) -> Result<Described, Ec2Error> {
-        let error = match self.ec2.instances_by_id(ids).await {
-            Ok(found) => {
-                return Ok(Described {
-                    found,
-                    unanswered: None,
-                });
-            }
-            Err(error) if error.may_be_of_a_zone() => error,
-            Err(error) => return Err(error),
-        };
-        let mut described = Described::default();
+        match self.ec2.instances_by_id(ids).await {
+            Err(error) if error.may_be_of_a_zone() => self.describe_by_zone(ids, error).await,
+            answer => answer.map(|found| Described {
+                found,
+                unanswered: None,
+            }),
+        }
+    }
+
+    async fn describe_by_zone(
+        &self,
+        ids: &[String],
+        error: Ec2Error,
+    ) -> Result<Described, Ec2Error> {
+        let mut found = Vec::new();
         let mut unanswered = BTreeSet::new();
         for ids in self.by_zone(ids) {
             match self.ec2.instances_named(&ids).await {
-                Ok(found) => described.found.extend(found),
+                Ok(more) => found.extend(more),
                 Err(_) => unanswered.extend(ids),
             }
         }
         if unanswered.len() == ids.len() {
             return Err(error);
         }
-        if !unanswered.is_empty() {
-            described.unanswered = Some((unanswered, error));
-        }
-        Ok(described)
+        let unanswered = (!unanswered.is_empty()).then_some((unanswered, error));
+        Ok(Described { found, unanswered })
     }
 
     /// Lists all instances. While a zone is down, the instances of the last list are asked for zone
     /// by zone. It is an error if no zone answers.
     pub(crate) async fn list(&self) -> Result<Listed, Ec2Error> {
         let before = self.last();
-        let before = || before.instances.values().flatten();
-        let known = Known::new(before().cloned());
-        let mut error = match self.ec2.instances(&known).await {
-            Ok(instances) => {
-                return Ok(Listed {
-                    instances,
-                    lacking: None,
-                });
+        let known = Known::new(before.instances.values().flatten().cloned());
+        match self.ec2.instances(&known).await {
+            Err(error) if error.may_be_of_a_zone() => {
+                self.list_by_zone(&before, &known, error).await
             }
-            Err(error) if error.may_be_of_a_zone() => error,
-            Err(error) => return Err(error),
-        };
+            answer => answer.map(|instances| Listed {
+                instances,
+                lacking: None,
+            }),
+        }
+    }
+
+    async fn list_by_zone(
+        &self,
+        before: &Snapshot,
+        known: &Known,
+        mut error: Ec2Error,
+    ) -> Result<Listed, Ec2Error> {
+        let before = || before.instances.values().flatten();
         let mut instances: Vec<_> = before().filter(|i| !i.state.is_live()).cloned().collect();
         let dead: BTreeSet<String> = instances.iter().map(|i| i.id.clone()).collect();
         let mut down = Vec::new();

@@ -122,12 +122,6 @@ def test_an_end_that_stop_protection_forbids_is_told(pools: Pools, ec2: Ec2) -> 
     assert ec2.live(pools.namespace) == []
 
 
-def _protect_from_stops(ec2: Ec2, instance_id: str, is_protected: bool) -> None:
-    ec2.client.modify_instance_attribute(
-        InstanceId=instance_id, DisableApiStop={"Value": is_protected}
-    )
-
-
 def test_a_zone_that_is_down_blinds_no_other_zone(
     pools: Pools, ec2: Ec2, emulator: Emulator
 ) -> None:
@@ -157,6 +151,12 @@ def test_a_zone_that_is_down_blinds_no_other_zone(
     pools.ready("there")
     for name in placed:
         pools.delete(name)
+
+
+def _protect_from_stops(ec2: Ec2, instance_id: str, is_protected: bool) -> None:
+    ec2.client.modify_instance_attribute(
+        InstanceId=instance_id, DisableApiStop={"Value": is_protected}
+    )
 
 
 def _instance_id(pool: Object | None) -> str:

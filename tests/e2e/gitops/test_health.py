@@ -6,6 +6,7 @@ from environment.cluster import CLAIMS, Cluster
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
 from environment.platform import Platform
+from environment.pools import Pools
 from environment.waiting import until
 from gitops.argo import ArgoCd
 from gitops.git import Repository
@@ -63,8 +64,7 @@ def test_a_quota_is_degraded_with_the_code_to_raise(
     # the offerings of the account rest for a quarter of an hour.
     emulator.clear_faults()
     pool = team.pool()["metadata"]["name"]
-    request = "crossplane.io/reconcile-requested-at=raised"
-    team.cluster.kubectl("annotate", "spotpool", pool, "-n", team.namespace, request)
+    Pools(team.cluster, team.namespace).look_again(pool, "raised")
     argocd.await_health("ws.vision.alice", "Healthy", seconds=120)
 
 

@@ -10,7 +10,7 @@ from environment.objects import Refused
 from environment.ec2 import CLUSTER, Ec2, tags
 from environment.emulator import Emulator
 from environment.platform import PARAMETERS, Platform
-from environment.pools import USAGES
+from environment.pools import USAGES, Pools
 from environment.waiting import until
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -227,10 +227,7 @@ def test_a_reached_quota_is_named_on_the_claim_with_the_limit_to_raise(
     # AWS raises the quota. docs/troubleshooting.md says how to try again at once.
     emulator.clear_faults()
     pool = platform.pool()["metadata"]["name"]
-    request = "crossplane.io/reconcile-requested-at=raised"
-    platform.cluster.kubectl(
-        "annotate", "spotpool", pool, "-n", platform.namespace, request
-    )
+    Pools(platform.cluster, platform.namespace).look_again(pool, "raised")
     platform.ready("alice")
 
 

@@ -92,9 +92,18 @@ impl Faults {
     }
 
     /// Fails a describe that names instances of these zones, if one of them is down.
-    pub fn check_zone(&self, zones: &mut dyn Iterator<Item = &str>) -> Result<(), Ec2Error> {
-        let mut down_there = zones.filter(|zone| self.zone_down == Some(zone));
-        down_there.next().map_or(Ok(()), |_| Err(down()))
+    pub fn check_named<'a>(
+        &self,
+        mut zones: impl Iterator<Item = &'a str>,
+    ) -> Result<(), Ec2Error> {
+        if zones.any(|zone| self.is_down(zone)) {
+            return Err(down());
+        }
+        Ok(())
+    }
+
+    fn is_down(&self, zone: &str) -> bool {
+        self.zone_down == Some(zone)
     }
 
     /// How many of the missing instances EC2 has of an offering, and the error code if it has
@@ -114,9 +123,7 @@ impl Faults {
             (0, Some("AuthFailure.ServiceLinkedRoleCreationNotPermitted"))
         } else if self.not_in_zone.contains(offering) {
             (0, Some(NOT_IN_ZONE))
-        } else if self.no_capacity.contains(offering)
-            || self.zone_down == Some(offering.zone.as_str())
-        {
+        } else if self.no_capacity.contains(offering) || self.is_down(&offering.zone) {
             (0, Some("InsufficientInstanceCapacity"))
         } else if missing > self.most_each.unwrap_or(u32::MAX) {
             let granted = self.most_each.unwrap_or_default();

@@ -66,6 +66,12 @@ fn listed(earth: &Earth) -> impl Iterator<Item = &Machine> {
     machines.filter(move |m| m.is_listed(now) && is_of_cluster(&m.tags))
 }
 
+/// The instances with these ids that a list shows.
+fn by_id(earth: &Earth, ids: &[String]) -> Vec<Instance> {
+    let named = listed(earth).filter(|m| ids.contains(&m.id));
+    named.filter_map(|m| m.read(&TAG_KEYS, earth.now)).collect()
+}
+
 #[async_trait]
 impl Ec2 for SimulatedEc2 {
     async fn instances(&self, known: &Known) -> Result<Vec<Arc<Instance>>, Ec2Error> {
@@ -87,8 +93,7 @@ impl Ec2 for SimulatedEc2 {
     async fn instances_by_id(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
         self.call("DescribeInstances", |earth| {
             earth.faults.check_zones()?;
-            let named = listed(earth).filter(|m| ids.contains(&m.id));
-            Ok(named.filter_map(|m| m.read(&TAG_KEYS, earth.now)).collect())
+            Ok(by_id(earth, ids))
         })
         .await
     }
@@ -96,13 +101,10 @@ impl Ec2 for SimulatedEc2 {
     async fn instances_named(&self, ids: &[String]) -> Result<Vec<Instance>, Ec2Error> {
         self.call("DescribeInstances", |earth| {
             let machines = earth.cloud.machines.iter();
-            let named: Vec<&Machine> = machines.filter(|m| ids.contains(&m.id)).collect();
-            let mut zones = named.iter().map(|m| m.offering.zone.as_str());
-            earth.faults.check_zone(&mut zones)?;
-            let listed = listed(earth).filter(|m| ids.contains(&m.id));
-            Ok(listed
-                .filter_map(|m| m.read(&TAG_KEYS, earth.now))
-                .collect())
+            let named = machines.filter(|m| ids.contains(&m.id));
+            let zones = named.map(|m| m.offering.zone.as_str());
+            earth.faults.check_named(zones)?;
+            Ok(by_id(earth, ids))
         })
         .await
     }

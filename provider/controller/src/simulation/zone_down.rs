@@ -37,6 +37,12 @@ fn places(world: &World) -> Vec<(String, String)> {
         .collect()
 }
 
+/// How many instances the pool has in the healthy zone.
+fn healthy(world: &World) -> usize {
+    let places = places(world).into_iter();
+    places.filter(|(_, zone)| zone == HEALTHY).count()
+}
+
 /// The last look serves for five minutes. A zone is down for longer.
 #[test]
 fn a_lost_instance_is_replaced_while_another_zone_is_down() {
@@ -48,10 +54,7 @@ fn a_lost_instance_is_replaced_while_another_zone_is_down() {
         earth.cloud.end("i-0", "Client.UserInitiatedShutdown", now);
     }
     world.work_for(120);
-    let elsewhere = places(&world)
-        .into_iter()
-        .filter(|(_, zone)| zone == HEALTHY);
-    assert_eq!(elsewhere.count(), 1, "{:?}", places(&world));
+    assert_eq!(healthy(&world), 1, "{:?}", places(&world));
     assert_eq!(places(&world).len(), 2, "neither replaced nor forgotten");
     let synced = world.condition(SYNCED).message;
     assert!(synced.contains(DOWN), "names the zone: {synced}");
@@ -84,10 +87,7 @@ fn nothing_is_bought_for_an_instance_of_which_ec2_says_nothing() {
     assert_eq!(world.events("Interrupted"), [""; 0]);
     world.edit(Edit::Size(size(3)));
     world.work_for(120);
-    let bought = places(&world)
-        .into_iter()
-        .filter(|(_, zone)| zone == HEALTHY);
-    assert_eq!(bought.count(), 2, "the pool grows where EC2 answers");
+    assert_eq!(healthy(&world), 2, "the pool grows where EC2 answers");
     world.earth.lock().faults.end();
     world.settle().unwrap();
     assert_eq!(places(&world).len(), 3);

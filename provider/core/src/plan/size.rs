@@ -102,8 +102,8 @@ fn plan_group(desired: &Desired, observed: &Observed, plan: &mut Plan) {
     }
 }
 
-/// Ends the disrupted instances that the pool gives to no lease. Nobody uses them, so they end
-/// before their successors run. A pool whose leases come and go always starts instances, and would
+/// Ends disrupted instances that have no lease. The pool gives no disrupted instance to a lease, so
+/// nobody will use them, and they end before their successors run. A pool whose leases come and go always starts instances, and would
 /// never have a successor to spare. In a pool at its maximum a lease may get a disrupted instance,
 /// so none is ended there.
 fn plan_unused(desired: &Desired, census: &mut Census<'_>, now: Timestamp, plan: &mut Plan) {
