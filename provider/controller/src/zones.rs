@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use provider_aws::{Ec2Error, Known};
-use provider_core::Instance;
+use provider_core::{Instance, InstanceState};
 
 use crate::region::{Region, Snapshot};
 
@@ -95,12 +95,14 @@ impl Region {
         mut error: Ec2Error,
     ) -> Result<Listed, Ec2Error> {
         let before = || before.instances.values().flatten();
-        let mut instances: Vec<_> = before().filter(|i| !i.state.is_live()).cloned().collect();
-        let dead: BTreeSet<String> = instances.iter().map(|i| i.id.clone()).collect();
+        // An instance that shuts down is asked for until it is terminated.
+        let is_over = |i: &&Arc<Instance>| i.state == InstanceState::Terminated;
+        let mut instances: Vec<_> = before().filter(is_over).cloned().collect();
+        let over: BTreeSet<String> = instances.iter().map(|i| i.id.clone()).collect();
         let mut down = Vec::new();
         let mut answered = false;
         for (zone, ids) in self.ids_by_zone(before()) {
-            let ids: Vec<String> = ids.difference(&dead).cloned().collect();
+            let ids: Vec<String> = ids.difference(&over).cloned().collect();
             if ids.is_empty() {
                 continue;
             }

@@ -79,6 +79,20 @@ fn an_instance_in_a_healthy_zone_ends_on_time_while_another_zone_is_down() {
     world.assert_lawful();
 }
 
+/// A deleted pool waits until its instances are terminated.
+#[test]
+fn an_instance_that_shuts_down_while_another_zone_is_down_is_seen_to_end() {
+    let mut world = in_two_zones();
+    world.edit(Edit::EndsIn(Some(60)));
+    world.work_for(300);
+    let shown = world.observation().instances.into_iter();
+    let shown: Vec<String> = shown.map(|instance| instance.id).collect();
+    assert_eq!(shown, ["i-1"]);
+    world.earth.lock().faults.end();
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
 #[test]
 fn nothing_is_bought_for_an_instance_of_which_ec2_says_nothing() {
     let mut world = in_two_zones();
