@@ -23,6 +23,8 @@ RELIED_ON: tuple[tuple[Any, str], ...] = (
     (EC2Backend, "get_default_subnets"),
     (EC2Backend, "get_default_security_group"),
     (EC2Backend, "create_tags"),
+    (EC2Backend, "_iterate_security_rules"),
+    (EC2Backend, "_add_source_group"),
     (EC2Response, "_process_rules_from_querystring"),
     (EC2Response, "call_action"),
     (EC2Response, "setup_class"),

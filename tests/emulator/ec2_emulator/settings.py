@@ -20,8 +20,9 @@ class Settings:
     detaching_seconds: float = 0.5
     # The time of a snapshot from pending to completed. EC2 needs minutes.
     snapshot_seconds: float = 2.0
-    # "Request Amazon EBS volume modifications": the next one is possible after 6 hours.
-    modification_cool_down_seconds: float = 6 * 3600.0
+    # "ModifyVolume": up to four modifications of a volume within 24 hours.
+    modifications_in_window: int = 4
+    modification_window_seconds: float = 24 * 3600.0
     # EC2 keeps terminated instances visible for "approximately one hour".
     terminated_retention_seconds: float = 3600.0
     # How long after `running` the status checks report "initializing".

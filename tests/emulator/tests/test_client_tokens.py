@@ -150,3 +150,14 @@ def test_a_volume_is_created_once_for_one_token(ec2):
     code = refused(ec2.create_volume, **{**request, "Size": 11})[1]
     assert code == "IdempotentParameterMismatch"
     assert len(ec2.describe_volumes()["Volumes"]) == 1
+
+
+def test_the_token_of_a_deleted_volume_creates_no_other_one(emulator, ec2):
+    request = {"AvailabilityZone": "us-east-1a", "Size": 10, "ClientToken": "home"}
+    volume = ec2.create_volume(**request)["VolumeId"]
+    emulator.advance(1)
+    ec2.delete_volume(VolumeId=volume)
+    status, code, message = refused(ec2.create_volume, **request)
+    assert (status, code) == (400, "IdempotentParameterMismatch")
+    assert "associated with a resource that is already deleted" in message
+    assert ec2.describe_volumes()["Volumes"] == []

@@ -197,3 +197,11 @@ def test_a_token_of_ended_instances_is_refused_where_ec2_does_so(emulator, ec2, 
 def test_an_offering_that_is_there_twice_is_refused(fleet):
     twice = [("g5.xlarge", "us-east-1a"), ("g5.xlarge", "us-east-1a")]
     assert refused(fleet, offerings=twice)[1] == "InvalidFleetConfig"
+
+
+def test_a_throttle_inside_an_answer_that_succeeded(emulator, fleet):
+    emulator.fault("CreateFleet", code="RequestLimitExceeded", place="inside", times=2)
+    answer = fleet()
+    assert answer["Instances"] == []
+    assert {one["ErrorCode"] for one in answer["Errors"]} == {"RequestLimitExceeded"}
+    assert fleet()["Instances"]

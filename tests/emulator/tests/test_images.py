@@ -1,5 +1,7 @@
 """Public images and the SSM parameters that name them."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from conftest import IMAGE, refused
 
@@ -95,3 +97,20 @@ def test_an_image_of_an_instance_is_pending_until_its_snapshot_is_complete(
     (shown,) = ec2.describe_images(ImageIds=[image])["Images"]
     assert shown["State"] == "available"
     assert refused(ec2.create_image, **request)[1] == "InvalidAMIName.Duplicate"
+
+
+def test_a_deprecated_image_is_found_by_its_id_only(emulator, ec2, launch):
+    by_filter = {"Filters": [{"Name": "image-id", "Values": [IMAGE]}]}
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    ec2.enable_image_deprecation(ImageId=IMAGE, DeprecateAt=soon)
+    (shown,) = ec2.describe_images(**by_filter)["Images"]
+    assert shown["DeprecationTime"].startswith(f"{soon:%Y-%m-%dT%H:%M}")
+    emulator.advance(2 * 3600)
+    assert ec2.describe_images(**by_filter)["Images"] == []
+    assert ec2.describe_images(**by_filter, IncludeDeprecated=True)["Images"]
+    (shown,) = ec2.describe_images(ImageIds=[IMAGE])["Images"]
+    assert shown["ImageId"] == IMAGE
+    assert launch()[0]["ImageId"] == IMAGE
+    ec2.disable_image_deprecation(ImageId=IMAGE)
+    (shown,) = ec2.describe_images(**by_filter)["Images"]
+    assert "DeprecationTime" not in shown

@@ -59,6 +59,19 @@ def test_termination_goes_through_shutting_down(emulator, ec2, launch):
     assert ended["StateTransitionReason"].startswith("User initiated (")
 
 
+def test_an_instance_that_shuts_down_has_lost_its_network_already(
+    emulator, ec2, launch
+):
+    (instance,) = launch()
+    emulator.advance(2)
+    ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+    ended = only(ec2)
+    assert ended["State"]["Name"] == "shutting-down"
+    lost = {"PrivateIpAddress", "PublicIpAddress", "SubnetId", "VpcId"}
+    assert lost.isdisjoint(ended)
+    assert (ended["SecurityGroups"], ended["NetworkInterfaces"]) == ([], [])
+
+
 def test_a_terminated_instance_has_given_everything_up(emulator, ec2, launch):
     (instance,) = launch()
     emulator.advance(2)

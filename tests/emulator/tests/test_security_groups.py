@@ -100,13 +100,6 @@ def test_the_answer_lists_every_rule_added(ec2, group):
     assert len({one["SecurityGroupRuleId"] for one in rules}) == 3
 
 
-def test_a_rule_that_is_not_there_cannot_be_revoked(ec2, group):
-    status, code, _ = refused(
-        ec2.revoke_security_group_ingress, GroupId=group, IpPermissions=[SSH]
-    )
-    assert (status, code) == (400, "InvalidPermission.NotFound")
-
-
 def test_a_group_in_use_cannot_be_deleted(emulator, ec2, launch, group):
     (instance,) = launch(SecurityGroupIds=[group])
     assert refused(ec2.delete_security_group, GroupId=group)[:2] == (
@@ -134,3 +127,68 @@ def test_a_group_that_names_itself_can_be_deleted(ec2, group):
     within = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
     ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[within])
     ec2.delete_security_group(GroupId=group)
+
+
+def test_names_that_differ_by_case_only_are_the_same_name(ec2, group):
+    status, code, _ = refused(
+        ec2.create_security_group, GroupName="Pool-A", Description="again"
+    )
+    assert (status, code) == (400, "InvalidGroup.Duplicate")
+
+
+def test_revoking_unknown_rules_is_no_error_in_a_default_network(ec2, group):
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[SSH])
+    two = [{"CidrIp": "203.0.113.0/24"}, {"CidrIp": "198.51.100.0/24"}]
+    answer = ec2.revoke_security_group_ingress(
+        GroupId=group, IpPermissions=[{**SSH, "IpRanges": two}]
+    )
+    (unknown,) = answer["UnknownIpPermissions"]
+    assert unknown["IpRanges"] == [{"CidrIp": "198.51.100.0/24"}]
+    assert (unknown["FromPort"], unknown["ToPort"]) == (22, 22)
+    (shown,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+    assert shown["IpPermissions"] == []
+
+
+def test_a_rule_that_is_not_there_cannot_be_revoked_in_another_network(ec2):
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    group = ec2.create_security_group(GroupName="b", Description="d", VpcId=vpc)
+    group = group["GroupId"]
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[SSH])
+    two = [{"CidrIp": "203.0.113.0/24"}, {"CidrIp": "198.51.100.0/24"}]
+    status, code, _ = refused(
+        ec2.revoke_security_group_ingress,
+        GroupId=group,
+        IpPermissions=[{**SSH, "IpRanges": two}],
+    )
+    assert (status, code) == (400, "InvalidPermission.NotFound")
+    (shown,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+    assert len(shown["IpPermissions"]) == 1
+
+
+def test_a_rule_is_revoked_by_its_id(ec2, group):
+    (rule,) = ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[SSH])[
+        "SecurityGroupRules"
+    ]
+    unknown = {"GroupId": group, "SecurityGroupRuleIds": ["sgr-0123456789abcdef0"]}
+    status, code, _ = refused(ec2.revoke_security_group_ingress, **unknown)
+    assert (status, code) == (400, "InvalidSecurityGroupRuleId.NotFound")
+    ec2.revoke_security_group_ingress(
+        GroupId=group, SecurityGroupRuleIds=[rule["SecurityGroupRuleId"]]
+    )
+    (shown,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+    assert shown["IpPermissions"] == []
+
+
+def test_the_network_of_a_rule_has_no_host_bits(ec2, group):
+    ranges = [{"CidrIp": "100.68.0.18/18"}]
+    ec2.authorize_security_group_ingress(
+        GroupId=group, IpPermissions=[{**SSH, "IpRanges": ranges}]
+    )
+    (shown,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+    (permission,) = shown["IpPermissions"]
+    assert permission["IpRanges"] == [{"CidrIp": "100.68.0.0/18"}]
+    ec2.revoke_security_group_ingress(
+        GroupId=group, IpPermissions=[{**SSH, "IpRanges": ranges}]
+    )
+    (shown,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+    assert shown["IpPermissions"] == []

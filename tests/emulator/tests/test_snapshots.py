@@ -120,14 +120,16 @@ def test_a_volume_that_is_being_made_cannot_be_copied(ec2):
     assert code(ec2.create_snapshot, VolumeId=made["VolumeId"]) == "IncorrectState"
 
 
-def test_a_volume_grows_once_in_six_hours(emulator, ec2, volume):
-    ec2.modify_volume(VolumeId=volume, Size=20)
+def test_a_volume_grows_four_times_within_a_day(emulator, ec2, volume):
+    for size in (20, 30, 40, 50):
+        ec2.modify_volume(VolumeId=volume, Size=size)
+        emulator.advance(3600)
     assert (
-        code(ec2.modify_volume, VolumeId=volume, Size=30)
+        code(ec2.modify_volume, VolumeId=volume, Size=60)
         == "VolumeModificationRateExceeded"
     )
-    emulator.advance(6 * 3600 + 1)
-    ec2.modify_volume(VolumeId=volume, Size=30)
+    emulator.advance(20 * 3600 + 1)
+    ec2.modify_volume(VolumeId=volume, Size=60)
     assert code(ec2.modify_volume, VolumeId=volume, Size=20) == "InvalidParameterValue"
     (grown,) = ec2.describe_volumes(VolumeIds=[volume])["Volumes"]
-    assert grown["Size"] == 30
+    assert grown["Size"] == 60

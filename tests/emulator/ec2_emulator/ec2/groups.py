@@ -1,6 +1,7 @@
 """Security groups: requests that EC2 refuses and moto accepts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from ipaddress import ip_network
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -9,6 +10,7 @@ from moto.ec2.responses.security_groups import SecurityGroups
 from ..errors import AwsError
 from .paging import page
 from .region import Region
+from .wire import Answer
 
 
 class Groups(SecurityGroups):
@@ -31,7 +33,9 @@ class Groups(SecurityGroups):
             raise AwsError(
                 "InvalidVpcID.NotFound", f"The vpc ID '{vpc}' does not exist"
             )
-        if self.ec2_backend.get_security_group_from_name(name, vpc) is not None:
+        # "CreateSecurityGroup", GroupName: names are case-insensitive.
+        names = (group.name for group in self.ec2_backend.groups[vpc].values())
+        if name.lower() in (taken.lower() for taken in names):
             raise AwsError(
                 "InvalidGroup.Duplicate",
                 f"The security group '{name}' already exists for VPC '{vpc}'",
@@ -78,9 +82,24 @@ class Groups(SecurityGroups):
         )
 
     def revoke_security_group_ingress(self) -> ActionResult:
-        result: ActionResult = super().revoke_security_group_ingress()
+        """Removes rules, or none after an error.
+
+        "RevokeSecurityGroupIngress": in a default VPC, rules that the group does not have
+        are no error. The answer lists them.
+        """
+        group = self._group()
+        self.error_on_dryrun()
+        named = self._rules_by_id(group) or self._rules_by_value(group)
+        unknown = [rule for rule in named if rule not in group.ingress_rules]
+        if unknown and not self.ec2_backend.vpcs[group.vpc_id].is_default:
+            raise AwsError(
+                "InvalidPermission.NotFound",
+                "The specified rule does not exist in this security group.",
+            )
+        group.ingress_rules = [one for one in group.ingress_rules if one not in named]
         self.here.groups_changed()
-        return result
+        permissions = [_permission(rule) for rule in unknown]
+        return Answer({"Return": True, "UnknownIpPermissions": permissions})
 
     def modify_security_group_rules(self) -> ActionResult:
         result: ActionResult = super().modify_security_group_rules()
@@ -101,6 +120,40 @@ class Groups(SecurityGroups):
             raise
         self.here.groups_changed()
         return ActionResult({"Return": True, "SecurityGroupRules": added})
+
+    def _rules_by_id(self, group: Any) -> list[Any]:
+        known = {rule.id: rule for rule in group.ingress_rules}
+        ids = self._get_param("SecurityGroupRuleIds", [])
+        for one in ids:
+            if one not in known:
+                raise AwsError(
+                    "InvalidSecurityGroupRuleId.NotFound",
+                    f"The security group rule ID '{one}' does not exist",
+                )
+        return [known[one] for one in ids]
+
+    def _rules_by_value(self, group: Any) -> list[Any]:
+        backend = self.ec2_backend
+        return [
+            rule
+            for given in self._process_rules_from_querystring()
+            for rule in backend._iterate_security_rules(
+                given["ip_protocol"],
+                group.id,
+                given["from_port"],
+                given["to_port"],
+                given["ip_ranges"],
+                backend._add_source_group(given["source_groups"], group.vpc_id),
+                given["prefix_list_ids"],
+            )
+        ]
+
+    def _process_rules_from_querystring(self) -> Iterator[dict[str, Any]]:
+        """The rules of a request. EC2 stores the canonical form of an address range:
+        "AuthorizeSecurityGroupIngress", CidrIp."""
+        for rules in super()._process_rules_from_querystring():
+            ranges = [_canonical(one) for one in rules["ip_ranges"]]
+            yield rules | {"ip_ranges": ranges}
 
     def _group(self) -> Any:
         group_id, name = self._get_param("GroupId"), self._get_param("GroupName")
@@ -137,6 +190,33 @@ class Groups(SecurityGroups):
         default = self.ec2_backend.get_security_group_from_id(sample)
         if name not in default.filters:
             raise AwsError("InvalidParameterValue", f"The filter '{name}' is invalid")
+
+
+def _canonical(address_range: dict[str, str]) -> dict[str, str]:
+    """The range without host bits. The text of an invalid one stays as it is."""
+    canonical = dict(address_range)
+    for field in ("CidrIp", "CidrIpv6"):
+        if field in canonical:
+            try:
+                canonical[field] = str(ip_network(canonical[field], strict=False))
+            except ValueError:
+                pass
+    return canonical
+
+
+def _permission(rule: Any) -> dict[str, Any]:
+    """A rule as an IpPermission of its own."""
+    ranges = {name: rule.ip_range[name] for name in rule.ip_range}
+    group, prefixes = rule.source_group, rule.prefix_list_id
+    return {
+        "IpProtocol": rule.ip_protocol,
+        "FromPort": rule.from_port,
+        "ToPort": rule.to_port,
+        "IpRanges": [ranges] if "CidrIp" in ranges else [],
+        "Ipv6Ranges": [ranges] if "CidrIpv6" in ranges else [],
+        "UserIdGroupPairs": [group] if group else [],
+        "PrefixListIds": [{"PrefixListId": prefixes}] if prefixes else [],
+    }
 
 
 def _check_id(group_id: str) -> None:

@@ -90,6 +90,12 @@ class EmulatedInstance(Instance):
         return self._name in _ADDRESSED
 
     @property
+    def has_network(self) -> bool:
+        """Whether EC2 still shows addresses, subnet and groups. Recorded answers of
+        TerminateInstances (cloud-custodian, test_ec2_terminate) show none any more."""
+        return self._name not in ("shutting-down", "terminated")
+
+    @property
     def console(self) -> bytes:
         """The console output of an instance that has no machine, or whose machine is
         off."""

@@ -60,20 +60,18 @@ def describe(instance: EmulatedInstance) -> dict[str, Any]:
             "InstanceMetadataTags": options.instance_metadata_tags,
         },
         "Monitoring": {"State": instance.monitoring_state},
-        "NetworkInterfaces": [_interface(nic) for nic in instance.nics.values()],
+        "NetworkInterfaces": [],
         "Placement": {
             "AvailabilityZone": instance.availability_zone,
             "GroupName": "",
             "Tenancy": "default",
         },
         "PlatformDetails": "Linux/UNIX",
-        "PrivateDnsName": instance.private_dns_name,
-        "PrivateIpAddress": instance.private_ip,
-        "PublicDnsName": instance.public_dns_name or "",
-        "PublicIpAddress": instance.public_ip,
+        "PrivateDnsName": "",
+        "PublicDnsName": "",
         "RootDeviceName": instance.root_device_name,
         "RootDeviceType": "ebs",
-        "SecurityGroups": _groups(instance.security_groups),
+        "SecurityGroups": [],
         "SourceDestCheck": instance.source_dest_check,
         "State": {"Code": instance.state_code, "Name": instance.state},
         "StateTransitionReason": instance.state_transition_reason,
@@ -86,10 +84,20 @@ def describe(instance: EmulatedInstance) -> dict[str, Any]:
         view["StateReason"] = {"Code": reason.code, "Message": reason.message}
     if instance.spot_request is not None:
         view["SpotInstanceRequestId"] = instance.spot_request.id
-    if instance.state != "terminated":
-        view["SubnetId"] = instance.subnet_id
-        view["VpcId"] = instance.vpc_id
-    return view
+    return view | _network(instance) if instance.has_network else view
+
+
+def _network(instance: EmulatedInstance) -> dict[str, Any]:
+    return {
+        "NetworkInterfaces": [_interface(nic) for nic in instance.nics.values()],
+        "PrivateDnsName": instance.private_dns_name,
+        "PrivateIpAddress": instance.private_ip,
+        "PublicDnsName": instance.public_dns_name or "",
+        "PublicIpAddress": instance.public_ip,
+        "SecurityGroups": _groups(instance.security_groups),
+        "SubnetId": instance.subnet_id,
+        "VpcId": instance.vpc_id,
+    }
 
 
 def tag_list(backend: Any, resource_id: str) -> list[dict[str, str]] | None:

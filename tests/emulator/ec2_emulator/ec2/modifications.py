@@ -1,4 +1,6 @@
-"""Larger volumes: "Request Amazon EBS volume modifications" (EBS user guide).
+"""Larger volumes: "ModifyVolume" (API reference).
+
+EC2 takes four modifications of a volume within 24 hours. Each one completes at once here.
 
 This class is before that of the volumes in the endpoint's bases. It checks the request,
 and then calls the operation of the volumes.
@@ -17,7 +19,7 @@ class Modifications(ElasticBlockStore):
     here: Region
 
     def modify_volume(self) -> ActionResult:
-        """Changes a volume. The next change is possible six hours later."""
+        """Changes a volume, unless it was changed too often."""
         volume: Any = self.ec2_backend.volumes.get(self._get_param("VolumeId"))
         size = self._get_param("Size")
         if volume is None or (size is not None and int(size) < volume.size):
@@ -28,15 +30,16 @@ class Modifications(ElasticBlockStore):
             raise AwsError(
                 "IncorrectState", f"{volume.id} is not 'available' or 'in-use'."
             )
-        now = self.here.clock.seconds()
-        until: float | None = getattr(volume, "modified_until", None)
-        if until is not None and not self.here.clock.reached(until):
+        settings, clock = self.here.settings, self.here.clock
+        times: list[float] = getattr(volume, "modified_at", [])
+        window = settings.modification_window_seconds
+        recent = [one for one in times if not clock.reached(one + window)]
+        if len(recent) >= settings.modifications_in_window:
             raise AwsError(
                 "VolumeModificationRateExceeded",
                 "You've reached the maximum modification rate per volume limit. Wait at "
                 "least 6 hours between modifications per EBS volume.",
             )
         result = super().modify_volume()
-        cools_down = self.here.settings.modification_cool_down_seconds
-        volume.modified_until = now + cools_down
+        volume.modified_at = [*recent, clock.seconds()]
         return result

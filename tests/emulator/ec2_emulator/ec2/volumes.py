@@ -17,6 +17,12 @@ from .region import Region
 from .volume_view import VOLUME_FILTERS, describe_attachment, describe_volume
 from .wire import Answer
 
+# crossplane-contrib/provider-aws#1858.
+DELETED = (
+    "The client token you have provided is associated with a resource that is already "
+    "deleted. Please use a different client token."
+)
+
 
 class Volumes(ElasticBlockStore):
     here: Region
@@ -26,6 +32,8 @@ class Volumes(ElasticBlockStore):
         token = parameters.get("ClientToken")
         earlier = self.here.tokens.find("CreateVolume", token, parameters)
         if earlier is not None:
+            if earlier.id not in self.ec2_backend.volumes:
+                raise AwsError("IdempotentParameterMismatch", DELETED)
             return self._shown(earlier)
         self._check_zone(parameters.get("AvailabilityZone"))
         volume: Any = super().create_volume().result
