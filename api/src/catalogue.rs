@@ -136,11 +136,12 @@ pub struct Packages {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Network {
-    /// Subnets of one VPC. Default: the subnets of the default VPC. An on-demand workspace uses the
-    /// first subnet.
+    /// Subnets of one VPC. Default: the subnets of the default VPC. An on-demand workspace of
+    /// `ProviderAws` uses the first subnet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnet_ids: Vec<String>,
-    /// VPC of the subnets. Required if an on-demand workspace needs its own security group.
+    /// VPC of the subnets. Required if an on-demand workspace of `ProviderAws` needs its own security
+    /// group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vpc_id: Option<String>,
     /// Existing security groups to use. Default: one new group for each workspace.

@@ -41,8 +41,13 @@ pub struct WorkspacePolicy {
     /// Provider configuration of the workspaces' `SpotPool`s.
     #[serde(default)]
     pub provider_config_ref: ProviderConfigReference,
-    /// Provider configuration of on-demand workspaces: a configuration of upbound's provider-aws,
-    /// group `aws.m.upbound.io`.
+    /// Provider that makes on-demand workspaces. Versions v1 and v2 know `ProviderAws` only. A
+    /// workspace keeps the provider that made it until it is deleted. Default: `SpotPool` from
+    /// behaviour version v3 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_demand: Option<OnDemandProvider>,
+    /// Provider configuration of on-demand workspaces of `ProviderAws`: a configuration of upbound's
+    /// provider-aws, group `aws.m.upbound.io`.
     #[serde(default)]
     pub on_demand_provider_config_ref: ProviderConfigReference,
     /// Values for parameters that a claim does not set.
@@ -108,6 +113,18 @@ pub struct WorkspacePolicy {
     #[serde(default = "default_minimum_refresh_seconds")]
     #[schemars(range(min = 10, max = 86400))]
     pub minimum_refresh_seconds: u32,
+}
+
+/// The provider of on-demand workspaces.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+// kube's `OptionalEnum` replaces the description of an optional field with that of its type.
+#[schemars(description = "")]
+pub enum OnDemandProvider {
+    /// provider-gpu-spot, by a `SpotPool` of one instance. A stop terminates the instance and keeps
+    /// the home volume.
+    SpotPool,
+    /// upbound's provider-aws-ec2, by an `Instance`. A stop keeps the instance and its disks.
+    ProviderAws,
 }
 
 /// A version of the function's behaviour. For the same version, every release of the function
@@ -292,9 +309,10 @@ pub struct InstancePolicy {
     /// Whether the user `developer` may use sudo without a password.
     #[serde(default)]
     pub sudo: bool,
-    /// Whether an on-demand instance is replaced when its user data changes, for example after
-    /// another OpenCV release, or before v3 a new key. An instance reads user data at its first boot
-    /// only, so without replacement it keeps its first setup.
+    /// Whether an on-demand instance of `ProviderAws` is replaced when its user data changes, for
+    /// example after another OpenCV release, or before v3 a new key. An instance reads user data at
+    /// its first boot only, so without replacement it keeps its first setup. Instances of a pool keep
+    /// it until their next launch.
     #[serde(default)]
     pub replace_on_user_data_change: bool,
     /// Additional tags on all EC2 resources of workspaces: keys of at most 128 characters, values of

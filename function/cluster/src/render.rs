@@ -66,6 +66,7 @@ impl Placed for InCluster<'_> {
             installation: Installation::Unknown,
             reported: activity::as_reported(has_agent, self.reported.as_deref()),
             has_machine: self.placed_pods > 0,
+            stop_deletes_disk: false,
             is_on: self.is_on(),
             running: prices::running(self.pods.as_ref(), prices, self.placed_pods),
             homes: prices::homes(self.seen, claim::owner(self.claimed.composite), prices),

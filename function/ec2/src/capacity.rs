@@ -1,7 +1,7 @@
-//! Checks the region and the market of a workspace.
+//! Checks the region and the market of a workspace, and chooses its provider.
 
 use api::capacity::CapacityType;
-use api::policy::WorkspacePolicy;
+use api::policy::{BehaviourVersion, OnDemandProvider, WorkspacePolicy};
 use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
 
@@ -24,17 +24,36 @@ pub fn check_region(
     Err(Violation::new("spec.parameters.region", problem).into())
 }
 
-/// The market of the workspace: that of the claim, or else that of the policy. It cannot change
-/// between provider-aws and a `SpotPool` while one of them has the home volume.
+/// The market of the workspace: that of the claim, or else that of the policy.
+pub fn wished(parameters: &WorkspaceParameters, policy: &WorkspacePolicy) -> CapacityType {
+    parameters
+        .capacity_type
+        .unwrap_or(policy.defaults.capacity_type)
+}
+
+/// The provider of an on-demand workspace. `maker` is the provider that made its home or its
+/// machine; none if neither exists.
+pub fn on_demand_provider(
+    policy: &WorkspacePolicy,
+    maker: Option<OnDemandProvider>,
+) -> OnDemandProvider {
+    match policy.behaviour_version {
+        BehaviourVersion::V1 | BehaviourVersion::V2 => OnDemandProvider::ProviderAws,
+        BehaviourVersion::V3 => maker
+            .or(policy.on_demand)
+            .unwrap_or(OnDemandProvider::SpotPool),
+    }
+}
+
+/// The market of the workspace, if the policy allows it. The market cannot change between
+/// provider-aws and a `SpotPool` while one of them has the home volume.
 pub fn capacity_type(
     parameters: &WorkspaceParameters,
     policy: &WorkspacePolicy,
-    keeper: Option<HomeKeeper>,
+    keeper: Option<OnDemandProvider>,
 ) -> Result<CapacityType, Violations> {
     const PATH: &str = "spec.parameters.capacityType";
-    let resolved = parameters
-        .capacity_type
-        .unwrap_or(policy.defaults.capacity_type);
+    let resolved = wished(parameters, policy);
     if let Some(allowed) = &policy.allowed_capacity_types
         && !allowed.contains(&resolved)
     {
@@ -48,24 +67,18 @@ pub fn capacity_type(
     }
     let is_on_demand = resolved == CapacityType::OnDemand;
     let problem = match keeper {
-        Some(HomeKeeper::ProviderAws) if !is_on_demand => {
+        Some(OnDemandProvider::ProviderAws) if !is_on_demand => {
             "must be OnDemand: provider-aws manages the home volume and attaches it to its own \
              instances only"
         }
-        Some(HomeKeeper::SpotPool) if is_on_demand => {
+        Some(OnDemandProvider::SpotPool)
+            if is_on_demand
+                && on_demand_provider(policy, keeper) == OnDemandProvider::ProviderAws =>
+        {
             "must be Spot or SpotWithFallback: the SpotPool manages the home volume and attaches \
              it to its own instances only"
         }
         _ => return Ok(resolved),
     };
     Err(Violation::new(PATH, problem).into())
-}
-
-/// The provider that manages the home volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HomeKeeper {
-    /// upbound's provider-aws, as an `EBSVolume`.
-    ProviderAws,
-    /// The workspace's `SpotPool`.
-    SpotPool,
 }

@@ -38,6 +38,8 @@ pub struct Composed {
     pub home: Option<home::Finding>,
     /// Whether the instance was created with user data that differs from today's.
     pub has_old_user_data: bool,
+    /// Whether the pool's instance has another type or market than the claim.
+    pub has_other_offering: bool,
 }
 
 impl Composed {
@@ -72,6 +74,7 @@ impl Seen<'_> {
             resources: resources.collect(),
             serving: None,
             has_old_user_data: false,
+            has_other_offering: false,
             home: chosen
                 .and_then(|name| self.home_of_pool(name))
                 .or_else(|| self.home.exists().then(|| self.home.finding(holder))),
@@ -136,6 +139,10 @@ impl Seen<'_> {
                 .instances
                 .get(choice.target.as_str())
                 .is_some_and(|i| i.for_provider.user_data != resolved.user_data),
+            has_other_offering: resolved.market().is_some_and(|market| {
+                let pool = self.pools.get(choice.target.as_str());
+                pool.is_some_and(|pool| spot::pool::keeps_another(pool, resolved, market))
+            }),
             serving: choice.serving,
             target,
         })

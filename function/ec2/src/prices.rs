@@ -63,7 +63,8 @@ pub fn of_volumes(prices: Option<&Prices>, region: &str, volumes: &[HomeVolume<'
     }
 }
 
-/// The highest price of a workspace on EC2 in US dollars per hour, over its types and markets.
+/// The highest price of a workspace on EC2 in US dollars per hour, over the types and markets that
+/// it may get.
 ///
 /// # Errors
 ///
@@ -74,12 +75,8 @@ pub fn highest(
     types: &[InstanceType],
     market: CapacityType,
 ) -> Result<f64, String> {
-    let considered = match market {
-        CapacityType::OnDemand => types.get(..1).unwrap_or_default(),
-        CapacityType::Spot | CapacityType::SpotWithFallback => types,
-    };
     let spot = market == CapacityType::Spot;
-    considered.iter().try_fold(0.0, |highest: f64, t| {
+    types.iter().try_fold(0.0, |highest: f64, t| {
         let price = prices.and_then(|prices| listed(prices, region, &t.name, spot));
         let missing = || format!("data.prices.hourlyUsd.{region}.{}", t.name);
         Ok(highest.max(price.ok_or_else(missing)?))
@@ -156,7 +153,7 @@ mod tests {
         });
         let of = |market| highest(Some(&prices()), "us-east-1", &types, market);
         assert_eq!(of(CapacityType::SpotWithFallback), Ok(1.006));
-        assert_eq!(of(CapacityType::OnDemand), Ok(0.526));
+        assert_eq!(of(CapacityType::OnDemand), Ok(1.006));
         assert_eq!(of(CapacityType::Spot), Ok(0.526));
         assert_eq!(
             highest(None, "us-east-1", &types, CapacityType::Spot),

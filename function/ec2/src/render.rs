@@ -19,11 +19,17 @@ use function_workspace::setup::Setup;
 use crate::claim_paths::ClaimPaths;
 use crate::compose::{AtRest, Composed, Seen};
 use crate::finding::Machine;
-use crate::{instance_types, prices, requirements, resolve, resource_names, spot, status};
+use crate::resolved::is_of_provider_aws;
+use crate::{
+    capacity, instance_types, prices, requirements, resolve, resource_names, spot, status,
+};
 
 const OLD_USER_DATA: &str = "changed keys or software take effect on the next instance only: an \
                              instance reads user data at its first boot, and the policy's \
                              instance.replaceOnUserDataChange is off";
+
+const OTHER_OFFERING: &str = "changed instance types or market take effect on the next instance only: \
+                              the home volume stays at the running one until it ends";
 
 /// Decides what is desired for a workspace on EC2. `limits` names the `EnvironmentConfig` with
 /// the platform's limits.
@@ -43,7 +49,7 @@ struct OnEc2<'a> {
 
 impl Placed for OnEc2<'_> {
     fn requirements(&self, policy: Option<&WorkspacePolicy>) -> Vec<Requirement> {
-        requirements::of(policy, self.claimed)
+        requirements::of(policy, self.claimed, self.seen.maker())
     }
 
     fn machines(
@@ -57,6 +63,7 @@ impl Placed for OnEc2<'_> {
             installation: self.seen.installation(),
             reported: self.seen.reported(policy),
             has_machine: self.seen.has_machine(),
+            stop_deletes_disk: self.seen.has_on_demand_pool_without_home(),
             is_on: self.seen.is_on(),
             running: self.seen.running(listed, region),
             homes: self.seen.homes(listed, region),
@@ -70,10 +77,14 @@ impl Placed for OnEc2<'_> {
         listed: Option<&Prices>,
     ) -> Result<f64, String> {
         let types = instance_types::of(parameters);
-        let market = parameters
-            .capacity_type
-            .unwrap_or(policy.defaults.capacity_type);
-        prices::highest(listed, &parameters.region, &types, market)
+        let market = capacity::wished(parameters, policy);
+        let provider = capacity::on_demand_provider(policy, self.seen.maker());
+        let considered = if is_of_provider_aws(market, provider) {
+            types.get(..1).unwrap_or_default()
+        } else {
+            &types
+        };
+        prices::highest(listed, &parameters.region, considered, market)
     }
 
     fn compose(
@@ -121,6 +132,9 @@ impl Placed for OnEc2<'_> {
         let mut notices = workspace.notices;
         if composed.has_old_user_data {
             notices.push(OLD_USER_DATA.to_owned());
+        }
+        if composed.has_other_offering {
+            notices.push(OTHER_OFFERING.to_owned());
         }
         let mut running = Composition {
             notices,

@@ -2,18 +2,24 @@
 //! because Crossplane calls again while they change.
 
 use api::capacity::CapacityType;
-use api::policy::{BehaviourVersion, WorkspacePolicy};
+use api::policy::{BehaviourVersion, OnDemandProvider, WorkspacePolicy};
 use function_runtime::requirement::{Requirement, Selector};
 use function_workspace::claim;
 use function_workspace::placed::Claimed;
 use function_workspace::{catalogue, dev_user, owner};
 
+use crate::capacity;
 use crate::on_demand::api::{API_VERSION, Parameters, VolumeAttachment};
 use crate::on_demand::home;
 use crate::resource_names;
 
-/// All requirements of a workspace on EC2. `policy` is none if it cannot be read.
-pub fn of(policy: Option<&WorkspacePolicy>, claimed: &Claimed<'_>) -> Vec<Requirement> {
+/// All requirements of a workspace on EC2. `policy` is none if it cannot be read. `maker` is the
+/// provider that made the home or an on-demand machine; none if neither exists.
+pub fn of(
+    policy: Option<&WorkspacePolicy>,
+    claimed: &Claimed<'_>,
+    maker: Option<OnDemandProvider>,
+) -> Vec<Requirement> {
     let composite = claimed.composite;
     let parameters = claimed.parameters.as_ref().ok();
     let mut required = policy.map(catalogue::requirements).unwrap_or_default();
@@ -27,11 +33,14 @@ pub fn of(policy: Option<&WorkspacePolicy>, claimed: &Claimed<'_>) -> Vec<Requir
     required.extend(dev_user::requirement(has_keys, policy, status, owner));
     let market = parameters.and_then(|p| p.capacity_type);
     let market = market.or(policy.map(|policy| policy.defaults.capacity_type));
-    let is_on_demand = market == Some(CapacityType::OnDemand);
+    // Without a policy, the workspace may be one of v1 or v2.
+    let provider = policy.map(|policy| capacity::on_demand_provider(policy, maker));
+    let is_of_aws = provider.or(maker) != Some(OnDemandProvider::SpotPool);
     let recorded = claimed.previous.home.as_ref();
-    let has_home = (claim::asks_for_home(composite) && is_on_demand)
-        || recorded.is_some_and(|home| home.pool.is_none())
-        || claimed.request.observed.contains_key(resource_names::HOME);
+    let has_home =
+        (claim::asks_for_home(composite) && market == Some(CapacityType::OnDemand) && is_of_aws)
+            || recorded.is_some_and(|home| home.pool.is_none())
+            || claimed.request.observed.contains_key(resource_names::HOME);
     if has_home {
         required.push(Requirement {
             name: home::ATTACHMENTS.to_owned(),

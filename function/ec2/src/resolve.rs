@@ -3,7 +3,7 @@
 
 use api::capacity::CapacityType;
 use api::catalogue::{Catalogue, Network};
-use api::policy::{BehaviourVersion, WorkspacePolicy};
+use api::policy::{BehaviourVersion, OnDemandProvider, WorkspacePolicy};
 use api::workspace::{Placement, WorkspaceParameters};
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::request::Request;
@@ -20,10 +20,14 @@ use thiserror::Error;
 use crate::claim_paths::ClaimPaths;
 use crate::compose::Seen;
 use crate::instance_types::InstanceType;
-use crate::resolved::Resolved;
+use crate::resolved::{Resolved, is_of_provider_aws};
 use crate::user_data::UserData;
 use crate::{capacity, image, instance_types, keys, software};
 use crate::{requirements, resource_names};
+
+/// The message about an on-demand workspace without a home volume.
+const NOT_KEPT: &str = "each stop deletes the machine's disk with all files on it, because the \
+                        workspace has no home: set spec.parameters.home to keep files";
 
 /// A resolved workspace with its messages.
 #[derive(Clone, Debug)]
@@ -62,7 +66,13 @@ pub fn workspace(
     } = catalogue::read(policy, request)?;
     let region = parameters.region.as_str();
     instance_types::check_prices(&types, region, policy, &catalogue)?;
-    let network = network(policy, &catalogue, region, allowed.capacity_type, request)?;
+    let network = network(
+        policy,
+        &catalogue,
+        region,
+        allowed.is_of_provider_aws(),
+        request,
+    )?;
     let booted = seen.booted_image();
     let image = image::choose(recorded, booted, region, &catalogue, policy)?;
     let packages = catalogue.packages.as_ref();
@@ -94,11 +104,14 @@ pub fn workspace(
     // From v3 on, `AccessReady` says who is locked out.
     let locked_out = locked_out.filter(|_| access.is_none());
     let ineffective = ineffective(policy, parameters, &allowed, &network);
+    let is_kept_by_stops = allowed.has_home || !allowed.is_on_demand_of_pool();
+    let not_kept = (!is_kept_by_stops).then(|| NOT_KEPT.to_owned());
     Ok(Workspace {
         notices: told
             .into_iter()
             .chain(locked_out)
             .chain(ineffective)
+            .chain(not_kept)
             .collect(),
         access,
         paths: ClaimPaths {
@@ -112,6 +125,7 @@ pub fn workspace(
             user_data: user_data.document()?,
             keys_in_tags: keys.in_tags,
             capacity_type: allowed.capacity_type,
+            on_demand: allowed.on_demand,
             ssh_cidrs: allowed.ssh_cidrs,
             has_home: allowed.has_home,
             home_size_gib: parameters.home.as_ref().map(|home| home.size_gib),
@@ -142,7 +156,18 @@ fn root_is_apart(policy: &WorkspacePolicy) -> Result<(), Violation> {
 struct Allowed {
     has_home: bool,
     capacity_type: CapacityType,
+    on_demand: OnDemandProvider,
     ssh_cidrs: Vec<String>,
+}
+
+impl Allowed {
+    fn is_on_demand_of_pool(&self) -> bool {
+        self.capacity_type == CapacityType::OnDemand && !self.is_of_provider_aws()
+    }
+
+    fn is_of_provider_aws(&self) -> bool {
+        is_of_provider_aws(self.capacity_type, self.on_demand)
+    }
 }
 
 fn allowed(
@@ -157,6 +182,7 @@ fn allowed(
     Ok(Allowed {
         has_home: parameters.home.is_some() || seen.home_keeper().is_some(),
         capacity_type: capacity::capacity_type(parameters, policy, seen.home_keeper())?,
+        on_demand: capacity::on_demand_provider(policy, seen.maker()),
         ssh_cidrs: ssh_networks::of(parameters, policy)?,
     })
 }
@@ -166,11 +192,11 @@ fn network(
     policy: &WorkspacePolicy,
     catalogue: &Catalogue,
     region: &str,
-    capacity_type: CapacityType,
+    is_of_provider_aws: bool,
     request: &Request,
 ) -> Result<Network, Hold> {
     let network = catalogue.networks.get(region).cloned().unwrap_or_default();
-    let needs_group = capacity_type == CapacityType::OnDemand
+    let needs_group = is_of_provider_aws
         && network.security_group_ids.is_empty()
         && !request
             .observed
@@ -204,7 +230,7 @@ fn ineffective(
              groups of EnvironmentConfig {catalogue}"
         ));
     }
-    if allowed.capacity_type == CapacityType::OnDemand && !parameters.instance_types.is_empty() {
+    if allowed.is_of_provider_aws() && !parameters.instance_types.is_empty() {
         messages.push(
             "spec.parameters.instanceTypes has no effect with capacityType OnDemand".to_owned(),
         );

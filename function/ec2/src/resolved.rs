@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::capacity::CapacityType;
 use api::catalogue::Network;
-use api::policy::WorkspacePolicy;
+use api::policy::{OnDemandProvider, WorkspacePolicy};
 use api::workspace::ChosenImage;
 use function_runtime::composite::{CompositeId, Origin};
 
@@ -21,6 +21,8 @@ pub struct Resolved {
     pub region: String,
     /// The market: that of the claim, or else that of the policy.
     pub capacity_type: CapacityType,
+    /// The provider of an on-demand workspace.
+    pub on_demand: OnDemandProvider,
     /// Instance types in order of preference, never empty.
     pub instance_types: Vec<String>,
     /// The image.
@@ -45,15 +47,13 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// The market of the pool; none for an on-demand workspace.
+    /// The market of the pool; none for a workspace of provider-aws.
     pub fn market(&self) -> Option<CapacityType> {
-        match self.capacity_type {
-            CapacityType::Spot | CapacityType::SpotWithFallback => Some(self.capacity_type),
-            CapacityType::OnDemand => None,
-        }
+        let is_of_aws = is_of_provider_aws(self.capacity_type, self.on_demand);
+        (!is_of_aws).then_some(self.capacity_type)
     }
 
-    /// The type of an on-demand instance.
+    /// The type of an instance of provider-aws.
     pub fn instance_type(&self) -> &str {
         self.instance_types.first().map_or("", String::as_str)
     }
@@ -65,4 +65,9 @@ impl Resolved {
         tags.insert("workspace".into(), self.origin.to_string());
         tags
     }
+}
+
+/// Whether provider-aws makes the instance of a workspace in this market.
+pub fn is_of_provider_aws(market: CapacityType, on_demand: OnDemandProvider) -> bool {
+    market == CapacityType::OnDemand && on_demand == OnDemandProvider::ProviderAws
 }

@@ -115,7 +115,7 @@ impl Applied<'_> {
             return true;
         }
         if key.starts_with("ssh-") {
-            return self.view.market() == "OnDemand" && !self.is_allowed(key);
+            return self.view.is_of_provider_aws() && !self.is_allowed(key);
         }
         if let Some((of, by)) = key
             .strip_prefix("usage-")

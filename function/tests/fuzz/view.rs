@@ -139,7 +139,7 @@ impl View {
     /// Whether the claim asks for a home of provider-aws, or there is or was one.
     pub fn has_home(&self) -> bool {
         let home = self.xr.pointer("/spec/parameters/home");
-        (home.is_some_and(|h| !h.is_null()) && self.market() == "OnDemand")
+        (home.is_some_and(|h| !h.is_null()) && self.is_of_provider_aws())
             || self.observed.contains_key("home")
             || self.recorded_home().is_some()
     }
@@ -172,6 +172,57 @@ impl View {
         text(&self.xr, "/spec/parameters/capacityType")
             .or_else(|| text(&self.policy, "/defaults/capacityType"))
             .unwrap_or("SpotWithFallback")
+    }
+
+    /// Whether provider-aws is to make the machine. Before v3, it makes all on-demand machines. From
+    /// v3 on, the provider of an existing home or machine stays, and else the policy decides.
+    pub fn is_of_provider_aws(&self) -> bool {
+        if self.market() != "OnDemand" {
+            return false;
+        }
+        let knows_pools = self.policy_text("/behaviourVersion") == Some("v3");
+        let stays = self
+            .provider_of_home()
+            .or_else(|| self.provider_of_machine());
+        let of_pool = stays.unwrap_or(self.policy_text("/onDemand") != Some("ProviderAws"));
+        !(knows_pools && of_pool)
+    }
+
+    /// Whether a pool has the home volume; none without a home.
+    fn provider_of_home(&self) -> Option<bool> {
+        if self.observed.contains_key("home") || self.recorded_home().is_some() {
+            return Some(false);
+        }
+        let recorded = self.status().and_then(|status| status.get("home"));
+        let recorded = recorded.is_some_and(|home| home.get("pool").is_some());
+        let of_pool = |pool: &Value| pool.pointer("/spec/forProvider/home").is_some();
+        (recorded || self.pools().any(of_pool)).then_some(true)
+    }
+
+    /// Whether a pool has the on-demand machine; none without one.
+    fn provider_of_machine(&self) -> Option<bool> {
+        let mut resources = self.observed.iter();
+        let is_instance = |key: &str| is_hashed(key, "instance-");
+        if resources.any(|(key, resource)| is_instance(key) && !is_deleting(resource)) {
+            return Some(false);
+        }
+        let elsewhere = [RECORD, "workspace-connection"];
+        let is_of_aws = |key: &String| {
+            is_own(key) && !key.starts_with("cluster-") && !elsewhere.contains(&key.as_str())
+        };
+        if self.pools().next().is_none() && self.observed.keys().any(is_of_aws) {
+            return Some(false);
+        }
+        let on_demand =
+            |pool: &Value| text(pool, "/spec/forProvider/capacityType") == Some("OnDemand");
+        self.pools().any(on_demand).then_some(true)
+    }
+
+    fn pools(&self) -> impl Iterator<Item = &Value> {
+        let resources = self.observed.iter();
+        resources
+            .filter(|(key, _)| *key == "pool" || is_hashed(key, "pool-"))
+            .map(|(_, pool)| pool)
     }
 
     /// The networks that may connect. The host bits are cleared, as EC2 writes them.
@@ -238,7 +289,7 @@ impl View {
         let in_zone = |zone: &str| self.home_zones().iter().all(|home| *home == zone);
         Machine {
             ids: at("id").map(str::to_owned).into_iter().collect(),
-            fits: self.market() == "OnDemand"
+            fits: self.is_of_provider_aws()
                 && asked("instanceType") == self.types().first().copied()
                 && zone.is_none_or(in_zone)
                 && (!self.has_home() || asked("userData").is_some_and(mounts_home)),
@@ -267,7 +318,12 @@ impl View {
         let fits = |instance: &Value| {
             let type_ = text(instance, "/instanceType").unwrap_or_default();
             let is_spot = text(instance, "/capacityType") == Some("Spot");
-            self.types().contains(&type_) && (self.market() != "Spot" || is_spot)
+            let market_fits = match self.market() {
+                "Spot" => is_spot,
+                "OnDemand" => text(instance, "/capacityType") == Some("OnDemand"),
+                _ => true,
+            };
+            self.types().contains(&type_) && market_fits
         };
         Machine {
             ids: all()
@@ -276,7 +332,7 @@ impl View {
                 .collect(),
             // EC2 attaches a home to an instance of its own pool only. So the claim keeps this
             // pool after a change of types.
-            fits: self.market() != "OnDemand"
+            fits: !self.is_of_provider_aws()
                 && (pool.pointer("/spec/forProvider/home").is_some()
                     || all().filter(|i| is(i, &["pending", "running"])).all(fits)),
             serves: all().any(|i| is(i, &["running"]) && has_address(i)),

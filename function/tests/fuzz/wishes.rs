@@ -142,6 +142,9 @@ pub fn policy(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
             (&["minimumRefreshSeconds"], json!(3600)),
             (&["refreshSecond"], json!(3)),
             (&["behaviourVersion"], json!("v2")),
+            (&["behaviourVersion"], json!("v3")),
+            (&["onDemand"], json!("ProviderAws")),
+            (&["onDemand"], json!("SpotPool")),
         ])
         .clone();
     let value = if dice.percent(8) {

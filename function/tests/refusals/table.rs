@@ -61,6 +61,10 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
         "the Composition's policy is not usable: input.allowedInstanceType: is no known field",
     ),
     (
+        "policy-on-demand-before-v3",
+        "the Composition's policy is not usable: input.onDemand: SpotPool needs behaviourVersion v3 or later",
+    ),
+    (
         "namespace",
         "metadata.namespace: GpuDevWorkspace alice-vision-x7k2p has no namespace to compose into; create a GpuDevWorkspaceClaim in a namespace instead of the GpuDevWorkspace itself",
     ),

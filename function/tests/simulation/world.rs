@@ -130,6 +130,7 @@ pub fn policy() -> Value {
         "apiVersion": "workspace.fn.platform.acme.io/v1alpha1",
         "kind": "WorkspacePolicy",
         "behaviourVersion": "v3",
+        "onDemand": "ProviderAws",
         "catalogue": {"name": "gpu-workspaces"},
         "defaults": {"capacityType": "SpotWithFallback", "sshCidrs": ["203.0.113.0/24"]},
         "allowedInstanceTypes": ["g4dn.*", "g5.*"],

@@ -111,6 +111,9 @@ pub struct Machines<'a> {
     pub installation: Installation,
     /// Whether a machine exists that costs money.
     pub has_machine: bool,
+    /// Whether a stop deletes the machine's disk although no home keeps the owner's files, and the
+    /// owner has to be told.
+    pub stop_deletes_disk: bool,
     /// Whether a composed resource keeps machines running or creates them.
     pub is_on: bool,
     /// The price of the running machines.

@@ -1,7 +1,7 @@
 //! Reads `WorkspacePolicy`, the function's input in the Composition of workspaces.
 
 use api::patterns;
-use api::policy::WorkspacePolicy;
+use api::policy::{BehaviourVersion, OnDemandProvider, WorkspacePolicy};
 use api::{POLICY_GROUP, VERSION};
 use function_runtime::input;
 use function_runtime::validation::{Schema, Violation, Violations};
@@ -23,6 +23,7 @@ pub fn read(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
     check_networks(&policy, &mut violations);
     check_tags(&policy, &mut violations);
     violations.extend(agent_by_tag(&policy));
+    violations.extend(on_demand_before_v3(&policy));
     Violations::into_result(violations)?;
     Ok(policy)
 }
@@ -51,6 +52,14 @@ fn check_networks(policy: &WorkspacePolicy, violations: &mut Vec<Violation>) {
 /// addresses together.
 pub(crate) fn networks_outside(policy: &WorkspacePolicy) -> Vec<Violation> {
     ssh_networks::read(&policy.defaults.ssh_cidrs, ssh_networks::DEFAULTS, policy).1
+}
+
+/// A provider of on-demand workspaces that the behaviour version does not know.
+fn on_demand_before_v3(policy: &WorkspacePolicy) -> Option<Violation> {
+    let is_known = policy.behaviour_version == BehaviourVersion::V3;
+    let problem = "SpotPool needs behaviourVersion v3 or later";
+    (policy.on_demand == Some(OnDemandProvider::SpotPool) && !is_known)
+        .then(|| Violation::new("input.onDemand", problem))
 }
 
 /// The agent's image, if it must be named by digest and is not.

@@ -136,6 +136,7 @@ impl<'a> Decided<'a> {
         let sight = Sight {
             installation: machines.installation,
             has_machine: machines.has_machine,
+            stop_deletes_disk: machines.stop_deletes_disk,
             reported: machines.reported,
             ends_by: budget.ends_by(previous),
         };

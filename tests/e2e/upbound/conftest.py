@@ -66,10 +66,17 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     cluster.delete_namespace(name)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def provider_aws(cluster: Cluster) -> None:
+    """A Composition whose on-demand workspaces are made by provider-aws."""
+    composition(cluster, "provider-aws", {"onDemand": "ProviderAws"})
+
+
 @pytest.fixture(scope="session")
 def deleting_homes(cluster: Cluster) -> str:
-    """A Composition whose policy deletes homes with their claims."""
-    return composition(cluster, "deleting-homes", {"home": {"onDelete": "Delete"}})
+    """The same, with a policy that deletes homes with their claims."""
+    policy = {"onDemand": "ProviderAws", "home": {"onDelete": "Delete"}}
+    return composition(cluster, "deleting-homes", policy)
 
 
 def _runs_with(cluster: Cluster, arguments: list[str]) -> bool:

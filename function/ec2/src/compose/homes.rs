@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use api::policy::WorkspacePolicy;
+use api::capacity::CapacityType;
+use api::policy::{OnDemandProvider, WorkspacePolicy};
 use function_runtime::outcome::Refusal;
 use serde_json::Value;
 
-use crate::capacity::HomeKeeper;
 use crate::compose::seen::Seen;
 use crate::on_demand::instance::Place;
 use crate::on_demand::{OnDemandInstance, home};
@@ -16,16 +16,36 @@ use crate::resource_names;
 use crate::spot::{self, ObservedPool};
 
 impl<'a> Seen<'a> {
+    /// The provider that made the home volume or an on-demand machine; none if neither exists. A
+    /// market that changed may have left other resources, for example a security group.
+    pub fn maker(&self) -> Option<OnDemandProvider> {
+        let mut instances = self.instances.values();
+        let has_instance = instances.any(|instance| !instance.deleting());
+        let of_aws = has_instance || (self.pools.is_empty() && self.has_anything_of_aws());
+        self.home_keeper().or(if of_aws {
+            Some(OnDemandProvider::ProviderAws)
+        } else {
+            let mut pools = self.pools.values();
+            let of_pool = pools.any(|pool| pool.parameters.capacity_type == CapacityType::OnDemand);
+            of_pool.then_some(OnDemandProvider::SpotPool)
+        })
+    }
+
+    fn has_anything_of_aws(&self) -> bool {
+        let mut names = self.observed.keys();
+        names.any(|name| resource_names::owns(name) && !resource_names::is_pool(name))
+    }
+
     /// The provider that manages the home volume; none if there is no home volume and none is
     /// recorded.
-    pub fn home_keeper(&self) -> Option<HomeKeeper> {
+    pub fn home_keeper(&self) -> Option<OnDemandProvider> {
         let of_pool = self.recorded_home.is_some_and(|home| home.pool.is_some())
             || self.pools.values().any(ObservedPool::has_home);
         // Observed resources count more than recorded ones.
         if self.home.exists() {
-            Some(HomeKeeper::ProviderAws)
+            Some(OnDemandProvider::ProviderAws)
         } else {
-            of_pool.then_some(HomeKeeper::SpotPool)
+            of_pool.then_some(OnDemandProvider::SpotPool)
         }
     }
 

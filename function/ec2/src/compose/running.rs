@@ -1,6 +1,6 @@
 //! The machines of a workspace on EC2 that cost money.
 
-use api::capacity::InstanceCapacityType;
+use api::capacity::{CapacityType, InstanceCapacityType};
 use api::catalogue::Prices;
 use function_workspace::cost::price::{Homes, Running};
 use function_workspace::setup::Installation;
@@ -82,6 +82,14 @@ impl Seen<'_> {
                 hourly_usd: None,
             });
         of_pools.chain(of_aws).collect()
+    }
+
+    /// Whether a stop deletes the disk of an on-demand machine. Its owner does not expect that, as
+    /// the owner of a spot machine does.
+    pub fn has_on_demand_pool_without_home(&self) -> bool {
+        let mut pools = self.pools.values();
+        pools
+            .any(|pool| pool.parameters.capacity_type == CapacityType::OnDemand && !pool.has_home())
     }
 
     /// Whether a composed resource keeps a machine running or creates one.

@@ -31,12 +31,21 @@ pub fn fresh_name(resolved: &Resolved, market: CapacityType, plain_is_taken: boo
 pub fn fits(pool: &ObservedPool, resolved: &Resolved, market: CapacityType) -> bool {
     // Only this pool can attach its home volume, so the pool stays. Changes apply to its next
     // instance.
-    if pool.has_home() {
-        return true;
-    }
+    pool.has_home() || all_fit(pool, resolved, market)
+}
+
+/// Whether a pool has an instance that does not match, and keeps it for the sake of its home.
+pub fn keeps_another(pool: &ObservedPool, resolved: &Resolved, market: CapacityType) -> bool {
+    pool.has_home() && !all_fit(pool, resolved, market)
+}
+
+fn all_fit(pool: &ObservedPool, resolved: &Resolved, market: CapacityType) -> bool {
     pool.starting_or_running().all(|i| {
-        let market_fits =
-            market != CapacityType::Spot || i.capacity_type == InstanceCapacityType::Spot;
+        let market_fits = match market {
+            CapacityType::Spot => i.capacity_type == InstanceCapacityType::Spot,
+            CapacityType::SpotWithFallback => true,
+            CapacityType::OnDemand => i.capacity_type == InstanceCapacityType::OnDemand,
+        };
         market_fits && resolved.instance_types.contains(&i.instance_type)
     })
 }

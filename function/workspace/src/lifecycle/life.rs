@@ -38,6 +38,7 @@ pub struct Life {
     /// The decision of this call.
     pub decision: Decision,
     extension: Option<Timestamp>,
+    stop_deletes_disk: bool,
     told: Option<String>,
     now: Timestamp,
 }
@@ -49,6 +50,8 @@ pub struct Sight<'a> {
     pub installation: Installation,
     /// Whether a machine exists that costs money.
     pub has_machine: bool,
+    /// Whether a stop deletes files of the owner.
+    pub stop_deletes_disk: bool,
     /// The last report of the agent.
     pub reported: Reported<'a>,
     /// When the run must end because of the owner's budget; none if the budget sets no end.
@@ -87,6 +90,7 @@ impl Life {
         let extension = composite.annotation(EXTEND_UNTIL);
         let life = Self {
             extension: extension.and_then(|until| until.parse().ok()),
+            stop_deletes_disk: sight.stop_deletes_disk,
             told: told.map(str::to_owned),
             terms,
             decision,
@@ -146,7 +150,8 @@ impl Life {
 
     /// `StopScheduled`, if the workspace can be stopped, and its event, if it is new.
     pub fn notice(&self) -> (Option<Condition>, Option<Event>) {
-        match notice::of(&self.decision, &self.terms, self.now) {
+        let notice = notice::of(&self.decision, &self.terms, self.now);
+        match notice.map(|notice| notice.about_disk(self.stop_deletes_disk)) {
             Some(notice) => (Some(notice.condition()), notice.event(self.told.as_deref())),
             None => (None, None),
         }

@@ -11,6 +11,9 @@ use crate::cause::{Cause, Reason};
 use crate::lifecycle::terms::{Length, Terms, after};
 use crate::lifecycle::{Decision, Step, WARNINGS};
 
+const DELETES_DISK: &str = "; the stop deletes the machine's disk with all files on it, because the \
+                            workspace has no home";
+
 /// The message and the condition about the next stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
@@ -81,6 +84,16 @@ pub fn of(decision: &Decision, terms: &Terms, now: Timestamp) -> Option<Notice> 
 }
 
 impl Notice {
+    /// Adds what a scheduled stop deletes.
+    #[must_use]
+    pub fn about_disk(mut self, is_deleted: bool) -> Self {
+        let is_scheduled = !matches!(self.when, When::Stopped | When::NotScheduled);
+        if is_deleted && is_scheduled {
+            self.message.push_str(DELETES_DISK);
+        }
+        self
+    }
+
     /// `StopScheduled`. With status `True` the workspace stops within half an hour.
     pub fn condition(&self) -> Condition {
         Condition {
