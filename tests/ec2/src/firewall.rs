@@ -68,14 +68,16 @@ impl SecurityGroup {
 }
 
 impl Firewall {
-    /// `CreateSecurityGroup`. Fails if the VPC has a group of this name.
+    /// `CreateSecurityGroup`. Fails if the VPC has a group of this name. Names ignore case.
     pub fn create(
         &mut self,
         request: &GroupRequest,
         now: Timestamp,
         listed_after: SignedDuration,
     ) -> Result<String, Ec2Error> {
-        let same = |g: &SecurityGroup| (&g.name, &g.vpc_id) == (&request.name, &request.vpc_id);
+        let same = |g: &SecurityGroup| {
+            g.vpc_id == request.vpc_id && g.name.eq_ignore_ascii_case(&request.name)
+        };
         if self.groups.iter().any(same) {
             return Err(error("CreateSecurityGroup", "InvalidGroup.Duplicate"));
         }

@@ -98,7 +98,7 @@ impl Machine {
             state_reason: self.ended.as_ref().map(|end| end.reason.to_owned()),
             state_message: self.ended.as_ref().map(|end| end.message.to_owned()),
             public_ip: is_running.then(|| "203.0.113.7".to_owned()),
-            private_ip: Some("10.0.0.7".to_owned()),
+            private_ip: self.is_live().then(|| "10.0.0.7".to_owned()),
             launched_at: Timestamp::from_second(self.born.as_second()).ok(),
         })
     }
