@@ -12,7 +12,8 @@ from lifecycle.life import now
 from lifecycle.machine import Machine
 
 ROUNDS = int(os.environ.get("ROUNDS", "20"))
-HOME = {"home": {"sizeGiB": 1}, "capacityType": "Spot"}
+KEPT = {"home": {"sizeGiB": 1}}
+HOME = {**KEPT, "capacityType": "Spot"}
 FILL = "dd if=/dev/urandom of=thesis bs=64k count=16 status=none && sha256sum thesis"
 # A zone without capacity would affect every test with a home, so these tests run one
 # after the other. Workspaces without a home use another zone.
@@ -21,16 +22,18 @@ HOOK = "#!/bin/sh\necho $WORKSPACE_STOP_REASON >>$HOME/saved\n"
 
 
 @ONE_BY_ONE
+@pytest.mark.parametrize("market", ["Spot", "OnDemand"])
 def test_a_home_survives_stops_and_resumes_and_a_zone_without_capacity(
-    machine: Machine, emulator: Emulator
+    machine: Machine, emulator: Emulator, market: str
 ) -> None:
-    machine.commit({}, **HOME)
+    home = {**KEPT, "capacityType": market}
+    machine.commit({}, **home)
     first = machine.logged_in()
     _await_home(machine)
     written = machine.run(FILL)
     zones = {first["zone"]}
     for number in range(ROUNDS):
-        machine.commit({"state": "Stopped"}, **HOME)
+        machine.commit({"state": "Stopped"}, **home)
         machine.phase("Stopped", seconds=120)
         assert machine.machines() == []
         if number == ROUNDS // 2:
@@ -40,7 +43,7 @@ def test_a_home_survives_stops_and_resumes_and_a_zone_without_capacity(
                 match={"AvailabilityZone": first["zone"]},
             )
         begun = now()
-        machine.commit({"state": "Running"}, **HOME)
+        machine.commit({"state": "Running"}, **home)
         status = machine.logged_in(seconds=300)
         _await_home(machine, first["hostKeys"])
         took = (now() - begun).total_seconds()

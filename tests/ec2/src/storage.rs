@@ -18,7 +18,7 @@ const ATTACHES: SignedDuration = SignedDuration::from_secs(3);
 /// The time from the start of a snapshot until it is completed.
 const COPIES: SignedDuration = SignedDuration::from_secs(90);
 /// The shortest time between two changes of a volume. EC2 allows four changes within 24 hours
-/// ("ModifyVolume"); the simulations meet the refusal sooner.
+/// (`ModifyVolume`); the simulations meet the refusal sooner.
 const COOLS_DOWN: SignedDuration = SignedDuration::from_hours(6);
 
 /// The volumes and snapshots of a region. This does not include the root volumes of instances,
