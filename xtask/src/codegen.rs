@@ -249,6 +249,12 @@ mod tests {
         assert_eq!(with["spec"]["pipeline"], without["spec"]["pipeline"]);
         assert_eq!(with["spec"]["mode"], without["spec"]["mode"]);
         let xrd = xrds::namespaced_workspace().unwrap();
+        let mut of_aws = read("compositions/provider-aws/gpudevworkspaces-provider-aws.yaml");
+        let policy = of_aws.pointer_mut("/spec/pipeline/0/input").unwrap();
+        let policy = policy.as_object_mut().unwrap();
+        assert_eq!(policy.remove("onDemand"), Some("ProviderAws".into()));
+        assert!(policy.remove("onDemandProviderConfigRef").is_some());
+        assert_eq!(with["spec"], of_aws["spec"]);
         assert_eq!(
             without["metadata"]["name"],
             xrd["spec"]["defaultCompositionRef"]["name"]

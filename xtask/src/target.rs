@@ -38,8 +38,6 @@ pub(crate) struct Resolved {
     /// The crossplane CLI.
     pub(crate) crossplane: PathBuf,
     kubectl: PathBuf,
-    /// The local cluster's name; `None` for the kubeconfig's cluster.
-    local: Option<String>,
 }
 
 impl Target {
@@ -56,7 +54,6 @@ impl Target {
                 emulator: std::env::var("AWS_ENDPOINT_URL").ok(),
                 crossplane: on_path("crossplane")?,
                 kubectl: on_path("kubectl")?,
-                local: None,
             });
         }
         let cluster = Cluster::open(&self.name)?;
@@ -66,23 +63,11 @@ impl Target {
             emulator: Some(cluster.emulator_url()),
             crossplane: cluster.program("crossplane")?,
             kubectl: cluster.program("kubectl")?,
-            local: Some(self.name.clone()),
         })
     }
 }
 
 impl Resolved {
-    /// The command that copies a third-party package into this cluster's registry.
-    pub(crate) fn mirroring(&self, repository: &str) -> String {
-        match &self.local {
-            Some(name) => format!("cargo xtask package mirror {repository} --name {name}"),
-            None => format!(
-                "crane copy --all-tags xpkg.upbound.io/{repository} {}/{repository}",
-                self.registry
-            ),
-        }
-    }
-
     /// Applies a file of this repository.
     pub(crate) fn apply_file(&self, path: &str) -> Outcome<()> {
         let mut apply = self.kubectl();

@@ -18,6 +18,7 @@ EXAMPLES = sorted(
     [
         *(ROOT / "examples/workspaces").glob("*.yaml"),
         *(ROOT / "examples/on-demand").glob("*.yaml"),
+        *(ROOT / "examples/provider-aws").glob("*.yaml"),
     ],
     key=lambda path: path.name,
 )
@@ -77,7 +78,7 @@ def render(
             "composition",
             "render",
             write("composite.yaml", _composite(claim)),
-            ROOT / "compositions/gpudevworkspaces.yaml",
+            _composition(claim),
             write("functions.yaml", _function(address)),
             f"--crossplane-binary={os.environ['CROSSPLANE_CORE']}",
             f"--xrd={ROOT / 'xrds/gpudevworkspaces.platform.acme.io.yaml'}",
@@ -91,6 +92,13 @@ def render(
     )
     assert ran.returncode == 0, ran.stderr
     return _ordered(ran.stdout)
+
+
+def _composition(claim: Document) -> Path:
+    """The committed Composition that the claim selects."""
+    name = claim["spec"].get("compositionRef", {}).get("name", "gpudevworkspaces")
+    (path,) = (ROOT / "compositions").rglob(f"{name}.yaml")
+    return path
 
 
 def _required() -> list[Document]:

@@ -25,8 +25,6 @@ SECRET = {"namespace": "crossplane-system", "name": "aws", "key": "credentials"}
 def platform(folder: Path) -> None:
     """examples/gitops/platform with the local registry, git server and EC2."""
     shutil.copytree(EXAMPLES / "platform", folder, dirs_exist_ok=True)
-    # The suite `upbound` tests on-demand instances.
-    (folder / "crossplane/provider-aws.yaml").unlink()
     image = registry.newest("images/workspace", SUITE)
     named = {
         "https://git.platform.acme.io/": f"{git.INSIDE}/",

@@ -26,10 +26,10 @@ PLACES = {
 
 @pytest.fixture(scope="session", autouse=True)
 def upbound(cluster: Cluster) -> None:
-    """Configures upbound's provider, a dependency of our Crossplane configuration."""
+    """Configures upbound's provider, a dependency of one of our configurations."""
     packages = cluster.kubectl("get", "providers.pkg.crossplane.io", "-o", "name")
     assert PACKAGE in packages, (
-        "the configuration was installed without upbound's provider: run the suite "
+        "configuration-gpu-workspaces-provider-aws is not installed: run the suite "
         "by `make e2e SUITE=upbound`"
     )
     _apply(cluster, "runtime.yaml")
@@ -66,17 +66,16 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     cluster.delete_namespace(name)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def provider_aws(cluster: Cluster) -> None:
-    """A Composition whose on-demand workspaces are made by provider-aws."""
-    composition(cluster, "provider-aws", {"onDemand": "ProviderAws"})
-
-
 @pytest.fixture(scope="session")
 def deleting_homes(cluster: Cluster) -> str:
-    """The same, with a policy that deletes homes with their claims."""
-    policy = {"onDemand": "ProviderAws", "home": {"onDelete": "Delete"}}
-    return composition(cluster, "deleting-homes", policy)
+    """A Composition whose policy deletes homes with their claims."""
+    policy = {"home": {"onDelete": "Delete"}}
+    return composition(
+        cluster,
+        "deleting-homes",
+        policy,
+        of="provider-aws/gpudevworkspaces-provider-aws",
+    )
 
 
 def _runs_with(cluster: Cluster, arguments: list[str]) -> bool:

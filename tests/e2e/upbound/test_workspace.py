@@ -12,8 +12,7 @@ from environment.platform import PARAMETERS, Platform
 from environment.platform import claim as manifest
 from environment.waiting import until
 
-# The Composition of conftest.py.
-PROVIDER_AWS = "provider-aws"
+COMPOSITION = "gpudevworkspaces-provider-aws"
 ON_DEMAND = {"capacityType": "OnDemand", "home": {"sizeGiB": 20}}
 SSH = {"allowedCidrs": ["203.0.113.0/24", "198.51.100.7/32"]}
 # upbound's provider waits ten seconds or more before and after every step.
@@ -31,7 +30,7 @@ MANAGED = (
 
 
 def claim(platform: Platform, name: str, **parameters: Any) -> None:
-    platform.claim(name, PROVIDER_AWS, **{**ON_DEMAND, "ssh": SSH, **parameters})
+    platform.claim(name, COMPOSITION, **{**ON_DEMAND, "ssh": SSH, **parameters})
 
 
 def home_of(ec2: Ec2, status: Object) -> Object:

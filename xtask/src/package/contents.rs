@@ -11,6 +11,7 @@ pub(crate) const ORGANISATION: &str = "acme";
 
 const WITH_CLAIMS: &str = "configuration-gpu-workspaces";
 const NAMESPACED: &str = "configuration-gpu-workspaces-namespaced";
+const PROVIDER_AWS: &str = "configuration-gpu-workspaces-provider-aws";
 
 /// Which workspaces a cluster has. Both configurations define the same kind, so
 /// there is one of the two.
@@ -36,6 +37,12 @@ impl Composites {
         Self {
             namespaced: !self.namespaced,
         }
+    }
+
+    /// Whether a package is for a cluster with these workspaces.
+    pub(crate) fn include(self, package: &Package) -> bool {
+        package.name != self.other().configuration()
+            && (package.name != PROVIDER_AWS || !self.namespaced)
     }
 
     /// The XRD of these workspaces.
@@ -127,6 +134,15 @@ pub(crate) const PACKAGES: &[Package] = &[
             "users",
             "workspaces",
         ],
+        program: None,
+    },
+    Package {
+        kind: "configuration",
+        name: PROVIDER_AWS,
+        folder: "configuration-provider-aws",
+        manifests: &["compositions/provider-aws"],
+        without: &[],
+        examples: &["platform", "provider-aws"],
         program: None,
     },
 ];

@@ -1,8 +1,7 @@
 //! Dependencies of a package on packages that this repository does not build.
 //!
 //! They come from the platform's mirror of third-party packages. Without such a mirror in the
-//! registry, the configuration can still be installed: the dependency is left out, and a note tells
-//! the reader what does not work then.
+//! registry, a package can be pushed without them.
 
 use std::error::Error;
 use std::path::Path;
@@ -66,14 +65,6 @@ pub(crate) fn holds(crane: &Path, registry: &str, repository: &str) -> bool {
         .args(["ls", &format!("{registry}/{repository}")])
         .output();
     listed.is_ok_and(|ran| ran.status.success() && !ran.stdout.trim_ascii().is_empty())
-}
-
-/// The note for users whose registry lacks the package.
-pub(crate) fn note(registry: &str, repository: &str, mirror: &str) -> String {
-    format!(
-        "note: {registry} has no {repository}: on-demand workspaces need it. Mirror it with\n  \
-         {mirror}\nand install again"
-    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use local_cluster::progress::Progress;
 
-use super::build::{Request, build};
+use super::build::{Built, Request, build};
 use super::compile::{Profile, Source};
 use super::contents::{Composites, ORGANISATION, Package};
 use super::platform::Platform;
@@ -34,17 +34,15 @@ pub(crate) fn install(
         holds: &|repository| dependencies::holds(&crane, &target.registry, repository),
     };
     let built = build(&target.crossplane, &Source::here(), &request, progress)?;
-    let is_other = |package: &Package| package.name == composites.other().configuration();
-    for built in built.into_iter().filter(|built| !is_other(built.package)) {
+    // A package that depends on a third-party package is an addition. Without that package in the
+    // registry it would never become healthy.
+    let is_usable = |built: &Built| composites.include(built.package) && built.missing.is_empty();
+    for built in built.into_iter().filter(is_usable) {
         let step = progress.begin(&format!("install {}", built.package.name));
         let command = target.command(&target.crossplane);
         let reference = push::push(command, &target.registry, &built)?;
         put(target, built.package, &reference)?;
         step.end(&built.tag);
-        for repository in &built.missing {
-            let mirror = target.mirroring(repository);
-            progress.note(&dependencies::note(&target.registry, repository, &mirror));
-        }
     }
     Ok(())
 }
