@@ -21,8 +21,9 @@ use crate::patterns::{
 mod status;
 
 pub use status::{
-    ObservedSize, PoolInstance, PoolLaunch, PoolLaunched, PoolNotice, PoolOffering, PoolSetup,
-    PoolSetupState, SpotPoolObservation, SpotPoolStatus, UnavailableOffering,
+    ObservedSize, PoolInstance, PoolLaunch, PoolLaunched, PoolNotice, PoolOffering,
+    PoolScheduledEvent, PoolSetup, PoolSetupState, SpotPoolObservation, SpotPoolStatus,
+    UnavailableOffering,
 };
 
 /// Annotation of a `SpotPool`. With the value `"true"`, the deletion of the pool also ends its

@@ -126,6 +126,9 @@ pub struct PoolInstance {
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<PoolNotice>,
+    /// The next event that AWS has scheduled for the instance. Unset without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled_event: Option<PoolScheduledEvent>,
     /// Since when the instance has failed EC2's status checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impaired_since: Option<Time>,
@@ -211,6 +214,17 @@ pub struct PoolNotice {
     pub kind: String,
     /// When AWS announced the event.
     pub at: Time,
+}
+
+/// An event that AWS has scheduled for an instance.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolScheduledEvent {
+    /// AWS's code of the event, for example `instance-retirement`.
+    pub code: String,
+    /// Earliest start of the event. Unset if AWS names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Time>,
 }
 
 /// A launch that the provider has decided on.

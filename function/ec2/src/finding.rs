@@ -73,6 +73,8 @@ pub struct Machine {
     pub address: String,
     /// Whether AWS has announced an interruption.
     pub is_taken_back: bool,
+    /// What AWS has scheduled for the machine, for its owner; none if that is nothing.
+    pub scheduled: Option<String>,
     /// The last report of the agent.
     pub report: Option<String>,
     /// The SSH host keys that the machine reports, each as type and base64 data.

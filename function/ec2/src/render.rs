@@ -133,6 +133,11 @@ impl Placed for OnEc2<'_> {
         if composed.has_old_user_data {
             notices.push(OLD_USER_DATA.to_owned());
         }
+        notices.extend(
+            composed
+                .machine()
+                .and_then(|machine| machine.scheduled.clone()),
+        );
         if composed.has_other_offering {
             notices.push(OTHER_OFFERING.to_owned());
         }

@@ -145,6 +145,7 @@ mod tests {
             private_ip: None,
             address: "198.51.100.1".into(),
             is_taken_back: false,
+            scheduled: None,
             report: None,
             host_keys: Vec::new(),
             setup: Setup::Done,

@@ -8,11 +8,11 @@ use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{self, Filter, Tag};
 use futures::future::join_all;
 use jiff::Timestamp;
-use provider_core::{Group, GroupRules, Instance, InstanceState, Volume, VolumeSnapshot};
+use provider_core::{Checks, Group, GroupRules, Instance, InstanceState, Volume, VolumeSnapshot};
 
 use crate::batcher::Batcher;
 use crate::batches::{BY_ID, ById, TERMINATIONS, Terminations};
-use crate::instances::{console, impaired, list, named, read, states};
+use crate::instances::{checks, console, list, named, read, states};
 use crate::prices::spot_prices;
 use crate::tagging::{filter, tag_value};
 use crate::{
@@ -116,8 +116,8 @@ impl Ec2 for AwsEc2 {
         account.ok_or_else(|| Ec2Error::malformed(OPERATION, "account"))
     }
 
-    async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
-        impaired(&self.client).await
+    async fn checks(&self) -> Result<Checks, Ec2Error> {
+        checks(&self.client).await
     }
 
     async fn spot_prices(

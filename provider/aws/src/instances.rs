@@ -1,6 +1,6 @@
 //! Lists of instances, reduced to the fields that the provider needs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::operation::describe_instances::DescribeInstancesOutput;
@@ -8,7 +8,7 @@ use aws_sdk_ec2::types::{self, Filter, InstanceLifecycleType};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use provider_core::{Instance, InstanceState, Market, Offering};
+use provider_core::{Checks, Instance, InstanceState, Market, Offering, ScheduledEvent};
 
 use crate::error::stable;
 use crate::tagging::{filter, tag_value};
@@ -17,6 +17,14 @@ use crate::{Ec2Error, TagKeys};
 /// Half of EC2's largest page. The SDK parses a whole answer at once, in which an instance takes
 /// tens of times as much memory as afterwards. AWS throttles calls without pages more strictly.
 const PAGE: i32 = 500;
+/// The codes of scheduled events ("`InstanceStatusEvent`" in the Amazon EC2 API Reference).
+const EVENTS: [&str; 5] = [
+    "instance-reboot",
+    "instance-retirement",
+    "instance-stop",
+    "system-maintenance",
+    "system-reboot",
+];
 /// The most values of one filter in a call ("Filtering in the Amazon EC2 API").
 pub(crate) const FILTER_VALUES: usize = 200;
 /// The most characters of a tag's value ("Tag restrictions" in the Amazon EC2 User Guide).
@@ -123,29 +131,58 @@ fn state_by_id(instance: &types::Instance) -> Option<(String, InstanceState)> {
 
 /// EC2 combines the filters of one call with AND, so each filter has a call of its own. Hardly any
 /// instance passes such a filter, so the answer is small however many instances there are.
-pub(crate) async fn impaired(client: &Client) -> Result<BTreeSet<String>, Ec2Error> {
-    let mut impaired = BTreeSet::new();
+pub(crate) async fn checks(client: &Client) -> Result<Checks, Ec2Error> {
+    let mut checks = Checks::default();
     for name in [
         "instance-status.status",
         "system-status.status",
         "attached-ebs-status.status",
     ] {
-        let mut pages = client
-            .describe_instance_status()
-            .filters(filter(name, ["impaired".to_owned()]))
-            .into_paginator()
-            .page_size(PAGE)
-            .send();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|e| Ec2Error::of("DescribeInstanceStatus", &e))?;
-            let ids = page
-                .instance_statuses()
-                .iter()
-                .filter_map(|s| s.instance_id());
-            impaired.extend(ids.map(ToOwned::to_owned));
-        }
+        let impaired = statuses(client, filter(name, ["impaired".to_owned()])).await?;
+        let ids = impaired.into_iter().filter_map(|status| status.instance_id);
+        checks.impaired.extend(ids);
     }
-    Ok(impaired)
+    let scheduled = statuses(client, filter("event.code", EVENTS.map(str::to_owned))).await?;
+    let of_instances = scheduled.iter().filter_map(scheduled_event);
+    checks.scheduled.extend(of_instances);
+    Ok(checks)
+}
+
+async fn statuses(client: &Client, by: Filter) -> Result<Vec<types::InstanceStatus>, Ec2Error> {
+    let mut pages = client
+        .describe_instance_status()
+        .filters(by)
+        .into_paginator()
+        .page_size(PAGE)
+        .send();
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|e| Ec2Error::of("DescribeInstanceStatus", &e))?;
+        found.extend(page.instance_statuses.unwrap_or_default());
+    }
+    Ok(found)
+}
+
+/// The next event of an instance that is not over. AWS shows an event for a week after its end. Its
+/// description then begins with `[Completed]` or `[Canceled]` ("Scheduled events for Amazon EC2
+/// instances").
+pub(crate) fn scheduled_event(status: &types::InstanceStatus) -> Option<(String, ScheduledEvent)> {
+    let is_over = |event: &&types::InstanceStatusEvent| {
+        let description = event.description().unwrap_or_default();
+        ["[Completed]", "[Canceled]"]
+            .iter()
+            .any(|over| description.starts_with(over))
+    };
+    let open = status.events().iter().filter(|event| !is_over(event));
+    let events = open.filter_map(|event| {
+        let not_before = event.not_before();
+        Some(ScheduledEvent {
+            code: event.code()?.as_str().to_owned(),
+            not_before: not_before.and_then(|at| Timestamp::from_second(at.secs()).ok()),
+        })
+    });
+    let next = events.min_by_key(|event| event.not_before)?;
+    Some((status.instance_id()?.to_owned(), next))
 }
 
 /// The output on the console of an instance. On Nitro, EC2 returns the latest output. On Xen, EC2

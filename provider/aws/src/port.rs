@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use provider_core::{
-    Group, GroupRules, Instance, InstanceState, Launched, Market, Offering, Refusal, Volume,
-    VolumeSnapshot,
+    Checks, Group, GroupRules, Instance, InstanceState, Launched, Market, Offering, Refusal,
+    Volume, VolumeSnapshot,
 };
 
 use crate::Ec2Error;
@@ -91,9 +91,9 @@ pub trait Ec2: Send + Sync {
     /// permission, even where a policy denies it (STS, `GetCallerIdentity`).
     async fn account(&self) -> Result<String, Ec2Error>;
 
-    /// The ids of the instances that fail EC2's status checks, of the instance or of its host.
-    /// Instances of others are included.
-    async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error>;
+    /// The instances that fail EC2's status checks, and those with scheduled events. Instances of
+    /// others are included.
+    async fn checks(&self) -> Result<Checks, Ec2Error>;
 
     /// The spot prices of these types at this time, in US dollars per hour, by instance type and zone.
     async fn spot_prices(

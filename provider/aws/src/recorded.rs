@@ -335,3 +335,26 @@ async fn a_volume_of_which_too_many_snapshots_are_made() {
     let error = ec2.create_snapshot(&request).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::Quota);
 }
+
+/// The example of `DescribeInstanceStatus` in the Amazon EC2 API Reference, with a completed event as
+/// "Scheduled events for Amazon EC2 instances" describes it.
+#[tokio::test]
+async fn an_instance_that_aws_is_to_retire() {
+    let ec2 = ec2(
+        200,
+        "<DescribeInstanceStatusResponse><instanceStatusSet><item>\
+         <instanceId>i-0123456789abcdef0</instanceId><eventsSet>\
+         <item><instanceEventId>instance-event-1</instanceEventId><code>instance-reboot</code>\
+         <description>[Completed] The instance is scheduled for a reboot</description>\
+         <notBefore>2026-11-20T13:00:00.000Z</notBefore></item>\
+         <item><instanceEventId>instance-event-2</instanceEventId><code>instance-retirement</code>\
+         <description>The instance is running on degraded hardware</description>\
+         <notBefore>2026-12-05T13:00:00.000Z</notBefore></item>\
+         </eventsSet></item></instanceStatusSet></DescribeInstanceStatusResponse>",
+    )
+    .await;
+    let scheduled = ec2.checks().await.unwrap().scheduled;
+    let event = &scheduled["i-0123456789abcdef0"];
+    assert_eq!(event.code, "instance-retirement");
+    assert_eq!(event.not_before, "2026-12-05T13:00:00Z".parse().ok());
+}

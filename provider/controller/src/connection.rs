@@ -57,6 +57,7 @@ mod tests {
             generation: None,
             lease: None,
             notice: None,
+            scheduled_event: None,
             impaired_since: None,
             missing_since: None,
             why: None,

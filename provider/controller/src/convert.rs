@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::capacity::InstanceCapacityType;
 use api::pool::{
-    PoolInstance, PoolLaunch, PoolLaunched, PoolNotice, PoolOffering, SpotPoolObservation,
-    UnavailableOffering,
+    PoolInstance, PoolLaunch, PoolLaunched, PoolNotice, PoolOffering, PoolScheduledEvent,
+    SpotPoolObservation, UnavailableOffering,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_core::{
     Instance, InstanceState, Launch, Launched, Market, Notice, NoticeKind, Observed, ObservedHome,
-    Offering, Unavailable, UnavailableOfferings,
+    Offering, ScheduledEvent, Unavailable, UnavailableOfferings,
 };
 
 use crate::holds::Holds;
@@ -58,6 +58,9 @@ pub fn observed(
     let impaired = impaired
         .filter(|(_, since)| snapshot.at.duration_since(*since) >= IMPAIRED_LIMIT)
         .map(|(id, _)| id);
+    let scheduled = &snapshot.checks.scheduled;
+    let of_pool = |i: &Instance| Some((i.id.clone(), scheduled.get(&i.id)?.clone()));
+    let scheduled = instances.iter().filter_map(of_pool).collect();
     let shown = status.instances.iter();
     let not_set_up = shown.filter(|shown| setup::is_open(shown));
     let mut observed = Observed {
@@ -68,11 +71,13 @@ pub fn observed(
         bindings: status.leases.clone(),
         ending: status.ending.clone(),
         notices,
+        scheduled,
         impaired: impaired.collect(),
         not_set_up: not_set_up.map(|shown| shown.id.clone()).collect(),
         unended: [].into(),
         untagged: [].into(),
         missing_since: [].into(),
+        zones_down: snapshot.zones_down.clone(),
         spot_short_since: status.spot_short_since.as_ref().map(|time| time.0),
         groups: snapshot.groups.get(pool_uid).cloned().unwrap_or_default(),
         are_groups_unseen: snapshot.groups_at.is_none(),
@@ -106,7 +111,7 @@ pub fn impaired_since(
         let shown = status.instances.iter().find(|i| i.id == *id);
         shown.and_then(|i| i.impaired_since.as_ref().map(|time| time.0))
     };
-    let impaired = snapshot.impaired.iter();
+    let impaired = snapshot.checks.impaired.iter();
     impaired
         .map(|id| (id.clone(), shown(id).unwrap_or(snapshot.at)))
         .collect()
@@ -145,6 +150,7 @@ pub fn instance_to_api(instance: &Instance) -> PoolInstance {
         generation: instance.generation.clone(),
         lease: instance.lease.clone(),
         notice: None,
+        scheduled_event: None,
         impaired_since: None,
         missing_since: None,
         why: None,
@@ -227,6 +233,14 @@ fn launch_from_api(launch: &PoolLaunch) -> Launch {
         decided_at: launch.decided_at.0,
         failures: u32::try_from(launch.failures).unwrap_or_default(),
         answer: answer.map(|answer| answer.iter().map(launched).collect()),
+    }
+}
+
+/// A scheduled event in the form of the status.
+pub fn scheduled_to_api(event: &ScheduledEvent) -> PoolScheduledEvent {
+    PoolScheduledEvent {
+        code: event.code.clone(),
+        not_before: event.not_before.map(Time),
     }
 }
 

@@ -9,7 +9,7 @@ use provider_aws::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
     Tags, TemplateRequest, VolumeRequest,
 };
-use provider_core::{Group, GroupRules, Instance, InstanceState, Volume, VolumeSnapshot};
+use provider_core::{Checks, Group, GroupRules, Instance, InstanceState, Volume, VolumeSnapshot};
 use provider_runtime::metrics::calls::Calls;
 
 use crate::pace::Pace;
@@ -97,8 +97,8 @@ impl Ec2 for Counted {
         Ok(account)
     }
 
-    async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
-        let call = self.inner.impaired();
+    async fn checks(&self) -> Result<Checks, Ec2Error> {
+        let call = self.inner.checks();
         self.count("DescribeInstanceStatus", call).await
     }
 

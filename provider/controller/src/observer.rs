@@ -9,7 +9,7 @@ use api::pool::SpotPool;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::Ec2Error;
-use provider_core::{Group, Instance, Volume};
+use provider_core::{Checks, Group, Instance, ScheduledEvent, Volume};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 
@@ -116,11 +116,12 @@ pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snap
     let number = region.expectations().begin_look();
     let before = region.last();
     let mut parts = Parts::after(&before, now);
-    let impaired = parts.take(region.impaired(now).await);
+    let checks = parts.take(region.checks(now).await);
     let listed = region.list().await?;
-    if let Some(error) = listed.lacking {
-        parts.take::<()>(Err(error));
-    }
+    let zones_down = listed.lacking.map(|lacking| {
+        parts.take::<()>(Err(lacking.error));
+        lacking.zones
+    });
     let mut instances: BTreeMap<String, Vec<Arc<Instance>>> = BTreeMap::new();
     for instance in listed.instances {
         let of_pool = instances.entry(instance.pool_uid.clone());
@@ -155,9 +156,10 @@ pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snap
         account,
         homes,
         instances: the_same_or(&before.instances, instances),
+        zones_down,
         groups_at: groups.as_ref().map(|_| now).or(before.groups_at),
         groups: groups.unwrap_or_else(|| before.groups.clone()),
-        impaired: impaired.unwrap_or_else(|| before.impaired.clone()),
+        checks: checks.unwrap_or_else(|| before.checks.clone()),
         failures: parts.failures,
         spot_prices,
         at: now,
@@ -274,9 +276,14 @@ pub(crate) fn changed(region: &Region, before: &Look, after: &Taken) -> Vec<Obje
         (Some(Ok(before)), Ok(after)) => pools
             .into_iter()
             .filter(|(uid, _)| {
-                let is_impaired = |look: &Snapshot| {
-                    let instances = look.instances.get(uid).into_iter().flatten();
-                    instances.filter(|i| look.impaired.contains(&i.id)).count()
+                let checks = |look: &Snapshot| -> Vec<(bool, Option<ScheduledEvent>)> {
+                    let instances = after.instances.get(uid).into_iter().flatten();
+                    let Checks {
+                        impaired,
+                        scheduled,
+                    } = &look.checks;
+                    let of = |id| (impaired.contains(id), scheduled.get(id).cloned());
+                    instances.map(|i| of(&i.id)).collect()
                 };
                 // Without news of EC2, looks share the prices.
                 let has_new_prices = !Arc::ptr_eq(&before.spot_prices, &after.spot_prices);
@@ -289,7 +296,7 @@ pub(crate) fn changed(region: &Region, before: &Look, after: &Taken) -> Vec<Obje
                     || (has_new_prices && prices(before) != prices(after))
                     || before.groups.get(uid) != after.groups.get(uid)
                     || before.homes.of(uid) != after.homes.of(uid)
-                    || is_impaired(before) != is_impaired(after)
+                    || (before.checks != after.checks && checks(before) != checks(after))
             })
             .map(|(_, pool)| pool)
             .collect(),

@@ -243,6 +243,7 @@ impl Pass<'_> {
         };
         news.extend(status::untagged(&before.at_provider, observed));
         news.extend(status::announced(&before.at_provider, observed));
+        news.extend(status::scheduled(&before.at_provider, observed));
         news
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
 use provider_aws::{Ec2, Ec2Error, Image, Subnet};
-use provider_core::{ErrorClass, Group, Instance, Volume};
+use provider_core::{Checks, ErrorClass, Group, Instance, Volume};
 use tokio::sync::watch;
 
 use api::pool::SpotPool;
@@ -38,10 +38,13 @@ pub struct Snapshot {
     pub instances: Arc<BTreeMap<String, Vec<Arc<Instance>>>>,
     /// Groups by pool UID.
     pub groups: Arc<BTreeMap<String, Vec<Group>>>,
+    /// The zones of which EC2 told nothing, while it does not list all instances at once. None while
+    /// it does.
+    pub zones_down: Option<BTreeSet<String>>,
     /// When the groups were listed; none before a look could list them.
     pub groups_at: Option<Timestamp>,
-    /// The ids of instances that fail EC2's status checks.
-    pub impaired: BTreeSet<String>,
+    /// What EC2's checks say.
+    pub checks: Checks,
     /// The home volumes.
     pub homes: Homes,
     /// The spot prices of the types that run.
@@ -128,7 +131,7 @@ pub struct Region {
     zones: Facts<Vec<String>, BTreeMap<String, BTreeSet<String>>>,
     subnets: Facts<Option<Vec<String>>, Vec<Subnet>>,
     images: Facts<String, Option<Image>>,
-    impaired: Mutex<Option<Dated<BTreeSet<String>>>>,
+    checks: Mutex<Option<Dated<Checks>>>,
     /// What was read of the spot prices.
     pub spot_prices: tokio::sync::Mutex<spot_prices::Read>,
     templates: Mutex<BTreeSet<String>>,
@@ -163,7 +166,7 @@ impl Region {
             zones: Facts::default(),
             subnets: Facts::default(),
             images: Facts::default(),
-            impaired: Mutex::default(),
+            checks: Mutex::default(),
             spot_prices: tokio::sync::Mutex::default(),
             templates: Mutex::default(),
             share,
@@ -332,16 +335,16 @@ impl Region {
         self.hurried.notified().await;
     }
 
-    /// The ids of instances that fail EC2's status checks. The answer is at most a minute old.
-    pub async fn impaired(&self, now: Timestamp) -> Result<BTreeSet<String>, Ec2Error> {
-        let known = |known: &Dated<BTreeSet<String>>| {
+    /// What EC2's checks say. The answer is at most a minute old.
+    pub async fn checks(&self, now: Timestamp) -> Result<Checks, Ec2Error> {
+        let known = |known: &Dated<Checks>| {
             (now.duration_since(known.since) < CHECKS_LIFE).then(|| known.value.clone())
         };
-        if let Some(value) = lock(&self.impaired).as_ref().and_then(known) {
+        if let Some(value) = lock(&self.checks).as_ref().and_then(known) {
             return Ok(value);
         }
-        let value = self.ec2.impaired().await?;
-        *lock(&self.impaired) = Some(Dated {
+        let value = self.ec2.checks().await?;
+        *lock(&self.checks) = Some(Dated {
             value: value.clone(),
             since: now,
         });
@@ -353,7 +356,7 @@ impl Region {
         self.zones.clear();
         self.subnets.clear();
         self.images.clear();
-        *lock(&self.impaired) = None;
+        *lock(&self.checks) = None;
     }
 
     /// The zones that offer each type.

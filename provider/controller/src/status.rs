@@ -14,7 +14,7 @@ use provider_core::{
 use provider_runtime::conditions::{self, Verdict, reason};
 use provider_runtime::events::Happened;
 
-pub use losses::{announced, died_at_birth, lost};
+pub use losses::{announced, died_at_birth, lost, scheduled};
 
 use crate::access::Origin;
 use crate::act::LaunchOutcome;
@@ -88,11 +88,13 @@ pub struct Planned<'a> {
 
 fn member(instance: &Instance, observed: &Observed, plan: &Planned<'_>) -> PoolInstance {
     let notice = observed.notices.get(&instance.id);
+    let scheduled = observed.scheduled.get(&instance.id);
     let impaired_since = plan.impaired_since.get(&instance.id);
     let missing_since = observed.missing_since.get(&instance.id);
     let console = plan.consoles.get(&instance.id);
     PoolInstance {
         notice: notice.map(convert::notice_to_api),
+        scheduled_event: scheduled.map(convert::scheduled_to_api),
         impaired_since: impaired_since.map(|since| Time(*since)),
         missing_since: missing_since.map(|since| Time(*since)),
         why: why(instance, observed, plan),

@@ -35,8 +35,17 @@ impl Described {
 pub(crate) struct Listed {
     /// The instances. Those of a zone that is down are as the last list showed them.
     pub(crate) instances: Vec<Arc<Instance>>,
-    /// EC2's error, with the zones that it told nothing of.
-    pub(crate) lacking: Option<Ec2Error>,
+    /// Why EC2 did not list all instances at once; none if it did.
+    pub(crate) lacking: Option<Lacking>,
+}
+
+/// A zone that is down keeps EC2 from a list of all instances.
+#[derive(Debug)]
+pub(crate) struct Lacking {
+    /// EC2's error. The message has the zones.
+    pub(crate) error: Ec2Error,
+    /// The zones of which EC2 told nothing. Empty if no instance is in the zone that is down.
+    pub(crate) zones: BTreeSet<String>,
 }
 
 impl Region {
@@ -99,7 +108,7 @@ impl Region {
         let is_over = |i: &&Arc<Instance>| i.state == InstanceState::Terminated;
         let mut instances: Vec<_> = before().filter(is_over).cloned().collect();
         let over: BTreeSet<String> = instances.iter().map(|i| i.id.clone()).collect();
-        let mut down = Vec::new();
+        let mut zones = BTreeSet::new();
         let mut answered = false;
         for (zone, ids) in self.ids_by_zone(before()) {
             let ids: Vec<String> = ids.difference(&over).cloned().collect();
@@ -111,19 +120,19 @@ impl Region {
                 instances.extend(found.into_iter().map(|i| known.share(i)));
             } else {
                 instances.extend(before().filter(|i| ids.contains(&i.id)).cloned());
-                down.push(zone);
+                zones.insert(zone);
             }
         }
         if !answered {
             return Err(error);
         }
-        if !down.is_empty() {
-            let zones = down.join(", ");
-            error.message = format!("no answer about {zones}; {}", error.message);
+        if !zones.is_empty() {
+            let named: Vec<&str> = zones.iter().map(String::as_str).collect();
+            error.message = format!("no answer about {}; {}", named.join(", "), error.message);
         }
         Ok(Listed {
             instances,
-            lacking: Some(error),
+            lacking: Some(Lacking { error, zones }),
         })
     }
 

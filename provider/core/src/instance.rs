@@ -1,6 +1,6 @@
 //! An instance as EC2 reports it, with the tags that link it to a pool.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -133,6 +133,26 @@ impl Notice {
     pub fn is_interruption(&self, now: Timestamp) -> bool {
         self.kind == NoticeKind::Interruption && now.duration_since(self.at) < INTERRUPTION_PASSES
     }
+}
+
+/// An event that AWS has scheduled for an instance, for example its retirement ("Scheduled events for
+/// Amazon EC2 instances" in the Amazon EC2 User Guide).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduledEvent {
+    /// AWS's code, for example `instance-retirement`.
+    pub code: String,
+    /// The earliest start of the event.
+    pub not_before: Option<Timestamp>,
+}
+
+/// What AWS's checks say about instances. Instances of others are included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// The ids of the instances that fail EC2's status checks, of the instance, its host or its
+    /// volumes.
+    pub impaired: BTreeSet<String>,
+    /// The next scheduled event of instances, by id.
+    pub scheduled: BTreeMap<String, ScheduledEvent>,
 }
 
 /// EC2's instance states.

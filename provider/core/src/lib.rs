@@ -28,7 +28,7 @@ pub use home::{
     Attachment, Home, HomeHold, HomeRecord, HomeStep, HomeWait, ObservedHome, OnDelete,
     SnapshotState, Volume, VolumeSnapshot, VolumeState,
 };
-pub use instance::{Instance, InstanceState, Notice, NoticeKind};
+pub use instance::{Checks, Instance, InstanceState, Notice, NoticeKind, ScheduledEvent};
 pub use launch::{Launch, Launched};
 pub use offering::{Market, Offering, QuotaFamily, TypePreference};
 pub use plan::{Action, Choice, Disruption, HomeAction, Phase, Plan, Wait, offerings, plan};

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::token::digest;
 use crate::{
     Group, GroupRules, Home, Instance, InstanceState, Launch, Notice, ObservedHome, Offering,
-    OnDelete, TypePreference, UnavailableOfferings, VolumeState,
+    OnDelete, ScheduledEvent, TypePreference, UnavailableOfferings, VolumeState,
 };
 
 /// The desired state of a pool.
@@ -211,6 +211,8 @@ pub struct Observed {
     pub ending: BTreeMap<String, String>,
     /// AWS's announcements, by instance id.
     pub notices: BTreeMap<String, Notice>,
+    /// The next event that AWS has scheduled, by instance id.
+    pub scheduled: BTreeMap<String, ScheduledEvent>,
     /// Instances that have failed EC2's status checks for long enough.
     pub impaired: BTreeSet<String>,
     /// Instances whose console has not shown the end of their setup.
@@ -224,6 +226,9 @@ pub struct Observed {
     /// Since when EC2 shows no trace of an instance, by id. Such an instance counts for some
     /// minutes.
     pub missing_since: BTreeMap<String, Timestamp>,
+    /// The zones of which EC2 told nothing, while it lists the instances of no region. None while it
+    /// lists them.
+    pub zones_down: Option<BTreeSet<String>>,
     /// Since when the pool has lacked spot capacity.
     pub spot_short_since: Option<Timestamp>,
     /// The groups with the pool's tag: one for each VPC that the pool has ever used.
@@ -273,6 +278,7 @@ impl Observed {
         self.bindings.retain(|_, id| !is_dead(id));
         self.ending.retain(|id, _| !is_dead(id));
         self.notices.retain(|id, _| !is_dead(id));
+        self.scheduled.retain(|id, _| !is_dead(id));
         self.impaired.retain(|id| !is_dead(id));
         self.not_set_up.retain(|id| !is_dead(id));
         self.unended.retain(|id| !is_dead(id));

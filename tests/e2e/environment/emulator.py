@@ -75,6 +75,10 @@ class Emulator:
     def rebalance(self, instance_id: str) -> None:
         self._ask("POST", "/rebalance", {"instanceId": instance_id})
 
+    def schedule(self, instance_id: str, code: str) -> None:
+        """Schedules an event for the instance, in two weeks."""
+        self._ask("POST", "/schedule", {"instanceId": instance_id, "code": code})
+
     def terminate(self, instance_id: str) -> None:
         self._ask("POST", "/terminate", {"instanceId": instance_id})
 

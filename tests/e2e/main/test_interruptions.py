@@ -14,6 +14,7 @@ from environment.configurations import Configurations
 from environment.objects import Object
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
+from environment.platform import Platform
 from environment.pools import Pools
 from environment.waiting import until
 
@@ -131,3 +132,17 @@ def _templates(ec2: Ec2, pools: Pools) -> list[Object]:
         for one in listed
         if any(tag["Value"].startswith(mark) for tag in one.get("Tags", []))
     ]
+
+
+def test_an_instance_that_aws_is_to_retire_is_named_to_its_owner(
+    platform: Platform, ec2: Ec2, emulator: Emulator
+) -> None:
+    platform.claim("alice")
+    retired = platform.ready("alice")["instanceId"]
+    emulator.schedule(retired, "instance-retirement")
+    # The provider asks for EC2's checks once a minute.
+    seen = platform.condition(
+        "alice", "ConfigResolved", "True", "instance-retirement", 120
+    )
+    assert retired in seen["message"]
+    assert [one["InstanceId"] for one in ec2.live(platform.namespace)] == [retired]

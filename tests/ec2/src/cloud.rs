@@ -188,6 +188,7 @@ impl Cloud {
             runs_from: later(self.pace.boots),
             is_stopped: false,
             is_impaired: false,
+            scheduled: None,
             is_protected: false,
             console: Vec::new(),
             ends_at: None,

@@ -48,6 +48,9 @@ pub struct Faults {
     /// The zone that is down. EC2 describes instances only for calls that name instances of other
     /// zones, and has no capacity there.
     pub zone_down: Option<&'static str>,
+    /// Whether EC2, while a zone is down, also fails each fleet that names several zones or the one
+    /// that is down.
+    pub fails_fleets: bool,
     /// Whether EC2 does not answer at all.
     pub is_unreachable: bool,
     /// The percentage of calls that get a random fault.
@@ -88,7 +91,8 @@ impl Faults {
 
     /// Fails a describe that names no instance, while a zone is down.
     pub fn check_zones(&self) -> Result<(), Ec2Error> {
-        self.zone_down.map_or(Ok(()), |_| Err(down()))
+        self.zone_down
+            .map_or(Ok(()), |_| Err(down("DescribeInstances")))
     }
 
     /// Fails a describe that names instances of these zones, if one of them is down.
@@ -97,7 +101,16 @@ impl Faults {
         mut zones: impl Iterator<Item = &'a str>,
     ) -> Result<(), Ec2Error> {
         if zones.any(|zone| self.is_down(zone)) {
-            return Err(down());
+            return Err(down("DescribeInstances"));
+        }
+        Ok(())
+    }
+
+    /// Fails a fleet of these zones while a zone is down, if EC2 does so.
+    pub fn check_fleet(&self, zones: &BTreeSet<&str>) -> Result<(), Ec2Error> {
+        let is_concerned = zones.len() > 1 || zones.iter().any(|zone| self.is_down(zone));
+        if self.fails_fleets && self.zone_down.is_some() && is_concerned {
+            return Err(down("CreateFleet"));
         }
         Ok(())
     }
@@ -135,8 +148,8 @@ impl Faults {
 }
 
 /// The error of a describe while a zone is down.
-fn down() -> Ec2Error {
-    error("DescribeInstances", "InternalError")
+fn down(operation: &'static str) -> Ec2Error {
+    error(operation, "InternalError")
 }
 
 /// EC2's code for a type that a zone does not have on a market.

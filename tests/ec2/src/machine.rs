@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use provider_aws::{TagKeys, Tags};
-use provider_core::{Instance, InstanceState, Offering};
+use provider_core::{Instance, InstanceState, Offering, ScheduledEvent};
 
 /// The time from the end of an instance until EC2 shows it as terminated.
 const SHUTTING_DOWN: SignedDuration = SignedDuration::from_secs(35);
@@ -31,6 +31,8 @@ pub struct Machine {
     pub is_stopped: bool,
     /// Whether it fails EC2's status checks.
     pub is_impaired: bool,
+    /// The event that AWS has scheduled for it; none without one.
+    pub scheduled: Option<ScheduledEvent>,
     /// Whether it has termination protection.
     pub is_protected: bool,
     /// The output on its console.

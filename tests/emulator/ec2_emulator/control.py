@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -17,6 +18,14 @@ from .reply import Reply
 from .settings import InvalidSetting
 
 PREFIX = "/_emulator"
+# The codes of scheduled events of instances ("InstanceStatusEvent", API reference).
+SCHEDULED = (
+    "instance-reboot",
+    "instance-retirement",
+    "instance-stop",
+    "system-maintenance",
+    "system-reboot",
+)
 
 log = logging.getLogger("ec2_emulator")
 
@@ -60,6 +69,7 @@ class Control:
             ("POST", "/rebalance"): self._rebalance,
             ("POST", "/terminate"): self._terminate,
             ("POST", "/impair"): self._impair,
+            ("POST", "/schedule"): self._schedule,
             ("POST", "/console"): self._print,
             ("POST", "/clock"): self._change_time,
             ("POST", "/machines"): self._provide_machines,
@@ -139,6 +149,19 @@ class Control:
             raise Refused(400, 'check: expected "instance", "system" or null')
         with self._emulator.held():
             self._instance(document).impaired = check
+
+    def _schedule(self, document: Any, _: Query) -> None:
+        """Gives the instance a scheduled event. Without a code it has none any more."""
+        code = document.get("code") if isinstance(document, dict) else None
+        if code not in (*SCHEDULED, None):
+            raise Refused(400, f"code: expected null or one of {', '.join(SCHEDULED)}")
+        after = _number(document, "notBeforeSeconds", 14 * 86400.0)
+        said = document.get("description", "The instance runs on degraded hardware")
+        with self._emulator.held():
+            instance = self._instance(document)
+            begins = instance.region.clock.now() + timedelta(seconds=after)
+            event = {"Code": code, "Description": said, "NotBefore": begins}
+            instance.scheduled = [] if code is None else [event]
 
     def _print(self, document: Any, _: Query) -> None:
         text = document.get("text") if isinstance(document, dict) else None

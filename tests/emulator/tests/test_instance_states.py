@@ -1,6 +1,7 @@
 """States: "Amazon EC2 instance state changes"."""
 
 import time
+from datetime import timedelta
 
 from conftest import SPOT, refused, shown
 
@@ -262,3 +263,22 @@ def test_an_impaired_instance_is_found_by_its_status(emulator, ec2, launch):
     )["InstanceStatuses"]
     assert status["InstanceId"] == sick["InstanceId"]
     assert status["InstanceStatus"]["Status"] == "ok"
+
+
+def test_a_scheduled_event_is_shown_and_found_by_its_code(emulator, ec2, launch):
+    (instance,) = launch()
+    launch()
+    emulator.advance(2)
+    one = {"instanceId": instance["InstanceId"]}
+    emulator.ask("POST", "/schedule", {**one, "code": "instance-retirement"})
+    codes = ["instance-retirement", "instance-stop"]
+    by_code = {"Filters": [{"Name": "event.code", "Values": codes}]}
+    (status,) = ec2.describe_instance_status(**by_code)["InstanceStatuses"]
+    assert status["InstanceId"] == instance["InstanceId"]
+    (event,) = status["Events"]
+    assert event["Code"] == "instance-retirement"
+    assert event["NotBefore"] > instance["LaunchTime"] + timedelta(days=13)
+    emulator.ask("POST", "/schedule", {**one, "code": None})
+    assert ec2.describe_instance_status(**by_code)["InstanceStatuses"] == []
+    status, message = emulator.refusal("POST", "/schedule", {**one, "code": "party"})
+    assert (status, message.split(":")[0]) == (400, "code")

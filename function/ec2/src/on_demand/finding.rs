@@ -49,6 +49,8 @@ fn machine(instance: &OnDemandInstance<'_>) -> Option<Machine> {
         address: address.to_owned(),
         // AWS takes back spot instances only, and announces no other loss here.
         is_taken_back: false,
+        // provider-aws reads no scheduled events.
+        scheduled: None,
         report: instance.report().map(str::to_owned),
         host_keys: finding::host_keys(instance.host_key(), &[]),
         setup: setup::of_instance(instance, id),

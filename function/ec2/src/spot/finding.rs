@@ -1,8 +1,9 @@
 //! The observed state of a pool.
 
 use api::condition::{LAUNCHED, READY, SYNCED};
-use api::pool::PoolInstance;
+use api::pool::{PoolInstance, PoolScheduledEvent};
 use function_workspace::cause::{Cause, Reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_core::NoticeKind;
 
 use crate::claim_paths::ClaimPaths;
@@ -53,10 +54,31 @@ fn machine(pool: &ObservedPool, instance: &PoolInstance, address: &str) -> Machi
             .notice
             .as_ref()
             .is_some_and(|n| NoticeKind::parse(&n.kind) == Some(NoticeKind::Interruption)),
+        scheduled: instance
+            .scheduled_event
+            .as_ref()
+            .map(|event| scheduled(&instance.id, event)),
         report: instance.activity.clone(),
         host_keys: finding::host_keys(instance.host_key.as_deref(), &instance.console_host_keys),
         setup: setup::of_pool(pool, instance),
     }
+}
+
+/// What AWS does to an instance, and the owner's choice ("Scheduled events for Amazon EC2 instances"
+/// in the Amazon EC2 User Guide).
+fn scheduled(id: &str, event: &PoolScheduledEvent) -> String {
+    let code = event.code.as_str();
+    let does = match code {
+        "instance-retirement" | "instance-stop" => "ends",
+        "instance-reboot" | "system-reboot" => "reboots",
+        _ => "maintains the host of",
+    };
+    let when = event.not_before.as_ref();
+    let when = when.map_or_else(String::new, |Time(at)| format!(" after {at:.0}"));
+    format!(
+        "AWS {does} {id}{when} ({code}): stop and resume the workspace before that, and it gets \
+         another machine at a time of your choice"
+    )
 }
 
 /// The most important cause: an error that a person must fix, then an error of the provider, then a

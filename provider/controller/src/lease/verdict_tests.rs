@@ -70,6 +70,7 @@ fn lent(state: &str, told: Option<&str>) -> SpotPool {
         generation: None,
         lease: told.map(ToOwned::to_owned),
         notice: None,
+        scheduled_event: None,
         impaired_since: None,
         missing_since: None,
         why: None,

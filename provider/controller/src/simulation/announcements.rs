@@ -3,7 +3,7 @@
 use api::capacity::CapacityType;
 use api::pool::{PoolRebalance, PoolReplace, PoolSize};
 use provider_aws::Event;
-use provider_core::{Notice, NoticeKind};
+use provider_core::{Notice, NoticeKind, ScheduledEvent};
 
 use super::ours::Instances as _;
 use super::store::Edit;
@@ -156,4 +156,32 @@ fn a_forged_warning_keeps_no_on_demand_instance_running() {
     world.work_for(10);
     assert_eq!(live(&world), [""; 0]);
     world.assert_lawful();
+}
+
+#[test]
+fn an_instance_that_aws_is_to_retire_says_so_once_and_stays() {
+    let mut world = World::new(pool(2));
+    world.settle().unwrap();
+    let retired = ScheduledEvent {
+        code: "instance-retirement".to_owned(),
+        not_before: "2026-12-08T06:00:00Z".parse().ok(),
+    };
+    world.earth.lock().cloud.machine("i-0").scheduled = Some(retired);
+    // The provider asks for EC2's checks once a minute.
+    world.work_for(120);
+    world.settle().unwrap();
+    let told = "AWS has scheduled instance-retirement for i-0, not before 2026-12-08T06:00:00Z";
+    assert_eq!(world.events("ScheduledEvent"), [told]);
+    let shown = world.observation().instances;
+    let codes: Vec<Option<&str>> = shown
+        .iter()
+        .map(|i| i.scheduled_event.as_ref().map(|event| event.code.as_str()))
+        .collect();
+    assert_eq!(codes, [Some("instance-retirement"), None]);
+    assert_eq!(live(&world), ["i-0", "i-1"]);
+
+    world.earth.lock().cloud.machine("i-0").scheduled = None;
+    world.work_for(120);
+    let shown = world.observation().instances;
+    assert!(shown.iter().all(|i| i.scheduled_event.is_none()));
 }

@@ -10,7 +10,9 @@ use provider_aws::{
     Answer, Ec2, Ec2Error, GroupRequest, Image, Known, LaunchRequest, SnapshotRequest, Subnet,
     Tags, TemplateRequest, VolumeRequest,
 };
-use provider_core::{Group, GroupRules, Instance, InstanceState, Launched, Volume, VolumeSnapshot};
+use provider_core::{
+    Checks, Group, GroupRules, Instance, InstanceState, Launched, Volume, VolumeSnapshot,
+};
 
 use super::earth::{Earth, Shared};
 use super::invariants;
@@ -139,10 +141,15 @@ impl Ec2 for SimulatedEc2 {
             .await
     }
 
-    async fn impaired(&self) -> Result<BTreeSet<String>, Ec2Error> {
+    async fn checks(&self) -> Result<Checks, Ec2Error> {
         self.call("DescribeInstanceStatus", |earth| {
-            let impaired = earth.cloud.machines.iter().filter(|m| m.is_impaired);
-            Ok(impaired.map(|m| m.id.clone()).collect())
+            let machines = earth.cloud.machines.iter();
+            let impaired = machines.clone().filter(|m| m.is_impaired);
+            let scheduled = machines.filter_map(|m| Some((m.id.clone(), m.scheduled.clone()?)));
+            Ok(Checks {
+                impaired: impaired.map(|m| m.id.clone()).collect(),
+                scheduled: scheduled.collect(),
+            })
         })
         .await
     }
@@ -164,6 +171,7 @@ impl Ec2 for SimulatedEc2 {
         self.call("CreateFleet", |earth| {
             let tokens = earth.cloud.fleets.contains_key(&request.token);
             let faults = earth.faults.clone();
+            faults.check_fleet(&request.places.iter().map(|p| p.zone.as_str()).collect())?;
             let sells = |offering: &_, missing| faults.grant(offering, missing);
             let born = earth.cloud.launch(request, sells, earth.now)?;
             invariants::check_births(earth, request, &born);

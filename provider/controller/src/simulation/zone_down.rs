@@ -134,3 +134,18 @@ fn a_region_of_which_no_zone_answers_is_not_asked_zone_by_zone_again_and_again()
     assert_eq!(places(&world).len(), 2);
     world.assert_lawful();
 }
+
+/// AWS advises requests that name one zone: a request without a zone may fail while one is down.
+#[test]
+fn a_pool_grows_while_ec2_fails_every_launch_that_names_several_zones() {
+    let mut world = in_two_zones();
+    world.earth.lock().faults.fails_fleets = true;
+    world.work_for(60);
+    world.edit(Edit::Size(size(4)));
+    world.work_for(120);
+    assert_eq!(healthy(&world), 3, "{:?}", places(&world));
+    world.earth.lock().faults.end();
+    world.settle().unwrap();
+    assert_eq!(places(&world).len(), 4);
+    world.assert_lawful();
+}

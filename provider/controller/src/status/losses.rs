@@ -2,7 +2,7 @@
 //! announcements.
 
 use api::pool::SpotPoolObservation;
-use provider_core::{Instance, Notice, NoticeKind, Observed, Offering, Refusal};
+use provider_core::{Instance, Notice, NoticeKind, Observed, Offering, Refusal, ScheduledEvent};
 use provider_runtime::events::Happened;
 
 use crate::convert;
@@ -83,6 +83,26 @@ pub fn announced(previous: &SpotPoolObservation, observed: &Observed) -> Vec<Hap
                 let text = format!("AWS recommends to rebalance {id}");
                 Happened::normal("RebalanceRecommendation", text)
             }
+        })
+        .collect()
+}
+
+/// The events that AWS has scheduled since the previous status. AWS may shift an event, which is no
+/// news.
+pub fn scheduled(previous: &SpotPoolObservation, observed: &Observed) -> Vec<Happened> {
+    let is_known = |id: &String, event: &ScheduledEvent| {
+        let before = previous.instances.iter().find(|i| i.id == *id);
+        let before = before.and_then(|i| i.scheduled_event.as_ref());
+        before.is_some_and(|before| before.code == event.code)
+    };
+    let events = observed.scheduled.iter();
+    events
+        .filter(|(id, event)| !is_known(id, event))
+        .map(|(id, event)| {
+            let when = event.not_before.map(|at| format!(", not before {at:.0}"));
+            let when = when.unwrap_or_default();
+            let text = format!("AWS has scheduled {} for {id}{when}", event.code);
+            Happened::warning("ScheduledEvent", text)
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! The launches that a pool needs to reach its target.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -75,7 +75,14 @@ impl Source<'_> {
         let warm = offerings
             .filter(|o| o.market == market && self.observed.unavailable.at(o, self.now).is_none())
             .map(|o| (o, self.room(o)));
-        warm.filter(|(_, room)| *room > 0).collect()
+        let mut candidates: Candidates<'_> = warm.filter(|(_, room)| *room > 0).collect();
+        let down = self.observed.zones_down.iter().flatten();
+        let down: BTreeSet<&str> = down.map(String::as_str).collect();
+        let is_up = |offering: &Offering| !down.contains(offering.zone.as_str());
+        if candidates.iter().any(|(offering, _)| is_up(offering)) {
+            candidates.retain(|(offering, _)| is_up(offering));
+        }
+        candidates
     }
 
     /// How many more instances of an offering the spread allows.
@@ -102,7 +109,10 @@ impl Source<'_> {
     }
 
     fn launch(&self, candidates: Candidates<'_>, number: u32, plan: &mut Plan) {
-        let preferred = self.preferred(candidates);
+        let mut preferred = self.preferred(candidates);
+        if self.asks_one_zone() {
+            self.keep_one_zone(&mut preferred);
+        }
         let shares = if self.desired.spread.zones {
             self.by_zone(preferred, number)
         } else {
@@ -142,6 +152,23 @@ impl Source<'_> {
             candidates.retain(|(o, _)| o.instance_type == first.instance_type);
         }
         candidates
+    }
+
+    /// Whether a launch names one zone only. While a zone is down, EC2 may fail a launch that names
+    /// several, because it compares its token in all of them ("Ensuring idempotency in Amazon EC2
+    /// API requests" in the Amazon EC2 Developer Guide).
+    fn asks_one_zone(&self) -> bool {
+        self.observed.zones_down.is_some() || self.observed.launch_failures > 0
+    }
+
+    /// Keeps the candidates of one zone. Each further launch gets another zone.
+    fn keep_one_zone(&self, candidates: &mut Candidates<'_>) {
+        let zones: BTreeSet<&str> = candidates.iter().map(|(o, _)| o.zone.as_str()).collect();
+        let turns = u64::try_from(zones.len()).unwrap_or(1).max(1);
+        let turn = usize::try_from(self.observed.launch_generation % turns).unwrap_or_default();
+        if let Some(zone) = zones.into_iter().nth(turn).map(str::to_owned) {
+            candidates.retain(|(offering, _)| offering.zone == zone);
+        }
     }
 
     /// Divides `number` among the zones so that they hold equal numbers of instances.

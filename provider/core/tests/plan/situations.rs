@@ -1,5 +1,7 @@
 //! Tests of the planner in chosen situations.
 
+use std::collections::BTreeSet;
+
 use super::world::{NOW, World, desired, instance, launch, lease, offerings};
 use jiff::{SignedDuration, Timestamp};
 use provider_core::{
@@ -377,4 +379,35 @@ fn a_size_is_clamped_to_its_bounds() {
         idle: 2,
     };
     assert_eq!((size.target(0), size.target(1), size.target(9)), (2, 3, 4));
+}
+
+fn zones_of(plan: &provider_core::Plan) -> Vec<&str> {
+    let launches = launches(&plan.actions).into_iter();
+    let offerings = launches.flat_map(|launch| &launch.offerings);
+    let zones: BTreeSet<&str> = offerings.map(|o| o.zone.as_str()).collect();
+    zones.into_iter().collect()
+}
+
+#[test]
+fn after_a_failure_each_launch_names_one_zone_and_the_next_one_another() {
+    let mut world = World::default();
+    assert_eq!(zones_of(&plan(&desired(1), &world.observed, NOW)).len(), 2);
+    world.observed.launch_failures = 1;
+    let first = plan(&desired(1), &world.observed, NOW);
+    world.observed.launch_generation = 1;
+    let next = plan(&desired(1), &world.observed, NOW);
+    let [first, next] = [zones_of(&first), zones_of(&next)];
+    assert_eq!((first.len(), next.len()), (1, 1));
+    assert_ne!(first, next);
+}
+
+#[test]
+fn no_launch_names_the_zone_that_is_down() {
+    let mut world = World::default();
+    for launch in 0..4 {
+        world.observed.launch_generation = launch;
+        world.observed.zones_down = Some(["us-east-1a".to_owned()].into());
+        let healthy = plan(&desired(1), &world.observed, NOW);
+        assert_eq!(zones_of(&healthy), ["us-east-1b"]);
+    }
 }

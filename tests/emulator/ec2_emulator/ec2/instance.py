@@ -58,6 +58,8 @@ class EmulatedInstance(Instance):
         self.spot_request: Any = None
         self.running_since: float | None = None
         self.impaired: str | None = None
+        # Events as DescribeInstanceStatus shows them.
+        self.scheduled: list[dict[str, Any]] = []
         # Whether the instance may use the account's open capacity reservations.
         self.capacity_reservations = "open"
         # The times, in seconds since the epoch, of a rebalance recommendation, and of

@@ -1,7 +1,10 @@
-"""DescribeInstanceStatus: state and status checks.
+"""DescribeInstanceStatus: state, status checks and scheduled events.
 
 "Status checks for Amazon EC2 instances" (EC2 user guide): checks of a new instance are
 `initializing`, then `ok`; an instance that does not run has `not-applicable`.
+
+"Scheduled events for Amazon EC2 instances" (same guide): a completed event stays for a week,
+with a description that begins with `[Completed]`.
 """
 
 from typing import Any
@@ -39,11 +42,11 @@ _FILTERS = {
     ),
     "system-status.status": lambda one: check_status(one, "system"),
     "system-status.reachability": lambda one: _PASSED.get(check_status(one, "system")),
+    "event.code": lambda one: [event["Code"] for event in one.scheduled],
+    "event.description": lambda one: [event["Description"] for event in one.scheduled],
 }
-# The emulator has no scheduled events, so filters on them match nothing.
-_EVENT_FILTERS = (
-    "event.code",
-    "event.description",
+# What the emulator does not have. Filters on it match nothing.
+_EMPTY_FILTERS = (
     "event.instance-event-id",
     "event.not-after",
     "event.not-before",
@@ -75,7 +78,7 @@ class Statuses(EC2BaseResponse):
         found = select(
             instances,
             parameters.get("Filters") or [],
-            {**_FILTERS, **dict.fromkeys(_EVENT_FILTERS, lambda _: None)},
+            {**_FILTERS, **dict.fromkeys(_EMPTY_FILTERS, lambda _: None)},
             lambda one: self.ec2_backend.tags.get(one.id, {}),
         )
         shown, token = page(found, parameters, 5, 1000, 100, lambda one: one.sequence)
@@ -86,6 +89,7 @@ class Statuses(EC2BaseResponse):
 def _status(instance: EmulatedInstance) -> dict[str, Any]:
     return {
         "AvailabilityZone": instance.availability_zone,
+        "Events": instance.scheduled,
         "InstanceId": instance.id,
         "InstanceState": {"Code": instance.state_code, "Name": instance.state},
         "InstanceStatus": _check(check_status(instance, "instance")),
