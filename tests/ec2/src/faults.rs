@@ -18,6 +18,15 @@ pub enum Fault {
     Hangs,
 }
 
+/// A zone that is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneDown {
+    /// The zone.
+    pub zone: &'static str,
+    /// Whether EC2 also fails each fleet that names several zones, or this one.
+    pub fails_fleets: bool,
+}
+
 /// The faults in force.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
@@ -47,10 +56,7 @@ pub struct Faults {
     pub once: VecDeque<(&'static str, Fault)>,
     /// The zone that is down. EC2 describes instances only for calls that name instances of other
     /// zones, and has no capacity there.
-    pub zone_down: Option<&'static str>,
-    /// Whether EC2, while a zone is down, also fails each fleet that names several zones or the one
-    /// that is down.
-    pub fails_fleets: bool,
+    pub zone_down: Option<ZoneDown>,
     /// Whether EC2 does not answer at all.
     pub is_unreachable: bool,
     /// The percentage of calls that get a random fault.
@@ -109,14 +115,14 @@ impl Faults {
     /// Fails a fleet of these zones while a zone is down, if EC2 does so.
     pub fn check_fleet(&self, zones: &BTreeSet<&str>) -> Result<(), Ec2Error> {
         let is_concerned = zones.len() > 1 || zones.iter().any(|zone| self.is_down(zone));
-        if self.fails_fleets && self.zone_down.is_some() && is_concerned {
+        if self.zone_down.is_some_and(|down| down.fails_fleets) && is_concerned {
             return Err(down("CreateFleet"));
         }
         Ok(())
     }
 
     fn is_down(&self, zone: &str) -> bool {
-        self.zone_down == Some(zone)
+        self.zone_down.is_some_and(|down| down.zone == zone)
     }
 
     /// How many of the missing instances EC2 has of an offering, and the error code if it has

@@ -19,7 +19,7 @@ mod storage;
 
 pub use buckets::{Buckets, Limits, Rate};
 pub use cloud::{Cloud, Fleet, Habits, Pace, RECLAIMED, TEMPLATE_MISSING};
-pub use faults::{Fault, Faults, error, refusal};
+pub use faults::{Fault, Faults, ZoneDown, error, refusal};
 pub use firewall::{Firewall, Rule, SecurityGroup, canonical};
 pub use machine::{End, Machine};
 pub use random::SplitMix64;

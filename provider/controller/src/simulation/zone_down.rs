@@ -1,7 +1,7 @@
 //! A zone of the region is down: EC2 fails every describe that names no instance, or one of this zone.
 
 use api::condition::SYNCED;
-use memory_ec2::Fault;
+use memory_ec2::{Fault, ZoneDown};
 
 use super::homes::no_capacity_in;
 use super::ours::Instances as _;
@@ -22,8 +22,13 @@ fn in_two_zones() -> World {
     // The healthy zone is available again.
     world.work_for(3600);
     assert_eq!(places(&world), [("i-0", HEALTHY), ("i-1", DOWN)].map(owned));
-    world.earth.lock().faults.zone_down = Some(DOWN);
+    zone_fails(&world, false);
     world
+}
+
+fn zone_fails(world: &World, fails_fleets: bool) {
+    let zone = DOWN;
+    world.earth.lock().faults.zone_down = Some(ZoneDown { zone, fails_fleets });
 }
 
 fn owned((id, zone): (&str, &str)) -> (String, String) {
@@ -139,7 +144,7 @@ fn a_region_of_which_no_zone_answers_is_not_asked_zone_by_zone_again_and_again()
 #[test]
 fn a_pool_grows_while_ec2_fails_every_launch_that_names_several_zones() {
     let mut world = in_two_zones();
-    world.earth.lock().faults.fails_fleets = true;
+    zone_fails(&world, true);
     world.work_for(60);
     world.edit(Edit::Size(size(4)));
     world.work_for(120);
