@@ -1,5 +1,6 @@
 """A workspace on demand: an instance that AWS does not interrupt, with its home."""
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from environment.ec2 import Ec2, tags
 from environment.emulator import Emulator
 from environment.platform import PARAMETERS, Platform
 from environment.platform import claim as manifest
+from environment.variants import composition
 from environment.waiting import until
 
 COMPOSITION = "gpudevworkspaces-provider-aws"
@@ -271,3 +273,43 @@ def test_a_run_that_is_over_turns_its_instance_off(
     stopped = platform.phase("alice", "Expired", seconds=SOON)
     assert ec2.instance(before["instanceId"])["State"]["Name"] == "stopped"
     assert "ssh" not in stopped
+
+
+def test_ten_workspaces_of_provider_aws_stay_when_the_policy_names_it_no_more(
+    platform: Platform, cluster: Cluster, ec2: Ec2
+) -> None:
+    names = [f"w{number}" for number in range(10)]
+    policy = f"upgraded-{platform.namespace}"
+    of = f"provider-aws/{COMPOSITION}"
+    composition(cluster, policy, {}, of=of)
+    wish = {"capacityType": "OnDemand", "ssh": SSH}
+    for name in names:
+        platform.claim(name, policy, **wish)
+    before = {name: platform.ready(name, GONE)["instanceId"] for name in names}
+    old = revisions(cluster, platform.namespace)
+
+    composition(cluster, policy, {"onDemand": None}, of=of)
+    until(
+        "every workspace to follow the new policy",
+        lambda: revisions(cluster, platform.namespace).isdisjoint(old),
+        seconds=120,
+    )
+    # A new workspace is one of our own provider: the new policy is in force.
+    platform.claim("new", policy, **wish)
+    new = platform.ready("new", SOON)["instanceId"]
+    assert len(cluster.all("spotpools.gpu.platform.acme.io", platform.namespace)) == 1
+    after = {name: platform.ready(name)["instanceId"] for name in names}
+    assert after == before
+    live = {one["InstanceId"] for one in ec2.live(platform.namespace)}
+    live |= {one["InstanceId"] for one in Ec2(ec2.region).live(platform.namespace)}
+    assert live == {*before.values(), new}
+
+
+def revisions(cluster: Cluster, namespace: str) -> set[str]:
+    """The revisions that the namespace's workspaces follow."""
+    listed = cluster.kubectl(
+        *("get", cluster.composites, "-o", "json"),
+        *("-l", f"crossplane.io/claim-namespace={namespace}"),
+    )
+    items: list[Object] = json.loads(listed)["items"]
+    return {one["spec"]["compositionRevisionRef"]["name"] for one in items}
