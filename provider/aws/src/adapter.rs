@@ -10,7 +10,7 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use provider_core::{Checks, Group, GroupRules, Instance, InstanceState, Volume, VolumeSnapshot};
 
-use crate::batcher::Batcher;
+use crate::batcher::{Batcher, Urgency};
 use crate::batches::{BY_ID, ById, TERMINATIONS, Terminations};
 use crate::instances::{checks, console, list, named, read, states};
 use crate::prices::spot_prices;
@@ -140,10 +140,12 @@ impl Ec2 for AwsEc2 {
         self.delete_launch_template(name).await
     }
 
-    async fn terminate(&self, ids: &[String]) -> BTreeMap<String, Ec2Error> {
-        let asked = ids.iter().map(|id| async move {
-            let answer = self.terminations.ask(std::slice::from_ref(id)).await;
-            answer.err().map(|error| (id.clone(), error))
+    async fn terminate(&self, instances: &[Instance]) -> BTreeMap<String, Ec2Error> {
+        let asked = instances.iter().map(|instance| async move {
+            let ids = std::slice::from_ref(&instance.id);
+            let urgency = Urgency::of(instance);
+            let answer = self.terminations.ask_urgently(ids, urgency).await;
+            answer.err().map(|error| (instance.id.clone(), error))
         });
         join_all(asked).await.into_iter().flatten().collect()
     }

@@ -15,11 +15,14 @@ use tokio::time::{Instant, sleep_until};
 use crate::Ec2Error;
 use crate::bucket::{Bucket, Grant};
 
+mod queue;
+
+pub(crate) use queue::Urgency;
+use queue::{Queue, Request, WAITING};
+
 /// After this many denied calls in a row, all requests are denied: permissions may depend on an
 /// instance's tags, but twice the way down to a single one of 500 instances was denied.
 const DENIED_FOR_ALL: u32 = 20;
-/// The number of queued requests. When the queue is full, callers wait.
-const WAITING: usize = 1024;
 
 /// A call about instances that one answer can cover for several callers.
 #[async_trait]
@@ -42,18 +45,12 @@ pub(crate) struct Limits {
     pub(crate) grant: Option<Grant>,
 }
 
-/// Combines the requests that arrive while no call may start. After a quiet time the first request
-/// is sent at once.
+/// Combines the requests that arrive while no call may start, the urgent ones first. After a quiet
+/// time the first request is sent at once.
 #[derive(Debug)]
 pub(crate) struct Batcher<C: Call> {
     call: Arc<C>,
     requests: mpsc::Sender<Request<C::Answer>>,
-}
-
-#[derive(Debug)]
-struct Request<A> {
-    ids: Vec<String>,
-    answer: oneshot::Sender<Result<A, Ec2Error>>,
 }
 
 impl<C: Call> Batcher<C> {
@@ -67,9 +64,19 @@ impl<C: Call> Batcher<C> {
 
     /// The answer of a call that started after this request and includes these ids.
     pub(crate) async fn ask(&self, ids: &[String]) -> Result<C::Answer, Ec2Error> {
+        self.ask_urgently(ids, Urgency::default()).await
+    }
+
+    /// The same, before requests that are less urgent.
+    pub(crate) async fn ask_urgently(
+        &self,
+        ids: &[String],
+        urgency: Urgency,
+    ) -> Result<C::Answer, Ec2Error> {
         let (answer, answered) = oneshot::channel();
         let request = Request {
             ids: ids.to_vec(),
+            urgency,
             answer,
         };
         if self.requests.send(request).await.is_ok()
@@ -85,39 +92,24 @@ impl<C: Call> Batcher<C> {
 /// Starts one call after the other, and does not wait for their answers.
 async fn serve<C: Call>(
     call: Arc<C>,
-    mut requests: mpsc::Receiver<Request<C::Answer>>,
+    requests: mpsc::Receiver<Request<C::Answer>>,
     limits: Limits,
 ) {
     let mut bucket = limits.grant.map(Bucket::new);
-    while let Some(first) = requests.recv().await {
+    let mut queue = Queue::new(requests);
+    while let Some(first) = queue.first().await {
         let most = match &mut bucket {
-            Some(bucket) => bucket.wait_for(first.ids.len()).await.min(limits.ids),
+            Some(bucket) => bucket.wait_for(first).await.min(limits.ids),
             None => limits.ids,
         };
         let began = Instant::now();
-        let together = with_those_that_wait(first, &mut requests, most);
+        let together = queue.take(most);
         if let Some(bucket) = &mut bucket {
             bucket.take(together.iter().map(|request| request.ids.len()).sum());
         }
         tokio::spawn(answer(Arc::clone(&call), together, limits.apart));
         sleep_until(began + limits.apart).await;
     }
-}
-
-fn with_those_that_wait<A>(
-    first: Request<A>,
-    waiting: &mut mpsc::Receiver<Request<A>>,
-    ids: usize,
-) -> Vec<Request<A>> {
-    let mut count = first.ids.len();
-    let mut together = vec![first];
-    while count < ids
-        && let Ok(next) = waiting.try_recv()
-    {
-        count += next.ids.len();
-        together.push(next);
-    }
-    together
 }
 
 /// Answers requests with one call. If EC2 refuses it, the requests are divided among more calls:

@@ -115,9 +115,9 @@ pub trait Ec2: Send + Sync {
     async fn delete_template(&self, name: &str) -> Result<(), Ec2Error>;
 
     /// Terminates instances, and returns EC2's error for each one that it did not terminate. One
-    /// that is protected or gone keeps no other one running. The caller checks ownership on a fresh
-    /// describe.
-    async fn terminate(&self, ids: &[String]) -> BTreeMap<String, Ec2Error>;
+    /// that is protected or gone keeps no other one running. If more have to end than EC2 grants,
+    /// leased ones and dear ones end first. The caller checks ownership on a fresh describe.
+    async fn terminate(&self, instances: &[Instance]) -> BTreeMap<String, Ec2Error>;
 
     /// Sets tags of an instance or a volume. The caller checks ownership.
     async fn tag(&self, id: &str, tags: &Tags) -> Result<(), Ec2Error>;

@@ -275,12 +275,13 @@ impl<W: WriteAhead> Actor<'_, W> {
             observed.unended.extend(ids);
             acted.failures.push(error);
         }
-        let live = fresh.found.iter().filter(|i| i.state.is_live());
-        let mut ended: Vec<String> = live.map(|i| i.id.clone()).collect();
-        if ended.is_empty() {
+        let live = fresh.found.into_iter().filter(|i| i.state.is_live());
+        let live: Vec<Instance> = live.collect();
+        if live.is_empty() {
             return;
         }
-        let refused = self.region.ec2.terminate(&ended).await;
+        let refused = self.region.ec2.terminate(&live).await;
+        let mut ended: Vec<String> = live.into_iter().map(|i| i.id).collect();
         ended.retain(|id| !refused.contains_key(id));
         for (id, error) in &refused {
             observed.unended.insert(id.clone());

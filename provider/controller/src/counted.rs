@@ -176,8 +176,8 @@ impl Ec2 for Counted {
         self.count("DeleteSnapshot", call).await
     }
 
-    async fn terminate(&self, ids: &[String]) -> BTreeMap<String, Ec2Error> {
-        let refused = self.inner.terminate(ids).await;
+    async fn terminate(&self, instances: &[Instance]) -> BTreeMap<String, Ec2Error> {
+        let refused = self.inner.terminate(instances).await;
         let result = refused
             .values()
             .next()

@@ -246,16 +246,12 @@ impl<'a> Sweeper<'a> {
             return Ok(());
         }
         // What EC2 does not tell now ends at a later sweep.
-        let fresh = region.describe(ids).await?.found;
-        let still = fresh
-            .iter()
-            .filter(|i| i.state.is_live() && orphans.contains(&i.pool_uid));
-        let still: Vec<&Instance> = still.collect();
+        let mut still = region.describe(ids).await?.found;
+        still.retain(|i| i.state.is_live() && orphans.contains(&i.pool_uid));
         if still.is_empty() {
             return Ok(());
         }
-        let ids: Vec<String> = still.iter().map(|i| i.id.clone()).collect();
-        let refused = region.ec2.terminate(&ids).await;
+        let refused = region.ec2.terminate(&still).await;
         let ended = still.iter().filter(|i| !refused.contains_key(&i.id));
         let happened = ended.map(|i| {
             tracing::warn!(id = i.id, pool = i.pool_uid, "terminated an orphan");

@@ -60,6 +60,29 @@ impl Offering {
         (self.market, QuotaFamily::of(&self.instance_type))
     }
 
+    /// A rough estimate of the price, to order instances by it. It is in no currency: AWS's price
+    /// grows with the size of the type, an instance of family P costs about three times as much as
+    /// another one of its size, and on demand about three times as much as spot.
+    pub fn dearness(&self) -> u32 {
+        let size = self.instance_type.split('.').nth(1).unwrap_or_default();
+        let multiple = size.strip_suffix("xlarge").map(str::parse::<u32>);
+        let size = match (size, multiple) {
+            (_, Some(Ok(number))) => number.saturating_mul(2),
+            ("xlarge", _) => 2,
+            ("metal", _) => 96,
+            _ => 1,
+        };
+        let family = match QuotaFamily::of(&self.instance_type) {
+            QuotaFamily::P | QuotaFamily::P5 => 3,
+            _ => 1,
+        };
+        let market = match self.market {
+            Market::Spot => 1,
+            Market::OnDemand => 3,
+        };
+        size.saturating_mul(family * market)
+    }
+
     /// What a person has to do who reached the limit for vCPUs.
     pub fn vcpus_to_raise(&self) -> String {
         let (market, family) = self.quota();
@@ -156,6 +179,28 @@ impl QuotaFamily {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_large_machine_on_demand_is_dearer_than_a_small_one_on_spot() {
+        let order = [
+            ("p5.48xlarge", Market::OnDemand),
+            ("p5.48xlarge", Market::Spot),
+            ("g5.48xlarge", Market::Spot),
+            ("g5.2xlarge", Market::OnDemand),
+            ("g5.2xlarge", Market::Spot),
+            ("g5.xlarge", Market::Spot),
+            ("m7i.large", Market::Spot),
+        ];
+        let dearness = order.map(|(name, market)| {
+            let offering = Offering {
+                instance_type: name.into(),
+                zone: "us-east-1a".into(),
+                market,
+            };
+            offering.dearness()
+        });
+        assert!(dearness.is_sorted_by(|a, b| a > b), "{dearness:?}");
+    }
 
     #[test]
     fn a_quota_error_names_the_limit_of_its_own_family_and_market() {

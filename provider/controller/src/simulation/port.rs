@@ -254,8 +254,9 @@ impl Ec2 for SimulatedEc2 {
         .await
     }
 
-    async fn terminate(&self, ids: &[String]) -> BTreeMap<String, Ec2Error> {
-        let all = self.terminate_at_once(ids).await;
+    async fn terminate(&self, instances: &[Instance]) -> BTreeMap<String, Ec2Error> {
+        let ids: Vec<String> = instances.iter().map(|i| i.id.clone()).collect();
+        let all = self.terminate_at_once(&ids).await;
         let Err(error) = all else {
             return BTreeMap::new();
         };
@@ -266,8 +267,8 @@ impl Ec2 for SimulatedEc2 {
         }
         // The batcher of provider-aws asks for halves. The result is the same.
         for id in ids {
-            let alone = self.terminate_at_once(std::slice::from_ref(id)).await;
-            refused.extend(alone.err().map(|error| (id.clone(), error)));
+            let alone = self.terminate_at_once(std::slice::from_ref(&id)).await;
+            refused.extend(alone.err().map(|error| (id, error)));
         }
         refused
     }
