@@ -178,7 +178,7 @@ fn chart_values(layout: &Layout, files: &Files) -> serde_json::Value {
         "args": [
             "--circuit-breaker-burst=400",
             "--circuit-breaker-refill-rate=4",
-            "--max-concurrent-reconciles=20",
+            "--max-concurrent-reconciles=8",
         ],
         "image": {"repository": repository(layout), "tag": files.version},
         "resourcesCrossplane": unlimited,

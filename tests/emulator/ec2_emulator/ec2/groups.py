@@ -8,6 +8,7 @@ from moto.core.responses import ActionResult
 from moto.ec2.responses.security_groups import SecurityGroups
 
 from ..errors import AwsError
+from .instance_view import tag_list
 from .paging import page
 from .region import Region
 from .wire import Answer
@@ -219,6 +220,10 @@ def _permission(rule: Any) -> dict[str, Any]:
     }
 
 
+# The fields of an IpPermission with what the rule lets in.
+_SOURCES = ("IpRanges", "Ipv6Ranges", "UserIdGroupPairs", "PrefixListIds")
+
+
 def _check_id(group_id: str) -> None:
     if not group_id.startswith("sg-"):
         raise AwsError(
@@ -237,6 +242,33 @@ def _paged(result: ActionResult, parameters: dict[str, Any]) -> ActionResult:
     groups = sorted(document["SecurityGroups"], key=lambda group: group.id)
     pairs = list(enumerate(groups))
     shown, token = page(pairs, parameters, 5, 1000, None, lambda pair: pair[0])
-    document["SecurityGroups"] = [group for _, group in shown]
-    document["NextToken"] = token
-    return result
+    # moto's serializer needs more than a millisecond for each group.
+    views = [_view(group) for _, group in shown]
+    return Answer({"SecurityGroups": views, "NextToken": token})
+
+
+def _view(group: Any) -> dict[str, Any]:
+    return {
+        "Description": group.description,
+        "GroupId": group.id,
+        "GroupName": group.name,
+        "IpPermissions": _permissions(group.ingress_rules),
+        "IpPermissionsEgress": _permissions(group.egress_rules),
+        "OwnerId": group.owner_id,
+        "SecurityGroupArn": group.arn,
+        "Tags": tag_list(group.ec2_backend, group.id),
+        "VpcId": group.vpc_id,
+    }
+
+
+def _permissions(rules: list[Any]) -> list[dict[str, Any]]:
+    """The rules, grouped by protocol and ports, as EC2 shows them."""
+    grouped: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for rule in rules:
+        one = _permission(rule)
+        ports = (one["IpProtocol"], one["FromPort"], one["ToPort"])
+        known = grouped.setdefault(ports, one)
+        if known is not one:
+            for field in _SOURCES:
+                known[field] = [*known[field], *one[field]]
+    return list(grouped.values())
