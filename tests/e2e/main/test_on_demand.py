@@ -18,7 +18,7 @@ def test_a_claim_on_demand_is_an_instance_that_aws_does_not_take_back(
     (instance,) = ec2.live(platform.namespace)
     assert instance["InstanceId"] == status["instanceId"]
     assert "InstanceLifecycle" not in instance
-    # Nothing keeps the files, so the owner is told before the first stop.
+    # Nothing keeps the files. The claim says so before the first stop.
     platform.condition("alice", "ConfigResolved", "True", "each stop deletes")
 
 

@@ -84,8 +84,8 @@ impl Seen<'_> {
         of_pools.chain(of_aws).collect()
     }
 
-    /// Whether a stop deletes the disk of an on-demand machine. Its owner does not expect that, as
-    /// the owner of a spot machine does.
+    /// Whether a stop deletes the disk of an on-demand machine. Owners of spot machines expect that,
+    /// and owners of on-demand machines do not.
     pub fn has_on_demand_pool_without_home(&self) -> bool {
         let mut pools = self.pools.values();
         pools
