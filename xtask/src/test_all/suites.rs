@@ -152,7 +152,7 @@ pub(super) static SUITES: &[Suite] = &[
     ),
     suite(
         "upbound",
-        "workspaces on demand",
+        "on-demand workspaces of provider-aws",
         &["e2e", "SUITE=upbound"],
         15,
         FirstLane,
