@@ -104,8 +104,8 @@ pub fn workspace(
     // From v3 on, `AccessReady` says who is locked out.
     let locked_out = locked_out.filter(|_| access.is_none());
     let ineffective = ineffective(policy, parameters, &allowed, &network);
-    let is_kept_by_stops = allowed.has_home || !allowed.is_on_demand_of_pool();
-    let not_kept = (!is_kept_by_stops).then(|| NOT_KEPT.to_owned());
+    let loses_disk = allowed.is_on_demand_of_pool() && !allowed.has_home;
+    let not_kept = loses_disk.then(|| NOT_KEPT.to_owned());
     Ok(Workspace {
         notices: told
             .into_iter()

@@ -226,8 +226,8 @@ pub struct Observed {
     /// Since when EC2 shows no trace of an instance, by id. Such an instance counts for some
     /// minutes.
     pub missing_since: BTreeMap<String, Timestamp>,
-    /// The zones of which EC2 told nothing, while it lists the instances of no region. None while it
-    /// lists them.
+    /// The zones of which EC2 told nothing, while it does not list all instances of the region at
+    /// once. None while it does.
     pub zones_down: Option<BTreeSet<String>>,
     /// Since when the pool has lacked spot capacity.
     pub spot_short_since: Option<Timestamp>,

@@ -18,7 +18,7 @@ def test_a_claim_on_demand_is_an_instance_that_aws_does_not_take_back(
     (instance,) = ec2.live(platform.namespace)
     assert instance["InstanceId"] == status["instanceId"]
     assert "InstanceLifecycle" not in instance
-    # Nothing keeps the files. The claim says so before the first stop.
+    # The workspace has no home. The claim says before the first stop what a stop deletes.
     platform.condition("alice", "ConfigResolved", "True", "each stop deletes")
 
 

@@ -19,16 +19,17 @@ impl<'a> Seen<'a> {
     /// The provider that made the home volume or an on-demand machine; none if neither exists. A
     /// market that changed may have left other resources, for example a security group.
     pub fn maker(&self) -> Option<OnDemandProvider> {
+        if let Some(keeper) = self.home_keeper() {
+            return Some(keeper);
+        }
         let mut instances = self.instances.values();
         let has_instance = instances.any(|instance| !instance.deleting());
-        let of_aws = has_instance || (self.pools.is_empty() && self.has_anything_of_aws());
-        self.home_keeper().or(if of_aws {
-            Some(OnDemandProvider::ProviderAws)
-        } else {
-            let mut pools = self.pools.values();
-            let of_pool = pools.any(|pool| pool.parameters.capacity_type == CapacityType::OnDemand);
-            of_pool.then_some(OnDemandProvider::SpotPool)
-        })
+        if has_instance || (self.pools.is_empty() && self.has_anything_of_aws()) {
+            return Some(OnDemandProvider::ProviderAws);
+        }
+        let mut pools = self.pools.values();
+        let of_pool = pools.any(|pool| pool.parameters.capacity_type == CapacityType::OnDemand);
+        of_pool.then_some(OnDemandProvider::SpotPool)
     }
 
     fn has_anything_of_aws(&self) -> bool {

@@ -76,9 +76,8 @@ impl Source<'_> {
             .filter(|o| o.market == market && self.observed.unavailable.at(o, self.now).is_none())
             .map(|o| (o, self.room(o)));
         let mut candidates: Candidates<'_> = warm.filter(|(_, room)| *room > 0).collect();
-        let down = self.observed.zones_down.iter().flatten();
-        let down: BTreeSet<&str> = down.map(String::as_str).collect();
-        let is_up = |offering: &Offering| !down.contains(offering.zone.as_str());
+        let down = self.observed.zones_down.as_ref();
+        let is_up = |offering: &Offering| !down.is_some_and(|down| down.contains(&offering.zone));
         if candidates.iter().any(|(offering, _)| is_up(offering)) {
             candidates.retain(|(offering, _)| is_up(offering));
         }

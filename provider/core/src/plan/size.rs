@@ -102,10 +102,10 @@ fn plan_group(desired: &Desired, observed: &Observed, plan: &mut Plan) {
     }
 }
 
-/// Ends disrupted instances that have no lease. The pool gives no disrupted instance to a lease, so
-/// nobody will use them, and they end before their successors run. A pool whose leases come and go always starts instances, and would
-/// never have a successor to spare. In a pool at its maximum a lease may get a disrupted instance,
-/// so none is ended there.
+/// Ends disrupted instances that have no lease. The pool gives them to no lease, so they end before
+/// their successors run. A pool whose leases come and go always starts instances, and would never
+/// have a successor to spare. In a pool at its maximum a lease may get a disrupted instance, so the
+/// planner ends none there.
 fn plan_unused(desired: &Desired, census: &mut Census<'_>, now: Timestamp, plan: &mut Plan) {
     let is_full = plan.target >= desired.size.maximum;
     let has_leases = desired.open_leases().next().is_some();

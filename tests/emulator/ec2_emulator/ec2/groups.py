@@ -207,7 +207,7 @@ def _canonical(address_range: dict[str, str]) -> dict[str, str]:
 
 def _permission(rule: Any) -> dict[str, Any]:
     """A rule as an IpPermission of its own."""
-    ranges = {name: rule.ip_range[name] for name in rule.ip_range}
+    ranges = dict(rule.ip_range)
     group, prefixes = rule.source_group, rule.prefix_list_id
     return {
         "IpProtocol": rule.ip_protocol,
