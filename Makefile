@@ -103,7 +103,7 @@ e2e:
 	$(XTASK) cluster up --name $(TEST)
 	$(if $(filter cluster gitops lifecycle,$(SUITE)),$(MAKE) pods)
 	$(if $(filter lifecycle,$(SUITE)),$(XTASK) image agent --name $(TEST))
-	$(if $(filter lifecycle install,$(SUITE)),$(XTASK) cluster install machines --name $(TEST))
+	$(if $(filter lifecycle install upbound,$(SUITE)),$(XTASK) cluster install machines --name $(TEST))
 	$(if $(filter gitops,$(SUITE)),$(XTASK) cluster install argocd --name $(TEST))
 	$(if $(filter gitops install,$(SUITE)),$(MAKE) published)
 	$(if $(MIRRORED_$(SUITE)),$(XTASK) package mirror $(MIRRORED_$(SUITE)) --name $(TEST))

@@ -106,6 +106,43 @@ def test_the_builder_of_images_may_do_what_it_does_to_its_own_machines() -> None
     assert f'const TAG: &str = "{BUILDERS}";' in source
 
 
+def test_provider_aws_creates_and_changes_workspaces_of_its_configuration_only() -> (
+    None
+):
+    for statement in policies.read("provider-aws.json"):
+        actions = {a.removeprefix("ec2:") for a in policies.listed(statement["Action"])}
+        if all(action.startswith("Describe") for action in actions):
+            continue
+        resources = policies.listed(statement["Resource"])
+        used = [one for one in resources if _is_used_only(one, actions)]
+        if used:
+            assert used == resources, "what is used and what is created are apart"
+            continue
+        condition = statement["Condition"]
+        # A volume or an instance is created with tags, and later found by them.
+        kind = "RequestTag" if "ec2:CreateAction" in str(condition) else "ResourceTag"
+        if actions <= {"CreateSecurityGroup", "CreateVolume", "RunInstances"}:
+            kind = "RequestTag"
+        equals = condition["StringEquals"]
+        assert equals[f"aws:{kind}/crossplane-providerconfig"] == "CONFIG"
+        assert condition["StringLike"] == {f"aws:{kind}/workspace": "*/*"}
+
+
+def _is_used_only(resource: str, actions: set[str]) -> bool:
+    """Whether these actions use resources of this kind, and create none."""
+    kind = resource.rpartition(":")[2].removesuffix("/*")
+    if actions == {"RunInstances"}:
+        return kind not in ("instance", "volume")
+    return actions == {"CreateSecurityGroup"} and kind == "vpc"
+
+
+def test_the_page_fills_in_the_configuration_of_provider_aws() -> None:
+    text = (policies.FOLDER / "provider-aws.json").read_text()
+    assert text.count('"CONFIG"') == text.count("/crossplane-providerconfig")
+    page = (ROOT / "docs/install.md").read_text()
+    assert 'sed "s/CONFIG/default/" docs/aws/provider-aws.json' in page
+
+
 def test_no_volume_of_somebody_else_is_copied() -> None:
     copies = [
         one

@@ -20,6 +20,7 @@ from cluster.workspaces import Key
 from environment import registry, variants
 from environment.cluster import Cluster
 from environment.ec2 import Ec2
+from environment.objects import Object
 from environment.platform import Platform
 from lifecycle.life import Life
 from lifecycle.machine import Machine
@@ -91,8 +92,8 @@ def host() -> str:
 
 
 @pytest.fixture(scope="session")
-def booting(cluster: Cluster, agent_url: tuple[str, str]) -> str:
-    """A Composition whose instances boot as machines, with the agent."""
+def booting_policy(cluster: Cluster, agent_url: tuple[str, str]) -> Object:
+    """The policy of workspaces whose instances boot as machines, with the agent."""
     iam = boto3.client("iam")
     profile = "gpu-workspace"
     trust = {"Version": "2012-10-17", "Statement": []}
@@ -108,16 +109,21 @@ def booting(cluster: Cluster, agent_url: tuple[str, str]) -> str:
     )
     url, digest = agent_url
     agent = {"url": url, "sha256": digest, "reportSeconds": 5}
-    policy = {
+    return {
         "catalogue": {"name": catalogue},
         "lifecycle": {**POLICY["lifecycle"], "staleAfter": "20s", "agent": agent},
         "instance": {"iamInstanceProfile": profile, "sudo": True},
         "home": {"moves": True},
     }
+
+
+@pytest.fixture(scope="session")
+def booting(cluster: Cluster, booting_policy: Object) -> str:
+    """A Composition with this policy."""
     # Each test process serves the agent at an address of its own, and so needs its own
     # Composition.
     worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
-    return variants.composition(cluster, f"lifecycle-booting-{worker}", policy)
+    return variants.composition(cluster, f"lifecycle-booting-{worker}", booting_policy)
 
 
 @pytest.fixture

@@ -58,3 +58,20 @@ class Machine(Life):
 
         until(f"{self.name} to let its owner in", look, seconds)
         return self.status()
+
+    def await_home(self, kept: list[str] | None = None) -> None:
+        """Waits for the mounted home, and for the host keys that it `kept`. The owner can
+        log in before, while the software is being installed. Before the home is mounted,
+        the agent reports the host keys that the new instance made, and sshd shows those.
+        """
+        if kept is not None:
+            until(
+                "the home's host keys",
+                lambda: self.status().get("hostKeys") == kept,
+                120,
+            )
+        until(
+            "the home to be mounted",
+            lambda: self.ssh("mountpoint -q /home/developer").returncode == 0,
+            seconds=120,
+        )

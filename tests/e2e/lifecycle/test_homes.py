@@ -29,7 +29,7 @@ def test_a_home_survives_stops_and_resumes_and_a_zone_without_capacity(
     home = {**KEPT, "capacityType": market}
     machine.commit({}, **home)
     first = machine.logged_in()
-    _await_home(machine)
+    machine.await_home()
     written = machine.run(FILL)
     zones = {first["zone"]}
     for number in range(ROUNDS):
@@ -45,7 +45,7 @@ def test_a_home_survives_stops_and_resumes_and_a_zone_without_capacity(
         begun = now()
         machine.commit({"state": "Running"}, **home)
         status = machine.logged_in(seconds=300)
-        _await_home(machine, first["hostKeys"])
+        machine.await_home(first["hostKeys"])
         took = (now() - begun).total_seconds()
         zones.add(status["zone"])
         print(f"{number + 1}: back after {took:.1f} s in {status['zone']}")
@@ -83,7 +83,7 @@ def test_an_interruption_runs_the_hook_and_brings_the_home_back(
 ) -> None:
     machine.commit({}, **HOME)
     status = machine.logged_in()
-    _await_home(machine)
+    machine.await_home()
     machine.run(
         "mkdir -p .config/gpu-workspace && cat > .config/gpu-workspace/pre-stop "
         f"<<'EOF'\n{HOOK}EOF\nchmod +x .config/gpu-workspace/pre-stop"
@@ -98,24 +98,7 @@ def test_an_interruption_runs_the_hook_and_brings_the_home_back(
         seconds=180,
     )
     machine.logged_in(seconds=300)
-    _await_home(machine, status["hostKeys"])
+    machine.await_home(status["hostKeys"])
     print(f"logged in again {(now() - begun).total_seconds():.1f} s after the notice")
     assert machine.run("cat saved") == "interruption"
     assert machine.run("sha256sum thesis") == written
-
-
-def _await_home(machine: Machine, kept: list[str] | None = None) -> None:
-    """Waits for the mounted home, and for the host keys that it `kept`. The owner can
-    log in before, while the software is being installed. Before the home is mounted, the
-    agent reports the host keys that the new instance made, and sshd shows those."""
-    if kept is not None:
-        until(
-            "the home's host keys",
-            lambda: machine.status().get("hostKeys") == kept,
-            120,
-        )
-    until(
-        "the home to be mounted",
-        lambda: machine.ssh("mountpoint -q /home/developer").returncode == 0,
-        seconds=120,
-    )

@@ -3,7 +3,7 @@
 import json
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,15 +12,32 @@ import yaml
 from environment.cluster import Cluster, is_ready
 from environment.objects import Object
 from environment.ec2 import WORKSPACE, Ec2
-from environment.variants import composition
+from environment.emulator import Emulator
+from environment.platform import Platform
+from environment.variants import ROOT, composition
 from environment.waiting import until
+from cluster.workspaces import Key
+from lifecycle.conftest import agent_url, booting_policy, host
+from lifecycle.machine import Machine
+
+# Fixtures of the suite `lifecycle`.
+__all__ = ["agent_url", "booting_policy"]
 
 REGION = "us-east-1"
 PACKAGE = "upbound-provider-aws-ec2"
+# The access key of upbound's provider, which has the documented permissions only.
+ACCESS_KEY = "AKIAUPBOUNDPROVIDER1"
+PERMISSIONS = "docs/aws/provider-aws.json"
+# The Compositions, by the provider that makes on-demand workspaces.
+COMPOSITIONS = {
+    "ProviderAws": "provider-aws/gpudevworkspaces-provider-aws",
+    "SpotPool": "gpudevworkspaces",
+}
 PLATFORM = Path(__file__).parent / "platform"
-# Texts of the committed manifests, and the variable whose value replaces each.
+# Texts of the committed manifests, and what replaces each.
 PLACES = {
-    "https://ec2.emulator": "AWS_ENDPOINT_URL",
+    "https://ec2.emulator": os.environ["AWS_ENDPOINT_URL"],
+    "ACCESS_KEY": ACCESS_KEY,
 }
 
 
@@ -48,7 +65,33 @@ def upbound(cluster: Cluster) -> None:
         lambda: _runs_with(cluster, arguments),
         seconds=300,
     )
+    policy = (ROOT / PERMISSIONS).read_text().replace("CONFIG", "default")
+    Emulator.from_environment().limit(ACCESS_KEY, json.loads(policy))
     _apply(cluster, "access.yaml")
+
+
+@pytest.fixture
+def machine(
+    platform: Platform,
+    cluster: Cluster,
+    booting_policy: Object,
+    ec2: Ec2,
+    tmp_path: Path,
+) -> Callable[[str], Machine]:
+    """A workspace whose instance boots, on demand by a provider."""
+    key = Key.generate(tmp_path, "key")
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+
+    def of(provider: str) -> Machine:
+        variant = composition(
+            cluster,
+            f"booting-{provider.lower()}-{worker}",
+            booting_policy,
+            of=COMPOSITIONS[provider],
+        )
+        return Machine(platform, variant, ec2, key=key, here=f"{host()}/32")
+
+    return of
 
 
 @pytest.fixture(scope="session")
@@ -104,6 +147,6 @@ def _apply(cluster: Cluster, name: str) -> None:
 
 def _documents(name: str) -> list[Object]:
     text = (PLATFORM / name).read_text()
-    for place, variable in PLACES.items():
-        text = text.replace(place, os.environ[variable])
+    for place, value in PLACES.items():
+        text = text.replace(place, value)
     return list(yaml.safe_load_all(text))

@@ -116,6 +116,7 @@ def _as_json(answered: Answered) -> dict[str, Any]:
         "operation": answered.call.operation,
         "region": answered.call.region,
         "account": answered.account,
+        "accessKey": answered.call.access_key,
         "parameters": _plain(answered.call.parameters),
         "status": answered.status,
         "code": answered.code,

@@ -76,6 +76,11 @@ pub(crate) struct Package {
 }
 
 impl Package {
+    /// Whether the platform works without the package.
+    pub(crate) fn is_addition(&self) -> bool {
+        self.name == PROVIDER_AWS
+    }
+
     /// Whether a manifest of its folders belongs only to another package.
     pub(crate) fn leaves_out(&self, file: &Path) -> bool {
         let name = file.file_name().and_then(OsStr::to_str);

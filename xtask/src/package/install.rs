@@ -34,10 +34,14 @@ pub(crate) fn install(
         holds: &|repository| dependencies::holds(&crane, &target.registry, repository),
     };
     let built = build(&target.crossplane, &Source::here(), &request, progress)?;
-    // A package that depends on a third-party package is an addition. Without that package in the
-    // registry it would never become healthy.
-    let is_usable = |built: &Built| composites.include(built.package) && built.missing.is_empty();
-    for built in built.into_iter().filter(is_usable) {
+    let wanted = built
+        .into_iter()
+        .filter(|built| composites.include(built.package));
+    for built in wanted {
+        if let Some(reason) = left_out(&built)? {
+            progress.note(&reason);
+            continue;
+        }
         let step = progress.begin(&format!("install {}", built.package.name));
         let command = target.command(&target.crossplane);
         let reference = push::push(command, &target.registry, &built)?;
@@ -45,6 +49,27 @@ pub(crate) fn install(
         step.end(&built.tag);
     }
     Ok(())
+}
+
+/// Why a package is not installed; none if it is. Without its dependencies in the registry it would
+/// never become healthy, and only an addition may be left out.
+fn left_out(built: &Built) -> Outcome<Option<String>> {
+    let Built {
+        package, missing, ..
+    } = built;
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    let reason = format!(
+        "{} is not installed: the registry lacks {}",
+        package.name,
+        missing.join(", ")
+    );
+    if package.is_addition() {
+        Ok(Some(reason))
+    } else {
+        Err(reason.into())
+    }
 }
 
 /// Fails if the cluster has the other configuration. Crossplane establishes only one XRD per kind,
@@ -161,6 +186,7 @@ fn await_healthy(target: &Resolved, object: &str, reference: &str) -> Outcome<()
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::package::contents::PACKAGES;
 
     #[test]
     fn the_local_provider_takes_its_emulator_from_every_namespace() {
@@ -174,5 +200,34 @@ mod tests {
         let tests = crate::root().join("tests/e2e/environment/runtime.py");
         let tests = std::fs::read_to_string(tests).unwrap();
         assert!(tests.contains(&format!("DEFAULT = \"{name}\"")));
+    }
+
+    /// A package that the registry cannot serve whole.
+    fn lacking(name: &str, missing: &[&str]) -> Built {
+        let mut packages = PACKAGES.iter();
+        Built {
+            package: packages.find(|package| package.name == name).unwrap(),
+            files: Vec::new(),
+            tag: "v0.1.0".into(),
+            missing: missing.iter().map(|&one| one.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn a_reader_learns_which_package_is_not_installed_and_what_it_lacks() {
+        let addition = "configuration-gpu-workspaces-provider-aws";
+        let reason = left_out(&lacking(addition, &["upbound/provider-aws-ec2"])).unwrap();
+        assert_eq!(
+            reason.unwrap(),
+            format!("{addition} is not installed: the registry lacks upbound/provider-aws-ec2")
+        );
+        assert_eq!(left_out(&lacking(addition, &[])).unwrap(), None);
+    }
+
+    #[test]
+    fn a_platform_without_a_necessary_package_is_not_installed() {
+        let package = lacking("configuration-gpu-workspaces", &["acme/other"]);
+        let error = left_out(&package).unwrap_err().to_string();
+        assert!(error.contains("lacks acme/other"), "{error}");
     }
 }

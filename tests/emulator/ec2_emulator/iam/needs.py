@@ -1,7 +1,8 @@
 """The permissions that a call needs: its actions, and the resources of each.
 
 "Actions, resources, and condition keys for Amazon EC2" (Service Authorization
-Reference), for the calls of provider-gpu-spot. Another call needs its action on `*`.
+Reference), for the calls of provider-gpu-spot and upbound's provider-aws-ec2. Another
+call needs its action on `*`.
 """
 
 from collections.abc import Callable, Iterator
@@ -110,7 +111,7 @@ def _one(kind: str, parameter: str) -> Callable[[_Resources], Iterator[Need]]:
     return lambda of: of.named(kind, of.given.get(parameter, ""))
 
 
-def _terminate(of: _Resources) -> Iterator[Need]:
+def _instances(of: _Resources) -> Iterator[Need]:
     for id_ in of.given.get("InstanceIds", []):
         yield from of.named("instance", id_)
 
@@ -146,6 +147,24 @@ def _fleet(of: _Resources) -> Iterator[Need]:
             yield of.plain("subnet", override.get("SubnetId", "*"), "RunInstances")
 
 
+def _run(of: _Resources) -> Iterator[Need]:
+    yield from of.created("instance")
+    yield from of.created("volume")
+    yield of.plain("image", of.given.get("ImageId", "*"))
+    yield of.plain("network-interface")
+    yield of.plain("snapshot")
+    interfaces = of.given.get("NetworkInterfaces") or []
+    for one in [of.given, *interfaces]:
+        for group in one.get("SecurityGroupIds") or one.get("Groups") or []:
+            yield of.plain("security-group", group)
+    subnets = [one["SubnetId"] for one in [of.given, *interfaces] if "SubnetId" in one]
+    for subnet in subnets or ["*"]:
+        yield of.plain("subnet", subnet)
+    template = of.given.get("LaunchTemplate") or {}
+    if "LaunchTemplateId" in template:
+        yield from of.named("launch-template", template["LaunchTemplateId"])
+
+
 def _group(of: _Resources) -> Iterator[Need]:
     yield from of.created("security-group")
     yield of.plain("vpc", of.given.get("VpcId", "*"))
@@ -169,6 +188,7 @@ def _attach(of: _Resources) -> Iterator[Need]:
 
 _READERS: dict[str, Callable[[_Resources], Iterator[Need]]] = {
     "AttachVolume": _attach,
+    "AuthorizeSecurityGroupEgress": _one("security-group", "GroupId"),
     "AuthorizeSecurityGroupIngress": _one("security-group", "GroupId"),
     "CreateFleet": _fleet,
     "CreateLaunchTemplate": lambda of: of.created("launch-template"),
@@ -179,9 +199,17 @@ _READERS: dict[str, Callable[[_Resources], Iterator[Need]]] = {
     "DeleteLaunchTemplate": _one("launch-template", "LaunchTemplateId"),
     "DeleteSecurityGroup": _one("security-group", "GroupId"),
     "DeleteSnapshot": _one("snapshot", "SnapshotId"),
+    "DeleteTags": _tag,
     "DeleteVolume": _one("volume", "VolumeId"),
+    "DetachVolume": _attach,
     "GetConsoleOutput": _one("instance", "InstanceId"),
+    "ModifyInstanceAttribute": _one("instance", "InstanceId"),
+    "ModifyInstanceMetadataOptions": _one("instance", "InstanceId"),
     "ModifyVolume": _one("volume", "VolumeId"),
+    "RevokeSecurityGroupEgress": _one("security-group", "GroupId"),
     "RevokeSecurityGroupIngress": _one("security-group", "GroupId"),
-    "TerminateInstances": _terminate,
+    "RunInstances": _run,
+    "StartInstances": _instances,
+    "StopInstances": _instances,
+    "TerminateInstances": _instances,
 }
