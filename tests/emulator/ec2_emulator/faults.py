@@ -13,7 +13,8 @@ from .errors import PLACEMENT_CODES, AwsError, default_message, default_status
 PLACING = ("RunInstances", "CreateFleet")
 
 DELAYS = ("delay", "delay-reply")
-# EC2 accepts the launch, and ends its instances before they run.
+# EC2 accepts the launch, and ends its instances before they run; or it accepts a volume,
+# and takes it back before it is available.
 ENDS = "end"
 EFFECTS = ("refuse", "lose-reply", ENDS, *DELAYS)
 # Where a refusal is: in the place of the answer, or inside an answer that succeeded.
@@ -143,7 +144,7 @@ class Faults:
     def take_at_birth(
         self, operation: str, parameters: dict[str, Any], facts: dict[str, str]
     ) -> Fault | None:
-        """The fault that ends the instances of this launch."""
+        """The fault that ends the instances of this launch, or takes this volume back."""
         with self._lock:
             for rule in self._rules:
                 if rule.effect == ENDS and _strikes(rule, operation, parameters, facts):

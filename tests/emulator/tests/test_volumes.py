@@ -63,6 +63,22 @@ def test_a_volume_is_made_as_it_was_asked_for_and_available_after_a_while(
     assert volume["Tags"] == [{"Key": "Name", "Value": "home"}]
 
 
+def test_a_volume_that_ec2_takes_back_is_never_available(emulator, ec2):
+    emulator.fault("CreateVolume", effect="end", code="Client.InternalError", times=1)
+    request = {"AvailabilityZone": "us-east-1a", "Size": 20, "ClientToken": "home"}
+    taken = ec2.create_volume(**request)
+    assert taken["State"] == "creating"
+    assert volume_of(ec2, taken["VolumeId"])["State"] == "creating"
+    emulator.advance(0.6)
+    described = refused(ec2.describe_volumes, VolumeIds=[taken["VolumeId"]])
+    assert described[1] == "InvalidVolume.NotFound"
+    # Its token is used up.
+    assert refused(ec2.create_volume, **request)[1] == "IdempotentParameterMismatch"
+    other = ec2.create_volume(**{**request, "ClientToken": "another"})["VolumeId"]
+    emulator.advance(0.6)
+    assert volume_of(ec2, other)["State"] == "available"
+
+
 def test_a_volume_needs_a_zone_that_exists_and_a_size(ec2):
     status, code, message = refused(
         ec2.create_volume, AvailabilityZone="us-east-1z", Size=20

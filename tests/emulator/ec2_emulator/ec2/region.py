@@ -95,6 +95,21 @@ class Region:
         seconds = self.settings.volume_creating_seconds
         self._creating[volume.id] = self.clock.seconds() + seconds
 
+    def take_back(self, volume: Any) -> None:
+        """Schedules the removal of a volume that EC2 cannot make after all.
+
+        "CreateVolume" (API reference, `KmsKeyId`): with a key that it cannot use, the
+        command succeeds, and the volume fails later.
+        """
+
+        def gone(_: float) -> None:
+            self.backend.volumes.pop(volume.id, None)
+            self.backend.tags.pop(volume.id, None)
+            self._creating.pop(volume.id, None)
+            self.volume_deleted(volume.id)
+
+        self.timeline.at(self._creating[volume.id], gone)
+
     def volume_state(self, volume: Any) -> str:
         """EC2's state of a volume."""
         due = self._creating.get(volume.id)

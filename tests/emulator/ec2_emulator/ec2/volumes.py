@@ -10,6 +10,7 @@ from moto.core.responses import ActionResult
 from moto.ec2.responses.elastic_block_store import ElasticBlockStore
 
 from ..errors import AwsError
+from ..faults import Faults
 from .block_devices import GP3_THROUGHPUT
 from .filters import select
 from .paging import page
@@ -26,6 +27,7 @@ DELETED = (
 
 class Volumes(ElasticBlockStore):
     here: Region
+    faults: Faults
 
     def create_volume(self) -> ActionResult:
         parameters: dict[str, Any] = dict(self.params)
@@ -43,6 +45,9 @@ class Volumes(ElasticBlockStore):
             self.here.content_copied(volume.snapshot_id, volume.id)
         self.here.volume_created(volume)
         self.here.tokens.bind("CreateVolume", token, parameters, volume)
+        zone = {"AvailabilityZone": volume.zone.name}
+        if self.faults.take_at_birth("CreateVolume", parameters, zone):
+            self.here.take_back(volume)
         return self._shown(volume)
 
     def describe_volumes(self) -> ActionResult:
