@@ -55,8 +55,7 @@ def test_a_home_that_ec2_takes_back_says_why_and_is_made_once_ec2_makes_it(
     pools.apply("alice", parameters=HOME)
     seen = pools.says("alice", "Ready", "False", "VolumeTakenBack")
     assert "key for volumes" in condition(seen, "Ready")["message"]
-    # A person mends the key, and asks the provider to look again at once.
-    pools.patch("alice", {"forProvider": {"home": {**HOME["home"], "sizeGiB": 2}}})
+    # The provider asks again five minutes later.
     pools.ready("alice", seconds=420)
     (home,) = ec2.homes(pools.namespace)
     assert emulator.calls()["CreateVolume"] <= 4
