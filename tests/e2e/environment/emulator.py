@@ -96,9 +96,12 @@ class Emulator:
         calls: list[dict[str, Any]] = self._ask("GET", path)["calls"]
         return calls
 
-    def latest(self, seconds: float) -> list[dict[str, Any]]:
-        """The calls that EC2 answered in the last `seconds`."""
+    def latest(self, seconds: float, access_key: str = "") -> list[dict[str, Any]]:
+        """The calls that EC2 answered in the last `seconds`, of one access key if it is
+        given."""
         path = f"/calls?since={time.time() - seconds}"
+        if access_key:
+            path += f"&accessKey={access_key}"
         calls: list[dict[str, Any]] = self._ask("GET", path)["calls"]
         return calls
 

@@ -77,7 +77,7 @@ def test_a_workspaces_whole_life_needs_each_documented_permission_and_no_other(
     assert ec2.live(platform.namespace) == []
     assert ec2.volumes(platform.namespace) == []
 
-    calls = [one for one in emulator.latest(3600) if one["accessKey"] == ACCESS_KEY]
+    calls = emulator.latest(3600, ACCESS_KEY)
     denied = {one["operation"] for one in calls if one["status"] == 403}
     assert denied == set()
     statements = json.loads((ROOT / PERMISSIONS).read_text())["Statement"]

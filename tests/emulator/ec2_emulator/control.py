@@ -116,8 +116,9 @@ class Control:
     def _calls(self, _: Any, query: Query) -> Any:
         since = query.get("since", ["0"])[0]
         operation = query.get("operation", [None])[0]
+        key = query.get("accessKey", [None])[0]
         try:
-            return self._emulator.recorder.as_json(float(since), operation)
+            return self._emulator.recorder.as_json(float(since), operation, key)
         except ValueError as error:
             raise Refused(400, "since: expected seconds since the epoch") from error
 
@@ -145,8 +146,8 @@ class Control:
 
     def _impair(self, document: Any, _: Query) -> None:
         check = document.get("check", "instance")
-        if check not in ("instance", "system", None):
-            raise Refused(400, 'check: expected "instance", "system" or null')
+        if check not in ("instance", "system", "ebs", None):
+            raise Refused(400, 'check: expected "instance", "system", "ebs" or null')
         with self._emulator.held():
             self._instance(document).impaired = check
 

@@ -86,10 +86,12 @@ class Recorder:
             ]
         }
 
-    def as_json(self, since: float, operation: str | None) -> dict[str, Any]:
+    def as_json(
+        self, since: float, operation: str | None, access_key: str | None = None
+    ) -> dict[str, Any]:
         """The calls answered at `since` (epoch seconds) or later, and their counts.
 
-        With `since` 0 and no operation, the counts include dropped calls.
+        With `since` 0 and nothing else, the counts include dropped calls.
         """
         with self._lock:
             selected = [
@@ -97,10 +99,11 @@ class Recorder:
                 for one in self._calls
                 if one.seconds >= since
                 and (operation is None or one.call.operation == operation)
+                and (access_key is None or one.call.access_key == access_key)
             ]
             counts = (
                 Counter(one.call.operation for one in selected)
-                if since > 0 or operation is not None
+                if since > 0 or operation is not None or access_key is not None
                 else Counter(self._counts)
             )
         return {
@@ -116,7 +119,6 @@ def _as_json(answered: Answered) -> dict[str, Any]:
         "operation": answered.call.operation,
         "region": answered.call.region,
         "account": answered.account,
-        "accessKey": answered.call.access_key,
         "parameters": _plain(answered.call.parameters),
         "status": answered.status,
         "code": answered.code,

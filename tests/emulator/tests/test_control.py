@@ -102,6 +102,14 @@ def test_a_recorded_call_names_the_account_that_signed_it(emulator, ec2):
     assert accounts == ["123456789012", None]
 
 
+def test_the_calls_of_one_access_key_are_found(emulator, ec2):
+    ec2.describe_instances()
+    other = emulator.client("ec2", access_key="AKIAOTHER00000000000")
+    other.describe_volumes()
+    of_other = emulator.calls("?accessKey=AKIAOTHER00000000000")
+    assert of_other["counts"] == {"DescribeVolumes": 1}
+
+
 def test_a_request_without_a_signature_learns_the_account(emulator):
     sts = emulator.client("sts", signature_version=UNSIGNED)
     assert sts.get_caller_identity()["Account"] == "123456789012"
