@@ -5,6 +5,7 @@
 //! for the Amazon EC2 API" in the Amazon EC2 Developer Guide).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -96,8 +97,14 @@ async fn serve<C: Call>(
     limits: Limits,
 ) {
     let mut bucket = limits.grant.map(Bucket::new);
+    let was_throttled = Arc::new(AtomicBool::new(false));
     let mut queue = Queue::new(requests);
     while let Some(first) = queue.first().await {
+        if was_throttled.swap(false, Ordering::Relaxed)
+            && let Some(bucket) = &mut bucket
+        {
+            bucket.empty();
+        }
         let most = match &mut bucket {
             Some(bucket) => bucket.wait_for(first).await.min(limits.ids),
             None => limits.ids,
@@ -107,23 +114,32 @@ async fn serve<C: Call>(
         if let Some(bucket) = &mut bucket {
             bucket.take(together.iter().map(|request| request.ids.len()).sum());
         }
-        tokio::spawn(answer(Arc::clone(&call), together, limits.apart));
+        let (call, was_throttled) = (Arc::clone(&call), Arc::clone(&was_throttled));
+        tokio::spawn(answer(call, together, limits.apart, was_throttled));
         sleep_until(began + limits.apart).await;
     }
 }
 
 /// Answers requests with one call. If EC2 refuses it, the requests are divided among more calls:
 /// EC2 refuses a whole call because one instance is protected or gone, and that must not keep
-/// another instance running.
-async fn answer<C: Call>(call: Arc<C>, together: Vec<Request<C::Answer>>, apart: Duration) {
+/// another instance running. `was_throttled` learns that EC2 grants less than the bucket has.
+async fn answer<C: Call>(
+    call: Arc<C>,
+    together: Vec<Request<C::Answer>>,
+    apart: Duration,
+    was_throttled: Arc<AtomicBool>,
+) {
     let mut parts = vec![together];
     let mut denied_in_a_row = 0;
     while let Some(mut part) = parts.pop() {
         let began = Instant::now();
         let ids: Vec<String> = part.iter().flat_map(|r| r.ids.clone()).collect();
         let answer = call.call(&ids).await;
-        let is_denied = |error: &Ec2Error| error.class == ErrorClass::Denied;
-        denied_in_a_row = if answer.as_ref().is_err_and(is_denied) {
+        let is_of = |class| move |error: &Ec2Error| error.class == class;
+        if answer.as_ref().is_err_and(is_of(ErrorClass::Throttled)) {
+            was_throttled.store(true, Ordering::Relaxed);
+        }
+        denied_in_a_row = if answer.as_ref().is_err_and(is_of(ErrorClass::Denied)) {
             denied_in_a_row + 1
         } else {
             0
@@ -342,6 +358,27 @@ mod tests {
         let batcher = Arc::new(Batcher::new(echo.clone(), LIMITS));
         assert!(answered(&batcher, &["a", "bad", "b"]).await.is_empty());
         assert_eq!(echo.sizes(), [3]);
+    }
+
+    /// Another client of the account may have ended instances as well.
+    #[tokio::test]
+    async fn calls_are_smaller_after_one_that_was_throttled() {
+        let limits = Limits {
+            ids: 100,
+            apart: Duration::from_millis(1),
+            grant: Some(Grant {
+                at_once: 1000,
+                each_second: 20,
+            }),
+        };
+        let echo = Echo::refusing(ErrorClass::Throttled);
+        let batcher = Arc::new(Batcher::new(echo.clone(), limits));
+        assert!(answered(&batcher, &["bad"]).await.is_empty());
+        let began = Instant::now();
+        let ids = ["a", "b", "c", "d", "e"];
+        assert_eq!(answered(&batcher, &ids).await, ids);
+        assert!(began.elapsed() >= Duration::from_millis(240));
+        assert!(echo.sizes()[1] < 5, "{:?}", echo.sizes());
     }
 
     #[tokio::test]

@@ -46,6 +46,12 @@ impl Bucket {
         usize::try_from(whole).map_or(number, |there| there.max(number))
     }
 
+    /// EC2 has fewer tokens than this bucket: another client of the account has taken them.
+    pub(crate) fn empty(&mut self) {
+        self.fill();
+        self.tokens = self.tokens.min(0.0);
+    }
+
     /// Takes tokens for a call. A call that is larger than the bucket leaves a debt.
     pub(crate) fn take(&mut self, number: usize) {
         self.tokens -= f64::from(u32::try_from(number).unwrap_or(u32::MAX));

@@ -20,6 +20,13 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout of one call to a queue. SQS holds such a call open for 20 seconds.
 const EVENTS_TIMEOUT: Duration = Duration::from_secs(35);
 
+/// The configuration of a call that the SDK must not repeat by itself. If EC2 carries such a call out,
+/// its answer is lost, and EC2 refuses the second attempt, then the caller would learn of a refusal
+/// only, and would not look for what the first attempt created.
+pub(crate) fn one_attempt() -> aws_sdk_ec2::config::Builder {
+    aws_sdk_ec2::config::Builder::default().retry_config(RetryConfig::disabled())
+}
+
 /// A client of `region` that lists only resources with the value `cluster` in the tag
 /// `keys.cluster`.
 pub async fn connect(access: &Access, region: &str, keys: TagKeys, cluster: &str) -> AwsEc2 {

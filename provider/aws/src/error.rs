@@ -5,7 +5,7 @@ use std::fmt;
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
-use provider_core::{ErrorClass, Refusal};
+use provider_core::{ErrorClass, Refusal, stable_message};
 
 /// An error of EC2, with its class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Ec2Error {
         };
         let meta = service.meta();
         let code = meta.code().unwrap_or("Response").to_owned();
-        let message = stable(meta.message().unwrap_or_default());
+        let message = stable_message(meta.message().unwrap_or_default());
         Self {
             operation,
             class: ErrorClass::of_error(&code, &message),
@@ -104,10 +104,9 @@ impl Ec2Error {
         }
     }
 
-    /// Whether EC2 does not find a security group. It may be too young for EC2 ("Eventual
-    /// consistency in the Amazon EC2 API").
+    /// See [`Refusal::is_group_missing`].
     pub fn is_group_missing(&self) -> bool {
-        self.code == "InvalidGroup.NotFound"
+        self.refusal().is_group_missing()
     }
 
     /// The same error, after which the call is made again soon.
@@ -123,6 +122,12 @@ impl Ec2Error {
     /// parameters.
     pub fn is_token_mismatch(&self) -> bool {
         self.code == "IdempotentParameterMismatch"
+    }
+
+    /// Whether EC2 says that it has deleted the resource of this token (aws-ebs-csi-driver#3010,
+    /// crossplane-contrib/provider-aws#1858). It creates none for the token any more.
+    pub fn is_token_of_deleted(&self) -> bool {
+        self.is_token_mismatch() && self.message.contains("already deleted")
     }
 
     /// Whether EC2 says that the instances of this token have ended. It starts none for the token
@@ -222,46 +227,6 @@ impl fmt::Display for Ec2Error {
 
 impl Error for Ec2Error {}
 
-/// EC2's message without the parts that change from call to call: a condition's message must not
-/// flap. A denial carries a different encoded message each time.
-pub(crate) fn stable(message: &str) -> String {
-    let cut = [
-        ("", "Encoded authorization failure message"),
-        ("", "(Service:"),
-        ("", "Request ID"),
-        // EC2 names the zones that have capacity after these words.
-        ("", "You can currently get"),
-        ("", "Our system will be working"),
-        ("Token expired", ": current date/time"),
-        ("Signature expired", ": "),
-        ("Request has expired.", " "),
-    ]
-    .iter()
-    .filter_map(|(kept, dropped)| {
-        let at = message.find(&format!("{kept}{dropped}"))?;
-        Some(at + kept.len())
-    })
-    .min()
-    .unwrap_or(message.len());
-    without_session(message[..cut].trim())
-}
-
-/// The text without the session's name in the ARN of an assumed role: sessions change with their
-/// credentials.
-fn without_session(text: &str) -> String {
-    const ROLE: &str = ":assumed-role/";
-    let session = text.find(ROLE).and_then(|at| {
-        let role = at + ROLE.len();
-        let begin = role + text[role..].find('/')?;
-        let end = text[begin..].find(char::is_whitespace);
-        Some((begin, end.map_or(text.len(), |end| begin + end)))
-    });
-    match session {
-        Some((begin, end)) => format!("{}{}", &text[..begin], &text[end..]),
-        None => text.to_owned(),
-    }
-}
-
 fn credentials_error<E, R>(error: &SdkError<E, R>) -> Option<&CredentialsError> {
     match error {
         SdkError::DispatchFailure(failure) => find(failure.as_connector_error()?),
@@ -301,43 +266,5 @@ mod tests {
         assert!(!ErrorClass::of("SomethingNew").is_definite());
         assert!(!ErrorClass::of("InternalError").is_definite());
         assert!(!ErrorClass::of("RequestLimitExceeded").is_definite());
-    }
-
-    #[test]
-    fn a_denial_reads_the_same_every_time() {
-        let said = "You are not authorized to perform this operation. \
-                    Encoded authorization failure message: 4wTX…";
-        assert_eq!(
-            stable(said),
-            "You are not authorized to perform this operation."
-        );
-        let said = "Token expired: current date/time 1795267200 must be before the \
-                    expiration date/time 1795263600";
-        assert_eq!(stable(said), "Token expired");
-        let said = "Signature expired: 20261121T120000Z is now earlier than 20261121T121500Z";
-        assert_eq!(stable(said), "Signature expired");
-        let said = "Request has expired. Timestamp date is 2026-11-21T12:00:00Z.";
-        assert_eq!(stable(said), "Request has expired.");
-        assert_eq!(stable("No capacity."), "No capacity.");
-        let said = "User: arn:aws:sts::111111111111:assumed-role/pools/1795267200 is not \
-                    authorized to perform: ec2:RunInstances";
-        let kept = "User: arn:aws:sts::111111111111:assumed-role/pools is not authorized to \
-                    perform: ec2:RunInstances";
-        assert_eq!(stable(said), kept);
-    }
-
-    #[test]
-    fn a_lack_of_capacity_reads_the_same_whichever_zones_have_some() {
-        for others in ["us-east-1a", "us-east-1b, us-east-1c"] {
-            let said = format!(
-                "We currently do not have sufficient g4dn.xlarge capacity in the Availability Zone \
-                 you requested (us-east-1d). Our system will be working on provisioning additional \
-                 capacity. You can currently get g4dn.xlarge capacity by not specifying an \
-                 Availability Zone in your request or choosing {others}."
-            );
-            let kept = "We currently do not have sufficient g4dn.xlarge capacity in the \
-                        Availability Zone you requested (us-east-1d).";
-            assert_eq!(stable(&said), kept);
-        }
     }
 }

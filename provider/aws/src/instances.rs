@@ -8,9 +8,10 @@ use aws_sdk_ec2::types::{self, Filter, InstanceLifecycleType};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use provider_core::{Checks, Instance, InstanceState, Market, Offering, ScheduledEvent};
+use provider_core::{
+    Checks, Instance, InstanceState, Market, Offering, ScheduledEvent, stable_message,
+};
 
-use crate::error::stable;
 use crate::tagging::{filter, tag_value};
 use crate::{Ec2Error, TagKeys};
 
@@ -239,7 +240,7 @@ pub(crate) fn read(instance: &types::Instance, keys: &TagKeys) -> Option<Instanc
         state_message: instance
             .state_reason()
             .and_then(|reason| reason.message())
-            .map(stable),
+            .map(stable_message),
         public_ip: address(instance.public_ip_address()),
         private_ip: address(instance.private_ip_address()),
         launched_at: instance

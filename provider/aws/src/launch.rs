@@ -9,9 +9,9 @@ use aws_sdk_ec2::types::{
     SpotAllocationStrategy, SpotInstanceInterruptionBehavior, SpotOptionsRequest,
     TargetCapacitySpecificationRequest,
 };
-use provider_core::{Launched, Market, Offering, Refusal};
+use provider_core::{Launched, Market, Offering, Refusal, stable_message};
 
-use crate::error::stable;
+use crate::connect::one_attempt;
 use crate::tagging::tag_specification;
 use crate::{Answer, AwsEc2, Ec2Error, LaunchRequest};
 
@@ -42,6 +42,8 @@ impl AwsEc2 {
             .tag_specifications(tag_specification(ResourceType::Instance, &request.tags))
             .tag_specifications(tag_specification(ResourceType::Volume, &request.tags))
             .tag_specifications(tag_specification(ResourceType::Fleet, &request.tags))
+            .customize()
+            .config_override(one_attempt())
             .send()
             .await
             .map_err(|e| Ec2Error::of(OPERATION, &e))?;
@@ -113,7 +115,10 @@ fn read(granted: &CreateFleetInstance, request: &LaunchRequest) -> Vec<Launched>
 fn refusal(error: &CreateFleetError, request: &LaunchRequest) -> (Offering, Refusal) {
     let overrides = error.launch_template_and_overrides();
     let code = error.error_code().unwrap_or("Response");
-    let refusal = Refusal::of(code, &stable(error.error_message().unwrap_or_default()));
+    let refusal = Refusal::of(
+        code,
+        &stable_message(error.error_message().unwrap_or_default()),
+    );
     (
         offering(overrides.and_then(|o| o.overrides()), request),
         refusal,

@@ -47,11 +47,14 @@ impl AwsEc2 {
     }
 
     pub(crate) async fn find_image(&self, id: &str) -> Result<Option<Image>, Ec2Error> {
-        let found = image(&self.client, id).await?;
-        let root_device = found.and_then(|image| image.root_device_name);
-        Ok(root_device.map(|root_device| Image {
+        let Some(found) = image(&self.client, id).await? else {
+            return Ok(None);
+        };
+        let deprecated_at = found.deprecation_time.as_deref();
+        Ok(found.root_device_name.map(|root_device| Image {
             id: id.to_owned(),
             root_device,
+            deprecated_at: deprecated_at.and_then(|at| at.parse().ok()),
         }))
     }
 

@@ -218,6 +218,9 @@ pub struct Image {
     pub id: String,
     /// The device name of its root volume, for example `/dev/sda1`.
     pub root_device: String,
+    /// When its owner deprecates it. EC2 launches a deprecated image, and shows it only to those who
+    /// name its id.
+    pub deprecated_at: Option<Timestamp>,
 }
 
 /// A subnet to launch into.

@@ -14,16 +14,25 @@ use crate::{
 
 /// EC2 that gives one answer to every request.
 async fn ec2(status: u16, body: &str) -> AwsEc2 {
+    answering(vec![(status, body.to_owned())]).await
+}
+
+/// EC2 that gives these answers one after the other, and then the last one again.
+async fn answering(answers: Vec<(u16, String)>) -> AwsEc2 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let answer = format!(
-        "HTTP/1.1 {status} Any\r\nContent-Type: text/xml\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n{body}",
-        body.len()
-    );
+    let answers = answers.into_iter().map(|(status, body)| {
+        format!(
+            "HTTP/1.1 {status} Any\r\nContent-Type: text/xml\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{body}",
+            body.len()
+        )
+    });
+    let answers: Vec<String> = answers.collect();
     std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            reply(&mut stream.unwrap(), &answer);
+        for (number, stream) in listener.incoming().enumerate() {
+            let answer = answers.get(number).or(answers.last()).unwrap();
+            reply(&mut stream.unwrap(), answer);
         }
     });
     let access = Access {
@@ -56,11 +65,21 @@ fn reply(stream: &mut TcpStream, answer: &str) {
 
 /// EC2 that refuses every request.
 async fn refusing(code: &str, message: &str) -> AwsEc2 {
-    let body = format!(
+    ec2(400, &refusal(code, message)).await
+}
+
+/// EC2 whose first answer is an error of its own. It may have carried the request out. It refuses the
+/// second request for a limit.
+async fn failing_once(code: &str) -> AwsEc2 {
+    let first = refusal("InternalError", "An internal error has occurred");
+    answering(vec![(500, first), (400, refusal(code, ""))]).await
+}
+
+fn refusal(code: &str, message: &str) -> String {
+    format!(
         "<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message></Error></Errors>\
          <RequestID>7cbb6e5d-0f2f-4b1c-8d0c-2e1bb9a3c1aa</RequestID></Response>"
-    );
-    ec2(400, &body).await
+    )
 }
 
 /// One entry of a fleet's errors.
@@ -357,4 +376,61 @@ async fn an_instance_that_aws_is_to_retire() {
     let event = &scheduled["i-0123456789abcdef0"];
     assert_eq!(event.code, "instance-retirement");
     assert_eq!(event.not_before, "2026-12-05T13:00:00Z".parse().ok());
+}
+
+/// aws-ebs-csi-driver `pkg/cloud/cloud.go`: EC2 looks for the limit before it looks for the token. The
+/// caller has to learn of the first answer, because EC2 may have made the volume then.
+#[tokio::test]
+async fn a_volume_that_ec2_may_have_made_is_not_asked_for_twice() {
+    let ec2 = failing_once("VolumeLimitExceeded").await;
+    let request = VolumeRequest {
+        token: "token".into(),
+        zone: "us-east-1a".into(),
+        size_gib: 100,
+        snapshot_id: None,
+        kms_key_id: None,
+        tags: Tags::new(),
+    };
+    let error = ec2.create_volume(&request).await.unwrap_err();
+    assert_eq!(error.code, "InternalError");
+}
+
+/// The same for a fleet, whose order of the two is not documented.
+#[tokio::test]
+async fn a_launch_that_ec2_may_have_made_is_not_asked_for_twice() {
+    let ec2 = failing_once("MaxSpotInstanceCountExceeded").await;
+    let error = ec2.launch(&request()).await.unwrap_err();
+    assert_eq!(error.code, "InternalError");
+}
+
+/// `CreateSnapshot` has no token: each attempt may make a snapshot.
+#[tokio::test]
+async fn a_snapshot_that_ec2_may_have_made_is_not_asked_for_twice() {
+    let ec2 = failing_once("ConcurrentSnapshotLimitExceeded").await;
+    let request = SnapshotRequest {
+        volume_id: "vol-1".into(),
+        description: String::new(),
+        tags: Tags::new(),
+    };
+    let error = ec2.create_snapshot(&request).await.unwrap_err();
+    assert_eq!(error.code, "InternalError");
+}
+
+/// Reads are repeated at once.
+#[tokio::test]
+async fn a_question_that_ec2_fails_to_answer_is_asked_again() {
+    let ec2 = failing_once("InvalidAMIID.NotFound").await;
+    assert_eq!(ec2.image("ami-0123456789abcdef0").await, Ok(None));
+}
+
+/// "Deprecate an AMI" in the Amazon EC2 User Guide.
+#[tokio::test]
+async fn an_image_that_is_deprecated() {
+    let body = "<DescribeImagesResponse><imagesSet><item><imageId>ami-0123456789abcdef0</imageId>\
+                <rootDeviceName>/dev/sda1</rootDeviceName>\
+                <deprecationTime>2026-05-01T00:00:00.000Z</deprecationTime>\
+                </item></imagesSet></DescribeImagesResponse>";
+    let image = ec2(200, body).await.image("ami-0123456789abcdef0").await;
+    let deprecated_at = image.unwrap().unwrap().deprecated_at;
+    assert_eq!(deprecated_at, "2026-05-01T00:00:00Z".parse().ok());
 }

@@ -1,10 +1,9 @@
 //! Snapshots of home volumes.
 
-use aws_sdk_ec2::Config;
-use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::types::{self, ResourceType};
 use provider_core::{SnapshotState, VolumeSnapshot};
 
+use crate::connect::one_attempt;
 use crate::tagging::{tag_specification, tag_value};
 use crate::{AwsEc2, Ec2Error, SnapshotRequest, TagKeys};
 
@@ -47,7 +46,7 @@ impl AwsEc2 {
             .tag_specifications(tag_specification(ResourceType::Snapshot, &request.tags))
             .customize()
             // CreateSnapshot takes no token, so a repeated call would make a second snapshot.
-            .config_override(Config::builder().retry_config(RetryConfig::disabled()))
+            .config_override(one_attempt())
             .send()
             .await
             .map_err(|e| Ec2Error::of("CreateSnapshot", &e))?;

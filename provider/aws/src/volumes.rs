@@ -3,6 +3,7 @@
 use aws_sdk_ec2::types::{self, Filter, ResourceType, VolumeAttachmentState, VolumeType};
 use provider_core::{Attachment, Volume, VolumeState};
 
+use crate::connect::one_attempt;
 use crate::tagging::{tag_specification, tag_value};
 use crate::{AwsEc2, Ec2Error, TagKeys, VolumeRequest};
 
@@ -41,6 +42,8 @@ impl AwsEc2 {
             .set_kms_key_id(request.kms_key_id.clone())
             .set_snapshot_id(request.snapshot_id.clone())
             .tag_specifications(tag_specification(ResourceType::Volume, &request.tags))
+            .customize()
+            .config_override(one_attempt())
             .send()
             .await
             .map_err(|e| Ec2Error::of("CreateVolume", &e))?;

@@ -16,6 +16,9 @@ use crate::region::Region;
 /// The age from which EC2 certainly shows an instance, also in a describe by id. Before that, one
 /// answer may show it and the next one may not ("Eventual consistency in the Amazon EC2 API").
 const YOUNG: SignedDuration = SignedDuration::from_mins(5);
+/// The same age for a volume. It is shorter, because the provider asks for a volume again with the same
+/// token, and EC2 answers with the volume if it is there.
+const YOUNG_VOLUME: SignedDuration = SignedDuration::from_mins(1);
 /// How long EC2 has to show no trace of an older instance before it counts as gone. EC2 lists what is
 /// terminated for an hour, so it is hardly ever gone, and two answers can come from the same fault.
 const MISSING_LIMIT: SignedDuration = SignedDuration::from_mins(2);
@@ -248,7 +251,7 @@ impl Home<'_> {
         let Some(id) = &record.volume_id else { return };
         let is_young = record
             .asked_at
-            .is_some_and(|at| self.now.duration_since(at) < YOUNG);
+            .is_some_and(|at| self.now.duration_since(at) < YOUNG_VOLUME);
         if is_young && home.volumes.iter().all(|volume| volume.id != *id) {
             home.volumes.push(record.begun(id.as_str(), self.pool_uid));
         }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::capacity::CapacityType;
 use api::pool::{PoolRebalance, PoolTypePreference, SpotPool, SpotPoolParameters};
 use api::tags;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use provider_aws::{Ec2Error, Image, LaunchPlace, LaunchRequest, Subnet, Tags, TemplateRequest};
 use provider_core::{
@@ -108,6 +108,21 @@ impl Valid {
             iam_instance_profile: template.iam_instance_profile.clone(),
             shows_tags: template.shows_tags,
             tags,
+        }
+    }
+}
+
+impl Valid {
+    /// What an administrator should know about a spec that works; empty without anything.
+    pub fn advice(&self, now: Timestamp) -> String {
+        let image = &self.template.image;
+        match image.deprecated_at.filter(|at| *at <= now) {
+            Some(at) => format!(
+                "{} is deprecated since {at:.0}: EC2 still launches it. Name a newer image in \
+                 spec.forProvider.image.id",
+                image.id
+            ),
+            None => String::new(),
         }
     }
 }
@@ -246,7 +261,7 @@ fn unsigned(number: i32) -> u32 {
 pub async fn facts(
     region: &crate::region::Region,
     spec: &SpotPoolParameters,
-    now: jiff::Timestamp,
+    now: Timestamp,
 ) -> Result<Facts, Ec2Error> {
     Ok(Facts {
         zones_by_type: region.zones_by_type(&spec.instance_types, now).await?,

@@ -263,6 +263,15 @@ impl Refusal {
         }
     }
 
+    /// Whether EC2 does not find a security group. It may be too young for EC2 ("Eventual
+    /// consistency in the Amazon EC2 API").
+    pub fn is_group_missing(&self) -> bool {
+        matches!(
+            self.code.as_str(),
+            "InvalidGroup.NotFound" | "InvalidSecurityGroupID.NotFound"
+        )
+    }
+
     /// What a person has to do about a limit.
     pub fn limit_to_raise(&self, offering: &Offering) -> String {
         match self.code.trim_start_matches("Client.") {

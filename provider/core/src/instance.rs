@@ -128,8 +128,8 @@ impl NoticeKind {
 const INTERRUPTION_PASSES: SignedDuration = SignedDuration::from_mins(5);
 
 impl Notice {
-    /// Whether AWS is reclaiming the instance. The provider must not end it itself then, or the
-    /// account pays for the hour.
+    /// Whether AWS is reclaiming the instance. The provider must not end it itself then: AWS charges
+    /// nothing for an interruption in the first hour ("Billing for interrupted Spot Instances").
     pub fn is_interruption(&self, now: Timestamp) -> bool {
         self.kind == NoticeKind::Interruption && now.duration_since(self.at) < INTERRUPTION_PASSES
     }

@@ -13,6 +13,7 @@ mod group;
 mod home;
 mod instance;
 mod launch;
+mod message;
 mod offering;
 mod plan;
 mod pool;
@@ -30,6 +31,7 @@ pub use home::{
 };
 pub use instance::{Checks, Instance, InstanceState, Notice, NoticeKind, ScheduledEvent};
 pub use launch::{Launch, Launched};
+pub use message::stable_message;
 pub use offering::{Market, Offering, QuotaFamily, TypePreference};
 pub use plan::{Action, Choice, Disruption, HomeAction, Phase, Plan, Wait, offerings, plan};
 pub use pool::{Desired, Lease, Observed, Rebalance, Replace, SecurityGroups, Size, Spread};

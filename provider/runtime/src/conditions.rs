@@ -58,7 +58,17 @@ impl Verdict {
 
     /// The condition `Synced=True`.
     pub fn synced() -> Self {
-        Self::new(SYNCED, ConditionStatus::True, reason::RECONCILE_SUCCESS, "")
+        Self::synced_with(String::new())
+    }
+
+    /// The condition `Synced=True` with advice for an administrator.
+    pub fn synced_with(advice: String) -> Self {
+        Self::new(
+            SYNCED,
+            ConditionStatus::True,
+            reason::RECONCILE_SUCCESS,
+            advice,
+        )
     }
 
     /// The condition `Synced=False` after an error. `step` is one of Crossplane's prefixes:

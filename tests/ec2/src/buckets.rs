@@ -1,6 +1,7 @@
 //! EC2's token buckets. They limit the calls, and the launched instances, that EC2 accepts.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -29,6 +30,8 @@ pub struct Limits {
     /// The bucket of launched instances, which all operations that launch share. Without it, EC2
     /// does not limit launched instances.
     pub launched: Option<Rate>,
+    /// The bucket of ended instances. Without it, EC2 does not limit ended instances.
+    pub ended: Option<Rate>,
 }
 
 /// The token buckets with their levels. Without limits, EC2 never refuses a call.
@@ -45,8 +48,9 @@ struct Level {
     at: Timestamp,
 }
 
-/// The name of the bucket of launched instances. No operation has this name.
-const LAUNCHED: &str = "instances";
+/// The names of the buckets of launched and of ended instances. No operation has such a name.
+const LAUNCHED: &str = "launched instances";
+const ENDED: &str = "ended instances";
 
 impl Rate {
     /// A bucket of `burst` tokens that gets back `per_second` tokens each second.
@@ -58,7 +62,7 @@ impl Rate {
 impl Limits {
     /// The limits of AWS, from "Request throttling for the Amazon EC2 API". There is no bucket of
     /// launched instances: a new account has 1,000 tokens and gets back two a second, and AWS
-    /// raises this limit.
+    /// raises this limit. 1,000 instances may end at once, and then 20 a second.
     pub const AWS: Self = Self {
         describe: Rate::new(100.0, 20.0),
         mutate: Rate::new(50.0, 5.0),
@@ -66,6 +70,7 @@ impl Limits {
         terminate: Rate::new(100.0, 5.0),
         tag: Rate::new(100.0, 10.0),
         launched: None,
+        ended: Some(Rate::new(1000.0, 20.0)),
     };
 
     fn of(&self, operation: &str) -> Rate {
@@ -99,6 +104,20 @@ impl Buckets {
     pub fn take_instances(&mut self, count: u32, now: Timestamp) -> bool {
         let rate = self.limits.and_then(|limits| limits.launched);
         rate.is_none_or(|rate| self.draw(LAUNCHED, rate, f64::from(count), now))
+    }
+
+    /// Takes tokens for instances that end, and returns whether there were enough. If not, it takes
+    /// none.
+    pub fn take_ends(&mut self, count: usize, now: Timestamp) -> bool {
+        let rate = self.limits.and_then(|limits| limits.ended);
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        rate.is_none_or(|rate| self.draw(ENDED, rate, f64::from(count), now))
+    }
+
+    /// The most instances that may end in one call; none without a limit.
+    pub fn most_ends(&self) -> Option<usize> {
+        let rate = self.limits.and_then(|limits| limits.ended)?;
+        usize::try_from(Duration::from_secs_f64(rate.burst).as_secs()).ok()
     }
 
     /// How often there were too few tokens.

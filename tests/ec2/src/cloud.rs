@@ -15,6 +15,8 @@ const THROTTLED: &str = "RequestLimitExceeded";
 const WARNED: SignedDuration = SignedDuration::from_mins(2);
 /// EC2's error code for a launch template that does not exist.
 pub const TEMPLATE_MISSING: &str = "InvalidLaunchTemplateName.NotFoundException";
+/// EC2's error code for a security group that does not exist.
+const GROUP_MISSING: &str = "InvalidGroup.NotFound";
 /// EC2's state reason of a spot instance that AWS took back.
 pub const RECLAIMED: &str = "Server.SpotInstanceTermination";
 
@@ -38,9 +40,21 @@ pub struct Habits {
     pub refuses_ended_tokens: bool,
     /// EC2 looks for limits before it looks for the token, as it does for `CreateVolume`.
     pub looks_for_limits_first: bool,
-    /// A launch does not find a security group that lists do not show yet ("Eventual consistency in
-    /// the Amazon EC2 API").
-    pub finds_groups_late: bool,
+    /// What a launch does with a security group that lists do not show yet.
+    pub young_groups: YoungGroups,
+}
+
+/// What EC2 does with a launch into a security group that lists do not show yet ("Eventual consistency
+/// in the Amazon EC2 API").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum YoungGroups {
+    /// EC2 finds the group.
+    #[default]
+    Found,
+    /// EC2 refuses the call.
+    RefusedInFront,
+    /// EC2 refuses each offering inside a fleet's answer.
+    RefusedInside,
 }
 
 /// The result of a launch. EC2 gives it again for the same client token, even if the instances have
@@ -72,6 +86,8 @@ pub struct Cloud {
     pub subnets: Vec<Subnet>,
     /// The images that exist.
     pub images: Vec<&'static str>,
+    /// When the owners of images deprecate them, by id.
+    pub deprecated: BTreeMap<&'static str, Timestamp>,
     /// How slow EC2 is.
     pub pace: Pace,
     /// What EC2 does beyond AWS's documents.
@@ -119,8 +135,19 @@ impl Cloud {
         if pools.len() < request.places.len() {
             return Err(error(OPERATION, "InvalidFleetConfig"));
         }
-        if let Some(code) = self.faulty(request, &template, now) {
-            return Err(error(OPERATION, code));
+        match self.faulty(request, &template, now) {
+            Some(GROUP_MISSING) if self.habits.young_groups == YoungGroups::RefusedInside => {
+                let refused = |place| (offering(place, request), GROUP_MISSING);
+                let fleet = Fleet {
+                    request: request.clone(),
+                    machines: Vec::new(),
+                    refusals: request.places.iter().map(refused).collect(),
+                };
+                self.fleets.insert(request.token.clone(), fleet);
+                return Ok(Vec::new());
+            }
+            Some(code) => return Err(error(OPERATION, code)),
+            None => {}
         }
         if let Some(earlier) = self.fleets.get(&request.token) {
             let mut of_fleet = earlier.machines.iter().map(|index| &self.machines[*index]);
@@ -213,12 +240,13 @@ impl Cloud {
         if !self.images.contains(&template.image.id.as_str()) {
             return Some("InvalidAMIID.NotFound");
         }
-        let is_late = |at: Timestamp| self.habits.finds_groups_late && at > now;
+        let are_found = self.habits.young_groups == YoungGroups::Found;
+        let is_late = |at: Timestamp| !are_found && at > now;
         let exists = |id: &String| {
             let mut groups = self.firewall.groups.iter();
             groups.any(|g| g.id == *id && !is_late(g.listed_from))
         };
-        (!template.group_ids.iter().all(exists)).then_some("InvalidGroup.NotFound")
+        (!template.group_ids.iter().all(exists)).then_some(GROUP_MISSING)
     }
 
     /// Ends an instance, unless it has ended already. `reason` is EC2's state reason.
@@ -324,6 +352,7 @@ impl Cloud {
         self.images.contains(&id).then(|| Image {
             id: id.to_owned(),
             root_device: "/dev/sda1".into(),
+            deprecated_at: self.deprecated.get(id).copied(),
         })
     }
 }

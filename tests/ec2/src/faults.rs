@@ -170,6 +170,12 @@ pub fn refusal(offering: &Offering, code: &str) -> Refusal {
              Zone ({}).",
             offering.zone
         ),
+        // kubernetes-sigs/karpenter#2275, without the list of other zones, which provider-aws cuts.
+        "InsufficientInstanceCapacity" => format!(
+            "We currently do not have sufficient {} capacity in the Availability Zone you requested \
+             ({}).",
+            offering.instance_type, offering.zone
+        ),
         _ => String::new(),
     };
     Refusal::of(code, &message)

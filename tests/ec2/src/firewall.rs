@@ -13,6 +13,8 @@ use crate::error;
 pub struct Firewall {
     /// All groups.
     pub groups: Vec<SecurityGroup>,
+    /// Whether the VPC is the account's default one.
+    pub is_default_vpc: bool,
     /// A counter from which groups and rules get their ids.
     created: usize,
 }
@@ -104,7 +106,8 @@ impl Firewall {
         Ok(())
     }
 
-    /// `RevokeSecurityGroupIngress`. Fails if a rule does not exist.
+    /// `RevokeSecurityGroupIngress`. An unknown rule id is an error. An unknown rule is one in a VPC
+    /// that is not the account's default one; the default VPC's answer only lists it.
     pub fn revoke(
         &mut self,
         id: &str,
@@ -112,13 +115,14 @@ impl Firewall {
         rule_ids: &BTreeSet<String>,
     ) -> Result<(), Ec2Error> {
         const OPERATION: &str = "RevokeSecurityGroupIngress";
+        let in_default_vpc = self.is_default_vpc;
         let group = self.existing(OPERATION, id)?;
         if rule_ids.iter().any(|id| !group.rules.contains_key(id)) {
             return Err(error(OPERATION, "InvalidSecurityGroupRuleId.NotFound"));
         }
         group.rules.retain(|id, _| !rule_ids.contains(id));
         for rule in each(rules) {
-            if !group.rules.values().any(|r| *r == rule) {
+            if !in_default_vpc && !group.rules.values().any(|r| *r == rule) {
                 return Err(error(OPERATION, "InvalidPermission.NotFound"));
             }
             group.rules.retain(|_, r| *r != rule);

@@ -18,7 +18,7 @@ mod random;
 mod storage;
 
 pub use buckets::{Buckets, Limits, Rate};
-pub use cloud::{Cloud, Fleet, Habits, Pace, RECLAIMED, TEMPLATE_MISSING};
+pub use cloud::{Cloud, Fleet, Habits, Pace, RECLAIMED, TEMPLATE_MISSING, YoungGroups};
 pub use faults::{Fault, Faults, ZoneDown, error, refusal};
 pub use firewall::{Firewall, Rule, SecurityGroup, canonical};
 pub use machine::{End, Machine};

@@ -33,7 +33,8 @@ pub struct Machine {
     pub is_impaired: bool,
     /// The event that AWS has scheduled for it; none without one.
     pub scheduled: Option<ScheduledEvent>,
-    /// Whether it has termination protection.
+    /// Whether it has termination protection, or stop protection: EC2 refuses its end with the same
+    /// code.
     pub is_protected: bool,
     /// The output on its console.
     pub console: Vec<u8>,

@@ -11,6 +11,10 @@ use provider_core::{
 
 use crate::{Cloud, Machine, error};
 
+/// What EC2 says about the token of a volume that was deleted: crossplane-contrib/provider-aws#1858.
+const DELETED: &str = "The client token you have provided is associated with a resource that is \
+                       already deleted. Please use a different client token.";
+
 /// The time from the creation of a volume until it is available.
 const CREATES: SignedDuration = SignedDuration::from_secs(4);
 /// The time from the call to attach a volume until the volume is attached.
@@ -159,10 +163,17 @@ impl Cloud {
         const OPERATION: &str = "CreateVolume";
         if let Some((earlier, index)) = self.storage.by_token.get(&request.token) {
             // A token whose volume is gone is spent: kubernetes-sigs/aws-ebs-csi-driver#3010.
-            return if earlier == request && self.storage.disks[*index].is_live() {
+            let mismatch = error(OPERATION, "IdempotentParameterMismatch");
+            if !self.storage.disks[*index].is_live() {
+                return Err(Ec2Error {
+                    message: DELETED.to_owned(),
+                    ..mismatch
+                });
+            }
+            return if earlier == request {
                 Ok((*index, false))
             } else {
-                Err(error(OPERATION, "IdempotentParameterMismatch"))
+                Err(mismatch)
             };
         }
         let mut content = Vec::new();

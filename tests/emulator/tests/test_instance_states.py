@@ -3,6 +3,7 @@
 import time
 from datetime import timedelta
 
+import pytest
 from conftest import SPOT, refused, shown
 
 
@@ -178,6 +179,18 @@ def test_one_unknown_id_keeps_all_from_being_terminated(ec2, launch):
     assert only(ec2)["State"]["Name"] == "pending"
 
 
+def test_stop_protection_prevents_an_end_too(ec2, launch):
+    (instance,) = launch()
+    protection = {"InstanceId": instance["InstanceId"]}
+    ec2.modify_instance_attribute(**protection, DisableApiStop={"Value": True})
+    ids = [instance["InstanceId"]]
+    code, message = refused(ec2.terminate_instances, InstanceIds=ids)[1:]
+    assert code == "OperationNotPermitted"
+    assert "disableApiStop" in message
+    ec2.modify_instance_attribute(**protection, DisableApiStop={"Value": False})
+    ec2.terminate_instances(InstanceIds=ids)
+
+
 def test_termination_protection_spares_the_zone_of_the_protected_one(ec2, launch):
     (protected,) = launch(
         DisableApiTermination=True, Placement={"AvailabilityZone": "us-east-1a"}
@@ -252,14 +265,18 @@ def test_status_checks_initialize_and_then_pass(emulator, ec2, launch):
     assert status["SystemStatus"]["Details"][0]["Status"] == "passed"
 
 
-def test_an_impaired_instance_is_found_by_its_status(emulator, ec2, launch):
+@pytest.mark.parametrize(
+    ("check", "name"),
+    [("system", "system-status"), ("ebs", "attached-ebs-status")],
+)
+def test_an_impaired_instance_is_found_by_its_status(
+    emulator, ec2, launch, check, name
+):
     sick, _ = launch(MinCount=2, MaxCount=2)
     emulator.advance(10)
-    emulator.ask(
-        "POST", "/impair", {"instanceId": sick["InstanceId"], "check": "system"}
-    )
+    emulator.ask("POST", "/impair", {"instanceId": sick["InstanceId"], "check": check})
     (status,) = ec2.describe_instance_status(
-        Filters=[{"Name": "system-status.status", "Values": ["impaired"]}]
+        Filters=[{"Name": f"{name}.status", "Values": ["impaired"]}]
     )["InstanceStatuses"]
     assert status["InstanceId"] == sick["InstanceId"]
     assert status["InstanceStatus"]["Status"] == "ok"

@@ -292,3 +292,14 @@ def test_a_volume_grows_and_does_not_shrink(ec2, home):
     status, code, message = refused(ec2.modify_volume, VolumeId=home, Size=100)
     assert (status, code) == (400, "InvalidParameterValue")
     assert message == "New size cannot be smaller than existing size"
+
+
+def test_a_volume_changes_four_times_a_day(emulator, ec2, home):
+    for size in (101, 102, 103, 104):
+        ec2.modify_volume(VolumeId=home, Size=size)
+        emulator.advance(3600)
+    code = refused(ec2.modify_volume, VolumeId=home, Size=105)[1]
+    assert code == "VolumeModificationRateExceeded"
+    emulator.advance(21 * 3600)
+    ec2.modify_volume(VolumeId=home, Size=105)
+    assert volume_of(ec2, home)["Size"] == 105

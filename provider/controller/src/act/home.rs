@@ -136,7 +136,7 @@ impl<W> Actor<'_, W> {
             Err(error) if error.is_token_mismatch() => {
                 let asked_at = before.and_then(|record| record.asked_at);
                 let is_old = |at: Timestamp| self.now.duration_since(at) >= MISMATCHED;
-                if !asked_at.is_some_and(is_old) {
+                if !error.is_token_of_deleted() && !asked_at.is_some_and(is_old) {
                     return Err(error);
                 }
                 let source = record.copy_of.as_ref().and_then(|id| home.find(id));

@@ -32,10 +32,9 @@ impl<W> Actor<'_, W> {
         }
         let answer = match self.ask(valid, launch, observed).await {
             Err(error) if may_have_launched(&error, is_new) => self.found(launch, error).await,
-            Err(error) if error.is_group_missing() && self.has_new_group() => Err(error.for_now()),
             answer => answer,
         };
-        match answer {
+        match self.patient_with_new_group(answer) {
             Ok(answer) => self.answered(launch, is_new, &answer, observed, acted),
             Err(error) => self.refused(launch, is_new, &error, observed, acted),
         }
@@ -75,9 +74,22 @@ impl<W> Actor<'_, W> {
         Ok(())
     }
 
-    /// Whether the pool's group was created a moment ago.
-    fn has_new_group(&self) -> bool {
-        self.region.new_group(self.identity, self.now).is_some()
+    /// The answer, in which a refusal for a group that was created a moment ago is no reason to wait
+    /// for minutes. EC2 gives it in the place of the answer, or for each offering inside an answer.
+    fn patient_with_new_group(&self, answer: Result<Answer, Ec2Error>) -> Result<Answer, Ec2Error> {
+        if self.region.new_group(self.identity, self.now).is_none() {
+            return answer;
+        }
+        let mut answer = match answer {
+            Err(error) if error.is_group_missing() => return Err(error.for_now()),
+            answer => answer?,
+        };
+        for (_, refusal) in &mut answer.refusals {
+            if refusal.is_group_missing() {
+                refusal.class = ErrorClass::Transient;
+            }
+        }
+        Ok(answer)
     }
 
     /// The instances that EC2 has of a launch that it refuses to repeat.

@@ -46,7 +46,7 @@ impl Pass<'_> {
             let synced = match (&work.failure, told_failure(snapshot, self.now)) {
                 (Some(error), _) => Verdict::not_synced("update", &self.origin.explain(error)),
                 (None, Some(error)) => Verdict::not_synced("observe", &self.origin.explain(error)),
-                (None, None) => Verdict::synced(),
+                (None, None) => Verdict::synced_with(want.advice(self.now)),
             };
             let ready = status::ready(&last, &observed, desired);
             let holds = self.show(writer, snapshot, &observed, &desired.offerings, &last);

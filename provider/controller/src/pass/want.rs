@@ -57,6 +57,12 @@ impl Want {
         }
     }
 
+    /// What an administrator should know about the spec; empty without anything.
+    pub(super) fn advice(&self, now: Timestamp) -> String {
+        self.valid()
+            .map_or_else(String::new, |valid| valid.advice(now))
+    }
+
     /// The desired state whose plan has only what ends, leases and keys.
     pub(super) fn bounded(&self) -> Option<&Desired> {
         match self {

@@ -202,6 +202,7 @@ fn empty(like: &Cloud) -> Cloud {
         storage: Storage::default(),
         subnets: like.subnets.clone(),
         images: like.images.clone(),
+        deprecated: like.deprecated.clone(),
         pace: like.pace,
         habits: like.habits,
         buckets: Buckets::default(),

@@ -2,7 +2,7 @@
 
 use api::condition::{READY, SYNCED};
 use jiff::SignedDuration;
-use memory_ec2::Fault;
+use memory_ec2::{Buckets, Fault, Limits, Rate};
 
 use super::earth::How;
 use super::leases;
@@ -152,6 +152,25 @@ fn a_protected_instance_keeps_no_other_one_running() {
     assert_eq!(world.events("Terminated").len(), 2);
     assert_eq!(world.events("Interrupted"), [""; 0]);
     world.earth.lock().cloud.machine("i-0").is_protected = false;
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+/// EC2 ends a number of instances at once, and then some each second.
+#[test]
+fn ends_beyond_ec2s_bucket_go_on_at_its_rate() {
+    let mut world = running(12);
+    world.earth.lock().cloud.buckets = Buckets::new(Limits {
+        ended: Some(Rate::new(5.0, 0.1)),
+        ..Limits::AWS
+    });
+    world.edit(Edit::Size(size(0)));
+    world.work_for(2);
+    assert_eq!(live(&world), 7, "a full bucket ends at once");
+    world.work_for(5 * 60);
+    assert_eq!(live(&world), 0);
+    assert_eq!(world.events("Terminated").len(), 12);
+    assert_eq!(world.events("Interrupted"), [""; 0]);
     world.settle().unwrap();
     world.assert_lawful();
 }

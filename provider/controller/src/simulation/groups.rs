@@ -2,7 +2,7 @@
 
 use api::condition::SYNCED;
 use jiff::SignedDuration;
-use memory_ec2::{Fault, Rule};
+use memory_ec2::{Fault, Rule, YoungGroups};
 
 use super::earth::{At, How, Stop};
 use super::ours::{Collection as _, Instances as _};
@@ -118,7 +118,14 @@ fn a_network_with_bits_of_a_host_is_added_once() {
 
 #[test]
 fn a_rule_that_somebody_took_away_first_is_no_error() {
+    for is_default_vpc in [false, true] {
+        take_a_rule_away_first(is_default_vpc);
+    }
+}
+
+fn take_a_rule_away_first(is_default_vpc: bool) {
     let mut world = World::new(pool(1));
+    world.earth.lock().cloud.firewall.is_default_vpc = is_default_vpc;
     world.settle().unwrap();
     let wide = Rule::Ssh("198.51.100.0/24".into());
     {
@@ -140,9 +147,15 @@ fn a_rule_that_somebody_took_away_first_is_no_error() {
 
 #[test]
 fn a_launch_that_does_not_find_the_new_group_yet_is_repeated_within_seconds() {
+    for groups in [YoungGroups::RefusedInFront, YoungGroups::RefusedInside] {
+        launch_into_a_new_group(groups);
+    }
+}
+
+fn launch_into_a_new_group(groups: YoungGroups) {
     let mut world = World::new(pool(1));
     let mut earth = world.earth.lock();
-    earth.cloud.habits.finds_groups_late = true;
+    earth.cloud.habits.young_groups = groups;
     earth.cloud.pace.lists_group = SignedDuration::from_secs(20);
     drop(earth);
     world.work_for(45);

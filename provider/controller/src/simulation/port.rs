@@ -44,6 +44,10 @@ impl SimulatedEc2 {
 
     async fn terminate_at_once(&self, ids: &[String]) -> Result<(), Ec2Error> {
         self.call("TerminateInstances", |earth| {
+            let now = earth.now;
+            if !earth.cloud.buckets.take_ends(ids.len(), now) {
+                return Err(error("TerminateInstances", "RequestLimitExceeded"));
+            }
             let (ends, answer) = earth.cloud.terminate(ids);
             for id in &ends {
                 let tags = earth.cloud.machine(id).tags.clone();
@@ -256,19 +260,22 @@ impl Ec2 for SimulatedEc2 {
 
     async fn terminate(&self, instances: &[Instance]) -> BTreeMap<String, Ec2Error> {
         let ids: Vec<String> = instances.iter().map(|i| i.id.clone()).collect();
-        let all = self.terminate_at_once(&ids).await;
-        let Err(error) = all else {
-            return BTreeMap::new();
-        };
+        // The batcher of provider-aws asks for no more at once than EC2 grants.
+        let most = self.earth.lock().cloud.buckets.most_ends();
         let mut refused = BTreeMap::new();
-        if ids.len() == 1 || !error.may_concern_some() {
-            refused.extend(ids.iter().map(|id| (id.clone(), error.clone())));
-            return refused;
-        }
-        // The batcher of provider-aws asks for halves. The result is the same.
-        for id in ids {
-            let alone = self.terminate_at_once(std::slice::from_ref(&id)).await;
-            refused.extend(alone.err().map(|error| (id, error)));
+        for ids in ids.chunks(most.unwrap_or(usize::MAX)) {
+            let Err(error) = self.terminate_at_once(ids).await else {
+                continue;
+            };
+            if ids.len() == 1 || !error.may_concern_some() {
+                refused.extend(ids.iter().map(|id| (id.clone(), error.clone())));
+                continue;
+            }
+            // The batcher asks for halves. The result is the same.
+            for id in ids {
+                let alone = self.terminate_at_once(std::slice::from_ref(id)).await;
+                refused.extend(alone.err().map(|error| (id.clone(), error)));
+            }
         }
         refused
     }

@@ -308,6 +308,55 @@ fn a_type_that_no_zone_has_on_spot_says_so_and_does_not_hammer_ec2() {
     world.assert_lawful();
 }
 
+#[test]
+fn a_deprecated_image_is_launched_and_named_to_its_administrator() {
+    let mut world = World::new(pool(1));
+    let mut earth = world.earth.lock();
+    let now = earth.now;
+    earth.cloud.deprecated.insert("ami-0123456789abcdef0", now);
+    drop(earth);
+    world.settle().unwrap();
+    assert_eq!(world.earth.lock().cloud.live().len(), 1);
+    let synced = world.condition(SYNCED);
+    assert_eq!(synced.status.as_str(), "True");
+    let said = "ami-0123456789abcdef0 is deprecated since";
+    assert!(synced.message.starts_with(said), "{}", synced.message);
+    world.assert_lawful();
+}
+
+#[test]
+fn an_image_that_will_be_deprecated_is_not_named_yet() {
+    let mut world = World::new(pool(1));
+    let mut earth = world.earth.lock();
+    let later = earth.now + jiff::SignedDuration::from_hours(10_000);
+    earth
+        .cloud
+        .deprecated
+        .insert("ami-0123456789abcdef0", later);
+    drop(earth);
+    world.settle().unwrap();
+    assert_eq!(world.condition(SYNCED).message, "");
+}
+
+#[test]
+fn a_lack_of_capacity_has_awss_words_and_makes_one_event() {
+    let mut world = World::new(pool(1));
+    for zone in ["us-east-1a", "us-east-1b"] {
+        let spot = offering(zone, Market::Spot);
+        world.earth.lock().faults.no_capacity.insert(spot);
+    }
+    world.work_for(20 * 60);
+    let launched = world.condition(LAUNCHED);
+    let said = "We currently do not have sufficient g4dn.xlarge capacity";
+    assert!(launched.message.contains(said), "{}", launched.message);
+    assert!(
+        world.events("LaunchRefused").len() <= 2,
+        "one for each zone"
+    );
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
 /// EC2 carries the launch out, and its answer is lost.
 fn unanswered(habits: Habits) -> World {
     let mut world = World::new(pool(1));

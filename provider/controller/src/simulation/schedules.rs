@@ -11,7 +11,7 @@ use std::iter::StepBy;
 use std::ops::Range;
 use std::time::Instant;
 
-use memory_ec2::{Buckets, Habits, Limits, Rate};
+use memory_ec2::{Buckets, Habits, Limits, Rate, YoungGroups};
 
 use super::luck::Luck;
 
@@ -30,6 +30,7 @@ const TIGHT: Limits = Limits {
     terminate: Rate::new(1.0, 0.1),
     tag: Rate::new(1.0, 0.1),
     launched: Some(Rate::new(8.0, 0.1)),
+    ended: Some(Rate::new(8.0, 0.1)),
 };
 
 /// The schedules of a run.
@@ -134,7 +135,11 @@ fn begin(seed: u64, is_logged: bool) -> Luck {
     earth.cloud.habits = Habits {
         refuses_ended_tokens: seed.is_multiple_of(2),
         looks_for_limits_first: seed.is_multiple_of(5),
-        finds_groups_late: seed.is_multiple_of(7),
+        young_groups: match seed % 14 {
+            0 => YoungGroups::RefusedInFront,
+            7 => YoungGroups::RefusedInside,
+            _ => YoungGroups::Found,
+        },
     };
     drop(earth);
     luck

@@ -17,10 +17,21 @@ fn a_home_that_ec2_takes_back_is_asked_for_again_and_says_why() {
     }
     assert!(!said.contains("put it in again"), "{said}");
     let made = world.earth.lock().cloud.storage.disks.len();
-    assert!((2..=8).contains(&made), "{made} volumes in an hour");
+    assert!((2..=12).contains(&made), "{made} volumes in an hour");
     world.settle().unwrap();
     world.assert_lawful();
     assert_eq!(content(&world), ["i-0"]);
+}
+
+#[test]
+fn an_administrator_learns_within_minutes_that_ec2_takes_volumes_back() {
+    let mut world = World::new(with_home(HomeOnDelete::Retain, false));
+    world.earth.lock().faults.takes_volumes_back = true;
+    world.work_for(180);
+    let said = ready(&world);
+    assert!(said.contains("VolumeTakenBack"), "{said}");
+    world.settle().unwrap();
+    world.assert_lawful();
 }
 
 #[test]

@@ -134,6 +134,7 @@ impl World {
             subnets: subnets(),
             buckets: Buckets::default(),
             images: vec!["ami-0123456789abcdef0", "ami-0fedcba9876543210"],
+            deprecated: BTreeMap::new(),
             habits: Habits::default(),
             pace: Pace {
                 lists_instance: SignedDuration::from_secs(3),

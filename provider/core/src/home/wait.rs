@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{HomeHold, HomeStep, is_cool_down};
+use super::{HomeHold, is_cool_down};
 use crate::{ErrorClass, Refusal};
 
 /// Name and code in Service Quotas of the quota that a home counts against.
@@ -195,14 +195,71 @@ fn refused(f: &mut fmt::Formatter<'_>, volume_id: Option<&str>, hold: &HomeHold)
     if !message.is_empty() {
         write!(f, ": {message}")?;
     }
-    let (name, quota) = match hold.step {
-        HomeStep::Copy => SNAPSHOT_QUOTA,
-        _ => STORAGE_QUOTA,
-    };
     match class {
-        ErrorClass::Quota => write!(f, "; raise the quota {quota} ({name}) in this region"),
+        ErrorClass::Quota => f.write_str(&limit_to_raise(code)),
         ErrorClass::Denied => f.write_str("; allow it as docs/aws/provider.json does"),
         _ if is_cool_down(refusal) => f.write_str("; it is asked for again until EC2 takes it"),
         _ => Ok(()),
+    }
+}
+
+/// What a person has to do about a limit of volumes and snapshots, by EC2's code.
+fn limit_to_raise(code: &str) -> String {
+    let (name, quota) = match code {
+        "SnapshotLimitExceeded" => SNAPSHOT_QUOTA,
+        "VolumeLimitExceeded" => STORAGE_QUOTA,
+        "ConcurrentSnapshotLimitExceeded" => {
+            return "; it is asked for again when EC2 has made the other snapshots of the volume"
+                .to_owned();
+        }
+        _ => return "; raise this limit in Service Quotas".to_owned(),
+    };
+    format!("; raise the quota {quota} ({name}) in this region")
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::super::HomeStep;
+    use super::*;
+
+    /// The advice to begin with an empty home would cost the files.
+    #[test]
+    fn nobody_is_told_to_begin_empty_while_the_files_are_elsewhere() {
+        let lost = |kept_in: Option<&str>| {
+            let wait = HomeWait::Lost {
+                volume_id: "vol-1".to_owned(),
+                kept_in: kept_in.map(str::to_owned),
+            };
+            wait.to_string()
+        };
+        let advice = "to begin with an empty one";
+        assert!(lost(None).contains(advice));
+        for id in ["vol-0", "snap-0"] {
+            let said = lost(Some(id));
+            assert!(said.contains(id) && !said.contains(advice), "{said}");
+        }
+    }
+
+    #[test]
+    fn each_limit_of_volumes_names_its_own_quota() {
+        for (code, named) in [
+            ("VolumeLimitExceeded", "L-7A658B76"),
+            ("SnapshotLimitExceeded", "L-309BACF6"),
+            ("ConcurrentSnapshotLimitExceeded", "the other snapshots"),
+            ("VolumeIOPSLimit", "Service Quotas"),
+        ] {
+            let hold = HomeHold {
+                step: HomeStep::Copy,
+                until: Timestamp::UNIX_EPOCH,
+                refusal: Some(Refusal::of(code, "")),
+            };
+            let wait = HomeWait::Refused {
+                volume_id: Some("vol-1".to_owned()),
+                hold,
+            };
+            assert!(wait.to_string().contains(named), "{wait}");
+        }
     }
 }

@@ -181,6 +181,7 @@ pub(crate) fn cloud() -> Cloud {
             })
             .into(),
         images: vec![IMAGE],
+        deprecated: BTreeMap::new(),
         habits: Habits::default(),
         pace: Pace {
             lists_instance: LISTED_AFTER,

@@ -23,7 +23,7 @@ _PASSED = {"initializing": "initializing", "ok": "passed", "impaired": "failed"}
 
 
 def check_status(instance: EmulatedInstance, kind: str) -> str:
-    """The result of the "instance" or the "system" check."""
+    """The result of the "instance", the "system" or the "ebs" check."""
     if instance.state != "running" or instance.running_since is None:
         return "not-applicable"
     if instance.impaired == kind:
@@ -42,6 +42,7 @@ _FILTERS = {
     ),
     "system-status.status": lambda one: check_status(one, "system"),
     "system-status.reachability": lambda one: _PASSED.get(check_status(one, "system")),
+    "attached-ebs-status.status": lambda one: check_status(one, "ebs"),
     "event.code": lambda one: [event["Code"] for event in one.scheduled],
     "event.description": lambda one: [event["Description"] for event in one.scheduled],
 }
@@ -51,7 +52,6 @@ _EMPTY_FILTERS = (
     "event.not-after",
     "event.not-before",
     "event.not-before-deadline",
-    "attached-ebs-status.status",
 )
 
 
@@ -94,6 +94,7 @@ def _status(instance: EmulatedInstance) -> dict[str, Any]:
         "InstanceState": {"Code": instance.state_code, "Name": instance.state},
         "InstanceStatus": _check(check_status(instance, "instance")),
         "SystemStatus": _check(check_status(instance, "system")),
+        "AttachedEbsStatus": _check(check_status(instance, "ebs")),
     }
 
 

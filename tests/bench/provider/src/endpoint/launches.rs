@@ -17,6 +17,7 @@ pub(crate) fn create_template(query: &Query, cloud: &mut Cloud) -> Answer {
         image: Image {
             id: text("LaunchTemplateData.ImageId"),
             root_device: String::new(),
+            deprecated_at: None,
         },
         user_data: None,
         root_volume_size_gib: None,
