@@ -2,16 +2,20 @@
 
 use function_workspace::cause::{Cause, Reason};
 use function_workspace::provider_error::ProviderError;
-use provider_core::{ErrorClass, Market, Offering};
+use provider_core::{ErrorClass, Market, Offering, stable_message};
 
 /// A failed EC2 call, as read from a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure(ProviderError);
 
 impl Failure {
-    /// Reads the message of a condition that upjet wrote.
+    /// Reads the message of a condition that upjet wrote. EC2's own text may change with each attempt.
     pub fn read(message: &str) -> Self {
-        Self(ProviderError::read(message))
+        let read = ProviderError::read(message);
+        Self(ProviderError {
+            text: stable_message(&read.text),
+            ..read
+        })
     }
 
     /// The error class; none if the provider did not reach EC2 or got no answer.
@@ -46,9 +50,18 @@ impl Failure {
                  Composition's policy"
                     .to_owned()
             }
+            (Some(ErrorClass::Configuration), _) if self.is_of_key() => {
+                "; the account's key for volumes may not permit this: see docs/install.md"
+                    .to_owned()
+            }
             _ => String::new(),
         };
         Cause::new(reason, format!("{what}: {}{next}", self.0))
+    }
+
+    /// Whether EC2 ended an instance at its birth because of the key of its disks.
+    fn is_of_key(&self) -> bool {
+        self.0.code.as_deref() == Some("Client.InternalError")
     }
 
     fn is_vcpu_limit(&self) -> bool {
@@ -95,6 +108,45 @@ mod tests {
     fn a_denial_needs_a_person() {
         let failure = Failure::read("api error UnauthorizedOperation: no");
         assert_eq!(failure.class(), Some(ErrorClass::Denied));
+    }
+
+    #[test]
+    fn a_lack_of_capacity_reads_the_same_whichever_zones_have_some() {
+        let read = |others: &str| {
+            Failure::read(&format!(
+                "api error InsufficientInstanceCapacity: We currently do not have sufficient \
+                 g5.xlarge capacity in the Availability Zone you requested (us-east-1d). You can \
+                 currently get g5.xlarge capacity by choosing {others}."
+            ))
+        };
+        assert_eq!(read("us-east-1a"), read("us-east-1b, us-east-1c"));
+    }
+
+    #[test]
+    fn a_denial_reads_the_same_for_each_session() {
+        let read = |session: &str| {
+            Failure::read(&format!(
+                "api error UnauthorizedOperation: User: \
+                 arn:aws:sts::111122223333:assumed-role/upbound/{session} is not authorized to \
+                 perform: ec2:RunInstances"
+            ))
+        };
+        assert_eq!(read("1795267200"), read("1795270800"));
+    }
+
+    #[test]
+    fn an_instance_that_dies_at_birth_points_to_the_key() {
+        let failure = Failure::read(
+            "create failed: waiting for EC2 Instance (i-1) create: unexpected state 'terminated', \
+             wanted target 'running'. last error: Client.InternalError: Client error on launch",
+        );
+        let cause = failure.cause("an on-demand g5.xlarge", Some("g5.xlarge"));
+        assert_eq!(cause.reason.as_str(), "Configuration");
+        assert!(
+            cause.message.ends_with("see docs/install.md"),
+            "{}",
+            cause.message
+        );
     }
 
     #[test]

@@ -206,8 +206,10 @@ impl<'a> Home<'a> {
         let volume = match (&self.volume, self.volume_id()) {
             (Some(volume), Some(id)) if is_lost(volume) => {
                 let message = format!(
-                    "the home volume {id} no longer exists in EC2 and is not replaced: restore it \
-                     from a snapshot for another claim"
+                    "the home volume {id} no longer exists in EC2 and is not replaced. If it was \
+                     never attached, the account's key for volumes may not permit it (see \
+                     docs/install.md). Otherwise move the workspace to a home from a snapshot, as \
+                     docs/upgrade.md describes"
                 );
                 return Cause::new(Reason::Lost, message);
             }
