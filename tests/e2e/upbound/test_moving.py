@@ -9,6 +9,7 @@ import pytest
 
 from documents import suites
 from environment.ec2 import Ec2
+from environment.waiting import until
 from lifecycle.machine import Machine
 
 ON_DEMAND = {"capacityType": "OnDemand", "home": {"sizeGiB": 1}}
@@ -35,9 +36,13 @@ def test_a_home_moves_with_its_files_and_host_keys(
     after = new.logged_in(SOON)
     new.await_home(before["hostKeys"])
     assert new.run("cat thesis") == "written"
-    # The home is a volume of the pool, and nothing of provider-aws is left.
-    (home,) = Ec2(ec2.region).homes(new.namespace)
-    assert home["VolumeId"] == after["home"]["volumeId"]
+    # The home is the only volume of the pool, and nothing of provider-aws is left.
+    homes = lambda: [one["VolumeId"] for one in Ec2(ec2.region).homes(new.namespace)]
+    until(
+        "the empty volume to go",
+        lambda: homes() == [after["home"]["volumeId"]],
+        instead=homes,
+    )
     left = {one["VolumeId"] for one in ec2.volumes(new.namespace)}
     assert before["home"]["volumeId"] not in left
     assert [one["InstanceId"] for one in Ec2(ec2.region).live(new.namespace)] == [

@@ -4,7 +4,7 @@ use crate::figures::Figures;
 use crate::process::MIB;
 
 /// The most resident memory at rest, in MiB.
-const MEMORY: f64 = 64.0;
+const MEMORY: f64 = 58.0;
 /// The longest time from an interruption to the request for the replacement, in seconds.
 const REPLACED: f64 = 1.0;
 /// The longest time from the end of a pool's time to the end of an instance, in seconds.
