@@ -19,8 +19,15 @@ pub fn violation(
     let is_closed = response.conditions.iter().any(|condition| {
         condition.r#type == "AccessReady" && condition.status == Status::ConditionFalse as i32
     });
+    // A workspace with a pool that cannot be read keeps its phase, and is not ready.
+    let keeps_phase = applied
+        .view
+        .observed
+        .iter()
+        .any(|(key, resource)| key.starts_with("pool") && !is_pool(resource));
     let phase = text(applied.status, "/phase");
-    if (is_ready || phase == Some("Ready"))
+    let is_in_phase = phase == Some("Ready") && !keeps_phase;
+    if (is_ready || is_in_phase)
         && let Some(id) = without_software(applied)
     {
         return Some(format!("Ready, and the setup of {id} has not ended"));
@@ -81,7 +88,6 @@ fn without_software(applied: &Applied<'_>) -> Option<String> {
         .observed
         .iter()
         .filter(|(key, _)| key.starts_with("pool"));
-    // A workspace with a pool that cannot be read keeps its phase, and is not ready.
     let pools = pools
         .map(|(_, pool)| pool)
         .filter(|pool| reads_console(pool) && is_pool(pool));
