@@ -122,7 +122,12 @@ fn user_data_that_ec2_would_refuse_is_refused_by_its_field() {
 fn an_image_of_another_account_or_region_is_refused_by_its_field() {
     let invalid = refusal(|_, facts| facts.image = None);
     assert_eq!(invalid.field, "image.id");
-    for part in ["ami-0123456789abcdef0", "us-east-1", "shared", "allowed AMIs"] {
+    for part in [
+        "ami-0123456789abcdef0",
+        "us-east-1",
+        "shared",
+        "allowed AMIs",
+    ] {
         assert!(invalid.problem.contains(part), "{invalid}");
     }
 }

@@ -362,7 +362,11 @@ fn an_error_that_nobody_knows_is_neither_asked_nor_written_every_five_seconds() 
     assert!((10..=25).contains(&calls), "{calls} calls in an hour");
     let launched = world.condition(LAUNCHED);
     assert_eq!(launched.status.as_str(), "False");
-    assert!(launched.message.contains("SomethingNew"), "{}", launched.message);
+    assert!(
+        launched.message.contains("SomethingNew"),
+        "{}",
+        launched.message
+    );
     assert!(writes <= 4 * calls, "{writes} writes");
     world.settle().unwrap();
     world.assert_lawful();
