@@ -63,7 +63,8 @@ func (f *Function) compose(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionRe
 	}
 	image := catalogue.Images[params.Region]["default"]
 	keys := append(slices.Clone(catalogue.Owners[params.Owner].PublicKeys), params.SSH.PublicKeys...)
-	data, err := userData(params, image, keys, policy, f.files)
+	described := describe(params, image)
+	data, err := userData(params, described, keys, policy, f.files)
 	if err != nil {
 		return errors.Wrap(err, "cannot write user data")
 	}
@@ -80,6 +81,7 @@ func (f *Function) compose(req *fnv1.RunFunctionRequest, rsp *fnv1.RunFunctionRe
 		composite: xr.Resource.GetName(),
 		uid:       string(xr.Resource.GetUID()),
 		image:     image.ID,
+		software:  described,
 		userData:  data,
 		observed:  observed,
 	}
@@ -179,6 +181,7 @@ func (w *workspace) report(rsp *fnv1.RunFunctionResponse, xr *resource.Composite
 		"ssh":          ssh,
 		"instanceId":   id,
 		"instanceType": at(instance, "status.atProvider.instanceType"),
+		"machine":      at(instance, "status.atProvider.instanceType"),
 		"capacityType": "OnDemand",
 		"zone":         zone,
 		"publicIp":     ip,
@@ -188,6 +191,10 @@ func (w *workspace) report(rsp *fnv1.RunFunctionResponse, xr *resource.Composite
 			"zone":       zone,
 			"attachedTo": id,
 		},
+	}
+	status["opencvVersion"] = w.software.OpenCVVersion
+	if w.software.PyTorchVersion != "" {
+		status["pytorchVersion"] = w.software.PyTorchVersion
 	}
 	if image, err := xr.Resource.GetValue("status.image"); err == nil {
 		status["image"] = image

@@ -24,6 +24,7 @@ type workspace struct {
 	composite string
 	uid       string
 	image     string
+	software  software
 	userData  string
 	observed  map[resource.Name]resource.ObservedComposed
 }

@@ -59,7 +59,8 @@ type software struct {
 	PyTorchIndexURL string `json:"pytorchIndexUrl,omitempty"`
 }
 
-func userData(p Parameters, image Image, keys []string, policy *Policy, constant constantFiles) (string, error) {
+// describe chooses between the image's PyTorch and another version.
+func describe(p Parameters, image Image) software {
 	described := software{Owner: p.Owner, OpenCVVersion: p.OpenCVVersion, PyTorchVersion: p.PyTorchVersion}
 	own := image.PyTorch
 	if own.Version != "" && (p.PyTorchVersion == "" || p.PyTorchVersion == own.Version) {
@@ -67,6 +68,10 @@ func userData(p Parameters, image Image, keys []string, policy *Policy, constant
 	} else if p.PyTorchVersion != "" {
 		described.PyTorchIndexURL = image.PyTorchIndexURL
 	}
+	return described
+}
+
+func userData(p Parameters, described software, keys []string, policy *Policy, constant constantFiles) (string, error) {
 	description, err := json.Marshal(described)
 	if err != nil {
 		return "", err

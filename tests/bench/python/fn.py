@@ -87,6 +87,7 @@ def report(rsp: fnv1.RunFunctionResponse, workspace: Workspace) -> None:
         "ssh": ssh,
         "instanceId": seen["id"],
         "instanceType": seen["instanceType"],
+        "machine": seen["instanceType"],
         "capacityType": "OnDemand",
         "zone": seen["availabilityZone"],
         "publicIp": ip,
@@ -98,6 +99,10 @@ def report(rsp: fnv1.RunFunctionResponse, workspace: Workspace) -> None:
             "attachedTo": seen["id"],
         },
     }
+    software = user_data.described(workspace.parameters, workspace.image)
+    status["opencvVersion"] = software["opencvVersion"]
+    if "pytorchVersion" in software:
+        status["pytorchVersion"] = software["pytorchVersion"]
     resource.update_status(rsp.desired.composite, status)
     details = {"host": ip, "port": "22", "ssh": ssh, "user": "developer"}
     for key, value in details.items():

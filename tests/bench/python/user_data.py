@@ -23,7 +23,7 @@ def document(
     if policy["instance"].get("sudo"):
         user["sudo"] = "ALL=(ALL) NOPASSWD:ALL"
     setup = "setup_v1.sh" if policy["behaviourVersion"] == "v1" else "setup.sh"
-    described = _described(parameters, image)
+    described = _description(parameters, image)
     requirements = _requirements(parameters)
     files = [
         _file("/etc/gpu-workspace/workspace.json", "0644", described),
@@ -58,20 +58,25 @@ def _file(path: str, permissions: str, content: str) -> dict:
     return {"path": path, "permissions": permissions, "content": content}
 
 
-def _described(parameters: dict, image: dict) -> str:
-    described = {
+def described(parameters: dict, image: dict) -> dict:
+    """The workspace's software: the image's PyTorch, or another version."""
+    software = {
         "owner": parameters["owner"],
         "opencvVersion": parameters["opencvVersion"],
     }
     own = image.get("pytorch")
     wanted = parameters.get("pytorchVersion")
     if own and wanted in (None, own["version"]):
-        described["pytorchVersion"] = own["version"]
-        described["pytorchPython"] = own["python"]
+        software["pytorchVersion"] = own["version"]
+        software["pytorchPython"] = own["python"]
     elif wanted:
-        described["pytorchVersion"] = wanted
-        described["pytorchIndexUrl"] = image["pytorchIndexUrl"]
-    return json.dumps(described, separators=(",", ":")) + "\n"
+        software["pytorchVersion"] = wanted
+        software["pytorchIndexUrl"] = image["pytorchIndexUrl"]
+    return software
+
+
+def _description(parameters: dict, image: dict) -> str:
+    return json.dumps(described(parameters, image), separators=(",", ":")) + "\n"
 
 
 def _requirements(parameters: dict) -> str:
