@@ -16,16 +16,13 @@ pub fn violation(
     is_ready: bool,
     response: &RunFunctionResponse,
 ) -> Option<String> {
-    let is_closed = response.conditions.iter().any(|condition| {
-        condition.r#type == "AccessReady" && condition.status == Status::ConditionFalse as i32
-    });
-    // A workspace with a pool that cannot be read keeps its phase, and is not ready.
-    let keeps_phase = applied
-        .view
-        .observed
-        .iter()
-        .any(|(key, resource)| key.starts_with("pool") && !is_pool(resource));
+    let is_false = |type_: &str| {
+        let mut conditions = response.conditions.iter();
+        conditions.any(|c| c.r#type == type_ && c.status == Status::ConditionFalse as i32)
+    };
+    let is_closed = is_false("AccessReady");
     let phase = text(applied.status, "/phase");
+    let keeps_phase = is_false("ConfigResolved") && may_be_unreadable(applied.view);
     let is_in_phase = phase == Some("Ready") && !keeps_phase;
     if (is_ready || is_in_phase)
         && let Some(id) = without_software(applied)
@@ -100,6 +97,19 @@ fn without_software(applied: &Applied<'_>) -> Option<String> {
     states.peek()?;
     let is_installed = |state: &str| state == "Ready" || (was_ready && state != "Failed");
     (!states.any(is_installed)).then(|| id.to_owned())
+}
+
+/// Whether a workspace may have a resource that cannot be read. It then keeps the phase of the last
+/// call, and is not ready. Resources of provider-aws have many fields that may have a wrong type.
+fn may_be_unreadable(view: &View) -> bool {
+    let mut observed = view.observed.iter();
+    observed.any(|(key, resource)| {
+        if key.starts_with("pool") {
+            !is_pool(resource)
+        } else {
+            is_own(key)
+        }
+    })
 }
 
 /// Whether a resource that reads no console reports the machine, too. Random changes give one id to two
