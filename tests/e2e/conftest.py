@@ -13,6 +13,7 @@ from environment.cluster import Cluster
 from environment.ec2 import Ec2
 from environment.emulator import SET_UP, Emulator
 from environment.platform import Platform
+from environment.pools import Pools
 from environment.variants import ROOT
 
 REGION = "us-east-1"
@@ -97,6 +98,11 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     yield name
     cluster.delete_claims(name)
     cluster.delete_namespace(name)
+
+
+@pytest.fixture
+def pools(cluster: Cluster, namespace: str) -> Pools:
+    return Pools(cluster, namespace)
 
 
 @pytest.fixture

@@ -102,5 +102,14 @@ def _end_of(instance: Instance) -> datetime:
     return datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
 
 
+def networks(group: dict[str, Any]) -> list[str]:
+    """The networks for which a security group is open."""
+    return [
+        network["CidrIp"]
+        for rule in group["IpPermissions"]
+        for network in rule["IpRanges"]
+    ]
+
+
 def tags(resource: dict[str, Any]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in resource.get("Tags", [])}

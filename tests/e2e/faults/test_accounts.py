@@ -3,7 +3,6 @@ leaves on purpose."""
 
 from main.test_account import (  # noqa: F401
     configurations,
-    pools,
     test_another_account_buys_nothing_again_and_the_first_one_goes_on,
 )
 from main.test_orphans import (  # noqa: F401

@@ -21,11 +21,6 @@ AT_ONCE = 10
 OF_LEASE = "gpu.platform.acme.io:lease-name"
 
 
-@pytest.fixture
-def pools(cluster: Cluster, namespace: str) -> Pools:
-    return Pools(cluster, namespace)
-
-
 @pytest.mark.parametrize("operation", ["DescribeImages", "DescribeSubnets"])
 def test_a_pool_ends_on_time_although_ec2_answers_nothing_about_its_spec(
     pools: Pools, ec2: Ec2, emulator: Emulator, operation: str

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from environment.cluster import Cluster, condition
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
@@ -12,11 +10,6 @@ from environment.pools import Pools
 from environment.waiting import until
 
 ZONES = ("us-east-1a", "us-east-1b")
-
-
-@pytest.fixture
-def pools(cluster: Cluster, namespace: str) -> Pools:
-    return Pools(cluster, namespace)
 
 
 def test_on_demand_stands_in_where_one_zone_has_no_spot_and_no_other_has_capacity(

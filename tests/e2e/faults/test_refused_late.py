@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from environment.cluster import Cluster, condition
-from environment.ec2 import Ec2
+from environment.cluster import condition
+from environment.ec2 import Ec2, networks
 from environment.emulator import Emulator
 from environment.pools import Pools
 from environment.waiting import until
@@ -15,11 +15,6 @@ HOME = {"home": {"sizeGiB": 1, "onDelete": "Delete"}}
 # More instances than EC2's buckets for launches and for ends hold: 1,000 each ("Request
 # throttling for the Amazon EC2 API").
 MANY = 520
-
-
-@pytest.fixture
-def pools(cluster: Cluster, namespace: str) -> Pools:
-    return Pools(cluster, namespace)
 
 
 def test_a_deprecated_image_takes_no_pool_out_of_sync_and_is_launched(
@@ -64,26 +59,22 @@ def test_a_home_that_ec2_takes_back_says_why_and_is_made_once_ec2_makes_it(
     assert home["VolumeId"] not in left
 
 
-def test_a_limit_that_ec2_looks_for_before_the_token_makes_no_second_home(
-    pools: Pools, ec2: Ec2, emulator: Emulator
+@pytest.mark.parametrize(
+    ("operation", "limit"),
+    [
+        ("CreateVolume", "VolumeLimitExceeded"),
+        ("CreateFleet", "MaxSpotInstanceCountExceeded"),
+    ],
+)
+def test_a_limit_that_ec2_looks_for_before_the_token_makes_nothing_twice(
+    pools: Pools, ec2: Ec2, emulator: Emulator, operation: str, limit: str
 ) -> None:
-    emulator.fault("CreateVolume", effect="lose-reply", times=1)
-    emulator.fault("CreateVolume", code="VolumeLimitExceeded")
+    emulator.fault(operation, effect="lose-reply", times=1)
+    emulator.fault(operation, code=limit, place="front")
     pools.apply("alice", parameters=HOME)
     pools.ready("alice", seconds=120)
-    assert len(ec2.homes(pools.namespace)) == 1
-    emulator.clear_faults()
-    pools.delete("alice")
-
-
-def test_a_limit_that_ec2_looks_for_before_the_token_buys_no_second_instance(
-    pools: Pools, ec2: Ec2, emulator: Emulator
-) -> None:
-    emulator.fault("CreateFleet", effect="lose-reply", times=1)
-    emulator.fault("CreateFleet", code="MaxSpotInstanceCountExceeded", place="front")
-    pools.apply("alice")
-    pools.ready("alice", seconds=120)
     assert len(ec2.live(pools.namespace)) == 1
+    assert len(ec2.homes(pools.namespace)) == 1
     emulator.clear_faults()
     pools.delete("alice")
 
@@ -98,7 +89,7 @@ def test_a_network_with_bits_of_a_host_is_opened_once_and_closed(
         pools.look_again("alice", token)
     assert _networks(pools, ec2) == ["203.0.113.0/24"]
     assert emulator.calls()["AuthorizeSecurityGroupIngress"] == 1
-    # EC2 revokes the rule, and its answer is lost. It refuses the repetition.
+    # EC2 revokes the rule, and its answer is lost.
     emulator.fault("RevokeSecurityGroupIngress", effect="lose-reply", times=1)
     pools.patch(
         "alice", {"forProvider": {"ssh": {"allowedCidrs": ["198.51.100.0/24"]}}}
@@ -141,8 +132,4 @@ def test_more_instances_than_ec2s_buckets_hold_are_launched_and_ended(
 
 def _networks(pools: Pools, ec2: Ec2) -> list[str]:
     (group,) = ec2.groups(pools.namespace)
-    return [
-        network["CidrIp"]
-        for rule in group["IpPermissions"]
-        for network in rule["IpRanges"]
-    ]
+    return networks(group)

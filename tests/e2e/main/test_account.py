@@ -17,11 +17,6 @@ IN_THE_OTHER = [{"roleARN": f"arn:aws:iam::{THERE}:role/pools"}]
 
 
 @pytest.fixture
-def pools(cluster: Cluster, namespace: str) -> Pools:
-    return Pools(cluster, namespace)
-
-
-@pytest.fixture
 def configurations(
     cluster: Cluster, namespace: str, emulator: Emulator
 ) -> Iterator[Configurations]:

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from environment.cluster import SYSTEM, Cluster, is_ready
-from environment.ec2 import Ec2
+from environment.ec2 import Ec2, networks
 from environment.emulator import Emulator
 from environment.platform import Platform
 from environment.waiting import until
@@ -75,8 +75,7 @@ def test_restarts_of_function_provider_and_crossplane_change_no_instance(
 
     def is_open() -> bool:
         (group,) = ec2.groups(platform.namespace)
-        ranges = [r["CidrIp"] for p in group["IpPermissions"] for r in p["IpRanges"]]
-        return ranges == ["198.51.100.0/24"]
+        return networks(group) == ["198.51.100.0/24"]
 
     until("the change to reach EC2", is_open, seconds=90)
     until("the claim to be Ready", lambda: is_ready(platform.workspace("alice")))

@@ -32,11 +32,6 @@ def by_token(place: Object, account: str, **more: str) -> Object:
 
 
 @pytest.fixture
-def pools(cluster: Cluster, namespace: str) -> Pools:
-    return Pools(cluster, namespace)
-
-
-@pytest.fixture
 def configurations(
     cluster: Cluster, namespace: str, emulator: Emulator
 ) -> Iterator[Configurations]:

@@ -36,11 +36,6 @@ def profile(key: str) -> str:
 
 
 @pytest.fixture
-def pools(cluster: Cluster, namespace: str) -> Pools:
-    return Pools(cluster, namespace)
-
-
-@pytest.fixture
 def configurations(
     cluster: Cluster, namespace: str, emulator: Emulator
 ) -> Configurations:

@@ -26,11 +26,6 @@ CREDENTIALS = (
 
 
 @pytest.fixture
-def pools(cluster: Cluster, namespace: str) -> Pools:
-    return Pools(cluster, namespace)
-
-
-@pytest.fixture
 def warned(cluster: Cluster, namespace: str, emulator: Emulator) -> Iterator[Object]:
     """A ClusterProviderConfig with a queue, to which EventBridge sends EC2's events."""
     name = f"events-{uuid.uuid4().hex[:8]}"

@@ -20,11 +20,6 @@ WARM = {"size": {"minimum": 0, "maximum": 3, "idle": 1}, "leases": {}}
 
 
 @pytest.fixture
-def pools(cluster: Cluster, namespace: str) -> Pools:
-    return Pools(cluster, namespace)
-
-
-@pytest.fixture
 def leases(cluster: Cluster, namespace: str) -> Leases:
     return Leases(cluster, namespace)
 

@@ -34,11 +34,6 @@ REQUEST = "crossplane.io/reconcile-requested-at"
 KIND = "gpu.platform.acme.io/v1alpha1, Kind=SpotPool"
 
 
-@pytest.fixture
-def pools(cluster: Cluster, namespace: str) -> Pools:
-    return Pools(cluster, namespace)
-
-
 def test_a_paused_pool_is_not_touched(
     pools: Pools, ec2: Ec2, emulator: Emulator
 ) -> None:

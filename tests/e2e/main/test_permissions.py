@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from environment.bystander import Bystander
 from environment.cluster import Cluster
 from environment.configurations import Configurations
-from environment.ec2 import Ec2
+from environment.ec2 import Ec2, networks
 from environment.emulator import Emulator
 from environment.leases import Leases
 from environment.pools import Pools, identity
@@ -63,9 +63,9 @@ def test_the_documented_permissions_are_enough_for_a_pools_whole_life(
         "the home to grow",
         lambda: [home["Size"] for home in ec2.homes(pools.namespace)] == [2],
     )
-    for networks in (["203.0.113.0/24"], ["198.51.100.0/24"]):
-        pools.patch("home", {"forProvider": {"ssh": {"allowedCidrs": networks}}})
-        _await_networks(pools, ec2, networks)
+    for wanted in (["203.0.113.0/24"], ["198.51.100.0/24"]):
+        pools.patch("home", {"forProvider": {"ssh": {"allowedCidrs": wanted}}})
+        _await_networks(pools, ec2, wanted)
     leases.end("alice")
     for name in ("home", "shared"):
         pools.delete(name)
@@ -96,16 +96,12 @@ def test_the_documented_permissions_reach_nothing_of_others(
             call(**request)
 
 
-def _await_networks(pools: Pools, ec2: Ec2, networks: list[str]) -> None:
-    until("the rules to change", lambda: _opened(pools, ec2) == networks)
+def _await_networks(pools: Pools, ec2: Ec2, wanted: list[str]) -> None:
+    until("the rules to change", lambda: _opened(pools, ec2) == wanted)
 
 
 def _opened(pools: Pools, ec2: Ec2) -> list[str]:
     """The networks for which the group of the pool `home` is open."""
     mark = {"Key": ec2.mark, "Value": f"{pools.namespace}/home"}
     (group,) = [one for one in ec2.groups(pools.namespace) if mark in one["Tags"]]
-    return [
-        network["CidrIp"]
-        for rule in group["IpPermissions"]
-        for network in rule["IpRanges"]
-    ]
+    return networks(group)

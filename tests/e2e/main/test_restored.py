@@ -1,16 +1,9 @@
 """A restored pool has another UID, and keeps its instance. A copy of a pool gets nothing."""
 
-import pytest
-
-from environment.cluster import Cluster, condition
+from environment.cluster import condition
 from environment.ec2 import Ec2
 from environment.pools import OWN_IDENTITY, Pools
 from environment.waiting import until
-
-
-@pytest.fixture
-def pools(cluster: Cluster, namespace: str) -> Pools:
-    return Pools(cluster, namespace)
 
 
 def test_a_restored_pool_keeps_its_instance(pools: Pools, ec2: Ec2) -> None:

@@ -7,7 +7,7 @@ import yaml
 
 from environment.cluster import CLAIMS, Cluster, condition
 from environment.objects import Refused
-from environment.ec2 import CLUSTER, Ec2, tags
+from environment.ec2 import CLUSTER, Ec2, networks, tags
 from environment.emulator import Emulator
 from environment.platform import PARAMETERS, Platform
 from environment.pools import USAGES, Pools
@@ -276,8 +276,7 @@ def test_a_widened_security_group_is_narrowed_again(
 
     def is_narrow() -> bool:
         (seen,) = ec2.groups(platform.namespace)
-        ranges = [r["CidrIp"] for p in seen["IpPermissions"] for r in p["IpRanges"]]
-        return ranges == PARAMETERS["ssh"]["allowedCidrs"]
+        return networks(seen) == PARAMETERS["ssh"]["allowedCidrs"]
 
     until("the rule to be taken away", is_narrow)
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from documents import policies
 from environment.cluster import Cluster, is_ready
 from environment.objects import Object
 from environment.ec2 import WORKSPACE, Ec2
 from environment.emulator import Emulator
 from environment.platform import Platform
-from environment.variants import ROOT, composition
+from environment.variants import composition
 from environment.waiting import until
 from cluster.workspaces import Key
 from lifecycle.conftest import agent_url, booting_policy, host
@@ -27,7 +28,7 @@ REGION = "us-east-1"
 PACKAGE = "upbound-provider-aws-ec2"
 # The access key of upbound's provider, which has the documented permissions only.
 ACCESS_KEY = "AKIAUPBOUNDPROVIDER1"
-PERMISSIONS = "docs/aws/provider-aws.json"
+PERMISSIONS = "provider-aws.json"
 # The Compositions, by the provider that makes on-demand workspaces.
 COMPOSITIONS = {
     "ProviderAws": "provider-aws/gpudevworkspaces-provider-aws",
@@ -65,7 +66,7 @@ def upbound(cluster: Cluster) -> None:
         lambda: _runs_with(cluster, arguments),
         seconds=300,
     )
-    policy = (ROOT / PERMISSIONS).read_text().replace("CONFIG", "default")
+    policy = (policies.FOLDER / PERMISSIONS).read_text().replace("CONFIG", "default")
     Emulator.from_environment().limit(ACCESS_KEY, json.loads(policy))
     _apply(cluster, "access.yaml")
 

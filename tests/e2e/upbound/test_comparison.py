@@ -1,8 +1,5 @@
 """On-demand workspaces of provider-aws and of our own provider, in one run: the time from
-the claim to the owner's login, and the calls of EC2's API while nothing changes.
-
-docs/decisions/on-demand.md has the figures.
-"""
+the claim to the owner's login, and the calls of EC2's API while nothing changes."""
 
 import os
 import time

@@ -1,17 +1,15 @@
 """docs/aws/provider-aws.json lets provider-aws do what it does, and nothing more. The
 emulator limits the provider's access key to it in the whole suite."""
 
-import json
-
 import pytest
 
+from documents import policies
 from environment.cluster import Cluster
 from environment.ec2 import Ec2
 from environment.emulator import Emulator
 from environment.objects import Object
 from environment.platform import PARAMETERS, Platform
 from environment.platform import claim as manifest
-from environment.variants import ROOT
 from environment.waiting import until
 from upbound.conftest import ACCESS_KEY, PERMISSIONS
 
@@ -80,11 +78,7 @@ def test_a_workspaces_whole_life_needs_each_documented_permission_and_no_other(
     calls = emulator.latest(3600, ACCESS_KEY)
     denied = {one["operation"] for one in calls if one["status"] == 403}
     assert denied == set()
-    statements = json.loads((ROOT / PERMISSIONS).read_text())["Statement"]
-    granted: set[str] = set()
-    for statement in statements:
-        actions = statement["Action"]
-        granted |= {actions} if isinstance(actions, str) else set(actions)
+    granted = policies.actions(policies.read(PERMISSIONS))
     called = {f"ec2:{one['operation']}" for one in calls if one["service"] == "ec2"}
     assert granted - called == set(), "granted, and never needed"
     assert called - granted == set(), "called, and not granted"
