@@ -128,6 +128,25 @@ fn request() -> LaunchRequest {
     }
 }
 
+fn volume() -> VolumeRequest {
+    VolumeRequest {
+        token: "token".into(),
+        zone: "us-east-1a".into(),
+        size_gib: 100,
+        snapshot_id: None,
+        kms_key_id: None,
+        tags: Tags::new(),
+    }
+}
+
+fn snapshot() -> SnapshotRequest {
+    SnapshotRequest {
+        volume_id: "vol-1".into(),
+        description: String::new(),
+        tags: Tags::new(),
+    }
+}
+
 fn zones(answer: &Answer) -> Vec<&str> {
     let refused = answer.refusals.iter();
     refused
@@ -321,15 +340,7 @@ async fn the_token_of_a_volume_that_ec2_took_back() {
     let said = "The client token you have provided is associated with a resource that has been \
                 already deleted. Please use a different client token.";
     let ec2 = refusing("IdempotentParameterMismatch", said).await;
-    let request = VolumeRequest {
-        token: "token".into(),
-        zone: "us-east-1a".into(),
-        size_gib: 100,
-        snapshot_id: None,
-        kms_key_id: None,
-        tags: Tags::new(),
-    };
-    let error: Ec2Error = ec2.create_volume(&request).await.unwrap_err();
+    let error: Ec2Error = ec2.create_volume(&volume()).await.unwrap_err();
     assert!(error.is_token_mismatch());
 }
 
@@ -346,12 +357,7 @@ async fn an_image_that_the_account_may_not_see() {
 async fn a_volume_of_which_too_many_snapshots_are_made() {
     let said = "Maximum allowed in-progress snapshots for a single volume exceeded.";
     let ec2 = refusing("ConcurrentSnapshotLimitExceeded", said).await;
-    let request = SnapshotRequest {
-        volume_id: "vol-1".into(),
-        description: String::new(),
-        tags: Tags::new(),
-    };
-    let error = ec2.create_snapshot(&request).await.unwrap_err();
+    let error = ec2.create_snapshot(&snapshot()).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::Quota);
 }
 
@@ -383,15 +389,7 @@ async fn an_instance_that_aws_is_to_retire() {
 #[tokio::test]
 async fn a_volume_that_ec2_may_have_made_is_not_asked_for_twice() {
     let ec2 = failing_once("VolumeLimitExceeded").await;
-    let request = VolumeRequest {
-        token: "token".into(),
-        zone: "us-east-1a".into(),
-        size_gib: 100,
-        snapshot_id: None,
-        kms_key_id: None,
-        tags: Tags::new(),
-    };
-    let error = ec2.create_volume(&request).await.unwrap_err();
+    let error = ec2.create_volume(&volume()).await.unwrap_err();
     assert_eq!(error.code, "InternalError");
 }
 
@@ -407,12 +405,7 @@ async fn a_launch_that_ec2_may_have_made_is_not_asked_for_twice() {
 #[tokio::test]
 async fn a_snapshot_that_ec2_may_have_made_is_not_asked_for_twice() {
     let ec2 = failing_once("ConcurrentSnapshotLimitExceeded").await;
-    let request = SnapshotRequest {
-        volume_id: "vol-1".into(),
-        description: String::new(),
-        tags: Tags::new(),
-    };
-    let error = ec2.create_snapshot(&request).await.unwrap_err();
+    let error = ec2.create_snapshot(&snapshot()).await.unwrap_err();
     assert_eq!(error.code, "InternalError");
 }
 

@@ -333,7 +333,7 @@ fn refused(
         }
         ErrorClass::Capacity => "; it is tried again, and so is every other offering".to_owned(),
         ErrorClass::Denied => format!("; {}", origin.next_step(None, &refusal.code)),
-        ErrorClass::Configuration if refusal.code == "Client.InternalError" => {
+        ErrorClass::Configuration if refusal.may_be_of_volume_key() => {
             "; the account's key for volumes may not permit this launch: see docs/install.md"
                 .to_owned()
         }

@@ -110,9 +110,7 @@ impl Valid {
             tags,
         }
     }
-}
 
-impl Valid {
     /// What an administrator should know about a spec that works; empty without anything.
     pub fn advice(&self, now: Timestamp) -> String {
         let image = &self.template.image;

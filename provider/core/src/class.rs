@@ -272,6 +272,12 @@ impl Refusal {
         )
     }
 
+    /// Whether EC2 ended an instance at its birth, probably because of the key of its disks ("Instance
+    /// terminates immediately" in the Amazon EC2 User Guide).
+    pub fn may_be_of_volume_key(&self) -> bool {
+        self.code == "Client.InternalError"
+    }
+
     /// What a person has to do about a limit.
     pub fn limit_to_raise(&self, offering: &Offering) -> String {
         match self.code.trim_start_matches("Client.") {

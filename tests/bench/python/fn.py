@@ -45,15 +45,17 @@ class FunctionRunner(grpcv1.FunctionRunnerService):
         image = data["images"][parameters["region"]]["default"]
         keys = data.get("owners", {}).get(parameters["owner"], {}).get("publicKeys", [])
         keys = keys + parameters.get("ssh", {}).get("publicKeys", [])
+        software = user_data.software_of(parameters, image)
         workspace = Workspace(
             policy=policy,
             xr=xr,
             parameters=parameters,
             image=image,
+            software=software,
             network=data.get("networks", {}).get(parameters["region"], {}),
             user_data=user_data.document(
                 parameters,
-                image,
+                software,
                 keys,
                 policy,
                 self.files,
@@ -99,10 +101,9 @@ def report(rsp: fnv1.RunFunctionResponse, workspace: Workspace) -> None:
             "attachedTo": seen["id"],
         },
     }
-    software = user_data.described(workspace.parameters, workspace.image)
-    status["opencvVersion"] = software["opencvVersion"]
-    if "pytorchVersion" in software:
-        status["pytorchVersion"] = software["pytorchVersion"]
+    status["opencvVersion"] = workspace.software["opencvVersion"]
+    if "pytorchVersion" in workspace.software:
+        status["pytorchVersion"] = workspace.software["pytorchVersion"]
     resource.update_status(rsp.desired.composite, status)
     details = {"host": ip, "port": "22", "ssh": ssh, "user": "developer"}
     for key, value in details.items():

@@ -24,6 +24,7 @@ class Workspace:
     xr: dict
     parameters: dict
     image: dict
+    software: dict
     network: dict
     user_data: str
     resources: Mapping[str, fnv1.Resource]

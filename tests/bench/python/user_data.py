@@ -16,14 +16,14 @@ def read_constant_files(folder: pathlib.Path) -> dict[str, str]:
 
 
 def document(
-    parameters: dict, image: dict, keys: list, policy: dict, constant: dict[str, str]
+    parameters: dict, software: dict, keys: list, policy: dict, constant: dict[str, str]
 ) -> str:
     """Write the document."""
     user = {"name": "developer", "lock_passwd": True, "shell": "/bin/bash"}
     if policy["instance"].get("sudo"):
         user["sudo"] = "ALL=(ALL) NOPASSWD:ALL"
     setup = "setup_v1.sh" if policy["behaviourVersion"] == "v1" else "setup.sh"
-    described = _description(parameters, image)
+    described = json.dumps(software, separators=(",", ":")) + "\n"
     requirements = _requirements(parameters)
     files = [
         _file("/etc/gpu-workspace/workspace.json", "0644", described),
@@ -58,7 +58,7 @@ def _file(path: str, permissions: str, content: str) -> dict:
     return {"path": path, "permissions": permissions, "content": content}
 
 
-def described(parameters: dict, image: dict) -> dict:
+def software_of(parameters: dict, image: dict) -> dict:
     """The workspace's software: the image's PyTorch, or another version."""
     software = {
         "owner": parameters["owner"],
@@ -73,10 +73,6 @@ def described(parameters: dict, image: dict) -> dict:
         software["pytorchVersion"] = wanted
         software["pytorchIndexUrl"] = image["pytorchIndexUrl"]
     return software
-
-
-def _description(parameters: dict, image: dict) -> str:
-    return json.dumps(described(parameters, image), separators=(",", ":")) + "\n"
 
 
 def _requirements(parameters: dict) -> str:

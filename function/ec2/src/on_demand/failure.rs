@@ -2,7 +2,7 @@
 
 use function_workspace::cause::{Cause, Reason};
 use function_workspace::provider_error::ProviderError;
-use provider_core::{ErrorClass, Market, Offering, stable_message};
+use provider_core::{ErrorClass, Market, Offering, Refusal, stable_message};
 
 /// A failed EC2 call, as read from a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +20,13 @@ impl Failure {
 
     /// The error class; none if the provider did not reach EC2 or got no answer.
     pub fn class(&self) -> Option<ErrorClass> {
+        self.refusal().map(|refusal| refusal.class)
+    }
+
+    /// EC2's refusal; none without a code of EC2's.
+    fn refusal(&self) -> Option<Refusal> {
         let code = self.0.code.as_deref()?;
-        Some(ErrorClass::of_error(code, &self.0.text))
+        Some(Refusal::of(code, &self.0.text))
     }
 
     /// Whether retries are useless until a person changes something.
@@ -50,7 +55,7 @@ impl Failure {
                  Composition's policy"
                     .to_owned()
             }
-            (Some(ErrorClass::Configuration), _) if self.is_of_key() => {
+            (Some(ErrorClass::Configuration), _) if self.may_be_of_volume_key() => {
                 "; the account's key for volumes may not permit this: see docs/install.md"
                     .to_owned()
             }
@@ -59,9 +64,9 @@ impl Failure {
         Cause::new(reason, format!("{what}: {}{next}", self.0))
     }
 
-    /// Whether EC2 ended an instance at its birth because of the key of its disks.
-    fn is_of_key(&self) -> bool {
-        self.0.code.as_deref() == Some("Client.InternalError")
+    fn may_be_of_volume_key(&self) -> bool {
+        self.refusal()
+            .is_some_and(|refusal| refusal.may_be_of_volume_key())
     }
 
     fn is_vcpu_limit(&self) -> bool {

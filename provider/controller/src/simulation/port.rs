@@ -56,7 +56,6 @@ impl SimulatedEc2 {
                 }
                 invariants::check_end(earth, id);
                 earth.check_nobody_has(id);
-                let now = earth.now;
                 earth.cloud.end(id, "Client.UserInitiatedShutdown", now);
             }
             answer

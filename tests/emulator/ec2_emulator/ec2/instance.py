@@ -205,7 +205,6 @@ class EmulatedInstance(Instance):
             if block.delete_on_termination:
                 self.ec2_backend.delete_volume(volume.id)
                 self.region.volume_deleted(volume.id)
-                self.ec2_backend.tags.pop(volume.id, None)
         for nic in list(self.nics.values()):
             nic.stop()
             self._disassociate_addresses(nic)

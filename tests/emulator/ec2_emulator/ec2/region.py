@@ -104,7 +104,6 @@ class Region:
 
         def gone(_: float) -> None:
             self.backend.volumes.pop(volume.id, None)
-            self.backend.tags.pop(volume.id, None)
             self._creating.pop(volume.id, None)
             self.volume_deleted(volume.id)
 
@@ -166,7 +165,8 @@ class Region:
             self.machines.grow(volume)
 
     def volume_deleted(self, volume_id: str) -> None:
-        """Deletes the content of a volume, or of a snapshot."""
+        """Deletes the tags and the content of a volume, or of a snapshot."""
+        self.backend.tags.pop(volume_id, None)
         if self.machines is not None:
             self.machines.storage.forget_volume(volume_id)
 

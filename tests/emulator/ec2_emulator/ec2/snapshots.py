@@ -62,10 +62,9 @@ class Snapshots(ElasticBlockStore):
         return Answer({"Snapshots": views, "NextToken": token})
 
     def delete_snapshot(self) -> ActionResult:
-        snapshot = self._snapshot(self._get_param("SnapshotId"))
+        self._snapshot(self._get_param("SnapshotId"))
         self.error_on_dryrun()
         result: ActionResult = super().delete_snapshot()
-        self.ec2_backend.tags.pop(snapshot.id, None)
         return result
 
     def create_volume(self) -> ActionResult:

@@ -71,7 +71,6 @@ class Volumes(ElasticBlockStore):
         self.error_on_dryrun()
         result: ActionResult = super().delete_volume()
         self.here.volume_deleted(volume.id)
-        self.ec2_backend.tags.pop(volume.id, None)
         return result
 
     def create_snapshot(self) -> ActionResult:
