@@ -168,5 +168,6 @@ codegen:
 # Writes every golden anew; review the difference like code.
 goldens:
 	UPDATE_GOLDENS=1 cargo test --quiet --workspace --test goldens
+	UPDATE_GOLDENS=1 $(MAKE) argocd
 	$(XTASK) cluster up --name test
 	UPDATE_GOLDENS=1 $(XTASK) e2e main --name test -- -k render
