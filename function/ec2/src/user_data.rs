@@ -160,7 +160,8 @@ impl UserData<'_> {
     fn files(&self) -> Result<String, Refusal> {
         let workspace = self.workspace()?;
         let requirements = self.requirements();
-        let mut files = item(&File::new(WORKSPACE_PATH, "0644", &workspace))?;
+        let mut files = String::with_capacity(LIMIT);
+        files.push_str(&item(&File::new(WORKSPACE_PATH, "0644", &workspace))?);
         files.push_str(&item(&File::new(REQUIREMENTS_PATH, "0644", &requirements))?);
         files.push_str(match self.behaviour {
             BehaviourVersion::V1 => written(&SETUP_V1_FILE)?,

@@ -121,6 +121,10 @@ impl<'a> Seen<'a> {
 
     /// The observed `InstanceState` for an instance; none without one.
     pub(super) fn power_of(&self, instance: &OnDemandInstance<'_>) -> Option<&Power<'a>> {
+        // Most workspaces have none. A name is a hash, and this is asked many times in a call.
+        if self.powers.is_empty() {
+            return None;
+        }
         let name = instance_state::resource_name(instance.current_id()?);
         self.powers.get(name.as_str())
     }

@@ -99,7 +99,15 @@ fn value(message: &[u8], levels: u32) -> Result<Value, Malformed> {
 }
 
 /// Reads the kind of a `Value` and its content.
+#[inline]
 fn kind(message: &[u8]) -> Result<Option<(u64, Content<'_>)>, Malformed> {
+    match protobuf::only(message) {
+        Some((number @ 1..=6, content)) => Ok(Some((number, Content::Bytes(content)))),
+        _ => any_kind(message),
+    }
+}
+
+fn any_kind(message: &[u8]) -> Result<Option<(u64, Content<'_>)>, Malformed> {
     let mut kind = None;
     let mut fields = Fields::of(message);
     while let Some((number, content)) = fields.next_field()? {

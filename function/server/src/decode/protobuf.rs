@@ -44,10 +44,10 @@ impl<'a> Fields<'a> {
     /// The next bytes are not a field.
     #[inline]
     pub fn next_field(&mut self) -> Result<Option<(u64, Content<'a>)>, Malformed> {
-        // Almost every field of JSON is a short text or a short message.
-        if let [key @ 0x08..0x80, length @ ..0x80, rest @ ..] = self.0
+        // Almost every field of JSON is a text or a message.
+        if let [key @ 0x08..0x80, rest @ ..] = self.0
             && key & 7 == 2
-            && let Some((content, rest)) = rest.split_at_checked(usize::from(*length))
+            && let Some((content, rest)) = delimited(rest)
         {
             self.0 = rest;
             return Ok(Some((u64::from(key >> 3), Content::Bytes(content))));
@@ -138,6 +138,47 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The content whose length the first bytes say, and the bytes after it. None if the bytes are too
+/// few, or the length needs more than two bytes, which [`Fields::content`] reads.
+#[inline]
+fn delimited(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    match bytes {
+        [length @ ..0x80, rest @ ..] => rest.split_at_checked(usize::from(*length)),
+        [low, high @ ..0x80, rest @ ..] => {
+            rest.split_at_checked(usize::from(low & 0x7f) | usize::from(*high) << 7)
+        }
+        _ => None,
+    }
+}
+
+/// The only field of a message, if it is a text or a message: its number and its content.
+#[inline]
+pub fn only(message: &[u8]) -> Option<(u64, &[u8])> {
+    let [key @ 0x08..0x80, rest @ ..] = message else {
+        return None;
+    };
+    match delimited(rest) {
+        Some((content, [])) if key & 7 == 2 => Some((u64::from(key >> 3), content)),
+        _ => None,
+    }
+}
+
+/// The key and the value of an entry that has both in this order, as encoders write it.
+#[inline]
+fn usual_entry(message: &[u8]) -> Option<(&[u8], &[u8])> {
+    let [0x0a, rest @ ..] = message else {
+        return None;
+    };
+    let (key, rest) = delimited(rest)?;
+    let [0x12, rest @ ..] = rest else {
+        return None;
+    };
+    match delimited(rest)? {
+        (value, []) => Some((key, value)),
+        _ => None,
+    }
+}
+
 /// Reads an entry of a map with string keys: its key, and the bytes of its value.
 ///
 /// # Errors
@@ -145,6 +186,9 @@ impl<'a> Fields<'a> {
 /// The message is not such an entry.
 #[inline]
 pub fn entry(message: &[u8]) -> Result<(&str, &[u8]), Malformed> {
+    if let Some((key, value)) = usual_entry(message) {
+        return Ok((text(key)?, value));
+    }
     let (mut key, mut value) = (None, None);
     let mut fields = Fields::of(message);
     while let Some(field) = fields.next_field()? {

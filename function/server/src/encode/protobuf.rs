@@ -22,8 +22,8 @@ use crate::encode::json;
 use crate::encode::response::{Answer, readiness};
 use crate::encode::writer::Writer;
 
-/// Enough bytes for the response to most calls.
-const CAPACITY: usize = 16 * 1024;
+/// The bytes in which most responses fit.
+pub const CAPACITY: usize = 16 * 1024;
 
 /// Encodes a response.
 pub fn encode(answer: &Answer) -> impl AsRef<[u8]> + use<> {

@@ -10,11 +10,15 @@ use function_sdk_rust::response::{self, DEFAULT_TTL};
 use prost::Message;
 use prost::bytes::{Buf, BufMut};
 use tonic::Status;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
 use crate::decode::call::Call;
-use crate::encode::protobuf::encode;
+use crate::encode::protobuf::{CAPACITY, encode};
 use crate::encode::response::Answer;
+
+/// The bytes in which most requests fit. tonic copies what it has received each time that a request
+/// needs more.
+const REQUEST: usize = 64 * 1024;
 
 /// The codec of the service.
 #[derive(Clone, Copy)]
@@ -77,6 +81,10 @@ impl Encoder for Protocol {
         buffer.put_slice(encode(&item).as_ref());
         Ok(())
     }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::new(CAPACITY, CAPACITY)
+    }
 }
 
 impl Decoder for Protocol {
@@ -95,6 +103,10 @@ impl Decoder for Protocol {
             meta: head.meta,
             problem: explanation(&error),
         })))
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::new(REQUEST, REQUEST)
     }
 }
 
