@@ -100,7 +100,10 @@ pub fn at_rest(
         because.clone()
     } else {
         let left = rest.left.join(", ");
-        let message = format!("{}; waiting for {left} to end", because.message);
+        let mut message = format!("{}; waiting for {left} to end", because.message);
+        if let Some(hindrance) = &rest.hindrance {
+            message = format!("{message}: {}", hindrance.message);
+        }
         Cause::new(Reason::Stopping, message)
     };
     let is_kept = rest.instance_id.is_some();

@@ -10,6 +10,8 @@ use std::fmt;
 /// A failed call of a provider to AWS, as read from a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderError {
+    /// The operation of EC2 that failed, such as `RunInstances`; none if the message names none.
+    pub operation: Option<String>,
     /// The service's error code; none if the message has no code.
     pub code: Option<String>,
     /// The text of the message, without parts that change with each attempt.
@@ -26,15 +28,18 @@ impl ProviderError {
             let is_reason = reason.starts_with("Client.") || reason.starts_with("Server.");
             is_reason.then_some(reason)
         };
+        let operation = operation(message).map(str::to_owned);
         match of_api.or_else(of_state) {
             Some(error) => {
                 let (code, text) = error.split_once(": ").unwrap_or((error, ""));
                 Self {
+                    operation,
                     code: Some(code.trim().to_owned()),
                     text: stable(text),
                 }
             }
             None => Self {
+                operation,
                 code: None,
                 text: stable(message),
             },
@@ -50,6 +55,12 @@ impl fmt::Display for ProviderError {
             (None, text) => f.write_str(text),
         }
     }
+}
+
+fn operation(message: &str) -> Option<&str> {
+    let (_, rest) = message.rsplit_once("operation error EC2: ")?;
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
+    Some(&rest[..end.unwrap_or(rest.len())]).filter(|name| !name.is_empty())
 }
 
 /// The text without parts that change with each attempt, and without the end of terraform's list of
@@ -116,5 +127,6 @@ mod tests {
             "You are not authorized to perform this operation."
         );
         assert_eq!(failure.code.as_deref(), Some("UnauthorizedOperation"));
+        assert_eq!(failure.operation.as_deref(), Some("RunInstances"));
     }
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::compose::seen::Seen;
 use crate::finding::{Finding, Outlook};
+use crate::on_demand::failure::Failure;
 use crate::on_demand::instance_state::{self, InstanceState};
 use crate::on_demand::{self, OnDemandInstance, home};
 use crate::resource_names;
@@ -26,6 +27,8 @@ pub struct AtRest {
     pub resources: BTreeMap<String, Composed>,
     /// The ids of machines that still run.
     pub left: Vec<String>,
+    /// Why the provider cannot stop one of them; none if it reports no failure.
+    pub hindrance: Option<Cause>,
     /// The id of the stopped instance that starts again; none without one.
     pub instance_id: Option<String>,
     /// The state of the home volume; none if the workspace has no home.
@@ -151,9 +154,15 @@ impl Seen<'_> {
             let ready = self.is_in_order(&name);
             (name, Composed { object, ready })
         });
+        let instances = self.instances.values();
+        let hindrance = instances
+            .filter_map(|instance| Some((self.runs(instance)?, self.power_failure(instance)?)))
+            .map(|(id, failure)| failure.cause(&format!("instance {id} does not stop"), None))
+            .next();
         AtRest {
             resources: resources.collect(),
             left,
+            hindrance,
             instance_id: kept
                 .and_then(OnDemandInstance::current_id)
                 .map(str::to_owned),
@@ -190,14 +199,32 @@ impl Seen<'_> {
         recorded: Option<&str>,
     ) -> Finding {
         match instance.current_id() {
-            Some(id) if self.is_off(instance) => Finding {
-                machine: None,
-                in_order: false,
-                outlook: Outlook::Starting,
-                cause: Cause::new(Reason::Starting, format!("waiting for {id} to start again")),
-            },
+            Some(id) if self.is_off(instance) => self.starting(instance, id),
             _ => on_demand::finding::finding(Some(instance), recorded),
         }
+    }
+
+    fn starting(&self, instance: &OnDemandInstance<'_>, id: &str) -> Finding {
+        let failure = self.power_failure(instance);
+        let cause = failure.as_ref().map_or_else(
+            || Cause::new(Reason::Starting, format!("waiting for {id} to start again")),
+            |failure| failure.cause(&format!("instance {id} does not start again"), None),
+        );
+        Finding {
+            machine: None,
+            in_order: false,
+            outlook: match failure {
+                Some(failure) if failure.needs_person() => Outlook::NeedsPerson,
+                _ => Outlook::Starting,
+            },
+            cause,
+        }
+    }
+
+    /// The call by which provider-aws failed to stop or to start an instance; none if it reports
+    /// none.
+    fn power_failure(&self, instance: &OnDemandInstance<'_>) -> Option<Failure> {
+        on_demand::finding::failure(self.power_of(instance)?.object())
     }
 
     /// The id of an instance that has not stopped yet.

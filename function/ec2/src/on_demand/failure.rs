@@ -50,11 +50,7 @@ impl Failure {
             (Some(ErrorClass::Capacity), _) => {
                 "; it is tried again, or ask for another spec.parameters.instanceType".to_owned()
             }
-            (Some(ErrorClass::Denied), _) => {
-                "; check the permissions of the identity in onDemandProviderConfigRef of the \
-                 Composition's policy"
-                    .to_owned()
-            }
+            (Some(ErrorClass::Denied), _) => self.permission(),
             (Some(ErrorClass::Configuration), _) if self.may_be_of_volume_key() => {
                 "; the account's key for volumes may not permit this: see docs/install.md"
                     .to_owned()
@@ -62,6 +58,14 @@ impl Failure {
             _ => String::new(),
         };
         Cause::new(reason, format!("{what}: {}{next}", self.0))
+    }
+
+    fn permission(&self) -> String {
+        let identity = "the identity in onDemandProviderConfigRef of the Composition's policy";
+        match &self.0.operation {
+            Some(operation) => format!("; allow ec2:{operation} to {identity}"),
+            None => format!("; check the permissions of {identity}"),
+        }
     }
 
     fn may_be_of_volume_key(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use api::capacity::InstanceCapacityType;
 use api::condition::{LAST_ASYNC_OPERATION, SYNCED};
+use function_runtime::object::ObservedObject;
 use function_workspace::cause::{Cause, Reason};
 use provider_core::InstanceState;
 
@@ -20,7 +21,7 @@ pub fn finding(instance: Option<&OnDemandInstance<'_>>, recorded: Option<&str>) 
         ));
     };
     let runs = instance.runs();
-    let failure = failure(instance);
+    let failure = failure(instance.object());
     Finding {
         machine: machine(instance).filter(|_| runs),
         in_order: runs && instance.is_ready(),
@@ -57,10 +58,11 @@ fn machine(instance: &OnDemandInstance<'_>) -> Option<Machine> {
     })
 }
 
-fn failure(instance: &OnDemandInstance<'_>) -> Option<Failure> {
+/// The failed call that provider-aws reports of a managed resource; none if it reports none.
+pub fn failure(resource: ObservedObject<'_>) -> Option<Failure> {
     [LAST_ASYNC_OPERATION, SYNCED]
         .into_iter()
-        .find_map(|type_| instance.failing(type_))
+        .find_map(|type_| resource.failing(type_))
         .filter(|condition| !condition.message.is_empty())
         .map(|condition| Failure::read(condition.message))
 }

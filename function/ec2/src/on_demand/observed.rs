@@ -50,6 +50,11 @@ impl<'a, P: Observable> Observed<'a, P> {
         })
     }
 
+    /// The object, which has the conditions.
+    pub fn object(&self) -> ObservedObject<'a> {
+        self.object
+    }
+
     /// Reads the observed managed resources whose composition resource names begin with `prefix`.
     pub fn read_all(
         observed: &'a BTreeMap<String, Value>,
