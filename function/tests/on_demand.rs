@@ -52,6 +52,29 @@ fn an_instance_is_made_as_security_asks() {
     assert_eq!(home["availabilityZone"], "us-east-1a");
 }
 
+/// An empty tag in the spec has provider-aws write all tags at every look.
+#[test]
+fn provider_aws_does_not_overwrite_what_the_agent_reports() {
+    let started_with_an_empty_tag = json!({"observed": {"resources": {FIRST: {"resource": {
+        "spec": {"initProvider": {"tags": {"gpu.platform.acme.io:activity": ""}}}
+    }}}}});
+    let observed = resources(&answer(&case::changed(
+        "on-demand-ready",
+        &started_with_an_empty_tag,
+    )));
+    for resources in [rendered("with-an-agent-and-a-home"), observed] {
+        let of_instances = |(name, _): &(&String, &Value)| name.starts_with("instance-");
+        let (_, instance) = resources.iter().find(of_instances).unwrap();
+        let spec = &instance["spec"];
+        let initial = spec["initProvider"]["tags"].as_object().unwrap();
+        assert!(initial.contains_key("gpu.platform.acme.io:activity"));
+        let kept = spec["forProvider"]["tags"].as_object().unwrap();
+        for (tag, value) in initial.iter().chain(kept) {
+            assert_ne!(value, "", "{tag}");
+        }
+    }
+}
+
 #[test]
 fn only_networks_that_somebody_named_may_come_in() {
     let mut ingress: Vec<Value> = rendered("on-demand-new")

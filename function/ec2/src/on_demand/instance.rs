@@ -14,6 +14,7 @@ use crate::on_demand::OnDemandInstance;
 use crate::on_demand::api::{
     Initial, Instance, Managed, MetadataOptions, OfSameComposite, RootBlockDevice,
 };
+use crate::on_demand::observed::UNWRITTEN;
 use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::user_data::{self, HOME_UNIT_NAME};
@@ -162,16 +163,18 @@ fn zone_and_subnet<'a>(
 
 /// The tags that the instance's agent writes. provider-aws removes tags that it does not know, but
 /// it leaves tags alone that only `initProvider` names. A new instance therefore starts with these
-/// tags, empty, and an observed instance keeps the tags that it started with.
+/// tags, and an observed instance keeps those that it started with.
 fn agents_tags(
     policy: &WorkspacePolicy,
     observed: Option<&OnDemandInstance<'_>>,
 ) -> Option<BTreeMap<String, String>> {
+    let unwritten = |name: &str| (name.to_owned(), UNWRITTEN.to_owned());
     if let Some(instance) = observed {
-        return instance.init_provider.tags.clone();
+        let names = instance.init_provider.tags.as_ref()?.keys();
+        return Some(names.map(|name| unwritten(name)).collect());
     }
     policy.lifecycle.agent.as_ref()?;
     let setup = setup::is_awaited(policy.behaviour_version).then_some(SETUP);
     let names = [REPORT, HOST_KEY].into_iter().chain(setup);
-    Some(names.map(|name| (name.to_owned(), String::new())).collect())
+    Some(names.map(unwritten).collect())
 }

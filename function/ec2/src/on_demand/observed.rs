@@ -14,6 +14,11 @@ use crate::finding;
 use crate::on_demand::api::{self as ec2, Initial, Observable};
 use crate::unreadable::{self, Problems, Unreadable};
 
+/// The value of a tag before the instance's agent writes it. It is not empty: terraform's provider
+/// writes all tags at each look if one of those in the spec is empty, and the agent's with them
+/// (`setTagsAll` in `internal/provider/sdkv2/tags_interceptor.go`).
+pub const UNWRITTEN: &str = "none";
+
 /// An observed managed resource. It derefs to the object, which has the name and the conditions.
 #[derive(Clone, Debug)]
 pub struct Observed<'a, P: Observable> {
@@ -191,7 +196,7 @@ impl<'a> OnDemandInstance<'a> {
 
     fn tag(&self, key: &str) -> Option<&str> {
         let value = self.at_provider.tags_all.get(key)?;
-        Some(value.as_str()).filter(|value| !value.is_empty())
+        Some(value.as_str()).filter(|value| !["", UNWRITTEN].contains(value))
     }
 }
 
