@@ -18,7 +18,7 @@ SOON = 300
 
 @pytest.mark.alone
 def test_a_home_moves_with_its_files_and_host_keys(
-    machine: Callable[[str], Machine], ec2: Ec2
+    machine: Callable[[str], Machine], ec2: Ec2, tmp_path: Path
 ) -> None:
     old = machine("ProviderAws")
     old.commit({}, **ON_DEMAND)
@@ -32,7 +32,7 @@ def test_a_home_moves_with_its_files_and_host_keys(
         "CLAIM": new.name,
         "COMPOSITION": new.composition,
     }
-    print(suites.run("move-home", presets, _with_aws(), seconds=1200))
+    print(suites.run("move-home", presets, _with_aws(tmp_path), seconds=1200))
     after = new.logged_in(SOON)
     new.await_home(before["hostKeys"])
     assert new.run("cat thesis") == "written"
@@ -50,8 +50,10 @@ def test_a_home_moves_with_its_files_and_host_keys(
     ]
 
 
-def _with_aws() -> dict[str, str]:
-    """The environment, with the `aws` of the locked Python environment first."""
-    programs = Path(sys.executable).parent
-    assert (programs / "aws").is_file()
-    return {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+def _with_aws(folder: Path) -> dict[str, str]:
+    """The environment, with the `aws` of this Python environment first. The environment's own
+    script names the place where the environment was made, which is another one."""
+    program = folder / "aws"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m awscli "$@"\n')
+    program.chmod(0o755)
+    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
