@@ -78,8 +78,12 @@ def test_a_workspaces_whole_life_needs_each_documented_permission_and_no_other(
     assert ec2.volumes(platform.namespace) == []
 
     calls = emulator.latest(3600, ACCESS_KEY)
-    denied = {one["operation"] for one in calls if one["status"] == 403}
-    assert denied == set()
+    denied = [one for one in calls if one["status"] == 403]
+    # terraform ends a deletion of an instance with a second volume by the launch of another
+    # one, without an image: EC2 refuses it to everybody.
+    useless = [one for one in denied if "ImageId" not in one["parameters"]]
+    assert {one["operation"] for one in useless} <= {"RunInstances"}
+    assert [one["operation"] for one in denied if one not in useless] == []
     granted = policies.actions(policies.read(PERMISSIONS))
     called = {f"ec2:{one['operation']}" for one in calls if one["service"] == "ec2"}
     assert granted - called == set(), "granted, and never needed"
