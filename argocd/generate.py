@@ -1,4 +1,4 @@
-"""Writes Argo CD's configuration from health/*.lua, actions.yaml and exclusions.yaml.
+"""Writes Argo CD's configuration from health/*.lua, actions/*.yaml and exclusions.yaml.
 
 cargo xtask python argocd/generate.py
 """
@@ -48,8 +48,11 @@ WILDCARDS = {
     "definitions": ["apiextensions.crossplane.io/CompositeResourceDefinition"],
 }
 
-# The kind that actions.yaml has an action for. Argo CD has no action for it.
-ACTIONS = "argoproj.io/Application"
+# The kind that each file of actions/ has actions for. Argo CD has none for it.
+ACTIONS = {
+    "applications": "argoproj.io/Application",
+    "workspaces": "platform.acme.io/GpuDevWorkspaceClaim",
+}
 
 # Argo CD's Kubernetes client requests every kind that Crossplane providers install. Its
 # default rate limit is too low for so many.
@@ -96,8 +99,8 @@ def script(name: str) -> Text:
     return Text("\n".join(part.read_text() for part in parts))
 
 
-def actions() -> Text:
-    return Text((HERE / "actions.yaml").read_text())
+def actions(name: str) -> Text:
+    return Text((HERE / f"actions/{name}.yaml").read_text())
 
 
 SCRIPTS = {name: script(name) for name in KINDS}
@@ -122,8 +125,11 @@ def by_kind() -> dict[str, Any]:
         for group, kinds in groups.items()
         for kind in kinds
     }
-    key = f"resource.customizations.actions.{ACTIONS.replace('/', '_')}"
-    return settings() | health | {key: actions()}
+    of_kinds = {
+        f"resource.customizations.actions.{kind.replace('/', '_')}": actions(name)
+        for name, kind in ACTIONS.items()
+    }
+    return settings() | health | of_kinds
 
 
 def by_wildcard() -> dict[str, Any]:
@@ -133,7 +139,9 @@ def by_wildcard() -> dict[str, Any]:
         for name, patterns in WILDCARDS.items()
         for pattern in patterns
     }
-    customizations[ACTIONS] = {"actions": actions()}
+    # Argo CD takes wildcards for health only.
+    for name, kind in ACTIONS.items():
+        customizations[kind] = {"actions": actions(name)}
     return settings() | {"resource.customizations": Text(dumped(customizations))}
 
 

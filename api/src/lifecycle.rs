@@ -12,9 +12,12 @@ use crate::patterns::{AGENT_URL, CONTAINER_IMAGE, DURATION, SHA256};
 /// example `2026-11-24T18:00:00Z`. The policy limits the extension.
 pub const EXTEND_UNTIL: &str = "platform.acme.io/extend-until";
 /// Annotation of a claim: a new value starts a workspace again that stopped because it was idle or
-/// because its lifetime was over. The value that was there when the workspace stopped has no
-/// effect.
+/// because its lifetime was over, or by [`STOP`]. The value that was there when the workspace stopped
+/// has no effect.
 pub const RESUME: &str = "platform.acme.io/resume";
+/// Annotation of a claim: a new value stops the workspace until its owner resumes it. The value that
+/// was there when the workspace was created has no effect.
+pub const STOP: &str = "platform.acme.io/stop";
 
 /// When a workspace runs.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -153,6 +156,7 @@ pub struct LifecycleStatus {
     pub stops_at: Option<Time>,
     /// The reason of the next stop. `State`: the claim says `Stopped`. `Idle`: the owner does not
     /// use the workspace. `MaxLifetime`: the workspace reaches the end of its longest run.
+    /// `Requested`: the annotation `platform.acme.io/stop` asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops_because: Option<StopReason>,
     /// Since when the workspace has been stopped.
@@ -160,6 +164,7 @@ pub struct LifecycleStatus {
     pub stopped_at: Option<Time>,
     /// The reason of the last stop. `State`: the claim said `Stopped`. `Idle`: the owner did not
     /// use the workspace. `MaxLifetime`: the workspace reached the end of its longest run.
+    /// `Requested`: the annotation `platform.acme.io/stop` asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_because: Option<StopReason>,
     /// When the rest of the stopped workspace will be deleted.
@@ -172,6 +177,9 @@ pub struct LifecycleStatus {
     /// value at the time of the stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
+    /// Last value of the annotation `platform.acme.io/stop` that the function has handled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<String>,
     /// What the annotation `platform.acme.io/extend-until` asked for, and what was granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extension: Option<ExtensionStatus>,
@@ -225,6 +233,8 @@ pub enum StopReason {
     Idle,
     /// The run reached its longest lifetime.
     MaxLifetime,
+    /// The annotation `platform.acme.io/stop` asked for the stop.
+    Requested,
 }
 
 /// Use of a workspace, as its agent reports it.

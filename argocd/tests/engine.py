@@ -83,7 +83,7 @@ def assess_all(
 
 
 def command(
-    config_map: Path, name: str, resource: Resource, *arguments: str
+    config_map: Path, name: str, resource: Resource, *arguments: str, zone: str = "UTC"
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command of `argocd admin settings resource-overrides` on a resource."""
     with TemporaryDirectory() as folder:
@@ -92,7 +92,7 @@ def command(
         return subprocess.run(
             [program(), str(config_map), "--", name, str(path), *arguments],
             # Argo CD shows what an action changes by the program `diff`.
-            env={"HOME": folder, "TZ": "UTC", "PATH": os.environ["PATH"]},
+            env={"HOME": folder, "TZ": zone, "PATH": os.environ["PATH"]},
             capture_output=True,
             text=True,
         )

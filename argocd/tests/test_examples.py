@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PLATFORM = EXAMPLES / "gitops/platform"
 TEAM = EXAMPLES / "gitops/team-vision"
 ARGO_CD = "argocd.argoproj.io/"
-# The action of argocd/actions.yaml, and the label of what members may run it on.
+# The action of argocd/actions/applications.yaml, and the label of what members may run it on.
 CONFIRM = "confirm-deletion"
 MEMBERS = {"platform.acme.io/confirmed-by": "members"}
 
@@ -115,12 +115,13 @@ def is_project(resource: Resource) -> bool:
     return bool(resource["kind"] == "AppProject")
 
 
-def test_a_member_may_do_more_to_an_application_than_read_sync_and_confirm() -> None:
+def test_a_member_may_do_more_than_read_sync_confirm_and_run_a_workspace() -> None:
     """`update` would give an Application another branch, past every review."""
     allowed = {
         "get": {"platform/team-vision", "team-vision/*"},
         "sync": {"team-vision/*"},
         f"action/argoproj.io/Application/{CONFIRM}": {"platform/team-vision"},
+        "action/platform.acme.io/GpuDevWorkspaceClaim/*": {"team-vision/*"},
     }
     seen = set()
     for project in (r for _, r in resources(PLATFORM) if is_project(r)):

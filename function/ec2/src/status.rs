@@ -100,11 +100,14 @@ pub fn at_rest(
         because.clone()
     } else {
         let left = rest.left.join(", ");
-        let mut message = format!("{}; waiting for {left} to end", because.message);
-        if let Some(hindrance) = &rest.hindrance {
-            message = format!("{message}: {}", hindrance.message);
+        let message = format!("{}; waiting for {left} to end", because.message);
+        match &rest.hindrance {
+            Some(hindrance) => Cause::new(
+                hindrance.reason.clone(),
+                format!("{message}: {}", hindrance.message),
+            ),
+            None => Cause::new(Reason::Stopping, message),
         }
-        Cause::new(Reason::Stopping, message)
     };
     let is_kept = rest.instance_id.is_some();
     let status = GpuDevWorkspaceStatus {

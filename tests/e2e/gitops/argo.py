@@ -120,6 +120,18 @@ class ArgoCd:
         }
         self._ask(f"/api/v1/applications/{parent}/resource/actions/v2", body)
 
+    def run(self, application: str, namespace: str, claim: str, action: str) -> None:
+        """Runs our action on a claim of an Application."""
+        body = {
+            "namespace": namespace,
+            "resourceName": claim,
+            "group": "platform.acme.io",
+            "version": "v1alpha1",
+            "kind": "GpuDevWorkspaceClaim",
+            "action": action,
+        }
+        self._ask(f"/api/v1/applications/{application}/resource/actions/v2", body)
+
     def is_refused(self, act: Callable[[], object]) -> bool:
         """Whether Argo CD refuses something for lack of a right."""
         try:

@@ -105,6 +105,38 @@ def test_limits_idle_stops_and_interruptions_are_no_business_of_argo_cd(
     assert runs_and_rests == ["Healthy", "Suspended"] * 3 + ["Healthy"]
 
 
+def test_a_member_stops_extends_and_starts_a_workspace_by_buttons(
+    cluster: Cluster, team: Platform, workspaces: Repository, argocd: ArgoCd, ec2: Ec2
+) -> None:
+    name, application = "buttons", "ws.vision.buttons"
+    workspaces.write(f"workspaces/{name}/claim.yaml", claim(name))
+    workspaces.push("A workspace for buttons")
+    until("the Application", lambda: argocd.application(application), 60)
+    argocd.await_health(application, "Healthy", seconds=120)
+    member = argocd.of_member("vision")
+
+    member.run(application, team.namespace, name, "stop")
+    argocd.await_health(application, "Suspended", seconds=90)
+    at_rest = team.status(name)
+    assert (at_rest["phase"], at_rest["lifecycle"]["stoppedBecause"]) == (
+        "Stopped",
+        "Requested",
+    )
+    assert ec2.live(team.namespace) == []
+
+    member.run(application, team.namespace, name, "resume")
+    argocd.await_health(application, "Healthy", seconds=120)
+    assert len(ec2.live(team.namespace)) == 1
+    # selfHeal has nothing to revert: git names neither annotation.
+    assert argocd.application(application)["status"]["sync"]["status"] == "Synced"
+    assert argocd.operations(application) == 1
+
+    stranger = argocd.of_member("audio")
+    assert stranger.is_refused(
+        lambda: stranger.run(application, team.namespace, name, "stop")
+    )
+
+
 def _is_old(team: Platform) -> bool:
     """Whether the software was installed more than 6 s ago, which exceeds `stopAfterIdle`."""
     ready = team.status(NAME)["lifecycle"].get("readyAt")

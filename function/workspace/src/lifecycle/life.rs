@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::condition::STOP_SCHEDULED;
-use api::lifecycle::{EXTEND_UNTIL, RESUME, StopReason};
+use api::lifecycle::{EXTEND_UNTIL, RESUME, STOP, StopReason};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use function_runtime::composite::Composite;
 use function_runtime::response::{Condition, Event};
@@ -79,6 +79,8 @@ impl Life {
             terms: &terms,
             extend_until: composite.annotation(EXTEND_UNTIL),
             resume: composite.annotation(RESUME),
+            stop: composite.annotation(STOP),
+            is_new: previous.phase.is_none(),
             previous: previous.lifecycle.as_ref(),
             installation: sight.installation,
             has_machine: sight.has_machine,

@@ -3,9 +3,9 @@
 //!
 //! Expiry and idle stops are recorded in status. They change no field of the claim, so a tool that
 //! compares claims with git sees no difference. A run begins when the function first sees its
-//! machine. It ends when the claim says so, after the longest lifetime, or after the longest time
-//! without use. After the last two, the workspace stays stopped until its owner asks for another
-//! run.
+//! machine. It ends when the claim says so, when its owner asks for it by an annotation, after the
+//! longest lifetime, or after the longest time without use. After the last three, the workspace stays
+//! stopped until its owner asks for another run.
 
 pub mod activity;
 pub mod life;
@@ -40,6 +40,10 @@ pub struct Subject<'a> {
     pub extend_until: Option<&'a str>,
     /// The claim's annotation [`api::lifecycle::RESUME`].
     pub resume: Option<&'a str>,
+    /// The claim's annotation [`api::lifecycle::STOP`].
+    pub stop: Option<&'a str>,
+    /// Whether no earlier call decided about this workspace.
+    pub is_new: bool,
     /// The record that the last call wrote to status.
     pub previous: Option<&'a LifecycleStatus>,
     /// How far the setup of the machine is.
@@ -105,12 +109,16 @@ fn stopped(
     if subject.terms.state == WorkspaceState::Stopped {
         return Some(StopReason::State);
     }
-    let because = previous.stopped_because?;
+    let Some(because) = previous.stopped_because else {
+        return subject
+            .is_asked_to_stop(previous)
+            .then_some(StopReason::Requested);
+    };
     let is_asked = subject.resume.is_some() && subject.resume != previous.resume.as_deref();
     let goes_on = match because {
         // The claim no longer says `state: Stopped`.
         StopReason::State => true,
-        StopReason::Idle => is_asked,
+        StopReason::Idle | StopReason::Requested => is_asked,
         // The claim, the policy or an extension moved the end into the future.
         StopReason::MaxLifetime => {
             let started = previous.started_at.as_ref().map(|Time(started)| *started);
@@ -127,12 +135,13 @@ fn begun(subject: &Subject<'_>, previous: LifecycleStatus) -> LifecycleStatus {
     let goes_on = match previous.stopped_because {
         None => true,
         Some(StopReason::MaxLifetime) => !is_asked,
-        Some(StopReason::State | StopReason::Idle) => false,
+        Some(StopReason::State | StopReason::Idle | StopReason::Requested) => false,
     };
     LifecycleStatus {
         started_at: previous.started_at.filter(|_| goes_on),
         ready_at: previous.ready_at.filter(|_| goes_on),
         resume: subject.resume.map(str::to_owned).or(previous.resume),
+        stop: subject.stop.map(str::to_owned).or(previous.stop),
         ..LifecycleStatus::default()
     }
 }
@@ -217,6 +226,7 @@ impl Subject<'_> {
                 (true, seen) => seen.clone(),
                 (false, seen) => self.resume.map(str::to_owned).or_else(|| seen.clone()),
             },
+            stop: self.stop.map(str::to_owned).or(previous.stop.clone()),
             extension: None,
             limits: None,
         };
@@ -243,7 +253,10 @@ impl Subject<'_> {
         });
         let stale = reading.and_then(|reading| reading.stale_at);
         let wakes_at = warnings.chain(stale).filter(|at| *at > self.now).min();
-        let is_told = self.terms.have_limits() || self.previous.is_some() || step != Step::Run;
+        let is_told = self.terms.have_limits()
+            || self.previous.is_some()
+            || self.stop.is_some()
+            || step != Step::Run;
         let asks_activity =
             self.terms.stop_after_idle.is_some() || !matches!(self.reported, Reported::NoAgent(_));
         Decision {
@@ -259,6 +272,10 @@ impl Subject<'_> {
             wakes_at: wakes_at.filter(|_| is_told || asks_activity),
             ends_at: None,
         }
+    }
+
+    fn is_asked_to_stop(&self, previous: &LifecycleStatus) -> bool {
+        !self.is_new && self.stop.is_some() && self.stop != previous.stop.as_deref()
     }
 
     /// Whether a run with this end is over.

@@ -1,7 +1,7 @@
 //! Messages about a stop, before and after it.
 
 use api::condition::STOP_SCHEDULED;
-use api::lifecycle::{EXTEND_UNTIL, LifecycleStatus, RESUME, StopReason};
+use api::lifecycle::{EXTEND_UNTIL, LifecycleStatus, RESUME, STOP, StopReason};
 use function_runtime::object::Status;
 use function_runtime::response::{Condition, Event, Severity};
 use jiff::Timestamp;
@@ -136,6 +136,10 @@ pub fn stopped(step: Step, record: Option<&LifecycleStatus>, terms: &Terms) -> C
             "stopped, since it ran for {}: annotate the claim with {RESUME}=\"$(date)\" to start it",
             text(terms.max_lifetime.as_ref())
         ),
+        Step::Stop(StopReason::Requested) | Step::Delete(StopReason::Requested) => format!(
+            "stopped, as the annotation {STOP} asked: annotate the claim with \
+             {RESUME}=\"$(date)\" to start it"
+        ),
     };
     let next = match (step, record.and_then(|record| record.deletes_at.as_ref())) {
         (Step::Delete(_), _) => {
@@ -148,9 +152,9 @@ pub fn stopped(step: Step, record: Option<&LifecycleStatus>, terms: &Terms) -> C
         (_, None) => String::new(),
     };
     let reason = match step {
-        Step::Run | Step::Stop(StopReason::State) | Step::Delete(StopReason::State) => {
-            Reason::Stopped
-        }
+        Step::Run
+        | Step::Stop(StopReason::State | StopReason::Requested)
+        | Step::Delete(StopReason::State | StopReason::Requested) => Reason::Stopped,
         Step::Stop(StopReason::Idle) | Step::Delete(StopReason::Idle) => Reason::Idle,
         Step::Stop(StopReason::MaxLifetime) | Step::Delete(StopReason::MaxLifetime) => {
             Reason::Expired
@@ -191,6 +195,7 @@ fn announcement(
             format!("stops at {at:.0} if nobody uses it until then, {idle} after its last use")
         }
         StopReason::State => "stops, as spec.parameters.lifecycle.state says".to_owned(),
+        StopReason::Requested => format!("stops, as the annotation {STOP} asks"),
     }
 }
 

@@ -3,6 +3,7 @@ use api::lifecycle::{
 };
 
 mod extension;
+mod stop;
 
 use super::terms::{Bounds, Sources};
 use super::*;
@@ -18,6 +19,7 @@ struct Life {
     claim: WorkspaceLifecycle,
     policy: LifecyclePolicy,
     resume: Option<String>,
+    stop: Option<String>,
     extend: Option<String>,
     record: Option<LifecycleStatus>,
     installation: Installation,
@@ -40,6 +42,7 @@ impl Life {
                 ..LifecyclePolicy::default()
             },
             resume: None,
+            stop: None,
             extend: None,
             record: None,
             installation: Installation::Unknown,
@@ -67,6 +70,8 @@ impl Life {
             terms: &terms,
             extend_until: self.extend.as_deref(),
             resume: self.resume.as_deref(),
+            stop: self.stop.as_deref(),
+            is_new: self.record.is_none(),
             installation: self.installation,
             previous: self.record.as_ref(),
             has_machine: self.has_machine,

@@ -1,0 +1,60 @@
+//! The annotation that stops a workspace.
+
+use super::*;
+
+const REQUESTED: Step = Step::Stop(StopReason::Requested);
+
+fn asked(life: &mut Life, value: &str) {
+    life.stop = Some(value.to_owned());
+}
+
+#[test]
+fn a_stop_that_its_owner_asked_for_ends_only_by_a_resume() {
+    let mut life = Life::new(Some("8h"), None);
+    assert_eq!(life.at("10:00"), Step::Run);
+    asked(&mut life, "now");
+    assert_eq!(life.at("10:30"), REQUESTED);
+    life.has_machine = false;
+    assert_eq!(life.at("12:00"), REQUESTED);
+    // Another value asks for what is so already.
+    asked(&mut life, "again");
+    assert_eq!(life.at("12:10"), REQUESTED);
+    life.resume = Some("please".into());
+    assert_eq!(life.at("12:20"), Step::Run);
+    life.has_machine = true;
+    // The values of both annotations are still there.
+    assert_eq!(life.at("12:30"), Step::Run);
+    asked(&mut life, "once more");
+    assert_eq!(life.at("12:40"), REQUESTED);
+}
+
+#[test]
+fn a_copied_annotation_does_not_stop_a_new_workspace() {
+    for limit in [None, Some("8h")] {
+        let mut life = Life::new(limit, None);
+        life.has_machine = false;
+        asked(&mut life, "of another claim");
+        assert_eq!(life.at("10:00"), Step::Run);
+        life.has_machine = true;
+        assert_eq!(life.at("10:10"), Step::Run);
+    }
+}
+
+#[test]
+fn a_workspace_that_waits_for_its_machine_can_be_stopped() {
+    let mut life = Life::new(Some("8h"), None);
+    life.has_machine = false;
+    assert_eq!(life.at("10:00"), Step::Run);
+    asked(&mut life, "now");
+    assert_eq!(life.at("10:30"), REQUESTED);
+}
+
+#[test]
+fn a_requested_stop_lets_the_rest_be_deleted_in_time() {
+    let mut life = Life::new(Some("8h"), None);
+    assert_eq!(life.at("10:00"), Step::Run);
+    asked(&mut life, "now");
+    assert_eq!(life.at("10:30"), REQUESTED);
+    let next_day = life.look("2026-11-21T10:30:00Z");
+    assert_eq!(next_day.step, Step::Delete(StopReason::Requested));
+}
