@@ -62,7 +62,7 @@ def offers(form: Path, resource: engine.Resource) -> dict[str, str]:
     assert listed.returncode == 0, listed.stderr
     rows = [line.split() for line in listed.stdout.splitlines()]
     states = {"true": "disabled", "false": "enabled"}
-    return {row[0]: states[row[1]] for row in rows if row[1:] and row[1] in states}
+    return {row[0]: states[row[1]] for row in rows if len(row) == 2}
 
 
 def offered(form: Path, resource: engine.Resource) -> str:
@@ -122,7 +122,7 @@ def test_a_person_can_choose_what_has_no_effect_on_a_workspace(form: Path) -> No
     ):
         at_rest = claim(phase=phase, lifecycle={"stoppedBecause": because})
         assert enabled(at_rest) == {"resume"}, because
-    # Git says so, and Argo CD would stop it again.
+    # Git says `state: Stopped`, so only a commit starts this workspace again.
     by_git = claim(phase="Stopped", lifecycle={"stoppedBecause": "State"})
     assert enabled(by_git) == set()
 

@@ -154,11 +154,10 @@ impl Seen<'_> {
             let ready = self.is_in_order(&name);
             (name, Composed { object, ready })
         });
-        let instances = self.instances.values();
-        let hindrance = instances
-            .filter_map(|instance| Some((self.runs(instance)?, self.power_failure(instance)?)))
-            .map(|(id, failure)| failure.cause(&format!("instance {id} does not stop"), None))
-            .next();
+        let hindrance = self.instances.values().find_map(|instance| {
+            let (id, failure) = (self.runs(instance)?, self.power_failure(instance)?);
+            Some(failure.cause(&format!("instance {id} does not stop"), None))
+        });
         AtRest {
             resources: resources.collect(),
             left,

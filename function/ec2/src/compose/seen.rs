@@ -121,7 +121,8 @@ impl<'a> Seen<'a> {
 
     /// The observed `InstanceState` for an instance; none without one.
     pub(super) fn power_of(&self, instance: &OnDemandInstance<'_>) -> Option<&Power<'a>> {
-        // Most workspaces have none. A name is a hash, and this is asked many times in a call.
+        // Most workspaces have no InstanceState. The function asks for one many times in a call,
+        // and its name is a hash.
         if self.powers.is_empty() {
             return None;
         }

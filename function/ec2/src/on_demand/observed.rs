@@ -14,8 +14,8 @@ use crate::finding;
 use crate::on_demand::api::{self as ec2, Initial, Observable};
 use crate::unreadable::{self, Problems, Unreadable};
 
-/// The value of a tag before the instance's agent writes it. It is not empty: terraform's provider
-/// writes all tags at each look if one of those in the spec is empty, and the agent's with them
+/// The value of a tag before the instance's agent writes it. It is not empty: if one tag in the spec
+/// is empty, terraform's provider writes all tags at each look, and overwrites those of the agent
 /// (`setTagsAll` in `internal/provider/sdkv2/tags_interceptor.go`).
 pub const UNWRITTEN: &str = "none";
 

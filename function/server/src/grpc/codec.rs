@@ -16,8 +16,8 @@ use crate::decode::call::Call;
 use crate::encode::protobuf::{CAPACITY, encode};
 use crate::encode::response::Answer;
 
-/// The bytes in which most requests fit. tonic copies what it has received each time that a request
-/// needs more.
+/// The size of tonic's buffer for a request, in bytes. Most requests fit. tonic copies a larger one
+/// into a larger buffer, several times.
 const REQUEST: usize = 64 * 1024;
 
 /// The codec of the service.

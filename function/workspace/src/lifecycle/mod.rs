@@ -3,9 +3,9 @@
 //!
 //! Expiry and idle stops are recorded in status. They change no field of the claim, so a tool that
 //! compares claims with git sees no difference. A run begins when the function first sees its
-//! machine. It ends when the claim says so, when its owner asks for it by an annotation, after the
-//! longest lifetime, or after the longest time without use. After the last three, the workspace stays
-//! stopped until its owner asks for another run.
+//! machine. It ends for one of four reasons: the claim says `Stopped`, the owner annotates the claim,
+//! the run reaches its longest lifetime, or the owner has not used the workspace for too long. After
+//! the last three, the workspace stays stopped until the owner asks for another run.
 
 pub mod activity;
 pub mod life;
@@ -114,7 +114,7 @@ fn stopped(
             .is_asked_to_stop(previous)
             .then_some(StopReason::Requested);
     };
-    let is_asked = subject.resume.is_some() && subject.resume != previous.resume.as_deref();
+    let is_asked = is_unhandled(subject.resume, previous.resume.as_deref());
     let goes_on = match because {
         // The claim no longer says `state: Stopped`.
         StopReason::State => true,
@@ -131,7 +131,7 @@ fn stopped(
 
 /// The record of a run that continues or begins.
 fn begun(subject: &Subject<'_>, previous: LifecycleStatus) -> LifecycleStatus {
-    let is_asked = subject.resume.is_some() && subject.resume != previous.resume.as_deref();
+    let is_asked = is_unhandled(subject.resume, previous.resume.as_deref());
     let goes_on = match previous.stopped_because {
         None => true,
         Some(StopReason::MaxLifetime) => !is_asked,
@@ -275,7 +275,7 @@ impl Subject<'_> {
     }
 
     fn is_asked_to_stop(&self, previous: &LifecycleStatus) -> bool {
-        !self.is_new && self.stop.is_some() && self.stop != previous.stop.as_deref()
+        !self.is_new && is_unhandled(self.stop, previous.stop.as_deref())
     }
 
     /// Whether a run with this end is over.
@@ -324,6 +324,11 @@ impl Subject<'_> {
         let end = self.ends_by.map_or(end, |by| end.min(by));
         Some((end, StopReason::MaxLifetime))
     }
+}
+
+/// Whether the owner has set an annotation to a value that the function has not handled.
+fn is_unhandled(annotation: Option<&str>, handled: Option<&str>) -> bool {
+    annotation.is_some() && annotation != handled
 }
 
 /// The time in the claim's annotation [`api::lifecycle::EXTEND_UNTIL`].
