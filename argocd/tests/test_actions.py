@@ -61,8 +61,10 @@ def offers(form: Path, resource: engine.Resource) -> dict[str, str]:
     listed = engine.command(form, "list-actions", resource)
     assert listed.returncode == 0, listed.stderr
     rows = [line.split() for line in listed.stdout.splitlines()]
+    disabled = dict(row for row in rows if len(row) == 2)
+    disabled.pop("NAME", None)  # of the heading
     states = {"true": "disabled", "false": "enabled"}
-    return {row[0]: states[row[1]] for row in rows if len(row) == 2}
+    return {name: states[value] for name, value in disabled.items()}
 
 
 def offered(form: Path, resource: engine.Resource) -> str:
