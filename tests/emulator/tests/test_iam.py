@@ -96,7 +96,7 @@ def test_provider_aws_starts_no_instance_without_the_tags_of_a_workspace(
     upbound.run_instances(**request, **once, TagSpecifications=ours)
 
 
-def test_provider_aws_stops_changes_and_ends_no_instance_of_others(
+def test_provider_aws_stops_and_ends_no_instance_of_others(
     emulator: Control, launch: Callable[..., list[dict[str, Any]]], upbound: Any
 ) -> None:
     theirs, ours = (
@@ -104,11 +104,14 @@ def test_provider_aws_stops_changes_and_ends_no_instance_of_others(
         for config in ("theirs", "ours")
     )
     emulator.advance(60)
-    value = {"InstanceInitiatedShutdownBehavior": {"Value": "terminate"}}
     for call in (upbound.stop_instances, upbound.terminate_instances):
         denied(call, InstanceIds=[ours, theirs])
-    denied(upbound.modify_instance_attribute, InstanceId=theirs, **value)
-    upbound.modify_instance_attribute(InstanceId=ours, **value)
+    for instance in (ours, theirs):
+        denied(
+            upbound.modify_instance_attribute,
+            InstanceId=instance,
+            InstanceInitiatedShutdownBehavior={"Value": "terminate"},
+        )
     upbound.stop_instances(InstanceIds=[ours])
     upbound.terminate_instances(InstanceIds=[ours])
 
