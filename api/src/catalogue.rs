@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fields::is_default;
-use crate::patterns::{CERTIFICATE, DATE, PACKAGE_INDEX};
+use crate::patterns::{CERTIFICATE, DATE, GPU_NAME, MEMORY, PACKAGE_INDEX};
 
 /// Holds values that operators change without a change of the Composition: images, networks, keys
 /// and prices. It is the `data` of an EnvironmentConfig.
@@ -19,6 +19,10 @@ pub struct Catalogue {
     /// Machine images, by region and then by name.
     #[serde(default)]
     pub images: BTreeMap<String, BTreeMap<String, Image>>,
+    /// Descriptions of EC2 instance types, by name, for example `g4dn.xlarge`. A claim that asks for
+    /// GPUs gets a type that is described here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub instance_types: BTreeMap<String, InstanceTypeDescription>,
     /// Networks, by region. A region without an entry uses its default VPC.
     #[serde(default)]
     pub networks: BTreeMap<String, Network>,
@@ -57,6 +61,27 @@ pub struct Prices {
     /// Prices of homes in the cluster in US dollars for each GiB and month, by `StorageClass`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub storage_class_gib_month_usd: BTreeMap<String, f64>,
+}
+
+/// What an EC2 instance type has.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InstanceTypeDescription {
+    /// Name of its GPUs, for example `T4`.
+    #[schemars(length(max = 32), regex(pattern = GPU_NAME))]
+    pub gpu: String,
+    /// Number of its GPUs.
+    #[schemars(range(min = 1, max = 16))]
+    pub gpus: i32,
+    /// Memory of each GPU, for example `16Gi`.
+    #[schemars(length(max = 32), regex(pattern = MEMORY))]
+    pub gpu_memory: String,
+    /// Number of its virtual CPUs.
+    #[schemars(range(min = 1, max = 1024))]
+    pub vcpus: i32,
+    /// Its main memory, for example `16Gi`.
+    #[schemars(length(max = 32), regex(pattern = MEMORY))]
+    pub memory: String,
 }
 
 /// A machine image.

@@ -1,5 +1,6 @@
-//! `WorkspaceFlavor`: the image, size and place of pods that a platform team offers, and the limits
-//! for changes in a claim.
+//! `WorkspaceFlavor`: a machine that a platform team offers by name. One half describes pods: their
+//! image, size and place, and the limits for changes in a claim. The other half describes EC2
+//! instances: their types, image, disk and market.
 //!
 //! A flavor is a composite, so that the configuration package can install its definition. The
 //! function composes nothing for a flavor. It only reports whether the flavor is usable.
@@ -10,48 +11,63 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::capacity::CapacityType;
 use crate::fields::is_default;
 use crate::patterns::{
-    CONTAINER_IMAGE, CPU, DNS_NAME, GPU_PRODUCT, GPU_RESOURCE, MEMORY, MOUNT_PATH, OPENCV_VERSION,
-    PYTORCH_VERSION, SUB_PATH, TAINT_EFFECT, TOLERATION_OPERATOR,
+    CONTAINER_IMAGE, CPU, DNS_NAME, GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, MEMORY, MOUNT_PATH,
+    OPENCV_VERSION, PYTORCH_VERSION, SUB_PATH, TAINT_EFFECT, TOLERATION_OPERATOR,
 };
 
-/// Image, size and place of the pods of workspaces that use this flavor.
+/// The machines of workspaces that use this flavor: pods, EC2 instances, or both.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "platform.acme.io",
     version = "v1alpha1",
     kind = "WorkspaceFlavor",
-    doc = "Offers developers pods of one image and size, which claims choose by the name of the \
-           flavor.",
+    doc = "Offers developers a machine by name: pods of one image and size, EC2 instances of some \
+           types, or both.",
     plural = "workspaceflavors"
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.ec2) || has(self.image)")
+        .message("describe pods (image, opencvVersion, pytorchVersion, cpu and memory), or ec2, or both"),
+    validation = Rule::new("[has(self.image), has(self.opencvVersion), has(self.pytorchVersion), has(self.cpu), has(self.memory)].all(set, set == has(self.image))")
+        .message("pods need all of image, opencvVersion, pytorchVersion, cpu and memory")
+)]
 pub struct WorkspaceFlavorSpec {
     /// Text that tells developers what the flavor is for. The function ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 256))]
     pub description: Option<String>,
+    /// EC2 instances of workspaces that use this flavor. Default: the flavor is for pods only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ec2: Option<FlavorInstance>,
     /// Container image, preferably by digest. images/workspace/README.md lists what the image must
-    /// contain.
+    /// contain. Default: the flavor is for EC2 only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), regex(pattern = CONTAINER_IMAGE))]
-    pub image: String,
+    pub image: Option<String>,
     /// OpenCV release in the image, for example `4.8.0`. Pods check it when they start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = OPENCV_VERSION))]
-    pub opencv_version: String,
+    pub opencv_version: Option<String>,
     /// Whether the image's OpenCV has the contrib modules.
     #[serde(default, skip_serializing_if = "is_default")]
     pub opencv_contrib: bool,
     /// PyTorch release in the image, for example `2.12.1`. Pods check it when they start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = PYTORCH_VERSION))]
-    pub pytorch_version: String,
+    pub pytorch_version: Option<String>,
     /// CPUs that each pod requests, in cores or thousandths of a core, for example `4` or `1500m`.
     /// There is no limit: a pod may also use idle CPUs of its node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = CPU))]
-    pub cpu: String,
+    pub cpu: Option<String>,
     /// Memory of each pod, including `shmSize`, for example `16Gi`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = MEMORY))]
-    pub memory: String,
+    pub memory: Option<String>,
     /// Number of GPUs of each pod. 0 means none.
     #[serde(default)]
     #[schemars(range(min = 0, max = 16))]
@@ -105,6 +121,31 @@ pub struct WorkspaceFlavorSpec {
     /// Settings that a claim may change, and how far. Default: a claim may change none.
     #[serde(default)]
     pub overrides: AllowedOverrides,
+}
+
+/// The EC2 instances of a flavor.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct FlavorInstance {
+    /// EC2 instance types in order of preference, for example `g4dn.xlarge`. The policy must allow
+    /// each of them.
+    #[schemars(length(min = 1, max = 10), inner(length(max = 32), regex(pattern = INSTANCE_TYPE)))]
+    pub instance_types: Vec<String>,
+    /// Name of the image in the catalogue. Default: the policy's image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub image: Option<String>,
+    /// Market of the instance: `Spot`, `SpotWithFallback` or `OnDemand`. Default: the policy's market.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_type: Option<CapacityType>,
+    /// Size of the root volume in GiB. Default: the policy's size.
+    #[serde(
+        default,
+        rename = "rootVolumeSizeGiB",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(range(min = 8, max = 16384))]
+    pub root_volume_size_gib: Option<i32>,
 }
 
 /// A toleration of a taint, as in a pod's spec.

@@ -41,6 +41,7 @@ const ALL: &[Pattern] = &[
     DURATION,
     ENDPOINT,
     EXTERNAL_ID,
+    GPU_NAME,
     GPU_PRODUCT,
     GPU_RESOURCE,
     INSTANCE_TYPE,
@@ -138,6 +139,12 @@ pub(crate) const EXTERNAL_ID: Pattern = Pattern {
               team-vision-42",
 };
 
+/// A name of a GPU, as AWS writes it.
+pub(crate) const GPU_NAME: Pattern = Pattern {
+    regex: r"^[A-Za-z0-9]([A-Za-z0-9 ._-]*[A-Za-z0-9])?$",
+    message: "write the name of a GPU, for example T4 or A10G",
+};
+
 /// The value of a node's label `nvidia.com/gpu.product`.
 pub(crate) const GPU_PRODUCT: Pattern = Pattern {
     regex: r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$",
@@ -204,7 +211,7 @@ pub(crate) const OPENCV_VERSION: Pattern = Pattern {
 pub(crate) const OWNER: Pattern = Pattern {
     regex: r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$",
     message: "write lower-case letters, digits, ., _ and -, with a letter or digit first \
-              and last, for example alice",
+              and last, for example alice; of an e-mail address, write the part before @",
 };
 
 pub(crate) const PACKAGE_INDEX: Pattern = Pattern {

@@ -15,7 +15,9 @@ use crate::cost::BudgetPolicy;
 use crate::home::HomePolicy;
 use crate::lifecycle::LifecyclePolicy;
 use crate::managed::ProviderConfigReference;
-use crate::patterns::{INSTANCE_TYPES, KMS_KEY, PUBLIC_KEY, PYTORCH_VERSION, REGION};
+use crate::patterns::{
+    INSTANCE_TYPE, INSTANCE_TYPES, KMS_KEY, PUBLIC_KEY, PYTORCH_VERSION, REGION,
+};
 
 mod cluster;
 
@@ -57,6 +59,11 @@ pub struct WorkspacePolicy {
     /// `g5.*`.
     #[schemars(length(min = 1), inner(regex(pattern = INSTANCE_TYPES)))]
     pub allowed_instance_types: Vec<String>,
+    /// Names of images in the catalogue that claims and flavors may use. Default: all images of the
+    /// region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(inner(length(min = 1)))]
+    pub allowed_images: Option<Vec<String>>,
     /// AWS regions that claims may use. Default: every region with images in the catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(inner(regex(pattern = REGION)))]
@@ -176,7 +183,7 @@ pub struct CataloguePart {
     /// The entries that it provides. Other entries in it have no effect. The writers of `owners`
     /// decide who can log in. The writers of `images` decide which programs machines run. The writers
     /// of `networks` decide who reaches machines. The writers of `prices` decide their prices.
-    #[schemars(length(min = 1, max = 5))]
+    #[schemars(length(min = 1, max = 6))]
     pub provides: Vec<CatalogueEntry>,
 }
 
@@ -186,6 +193,8 @@ pub struct CataloguePart {
 pub enum CatalogueEntry {
     /// Machine images.
     Images,
+    /// Descriptions of instance types.
+    InstanceTypes,
     /// Networks of instances.
     Networks,
     /// SSH keys of owners.
@@ -198,8 +207,9 @@ pub enum CatalogueEntry {
 
 impl CatalogueEntry {
     /// All entries.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Images,
+        Self::InstanceTypes,
         Self::Networks,
         Self::Owners,
         Self::Packages,
@@ -210,6 +220,7 @@ impl CatalogueEntry {
     pub fn field(self) -> &'static str {
         match self {
             Self::Images => "images",
+            Self::InstanceTypes => "instanceTypes",
             Self::Networks => "networks",
             Self::Owners => "owners",
             Self::Packages => "packages",
@@ -266,6 +277,14 @@ pub struct PolicyDefaults {
     /// `SpotWithFallback`.
     #[serde(default = "CapacityType::of_workspaces")]
     pub capacity_type: CapacityType,
+    /// AWS region, for example `eu-central-1`. Default: `us-east-1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = REGION))]
+    pub region: Option<String>,
+    /// EC2 instance type, for example `g5.xlarge`. Default: `g4dn.xlarge`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = INSTANCE_TYPE))]
+    pub instance_type: Option<String>,
     /// Name of the image in the catalogue. Default: `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
@@ -282,6 +301,8 @@ impl Default for PolicyDefaults {
     fn default() -> Self {
         Self {
             capacity_type: CapacityType::of_workspaces(),
+            region: None,
+            instance_type: None,
             image: None,
             pytorch_version: None,
             ssh_cidrs: Vec::new(),

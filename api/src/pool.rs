@@ -267,6 +267,7 @@ pub struct PoolLeases {
 /// Running instances that the provider replaces. It never replaces a leased instance.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct PoolReplace {
     /// Instances whose image, user data, disk, instance profile or security group differs from the
     /// spec.
@@ -277,6 +278,10 @@ pub struct PoolReplace {
     /// towards the minimum, so it ends before its replacement starts. It needs `readConsole`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_set_up: bool,
+    /// Instances that booted another image than `image.id`. Such an instance does not count towards
+    /// the minimum, so it ends before its replacement starts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub other_image: bool,
     /// Instances that have failed EC2's status checks for five minutes.
     #[serde(default)]
     pub impaired: bool,

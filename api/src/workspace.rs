@@ -13,8 +13,8 @@ use crate::cost::CostStatus;
 use crate::fields::is_default;
 use crate::lifecycle::{ActivityStatus, LifecycleStatus, WorkspaceLifecycle};
 use crate::patterns::{
-    DNS_NAME, INSTANCE_TYPE, IPV4_NETWORK, OPENCV_VERSION, OWNER, PUBLIC_KEY, PYTORCH_VERSION,
-    REGION,
+    DNS_NAME, GPU_NAME, INSTANCE_TYPE, IPV4_NETWORK, MEMORY, OPENCV_VERSION, OWNER, PUBLIC_KEY,
+    PYTORCH_VERSION, REGION,
 };
 
 /// Describes the workspace that a developer wants.
@@ -39,10 +39,14 @@ pub struct GpuDevWorkspaceSpec {
 #[x_kube(
     validation = Rule::new("!has(oldSelf.home) || has(self.home)")
         .message("home cannot be removed: it holds the owner's files; delete the claim to let go of it"),
-    validation = Rule::new("self.placement == 'Cluster' || !(has(self.flavor) || has(self.overrides) || has(self.distributed) || has(self.queue))")
-        .message("flavor, overrides, distributed and queue need placement Cluster"),
-    validation = Rule::new("self.placement == 'EC2' || !(has(self.capacityType) || has(self.instanceTypes))")
-        .message("capacityType and instanceTypes need placement EC2: a flavor says where pods run")
+    validation = Rule::new("self.placement == 'Cluster' || !(has(self.overrides) || has(self.distributed) || has(self.queue))")
+        .message("overrides, distributed and queue need placement Cluster"),
+    validation = Rule::new("self.placement == 'EC2' || !(has(self.capacityType) || has(self.instanceTypes) || has(self.gpu) || has(self.image))")
+        .message("capacityType, instanceTypes, gpu and image need placement EC2: a flavor says how pods are made"),
+    validation = Rule::new("!(has(self.gpu) && (has(self.instanceTypes) || has(self.flavor)))")
+        .message("gpu excludes flavor and instanceTypes: it chooses among the instance types of the platform"),
+    validation = Rule::new("!(has(self.flavor) && has(self.instanceTypes))")
+        .message("flavor excludes instanceTypes: a flavor names its instance types")
 )]
 pub struct WorkspaceParameters {
     /// Name of the person who owns the workspace, for example `alice`: lower-case letters, digits,
@@ -51,21 +55,31 @@ pub struct WorkspaceParameters {
     #[x_kube(validation = Rule::new("self == oldSelf").message("owner is immutable: the home and the machine hold the owner's files and keys; delete the claim and create another"))]
     pub owner: String,
     /// EC2 instance type that the workspace prefers, for example `g5.xlarge`. The policy decides
-    /// which types are allowed.
-    #[serde(default = "default_instance_type")]
+    /// which types are allowed. It has no effect beside `flavor` or `gpu`. Default: the policy's type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = INSTANCE_TYPE))]
-    pub instance_type: String,
+    pub instance_type: Option<String>,
     /// Further EC2 instance types that are acceptable, in order of preference. Default: only
     /// `instanceType`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10), inner(length(max = 32), regex(pattern = INSTANCE_TYPE)))]
     pub instance_types: Vec<String>,
+    /// GPUs of the EC2 instance. The function chooses the allowed instance types that have them, the
+    /// cheapest first. Default: the GPUs of `instanceType` or `flavor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuWish>,
     /// AWS region of the instance, for example `eu-central-1`. Immutable: an instance cannot move
-    /// to another region.
-    #[serde(default = "default_region")]
+    /// to another region. Default: the policy's region when the workspace starts first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = REGION))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("region is immutable: delete the claim and create another"))]
-    pub region: String,
+    pub region: Option<String>,
+    /// Name of the machine image in the platform's catalogue, for placement `EC2`, for example
+    /// `cuda`. Another name replaces the instance and keeps the home. Default: the image of the flavor,
+    /// or else of the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63), regex(pattern = DNS_NAME))]
+    pub image: Option<String>,
     /// OpenCV release, for example `4.8.0`. Default: the release in the image or flavor, or `4.8.0`
     /// on EC2 if the image has no OpenCV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +111,9 @@ pub struct WorkspaceParameters {
     /// files are lost with the instance or pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<WorkspaceHome>,
-    /// Name of the WorkspaceFlavor, for placement `Cluster`. Default: the policy's flavor.
+    /// Name of the WorkspaceFlavor, for example `t4`. In the cluster, it says how the pods are made.
+    /// On EC2, it says which instance types, image and disk the instance has. Default: the policy's
+    /// flavor in the cluster, none on EC2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63), regex(pattern = DNS_NAME))]
     pub flavor: Option<String>,
@@ -116,6 +132,25 @@ pub struct WorkspaceParameters {
     /// policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<WorkspaceLifecycle>,
+}
+
+/// The GPUs that a workspace needs.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.name) || has(self.memory)").message("name a GPU, or the memory that it needs"))]
+pub struct GpuWish {
+    /// Name of the GPU, for example `T4` or `A10G`. Default: any GPU with enough memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = GPU_NAME))]
+    pub name: Option<String>,
+    /// Number of GPUs of the instance. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 16))]
+    pub count: Option<i32>,
+    /// Smallest memory of each GPU, for example `16Gi`. Default: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = MEMORY))]
+    pub memory: Option<String>,
 }
 
 /// Where a workspace runs.
@@ -196,6 +231,13 @@ pub struct GpuDevWorkspaceStatus {
     /// Private IPv4 address of the EC2 instance, in its VPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_ip: Option<String>,
+    /// AWS region of the EC2 instance. The workspace keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// Settings of the EC2 instance that `flavor`, `gpu` or the policy's defaults chose. They hold
+    /// until the workspace stops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<InstanceChoice>,
     /// Machine image of the EC2 instance. The function chooses it from the catalogue once and then
     /// keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -275,6 +317,33 @@ pub enum Phase {
     Expired,
 }
 
+/// The settings of an EC2 instance that the claim does not name itself.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceChoice {
+    /// What the claim asked for, for example `flavor t4` or `gpu 1 x T4`. Another wish is chosen for
+    /// anew.
+    pub asked: String,
+    /// Why the instance has these settings, for example `the 2 allowed types with 1 x T4, the
+    /// cheapest first`.
+    pub why: String,
+    /// Instance types in order of preference.
+    pub instance_types: Vec<String>,
+    /// Name of the image in the catalogue. Unset if the choice names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Market of the instance. Unset if the choice names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_type: Option<CapacityType>,
+    /// Size of the root volume in GiB. Unset if the choice names none.
+    #[serde(
+        default,
+        rename = "rootVolumeSizeGiB",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub root_volume_size_gib: Option<i32>,
+}
+
 /// The image chosen for this workspace, with all that its setup needs. The workspace keeps this
 /// image. From behaviour version v3 on, the platform team can correct its entry in the catalogue.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
@@ -296,12 +365,4 @@ pub struct ChosenImage {
     /// URL of a package index for PyTorch releases that are not in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pytorch_index_url: Option<String>,
-}
-
-fn default_instance_type() -> String {
-    "g4dn.xlarge".into()
-}
-
-fn default_region() -> String {
-    "us-east-1".into()
 }

@@ -6,9 +6,10 @@ use api::flavor::{AllowedOverrides, WorkspaceFlavorSpec};
 use api::policy::ClusterPolicy;
 use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
+use function_workspace::flavor::Pods;
 use function_workspace::image_digest;
 
-use crate::quantity;
+use function_workspace::quantity;
 
 mod queue;
 
@@ -47,6 +48,13 @@ pub fn pods(
     flavor: &WorkspaceFlavorSpec,
     is_bounded: bool,
 ) -> Result<ChosenPods, Violations> {
+    let Some(half) = Pods::of(flavor) else {
+        let problem = format!(
+            "WorkspaceFlavor {name} describes no pods, it is for placement EC2 only: choose another \
+             flavor"
+        );
+        return Err(Violation::new("spec.parameters.flavor", problem).into());
+    };
     let none = FlavorOverrides::default();
     let wishes = Wishes {
         flavor: name,
@@ -54,17 +62,17 @@ pub fn pods(
         allowed: &flavor.overrides,
     };
     let mut violations = Vec::new();
-    violations.extend(software(parameters, name, flavor));
+    violations.extend(software(parameters, name, half));
     violations.extend(nodes(parameters, cluster));
     let gpus = wishes.gpus(parameters, flavor, &mut violations);
     let mut pods = ChosenPods {
         flavor: name.to_owned(),
         nodes: node_count(parameters),
-        image: wishes.image(flavor, &mut violations),
-        opencv_version: flavor.opencv_version.clone(),
-        pytorch_version: flavor.pytorch_version.clone(),
-        cpu: wishes.amount(Amount::Cpu, &flavor.cpu, &mut violations),
-        memory: wishes.amount(Amount::Memory, &flavor.memory, &mut violations),
+        image: wishes.image(half.image, &mut violations),
+        opencv_version: half.opencv_version.to_owned(),
+        pytorch_version: half.pytorch_version.to_owned(),
+        cpu: wishes.amount(Amount::Cpu, half.cpu, &mut violations),
+        memory: wishes.amount(Amount::Memory, half.memory, &mut violations),
         shm_size: wishes.amount(Amount::Shm, &flavor.shm_size, &mut violations),
         gpus,
         gpu_resource: flavor.gpu_resource.clone(),
@@ -89,7 +97,7 @@ pub fn pods(
         size_permille: None,
         user_namespace: is_bounded && flavor.user_namespace,
     };
-    pods.size_permille = size_permille(&pods, flavor).filter(|_| is_bounded);
+    pods.size_permille = size_permille(&pods, half).filter(|_| is_bounded);
     violations.extend(shm_within_memory(&pods));
     violations.extend(image_by_tag(parameters, cluster, &pods));
     Violations::into_result(violations)?;
@@ -98,16 +106,16 @@ pub fn pods(
 
 /// The size of a pod in thousandths of its flavor: the largest part of its GPUs, CPUs and memory, since
 /// the rest of a node is of no use to others then. None for a pod that is not larger.
-fn size_permille(pods: &ChosenPods, flavor: &WorkspaceFlavorSpec) -> Option<u32> {
+fn size_permille(pods: &ChosenPods, half: Pods<'_>) -> Option<u32> {
     let amounts = [
         (
             u64::try_from(pods.gpus).ok(),
-            u64::try_from(flavor.gpus).ok(),
+            u64::try_from(half.flavor.gpus).ok(),
         ),
-        (quantity::cpu(&pods.cpu), quantity::cpu(&flavor.cpu)),
+        (quantity::cpu(&pods.cpu), quantity::cpu(half.cpu)),
         (
             quantity::memory(&pods.memory),
-            quantity::memory(&flavor.memory),
+            quantity::memory(half.memory),
         ),
     ];
     let parts = amounts.into_iter().filter_map(|(amount, own)| {
@@ -120,11 +128,7 @@ fn size_permille(pods: &ChosenPods, flavor: &WorkspaceFlavorSpec) -> Option<u32>
 }
 
 /// Refuses releases that the flavor's image does not have.
-fn software(
-    parameters: &WorkspaceParameters,
-    name: &str,
-    flavor: &WorkspaceFlavorSpec,
-) -> Vec<Violation> {
+fn software(parameters: &WorkspaceParameters, name: &str, half: Pods<'_>) -> Vec<Violation> {
     let differs = |asked: &Option<String>, brings: &str, field: &str| {
         let asked = asked.as_ref()?;
         (asked != brings).then(|| {
@@ -134,7 +138,7 @@ fn software(
             Violation::new(format!("spec.parameters.{field}"), problem)
         })
     };
-    let lacks_contrib = parameters.opencv_contrib && !flavor.opencv_contrib;
+    let lacks_contrib = parameters.opencv_contrib && !half.flavor.opencv_contrib;
     let contrib = lacks_contrib.then(|| {
         let problem = format!(
             "the OpenCV of flavor {name} has no contrib modules: leave it out, or choose a flavor \
@@ -146,12 +150,12 @@ fn software(
         contrib,
         differs(
             &parameters.opencv_version,
-            &flavor.opencv_version,
+            half.opencv_version,
             "opencvVersion",
         ),
         differs(
             &parameters.pytorch_version,
-            &flavor.pytorch_version,
+            half.pytorch_version,
             "pytorchVersion",
         ),
     ]
@@ -297,9 +301,9 @@ impl Wishes<'_> {
         asked
     }
 
-    fn image(&self, flavor: &WorkspaceFlavorSpec, violations: &mut Vec<Violation>) -> String {
+    fn image(&self, own: &str, violations: &mut Vec<Violation>) -> String {
         let Some(asked) = &self.asked.image else {
-            return flavor.image.clone();
+            return own.to_owned();
         };
         if !self.allowed.images.contains(asked) {
             violations.push(self.fixed("image"));

@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 
 use crate::identity;
 use crate::names::Names;
-use crate::quantity;
 use crate::resolved::{OwnerUid, Resolved, ResolvedHome};
 use crate::resource_names;
 use crate::seen::{Seen, VolumeClaim};
+use function_workspace::quantity;
 
 /// The volume claim template for new homes.
 pub fn template(names: &Names, owner: &str, home: &ResolvedHome) -> PersistentVolumeClaim {

@@ -19,7 +19,6 @@ mod network;
 mod plan;
 mod pod;
 mod prices;
-mod quantity;
 mod queue;
 mod record;
 mod render;

@@ -15,13 +15,13 @@ use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::Response;
-use function_workspace::claim;
 use function_workspace::composition::Composition;
 use function_workspace::placed::{
     Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
 };
 use function_workspace::report::Report;
 use function_workspace::setup::{self, Installation, Setup};
+use function_workspace::{claim, flavor};
 use serde_json::{Value, json};
 
 use crate::names::{DEFAULT_DOMAIN, Naming};
@@ -87,7 +87,7 @@ impl Placed for InCluster<'_> {
         let flavor = cluster.and_then(|cluster| choice::flavor(parameters, cluster).ok());
         // An unknown flavor starts no pods.
         let chosen = cluster.zip(flavor).and_then(|(cluster, name)| {
-            let spec = required::flavor(self.claimed.request, name).ok()?;
+            let spec = flavor::of(self.claimed.request, name).ok()?;
             let is_bounded = network::is_closed(policy.behaviour_version);
             choice::pods(parameters, cluster, name, &spec, is_bounded).ok()
         });

@@ -1,25 +1,16 @@
 //! The resources that Crossplane must fetch for a workspace in the cluster.
 
-use api::flavor::WorkspaceFlavorSpec;
 use api::policy::WorkspacePolicy;
 use api::workspace::{Phase, WorkspaceParameters};
-use function_runtime::outcome::{Hold, Problem};
-use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Selector};
-use function_runtime::validation::Violations;
-use function_workspace::labels::{API_VERSION, KUEUE};
+use function_workspace::labels::KUEUE;
 use function_workspace::placed::Claimed;
-use function_workspace::{catalogue, claim, dev_user, owner};
-use serde_json::json;
-use thiserror::Error;
+use function_workspace::{catalogue, claim, dev_user, flavor, owner};
 
-use crate::flavor;
 use crate::names::{EARLIER_HOMES, HOMES, Names, Naming, PODS, WORKLOADS, WORKSPACE_LABEL};
 use crate::record::Record;
 use crate::seen::{Seen, StatefulSet};
 use crate::{choice, existing, queue};
-
-const FLAVOR: &str = "flavor";
 
 /// All requirements of a workspace. They depend on claim, policy and observed resources only, so
 /// they are the same in every call of a reconcile.
@@ -48,9 +39,9 @@ pub fn requirements(
         }
     }
     let cluster = policy.and_then(|policy| policy.cluster.as_ref());
-    let flavor = cluster.zip(parameters);
-    let flavor = flavor.and_then(|(cluster, claim)| choice::flavor(claim, cluster).ok());
-    required.extend(flavor.map(|flavor| ours(FLAVOR, "WorkspaceFlavor", flavor)));
+    let named = cluster.zip(parameters);
+    let named = named.and_then(|(cluster, claim)| choice::flavor(claim, cluster).ok());
+    required.extend(named.map(flavor::requirement));
     let owner = claim::owner(claimed.composite);
     let status = &claimed.previous;
     let has_keys = cluster.is_some_and(|cluster| cluster.dev_users);
@@ -104,71 +95,10 @@ fn of_kueue(phase: Option<Phase>, namespace: &str, set: Option<StatefulSet<'_>>)
     }
 }
 
-fn ours(requirement: &str, kind: &'static str, name: &str) -> Requirement {
-    Requirement {
-        name: requirement.to_owned(),
-        api_version: API_VERSION,
-        kind,
-        selector: Selector::Named(name.to_owned()),
-    }
-}
-
 /// The number of homes that a claim asks for: one for each pod.
 pub fn homes(parameters: &WorkspaceParameters) -> i32 {
     parameters
         .home
         .as_ref()
         .map_or(0, |_| choice::node_count(parameters))
-}
-
-/// The flavor of the claim. A flavor that cannot be read is not an error of the claim, so the
-/// workspace is held.
-pub fn flavor(request: &Request, name: &str) -> Result<WorkspaceFlavorSpec, Hold> {
-    let name = name.to_owned();
-    let found = match request.required(FLAVOR) {
-        Required::Unresolved => return Err(FlavorUnusable::Unresolved { name }.into()),
-        Required::Absent => return Err(FlavorUnusable::Absent { name }.into()),
-        Required::Present(found) => found,
-    };
-    let none = json!({});
-    flavor::read(found.get("spec").unwrap_or(&none))
-        .map_err(|violations| FlavorUnusable::Invalid { name, violations }.into())
-}
-
-/// Why the flavor cannot be used.
-#[derive(Clone, Debug, Error)]
-enum FlavorUnusable {
-    /// Crossplane has not fetched the flavor yet.
-    #[error("waiting for Crossplane to fetch WorkspaceFlavor {name}")]
-    Unresolved {
-        /// The `WorkspaceFlavor`.
-        name: String,
-    },
-    /// The flavor does not exist.
-    #[error(
-        "WorkspaceFlavor {name} does not exist: create it, or name another one in \
-         spec.parameters.flavor or the Composition's input.cluster.defaultFlavor"
-    )]
-    Absent {
-        /// The `WorkspaceFlavor`.
-        name: String,
-    },
-    /// The flavor does not match its schema.
-    #[error("WorkspaceFlavor {name} is not usable: {violations}")]
-    Invalid {
-        /// The `WorkspaceFlavor`.
-        name: String,
-        /// Violations of fields under `spec`.
-        violations: Violations,
-    },
-}
-
-impl Problem for FlavorUnusable {
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::Unresolved { .. } => "FlavorUnresolved",
-            Self::Absent { .. } => "FlavorMissing",
-            Self::Invalid { .. } => "FlavorInvalid",
-        }
-    }
 }

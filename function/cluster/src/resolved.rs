@@ -16,7 +16,9 @@ use function_workspace::catalogue::Known;
 use function_workspace::claim;
 use function_workspace::placed::{Claimed, Leftovers};
 use function_workspace::public_keys::PublicKeys;
-use function_workspace::{catalogue, dev_user, homes, owner, placement, public_keys, ssh_networks};
+use function_workspace::{
+    catalogue, dev_user, flavor, homes, owner, placement, public_keys, ssh_networks,
+};
 
 use crate::names::{Names, Naming};
 use crate::network::{self, Egress};
@@ -172,7 +174,7 @@ fn flavor<'a>(
     parameters: &'a WorkspaceParameters,
 ) -> Result<(&'a str, WorkspaceFlavorSpec), Unresolved> {
     let name = choice::flavor(parameters, cluster).map_err(Refusal::parameters)?;
-    Ok((name, required::flavor(request, name)?))
+    Ok((name, flavor::of(request, name)?))
 }
 
 fn notices(

@@ -1,34 +1,21 @@
-//! Checks the region and the market of a workspace, and chooses its provider.
+//! Checks the market of a workspace, and chooses its provider.
 
 use api::capacity::CapacityType;
 use api::policy::{BehaviourVersion, OnDemandProvider, WorkspacePolicy};
 use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
 
-/// Refuses a region that the policy does not allow.
-pub fn check_region(
+use crate::choice::Choice;
+
+/// The market of the workspace: that of the claim, or else that of its choice, or else that of the
+/// policy.
+pub fn wished(
     parameters: &WorkspaceParameters,
     policy: &WorkspacePolicy,
-) -> Result<(), Violations> {
-    let Some(allowed) = &policy.allowed_regions else {
-        return Ok(());
-    };
-    let region = &parameters.region;
-    if allowed.contains(region) {
-        return Ok(());
-    }
-    let problem = format!(
-        "{region} is not allowed; allowed are {}",
-        allowed.join(", ")
-    );
-    Err(Violation::new("spec.parameters.region", problem).into())
-}
-
-/// The market of the workspace: that of the claim, or else that of the policy.
-pub fn wished(parameters: &WorkspaceParameters, policy: &WorkspacePolicy) -> CapacityType {
-    parameters
-        .capacity_type
-        .unwrap_or(policy.defaults.capacity_type)
+    choice: &Choice,
+) -> CapacityType {
+    let claimed = parameters.capacity_type.or(choice.capacity_type);
+    claimed.unwrap_or(policy.defaults.capacity_type)
 }
 
 /// The provider of an on-demand workspace. `maker` is the provider that made its home or its
@@ -50,10 +37,11 @@ pub fn on_demand_provider(
 pub fn capacity_type(
     parameters: &WorkspaceParameters,
     policy: &WorkspacePolicy,
+    choice: &Choice,
     keeper: Option<OnDemandProvider>,
 ) -> Result<CapacityType, Violations> {
     const PATH: &str = "spec.parameters.capacityType";
-    let resolved = wished(parameters, policy);
+    let resolved = wished(parameters, policy, choice);
     if let Some(allowed) = &policy.allowed_capacity_types
         && !allowed.contains(&resolved)
     {

@@ -1,29 +1,69 @@
-//! Chooses the image of a workspace once, and then keeps it.
+//! Chooses the image of a workspace, and keeps it until the claim names another one.
 
 use std::collections::BTreeMap;
 
 use api::catalogue::{Catalogue, Image};
 use api::policy::{BehaviourVersion, WorkspacePolicy};
-use api::workspace::ChosenImage;
+use api::workspace::{ChosenImage, WorkspaceParameters};
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
-use function_runtime::validation::Violation;
+use function_runtime::validation::{Violation, Violations};
 use thiserror::Error;
+
+use crate::choice::Choice;
 
 const DEFAULT_KEY: &str = "default";
 
-/// Chooses the image. A recorded image is kept even if the catalogue changes. From behaviour version
-/// v3 on, an entry with the same name and AMI id replaces the record: the platform team can correct a
-/// wrong entry that makes the setup fail. If a pool exists without a record (for example after a restore of the
-/// composite without its status), the image that the pool boots is kept.
+/// The image that somebody names, by its key in the catalogue, and the field that names it.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// The field.
+    pub path: &'static str,
+}
+
+impl<'a> Named<'a> {
+    /// The image that the claim names, or else its flavor; none if only the policy names one.
+    pub fn of(parameters: &'a WorkspaceParameters, choice: &'a Choice) -> Option<Self> {
+        let claimed = parameters.image.as_deref();
+        let claimed = claimed.map(|key| (key, "spec.parameters.image"));
+        let flavored = choice.image.as_deref();
+        let named = claimed.or(flavored.map(|key| (key, "spec.parameters.flavor")));
+        named.map(|(key, path)| Self { key, path })
+    }
+}
+
+/// Refuses an image that the policy does not allow.
+pub fn check(named: Option<Named<'_>>, policy: &WorkspacePolicy) -> Result<(), Violations> {
+    match (named, &policy.allowed_images) {
+        (Some(named), Some(allowed)) if !allowed.iter().any(|key| key == named.key) => {
+            let problem = format!(
+                "image {} is not allowed; allowed are {}",
+                named.key,
+                allowed.join(", ")
+            );
+            Err(Violation::new(named.path, problem).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Chooses the image. A recorded image is kept even if the catalogue or the policy's default changes,
+/// until claim or flavor names another one. From behaviour version v3 on, an entry with the same name
+/// and AMI id replaces the record: the platform team can correct a wrong entry that makes the setup
+/// fail. If a pool exists without a record (for example after a restore of the composite without its
+/// status), the image that the pool boots is kept.
 pub fn choose(
     recorded: Option<&ChosenImage>,
     booted: Option<&str>,
+    named: Option<Named<'_>>,
     region: &str,
     catalogue: &Catalogue,
     policy: &WorkspacePolicy,
 ) -> Result<ChosenImage, Unresolved> {
     let none = BTreeMap::new();
     let images = catalogue.images.get(region).unwrap_or(&none);
+    let recorded = recorded.filter(|image| named.is_none_or(|named| named.key == image.name));
     if let Some(recorded) = recorded {
         let listed = images.get(&recorded.name);
         let corrected = listed.filter(|image| {
@@ -34,7 +74,7 @@ pub fn choose(
         );
     }
     let name = &policy.catalogue.name;
-    if let Some(id) = booted {
+    if let Some(id) = booted.filter(|_| named.is_none()) {
         let listed = images.iter().find(|(_, image)| image.id == id);
         let (key, image) = listed.ok_or_else(|| {
             Hold::from(ImageMissing::Unknown {
@@ -47,6 +87,16 @@ pub fn choose(
     }
     if images.is_empty() {
         return Err(unknown_region(region, catalogue, name).into());
+    }
+    if let Some(Named { key, path }) = named {
+        let image = images.get(key).ok_or_else(|| {
+            let problem = format!(
+                "EnvironmentConfig {name} has no image {key} in {region}; it has {}",
+                listed(images.keys())
+            );
+            Refusal::parameters(Violation::new(path, problem))
+        })?;
+        return Ok(chosen(key, image));
     }
     let key = policy.defaults.image.as_deref().unwrap_or(DEFAULT_KEY);
     let image = images.get(key).ok_or_else(|| {

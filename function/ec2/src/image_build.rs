@@ -48,7 +48,7 @@ impl ImageBuild {
         let policy = policy(key).map_err(|error| Refusal::unwritable("the policy", &error))?;
         let parameters = parameters(region, wishes)
             .map_err(|error| Refusal::unwritable("the wishes for the image", &error))?;
-        let chosen: ChosenImage = image::choose(None, None, region, catalogue, &policy)?;
+        let chosen: ChosenImage = image::choose(None, None, None, region, catalogue, &policy)?;
         let packages = catalogue.packages.as_ref();
         let software = software::choose(&parameters, &policy, &chosen, packages)?;
         let user_data = UserData {

@@ -17,16 +17,30 @@ pub struct InstanceType {
     pub path: String,
 }
 
-/// The instance types of a workspace without duplicates, in order of preference.
-pub fn of(parameters: &WorkspaceParameters) -> Vec<InstanceType> {
-    let first = (
-        &parameters.instance_type,
-        "spec.parameters.instanceType".to_owned(),
-    );
+/// The type of a workspace if nobody names another one.
+const DEFAULT: &str = "g4dn.xlarge";
+/// The field of the policy with the default type.
+pub const DEFAULT_PATH: &str = "input.defaults.instanceType";
+
+/// The type of a claim that names nothing. Without a default in the policy, it is a type that the
+/// policy allows.
+pub fn default(policy: &WorkspacePolicy) -> &str {
+    let allowed = &policy.allowed_instance_types;
+    let is_allowed = allowed.iter().any(|entry| allows(entry, DEFAULT));
+    let is_name = |entry: &&String| !entry.ends_with(".*");
+    let first = allowed.iter().find(is_name).filter(|_| !is_allowed);
+    let named = policy.defaults.instance_type.as_ref();
+    named.or(first).map_or(DEFAULT, String::as_str)
+}
+
+/// The instance types that the claim names, without duplicates and in order of preference.
+pub fn named(parameters: &WorkspaceParameters) -> Vec<InstanceType> {
+    let first = parameters.instance_type.iter();
+    let first = first.map(|name| (name, "spec.parameters.instanceType".to_owned()));
     let further = parameters.instance_types.iter().enumerate();
     let further = further.map(|(n, name)| (name, format!("spec.parameters.instanceTypes[{n}]")));
     let mut types: Vec<InstanceType> = Vec::new();
-    for (name, path) in std::iter::once(first).chain(further) {
+    for (name, path) in first.chain(further) {
         if types.iter().all(|known| known.name != *name) {
             types.push(InstanceType {
                 name: name.clone(),

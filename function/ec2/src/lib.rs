@@ -4,15 +4,18 @@
 //! [`fn@render`] decides what is desired for such a workspace.
 
 mod capacity;
+mod choice;
 mod claim_paths;
 mod compose;
 mod finding;
+mod gpu;
 mod image;
 pub mod image_build;
 mod instance_types;
 mod keys;
 mod on_demand;
 mod prices;
+mod region;
 mod render;
 mod replacement;
 mod requirements;

@@ -16,13 +16,12 @@ use function_workspace::placed::{
 };
 use function_workspace::setup::Setup;
 
+use crate::choice::Choice;
 use crate::claim_paths::ClaimPaths;
 use crate::compose::{AtRest, Composed, Seen};
 use crate::finding::Machine;
 use crate::resolved::is_of_provider_aws;
-use crate::{
-    capacity, instance_types, prices, requirements, resolve, resource_names, spot, status,
-};
+use crate::{capacity, prices, requirements, resolve, resource_names, spot, status};
 
 const OLD_USER_DATA: &str = "changed keys or software take effect on the next instance only: an \
                              instance reads user data at its first boot, and the policy's \
@@ -58,7 +57,7 @@ impl Placed for OnEc2<'_> {
         parameters: Option<&WorkspaceParameters>,
         listed: Option<&Prices>,
     ) -> Machines<'_> {
-        let region = parameters.map_or("", |parameters| parameters.region.as_str());
+        let region = self.seen.region(parameters, policy);
         Machines {
             installation: self.seen.installation(),
             reported: self.seen.reported(policy),
@@ -76,15 +75,19 @@ impl Placed for OnEc2<'_> {
         parameters: &WorkspaceParameters,
         listed: Option<&Prices>,
     ) -> Result<f64, String> {
-        let types = instance_types::of(parameters);
-        let market = capacity::wished(parameters, policy);
+        let region = self.seen.region(Some(parameters), Some(policy));
+        let choice = self.choice(policy, parameters, region);
+        // A choice that cannot be made starts no machine.
+        let choice = choice.unwrap_or_default();
+        let types = &choice.instance_types;
+        let market = capacity::wished(parameters, policy, &choice);
         let provider = capacity::on_demand_provider(policy, self.seen.maker());
         let considered = if is_of_provider_aws(market, provider) {
             types.get(..1).unwrap_or_default()
         } else {
-            &types
+            types
         };
-        prices::highest(listed, &parameters.region, considered, market)
+        prices::highest(listed, region, considered, market)
     }
 
     fn compose(
@@ -147,6 +150,8 @@ impl Placed for OnEc2<'_> {
             ..self.running(composed)
         };
         let status = &mut running.report.status;
+        status.region = Some(workspace.resolved.region);
+        status.choice = workspace.resolved.choice;
         status.image = Some(workspace.resolved.image);
         status.opencv_version = Some(workspace.resolved.opencv);
         status.pytorch_version = workspace.resolved.pytorch;
@@ -183,6 +188,24 @@ impl Placed for OnEc2<'_> {
 }
 
 impl OnEc2<'_> {
+    fn choice(
+        &self,
+        policy: &WorkspacePolicy,
+        parameters: &WorkspaceParameters,
+        region: &str,
+    ) -> Result<Choice, Unresolved> {
+        let Claimed {
+            request, previous, ..
+        } = self.claimed;
+        Choice::of(
+            parameters,
+            policy,
+            region,
+            previous.choice.as_ref(),
+            request,
+        )
+    }
+
     fn running(&self, composed: Composed) -> Composition {
         Composition {
             setup: Some(self.setup(composed.machine())),
@@ -233,11 +256,12 @@ impl OnEc2<'_> {
     fn claim_paths(&self, policy: &WorkspacePolicy) -> ClaimPaths {
         let parameters = self.claimed.parameters.as_ref().ok();
         let image = self.claimed.previous.image.as_ref();
-        let region = parameters.map(|parameters| parameters.region.clone());
+        let region = self.seen.region(parameters, Some(policy));
+        let choice = parameters.and_then(|known| self.choice(policy, known, region).ok());
         ClaimPaths {
             catalogue: policy.catalogue.name.clone(),
-            instance_types: parameters.map(instance_types::of).unwrap_or_default(),
-            region: region.unwrap_or_default(),
+            instance_types: choice.unwrap_or_default().instance_types,
+            region: region.to_owned(),
             image: image.map(|image| image.name.clone()).unwrap_or_default(),
         }
     }

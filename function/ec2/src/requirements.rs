@@ -6,7 +6,7 @@ use api::policy::{BehaviourVersion, OnDemandProvider, WorkspacePolicy};
 use function_runtime::requirement::{Requirement, Selector};
 use function_workspace::claim;
 use function_workspace::placed::Claimed;
-use function_workspace::{catalogue, dev_user, owner};
+use function_workspace::{catalogue, dev_user, flavor, owner};
 
 use crate::capacity;
 use crate::on_demand::api::{API_VERSION, Parameters, VolumeAttachment};
@@ -27,20 +27,24 @@ pub fn of(
         return required;
     };
     required.extend(policy.and_then(|policy| owner::requirement(policy, &origin)));
+    let flavor = parameters.and_then(|parameters| parameters.flavor.as_deref());
+    required.extend(flavor.map(flavor::requirement));
     let owner = claim::owner(composite);
     let has_keys = policy.is_some_and(with_keys_of_dev_users);
     let status = &claimed.previous;
     required.extend(dev_user::requirement(has_keys, policy, status, owner));
-    let market = parameters.and_then(|p| p.capacity_type);
-    let market = market.or(policy.map(|policy| policy.defaults.capacity_type));
+    let wished = parameters.and_then(|p| p.capacity_type);
+    let market = wished.or(policy.map(|policy| policy.defaults.capacity_type));
+    // The requirements are the same in every call, so they do not depend on the flavor's market.
+    let may_be_on_demand =
+        market == Some(CapacityType::OnDemand) || (flavor.is_some() && wished.is_none());
     // Without a policy, the workspace may be one of v1 or v2.
     let provider = policy.map(|policy| capacity::on_demand_provider(policy, maker));
     let is_of_aws = provider.or(maker) != Some(OnDemandProvider::SpotPool);
     let recorded = claimed.previous.home.as_ref();
-    let has_home =
-        (claim::asks_for_home(composite) && market == Some(CapacityType::OnDemand) && is_of_aws)
-            || recorded.is_some_and(|home| home.pool.is_none())
-            || claimed.request.observed.contains_key(resource_names::HOME);
+    let has_home = (claim::asks_for_home(composite) && may_be_on_demand && is_of_aws)
+        || recorded.is_some_and(|home| home.pool.is_none())
+        || claimed.request.observed.contains_key(resource_names::HOME);
     if has_home {
         required.push(Requirement {
             name: home::ATTACHMENTS.to_owned(),

@@ -17,13 +17,14 @@ use function_workspace::{
 };
 use thiserror::Error;
 
+use crate::choice::Choice;
 use crate::claim_paths::ClaimPaths;
 use crate::compose::Seen;
-use crate::instance_types::InstanceType;
 use crate::resolved::{Resolved, is_of_provider_aws};
 use crate::user_data::UserData;
-use crate::{capacity, image, instance_types, keys, software};
-use crate::{requirements, resource_names};
+use crate::{
+    capacity, image, instance_types, keys, region, requirements, resource_names, software,
+};
 
 /// The message about an on-demand workspace without a home volume.
 const NOT_KEPT: &str = "each stop deletes the machine's disk with all files on it, because the \
@@ -53,19 +54,24 @@ pub fn workspace(
     let recorded = claimed.previous.image.as_ref();
     let origin = claim::origin(composite)?;
     placement::check(request, parameters, Placement::Ec2, resource_names::owns)?;
-    let types = instance_types::of(parameters);
     root_is_apart(policy)
         .and_then(|()| keys::tags_are_valid(policy))
         .map_err(|violation| Refusal::policy(&violation.into()))?;
-    let allowed = allowed(policy, parameters, &types, seen).map_err(Refusal::parameters)?;
+    let region = seen.region(Some(parameters), Some(policy));
+    region::check(parameters, policy, region).map_err(Refusal::parameters)?;
+    let recorded_choice = claimed.previous.choice.as_ref();
+    let choice = Choice::of(parameters, policy, region, recorded_choice, request)?;
+    let types = &choice.instance_types;
+    let named = image::Named::of(parameters, &choice);
+    image::check(named, policy).map_err(Refusal::parameters)?;
+    let allowed = allowed(policy, parameters, &choice, seen).map_err(Refusal::parameters)?;
     owner::check(policy, parameters, &origin, request)?;
 
     let Known {
         catalogue,
         notices: told,
     } = catalogue::read(policy, request)?;
-    let region = parameters.region.as_str();
-    instance_types::check_prices(&types, region, policy, &catalogue)?;
+    instance_types::check_prices(types, region, policy, &catalogue)?;
     let network = network(
         policy,
         &catalogue,
@@ -74,7 +80,7 @@ pub fn workspace(
         request,
     )?;
     let booted = seen.booted_image();
-    let image = image::choose(recorded, booted, region, &catalogue, policy)?;
+    let image = image::choose(recorded, booted, named, region, &catalogue, policy)?;
     let packages = catalogue.packages.as_ref();
     let software = software::choose(parameters, policy, &image, packages)?;
     let counts = requirements::with_keys_of_dev_users(policy);
@@ -103,7 +109,7 @@ pub fn workspace(
     let locked_out = no_keys.into_iter().chain(no_networks.map(str::to_owned));
     // From v3 on, `AccessReady` says who is locked out.
     let locked_out = locked_out.filter(|_| access.is_none());
-    let ineffective = ineffective(policy, parameters, &allowed, &network);
+    let ineffective = ineffective(policy, parameters, region, &allowed, &network);
     let loses_disk = allowed.is_on_demand_of_pool() && !allowed.has_home;
     let not_kept = loses_disk.then(|| NOT_KEPT.to_owned());
     Ok(Workspace {
@@ -116,7 +122,7 @@ pub fn workspace(
         access,
         paths: ClaimPaths {
             catalogue: policy.catalogue.name.clone(),
-            region: parameters.region.clone(),
+            region: region.to_owned(),
             image: image.name.clone(),
             instance_types: types.clone(),
         },
@@ -129,11 +135,16 @@ pub fn workspace(
             ssh_cidrs: allowed.ssh_cidrs,
             has_home: allowed.has_home,
             home_size_gib: parameters.home.as_ref().map(|home| home.size_gib),
-            instance_types: types.into_iter().map(|t| t.name).collect(),
+            instance_types: types.iter().map(|t| t.name.clone()).collect(),
             owner: parameters.owner.clone(),
-            region: parameters.region.clone(),
+            region: region.to_owned(),
             origin,
+            is_image_named: named.is_some(),
             image,
+            root_volume_size_gib: choice
+                .root_volume_size_gib
+                .or(policy.instance.root_volume_size_gib),
+            choice: choice.record.clone(),
             opencv: software.opencv.clone(),
             pytorch: software.pytorch.map(|pytorch| pytorch.version),
             network,
@@ -173,15 +184,14 @@ impl Allowed {
 fn allowed(
     policy: &WorkspacePolicy,
     parameters: &WorkspaceParameters,
-    types: &[InstanceType],
+    choice: &Choice,
     seen: &Seen<'_>,
 ) -> Result<Allowed, Violations> {
-    instance_types::check(types, policy)?;
-    capacity::check_region(parameters, policy)?;
+    instance_types::check(&choice.instance_types, policy)?;
     homes::check(parameters, policy)?;
     Ok(Allowed {
         has_home: parameters.home.is_some() || seen.home_keeper().is_some(),
-        capacity_type: capacity::capacity_type(parameters, policy, seen.home_keeper())?,
+        capacity_type: capacity::capacity_type(parameters, policy, choice, seen.home_keeper())?,
         on_demand: capacity::on_demand_provider(policy, seen.maker()),
         ssh_cidrs: ssh_networks::of(parameters, policy)?,
     })
@@ -214,11 +224,11 @@ fn network(
 fn ineffective(
     policy: &WorkspacePolicy,
     parameters: &WorkspaceParameters,
+    region: &str,
     allowed: &Allowed,
     network: &Network,
 ) -> Vec<String> {
     let catalogue = &policy.catalogue.name;
-    let region = &parameters.region;
     let claims_networks = parameters
         .ssh
         .as_ref()
@@ -228,6 +238,16 @@ fn ineffective(
         messages.push(format!(
             "spec.parameters.ssh.allowedCidrs has no effect: region {region} uses the security \
              groups of EnvironmentConfig {catalogue}"
+        ));
+    }
+    let chooser = [
+        ("flavor", parameters.flavor.is_some()),
+        ("gpu", parameters.gpu.is_some()),
+    ];
+    let chooser = chooser.into_iter().find(|(_, is_set)| *is_set);
+    if let (Some((field, _)), Some(_)) = (chooser, &parameters.instance_type) {
+        messages.push(format!(
+            "spec.parameters.instanceType has no effect beside spec.parameters.{field}"
         ));
     }
     if allowed.is_of_provider_aws() && !parameters.instance_types.is_empty() {

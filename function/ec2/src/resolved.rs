@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::capacity::CapacityType;
 use api::catalogue::Network;
 use api::policy::{OnDemandProvider, WorkspacePolicy};
-use api::workspace::ChosenImage;
+use api::workspace::{ChosenImage, InstanceChoice};
 use function_runtime::composite::{CompositeId, Origin};
 
 /// A resolved workspace on EC2.
@@ -27,6 +27,12 @@ pub struct Resolved {
     pub instance_types: Vec<String>,
     /// The image.
     pub image: ChosenImage,
+    /// Whether claim or flavor names the image, so that a machine of another image is replaced.
+    pub is_image_named: bool,
+    /// The size of the root volume in GiB; none for the size in the image.
+    pub root_volume_size_gib: Option<i32>,
+    /// The choice that the workspace keeps while it runs; none if the claim names the types itself.
+    pub choice: Option<InstanceChoice>,
     /// The `OpenCV` release of the workspace.
     pub opencv: String,
     /// The `PyTorch` release of the workspace; none if it has none.

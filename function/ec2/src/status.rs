@@ -44,6 +44,8 @@ pub fn report(composed: &Composed, claimed: &Claimed<'_>) -> Report {
     let status = GpuDevWorkspaceStatus {
         phase: Some(phase),
         message: message.or_else(|| warning.clone()),
+        region: previous.region.clone(),
+        choice: previous.choice.clone(),
         image: previous.image.clone(),
         opencv_version: previous.opencv_version.clone(),
         pytorch_version: previous.pytorch_version.clone(),
@@ -121,6 +123,8 @@ pub fn at_rest(
         instance_type: previous.instance_type.clone().filter(|_| is_kept),
         capacity_type: previous.capacity_type.filter(|_| is_kept),
         zone: previous.zone.clone().filter(|_| is_kept),
+        // The next machine is chosen anew. A stopped one keeps its type.
+        choice: previous.choice.clone().filter(|_| is_kept),
         home: match &rest.home {
             Some(home) => home.status.clone().or_else(|| previous.home.clone()),
             None => previous.home.clone().filter(|_| rest.keeps_home),

@@ -52,6 +52,7 @@ pub fn requirements(request: &RunFunctionRequest, response: &RunFunctionResponse
         matches!(
             name.as_str(),
             "catalogue"
+                | "flavor"
                 | "namespace"
                 | "attachments"
                 | "dev-user"

@@ -25,6 +25,9 @@ pub fn parameters(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
         "instanceType",
         "instanceType",
         "instanceTypes",
+        "flavor",
+        "gpu",
+        "image",
         "capacityType",
         "capacityType",
         "home",
@@ -62,6 +65,23 @@ fn wish(field: &str, dice: &mut Dice) -> Value {
                 json!(["g4dn.xlarge", "g4dn.xlarge"]),
             ])
             .clone(),
+        "flavor" => match dice.below(3) {
+            0 => Value::Null,
+            _ => text(&["t4", "cpu-small", "nobody"], dice),
+        },
+        "gpu" => dice
+            .pick(&[
+                Value::Null,
+                json!({"name": "T4"}),
+                json!({"name": "t4", "count": 4}),
+                json!({"memory": "20Gi"}),
+                json!({"name": "H100", "count": 8, "memory": "80Gi"}),
+            ])
+            .clone(),
+        "image" => match dice.below(3) {
+            0 => Value::Null,
+            _ => text(&["default", "plain", "gone"], dice),
+        },
         "capacityType" => {
             let market = *dice.pick(&["OnDemand", "OnDemand", "Spot", "SpotWithFallback", ""]);
             if market.is_empty() {
@@ -86,7 +106,10 @@ fn wish(field: &str, dice: &mut Dice) -> Value {
         }),
         "opencvVersion" => text(&["4.8.0", "4.10.0", "4.8.0.76"], dice),
         "pytorchVersion" => text(&["2.12.1", "2.11.0"], dice),
-        "region" => text(&["us-east-1", "eu-west-1", "ap-south-2"], dice),
+        "region" => match dice.below(4) {
+            0 => Value::Null,
+            _ => text(&["us-east-1", "eu-west-1", "ap-south-2"], dice),
+        },
         "owner" => text(&["alice", "bob", "-"], dice),
         "placement" => json!("EC2"),
         _ => hostile::value(dice),

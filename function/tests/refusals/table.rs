@@ -5,7 +5,7 @@
 pub(crate) const REFUSED: &[(&str, &str)] = &[
     (
         "owner",
-        "spec.parameters.owner: write lower-case letters, digits, ., _ and -, with a letter or digit first and last, for example alice",
+        "spec.parameters.owner: write lower-case letters, digits, ., _ and -, with a letter or digit first and last, for example alice; of an e-mail address, write the part before @",
     ),
     ("owner-missing", "spec.parameters.owner: is required"),
     (
@@ -43,6 +43,26 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
     (
         "region",
         "spec.parameters.region: ap-south-1 has no images in EnvironmentConfig gpu-workspaces; regions that have: eu-west-1, us-east-1",
+    ),
+    (
+        "region-of-another-machine",
+        "spec.parameters.region: must be us-east-1, where the workspace is: a workspace cannot move to another region; delete the claim and create another",
+    ),
+    (
+        "gpu",
+        "spec.parameters.gpu: no instance type that the policy allows has 8 x H100 in us-east-1; there are g4dn.xlarge (1 x T4 with 16Gi, 0.526 USD per hour), g4dn.2xlarge (1 x T4 with 16Gi, 0.752 USD per hour), g5.xlarge (1 x A10G with 24Gi, 1.006 USD per hour), g4dn.12xlarge (4 x T4 with 16Gi, 3.912 USD per hour)",
+    ),
+    (
+        "flavor-for-pods-only",
+        "spec.parameters.flavor: WorkspaceFlavor t4 describes no EC2 instances, it is for placement Cluster only: choose another flavor",
+    ),
+    (
+        "image",
+        "spec.parameters.image: image plain is not allowed; allowed are default",
+    ),
+    (
+        "image-unknown",
+        "spec.parameters.image: EnvironmentConfig gpu-workspaces has no image cuda13 in us-east-1; it has default, plain",
     ),
     (
         "pytorch",

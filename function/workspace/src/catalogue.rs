@@ -166,11 +166,21 @@ fn valid(data: Option<&Value>) -> Result<Catalogue, Violations> {
 /// Adds a part to the catalogue. An entry that both have is an error, because its value would
 /// depend on the order of the parts. The error is the path of the entry.
 fn merge(whole: &mut Catalogue, part: Catalogue) -> Result<(), String> {
-    merge_maps(&mut whole.images, part.images, "data.images")?;
-    merge_maps(&mut whole.networks, part.networks, "data.networks")?;
-    merge_maps(&mut whole.owners, part.owners, "data.owners")?;
-    merge_whole(&mut whole.packages, part.packages, "data.packages")?;
-    merge_whole(&mut whole.prices, part.prices, "data.prices")
+    let Catalogue {
+        images,
+        instance_types,
+        networks,
+        owners,
+        packages,
+        prices,
+    } = part;
+    let described = &mut whole.instance_types;
+    merge_maps(&mut whole.images, images, "data.images")?;
+    merge_maps(described, instance_types, "data.instanceTypes")?;
+    merge_maps(&mut whole.networks, networks, "data.networks")?;
+    merge_maps(&mut whole.owners, owners, "data.owners")?;
+    merge_whole(&mut whole.packages, packages, "data.packages")?;
+    merge_whole(&mut whole.prices, prices, "data.prices")
 }
 
 fn merge_whole<T>(whole: &mut Option<T>, part: Option<T>, path: &str) -> Result<(), String> {

@@ -110,6 +110,8 @@ pub fn status(status: Option<&Value>) -> GpuDevWorkspaceStatus {
         zone: field(status, "zone"),
         public_ip: field(status, "publicIp"),
         private_ip: field(status, "privateIp"),
+        region: field(status, "region"),
+        choice: field(status, "choice"),
         image: field(status, "image"),
         opencv_version: field(status, "opencvVersion"),
         pytorch_version: field(status, "pytorchVersion"),

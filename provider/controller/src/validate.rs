@@ -190,6 +190,7 @@ pub fn validate(pool: &SpotPool, facts: Facts, marks: Marks<'_>) -> Result<Valid
     };
     let desired = Desired {
         deleted: false,
+        image_id: Some(template.image.id.clone()),
         template: template.digest(),
         offerings,
         groups: firewall::security_groups(spec, &subnets)?,
@@ -207,6 +208,7 @@ pub fn deleted(pool: &SpotPool, marks: Marks<'_>) -> Desired {
         deleted: true,
         size: size(spec),
         template: String::new(),
+        image_id: None,
         offerings: Vec::new(),
         preference: match spec.type_preference {
             PoolTypePreference::Ordered => TypePreference::Ordered,
@@ -238,6 +240,7 @@ fn replace(spec: &SpotPoolParameters) -> Replace {
     Replace {
         drifted: replace.drifted,
         not_set_up: replace.not_set_up,
+        other_image: replace.other_image,
         impaired: replace.impaired,
         rebalance: match replace.rebalance {
             PoolRebalance::Ignore => Rebalance::Ignore,

@@ -37,6 +37,8 @@ pub struct Desired {
     pub leases: Vec<Lease>,
     /// Whether a deleted pool ends leased instances too.
     pub force: bool,
+    /// The image of new instances; none while it is not known what instances are launched from.
+    pub image_id: Option<String>,
     /// The tags with the public keys that may log in to every instance, by tag key; none if the pool
     /// decides nothing about keys.
     pub authorized_keys: Option<BTreeMap<String, String>>,
@@ -122,11 +124,14 @@ pub struct Spread {
 
 /// Which running instances are replaced. A leased instance never is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Replace {
     /// Replace instances that were launched from another spec.
     pub drifted: bool,
     /// Replace instances that were launched from another spec and whose setup has not ended.
     pub not_set_up: bool,
+    /// Replace instances that booted another image.
+    pub other_image: bool,
     /// Replace instances that fail EC2's status checks.
     pub impaired: bool,
     /// The reaction to a rebalance recommendation.
@@ -142,6 +147,7 @@ impl Default for Replace {
         Self {
             drifted: false,
             not_set_up: false,
+            other_image: false,
             impaired: false,
             rebalance: Rebalance::Ignore,
             on_demand_after: None,

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted(
     [
         *(ROOT / "examples/workspaces").glob("*.yaml"),
+        *(ROOT / "examples/choosing").glob("*.yaml"),
         *(ROOT / "examples/on-demand").glob("*.yaml"),
         *(ROOT / "examples/provider-aws").glob("*.yaml"),
     ],
@@ -102,8 +103,8 @@ def _composition(claim: Document) -> Path:
 
 
 def _required() -> list[Document]:
-    """What the function requires: the catalogue, and the namespaces of the examples."""
-    files = ("catalogue.yaml", "limits.yaml", "namespaces.yaml")
+    """What the function requires: catalogue, flavors, and namespaces of the examples."""
+    files = ("catalogue.yaml", "flavors.yaml", "limits.yaml", "namespaces.yaml")
     texts = [(ROOT / "examples/platform" / file).read_text() for file in files]
     return [document for text in texts for document in yaml.safe_load_all(text)]
 

@@ -12,8 +12,8 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::Pods;
 use super::volumes::field;
-use crate::quantity;
 use crate::seen::{CONTAINER, PREPARE};
+use function_workspace::quantity;
 
 /// The folder of the workspace's programs.
 const PROGRAMS: &str = "/opt/gpu-workspace/bin";

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use api::condition::READY;
-use api::workspace::{GpuDevWorkspaceStatus, HomeStatus};
+use api::policy::WorkspacePolicy;
+use api::workspace::{GpuDevWorkspaceStatus, HomeStatus, WorkspaceParameters};
 use function_runtime::keep;
 use function_runtime::object::ObservedObject;
 use function_runtime::request::Request;
@@ -13,9 +14,9 @@ use crate::on_demand::home::{self, Home};
 use crate::on_demand::instance_state::InstanceState;
 use crate::on_demand::observed::{Group, Power};
 use crate::on_demand::{OnDemandInstance, instance_state, usages};
-use crate::resource_names;
 use crate::spot::ObservedPool;
 use crate::unreadable::{Problems, Unreadable};
+use crate::{region, resource_names};
 
 /// The observed resources, and the records of the last call.
 #[derive(Clone, Debug)]
@@ -28,6 +29,7 @@ pub struct Seen<'a> {
     pub(super) home: Home<'a>,
     pub(super) recorded: Option<&'a str>,
     pub(super) recorded_home: Option<&'a HomeStatus>,
+    recorded_region: Option<&'a str>,
     problems: Problems,
 }
 
@@ -67,6 +69,7 @@ impl<'a> Seen<'a> {
             ),
             recorded: previous.instance_id.as_deref().filter(|id| !id.is_empty()),
             recorded_home: previous.home.as_ref(),
+            recorded_region: previous.region.as_deref(),
             problems: std::mem::take(problems),
         }
     }
@@ -98,6 +101,21 @@ impl<'a> Seen<'a> {
         let power = id.and_then(|id| self.powers.get(instance_state::resource_name(id).as_str()));
         let state = power.and_then(|power| power.at_provider.state.as_deref());
         state.and_then(InstanceState::parse) == Some(InstanceState::Stopped)
+    }
+
+    /// The region of the workspace: the recorded one, or else that of an observed machine, or else
+    /// that of the claim or the policy.
+    pub fn region<'b>(
+        &'b self,
+        parameters: Option<&'b WorkspaceParameters>,
+        policy: Option<&'b WorkspacePolicy>,
+    ) -> &'b str {
+        let of_pools = self.pools.values().map(|pool| &pool.parameters.region);
+        let of_instances = self.instances.values().map(|i| &i.for_provider.region);
+        let mut observed = of_pools.chain(of_instances).map(String::as_str);
+        let is_in = self.recorded_region;
+        let is_in = is_in.or_else(|| observed.find(|region| !region.is_empty()));
+        region::of(parameters, policy, is_in)
     }
 
     /// The AMI id that an observed compute resource boots; none without one.

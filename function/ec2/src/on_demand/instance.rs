@@ -70,6 +70,7 @@ pub fn fits(
     };
     made.type_ == resolved.instance_type()
         && (!policy.instance.replace_on_user_data_change || made.user_data == resolved.user_data)
+        && (!resolved.is_image_named || made.ami == resolved.image.id)
         && reaches_home
         && (!resolved.has_home || made.user_data.contains(HOME_UNIT_NAME))
 }
@@ -132,7 +133,7 @@ pub fn desired(
             encrypted: true,
             volume_type: "gp3".to_owned(),
             delete_on_termination: true,
-            volume_size: policy.instance.root_volume_size_gib,
+            volume_size: resolved.root_volume_size_gib,
         },
         // Without volume tags, provider-aws fails to observe an instance with a second volume, and
         // reports no error. With tags that differ from the home volume's, `Instance` and

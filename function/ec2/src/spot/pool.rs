@@ -4,7 +4,9 @@ use api::capacity::{CapacityType, InstanceCapacityType};
 use api::home::PoolHome;
 use api::managed::all_actions;
 use api::policy::WorkspacePolicy;
-use api::pool::{PoolImage, PoolReplace, PoolSize, PoolSsh, SpotPoolParameters, SpotPoolSpec};
+use api::pool::{
+    PoolImage, PoolInstance, PoolReplace, PoolSize, PoolSsh, SpotPoolParameters, SpotPoolSpec,
+};
 use api::{POOL_GROUP, VERSION};
 use function_runtime::outcome::Refusal;
 use function_runtime::resource_names::hashed;
@@ -23,18 +25,25 @@ pub fn fresh_name(resolved: &Resolved, market: CapacityType, plain_is_taken: boo
         return resource_names::POOL.to_owned();
     }
     let types = resolved.instance_types.iter().map(String::as_str);
-    hashed(resource_names::POOL_PREFIX, types.chain([market.as_str()]))
+    let image = resolved
+        .is_image_named
+        .then_some(resolved.image.id.as_str());
+    let parts = types.chain([market.as_str()]).chain(image);
+    hashed(resource_names::POOL_PREFIX, parts)
 }
 
 /// Whether the instances of a pool match the resolved workspace, so that the pool can be updated. A
 /// pool without instances always matches.
 pub fn fits(pool: &ObservedPool, resolved: &Resolved, market: CapacityType) -> bool {
-    // Only this pool can attach its home volume, so the pool stays. Changes apply to its next
-    // instance.
-    pool.has_home() || all_fit(pool, resolved, market)
+    // Only this pool can attach its home volume, so the pool stays. Another image replaces its
+    // instance, see `PoolReplace::other_image`. Other changes apply to its next instance.
+    let mut instances = pool.starting_or_running();
+    pool.has_home()
+        || (all_fit(pool, resolved, market)
+            && instances.all(|instance| has_image(instance, resolved)))
 }
 
-/// Whether a pool has an instance that does not match, and keeps it for the sake of its home.
+/// Whether a pool has an instance of another type or market, and keeps it for the sake of its home.
 pub fn keeps_another(pool: &ObservedPool, resolved: &Resolved, market: CapacityType) -> bool {
     pool.has_home() && !all_fit(pool, resolved, market)
 }
@@ -48,6 +57,12 @@ fn all_fit(pool: &ObservedPool, resolved: &Resolved, market: CapacityType) -> bo
         };
         market_fits && resolved.instance_types.contains(&i.instance_type)
     })
+}
+
+/// Whether an instance booted the image that claim or flavor names. An image that only the policy
+/// names applies to the next instance.
+fn has_image(instance: &PoolInstance, resolved: &Resolved) -> bool {
+    !resolved.is_image_named || instance.image_id == resolved.image.id
 }
 
 /// The desired pool. Crossplane chooses its name. Labels and annotations of the composite are not
@@ -97,10 +112,7 @@ fn spec(
             type_preference: api::pool::PoolTypePreference::default(),
             spread: None,
             fallback: None,
-            replace: setup::is_awaited(policy.behaviour_version).then(|| PoolReplace {
-                not_set_up: true,
-                ..PoolReplace::default()
-            }),
+            replace: replace(resolved, policy),
             leases: None,
             ends_at: None,
             home,
@@ -122,12 +134,24 @@ fn spec(
             ssh,
             authorized_keys: resolved.keys_in_tags.clone(),
             read_console: setup::is_awaited(policy.behaviour_version),
-            root_volume_size_gib: policy.instance.root_volume_size_gib,
+            root_volume_size_gib: resolved.root_volume_size_gib,
             kms_key_id: policy.instance.kms_key_id.clone(),
             iam_instance_profile: policy.instance.iam_instance_profile.clone(),
             tags: resolved.tags(policy),
         },
     }
+}
+
+/// The instances that the pool replaces: those whose setup failed, and those of another image than
+/// the one that claim or flavor names. Without a home, the function makes a second pool, which has
+/// its instance before the first pool loses its own.
+fn replace(resolved: &Resolved, policy: &WorkspacePolicy) -> Option<PoolReplace> {
+    let replace = PoolReplace {
+        not_set_up: setup::is_awaited(policy.behaviour_version),
+        other_image: resolved.is_image_named && resolved.has_home,
+        ..PoolReplace::default()
+    };
+    (replace != PoolReplace::default()).then_some(replace)
 }
 
 /// Sets the end of the run in a desired pool, so that the provider ends it in time even if

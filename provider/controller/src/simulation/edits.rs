@@ -8,7 +8,7 @@ use api::pool::{
 };
 use memory_ec2::SplitMix64;
 
-use super::luck::{GONE_IMAGE, GOOD_IMAGE};
+use super::luck::{GONE_IMAGE, GOOD_IMAGE, OTHER_IMAGE};
 use super::store::Edit;
 use super::world::size;
 
@@ -78,7 +78,7 @@ fn any(dice: &mut SplitMix64) -> Edit {
             CapacityType::OnDemand,
         ])),
         18 if dice.percent(60) => policy(dice),
-        18 => Edit::Image(dice.pick::<&str>(&[GONE_IMAGE, "ami-0fedcba9876543210"])),
+        18 => Edit::Image(dice.pick::<&str>(&[GONE_IMAGE, OTHER_IMAGE])),
         _ if dice.percent(20) => Edit::Delete,
         _ => Edit::Image(GOOD_IMAGE),
     }
@@ -102,6 +102,7 @@ fn policy(dice: &mut SplitMix64) -> Edit {
         _ => Edit::Replace(PoolReplace {
             drifted: dice.percent(60),
             not_set_up: dice.percent(60),
+            other_image: dice.percent(30),
             impaired: dice.percent(60),
             rebalance: *dice.pick(&[
                 PoolRebalance::Ignore,

@@ -3,12 +3,13 @@
 use api::condition::{ConditionStatus, LAUNCHED, READY, SYNCED};
 use api::home::HomeOnDelete;
 use api::home::PoolHome;
-use api::pool::SpotPool;
+use api::pool::{PoolReplace, SpotPool};
 use memory_ec2::{Fault, RECLAIMED};
 use provider_aws::{Tags, VolumeRequest};
 use provider_core::{Market, NoticeKind, Offering};
 
 use super::earth::{At, How, Stop};
+use super::luck::{GONE_IMAGE, OTHER_IMAGE};
 use super::ours::{CLUSTER, Instances as _, POOL_UID};
 use super::provider::Behind;
 use super::storage;
@@ -168,6 +169,44 @@ fn a_stopped_workspace_keeps_its_home_and_finds_it_again() {
     world.settle().unwrap();
     world.assert_lawful();
     assert_eq!(content(&world), ["i-0", "i-1"]);
+}
+
+/// A settled pool that replaces machines of another image, after an edit of its image.
+fn after_an_edit_of_the_image(image: &'static str, other_image: bool) -> World {
+    let mut pool = with_home(HomeOnDelete::Retain, false);
+    pool.spec.for_provider.replace = Some(PoolReplace {
+        other_image,
+        ..PoolReplace::default()
+    });
+    let mut world = World::new(pool);
+    world.settle().unwrap();
+    world.edit(Edit::Image(image));
+    world.work_for(300);
+    world.assert_lawful();
+    world
+}
+
+#[test]
+fn another_image_replaces_the_machine_and_the_home_comes_along() {
+    let mut world = after_an_edit_of_the_image(OTHER_IMAGE, true);
+    world.settle().unwrap();
+    assert_eq!(content(&world), ["i-0", "i-1"]);
+    let shown = world.observation().instances;
+    let running: Vec<_> = shown.iter().filter(|i| i.state == "running").collect();
+    assert_eq!(running.len(), 1);
+    assert_eq!(running[0].image_id, OTHER_IMAGE);
+}
+
+#[test]
+fn an_image_that_does_not_exist_costs_nobody_a_machine() {
+    let world = after_an_edit_of_the_image(GONE_IMAGE, true);
+    assert_eq!(content(&world), ["i-0"]);
+}
+
+#[test]
+fn another_image_replaces_no_machine_of_a_pool_that_does_not_ask_for_it() {
+    let world = after_an_edit_of_the_image(OTHER_IMAGE, false);
+    assert_eq!(content(&world), ["i-0"]);
 }
 
 #[test]

@@ -19,6 +19,8 @@ use crate::regions::TAG_KEYS;
 /// An image that does not exist.
 pub const GONE_IMAGE: &str = "ami-00000000000000000";
 pub const GOOD_IMAGE: &str = "ami-0123456789abcdef0";
+/// Another image that exists.
+pub const OTHER_IMAGE: &str = "ami-0fedcba9876543210";
 
 /// A world with random events.
 pub struct Luck {

@@ -17,6 +17,7 @@ use provider_runtime::events::Happened;
 use super::earth::{At, Earth, How, Shared, Stop};
 use super::invariants;
 use super::lending::Lending;
+use super::luck::{GOOD_IMAGE, OTHER_IMAGE};
 use super::ours::{ACCOUNT, Instances as _, POOL_UID, VPC, subnets};
 use super::provider::{Behind, Provider, Turn};
 use super::store::{Edit, Store};
@@ -133,7 +134,7 @@ impl World {
             storage: memory_ec2::Storage::default(),
             subnets: subnets(),
             buckets: Buckets::default(),
-            images: vec!["ami-0123456789abcdef0", "ami-0fedcba9876543210"],
+            images: vec![GOOD_IMAGE, OTHER_IMAGE],
             deprecated: BTreeMap::new(),
             habits: Habits::default(),
             pace: Pace {

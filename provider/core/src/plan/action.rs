@@ -157,6 +157,8 @@ pub enum Disruption {
     Impaired,
     /// It was launched from another spec, and its setup has not ended.
     NotSetUp,
+    /// It booted another image than the one that the pool's owner asks for.
+    OtherImage,
     /// It is stopped or cordoned, so that no lease can get it.
     Useless,
     /// It was launched from another spec.
@@ -185,9 +187,12 @@ pub enum Choice {
 }
 
 impl Disruption {
-    /// Whether no lease can use the instance, so that its end reduces no capacity.
+    /// Whether the instance is of no use, so that it ends before its replacement is launched.
     pub(super) fn is_broken(&self) -> bool {
-        matches!(self, Self::Impaired | Self::NotSetUp | Self::Useless)
+        matches!(
+            self,
+            Self::Impaired | Self::NotSetUp | Self::OtherImage | Self::Useless
+        )
     }
 }
 
@@ -199,6 +204,7 @@ impl fmt::Display for Disruption {
             Self::LeaseOver => "its lease is over",
             Self::Impaired => "it fails EC2's status checks",
             Self::NotSetUp => "it was launched from another spec, and its setup has not ended",
+            Self::OtherImage => "it booted another image than spec.forProvider.image.id",
             Self::Useless => "no lease can be given it",
             Self::Drifted => "it was launched from another spec",
             Self::Rebalance => "AWS recommends to rebalance it",

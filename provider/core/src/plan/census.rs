@@ -236,6 +236,7 @@ fn disrupted(
         (Some(own), Some(wanted)) => own != wanted,
         _ => false,
     };
+    let has_other_image = desired.image_id.as_ref() != Some(&instance.image_id);
     let is_off = matches!(instance.state, Stopped | Stopping);
     let has_leases = desired.open_leases().next().is_some();
     if replace.impaired && observed.impaired.contains(&instance.id) {
@@ -244,6 +245,8 @@ fn disrupted(
         Some(Disruption::Useless)
     } else if replace.not_set_up && has_drifted && observed.not_set_up.contains(&instance.id) {
         Some(Disruption::NotSetUp)
+    } else if replace.other_image && has_drifted && has_other_image {
+        Some(Disruption::OtherImage)
     } else if replace.drifted && has_drifted {
         Some(Disruption::Drifted)
     } else if replace.rebalance == Rebalance::Replace && is_flagged(instance, observed) {
@@ -269,9 +272,10 @@ fn rank(why: &Disruption) -> u8 {
     match why {
         Disruption::Impaired => 0,
         Disruption::NotSetUp => 1,
-        Disruption::Useless => 2,
-        Disruption::Drifted => 3,
-        Disruption::Rebalance => 4,
-        _ => 5,
+        Disruption::OtherImage => 2,
+        Disruption::Useless => 3,
+        Disruption::Drifted => 4,
+        Disruption::Rebalance => 5,
+        _ => 6,
     }
 }

@@ -10,7 +10,7 @@ use provider_core::{
 };
 
 /// The states that an instance can have.
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 16] = [
     "none",
     "pending",
     "running",
@@ -19,6 +19,7 @@ const KINDS: [&str; 15] = [
     "terminated",
     "on-demand",
     "drifted",
+    "other-image",
     "impaired",
     "rebalance",
     "interrupted",
@@ -88,6 +89,7 @@ fn everything_is_replaced() -> Replace {
     Replace {
         drifted: true,
         not_set_up: true,
+        other_image: true,
         impaired: true,
         rebalance: Rebalance::Replace,
         on_demand_after: Some(SignedDuration::from_mins(10)),
@@ -178,6 +180,10 @@ fn member(kind: &str, id: &str, world: &mut World, desired: &mut Desired) -> Opt
     match kind {
         "on-demand" => instance.offering.market = Market::OnDemand,
         "drifted" => instance.generation = Some("another".into()),
+        "other-image" => {
+            instance.generation = Some("another".into());
+            instance.image_id = "ami-another".into();
+        }
         "impaired" => drop(observed.impaired.insert(id.to_owned())),
         "rebalance" => drop(notify(NoticeKind::Rebalance)),
         "interrupted" => drop(notify(NoticeKind::Interruption)),

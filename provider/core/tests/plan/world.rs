@@ -57,6 +57,7 @@ pub fn desired(maximum: u32) -> Desired {
             idle: 0,
         },
         template: "template".into(),
+        image_id: Some("ami-1".into()),
         offerings: offerings(),
         preference: TypePreference::Ordered,
         spread: Spread::default(),
@@ -295,7 +296,11 @@ impl World {
         );
         let is_broken = |i: &&Instance| {
             let is_off = matches!(i.state, InstanceState::Stopped | InstanceState::Stopping);
-            terminated.contains(i.id.as_str()) && (is_off || self.observed.impaired.contains(&i.id))
+            let is_of_another_image =
+                desired.replace.other_image && desired.image_id.as_ref() != Some(&i.image_id);
+            let is_useless =
+                is_off || is_of_another_image || self.observed.impaired.contains(&i.id);
+            terminated.contains(i.id.as_str()) && is_useless
         };
         let broken = self.observed.instances.iter().filter(is_broken).count();
         assert!(
@@ -397,6 +402,7 @@ fn is_replacement(action: &Action) -> bool {
         Disruption::Impaired
             | Disruption::Useless
             | Disruption::NotSetUp
+            | Disruption::OtherImage
             | Disruption::Drifted
             | Disruption::Rebalance
             | Disruption::BackToSpot
