@@ -15,8 +15,9 @@ use crate::capacity::CapacityType;
 use crate::fields::is_default;
 use crate::patterns::{
     CONTAINER_IMAGE, CPU, DNS_NAME, GPU_PRODUCT, GPU_RESOURCE, INSTANCE_TYPE, MEMORY, MOUNT_PATH,
-    OPENCV_VERSION, PYTORCH_VERSION, SUB_PATH, TAINT_EFFECT, TOLERATION_OPERATOR,
+    OPENCV_VERSION, PYTORCH_VERSION, REGION, SUB_PATH, TAINT_EFFECT, TOLERATION_OPERATOR,
 };
+use crate::policy::CatalogueReference;
 
 /// The machines of workspaces that use this flavor: pods, EC2 instances, or both.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -26,7 +27,8 @@ use crate::patterns::{
     kind = "WorkspaceFlavor",
     doc = "Offers developers a machine by name: pods of one image and size, EC2 instances of some \
            types, or both.",
-    plural = "workspaceflavors"
+    plural = "workspaceflavors",
+    status = "WorkspaceFlavorStatus"
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -146,6 +148,52 @@ pub struct FlavorInstance {
     )]
     #[schemars(range(min = 8, max = 16384))]
     pub root_volume_size_gib: Option<i32>,
+}
+
+/// What the machine of a flavor has and costs, by the catalogue.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceFlavorStatus {
+    /// Placements of the flavor: `EC2`, `Cluster`, or `EC2, Cluster`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placements: Option<String>,
+    /// GPUs of the machine, for example `1 x T4 16Gi`. Unset without GPUs, and for an instance type
+    /// that the catalogue does not describe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<String>,
+    /// CPUs of the machine, for example `4` or `500m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
+    /// Memory of the machine, for example `16Gi`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<String>,
+    /// On-demand price of the first instance type in US dollars per hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_hourly_usd: Option<f64>,
+    /// Price of one pod in US dollars per hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_hourly_usd: Option<f64>,
+}
+
+/// Says where the menu of flavors gets descriptions and prices from. The input of the Composition of
+/// flavors. A Composition without it shows neither.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FlavorPolicy {
+    /// API version of the policy. It is always `workspace.fn.platform.acme.io/v1alpha1`.
+    pub api_version: String,
+    /// Kind of the policy. It is always `FlavorPolicy`.
+    pub kind: String,
+    /// Ignored. It is allowed because some tools require metadata.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::policy::any_object")]
+    pub metadata: Option<serde_json::Value>,
+    /// EnvironmentConfigs that hold the catalogue.
+    pub catalogue: CatalogueReference,
+    /// AWS region of the prices of EC2 instances. Default: `us-east-1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = REGION))]
+    pub region: Option<String>,
 }
 
 /// A toleration of a taint, as in a pod's spec.

@@ -6,7 +6,7 @@
 //! | | `WorkspaceFlavor`, `DevUser` | platform teams |
 //! | | `WorkspaceRecord` | the function |
 //! | [`POOL_GROUP`] | `SpotPool`, `SpotLease`, `ProviderConfig`, `ClusterProviderConfig`, `ProviderConfigUsage` | the function, platform teams |
-//! | [`POLICY_GROUP`] | `WorkspacePolicy`, `DevUserPolicy`, the function's inputs in Compositions | platform teams |
+//! | [`POLICY_GROUP`] | `WorkspacePolicy`, `DevUserPolicy`, `FlavorPolicy`, the function's inputs in Compositions | platform teams |
 //!
 //! `catalogue` and `limits` type the data of the EnvironmentConfigs that the function reads.
 //! XRDs, CRDs and the input's schema under `xrds/` and `package/` are generated

@@ -1,6 +1,6 @@
 //! The table of the kinds that this function serves. A new kind is one more entry.
 
-use function_cluster::flavor::WorkspaceFlavor;
+use function_flavors::WorkspaceFlavor;
 use function_runtime::kind::{Kind, Kinds};
 use function_runtime::request::Request;
 use function_runtime::response::Response;

@@ -14,6 +14,7 @@ mod reference;
 mod xrds;
 
 use api::dev_user::DevUserPolicy;
+use api::flavor::FlavorPolicy;
 use api::lease::SpotLease;
 use api::policy::WorkspacePolicy;
 use api::pool::SpotPool;
@@ -113,6 +114,11 @@ fn generate() -> Result<Vec<Generated>, Box<dyn Error>> {
             "devuserpolicies",
             input_schema::<DevUserPolicy>(),
         ),
+        (
+            "FlavorPolicy",
+            "flavorpolicies",
+            input_schema::<FlavorPolicy>(),
+        ),
     ] {
         let group = api::POLICY_GROUP;
         let path = format!("package/function/input/{group}_{plural}.yaml");
@@ -199,7 +205,7 @@ mod tests {
     #[test]
     fn committed_schemas_are_what_the_types_say() {
         let files = generate().unwrap();
-        assert_eq!(files.len(), 13);
+        assert_eq!(files.len(), 14);
         check(&crate::root(), &files).unwrap();
     }
 

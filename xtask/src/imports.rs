@@ -25,6 +25,7 @@ const CRATES: &[&str] = &[
     "function",
     "function/cluster",
     "function/ec2",
+    "function/flavors",
     "function/runtime",
     "function/server",
     "function/users",

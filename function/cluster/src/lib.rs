@@ -11,7 +11,6 @@ mod activity;
 mod choice;
 mod existing;
 mod files;
-pub mod flavor;
 mod homes;
 mod identity;
 mod names;

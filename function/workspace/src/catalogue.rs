@@ -31,17 +31,26 @@ pub struct Known {
 
 /// The requirements for the policy's `EnvironmentConfigs`.
 pub fn requirements(policy: &WorkspacePolicy) -> Vec<Requirement> {
-    parts(policy)
+    requirements_of(&policy.catalogue)
+}
+
+/// The requirements for the `EnvironmentConfigs` of a catalogue.
+pub fn requirements_of(reference: &CatalogueReference) -> Vec<Requirement> {
+    parts(reference)
         .map(|part| environment_config::requirement(part.requirement, part.config))
         .collect()
 }
 
-/// Reads and merges the catalogue. If it cannot be read, the workspace is held and not refused. A part
-/// adds only the entries that the policy lets it provide.
+/// Reads the policy's catalogue. If it cannot be read, the workspace is held and not refused.
 pub fn read(policy: &WorkspacePolicy, request: &Request) -> Result<Known, Hold> {
+    of(&policy.catalogue, request)
+}
+
+/// Reads and merges a catalogue. A part adds only the entries that it may provide.
+pub fn of(reference: &CatalogueReference, request: &Request) -> Result<Known, Hold> {
     let mut whole = Known::default();
     let mut known: Vec<&str> = Vec::new();
-    for part in parts(policy) {
+    for part in parts(reference) {
         let data = read_part(
             request.required(&part.requirement),
             &part,
@@ -60,7 +69,8 @@ pub fn read(policy: &WorkspacePolicy, request: &Request) -> Result<Known, Hold> 
 /// The catalogue's prices; none if they cannot be read. Missing prices never keep a workspace from
 /// running.
 pub fn prices(policy: &WorkspacePolicy, request: &Request) -> Option<Prices> {
-    let with_prices = parts(policy).filter(|part| part.provides.contains(&CatalogueEntry::Prices));
+    let with_prices =
+        parts(&policy.catalogue).filter(|part| part.provides.contains(&CatalogueEntry::Prices));
     with_prices.into_iter().find_map(|part| {
         let Required::Present(config) = request.required(&part.requirement) else {
             return None;
@@ -79,12 +89,12 @@ struct Part<'a> {
     provides: &'a [CatalogueEntry],
 }
 
-fn parts(policy: &WorkspacePolicy) -> impl Iterator<Item = Part<'_>> {
+fn parts(reference: &CatalogueReference) -> impl Iterator<Item = Part<'_>> {
     let CatalogueReference {
         name,
         further,
         parts,
-    } = &policy.catalogue;
+    } = reference;
     let first = Part {
         requirement: REQUIREMENT.to_owned(),
         config: name,

@@ -2,7 +2,7 @@
 
 use api::catalogue::Catalogue;
 use api::dev_user::{DevUser, DevUserPolicy};
-use api::flavor::WorkspaceFlavor;
+use api::flavor::{FlavorPolicy, WorkspaceFlavor};
 use api::lease::SpotLease;
 use api::limits::WorkspaceLimits;
 use api::policy::WorkspacePolicy;
@@ -115,6 +115,7 @@ fn an_optional_field_keeps_its_own_description() {
         ("ProviderConfigUsage", raw::<ProviderConfigUsage>()),
         ("WorkspacePolicy", raw::<WorkspacePolicy>()),
         ("DevUserPolicy", raw::<DevUserPolicy>()),
+        ("FlavorPolicy", raw::<FlavorPolicy>()),
         ("Catalogue", raw::<Catalogue>()),
         ("WorkspaceLimits", raw::<WorkspaceLimits>()),
     ] {

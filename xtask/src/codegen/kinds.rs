@@ -4,6 +4,7 @@ use std::error::Error;
 
 use api::catalogue::Catalogue;
 use api::dev_user::DevUserPolicy;
+use api::flavor::FlavorPolicy;
 use api::lease::SpotLease;
 use api::limits::WorkspaceLimits;
 use api::policy::WorkspacePolicy;
@@ -76,7 +77,7 @@ fn pools() -> Result<Vec<Section>, Box<dyn Error>> {
     ])
 }
 
-fn inputs() -> [Section; 4] {
+fn inputs() -> [Section; 5] {
     [
         of_group(
             api::POLICY_GROUP,
@@ -89,6 +90,12 @@ fn inputs() -> [Section; 4] {
             "DevUserPolicy",
             "the input of the Composition of users",
             input_schema::<DevUserPolicy>(),
+        ),
+        of_group(
+            api::POLICY_GROUP,
+            "FlavorPolicy",
+            "the input of the Composition of flavors",
+            input_schema::<FlavorPolicy>(),
         ),
         Section {
             kind: "Catalogue",

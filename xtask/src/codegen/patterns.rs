@@ -92,7 +92,7 @@ fn cost(regex: &str, length: u64, count: u64) -> u64 {
 mod tests {
     use api::catalogue::Catalogue;
     use api::dev_user::{DevUser, DevUserPolicy};
-    use api::flavor::WorkspaceFlavor;
+    use api::flavor::{FlavorPolicy, WorkspaceFlavor};
     use api::lease::SpotLease;
     use api::limits::WorkspaceLimits;
     use api::policy::WorkspacePolicy;
@@ -148,6 +148,7 @@ mod tests {
             serde_json::to_value(GpuDevWorkspace::crd()).unwrap(),
             input_schema::<WorkspacePolicy>(),
             input_schema::<DevUserPolicy>(),
+            input_schema::<FlavorPolicy>(),
             input_schema::<Catalogue>(),
             input_schema::<WorkspaceLimits>(),
         ] {

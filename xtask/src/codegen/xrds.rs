@@ -82,7 +82,7 @@ fn workspace_version(rules: &[Value]) -> Result<Value, Box<dyn Error>> {
             column("MACHINE", ".status.machine"),
             // A column of type `date` shows a time to come as `<invalid>`.
             column("STOPS", ".status.lifecycle.stopsAt"),
-            json!({"name": "USD/H", "type": "number", "jsonPath": ".status.cost.hourlyUsd"}),
+            number_column("USD/H", ".status.cost.hourlyUsd"),
             column("SSH", ".status.ssh"),
             wide_column("OWNER", ".spec.parameters.owner"),
             wide_column("ZONE", ".status.zone"),
@@ -107,12 +107,16 @@ pub(super) fn flavor() -> Result<Value, Box<dyn Error>> {
         &patterns::crd::<WorkspaceFlavor>()?,
         &["flavor", "flavors"],
         &[
-            column("CPU", ".spec.cpu"),
-            column("MEMORY", ".spec.memory"),
-            column("GPUS", ".spec.gpus"),
-            column("PYTORCH", ".spec.pytorchVersion"),
-            column("OPENCV", ".spec.opencvVersion"),
-            column("IMAGE", ".spec.image"),
+            column("PLACEMENTS", ".status.placements"),
+            column("GPU", ".status.gpu"),
+            column("CPU", ".status.cpu"),
+            column("MEMORY", ".status.memory"),
+            number_column("EC2-USD/H", ".status.instanceHourlyUsd"),
+            number_column("POD-USD/H", ".status.podHourlyUsd"),
+            wide_column("TYPES", ".spec.ec2.instanceTypes"),
+            wide_column("PYTORCH", ".spec.pytorchVersion"),
+            wide_column("OPENCV", ".spec.opencvVersion"),
+            wide_column("IMAGE", ".spec.image"),
         ],
     )
 }
@@ -132,6 +136,10 @@ pub(super) fn dev_user() -> Result<Value, Box<dyn Error>> {
 
 fn column(name: &str, path: &str) -> Value {
     json!({"name": name, "type": "string", "jsonPath": path})
+}
+
+fn number_column(name: &str, path: &str) -> Value {
+    json!({"name": name, "type": "number", "jsonPath": path})
 }
 
 /// A column of `kubectl get -o wide`.
