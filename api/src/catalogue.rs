@@ -23,6 +23,9 @@ pub struct Catalogue {
     /// GPUs gets a type that is described here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub instance_types: BTreeMap<String, InstanceTypeDescription>,
+    /// IAM instance profiles of the instances of owners and namespaces. Default: the policy's profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_profiles: Option<InstanceProfiles>,
     /// Networks, by region. A region without an entry uses its default VPC.
     #[serde(default)]
     pub networks: BTreeMap<String, Network>,
@@ -82,6 +85,18 @@ pub struct InstanceTypeDescription {
     /// Its main memory, for example `16Gi`.
     #[schemars(length(max = 32), regex(pattern = MEMORY))]
     pub memory: String,
+}
+
+/// IAM instance profiles. A profile gives everybody on the instance the rights of its role.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InstanceProfiles {
+    /// Names of instance profiles, by owner. They come before those of namespaces.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub owners: BTreeMap<String, String>,
+    /// Names of instance profiles, by the namespace of the claim.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub namespaces: BTreeMap<String, String>,
 }
 
 /// A machine image.

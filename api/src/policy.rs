@@ -182,8 +182,9 @@ pub struct CataloguePart {
     pub name: String,
     /// The entries that it provides. Other entries in it have no effect. The writers of `owners`
     /// decide who can log in. The writers of `images` decide which programs machines run. The writers
-    /// of `networks` decide who reaches machines. The writers of `prices` decide their prices.
-    #[schemars(length(min = 1, max = 6))]
+    /// of `networks` decide who reaches machines. The writers of `instanceProfiles` decide what machines
+    /// may do in AWS. The writers of `prices` decide their prices.
+    #[schemars(length(min = 1, max = 7))]
     pub provides: Vec<CatalogueEntry>,
 }
 
@@ -193,6 +194,8 @@ pub struct CataloguePart {
 pub enum CatalogueEntry {
     /// Machine images.
     Images,
+    /// IAM instance profiles of owners and namespaces.
+    InstanceProfiles,
     /// Descriptions of instance types.
     InstanceTypes,
     /// Networks of instances.
@@ -207,8 +210,9 @@ pub enum CatalogueEntry {
 
 impl CatalogueEntry {
     /// All entries.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Images,
+        Self::InstanceProfiles,
         Self::InstanceTypes,
         Self::Networks,
         Self::Owners,
@@ -220,6 +224,7 @@ impl CatalogueEntry {
     pub fn field(self) -> &'static str {
         match self {
             Self::Images => "images",
+            Self::InstanceProfiles => "instanceProfiles",
             Self::InstanceTypes => "instanceTypes",
             Self::Networks => "networks",
             Self::Owners => "owners",
@@ -324,7 +329,8 @@ pub struct InstancePolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048), regex(pattern = KMS_KEY))]
     pub kms_key_id: Option<String>,
-    /// Name of the IAM instance profile of the instances. Default: none.
+    /// Name of the IAM instance profile of the instances. The catalogue may name others for owners
+    /// and namespaces. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_instance_profile: Option<String>,
     /// Whether the user `developer` may use sudo without a password.

@@ -5,6 +5,7 @@ use api::capacity::CapacityType;
 use api::catalogue::{Catalogue, Network};
 use api::policy::{BehaviourVersion, OnDemandProvider, WorkspacePolicy};
 use api::workspace::{Placement, WorkspaceParameters};
+use function_runtime::composite::Origin;
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::validation::{Violation, Violations};
@@ -138,16 +139,17 @@ pub fn workspace(
             instance_types: types.iter().map(|t| t.name.clone()).collect(),
             owner: parameters.owner.clone(),
             region: region.to_owned(),
-            origin,
             is_image_named: named.is_some(),
             image,
             root_volume_size_gib: choice
                 .root_volume_size_gib
                 .or(policy.instance.root_volume_size_gib),
+            instance_profile: instance_profile(policy, &catalogue, &parameters.owner, &origin),
             choice: choice.record.clone(),
             opencv: software.opencv.clone(),
             pytorch: software.pytorch.map(|pytorch| pytorch.version),
             network,
+            origin,
         },
     })
 }
@@ -218,6 +220,23 @@ fn network(
         }));
     }
     Ok(network)
+}
+
+/// The instance profile of the owner, or else of the namespace, or else of the policy.
+fn instance_profile(
+    policy: &WorkspacePolicy,
+    catalogue: &Catalogue,
+    owner: &str,
+    origin: &Origin,
+) -> Option<String> {
+    let listed = catalogue.instance_profiles.as_ref();
+    let listed = listed.and_then(|profiles| {
+        let of_owner = profiles.owners.get(owner);
+        of_owner.or_else(|| profiles.namespaces.get(&origin.namespace))
+    });
+    listed
+        .or(policy.instance.iam_instance_profile.as_ref())
+        .cloned()
 }
 
 /// Messages about settings of the claim that have no effect.

@@ -31,6 +31,8 @@ pub struct Resolved {
     pub is_image_named: bool,
     /// The size of the root volume in GiB; none for the size in the image.
     pub root_volume_size_gib: Option<i32>,
+    /// The IAM instance profile of the next instance; none without one.
+    pub instance_profile: Option<String>,
     /// The choice that the workspace keeps while it runs; none if the claim names the types itself.
     pub choice: Option<InstanceChoice>,
     /// The `OpenCV` release of the workspace.

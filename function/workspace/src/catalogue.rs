@@ -178,6 +178,7 @@ fn valid(data: Option<&Value>) -> Result<Catalogue, Violations> {
 fn merge(whole: &mut Catalogue, part: Catalogue) -> Result<(), String> {
     let Catalogue {
         images,
+        instance_profiles,
         instance_types,
         networks,
         owners,
@@ -187,6 +188,8 @@ fn merge(whole: &mut Catalogue, part: Catalogue) -> Result<(), String> {
     let described = &mut whole.instance_types;
     merge_maps(&mut whole.images, images, "data.images")?;
     merge_maps(described, instance_types, "data.instanceTypes")?;
+    let profiles = &mut whole.instance_profiles;
+    merge_whole(profiles, instance_profiles, "data.instanceProfiles")?;
     merge_maps(&mut whole.networks, networks, "data.networks")?;
     merge_maps(&mut whole.owners, owners, "data.owners")?;
     merge_whole(&mut whole.packages, packages, "data.packages")?;

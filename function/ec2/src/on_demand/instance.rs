@@ -121,7 +121,7 @@ pub fn desired(
         subnet_id: subnet.map(str::to_owned),
         vpc_security_group_id_selector: own_group.then_some(OfSameComposite::SELECTOR),
         vpc_security_group_ids: (!own_group).then(|| groups.clone()),
-        iam_instance_profile: policy.instance.iam_instance_profile.clone(),
+        iam_instance_profile: resolved.instance_profile.clone(),
         // Only `IMDSv2`, and with one hop, so that containers behind a bridge cannot reach it.
         metadata_options: MetadataOptions {
             http_endpoint: "enabled".to_owned(),

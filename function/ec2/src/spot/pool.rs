@@ -136,7 +136,7 @@ fn spec(
             read_console: setup::is_awaited(policy.behaviour_version),
             root_volume_size_gib: resolved.root_volume_size_gib,
             kms_key_id: policy.instance.kms_key_id.clone(),
-            iam_instance_profile: policy.instance.iam_instance_profile.clone(),
+            iam_instance_profile: resolved.instance_profile.clone(),
             tags: resolved.tags(policy),
         },
     }
