@@ -16,10 +16,28 @@ from environment.waiting import until
 FIRST, SECOND = "ami-00000000000c0de18", "ami-00000000000c0de14"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def menu(cluster: Cluster) -> str:
+    """The committed flavors, as `kubectl get flavors` shows them."""
+    text = (ROOT / "examples/platform/flavors.yaml").read_text()
+    for flavor in yaml.safe_load_all(text):
+        cluster.apply(flavor)
+
+    def shown() -> str | None:
+        table = cluster.kubectl("get", "flavors")
+        return table if "0.526" in table else None
+
+    return until("the price in the menu", shown, 120)
+
+
+def test_the_menu_shows_what_a_machine_has_and_costs(menu: str) -> None:
+    lines = {words[0]: words for words in map(str.split, menu.splitlines())}
+    assert lines["t4"][4:] == "EC2, Cluster 1 x T4 16Gi 4 16Gi 0.526 0.6".split()
+    assert lines["cpu-small"][4:] == "Cluster 500m 1Gi 0.2".split()
+
+
 def test_a_flavor_of_the_menu_gets_a_machine(platform: Platform, ec2: Ec2) -> None:
-    wanted = _example("by-flavor")
-    assert wanted == {**wanted, "flavor": "t4"}
-    _apply(platform, wanted)
+    _apply(platform, _example("by-flavor"))
     status = platform.ready("alice")
     assert status["instanceType"] == "g4dn.xlarge"
     assert status["region"] == "us-east-1"
@@ -57,12 +75,13 @@ def test_a_claim_with_an_owner_only_stays_where_it_started(
 ) -> None:
     policy = {"defaults": {"region": "us-west-2"}}
     name = composition(cluster, "in-the-west", policy)
-    _apply(platform, {"owner": "alice"}, name)
+    owner_only = {"owner": "alice", "ssh": PARAMETERS["ssh"]}
+    _apply(platform, owner_only, name)
     until("the region to be recorded", lambda: _region(platform) == "us-west-2")
     composition(cluster, "in-the-west", {"defaults": {"region": "us-east-1"}})
     pool = platform.pool()["spec"]["forProvider"]["region"]
     assert pool == "us-west-2"
-    _apply(platform, {"owner": "alice", "region": "us-east-1"}, name)
+    _apply(platform, {**owner_only, "region": "us-east-1"}, name)
     platform.condition("alice", "ConfigResolved", "False", "must be us-west-2")
     assert platform.pool()["spec"]["forProvider"]["region"] == "us-west-2"
     assert ec2.live(platform.namespace) == []
@@ -79,8 +98,12 @@ def test_another_image_replaces_the_machine_and_keeps_the_home(
     assert _images(ec2, platform) == [FIRST]
     _apply(platform, {**wish, "image": "earlier"}, name)
     until("the machine of the image", lambda: _images(ec2, platform) == [SECOND], 120)
+    old = (None, before["instanceId"])
+    until(
+        "the claim to name the next machine",
+        lambda: platform.status("alice").get("instanceId") not in old,
+    )
     after = platform.ready("alice")
-    assert after["instanceId"] != before["instanceId"]
     assert after["image"]["name"] == "earlier"
     if home:
         (volume,) = ec2.homes(platform.namespace)
