@@ -25,15 +25,18 @@ def menu(cluster: Cluster) -> str:
 
     def shown() -> str | None:
         table = cluster.kubectl("get", "flavors")
-        return table if "0.526" in table else None
+        return table if "0.526" in table and "0.2" in table else None
 
     return until("the price in the menu", shown, 120)
 
 
 def test_the_menu_shows_what_a_machine_has_and_costs(menu: str) -> None:
-    lines = {words[0]: words for words in map(str.split, menu.splitlines())}
-    assert lines["t4"][4:] == "EC2, Cluster 1 x T4 16Gi 4 16Gi 0.526 0.6".split()
-    assert lines["cpu-small"][4:] == "Cluster 500m 1Gi 0.2".split()
+    lines = [" ".join(line.split()) for line in menu.splitlines()]
+    for flavor in (
+        "t4 EC2, Cluster 1 x T4 16Gi 4 16Gi 0.526 0.6",
+        "cpu-small Cluster 500m 1Gi 0.2",
+    ):
+        assert any(line.startswith(flavor) for line in lines), menu
 
 
 def test_a_flavor_of_the_menu_gets_a_machine(platform: Platform, ec2: Ec2) -> None:
