@@ -2,12 +2,14 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
+mod preview;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
-use clap::{ArgAction, Parser};
+use clap::{ArgAction, Parser, Subcommand};
 use function_gpu_workspace::kinds::{self, KINDS};
 use function_runtime::request::Request;
 use function_runtime::response::Response;
@@ -23,7 +25,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Composition function: a GPU workspace claim becomes desired resources.
 #[derive(Parser)]
 #[command(name = "function-gpu-workspace", version)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
+
     #[command(flatten)]
     server: function_server::Arguments,
 
@@ -39,13 +45,23 @@ struct Options {
     metrics_by_owner: bool,
 }
 
+#[derive(Subcommand)]
+enum Command {
+    /// Show what another policy would do to the workspaces of a cluster; it changes nothing
+    Preview(preview::Options),
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let Options {
+        command,
         server,
         limits,
         metrics_by_owner,
     } = Options::parse();
+    if let Some(Command::Preview(options)) = command {
+        return preview::run(&options);
+    }
     logging::configure(server.debug);
     if let Some(limits) = &limits {
         info!(limits, "no Composition can loosen the limits");

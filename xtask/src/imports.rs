@@ -26,6 +26,7 @@ const CRATES: &[&str] = &[
     "function/cluster",
     "function/ec2",
     "function/flavors",
+    "function/preview",
     "function/runtime",
     "function/server",
     "function/users",

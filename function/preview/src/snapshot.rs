@@ -1,0 +1,167 @@
+//! The objects of a cluster, from kubectl or from a dump.
+
+use std::collections::BTreeMap;
+
+use function_runtime::requirement::{Requirement, Selector};
+use serde_json::{Value, json};
+
+use crate::Error;
+
+/// Crossplane's annotation on a composed resource with its name in the Composition.
+const RESOURCE_NAME: &str = "crossplane.io/composition-resource-name";
+/// Crossplane's label on a composite with the namespace of its claim.
+const CLAIM_NAMESPACE: &str = "crossplane.io/claim-namespace";
+
+/// A source of objects.
+pub trait Source {
+    /// All objects of a kind in all namespaces; none if the cluster does not have the kind.
+    ///
+    /// # Errors
+    ///
+    /// The objects cannot be read.
+    fn list(&mut self, api_version: &str, kind: &str) -> Result<Vec<Value>, Error>;
+}
+
+/// A dump: objects that were read before.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dump(Vec<Value>);
+
+impl Dump {
+    /// Reads YAML documents or JSON. Lists count as their items.
+    ///
+    /// # Errors
+    ///
+    /// The text is no YAML.
+    pub fn read(text: &str) -> Result<Self, Error> {
+        use serde::Deserialize;
+        let mut objects = Vec::new();
+        for document in serde_yaml::Deserializer::from_str(text) {
+            let document =
+                Value::deserialize(document).map_err(|e| Error::Source(e.to_string()))?;
+            match document.get("items").and_then(Value::as_array) {
+                Some(items) => objects.extend(items.iter().cloned()),
+                None => objects.push(document),
+            }
+        }
+        Ok(Self(objects))
+    }
+
+    /// Adds objects.
+    pub fn extend(&mut self, objects: impl IntoIterator<Item = Value>) {
+        self.0.extend(objects);
+    }
+
+    /// The dump as a list of Kubernetes.
+    pub fn into_list(self) -> Value {
+        json!({"apiVersion": "v1", "kind": "List", "items": self.0})
+    }
+}
+
+impl Source for Dump {
+    fn list(&mut self, api_version: &str, kind: &str) -> Result<Vec<Value>, Error> {
+        let is_of_kind = |object: &&Value| {
+            text(object, "/apiVersion") == api_version && text(object, "/kind") == kind
+        };
+        Ok(self.0.iter().filter(is_of_kind).cloned().collect())
+    }
+}
+
+/// The objects that were read so far, by API version and kind.
+pub struct Snapshot<'a> {
+    source: &'a mut dyn Source,
+    read: BTreeMap<(String, String), Vec<Value>>,
+}
+
+impl<'a> Snapshot<'a> {
+    /// An empty snapshot.
+    pub fn new(source: &'a mut dyn Source) -> Self {
+        Self {
+            source,
+            read: BTreeMap::new(),
+        }
+    }
+
+    /// All objects of a kind. Secrets are never read: no decision depends on their contents.
+    pub fn all(&mut self, api_version: &str, kind: &str) -> Result<Vec<Value>, Error> {
+        if kind == "Secret" {
+            return Ok(Vec::new());
+        }
+        let key = (api_version.to_owned(), kind.to_owned());
+        if let Some(known) = self.read.get(&key) {
+            return Ok(known.clone());
+        }
+        let found = self.source.list(api_version, kind)?;
+        self.read.insert(key, found.clone());
+        Ok(found)
+    }
+
+    /// The composed resources of a composite, by composition resource name.
+    pub fn composed_of(&mut self, composite: &Value) -> Result<BTreeMap<String, Value>, Error> {
+        let refs = composite
+            .pointer("/spec/resourceRefs")
+            .or_else(|| composite.pointer("/spec/crossplane/resourceRefs"));
+        let refs = refs.and_then(Value::as_array).cloned().unwrap_or_default();
+        let own_namespace = text(composite, "/metadata/namespace").to_owned();
+        let mut composed = BTreeMap::new();
+        for reference in refs {
+            let namespace = match text(&reference, "/namespace") {
+                "" => own_namespace.as_str(),
+                namespace => namespace,
+            };
+            let name = text(&reference, "/name");
+            let found = self
+                .all(text(&reference, "/apiVersion"), text(&reference, "/kind"))?
+                .into_iter()
+                .find(|object| {
+                    let is_in = text(object, "/metadata/namespace");
+                    text(object, "/metadata/name") == name
+                        && (is_in.is_empty() || is_in == namespace)
+                });
+            let annotations = found
+                .as_ref()
+                .and_then(|o| o.pointer("/metadata/annotations"));
+            let resource = annotations.and_then(|all| all.get(RESOURCE_NAME)?.as_str());
+            if let (Some(resource), Some(found)) = (resource.map(str::to_owned), found) {
+                composed.insert(resource, found);
+            }
+        }
+        Ok(composed)
+    }
+
+    /// The resources that a requirement selects.
+    pub fn select(&mut self, requirement: &Requirement) -> Result<Vec<Value>, Error> {
+        let all = self.all(requirement.api_version, requirement.kind)?;
+        let selected = all.into_iter().filter(|object| {
+            let namespace = text(object, "/metadata/namespace");
+            let name = text(object, "/metadata/name");
+            let label = |key: &str| {
+                let labels = object.pointer("/metadata/labels");
+                labels.and_then(|labels| labels.get(key)?.as_str())
+            };
+            match &requirement.selector {
+                Selector::Named(wanted) => name == wanted,
+                Selector::NamedIn {
+                    namespace: place,
+                    name: wanted,
+                } => namespace == place && name == wanted,
+                Selector::Every { namespace: place } => {
+                    place.as_ref().is_none_or(|place| namespace == place)
+                }
+                Selector::Claimed { namespace: place } => {
+                    label(CLAIM_NAMESPACE) == Some(place.as_str())
+                }
+                Selector::Labelled {
+                    namespace: place,
+                    key,
+                    value,
+                } => namespace == place && label(key) == Some(value.as_str()),
+            }
+        });
+        Ok(selected.collect())
+    }
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    let found = object.pointer(pointer).and_then(Value::as_str);
+    found.unwrap_or_default()
+}
