@@ -8,7 +8,7 @@ use function_runtime::response::Response;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::Error;
+use crate::error::Error;
 use crate::snapshot::Snapshot;
 
 /// How often Crossplane calls a function whose requirements change ("Crossplane will call the

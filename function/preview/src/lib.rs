@@ -6,45 +6,25 @@
 
 mod decision;
 mod effect;
+mod error;
 mod price;
 mod proposal;
 pub mod snapshot;
 mod table;
-
-use std::io;
 
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::kind::Kinds;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use thiserror::Error;
 
 pub use crate::effect::Effect;
+pub use crate::error::Error;
 pub use crate::proposal::Proposal;
 use crate::snapshot::{Snapshot, Source};
 
 /// The kinds of composites that are workspaces: with a claim, and namespaced.
 const WORKSPACES: [&str; 2] = ["GpuDevWorkspace", "GpuDevWorkspaceClaim"];
-
-/// Why there is no preview.
-#[derive(Debug, Error)]
-pub enum Error {
-    /// The file with the policy cannot be used.
-    #[error("{0}")]
-    Proposal(String),
-    /// The cluster or the dump cannot be read.
-    #[error("{0}")]
-    Source(String),
-    /// A file cannot be read or written.
-    #[error("{path}: {error}")]
-    File {
-        /// The path of the file.
-        path: String,
-        /// The error.
-        error: io::Error,
-    },
-}
 
 /// What a proposed policy would do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

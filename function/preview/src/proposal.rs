@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::Error;
+use crate::error::Error;
 use crate::snapshot::Source;
 
 const KIND: &str = "WorkspacePolicy";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use function_runtime::requirement::{Requirement, Selector};
 use serde_json::{Value, json};
 
-use crate::Error;
+use crate::error::Error;
 
 /// Crossplane's annotation on a composed resource with its name in the Composition.
 const RESOURCE_NAME: &str = "crossplane.io/composition-resource-name";
