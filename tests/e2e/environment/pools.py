@@ -69,7 +69,9 @@ class Pools:
 
         return until(f"pool {name} to be Ready", look, seconds)
 
-    def says(self, name: str, type_: str, status: str, word: str = "") -> Object:
+    def says(
+        self, name: str, type_: str, status: str, word: str = "", seconds: float = 60
+    ) -> Object:
         """The pool once its condition has the status, and the word in its text."""
 
         def look() -> Object | None:
@@ -78,7 +80,7 @@ class Pools:
             text = f"{seen.get('reason')} {seen.get('message')}"
             return found if seen.get("status") == status and word in text else None
 
-        return until(f"pool {name}: {type_}={status} with {word!r}", look)
+        return until(f"pool {name}: {type_}={status} with {word!r}", look, seconds)
 
     def annotate(self, name: str, *annotations: str) -> None:
         self.cluster.kubectl(

@@ -48,7 +48,8 @@ def test_a_home_that_ec2_takes_back_says_why_and_is_made_once_ec2_makes_it(
     emulator.forget_calls()
     emulator.fault("CreateVolume", effect="end", code="Client.InternalError", times=1)
     pools.apply("alice", parameters=HOME)
-    seen = pools.says("alice", "Ready", "False", "VolumeTakenBack")
+    # A new volume may be missing from EC2's lists for a minute.
+    seen = pools.says("alice", "Ready", "False", "VolumeTakenBack", seconds=150)
     assert "key for volumes" in condition(seen, "Ready")["message"]
     # The provider asks again five minutes later.
     pools.ready("alice", seconds=420)

@@ -66,6 +66,8 @@ class Run:
     ) -> None:
         self.emulator, self.account, self.fleet = emulator, account, fleet
         self.strangers, self.journal = strangers, journal
+        # Earlier tests leave resources on purpose: pools whose policy is to orphan them.
+        self.earlier = set(account.things())
         warned = Warned()
         self.weather = Weather(emulator, journal)
         self.storm = Storm(fleet, account, emulator, self.weather, warned, journal)
@@ -98,7 +100,7 @@ class Run:
 
     def leaked(self) -> list[str]:
         pools = self.fleet.stored()
-        return self.account.leaks(pools, self.strangers.planted)
+        return self.account.leaks(pools, self.strangers.planted | self.earlier)
 
     def doubled(self) -> list[str]:
         pools = {pool.uid for pool in self.fleet.every()}
