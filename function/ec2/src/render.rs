@@ -76,9 +76,9 @@ impl Placed for OnEc2<'_> {
         listed: Option<&Prices>,
     ) -> Result<f64, String> {
         let region = self.seen.region(Some(parameters), Some(policy));
+        // A machine whose types are not known has no price, so no budget is granted for it.
         let choice = self.choice(policy, parameters, region);
-        // A choice that cannot be made starts no machine.
-        let choice = choice.unwrap_or_default();
+        let choice = choice.map_err(|_| format!("data.prices.hourlyUsd.{region} for its types"))?;
         let types = &choice.instance_types;
         let market = capacity::wished(parameters, policy, &choice);
         let provider = capacity::on_demand_provider(policy, self.seen.maker());
