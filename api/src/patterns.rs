@@ -66,6 +66,7 @@ const ALL: &[Pattern] = &[
     SUB_PATH,
     TAINT_EFFECT,
     TOLERATION_OPERATOR,
+    VOLUME_SIZE,
 ];
 
 pub(crate) const ABSOLUTE_PATH: Pattern = Pattern {
@@ -281,4 +282,10 @@ pub(crate) const TAINT_EFFECT: Pattern = Pattern {
 pub(crate) const TOLERATION_OPERATOR: Pattern = Pattern {
     regex: r"^(Exists|Equal)$",
     message: "write Exists or Equal",
+};
+
+/// A size of a volume.
+pub(crate) const VOLUME_SIZE: Pattern = Pattern {
+    regex: r"^[1-9][0-9]{0,4}(Gi|Ti)$",
+    message: "write a whole number and Gi or Ti, for example 100Gi",
 };

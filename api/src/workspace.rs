@@ -14,7 +14,7 @@ use crate::fields::is_default;
 use crate::lifecycle::{ActivityStatus, LifecycleStatus, WorkspaceLifecycle};
 use crate::patterns::{
     DNS_NAME, GPU_NAME, INSTANCE_TYPE, IPV4_NETWORK, MEMORY, OPENCV_VERSION, OWNER, PUBLIC_KEY,
-    PYTORCH_VERSION, REGION,
+    PYTORCH_VERSION, REGION, VOLUME_SIZE,
 };
 
 /// Describes the workspace that a developer wants.
@@ -182,13 +182,49 @@ pub struct WorkspaceSsh {
 }
 
 /// The volume for the owner's files.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[x_kube(
+    validation = Rule::new("has(self.size) != has(self.sizeGiB)")
+        .message("set size, for example 100Gi, or sizeGiB, and not both"),
+    validation = Rule::new("!has(self.size) || quantity(self.size).asInteger() <= 17592186044416")
+        .message("size must be at most 16Ti, the largest volume of EC2"),
+    validation = Rule::new("(has(self.size) ? quantity(self.size).asInteger() / 1073741824 : self.sizeGiB) >= (has(oldSelf.size) ? quantity(oldSelf.size).asInteger() / 1073741824 : oldSelf.sizeGiB)")
+        .message("the size cannot shrink: a volume only grows")
+)]
 pub struct WorkspaceHome {
-    /// Size of the volume in GiB, for example 100. It can grow, but it cannot shrink.
-    #[serde(rename = "sizeGiB")]
+    /// Size of the volume, for example `100Gi` or `1Ti`. It can grow, but it cannot shrink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16), regex(pattern = VOLUME_SIZE))]
+    pub size: Option<String>,
+    /// Size of the volume in GiB, for example 100, in place of `size`.
+    #[serde(default, rename = "sizeGiB", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16384))]
-    #[x_kube(validation = Rule::new("self >= oldSelf").message("sizeGiB cannot shrink: a volume only grows"))]
-    pub size_gib: i32,
+    pub size_gib: Option<i32>,
+}
+
+impl WorkspaceHome {
+    /// The size in GiB; 0 if the claim has no readable size.
+    pub fn gib(&self) -> i32 {
+        let size = self.size.as_deref().and_then(gib);
+        self.size_gib.or(size).unwrap_or_default()
+    }
+
+    /// The field with the size.
+    pub fn field(&self) -> &'static str {
+        if self.size_gib.is_some() {
+            "sizeGiB"
+        } else {
+            "size"
+        }
+    }
+}
+
+/// The GiB of a size that [`VOLUME_SIZE`] matches.
+fn gib(size: &str) -> Option<i32> {
+    match size.strip_suffix("Ti") {
+        Some(tebibytes) => tebibytes.parse::<i32>().ok()?.checked_mul(1024),
+        None => size.strip_suffix("Gi")?.parse().ok(),
+    }
 }
 
 /// The state of the workspace: the SSH command, the machine or the pods, and the cost.

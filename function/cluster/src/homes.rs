@@ -163,7 +163,7 @@ pub fn too_small(resolved: &Resolved, home: &ResolvedHome, seen: Seen<'_>) -> Ve
         .map(|volume| {
             let (name, namespace) = (volume.name(), &resolved.names.namespace);
             format!(
-                "PersistentVolumeClaim {name} has {}, spec.parameters.home.sizeGiB asks for \
+                "PersistentVolumeClaim {name} has {}, spec.parameters.home asks for \
                  {wish}Gi; it grows by: kubectl -n {namespace} patch pvc {name} -p \
                  '{{\"spec\":{{\"resources\":{{\"requests\":{{\"storage\":\"{wish}Gi\"}}}}}}}}'",
                 volume.size().unwrap_or_default()

@@ -154,7 +154,7 @@ pub fn resolved(
             && policy.home.on_delete == HomeOnDelete::Delete,
         made_from,
         home: parameters.home.as_ref().map(|home| ResolvedHome {
-            size_gib: home.size_gib,
+            size_gib: home.gib(),
             storage_class,
             owner_uid: owner_uid
                 .clone()

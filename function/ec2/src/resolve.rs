@@ -4,7 +4,7 @@
 use api::capacity::CapacityType;
 use api::catalogue::{Catalogue, Network};
 use api::policy::{BehaviourVersion, OnDemandProvider, WorkspacePolicy};
-use api::workspace::{Placement, WorkspaceParameters};
+use api::workspace::{Placement, WorkspaceHome, WorkspaceParameters};
 use function_runtime::composite::Origin;
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::request::Request;
@@ -135,7 +135,7 @@ pub fn workspace(
             on_demand: allowed.on_demand,
             ssh_cidrs: allowed.ssh_cidrs,
             has_home: allowed.has_home,
-            home_size_gib: parameters.home.as_ref().map(|home| home.size_gib),
+            home_size_gib: parameters.home.as_ref().map(WorkspaceHome::gib),
             instance_types: types.iter().map(|t| t.name.clone()).collect(),
             owner: parameters.owner.clone(),
             region: region.to_owned(),

@@ -92,7 +92,8 @@ fn wish(field: &str, dice: &mut Dice) -> Value {
         }
         "home" => match dice.below(5) {
             0 => Value::Null,
-            n => json!({"sizeGiB": *[1, 50, 80, 16384].get(n - 1).unwrap()}),
+            4 => json!({"size": *dice.pick(&["50Gi", "80Gi", "16Ti", "17Ti"])}),
+            n => json!({"sizeGiB": *[1, 50, 80].get(n - 1).unwrap()}),
         },
         "ssh" => json!({
             "publicKeys": vec![KEY; dice.below(3)],

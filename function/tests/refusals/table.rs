@@ -45,6 +45,14 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
         "spec.parameters.region: ap-south-1 has no images in EnvironmentConfig gpu-workspaces; regions that have: eu-west-1, us-east-1",
     ),
     (
+        "home-size-as-a-quantity",
+        "spec.parameters.home.size: must be at most 500Gi, the policy's ceiling",
+    ),
+    (
+        "home-without-a-size",
+        "spec.parameters.home.size: is required, for example 100Gi",
+    ),
+    (
         "region-of-another-machine",
         "spec.parameters.region: must be us-east-1, where the workspace is: a workspace cannot move to another region; delete the claim and create another",
     ),

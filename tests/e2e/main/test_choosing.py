@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from environment.cluster import Cluster
+from environment.cluster import Cluster, Refused
 from environment.ec2 import Ec2
 from environment.platform import PARAMETERS, Platform, claim
 from environment.rendering import ROOT
@@ -113,6 +113,22 @@ def test_another_image_replaces_the_machine_and_keeps_the_home(
         assert volume["VolumeId"] == before["home"]["volumeId"]
         attached = [one["InstanceId"] for one in volume["Attachments"]]
         assert attached == [after["instanceId"]]
+
+
+def test_a_home_grows_in_either_word_and_never_shrinks(platform: Platform) -> None:
+    stopped = {**PARAMETERS, "lifecycle": {"state": "Stopped"}}
+    _apply(platform, {**stopped, "home": {"size": "2Gi"}})
+    for home, why in [
+        ({"sizeGiB": 1}, "cannot shrink"),
+        ({"size": "1Gi"}, "cannot shrink"),
+        ({"size": "3Gi", "sizeGiB": 3}, "not both"),
+        ({"size": "17Ti"}, "at most 16Ti"),
+        ({"size": "2 GB"}, "for example 100Gi"),
+    ]:
+        with pytest.raises(Refused, match=why):
+            _apply(platform, {**stopped, "home": home})
+    _apply(platform, {**stopped, "home": {"sizeGiB": 1024}})
+    _apply(platform, {**stopped, "home": {"size": "1Ti"}})
 
 
 def _apply(platform: Platform, parameters: dict[str, Any], policy: str = "") -> None:
