@@ -64,10 +64,6 @@ class Wanted:
     def replaces_drift(self) -> bool:
         return bool(self.spec.get("replace", {}).get("drifted"))
 
-    @property
-    def is_queued(self) -> bool:
-        return self.name in QUEUED
-
 
 class Fleet:
     """The pools of a run. Several threads use it at the same time."""

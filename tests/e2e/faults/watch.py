@@ -15,9 +15,9 @@ PERIOD = 0.3
 
 
 class Warned:
-    """The instances with an interruption warning of AWS. If the pool's configuration
-    has a queue, the provider launches the replacement at once, even beyond the pool's
-    maximum (docs/pools.md)."""
+    """The instances with an interruption warning of AWS. The provider launches the
+    replacement at once, even beyond the pool's maximum (docs/pools.md). The queue of one
+    configuration tells the pools of every configuration (docs/operate.md)."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -83,7 +83,7 @@ class Watch:
         for pool in self._fleet.every():
             of_pool = [one for one in ours if tags(one).get(POOL_UID) == pool.uid]
             going = [one for one in of_pool if one["InstanceId"] in self._warned]
-            most = pool.ceiling + (len(going) if pool.is_queued else 0)
+            most = pool.ceiling + len(going)
             if number[pool.uid] > most:
                 ids = [one["InstanceId"] for one in of_pool]
                 wrong[pool.uid] = f"{pool.name} has {ids}, and may have {most}"
