@@ -107,7 +107,7 @@ def _are_settled(platform: Platform) -> bool:
     """Each workspace is ready, at rest, or refused, and has no second machine."""
     claims = _claims(platform)
     pools = platform.cluster.all("spotpools", platform.namespace)
-    owners = [pool["metadata"]["labels"]["crossplane.io/composite"] for pool in pools]
+    owners = [_workspace_of(pool) for pool in pools]
     return (
         len(claims) == WORKSPACES
         and len(owners) == len(set(owners))
@@ -128,7 +128,7 @@ def _follows(platform: Platform, cluster: Cluster) -> Any:
     def follows() -> bool:
         pools: dict[str, Object] = {}
         for pool in cluster.all("spotpools", platform.namespace):
-            pools[pool["metadata"]["labels"]["crossplane.io/claim-name"]] = pool
+            pools[_workspace_of(pool)] = pool
 
         def is_new(found: Object) -> bool:
             pool = pools.get(found["metadata"]["name"])
@@ -141,13 +141,19 @@ def _follows(platform: Platform, cluster: Cluster) -> Any:
     return follows
 
 
+def _workspace_of(pool: Object) -> str:
+    """The name of a pool's claim, from the tags of its instances."""
+    workspace: str = pool["spec"]["forProvider"]["tags"]["workspace"]
+    return workspace.partition("/")[2]
+
+
 def _seen(platform: Platform) -> dict[str, Object]:
     """What a person sees of each workspace: its machine, its pool, and a refusal. A claim
     may name a machine for some seconds after another one has taken its place."""
     pools: dict[str, Object] = {}
     machines: dict[str, str] = {}
     for pool in platform.cluster.all("spotpools", platform.namespace):
-        name = pool["metadata"]["labels"]["crossplane.io/claim-name"]
+        name = _workspace_of(pool)
         pools[name] = {**pool["spec"]["forProvider"]}
         pools[name].pop("endsAt", None)
         for instance in pool["status"]["atProvider"].get("instances", []):
