@@ -360,8 +360,8 @@ pub struct InstanceChoice {
     /// What the claim asked for, for example `flavor t4` or `gpu 1 x T4`. Another wish is chosen for
     /// anew.
     pub asked: String,
-    /// Why the instance has these settings, for example `the 2 allowed types with 1 x T4, the
-    /// cheapest first`.
+    /// Why the instance has these settings, for example `the cheapest of 2 allowed types that have
+    /// it: g4dn.xlarge (1 x T4 with 16Gi, 0.526 USD per hour)`.
     pub why: String,
     /// Instance types in order of preference.
     pub instance_types: Vec<String>,
