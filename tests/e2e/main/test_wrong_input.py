@@ -71,7 +71,7 @@ def test_admission_refuses_a_time_that_the_provider_could_not_read(
     ("change", "word"),
     [
         ({"home": None}, "home cannot be removed"),
-        ({"home": {"sizeGiB": 10}}, "sizeGiB cannot shrink"),
+        ({"home": {"sizeGiB": 10}}, "the size cannot shrink"),
         ({"region": "us-west-2"}, "region is immutable"),
     ],
 )
