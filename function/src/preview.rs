@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use function_gpu_workspace::kinds::{self, KINDS};
 use function_preview::snapshot::{Dump, Source};
-use function_preview::{Error, Proposal, preview};
+use function_preview::{Error, Preview, Proposal, preview};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -80,26 +80,31 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 fn shown(options: &Options) -> Result<(String, bool), Error> {
-    let text = read(&options.policy)?;
-    let mut source: Box<dyn Reading> = match &options.dump {
-        Some(dump) => Box::new(Dump::read(&read(dump)?)?),
-        None => Box::new(Kubectl::default()),
+    let preview = if let Some(dump) = &options.dump {
+        decided(options, &mut Dump::read(&read(dump)?)?)?
+    } else {
+        let mut kubectl = Kubectl::default();
+        let preview = decided(options, &mut kubectl)?;
+        if let Some(path) = &options.save {
+            let text = kubectl.read.into_list().to_string();
+            fs::write(path, text).map_err(|error| of_file(path, error))?;
+        }
+        preview
     };
-    let composition = options.composition.as_deref();
-    let proposal = Proposal::read(&text, composition, source.as_source())?;
-    let kinds = options.limits.clone().map_or(KINDS, kinds::limited);
-    let now = options.now.unwrap_or_else(Timestamp::now);
-    let preview = preview(&proposal, source.as_source(), kinds, now)?;
-    if let Some(path) = &options.save {
-        let text = source.into_list().to_string();
-        fs::write(path, text).map_err(|error| of_file(path, error))?;
-    }
     let text = match options.output {
         Output::Table => preview.to_string(),
         Output::Json => serde_json::to_string_pretty(&preview)
             .map_err(|error| Error::Source(error.to_string()))?,
     };
     Ok((text, preview.ends_a_machine()))
+}
+
+fn decided(options: &Options, source: &mut dyn Source) -> Result<Preview, Error> {
+    let text = read(&options.policy)?;
+    let proposal = Proposal::read(&text, options.composition.as_deref(), source)?;
+    let kinds = options.limits.clone().map_or(KINDS, kinds::limited);
+    let now = options.now.unwrap_or_else(Timestamp::now);
+    preview(&proposal, source, kinds, now)
 }
 
 fn read(path: &Path) -> Result<String, Error> {
@@ -113,37 +118,10 @@ fn of_file(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// A source that can be saved as a dump.
-trait Reading {
-    fn as_source(&mut self) -> &mut dyn Source;
-
-    fn into_list(self: Box<Self>) -> Value;
-}
-
-impl Reading for Dump {
-    fn as_source(&mut self) -> &mut dyn Source {
-        self
-    }
-
-    fn into_list(self: Box<Self>) -> Value {
-        Dump::into_list(*self)
-    }
-}
-
 /// The cluster of the kubeconfig. kubectl knows every way to log in to a cluster.
 #[derive(Default)]
 struct Kubectl {
     read: Dump,
-}
-
-impl Reading for Kubectl {
-    fn as_source(&mut self) -> &mut dyn Source {
-        self
-    }
-
-    fn into_list(self: Box<Self>) -> Value {
-        self.read.into_list()
-    }
 }
 
 impl Source for Kubectl {

@@ -7,9 +7,7 @@ use api::policy::ClusterPolicy;
 use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
 use function_workspace::flavor::Pods;
-use function_workspace::image_digest;
-
-use function_workspace::quantity;
+use function_workspace::{image_digest, quantity};
 
 mod queue;
 
@@ -32,8 +30,7 @@ pub fn flavor<'a>(
         .unwrap_or(&cluster.default_flavor);
     match &cluster.allowed_flavors {
         Some(allowed) if !allowed.contains(name) => {
-            let problem = format!("{name} is not allowed; allowed are {}", allowed.join(", "));
-            Err(Violation::new("spec.parameters.flavor", problem).into())
+            Err(Violation::not_allowed("spec.parameters.flavor", name, allowed).into())
         }
         _ => Ok(name),
     }

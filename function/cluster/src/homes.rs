@@ -14,6 +14,7 @@ use function_runtime::keep;
 use function_runtime::outcome::Refusal;
 use function_runtime::validation::Violation;
 use function_workspace::labels::OWNER_LABEL;
+use function_workspace::quantity;
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements,
 };
@@ -26,7 +27,6 @@ use crate::names::Names;
 use crate::resolved::{OwnerUid, Resolved, ResolvedHome};
 use crate::resource_names;
 use crate::seen::{Seen, VolumeClaim};
-use function_workspace::quantity;
 
 /// The volume claim template for new homes.
 pub fn template(names: &Names, owner: &str, home: &ResolvedHome) -> PersistentVolumeClaim {

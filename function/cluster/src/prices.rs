@@ -7,9 +7,9 @@ use api::cluster::ChosenPods;
 use api::cost::CostSource;
 use function_workspace::cost::ledger::rounded;
 use function_workspace::cost::price::{self, Homes, Running, is_price};
+use function_workspace::quantity;
 
 use crate::seen::{Seen, VolumeClaim};
-use function_workspace::quantity;
 
 /// The price of the running pods. `chosen` are their settings.
 pub fn running(chosen: Option<&ChosenPods>, prices: Option<&Prices>, started: usize) -> Running {

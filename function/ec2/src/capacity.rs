@@ -46,12 +46,7 @@ pub fn capacity_type(
         && !allowed.contains(&resolved)
     {
         let allowed: Vec<&str> = allowed.iter().map(|c| c.as_str()).collect();
-        let problem = format!(
-            "{} is not allowed; allowed are {}",
-            resolved.as_str(),
-            allowed.join(", ")
-        );
-        return Err(Violation::new(PATH, problem).into());
+        return Err(Violation::not_allowed(PATH, resolved.as_str(), &allowed).into());
     }
     let is_on_demand = resolved == CapacityType::OnDemand;
     let problem = match keeper {

@@ -46,27 +46,20 @@ impl Choice {
         recorded: Option<&InstanceChoice>,
         request: &Request,
     ) -> Result<Self, Unresolved> {
-        let (asked, path) = match Wish::of(parameters) {
-            Wish::Named(instance_types) => {
-                return Ok(Self {
-                    instance_types,
-                    ..Self::default()
-                });
-            }
-            Wish::Flavor(name) => (format!("flavor {name}"), FLAVOR),
-            Wish::Gpu(wish) => (format!("gpu {}", gpu::text(wish)), gpu::PATH),
-            Wish::Nothing => (
-                "the default of the policy".to_owned(),
-                instance_types::DEFAULT_PATH,
-            ),
+        let Some(wish) = Wish::of(parameters) else {
+            return Ok(Self {
+                instance_types: instance_types::named(parameters),
+                ..Self::default()
+            });
         };
+        let (asked, path) = wish.asked();
         if let Some(recorded) = recorded.filter(|recorded| recorded.asked == asked) {
             return Ok(Self::kept(recorded.clone(), path));
         }
-        let chosen = match Wish::of(parameters) {
+        let chosen = match wish {
             Wish::Flavor(name) => of_flavor(name, request)?,
             Wish::Gpu(wish) => gpu::choose(wish, policy, region, request)?,
-            Wish::Named(_) | Wish::Nothing => InstanceChoice {
+            Wish::Nothing => InstanceChoice {
                 why: "neither flavor, gpu nor instanceType is set".to_owned(),
                 instance_types: vec![instance_types::default(policy).to_owned()],
                 ..InstanceChoice::default()
@@ -91,10 +84,8 @@ impl Choice {
     }
 }
 
-/// What a claim asks for.
+/// What a claim asks for that does not name instance types.
 enum Wish<'a> {
-    /// The claim names instance types.
-    Named(Vec<InstanceType>),
     /// The claim names a flavor.
     Flavor(&'a str),
     /// The claim asks for GPUs.
@@ -104,13 +95,26 @@ enum Wish<'a> {
 }
 
 impl<'a> Wish<'a> {
-    fn of(parameters: &'a WorkspaceParameters) -> Self {
-        let named = instance_types::named(parameters);
+    /// The wish of a claim; none if the claim names instance types.
+    fn of(parameters: &'a WorkspaceParameters) -> Option<Self> {
+        let names_types =
+            parameters.instance_type.is_some() || !parameters.instance_types.is_empty();
         match (&parameters.flavor, &parameters.gpu) {
-            (Some(flavor), _) => Self::Flavor(flavor),
-            (None, Some(gpu)) => Self::Gpu(gpu),
-            (None, None) if named.is_empty() => Self::Nothing,
-            (None, None) => Self::Named(named),
+            (Some(flavor), _) => Some(Self::Flavor(flavor)),
+            (None, Some(gpu)) => Some(Self::Gpu(gpu)),
+            (None, None) => (!names_types).then_some(Self::Nothing),
+        }
+    }
+
+    /// The wish in words, and the field that has it.
+    fn asked(&self) -> (String, &'static str) {
+        match self {
+            Self::Flavor(name) => (format!("flavor {name}"), FLAVOR),
+            Self::Gpu(wish) => (format!("gpu {}", gpu::text(wish)), gpu::PATH),
+            Self::Nothing => {
+                let default = "the default of the policy".to_owned();
+                (default, instance_types::DEFAULT_PATH)
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ pub const PATH: &str = "spec.parameters.gpu";
 /// The most types of a choice.
 const MOST: usize = 10;
 
-/// The wish in words, for example `1 x T4 with at least 16Gi`.
+/// The GPUs that the claim asks for, for example `1 x T4 with at least 16Gi`.
 pub fn text(wish: &GpuWish) -> String {
     let name = wish.name.as_deref().unwrap_or("GPU");
     let count = count(wish);
@@ -78,8 +78,8 @@ struct Offer<'a> {
 }
 
 impl<'a> Offer<'a> {
-    /// All allowed types that the catalogue describes, the cheapest first. A type without a price
-    /// comes last, and not at all where the policy has a ceiling.
+    /// All allowed types that the catalogue describes, the cheapest first. Types without a price come
+    /// last. If the policy has a price ceiling, types without a price are left out.
     fn all(policy: &'a WorkspacePolicy, catalogue: &'a Catalogue, region: &str) -> Vec<Self> {
         let prices = catalogue.prices.as_ref();
         let prices = prices.and_then(|prices| prices.hourly_usd.get(region));

@@ -13,12 +13,12 @@ use crate::choice::Choice;
 
 const DEFAULT_KEY: &str = "default";
 
-/// The image that somebody names, by its key in the catalogue, and the field that names it.
+/// The image that the claim or its flavor names.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
-    /// The key.
+    /// The name of the image in the catalogue.
     pub key: &'a str,
-    /// The field.
+    /// The field that names it.
     pub path: &'static str,
 }
 
@@ -37,12 +37,8 @@ impl<'a> Named<'a> {
 pub fn check(named: Option<Named<'_>>, policy: &WorkspacePolicy) -> Result<(), Violations> {
     match (named, &policy.allowed_images) {
         (Some(named), Some(allowed)) if !allowed.iter().any(|key| key == named.key) => {
-            let problem = format!(
-                "image {} is not allowed; allowed are {}",
-                named.key,
-                allowed.join(", ")
-            );
-            Err(Violation::new(named.path, problem).into())
+            let image = format!("image {}", named.key);
+            Err(Violation::not_allowed(named.path, image, allowed).into())
         }
         _ => Ok(()),
     }

@@ -17,7 +17,7 @@ pub struct InstanceType {
     pub path: String,
 }
 
-/// The type of a workspace if nobody names another one.
+/// The type of a workspace if neither its claim nor the policy names one.
 const DEFAULT: &str = "g4dn.xlarge";
 /// The field of the policy with the default type.
 pub const DEFAULT_PATH: &str = "input.defaults.instanceType";
@@ -59,14 +59,7 @@ pub fn check(types: &[InstanceType], policy: &WorkspacePolicy) -> Result<(), Vio
         .filter(|t| !allowed.iter().any(|entry| allows(entry, &t.name)));
     Violations::into_result(
         refused
-            .map(|t| {
-                let problem = format!(
-                    "{} is not allowed; allowed are {}",
-                    t.name,
-                    allowed.join(", ")
-                );
-                Violation::new(&t.path, problem)
-            })
+            .map(|t| Violation::not_allowed(&t.path, &t.name, allowed))
             .collect(),
     )
 }

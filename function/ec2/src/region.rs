@@ -5,7 +5,7 @@ use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
 
-/// The region of a workspace if nobody names another one.
+/// The region of a workspace if neither its claim nor the policy names one.
 const DEFAULT: &str = "us-east-1";
 const PATH: &str = "spec.parameters.region";
 
@@ -45,17 +45,12 @@ pub fn check(
         );
         return Err(Violation::new(PATH, problem).into());
     }
-    let Some(allowed) = &policy.allowed_regions else {
-        return Ok(());
-    };
-    if allowed.iter().any(|known| known == region) {
-        return Ok(());
+    match &policy.allowed_regions {
+        Some(allowed) if !allowed.iter().any(|known| known == region) => {
+            Err(Violation::not_allowed(PATH, region, allowed).into())
+        }
+        _ => Ok(()),
     }
-    let problem = format!(
-        "{region} is not allowed; allowed are {}",
-        allowed.join(", ")
-    );
-    Err(Violation::new(PATH, problem).into())
 }
 
 #[cfg(test)]

@@ -80,15 +80,11 @@ fn usable(request: &Request, name: &str, flavor: &WorkspaceFlavorSpec) -> Respon
         ..Desired::default()
     };
     Response {
-        requirements: requirements(policy.as_ref()),
+        requirements: policy.map_or_else(Vec::new, |policy: FlavorPolicy| {
+            catalogue::requirements_of(&policy.catalogue)
+        }),
         ..answer(condition, desired, true)
     }
-}
-
-fn requirements(policy: Option<&FlavorPolicy>) -> Vec<function_runtime::requirement::Requirement> {
-    policy.map_or_else(Vec::new, |policy| {
-        catalogue::requirements_of(&policy.catalogue)
-    })
 }
 
 fn answer(condition: Condition, desired: Desired, is_usable: bool) -> Response {

@@ -16,11 +16,7 @@ static POLICY: Schema<FlavorPolicy> = Schema::of("input", patterns::message);
 /// Reads and checks the policy; none for a Composition without input. Violations name fields under
 /// `input`.
 pub fn read(input: Option<&Value>) -> Result<Option<FlavorPolicy>, Violations> {
-    let Some(input) = input else {
-        return Ok(None);
-    };
-    let policy = POLICY.read(input)?;
     let version = format!("{POLICY_GROUP}/{VERSION}");
-    Violations::into_result(input::check_kind(input, &version, KIND))?;
-    Ok(Some(policy))
+    let read = |input| input::read(&POLICY, input, &version, KIND);
+    input.map(read).transpose()
 }

@@ -71,11 +71,11 @@ pub fn compare(
     in_force: &Response,
     proposed: &Response,
 ) -> Compared {
-    let (before, after) = (Machines::of(in_force), Machines::of(proposed));
-    let gone = before.on.difference(&after.on).next();
-    let new = after.on.difference(&before.on).next();
+    let (before, after) = (machines(in_force), machines(proposed));
+    let gone = before.difference(&after).next();
+    let new = after.difference(&before).next();
     let of_another_image = observed.iter().find(|(name, pool)| {
-        after.on.contains(*name)
+        after.contains(name.as_str())
             && boots_another_image(pool, name, proposed)
             && !boots_another_image(pool, name, in_force)
     });
@@ -106,22 +106,19 @@ pub fn compare(
     }
 }
 
-/// The machines that a decision wants, by composition resource name.
-struct Machines {
-    on: BTreeSet<String>,
+/// The composition resource names of the machines that a decision wants.
+fn machines(response: &Response) -> BTreeSet<&str> {
+    let desired = objects(response).into_iter();
+    let machines = desired.filter(|(_, object)| wants_a_machine(object));
+    machines.map(|(name, _)| name).collect()
 }
 
-impl Machines {
-    fn of(response: &Response) -> Self {
-        let desired = response
-            .desired
-            .iter()
-            .flat_map(|desired| &desired.resources);
-        let on = desired.filter(|(_, resource)| wants_a_machine(&resource.object));
-        Self {
-            on: on.map(|(name, _)| name.clone()).collect(),
-        }
-    }
+/// The manifests of a decision's composed resources, by composition resource name.
+fn objects(response: &Response) -> BTreeMap<&str, &Value> {
+    let desired = response.desired.iter();
+    let resources = desired.flat_map(|desired| &desired.resources);
+    let objects = resources.map(|(name, resource)| (name.as_str(), &resource.object));
+    objects.collect()
 }
 
 fn wants_a_machine(object: &Value) -> bool {
@@ -138,9 +135,9 @@ fn wants_a_machine(object: &Value) -> bool {
 
 /// Whether the pool ends its instance because the instance booted another image.
 fn boots_another_image(pool: &Value, name: &str, proposed: &Response) -> bool {
-    let desired = proposed.desired.as_ref();
-    let desired = desired.and_then(|desired| desired.resources.get(name));
-    let Some(spec) = desired.and_then(|new| new.object.pointer("/spec/forProvider")) else {
+    let desired = objects(proposed);
+    let spec = desired.get(name);
+    let Some(spec) = spec.and_then(|new| new.pointer("/spec/forProvider")) else {
         return false;
     };
     let replaces = spec.pointer("/replace/otherImage") == Some(&Value::Bool(true));
@@ -164,17 +161,14 @@ fn message_of(response: &Response) -> String {
 
 /// The fields of resources that differ, each with the name of its resource.
 fn fields(in_force: &Response, proposed: &Response) -> Vec<String> {
-    let none = BTreeMap::new();
-    let of = |response: &'_ Response| response.desired.clone().map(|desired| desired.resources);
-    let (before, after) = (of(in_force), of(proposed));
-    let (before, after) = (before.unwrap_or(none.clone()), after.unwrap_or(none));
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let (before, after) = (objects(in_force), objects(proposed));
+    let names: BTreeSet<&&str> = before.keys().chain(after.keys()).collect();
     let mut found = Vec::new();
     for name in names {
         match (before.get(name), after.get(name)) {
             (Some(one), Some(other)) => {
                 let mut paths = Vec::new();
-                differences(&one.object, &other.object, "", &mut paths);
+                differences(one, other, "", &mut paths);
                 paths.retain(|path| !OF_THE_CLOCK.contains(&path.as_str()));
                 found.extend(paths.iter().map(|path| format!("{name}: {path}")));
             }
@@ -191,10 +185,12 @@ fn differences(one: &Value, other: &Value, path: &str, found: &mut Vec<String>) 
         for key in keys {
             let dot = if path.is_empty() { "" } else { "." };
             let path = format!("{path}{dot}{key}");
-            let of = |object: &serde_json::Map<String, Value>| {
-                object.get(key).cloned().unwrap_or_default()
-            };
-            differences(&of(one), &of(other), &path, found);
+            differences(
+                one.get(key).unwrap_or(&Value::Null),
+                other.get(key).unwrap_or(&Value::Null),
+                &path,
+                found,
+            );
         }
     } else if one != other {
         found.push(path.to_owned());

@@ -81,9 +81,8 @@ pub fn preview(
     let mut snapshot = Snapshot::new(source);
     let mut workspaces = Vec::new();
     for kind in WORKSPACES {
-        for composite in snapshot.all("platform.acme.io/v1alpha1", kind)? {
-            let wrapped = Composite::new(&composite);
-            let Some(origin) = wrapped.origin() else {
+        for composite in snapshot.all("platform.acme.io/v1alpha1", kind)?.to_vec() {
+            let Some(origin) = Composite::new(&composite).origin() else {
                 continue;
             };
             // A claim is no composite. Only composites have a Composition and composed resources.

@@ -1,6 +1,7 @@
 //! The objects of a cluster, from kubectl or from a dump.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use function_runtime::requirement::{Requirement, Selector};
 use serde_json::{Value, json};
@@ -82,17 +83,14 @@ impl<'a> Snapshot<'a> {
     }
 
     /// All objects of a kind. Secrets are never read: no decision depends on their contents.
-    pub fn all(&mut self, api_version: &str, kind: &str) -> Result<Vec<Value>, Error> {
+    pub fn all(&mut self, api_version: &str, kind: &str) -> Result<&[Value], Error> {
         if kind == "Secret" {
-            return Ok(Vec::new());
+            return Ok(&[]);
         }
-        let key = (api_version.to_owned(), kind.to_owned());
-        if let Some(known) = self.read.get(&key) {
-            return Ok(known.clone());
+        match self.read.entry((api_version.to_owned(), kind.to_owned())) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(unknown) => Ok(unknown.insert(self.source.list(api_version, kind)?)),
         }
-        let found = self.source.list(api_version, kind)?;
-        self.read.insert(key, found.clone());
-        Ok(found)
     }
 
     /// The composed resources of a composite, by composition resource name.
@@ -111,7 +109,7 @@ impl<'a> Snapshot<'a> {
             let name = text(&reference, "/name");
             let found = self
                 .all(text(&reference, "/apiVersion"), text(&reference, "/kind"))?
-                .into_iter()
+                .iter()
                 .find(|object| {
                     let is_in = text(object, "/metadata/namespace");
                     text(object, "/metadata/name") == name
@@ -121,8 +119,8 @@ impl<'a> Snapshot<'a> {
                 .as_ref()
                 .and_then(|o| o.pointer("/metadata/annotations"));
             let resource = annotations.and_then(|all| all.get(RESOURCE_NAME)?.as_str());
-            if let (Some(resource), Some(found)) = (resource.map(str::to_owned), found) {
-                composed.insert(resource, found);
+            if let (Some(resource), Some(found)) = (resource, found) {
+                composed.insert(resource.to_owned(), found.clone());
             }
         }
         Ok(composed)
@@ -131,7 +129,7 @@ impl<'a> Snapshot<'a> {
     /// The resources that a requirement selects.
     pub fn select(&mut self, requirement: &Requirement) -> Result<Vec<Value>, Error> {
         let all = self.all(requirement.api_version, requirement.kind)?;
-        let selected = all.into_iter().filter(|object| {
+        let selected = all.iter().filter(|object| {
             let namespace = text(object, "/metadata/namespace");
             let name = text(object, "/metadata/name");
             let label = |key: &str| {
@@ -157,7 +155,7 @@ impl<'a> Snapshot<'a> {
                 } => namespace == place && label(key) == Some(value.as_str()),
             }
         });
-        Ok(selected.collect())
+        Ok(selected.cloned().collect())
     }
 }
 

@@ -1,8 +1,10 @@
 //! The input of the pipeline step in a Composition.
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::validation::{Violation, Violations};
+use crate::validation::{Schema, Violation, Violations};
 
 /// Returns the input of a request. `kind` is the expected kind, for the message.
 ///
@@ -14,6 +16,22 @@ pub fn given<'a>(input: Option<&'a Value>, kind: &str) -> Result<&'a Value, Viol
         let problem = format!("is required: give the pipeline step a {kind} as its input");
         Violation::new("input", problem).into()
     })
+}
+
+/// Validates and reads an input of this API version and kind. Violations name fields under `input`.
+///
+/// # Errors
+///
+/// The input is of another kind, or does not match the schema.
+pub fn read<T: DeserializeOwned + JsonSchema>(
+    schema: &Schema<T>,
+    input: &Value,
+    api_version: &str,
+    kind: &str,
+) -> Result<T, Violations> {
+    let policy = schema.read(input)?;
+    Violations::into_result(check_kind(input, api_version, kind))?;
+    Ok(policy)
 }
 
 /// Checks the API version and the kind of an input, because Crossplane checks neither.

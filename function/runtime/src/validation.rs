@@ -27,6 +27,20 @@ impl Violation {
             problem: problem.into(),
         }
     }
+
+    /// A violation of the field at `path`, whose value the policy does not list.
+    pub fn not_allowed(
+        path: impl Into<String>,
+        value: impl fmt::Display,
+        allowed: &[impl AsRef<str>],
+    ) -> Self {
+        let allowed: Vec<&str> = allowed.iter().map(AsRef::as_ref).collect();
+        let allowed = allowed.join(", ");
+        Self::new(
+            path,
+            format!("{value} is not allowed; allowed are {allowed}"),
+        )
+    }
 }
 
 impl fmt::Display for Violation {

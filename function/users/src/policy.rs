@@ -13,8 +13,5 @@ static POLICY: Schema<DevUserPolicy> = Schema::of("input", patterns::message);
 /// Reads and checks the policy. Violations name fields under `input`.
 pub fn read(input: Option<&Value>) -> Result<DevUserPolicy, Violations> {
     let input = input::given(input, KIND)?;
-    let policy = POLICY.read(input)?;
-    let version = format!("{POLICY_GROUP}/{VERSION}");
-    Violations::into_result(input::check_kind(input, &version, KIND))?;
-    Ok(policy)
+    input::read(&POLICY, input, &format!("{POLICY_GROUP}/{VERSION}"), KIND)
 }
